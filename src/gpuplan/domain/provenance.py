@@ -1,0 +1,53 @@
+"""Where a number comes from, and how far to trust it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Tier = Literal["measured", "fitted", "simulated", "estimated", "assumed"]
+SourceKind = Literal["measured", "vendor", "market", "estimate", "computed", "user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A publication that facts rest on."""
+
+    key: str
+    title: str
+    publisher: str
+    url: str
+    retrieved: str  # ISO date
+    licence: str
+    kind: SourceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A value that the user did not give, and how to give it."""
+
+    what: str
+    value: str
+    why: str
+    change: str  # the flag or key that changes it
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A catalog fact that the user's overlay replaced or added."""
+
+    item: str
+    quantity: str
+    catalog_value: str  # empty where the catalog had none
+    overlay_value: str
+    overlay: str  # the file that says so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A predicted number with its 80 % range and the tier of its evidence."""
+
+    value: float
+    low: float
+    high: float
+    tier: Tier
+    sources: tuple[str, ...] = ()
