@@ -12,6 +12,8 @@ ModelKind = Literal[
     "decoder", "encoder", "encoder-decoder", "speech", "vision-language", "vision", "diffusion"
 ]
 Role = Literal["text", "encoder", "vision", "audio", "denoiser", "mtp"]
+# In order of preference: a decoder before the encoder that feeds it.
+MAIN_ROLES: tuple[Role, ...] = ("text", "denoiser", "encoder", "vision", "audio")
 # What a checkpoint may store in a format of its own.
 Part = Literal[
     "attention", "feed_forward", "experts", "shared_experts", "embedding", "head", "tower"
@@ -87,7 +89,8 @@ class Model:
     @property
     def main(self) -> Stack:
         """The stack that makes the output."""
-        return next(stack for stack in self.stacks if stack.role in ("text", "denoiser", "encoder"))
+        by_role = {stack.role: stack for stack in reversed(self.stacks)}
+        return next(by_role[role] for role in MAIN_ROLES if role in by_role)
 
     @property
     def n_params(self) -> int:

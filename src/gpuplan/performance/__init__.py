@@ -1,0 +1,1 @@
+"""Memory and time of one step of one deployment, from first principles."""

@@ -1,0 +1,1 @@
+"""What a deployment keeps in the memory of its fullest accelerator."""

@@ -1,0 +1,71 @@
+"""Key-value cache: exact bytes per sequence, in whole blocks, per accelerator."""
+
+import math
+
+from gpuplan.domain.layers import Cache
+from gpuplan.domain.model import Model
+from gpuplan.domain.precision import NumberFormat
+from gpuplan.domain.serving import EngineSettings, ServingLayout
+
+
+def sequence_bytes(
+    model: Model,
+    context_tokens: int,
+    *,
+    cache_format: NumberFormat,
+    layout: ServingLayout,
+    engine: EngineSettings,
+) -> float:
+    """Cache and state of one sequence on the fullest accelerator."""
+    stage_frac = _stage_frac(model, layout)
+    caches = sum(
+        n_layers
+        * held_entries(cache, context_tokens, engine)
+        * entry_bytes(cache, cache_format, layout)
+        for n_layers, cache in model.caches()
+    )
+    states = sum(
+        group.n_layers * state.n_elements * state.element_bytes / min(layout.tp, state.n_heads)
+        for group in model.main.groups
+        for state in group.states
+    )
+    return (caches + states) * stage_frac
+
+
+def block_bytes(
+    model: Model, *, cache_format: NumberFormat, layout: ServingLayout, engine: EngineSettings
+) -> float:
+    """One block of every layer whose cache grows with the whole context."""
+    growing = [(n, c) for n, c in model.caches() if c.window_tokens is None]
+    per_entry = sum(
+        n * entry_bytes(cache, cache_format, layout) / cache.tokens_per_entry
+        for n, cache in growing
+    )
+    return per_entry * engine.block_tokens * _stage_frac(model, layout)
+
+
+def held_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> int:
+    """Entries that a sequence of this length holds, in whole blocks."""
+    if cache.role == "cross":
+        return cache.window_tokens or context_tokens
+    held_tokens, n_extra_blocks = context_tokens, 0
+    if cache.window_tokens is not None and cache.window_tokens < context_tokens:
+        # A window need not start where a block does, so it can touch one block more.
+        held_tokens, n_extra_blocks = cache.window_tokens, 1
+    n_entries = math.ceil(held_tokens / cache.tokens_per_entry)
+    n_blocks = math.ceil(n_entries / engine.block_tokens) + n_extra_blocks
+    n_whole = math.ceil(context_tokens / cache.tokens_per_entry / engine.block_tokens)
+    return min(n_blocks, n_whole) * engine.block_tokens
+
+
+def entry_bytes(cache: Cache, cache_format: NumberFormat, layout: ServingLayout) -> float:
+    """One entry of one layer on one rank: heads are cut until each rank has one, then copied."""
+    heads_here = math.ceil(cache.n_heads / layout.tp)
+    element_bytes = cache.fixed_element_bytes or cache_format.stored_bytes
+    return heads_here * cache.elements_per_head * element_bytes
+
+
+def _stage_frac(model: Model, layout: ServingLayout) -> float:
+    """Share of the layers on the deepest pipeline stage."""
+    n_layers = model.main.n_layers
+    return math.ceil(n_layers / layout.pp) / n_layers if n_layers else 1.0

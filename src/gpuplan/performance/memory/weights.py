@@ -1,0 +1,142 @@
+"""Weights on one accelerator: which matrices a layout can cut, and in which format they lie."""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gpuplan.domain.layers import (
+    Attention,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    LayerGroup,
+    Recurrence,
+)
+from gpuplan.domain.model import Model, Stack
+from gpuplan.domain.serving import ServingLayout, Storage
+
+# Engines pad the vocabulary so that every rank gets whole rows [vLLM-vocab-padding].
+VOCAB_MULTIPLE = 64
+
+
+class Piece(NamedTuple):
+    """Parameters of one kind in one layer, and how many accelerators share them."""
+
+    part: str
+    n_params: float
+    n_ways: float
+
+
+def weights_bytes(model: Model, storage: Storage, layout: ServingLayout) -> float:
+    """Weights on the fullest accelerator: layers of the deepest stage, then tables."""
+    layers = sum(_stack_bytes(stack, storage, layout) for stack in model.stacks)
+    return layers + _table_bytes(model, storage, layout)
+
+
+def _stack_bytes(stack: Stack, storage: Storage, layout: ServingLayout) -> float:
+    if stack.role == "mtp":
+        return 0.0  # loaded only for speculative decoding
+    # Pipelines cut the main stack; towers stay whole on the first stage.
+    n_stages = layout.pp if stack.role in ("text", "denoiser") else 1
+    deepest_frac = math.ceil(stack.n_layers / n_stages) / stack.n_layers if stack.n_layers else 1.0
+    is_tower = stack.role in ("vision", "audio")
+    total = sum(
+        group.n_layers * _pieces_bytes(_pieces(group, layout), storage, is_tower=is_tower)
+        for group in stack.groups
+    )
+    return total * deepest_frac + stack.n_other_params * storage.base.stored_bytes
+
+
+def _pieces_bytes(pieces: Iterable[Piece], storage: Storage, *, is_tower: bool) -> float:
+    return sum(p.n_params / p.n_ways * _param_bytes(p.part, storage, is_tower) for p in pieces)
+
+
+def _param_bytes(part: str, storage: Storage, is_tower: bool) -> float:
+    part = "tower" if is_tower and part != "other" else part
+    if storage.quantized is not None and part in storage.parts:
+        return storage.quantized.stored_bytes
+    return storage.base.stored_bytes
+
+
+def _pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
+    """Everything one layer holds."""
+    pieces = [Piece("other", group.n_norm_params, 1)]
+    for mixer in (group.mixer, group.cross):
+        if isinstance(mixer, Attention):
+            pieces += _attention_pieces(mixer, layout)
+        elif isinstance(mixer, LatentAttention):
+            pieces += _latent_pieces(mixer, layout)
+        elif isinstance(mixer, Recurrence):
+            pieces.append(Piece("attention", mixer.n_matrix_params, layout.tp))
+            pieces.append(Piece("other", mixer.n_other_params, layout.tp))
+    if isinstance(group.feed_forward, FeedForward):
+        pieces += _feed_forward_pieces(group.feed_forward, layout, "feed_forward")
+    if isinstance(group.feed_forward, Experts):
+        pieces += _expert_pieces(group.feed_forward, layout)
+    return pieces
+
+
+def _attention_pieces(mixer: Attention, layout: ServingLayout) -> list[Piece]:
+    # With more ranks than key-value heads the heads are copied, not cut.
+    kv_ways = min(layout.tp, mixer.n_kv_heads)
+    return [
+        Piece("attention", mixer.n_matrix_params - mixer.n_kv_matrix_params, layout.tp),
+        Piece("attention", mixer.n_kv_matrix_params, kv_ways),
+        Piece("other", mixer.n_other_params, 1),
+    ]
+
+
+def _latent_pieces(mixer: LatentAttention, layout: ServingLayout) -> list[Piece]:
+    # The down-projections make one vector for all heads: every rank needs them whole.
+    return [
+        Piece("attention", mixer.n_matrix_params - mixer.n_down_matrix_params, layout.tp),
+        Piece("attention", mixer.n_down_matrix_params, 1),
+        Piece("other", mixer.n_other_params, 1),
+    ]
+
+
+def _feed_forward_pieces(feed: FeedForward, layout: ServingLayout, part: str) -> list[Piece]:
+    return [
+        Piece(part, feed.n_matrix_params, layout.tp),
+        Piece("other", feed.n_other_params, 1),
+    ]
+
+
+def _expert_pieces(experts: Experts, layout: ServingLayout) -> list[Piece]:
+    ways = expert_ways(layout)
+    pieces = [
+        Piece("experts", experts.n_experts * experts.n_expert_matrix_params, ways),
+        Piece("other", experts.n_experts * experts.n_expert_other_params, ways),
+        Piece("other", experts.n_router_params + experts.n_other_params, 1),
+    ]
+    if experts.shared:
+        pieces += _feed_forward_pieces(experts.shared, layout, "shared_experts")
+    return pieces
+
+
+def expert_ways(layout: ServingLayout) -> int:
+    """Accelerators that the routed experts of one stage are spread over."""
+    if layout.ep == 1:
+        return layout.tp
+    # Ranks left over by a small expert group cut each expert further.
+    return layout.ep * max(1, layout.tp * layout.dp // layout.ep)
+
+
+def _table_bytes(model: Model, storage: Storage, layout: ServingLayout) -> float:
+    tables = model.embedding
+    inputs = _padded_frac(tables.n_vocab, layout.tp) * tables.n_input_params / layout.tp
+    outputs = _padded_frac(tables.n_vocab, layout.tp) * tables.n_output_params / layout.tp
+    input_bytes = inputs * _param_bytes("embedding", storage, False)
+    output_bytes = outputs * _param_bytes("head", storage, False)
+    positions_bytes = tables.n_position_params * storage.base.stored_bytes
+    if layout.pp == 1:
+        return input_bytes + output_bytes + positions_bytes
+    # The first stage has the input table, the last the output table; no stage has both.
+    return max(input_bytes, output_bytes) + positions_bytes
+
+
+def _padded_frac(n_vocab: int, tp: int) -> float:
+    if n_vocab == 0:
+        return 1.0
+    multiple = VOCAB_MULTIPLE * tp
+    return math.ceil(n_vocab / multiple) * multiple / n_vocab
