@@ -1,0 +1,17 @@
+"""What a check objects to, and what would put it right."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One objection of one rule. An error must not stand; a warning needs a look; a note informs."""
+
+    severity: Severity
+    rule: str
+    where: str
+    what: str
+    fix: str

@@ -1,0 +1,159 @@
+"""What can be rented, where, at which price, and what power costs and emits there."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+PriceBasis = Literal["on-demand", "bid-floor", "accelerator-only"]
+RegionKind = Literal["cloud", "country", "state"]
+Boundary = Literal["location", "market"]
+Method = Literal["average", "marginal"]
+UpdateState = Literal["updated", "unchanged", "refused", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceShape:
+    """A kind of machine that a cloud rents out; what the cloud does not publish is None."""
+
+    cloud: str
+    name: str
+    accelerators: tuple[str, ...]  # ids it may carry: one is certain, several are ambiguous
+    n_accelerators: float  # below 1 where a share of a card is rented; 0 without accelerators
+    n_vcpu: float | None
+    ram_bytes: float | None
+    network_bytes_per_s: float | None
+    basis: PriceBasis = "on-demand"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A machine at a price in a region, as published on a day."""
+
+    shape: InstanceShape
+    region: str  # the cloud's own name; empty where the cloud states none
+    usd_per_h: float
+    spot_usd_per_h: float | None
+    price_date: date
+    source: str
+
+    @property
+    def cloud(self) -> str:
+        """Who rents it out."""
+        return self.shape.cloud
+
+    @property
+    def instance(self) -> str:
+        """The cloud's name of the machine."""
+        return self.shape.name
+
+    @property
+    def accelerator(self) -> str | None:
+        """The accelerator, where the cloud leaves no doubt which; None is ambiguous or none."""
+        return self.shape.accelerators[0] if len(self.shape.accelerators) == 1 else None
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the published name fits more than one accelerator."""
+        return len(self.shape.accelerators) > 1
+
+    @property
+    def n_accelerators(self) -> float:
+        """Accelerators in the machine."""
+        return self.shape.n_accelerators
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the price is what the whole machine costs: not a bid floor, not a part of it."""
+        return self.shape.basis == "on-demand"
+
+    @property
+    def usd_per_accelerator_h(self) -> float | None:
+        """Price of the machine shared out over its accelerators; None without accelerators."""
+        return self.usd_per_h / self.shape.n_accelerators if self.shape.n_accelerators else None
+
+    def age_days(self, today: date) -> int:
+        """Days since the price was published."""
+        return (today - self.price_date).days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discount:
+    """What a commitment takes off the on-demand price; a range, and weak evidence where said."""
+
+    provider: str  # a cloud, or "any"
+    instrument: str
+    term: str
+    low_frac: float
+    high_frac: float
+    applies: str
+    source: str
+    is_weak: bool  # general claims, not read off a price list of accelerators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarbonIntensity:
+    """Emissions per energy drawn, and which of the several meanings it has."""
+
+    kg_per_j: float
+    boundary: Boundary  # location: the grid there; market: after certificates and contracts
+    method: Method  # average of all plants, or of the plants that answer one more watt
+    year: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectricityPrice:
+    """What energy costs."""
+
+    usd_per_j: float
+    basis: str  # industrial average, large-consumer tariff …
+    year: int | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A place where machines run: a cloud's region, a country, a state. Unknown is None or empty."""
+
+    id: str  # aws:us-east-1, NLD, US-VA
+    kind: RegionKind
+    name: str
+    country: str  # ISO 3166 alpha-3; empty where the cloud does not say
+    state: str = ""  # US-VA …
+    cloud: str = ""
+    pue_frac: float | None = None  # facility power over computer power, 1 or more
+    pue_source: str = ""
+    electricity: ElectricityPrice | None = None
+    carbon: tuple[CarbonIntensity, ...] = ()
+
+    def carbon_of(self, boundary: Boundary, method: Method) -> CarbonIntensity | None:
+        """The figure of that meaning, or None; meanings are never exchanged in silence."""
+        for figure in self.carbon:
+            if (figure.boundary, figure.method) == (boundary, method):
+                return figure
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudUpdate:
+    """What became of one cloud's prices, or of one model's config."""
+
+    name: str
+    state: UpdateState
+    n_rows: int
+    n_dropped: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateReport:
+    """What an update changed and what it left alone."""
+
+    fetched_on: date
+    source: str
+    parts: tuple[CloudUpdate, ...]
+
+    def names(self, state: UpdateState) -> tuple[str, ...]:
+        """The parts that ended so."""
+        return tuple(part.name for part in self.parts if part.state == state)
