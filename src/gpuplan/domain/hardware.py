@@ -67,3 +67,116 @@ class Accelerator:
     def is_cpu(self) -> bool:
         """A host processor, not an accelerator card."""
         return self.form_factor == "socket"
+
+
+ServerId = NewType("ServerId", str)
+PartId = NewType("PartId", str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostParts:
+    """What surrounds the accelerators inside one server."""
+
+    cpu: str
+    n_cores: int | None
+    ram_bytes: float | None
+    fabric_nic: str  # id of the adapter that faces the compute fabric; empty if unknown
+    n_fabric_nics: int | None
+    front_nic: str  # id of the adapter that faces storage and management; empty if unknown
+    n_front_nics: int | None
+    nvme_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPower:
+    """What one server draws and what feeds it; unknown is None, never zero."""
+
+    limit_w: float | None  # what the maker says to provision
+    measured_peak_w: float | None  # highest published wall reading
+    measured_idle_w: float | None  # lowest steady wall reading, model loaded
+    psu: str
+    cooling: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A machine that can be bought; a rack that is sold as one machine counts as one."""
+
+    id: ServerId
+    name: str
+    accelerator: AcceleratorId
+    n_accelerators: int
+    host: HostParts
+    power: ServerPower
+    rack_units: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """A network switch."""
+
+    id: PartId
+    name: str
+    fabric: str  # infiniband, ethernet
+    n_ports: int
+    port_bytes_per_s: float  # one direction
+    rack_units: float | None
+    typical_w: float | None
+    limit_w: float | None
+    latency_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nic:
+    """A network adapter."""
+
+    id: PartId
+    name: str
+    n_ports: int
+    port_bytes_per_s: float  # one direction
+    power_w: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A cable, an optic or a bus between two parts."""
+
+    id: PartId
+    name: str
+    medium: str  # copper, optic, board
+    bytes_per_s: float  # one direction
+    measured_bytes_per_s: float | None
+    reach_m: float | None
+    power_w: float | None  # of one end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageClass:
+    """A kind of storage, per mount or per volume as its name says."""
+
+    id: PartId
+    name: str
+    scope: str  # what the rates hold for: device, client, volume, system
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    iops: float | None
+    latency_s: float | None
+    usd_per_gb_month: float | None
+    usable_frac: float | None  # of what is bought
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigProfile:
+    """One way to cut an accelerator into isolated parts."""
+
+    accelerator: AcceleratorId
+    name: str  # 3g.40gb
+    n_max: int  # instances on one accelerator when all are of this profile
+    n_compute_slices: int
+    n_compute_slices_total: int
+    memory_bytes: float
+
+    @property
+    def compute_frac(self) -> float:
+        """Share of the accelerator's compute."""
+        return self.n_compute_slices / self.n_compute_slices_total

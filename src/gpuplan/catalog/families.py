@@ -1,0 +1,131 @@
+"""Which words name which accelerators, and which variant people usually mean by the bare word."""
+
+import re
+from dataclasses import dataclass
+
+from gpuplan.domain.hardware import AcceleratorId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Variants that share a word."""
+
+    words: tuple[str, ...]
+    ids: tuple[AcceleratorId, ...]
+    usual: tuple[AcceleratorId, ...] = ()  # in order of preference; empty: never chosen for you
+    why: str = ""
+    also: tuple[str, ...] = ()  # variants that people mean and the catalog lacks
+    noise: tuple[str, ...] = ()  # words that do not narrow this family down
+
+
+def _family(
+    words: str, ids: str, *, usual: str = "", why: str = "", also: tuple[str, ...] = (),
+    noise: str = "",
+) -> Family:  # fmt: skip
+    return Family(
+        words=tuple(words.split()),
+        ids=tuple(AcceleratorId(i) for i in ids.split()),
+        usual=tuple(AcceleratorId(i) for i in usual.split()),
+        why=why,
+        also=also,
+        noise=tuple(noise.split()),
+    )
+
+
+_A100 = "a100-sxm-80gb a100-pcie-80gb a100-sxm-40gb a100-pcie-40gb"
+
+FAMILIES: tuple[Family, ...] = (
+    _family("t4", "t4"),
+    _family(
+        "v100", "v100-sxm2-16gb v100-sxm2-32gb v100-pcie-32gb",
+        usual="v100-sxm2-16gb v100-sxm2-32gb",
+        why="SXM2 is the usual form and 16 GB the usual size",
+    ),
+    _family("a10", "a10"),
+    _family("a10g", "a10g", noise="24g"),
+    _family("a30", "a30"),
+    _family("a40", "a40"),
+    _family(
+        "a100", _A100, usual=_A100, why="SXM is the usual form and 80 GB the usual size",
+    ),
+    _family("l4", "l4"),
+    _family("l40", "l40"),
+    _family("l40s", "l40s"),
+    _family("rtx3090", "rtx-3090"),
+    _family("rtx4090", "rtx-4090"),
+    _family("rtx5090", "rtx-5090"),
+    _family("rtx6000ada", "rtx-6000-ada", noise="generation"),
+    _family("rtxpro6000", "rtx-pro-6000-bw", noise="blackwell server edition bw se"),
+    _family(
+        "rtx6000", "rtx-6000-ada rtx-pro-6000-bw", also=("Quadro RTX 6000",),
+    ),
+    _family(
+        "h100", "h100-sxm h100-pcie h100-nvl", usual="h100-sxm h100-pcie h100-nvl",
+        why="SXM is the usual form",
+    ),
+    _family("h800", "h800-sxm"),
+    _family("h20", "h20"),
+    _family("h200", "h200-sxm h200-nvl", usual="h200-sxm", why="SXM is the usual form"),
+    _family(
+        "gh200", "gh200-96gb gh200-144gb", usual="gh200-96gb",
+        why="most GH200 carry 96 GB of HBM3", noise="120gb 480gb grace hopper",
+    ),
+    _family("b200", "b200-sxm"),
+    _family("b300", "b300-sxm"),
+    _family("gb200", "gb200", noise="nvl72 nvl36 nvl4 nvl grace"),
+    _family("gb300", "gb300", noise="nvl72 nvl grace"),
+    _family("mi210", "mi210"),
+    _family("mi250x", "mi250x"),
+    _family("mi250", "mi250"),
+    _family("mi300x", "mi300x", noise="vf"),
+    _family(
+        "mi300", "mi300x", usual="mi300x", why="MI300X is the accelerator without host cores",
+        also=("MI300A",),
+    ),
+    _family("mi325x mi325", "mi325x", noise="vf"),
+    _family("mi350x mi350", "mi350x"),
+    _family("mi355x mi355", "mi355x"),
+    _family("gaudi2", "gaudi2", noise="hl225 hpu"),
+    _family("gaudi3", "gaudi3", noise="hl325 hpu"),
+    _family("pvc1550 pvc max1550", "pvc-1550", noise="data center 1550"),
+    _family("tpuv4 v4", "tpu-v4"),
+    _family("tpuv5e v5e v5litepod v5lite", "tpu-v5e"),
+    _family("tpuv5p v5p", "tpu-v5p"),
+    _family("tpuv6e v6e trillium", "tpu-v6e", noise="trillium v6e tpu"),
+    _family("tpuv7 tpu7 ironwood", "tpu-v7", noise="ironwood x tpu tpuv7"),
+    _family("trainium1 trn1", "trainium1"),
+    _family("trainium2 trn2", "trainium2"),
+    _family("trainium3 trn3", "trainium3"),
+    _family("inferentia2 inf2", "inferentia2"),
+    _family("epyc9654", "cpu-epyc-9654"),
+    _family("xeon8480 8480", "cpu-xeon-8480", noise="platinum + plus c"),
+    _family(
+        "cpu", "cpu-xeon-8480 cpu-epyc-9654", usual="cpu-xeon-8480",
+        why="a Xeon with a matrix unit is what most CPU inference is measured on",
+    ),
+)  # fmt: skip
+"""Every word that stands for accelerators of the catalog."""
+
+NOISE = frozenset({
+    "nvidia", "tesla", "amd", "instinct", "intel", "google", "aws", "amazon", "geforce", "habana",
+    "cloud", "gpu", "gpus", "accelerator", "card", "chip", "server", "dlc", "oam", "tensor", "core",
+})  # fmt: skip
+"""Words that makers and tools put around a name."""
+
+REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\bgaudi[\s_-]+(\d)", r"gaudi\1"),
+        (r"\btpu[\s_-]*v?(\d)", r"tpuv\1"),
+        (r"\b(trainium|trn|inferentia|inf)[\s_-]+(\d)", r"\1\2"),
+        (r"\bmi[\s_-]+(\d{3})", r"mi\1"),
+        (r"\brtx[\s_-]*pro[\s_-]*6000", r"rtxpro6000"),
+        (r"\brtx[\s_-]*6000[\s_-]*ada", r"rtx6000ada"),
+        (r"\brtx[\s_-]+(\d{4})", r"rtx\1"),
+        (r"\b(?:max|pvc)[\s_-]+1550", r"pvc1550"),
+        (r"\bepyc[\s_-]+(\d)", r"epyc\1"),
+        (r"\bxeon[\s_-]+(?:platinum[\s_-]+)?(\d)", r"xeon\1"),
+        (r"(\d)[\s_]+(gi?b?)\b", r"\1\2"),
+    )
+)
+"""Spellings that are brought together before words are compared."""

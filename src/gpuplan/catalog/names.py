@@ -1,0 +1,262 @@
+"""What people call accelerators, in: text as typed or printed by a tool; out: a catalog item.
+
+Ambiguity is told: the usual variant is taken with an assumption that names the others, and where
+no variant is usual the text is refused with the list.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from gpuplan.catalog.families import FAMILIES, NOISE, REWRITES, Family
+from gpuplan.domain.catalog import AcceleratorChoice, Catalog
+from gpuplan.domain.hardware import Accelerator, AcceleratorId
+from gpuplan.domain.provenance import Assumption
+from gpuplan.errors import InputError, PlannerError, one
+from gpuplan.units import GIB
+
+MAX_LENGTH = 200
+_COUNT_FIRST = re.compile(r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z])(.+)$", re.IGNORECASE)
+_COUNT_LAST = re.compile(r"^(.+?)\s*[x×*:]\s*(\d{1,6})$", re.IGNORECASE)
+_SLICE = re.compile(r"^(?:tpu[\s_-]*)?(v4|v5p|v5e|v5litepod|v6e)-(\d{1,6})$", re.IGNORECASE)
+_REMARK = re.compile(r"\(([^()]*)\)")
+_MEMORY = re.compile(r"^(\d{1,4})(?:gi?b?)$")
+_FORM = re.compile(r"^(sxm|pcie|nvl|oam)\d*$")
+_MEMORY_KIND = re.compile(r"^(?:hbm|gddr)\d\w?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What a text says: which family, and which properties narrow it down."""
+
+    family: Family
+    memory_gib: int | None = None
+    form: str = ""
+    memory_kind: str = ""
+    ignored: tuple[str, ...] = ()
+
+
+def find_accelerator(text: str, catalog: Catalog) -> AcceleratorChoice:
+    """The accelerator and count that the text means; InputError where it means none."""
+    wanted = " ".join(text.split())
+    if not wanted or len(wanted) > MAX_LENGTH:
+        raise _refusal(text, "empty" if not wanted else "too long", _examples(catalog))
+    exact = _exact(wanted, catalog)
+    if exact is not None:
+        return AcceleratorChoice(accelerator=exact, n_accelerators=1)
+    sliced = _tpu_slice(wanted, catalog)
+    if sliced is not None:
+        return sliced
+    return _counted(wanted, catalog) or _described(wanted, catalog, text=text)
+
+
+def nearest_ids(text: str, catalog: Catalog, n: int = 3) -> list[str]:
+    """Catalog ids that look most like the text."""
+    words = {_key(item): str(item) for item in catalog.accelerators}
+    words |= {_key(a.name): str(a.id) for a in catalog.accelerators.values()}
+    words |= {
+        word: str(family.ids[0])
+        for family in FAMILIES
+        for word in family.words
+        if family.ids[0] in catalog.accelerators
+    }
+    close = get_close_matches(_key(text), words, n=2 * n, cutoff=0.5)
+    return list(dict.fromkeys(words[word] for word in close))[:n]
+
+
+def _exact(wanted: str, catalog: Catalog) -> Accelerator | None:
+    found = catalog.accelerators.get(AcceleratorId(wanted.lower()))
+    if found is not None:
+        return found
+    key = _key(wanted)
+    same = [a for a in catalog.accelerators.values() if key in (_key(a.id), _key(a.name))]
+    return same[0] if len(same) == 1 and key else None
+
+
+def _counted(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
+    """The choice where the text carries a count, such as 8xH100 or H100:8."""
+    for pattern, name_group, count_group in ((_COUNT_FIRST, 2, 1), (_COUNT_LAST, 1, 2)):
+        match = pattern.match(wanted)
+        if match is None:
+            continue
+        name, n_accelerators = match[name_group].strip(), int(match[count_group])
+        exact = _exact(name, catalog)
+        if exact is None and _family(_tokens(name))[0] is None:
+            continue  # the x of RTX6000 counts nothing
+        if n_accelerators < 1:
+            raise _refusal(wanted, "a count of 0", "count from 1")
+        if exact is not None:
+            return AcceleratorChoice(accelerator=exact, n_accelerators=n_accelerators)
+        choice = _described(name, catalog, text=wanted)
+        return AcceleratorChoice(
+            accelerator=choice.accelerator,
+            n_accelerators=n_accelerators,
+            assumptions=choice.assumptions,
+        )
+    return None
+
+
+def _tpu_slice(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
+    """Google's slice names: v4-N and v5p-N count cores, two to a chip; v5e-N and v6e-N chips."""
+    match = _SLICE.match(wanted)
+    if match is None:
+        return None
+    version, n = match[1].lower().replace("litepod", "e"), int(match[2])
+    found = catalog.accelerators.get(AcceleratorId(f"tpu-{version}"))
+    cores_per_chip = 2 if version in ("v4", "v5p") else 1
+    if found is None or n < cores_per_chip or n % cores_per_chip:
+        return None
+    note = Assumption(
+        what=f"slice {wanted}",
+        value=f"{n // cores_per_chip} chips",
+        why="the name counts cores, two to a chip" if cores_per_chip == 2 else "it counts chips",
+        change=f"--on {n}x{found.id} for {n} chips",
+    )
+    return AcceleratorChoice(
+        accelerator=found, n_accelerators=n // cores_per_chip, assumptions=(note,)
+    )
+
+
+def _described(name: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
+    said = _read(name, catalog, text=text)
+    ids = [i for i in said.family.ids if i in catalog.accelerators]
+    if not ids:
+        raise _refusal(text, "in no catalog at hand", _examples(catalog))
+    fitting = [catalog.accelerators[i] for i in ids if _fits(catalog.accelerators[i], said)]
+    if not fitting:
+        raise _refusal(
+            text, "no variant has these properties together", f"choose from {', '.join(ids)}"
+        )
+    chosen, assumptions = _one_of(fitting, said, text=text)
+    if said.ignored:
+        assumptions += (_ignored(said, chosen),)
+    return AcceleratorChoice(accelerator=chosen, n_accelerators=1, assumptions=assumptions)
+
+
+def _one_of(
+    fitting: list[Accelerator], said: _Said, *, text: str
+) -> tuple[Accelerator, tuple[Assumption, ...]]:
+    family = said.family
+    others = [a.id for a in fitting]
+    if len(fitting) == 1 and not family.also:
+        return fitting[0], ()
+    usual = next((a for i in family.usual for a in fitting if a.id == i), None)
+    if usual is None:
+        known = ", ".join([*others, *(f"{name} (not in the catalog)" for name in family.also)])
+        raise _refusal(text, f"stands for {known}", f"say which, e.g. {others[0]}")
+    others.remove(usual.id)
+    alternatives = [*others, *(f"{name}, not in the catalog" for name in family.also)]
+    if not alternatives or (len(fitting) == 1 and said.form):
+        return usual, ()
+    note = Assumption(
+        what=f"accelerator {text!r}",
+        value=usual.id,
+        why=f"{family.why}; it could also be {', '.join(alternatives)}",
+        change=" or ".join(f"--on {i}" for i in others) or f"--on {usual.id}",
+    )
+    return usual, (note,)
+
+
+def _read(name: str, catalog: Catalog, *, text: str) -> _Said:
+    """What the words say; words in brackets are remarks and may be ignored, others may not."""
+    plain, remarks = _REMARK.sub(" ", name), " ".join(_REMARK.findall(name))
+    family, rest = _family(_tokens(plain))
+    if family is None:
+        family, rest = _family(_tokens(remarks))
+        if family is None:
+            raise _unknown(text, catalog)
+        return _properties(rest, _Said(family=family))
+    said = _properties(rest, _Said(family=family))
+    if "mig" in said.ignored:
+        raise _refusal(text, "a MIG slice", "name the whole accelerator, then choose a profile")
+    if said.ignored:
+        known = ", ".join(i for i in family.ids if i in catalog.accelerators)
+        raise _refusal(text, f"{' '.join(said.ignored)!r} not understood", f"choose from {known}")
+    return replace(said, ignored=tuple(_tokens(remarks)))
+
+
+def _family(tokens: list[str]) -> tuple[Family | None, list[str]]:
+    """The family that the longest leading word names, and the other words."""
+    for n, token in enumerate(tokens):
+        for word, family in _FAMILY_BY_WORD:
+            if token.startswith(word):
+                rest = token.removeprefix(word)
+                return family, [*tokens[:n], *([rest] if rest else []), *tokens[n + 1 :]]
+    return None, tokens
+
+
+def _properties(tokens: Iterable[str], said: _Said) -> _Said:
+    """The family narrowed by what the words say; words that say nothing are kept as ignored."""
+    for token in tokens:
+        memory, form = _MEMORY.match(token), _FORM.match(token)
+        if token in said.family.noise or token in NOISE:
+            continue
+        if memory:
+            said = replace(said, memory_gib=int(memory[1]))
+        elif form:
+            said = replace(said, form=form[1])
+        elif token in ("hgx", "dgx"):
+            said = replace(said, form="sxm")
+        elif _MEMORY_KIND.match(token):
+            said = replace(said, memory_kind=token)
+        else:
+            said = replace(said, ignored=(*said.ignored, token))
+    return said
+
+
+def _fits(accelerator: Accelerator, said: _Said) -> bool:
+    memory_gib = round(accelerator.memory.marketed_bytes / GIB)
+    return (
+        said.memory_gib in (None, memory_gib)
+        and said.form in ("", _form(accelerator))
+        and said.memory_kind in ("", accelerator.memory.kind.lower())
+    )
+
+
+def _form(accelerator: Accelerator) -> str:
+    if "nvl" in accelerator.id:
+        return "nvl"
+    return re.sub(r"\d|\W.*$", "", accelerator.form_factor.lower())
+
+
+def _tokens(text: str) -> list[str]:
+    lowered = text.lower()
+    for pattern, replacement in REWRITES:
+        lowered = pattern.sub(replacement, lowered)
+    return [token for token in re.split(r"[^a-z0-9+]+", lowered) if token]
+
+
+def _key(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _ignored(said: _Said, chosen: Accelerator) -> Assumption:
+    return Assumption(
+        what="words in the accelerator's name",
+        value="ignored",
+        why=f"{' '.join(said.ignored)!r} names no property of it",
+        change=f"--on {chosen.id}",
+    )
+
+
+def _unknown(text: str, catalog: Catalog) -> PlannerError:
+    close = nearest_ids(text, catalog)
+    fix = f"did you mean {', '.join(close)}" if close else _examples(catalog)
+    return _refusal(text, "no such accelerator in the catalog", fix)
+
+
+def _examples(catalog: Catalog) -> str:
+    some = ", ".join(list(catalog.accelerators)[:3])
+    return f"give one of the catalog, such as {some}; list them with `gpuplan catalog list`"
+
+
+def _refusal(text: str, what: str, fix: str) -> PlannerError:
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return one(InputError, "accelerator", repr(shown), what, fix)
+
+
+_FAMILY_BY_WORD = sorted(
+    ((word, family) for family in FAMILIES for word in family.words),
+    key=lambda pair: -len(pair[0]),
+)
