@@ -70,6 +70,15 @@ class Checkpoint:
     quantized: NumberFormat | None = None
     parts: tuple[Part, ...] = ()  # what is in the quantized format
     cache: NumberFormat | None = None  # cache precision that the configuration asks for
+    # Parts in a third format: 8-bit attention beside 4-bit experts.
+    others: tuple[tuple[Part, NumberFormat], ...] = ()
+
+    def format_of(self, part: Part) -> NumberFormat:
+        """What this part is stored in."""
+        for name, stored in self.others:
+            if name == part:
+                return stored
+        return self.quantized if self.quantized and part in self.parts else self.base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +136,11 @@ class Model:
         """Key-value bytes that a token adds while every window still holds it."""
         kinds = [(n, cache) for n, cache in self.caches() if cache.role == "kv"]
         return sum(n * c.elements_per_token * _element_bytes(c, cache_format) for n, c in kinds)
+
+    def indexer_bytes_per_token(self) -> float:
+        """Bytes that sparse attention's index adds per token, beside the cache itself."""
+        kinds = [(n, cache) for n, cache in self.caches() if cache.role == "indexer"]
+        return sum(n * c.elements_per_token * _element_bytes(c, FORMATS["fp8"]) for n, c in kinds)
 
     def state_bytes_per_sequence(self) -> float:
         """Recurrent state, the same at any context."""

@@ -1,0 +1,1 @@
+"""From a published configuration to the network that it describes."""

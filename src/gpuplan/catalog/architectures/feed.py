@@ -1,0 +1,133 @@
+"""Feed-forward parts: dense, and mixtures of experts with their shared ones."""
+
+from gpuplan.catalog.architectures.pattern import EXPERTS, n_experts
+from gpuplan.catalog.architectures.shape import FOURFOLD, INNER, Shape
+from gpuplan.domain.layers import Experts, FeedForward
+
+ACTIVE = (
+    "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k",
+    "top_k_experts", "moe_top_k", "num_selected_experts", "n_activated_experts", "top_k",
+    "num_activated_experts", "moe_router_topk",
+)  # fmt: skip
+EXPERT_INNER = (
+    "moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size", "ffn_hidden_size",
+    "expert_intermediate_size", "moe_hidden_size",
+)  # fmt: skip
+SHARED_INNER = (
+    "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
+    "share_expert_dim", "shared_intermediate_size", "moe_shared_intermediate_size",
+)  # fmt: skip
+SHARED_COUNT = (
+    "n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts",
+)  # fmt: skip
+# Their shared expert has a gate of its own.
+SHARED_GATE = ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text")
+# A correction of the router's scores is stored with the weights.
+ROUTER_BIAS = (
+    "afmoe", "axk1", "deepseek_ref", "deepseek_v3", "deepseek_v32", "deepseek_v4", "dots1",
+    "ernie4_5_moe", "exaone_moe", "glm4_moe", "glm4_moe_lite", "glm4v_moe_text", "glm_moe_dsa",
+    "gpt_oss", "hy_v3", "kimi_k2", "kimi_linear", "lfm2_moe", "longcat_flash", "mimo_v2_flash",
+    "minimax_m2", "minimax_m3", "nemotron_h", "solar_open", "step3p5", "step3p7",
+)  # fmt: skip
+ACTIVATION_PARAMS = {"apertus": 2}
+
+
+def inner_size(shape: Shape) -> int:
+    """Inner width of a dense layer."""
+    f, kind = shape.f, shape.model_type
+    if kind in ("mpt", "falcon") and not f.given(*INNER):
+        return int(f.number("expansion_ratio", default=4.0) * shape.hidden)
+    if kind in FOURFOLD:
+        return f.count(*INNER, default=4 * shape.hidden)
+    names = ("dense_intermediate_size", *INNER)
+    return f.count("intermediate_size_mlp", *names) if kind == "llama4_text" else f.count(*names)
+
+
+def dense_part(shape: Shape, inner: int | None = None) -> FeedForward:
+    """The dense feed-forward part, of the usual width or this one."""
+    width = inner_size(shape) if inner is None else inner
+    extra = ACTIVATION_PARAMS.get(shape.model_type, 0)
+    is_gated = shape.family.is_gated
+    bias = width * (2 if is_gated else 1) + shape.hidden if shape.biases("m") else 0
+    return FeedForward(
+        intermediate_size=width,
+        is_gated=is_gated,
+        n_matrix_params=(3 if is_gated else 2) * shape.hidden * width,
+        n_other_params=bias + extra,
+    )
+
+
+def experts_part(shape: Shape) -> Experts:
+    """Routed experts, their router and the shared ones."""
+    f = shape.f
+    count, active = n_experts(shape), _n_active(shape)
+    if active > count:
+        f.bad(ACTIVE[0], f"got {active}", f"cannot exceed the {count} experts")
+        active = count
+    inner = _expert_inner(shape)
+    entry = f.count("moe_latent_size", "routed_expert_hidden_size", default=shape.hidden)
+    is_gated = shape.family.is_gated
+    return Experts(
+        n_experts=count,
+        n_active=active,
+        intermediate_size=inner,
+        is_gated=is_gated,
+        n_expert_matrix_params=(3 if is_gated else 2) * entry * inner,
+        n_expert_other_params=_expert_bias(shape, inner),
+        n_router_params=count * shape.hidden,
+        shared=_shared(shape, inner),
+        n_other_params=_router_other(shape, count, entry),
+    )
+
+
+def _n_active(shape: Shape) -> int:
+    config = shape.f.child("ffn_config")
+    if config is not None and config.given("moe_top_k"):
+        return config.count("moe_top_k")
+    return max((1, *shape.f.wholes(*ACTIVE))) if shape.f.raw(*ACTIVE)[1] else _missing(shape)
+
+
+def _missing(shape: Shape) -> int:
+    return shape.f.count(*ACTIVE)
+
+
+def _expert_inner(shape: Shape) -> int:
+    config = shape.f.child("ffn_config")
+    if config is not None and config.given("ffn_hidden_size"):
+        return config.count("ffn_hidden_size")
+    sizes = shape.f.wholes(*EXPERT_INNER)
+    return sizes[0] if sizes and sizes[0] else shape.f.count(*INNER)
+
+
+def _expert_bias(shape: Shape, inner: int) -> int:
+    if shape.model_type == "gpt_oss":
+        return 2 * inner + shape.hidden
+    return 0
+
+
+def _router_other(shape: Shape, count: int, entry: int) -> int:
+    total = 0
+    if shape.f.flag(
+        "use_routing_bias", "use_moe_router_bias", default=shape.model_type in ROUTER_BIAS
+    ):
+        total += count
+    if shape.model_type in SHARED_GATE:
+        total += shape.hidden
+    if entry != shape.hidden:  # experts in a smaller space: down before, up after
+        total += 2 * shape.hidden * entry
+        total += entry if shape.f.flag("latent_moe_use_norm") else 0
+    return total
+
+
+def _shared(shape: Shape, inner: int) -> FeedForward | None:
+    f = shape.f
+    width = f.whole(*SHARED_INNER)
+    if shape.model_type == "llama4_text":
+        width = inner
+    counts = f.wholes(*SHARED_COUNT)
+    if not width and counts:
+        width = counts[0] * inner
+    return dense_part(shape, width) if width else None
+
+
+__all__ = ["EXPERTS", "dense_part", "experts_part", "inner_size"]

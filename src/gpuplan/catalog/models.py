@@ -1,0 +1,213 @@
+"""Find a model: by catalog id, by the name that people type, or by the path of a `config.json`.
+
+Never a network call. Ambiguity is told; a precision in the name is kept as the stored one.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from gpuplan.catalog.architectures.read import read_model
+from gpuplan.domain.model import Checkpoint, Model, Part
+from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.provenance import Assumption
+from gpuplan.errors import InputError, Problem
+
+MAX_NAME = 300
+MAX_CONFIG_BYTES = 32_000_000
+PLACES = ("config.json", "transformer/config.json", "unet/config.json")
+QUIET = {"instruct", "chat", "hf", "it", "meta", "base", "arch", "nvidia", "inst", "preview"}
+PRECISIONS = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8",
+    "w8a8": "int8", "w8a16": "int8", "int4": "int4", "w4a16": "int4", "awq": "int4",
+    "gptq": "int4", "4bit": "nf4", "bnb": "nf4", "8bit": "int8", "bf16": "bf16", "fp16": "fp16",
+}  # fmt: skip
+PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
+LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
+
+
+class Name(NamedTuple):
+    """A name taken apart."""
+
+    owner: str
+    words: tuple[str, ...]
+    precision: str
+
+    @property
+    def key(self) -> str:
+        """The name without separators, so that `llama3.1-8b` is `Llama 3.1 8B`."""
+        return "".join(self.words)
+
+
+class Entry(NamedTuple):
+    """A line of the catalog's table."""
+
+    id: str
+    name: Name
+    line: str
+
+
+def find_model(text: str) -> Model:
+    """The model that this id, name or path means."""
+    wanted = text.strip()
+    if not wanted or len(wanted) > MAX_NAME or not wanted.isprintable():
+        raise _error(wanted[:40], "is no name of a model", "give an id, a name or a config.json")
+    exact = _by_id().get(wanted.lower())
+    if exact is not None:
+        return _read(exact)
+    path = _config_path(wanted)
+    if path is not None:
+        return _from_file(path)
+    return _by_name(wanted)
+
+
+def models_in_catalog() -> tuple[str, ...]:
+    """Ids of all models whose figures are in the package."""
+    return tuple(entry.id for entry in _entries())
+
+
+@cache
+def _entries() -> tuple[Entry, ...]:
+    path = files("gpuplan.catalog").joinpath("data/models.jsonl")
+    lines = [line for line in path.read_text("utf-8").splitlines() if line]
+    # Each line opens with its id: one is parsed, not all.
+    ids = [line.split('"', 4)[3] for line in lines]
+    return tuple(Entry(id, take_apart(id), line) for id, line in zip(ids, lines, strict=True))
+
+
+@cache
+def _by_id() -> dict[str, Entry]:
+    return {entry.id.lower(): entry for entry in _entries()}
+
+
+def take_apart(text: str) -> Name:
+    """Owner, words and precision of a name as people type it."""
+    owner, _, rest = text.lower().strip().rpartition("/")
+    rest = re.sub(r"(?<=\d)_(?=\d)", ".", rest)
+    raw = [word for word in re.split(r"[\s_\-()]+|(?<=quantized)\.", rest) if word]
+    precision = next((PRECISIONS[word] for word in raw[1:] if word in PRECISIONS), "")
+    dropped = QUIET | (set(PRECISIONS) | PRECISION_NOISE if precision else set())
+    words = [word for word in raw if len(raw) == 1 or word not in dropped]
+    return Name(owner, tuple(words), precision)
+
+
+def _by_name(text: str) -> Model:
+    name = take_apart(text)
+    found = _matching(name)
+    if not found:
+        raise _error(text, "is not in the catalog", _nearest(name))
+    chosen = _of_owner(name, _of_precision(name, found))
+    models = [_read(entry) for entry in chosen]
+    if any(_figures(model) != _figures(models[0]) for model in models):
+        listed = ", ".join(sorted(model.name for model in models))
+        raise _error(text, "could be several models", f"say which: {listed}")
+    return _told(text, name, models[0], entry=chosen[0])
+
+
+def _matching(name: Name) -> list[Entry]:
+    same = [entry for entry in _entries() if entry.name.key == name.key]
+    if same:
+        return same
+    n = len(name.words)
+    return [entry for entry in _entries() if n and entry.name.words[:n] == name.words]
+
+
+def _of_precision(name: Name, found: list[Entry]) -> list[Entry]:
+    for precision in (name.precision, ""):
+        kept = [entry for entry in found if entry.name.precision == precision]
+        if kept:
+            return kept
+    return found
+
+
+def _of_owner(name: Name, found: list[Entry]) -> list[Entry]:
+    return [entry for entry in found if name.owner and entry.name.owner == name.owner] or found
+
+
+def _figures(model: Model) -> object:
+    return model.embedding, model.stacks
+
+
+def _told(text: str, name: Name, model: Model, *, entry: Entry) -> Model:
+    notes = list(model.assumptions)
+    if entry.id.rpartition("/")[2].lower() != text.rpartition("/")[2].lower():
+        why = f"{text!r} is read as this; all that match have the same figures"
+        notes.append(_assumption("model", entry.id, why, change="MODEL"))
+    checkpoint = model.checkpoint
+    if name.precision and name.precision != entry.name.precision:
+        checkpoint = _stored_as(name.precision, model.checkpoint)
+        why = "the name says so; embeddings and head stay in 16 bits"
+        notes.append(_assumption("stored precision", name.precision, why, change="--precision"))
+    return replace(model, assumptions=tuple(notes), checkpoint=checkpoint)
+
+
+def _stored_as(precision: str, stored: Checkpoint) -> Checkpoint:
+    form = FORMATS[precision]
+    if not form.is_quantized:
+        return Checkpoint(base=form)
+    return Checkpoint(base=stored.base, quantized=form, parts=LINEAR, cache=stored.cache)
+
+
+def _assumption(what: str, value: str, why: str, *, change: str) -> Assumption:
+    return Assumption(what=what, value=value, why=why, change=change)
+
+
+def _nearest(name: Name) -> str:
+    keys = {entry.name.key: entry.id for entry in _entries()}
+    near = get_close_matches(name.key, keys, n=5, cutoff=0.5)
+    if not near:
+        return "list what is there, or give the path of its config.json"
+    return "nearest: " + ", ".join(keys[key] for key in near)
+
+
+def _read(entry: Entry) -> Model:
+    row = json.loads(entry.line)
+    return read_model(row["config"], name=entry.id, source=row["source"])
+
+
+def _config_path(text: str) -> Path | None:
+    path = Path(text).expanduser()
+    try:
+        if path.is_file():
+            return path
+        if path.is_dir():
+            found = next((path / p for p in PLACES if (path / p).is_file()), None)
+            if found is None:
+                raise _error(text, "holds no config.json", f"put one there: {', '.join(PLACES)}")
+            return found
+    except OSError as error:
+        raise _error(text, f"cannot be read ({error.strerror})", "check the path") from error
+    if path.suffix == ".json":
+        raise _error(text, "no such file", "check the path")
+    return None
+
+
+def _from_file(path: Path) -> Model:
+    name = path.parent.name if path.name == "config.json" else path.stem
+    if path.parent.name in ("transformer", "unet"):
+        name = path.parent.parent.name
+    return read_model(_config(path), name=name or str(path), source=str(path))
+
+
+def _config(path: Path) -> Mapping[str, object]:
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise _error(str(path), "is larger than any configuration", "give a config.json")
+        config = json.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise _error(str(path), "cannot be read as text", "check the file") from error
+    except (ValueError, RecursionError) as error:
+        raise _error(str(path), "is not JSON", "give a config.json") from error
+    if not isinstance(config, dict):
+        raise _error(str(path), "holds no object", "give a config.json")
+    return config
+
+
+def _error(where: str, what: str, fix: str) -> InputError:
+    return InputError("model", [Problem(where or "model", what, fix)])

@@ -1,0 +1,87 @@
+"""Rebuild `models.jsonl`, the figures of published models, from the raw configurations.
+
+Of each configuration only what the reader reads is kept; a quantization block becomes the stored
+format of each part. Run: python tools/build_models.py RAW_FOLDER [OUT_FILE]
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+from build_model_defaults import names_read
+
+from gpuplan.catalog.architectures.fields import class_defaults
+from gpuplan.catalog.architectures.read import read_model
+from gpuplan.domain.model import Checkpoint
+from gpuplan.errors import PlannerError
+
+OUT = Path(__file__).resolve().parent.parent / "src/gpuplan/catalog/data/models.jsonl"
+KEEP = {"model_type", "dtype", "torch_dtype", "_class_name", "mlp_class"}
+# The SigLIP tower that Gemma 3 from 4B up is published with; the derived rows leave it out.
+GEMMA3_TOWER = {
+    "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304,
+    "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, "patch_size": 14,
+    "vision_use_head": False,
+}  # fmt: skip
+
+
+def reduced(values: dict[str, object], names: set[str]) -> dict[str, object]:
+    """What the reader reads; an explicit null is kept where it overrides a default."""
+    usual = class_defaults(str(values.get("model_type")))
+    kept: dict[str, object] = {}
+    for name, value in sorted(values.items()):
+        if name == "quantization_config" or name not in names | KEEP:
+            continue
+        if isinstance(value, dict):
+            kept[name] = reduced(value, names)
+        elif value is not None or usual.get(name) is not None:
+            kept[name] = value
+    return kept
+
+
+def parts_block(checkpoint: Checkpoint) -> dict[str, object] | None:
+    """The stored formats by part, as the reader takes them back."""
+    if checkpoint.quantized is None and checkpoint.cache is None:
+        return None
+    formats = {part: checkpoint.quantized.name for part in checkpoint.parts if checkpoint.quantized}
+    formats |= {part: form.name for part, form in checkpoint.others}
+    block: dict[str, object] = {"quant_method": "parts", "parts": formats}
+    if checkpoint.cache is not None:
+        block["kv_cache_quant_algo"] = checkpoint.cache.name
+    return block
+
+
+def entry(row: dict[str, str], folder: Path, names: set[str]) -> dict[str, object]:
+    """One line of the table."""
+    raw = json.loads((folder / row["file"]).read_text("utf-8"))
+    if row["model_id"].startswith("google/gemma-3-") and raw.get("model_type") == "(litgpt)":
+        raw = {"vision_config": GEMMA3_TOWER, **raw}
+    config = reduced(raw, names)
+    block = parts_block(read_model(raw, name=row["model_id"]).checkpoint)
+    if block is not None:
+        config["quantization_config"] = block
+    line = {"id": row["model_id"], "config": config, "source": row["source"]}
+    line |= {"kind": row["kind"], "licence": row["container_licence"]}
+    return line | ({"note": row["note"]} if row["note"] else {})
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    """Every configuration that the manifest names."""
+    with (folder / "manifest.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def main(folder: Path, out: Path) -> None:
+    names, lines = names_read(), []
+    for row in rows(folder):
+        try:
+            lines.append(json.dumps(entry(row, folder, names), separators=(",", ":")))
+        except PlannerError as error:
+            print(f"left out: {row['model_id']}: {error}")
+    out.write_text("\n".join(sorted(lines, key=str.lower)) + "\n", "utf-8")
+    print(f"{len(lines)} models, {out.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else OUT)
