@@ -24,6 +24,7 @@ def vllm_settings(
     *,
     version: tuple[int, int] = (0, 11),
     memory_use_frac: float | None = None,
+    max_sequences: int | None = None,
     lora: LoraSlots | None = None,
 ) -> EngineSettings:
     """vLLM as an API server with its defaults for this device [vLLM-defaults]."""
@@ -34,7 +35,7 @@ def vllm_settings(
     return EngineSettings(
         name=f"vllm {version[0]}.{version[1]}",
         memory_use_frac=memory_use_frac or (0.92 if is_fused else 0.90),
-        max_sequences=1024 if is_large else 256,
+        max_sequences=max_sequences or (1024 if is_large else 256),
         max_batch_tokens=8192 if is_large else 2048,
         block_tokens=16,
         sampler_bytes_per_logit=FUSED_BYTES_PER_LOGIT if is_fused else SORT_BYTES_PER_LOGIT,

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""One entry for people and machines: sets up what is missing, then runs the job.
+
+    python3 dev.py demo    the main job, on a fresh machine
+    python3 dev.py test    the tests
+    python3 dev.py check   every check: format, lint, types, imports, catalog, tests
+    python3 dev.py lock    write requirements.lock anew
+
+Needs Python 3.11 or newer and nothing else.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = Path(os.environ.get("GPUPLAN_VENV", ROOT / ".venv"))
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+STAMP = VENV / "gpuplan-lock.sha256"
+LOCK = ROOT / "requirements.lock"
+
+
+def main() -> int:
+    """Run the job that was named."""
+    jobs = {"demo": demo, "test": test, "check": check, "lock": lock}
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if sys.version_info < (3, 11):
+        print("gpuplan needs Python 3.11 or newer; this is " + sys.version.split()[0])
+        return 2
+    if name not in jobs:
+        print(__doc__)
+        return 2
+    return jobs[name](sys.argv[2:])
+
+
+def demo(_: list[str]) -> int:
+    """Does a 70-billion-parameter model fit, where, and with what room to spare?"""
+    set_up()
+    model = "Llama-3.3-70B"
+    asked = ["--precision", "fp8", "--context", "2550", "--concurrency", "38"]
+    commands = [
+        ["fit", model, "--on", "H100", *asked],
+        ["fit", model, "--on", "2xH100", *asked],
+        ["fit", model, *asked],
+    ]
+    for command in commands:
+        print("\n$ gpuplan " + " ".join(command), flush=True)
+        code = run(BIN / "gpuplan", *command)
+        if code:
+            return code
+    return 0
+
+
+def test(arguments: list[str]) -> int:
+    """The tests, on all cores."""
+    set_up()
+    return run(BIN / "python", "-m", "pytest", "-n", "auto", *arguments)
+
+
+def check(arguments: list[str]) -> int:
+    """Every check, the cheap ones first; all run, so that one report names every fault."""
+    set_up()
+    steps = [
+        ["ruff", "format", "--check", "."],
+        ["ruff", "check", "."],
+        ["mypy"],
+        ["lint-imports"],
+        ["gpuplan", "catalog", "check"],
+    ]
+    codes = [run(BIN / step[0], *step[1:]) for step in steps]
+    return max([*codes, test(arguments)])
+
+
+def lock(_: list[str]) -> int:
+    """Pin every package with its hashes; no index is named in the file."""
+    set_up()
+    run(BIN / "python", "-m", "pip", "install", "--quiet", "uv")
+    options = ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--universal"]
+    options += ["--extra", "all", "--group", "dev", "--no-header", "--python-version", "3.11"]
+    command = ["uv", "pip", "compile", "pyproject.toml", *options, "-o", str(LOCK)]
+    return run(BIN / command[0], *command[1:])
+
+
+def set_up() -> None:
+    """A virtual environment with the locked packages and this project, made once per lock."""
+    wanted = hashlib.sha256(LOCK.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if STAMP.exists() and STAMP.read_text() == wanted:
+        return
+    print("gpuplan: setting up " + str(VENV) + " (once)", file=sys.stderr, flush=True)
+    venv.create(VENV, with_pip=True, clear=False)
+    pip = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    for arguments in (["--require-hashes", "-r", str(LOCK)], ["--no-deps", "-e", str(ROOT)]):
+        if subprocess.call([*pip, *arguments], cwd=ROOT):
+            sys.exit("gpuplan: the packages could not be installed; see above")
+    STAMP.write_text(wanted)
+
+
+def run(*command: object) -> int:
+    """The command's exit code."""
+    return subprocess.call([str(part) for part in command], cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Command line: arguments in, one api verb, text and exit code out."""

@@ -1,0 +1,76 @@
+"""The program: its commands, and the one place where errors become exit codes."""
+
+import os
+import sys
+
+import typer
+
+from gpuplan.cli import catalog, fit, scenario
+from gpuplan.errors import PlannerError
+
+EXAMPLES = """\
+gpuplan plans GPU infrastructure. Try:
+
+  gpuplan fit Llama-3.3-70B --on H100 --precision fp8 --context 16000
+  gpuplan fit deepseek-v3 --on 8xH200 --context 32768 --concurrency 64
+  gpuplan fit Qwen3-32B
+  gpuplan fit Llama-3.1-8B --on A10G --task qlora --sequence 2048
+  gpuplan catalog show h100-sxm
+  gpuplan init --kind chat
+
+gpuplan --help lists the commands."""
+
+# Panels and colours in help would cost more start-up than the whole command table.
+app = typer.Typer(
+    name="gpuplan",
+    help="Plans GPU infrastructure for AI work: what fits, where, and with what room to spare.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("fit")(fit.fit)
+app.command("init")(scenario.init)
+app.add_typer(scenario.app, name="scenario")
+app.add_typer(catalog.app, name="catalog")
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"gpuplan {version('gpuplan')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_print_version, is_eager=True
+    ),
+) -> None:
+    """Plans GPU infrastructure for AI work: what fits, where, and with what room to spare."""
+    if context.invoked_subcommand is None:
+        typer.echo(EXAMPLES)
+
+
+def main() -> None:
+    """Run, and end with the exit code of what happened."""
+    try:
+        app()
+    except PlannerError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get("GPUPLAN_DEBUG"):
+            raise
+        typer.echo(
+            f"gpuplan: our fault: {type(error).__name__}: {error}\n"
+            "  please report it; GPUPLAN_DEBUG=1 shows where it happened",
+            err=True,
+        )
+        sys.exit(1)

@@ -1,0 +1,79 @@
+"""Results on stdout in the form that was asked for; remarks on stderr."""
+
+import json
+import os
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from gpuplan.domain.sheet import Sheet
+
+WIDTH_WITHOUT_TERMINAL = 100
+
+
+class Form(StrEnum):
+    """Output forms."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+    MD = "md"
+
+
+def chosen(form: Form, *, as_json: bool) -> Form:
+    """`--json` is short for `-o json`."""
+    return Form.JSON if as_json else form
+
+
+def emit(sheet: "Sheet", form: Form) -> None:
+    """The result, whole, in one form."""
+    if form is Form.JSON:
+        typer.echo(json.dumps(sheet.document, indent=2, allow_nan=False))
+    elif form is Form.YAML:
+        import yaml
+
+        typer.echo(yaml.safe_dump(sheet.document, sort_keys=False, allow_unicode=True), nl=False)
+    elif form in (Form.CSV, Form.MD):
+        from gpuplan import api
+
+        text = api.to_csv(sheet) if form is Form.CSV else api.to_markdown(sheet)
+        typer.echo(text, nl=False)
+    else:
+        _print_tables(sheet)
+        _print_remarks(sheet)
+
+
+def _print_tables(sheet: "Sheet") -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=_width(), highlight=False)
+    if sheet.head:
+        console.print(Text(sheet.head, style="bold"))
+    for table in sheet.tables:
+        shown = Table(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
+        for column in table.columns:
+            shown.add_column(column, justify="right" if column in table.right else "left")
+        for row in table.rows:
+            shown.add_row(*(Text(cell) for cell in row))
+        console.print(shown)
+
+
+def _print_remarks(sheet: "Sheet") -> None:
+    sys.stdout.flush()
+    for heading, lines in sheet.remarks:
+        if lines:
+            typer.echo("\n".join([heading, *(f"  {line}" for line in lines)]), err=True)
+
+
+def _width() -> int | None:
+    """A terminal's own width; a pipe gets one that fits a page."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return None
+    return WIDTH_WITHOUT_TERMINAL

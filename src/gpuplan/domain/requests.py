@@ -1,0 +1,23 @@
+"""What the user asks of a verb, as typed; None is what was left out."""
+
+from dataclasses import dataclass
+
+from gpuplan.domain.serving import LoraSlots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRequest:
+    """What the user asked, as typed; None is what was left out."""
+
+    tp: int | None = None
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    context_tokens: int | None = None
+    n_sequences: int = 1
+    precision: str | None = None
+    cache_precision: str | None = None
+    memory_use_frac: float | None = None
+    engine_version: tuple[int, int] = (0, 11)
+    lora: LoraSlots | None = None
+    max_sequences: int | None = None

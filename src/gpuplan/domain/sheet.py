@@ -1,0 +1,24 @@
+"""A result made ready to show: one document for machines, tables and remarks for people."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of text under headings."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[str, ...] = ()  # columns set to the right
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """The same result in both forms. Remarks go beside the result, never into it."""
+
+    document: dict[str, Any]
+    tables: tuple[Table, ...]
+    head: str = ""
+    remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # heading, lines

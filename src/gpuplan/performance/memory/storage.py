@@ -1,0 +1,68 @@
+"""Which formats the weights and the cache lie in: as published, or as asked."""
+
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.model import Model
+from gpuplan.domain.precision import FORMATS, NumberFormat
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.serving import Storage
+
+# What quantizers leave in the base precision unless told otherwise: tables, head, norms, routers.
+QUANTIZED_PARTS = ("attention", "feed_forward", "experts", "shared_experts")
+
+
+def storage_of(
+    model: Model, precision: NumberFormat | None, cache_precision: NumberFormat | None
+) -> tuple[Storage, tuple[Assumption, ...]]:
+    """Formats in memory, with what was assumed where the user was silent."""
+    published = model.checkpoint
+    assumptions = []
+    base = published.base
+    if base.element_bytes > FORMATS["bf16"].element_bytes and precision != base:
+        assumptions.append(
+            Assumption(
+                what="precision",
+                value="bf16",
+                why=f"published in {base.name}, which engines cast down when they load it",
+                change=f"--precision {base.name}",
+            )
+        )
+        base = FORMATS["bf16"]
+    cache = cache_precision or published.cache or FORMATS["bf16"]
+    if cache_precision is None:
+        assumptions.append(_assumed_cache(cache, is_published=published.cache is not None))
+    if precision is None:
+        parts: tuple[str, ...] = published.parts if published.quantized else ()
+        return Storage(base=base, quantized=published.quantized, parts=parts, cache=cache), tuple(
+            assumptions
+        )
+    if precision.is_quantized:
+        parts = _parts_in(model, precision)
+        return Storage(base=base, quantized=precision, parts=parts, cache=cache), tuple(assumptions)
+    return Storage(base=precision, quantized=None, parts=(), cache=cache), tuple(assumptions)
+
+
+def _assumed_cache(cache: NumberFormat, *, is_published: bool) -> Assumption:
+    why = "the checkpoint asks for it" if is_published else "engines keep it in 16 bits unless told"
+    return Assumption(
+        what="key-value precision", value=cache.name, why=why, change="--kv-precision"
+    )
+
+
+def _parts_in(model: Model, precision: NumberFormat) -> tuple[str, ...]:
+    """The checkpoint's own choice where it is in this format already, else the usual one."""
+    published = model.checkpoint.quantized
+    if published is not None and published.compute == precision.compute:
+        return tuple(model.checkpoint.parts)
+    return QUANTIZED_PARTS
+
+
+def storage_cautions(storage: Storage, accelerator: Accelerator) -> list[str]:
+    """Formats that this hardware can hold but not compute in, and what touches quality."""
+    cautions = []
+    quantized = storage.quantized
+    if quantized is not None and quantized.compute not in accelerator.peak_flop_per_s:
+        cautions.append(
+            f"{accelerator.name} has no {quantized.compute} units: {quantized.name} weights save "
+            "memory there, the arithmetic stays in 16 bits"
+        )
+    return cautions

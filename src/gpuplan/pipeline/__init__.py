@@ -1,0 +1,1 @@
+"""The order of the rooms, one file per verb. The only place that enters them."""

@@ -1,0 +1,152 @@
+"""Fit: names to nouns, nouns to memory, and the smallest changes that would make room."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.models import find_model
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.fit import Deployment, Fit, Survey
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.model import Model
+from gpuplan.domain.precision import FORMATS, NumberFormat, format_named
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests import FitRequest
+from gpuplan.domain.serving import EngineSettings, Load, ServingLayout
+from gpuplan.errors import InputError, Problem
+from gpuplan.performance.memory.engines import vllm_settings
+from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
+from gpuplan.performance.memory.layouts import layout_problems
+from gpuplan.performance.memory.storage import storage_of
+from gpuplan.pipeline.overlays import with_overlays
+
+DEFAULT_CONTEXT_TOKENS = 8192
+
+
+def fit(
+    model_name: str, accelerator_name: str, request: FitRequest, *, overlays: Sequence[Path] = ()
+) -> Fit:
+    """The answer for one model on one kind of accelerator."""
+    catalog = with_overlays(read_catalog(), overlays)
+    model = find_model(model_name)
+    choice = find_accelerator(accelerator_name, catalog)
+    deployment, assumed = _deployment(
+        model, choice.accelerator, request, n_given=choice.n_accelerators or 1
+    )
+    problems = layout_problems(model, deployment.storage, deployment.layout)
+    if problems:
+        raise InputError("fit", problems)
+    answer = dataclasses.replace(
+        measure(deployment),
+        assumptions=(*model.assumptions, *choice.assumptions, *assumed),
+        overrides=catalog.overrides,
+    )
+    if answer.fits:
+        return answer
+    others = list(catalog.accelerators.values())
+    found = tuple(suggest(answer, others, lambda here, other: _moved(here, other, request)))
+    return dataclasses.replace(answer, suggestions=found)
+
+
+def survey(model_name: str, request: FitRequest, *, overlays: Sequence[Path] = ()) -> Survey:
+    """Every accelerator of the catalog: the fewest that fit, or why none do."""
+    catalog = with_overlays(read_catalog(), overlays)
+    model = find_model(model_name)
+    fits, refused = [], []
+    assumed: list[Assumption] = []
+    for accelerator in catalog.accelerators.values():
+        deployment, assumed = _deployment(model, accelerator, request, n_given=1)
+        found = fewest(deployment)
+        if found is None:
+            refused.append((accelerator, f"not on {most_tp(accelerator)} or fewer"))
+        else:
+            fits.append(found)
+    return Survey(
+        model=model,
+        fits=tuple(fits),
+        refused=tuple(refused),
+        assumptions=(*model.assumptions, *assumed),
+        overrides=catalog.overrides,
+    )
+
+
+def _deployment(
+    model: Model, accelerator: Accelerator, request: FitRequest, *, n_given: int
+) -> tuple[Deployment, list[Assumption]]:
+    precision, cache_precision = _formats(request)
+    storage, assumed_formats = storage_of(model, precision, cache_precision)
+    layout, assumed_layout = _layout(request, n_given)
+    load, assumed_load = _load(model, request)
+    engine = _engine(accelerator, request)
+    deployment = Deployment(
+        model=model, accelerator=accelerator, storage=storage, layout=layout, engine=engine,
+        load=load,
+    )  # fmt: skip
+    assumed = [*assumed_formats, *assumed_layout, *assumed_load]
+    if request.memory_use_frac is None:
+        assumed.append(_assumed_share(engine))
+    return deployment, assumed
+
+
+def _moved(deployment: Deployment, other: Accelerator, request: FitRequest) -> Deployment:
+    engine = _engine(other, request)
+    return dataclasses.replace(deployment, accelerator=other, engine=engine)
+
+
+def _engine(accelerator: Accelerator, request: FitRequest) -> EngineSettings:
+    return vllm_settings(
+        accelerator,
+        version=request.engine_version,
+        memory_use_frac=request.memory_use_frac,
+        max_sequences=request.max_sequences,
+        lora=request.lora,
+    )
+
+
+def _assumed_share(engine: EngineSettings) -> Assumption:
+    return Assumption(
+        what="engine memory",
+        value=f"{engine.memory_use_frac:.2f} of the visible memory, {engine.name}, "
+        f"{engine.max_sequences} sequences and {engine.max_batch_tokens} tokens an iteration",
+        why="vLLM's defaults on this device; 0.92 and less sampling memory from 0.21 on",
+        change="--memory-use, --engine-version, --max-num-seqs",
+        source="vLLM-defaults",
+    )
+
+
+def _layout(request: FitRequest, n_given: int) -> tuple[ServingLayout, list[Assumption]]:
+    tp, assumed = request.tp, []
+    if tp is None:
+        tp = max(1, n_given // (request.pp * request.dp))
+        if tp > 1:
+            why = f"{n_given} accelerators were named"
+            assumed = [Assumption(what="tensor parallel", value=str(tp), why=why, change="--tp")]
+    return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep), assumed
+
+
+def _load(model: Model, request: FitRequest) -> tuple[Load, list[Assumption]]:
+    context, assumed = request.context_tokens, []
+    if context is None:
+        context = min(DEFAULT_CONTEXT_TOKENS, model.max_context_tokens or DEFAULT_CONTEXT_TOKENS)
+        assumed = [
+            Assumption(
+                what="context", value=f"{context} tokens", change="--context",
+                why="prompt and answer of a long chat turn",
+            )
+        ]  # fmt: skip
+    return Load(context_tokens=context, n_sequences=request.n_sequences), assumed
+
+
+def _formats(request: FitRequest) -> tuple[NumberFormat | None, NumberFormat | None]:
+    found, problems = [], []
+    asked = [("--precision", request.precision), ("--kv-precision", request.cache_precision)]
+    for flag, name in asked:
+        form = format_named(name) if name else None
+        if name and form is None:
+            known = ", ".join(sorted(FORMATS))
+            problems.append(Problem(flag, f"got {name!r}", f"use one of {known}"))
+        found.append(form)
+    if problems:
+        raise InputError("fit", problems)
+    return found[0], found[1]

@@ -1,0 +1,1 @@
+"""A finished result as documents and tables."""

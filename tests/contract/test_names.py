@@ -1,0 +1,42 @@
+"""Every float and every column that passes between rooms says its unit."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import gpuplan.domain
+
+UNITS = ("s", "bytes", "flop", "w", "j", "usd", "kg", "frac", "ratio", "px", "tokens", "litre")
+# An estimate and a fact carry their unit beside the value, not in the field's name.
+UNIT_ELSEWHERE = {("Estimate", "value"), ("Estimate", "low"), ("Estimate", "high")}
+
+
+def dataclasses_of_domain():
+    for info in pkgutil.walk_packages(gpuplan.domain.__path__, "gpuplan.domain."):
+        for cls in vars(importlib.import_module(info.name)).values():
+            is_ours = inspect.isclass(cls) and cls.__module__ == info.name
+            if is_ours and dataclasses.is_dataclass(cls):
+                yield cls
+
+
+def float_fields():
+    for cls in dataclasses_of_domain():
+        for field in dataclasses.fields(cls):
+            is_float = field.type in (float, float | None)
+            if is_float and (cls.__name__, field.name) not in UNIT_ELSEWHERE:
+                yield cls.__name__, field.name
+
+
+@pytest.mark.parametrize(("cls", "field"), list(float_fields()))
+def test_float_says_its_unit(cls, field):
+    unit = field.split("_per_")[0].split("_")[-1]
+    assert unit in UNITS, f"{cls}.{field}: end the name in one of {UNITS}; rates are x_per_y"
+
+
+@pytest.mark.parametrize("cls", list(dataclasses_of_domain()), ids=lambda cls: cls.__name__)
+def test_noun_is_frozen_and_small(cls):
+    assert cls.__dataclass_params__.frozen, f"{cls.__name__} can be changed behind your back"
+    assert len(dataclasses.fields(cls)) <= 12, f"{cls.__name__}: group its fields"

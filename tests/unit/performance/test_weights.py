@@ -1,0 +1,100 @@
+"""Weights on one device, against sums made by hand."""
+
+import dataclasses
+
+import pytest
+
+from fakes import models
+from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.memory.weights import weights_bytes
+
+BF16 = Storage(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
+TABLE = models.VOCAB * models.HIDDEN
+Q_AND_O = 2 * models.HIDDEN * 64
+FFN = 3 * models.HIDDEN * models.FFN
+
+
+def kv_params(n_kv_heads: int = 2) -> int:
+    return 2 * models.HIDDEN * n_kv_heads * models.HEAD_DIM
+
+
+def test_whole_model_is_two_bytes_a_parameter():
+    model = models.model()
+    assert weights_bytes(model, BF16, ServingLayout()) == 2 * model.n_params
+
+
+def test_tied_table_is_held_once():
+    tied, untied = models.model(is_tied=True), models.model()
+    saved = weights_bytes(untied, BF16, ServingLayout()) - weights_bytes(
+        tied, BF16, ServingLayout()
+    )
+    assert saved == 2 * TABLE
+
+
+def test_tensor_parallel_cuts_matrices_and_copies_norms():
+    layer = (Q_AND_O + kv_params() + FFN) / 2 + 2 * models.HIDDEN
+    want = 2 * (4 * layer + models.HIDDEN + 2 * TABLE / 2)
+    assert weights_bytes(models.model(), BF16, ServingLayout(tp=2)) == want
+
+
+def test_key_value_heads_are_copied_past_their_number():
+    """Eight ranks share two key-value heads: each holds one whole head."""
+    layer = Q_AND_O / 8 + kv_params() / 2 + FFN / 8 + 2 * models.HIDDEN
+    want = 2 * (4 * layer + models.HIDDEN + 2 * TABLE / 8)
+    assert weights_bytes(models.model(), BF16, ServingLayout(tp=8)) == want
+
+
+def test_quantized_layers_leave_tables_in_base_precision():
+    model = models.model()
+    storage, _ = storage_of(model, FORMATS["fp8"], None)
+    matrices = 4 * (Q_AND_O + kv_params() + FFN)
+    rest = 2 * TABLE + 4 * 2 * models.HIDDEN + models.HIDDEN
+    assert weights_bytes(model, storage, ServingLayout()) == matrices + 2 * rest
+
+
+def test_four_bits_are_not_a_quarter_of_a_byte():
+    """FP4 is half a byte and its scales (TRAPS 2)."""
+    assert FORMATS["nvfp4"].stored_bytes == pytest.approx(0.5 + 1 / 16)
+    assert FORMATS["mxfp4"].stored_bytes == pytest.approx(0.5 + 1 / 32)
+
+
+def test_all_experts_are_resident():
+    model = models.model(models.moe_group())
+    assert weights_bytes(model, BF16, ServingLayout()) == 2 * model.n_params
+    assert model.n_active_params < model.n_params
+
+
+def test_expert_parallel_deals_experts_not_attention():
+    model = models.model(models.moe_group())
+    experts = 4 * 8 * 3 * models.HIDDEN * 128
+    alone = weights_bytes(model, BF16, ServingLayout())
+    dealt = weights_bytes(model, BF16, ServingLayout(dp=4, ep=4))
+    assert alone - dealt == 2 * experts * (1 - 1 / 4)
+
+
+def test_pipeline_stage_holds_its_layers_and_one_table():
+    model = models.model()
+    layer = Q_AND_O + kv_params() + FFN + 2 * models.HIDDEN
+    want = 2 * (2 * layer + models.HIDDEN + TABLE)
+    assert weights_bytes(model, BF16, ServingLayout(pp=2)) == want
+
+
+def test_uneven_pipeline_counts_the_deepest_stage():
+    model = models.model(models.dense_group(5))
+    layer = Q_AND_O + kv_params() + FFN + 2 * models.HIDDEN
+    want = 2 * (3 * layer + models.HIDDEN + TABLE)
+    assert weights_bytes(model, BF16, ServingLayout(pp=2)) == pytest.approx(want)
+
+
+def test_vocabulary_is_padded_to_whole_rows_per_rank():
+    model = models.model()
+    odd = dataclasses.replace(
+        model, embedding=dataclasses.replace(model.embedding, n_vocab=1000, n_input_params=64000)
+    )
+    want = 1024 / 1000 * 64000 * 2
+    even = weights_bytes(model, BF16, ServingLayout()) - 2 * TABLE
+    assert weights_bytes(odd, BF16, ServingLayout()) - even == pytest.approx(
+        want + 2 * TABLE * (1024 / 1000 - 1), rel=1e-6
+    )
