@@ -10,7 +10,6 @@ import statistics
 from functools import cache
 
 import pytest
-from shared_data import shared_file
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
@@ -22,6 +21,7 @@ from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.units import GIB
+from shared_data import shared_file
 
 pytestmark = pytest.mark.shared
 
