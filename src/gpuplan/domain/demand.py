@@ -1,0 +1,96 @@
+"""What is asked of the hardware: arrivals, the shape of a request, limits, growth."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuplan.domain.ranges import Range
+
+LengthShape = Literal["fixed", "lognormal", "exponential", "uniform"]
+LatencyMetric = Literal["ttft", "tpot", "itl", "e2e"]
+Statistic = Literal["mean", "p50", "p95", "p99"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLengths:
+    """How long prompts or answers are; what the user did not say is None."""
+
+    shape: LengthShape
+    mean_tokens: float
+    p50_tokens: float | None = None
+    p95_tokens: float | None = None
+    p99_tokens: float | None = None
+    max_tokens: float | None = None
+    spread_ratio: float | None = None  # standard deviation over mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestShape:
+    """What one request looks like to the engine."""
+
+    input: TokenLengths
+    output: TokenLengths
+    prefix_hit_frac: Range  # of input tokens found in the cache: saves prefill, not residency
+    n_turns: float  # requests of one conversation
+    think_s: float | None = None  # pause of the user between turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadStep:
+    """One step of a load-duration curve: at least this load, for this long in each week."""
+
+    held_s: float  # of the 604,800 seconds of a week
+    requests_per_s: float | None = None
+    n_accelerators: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """When requests come. A rate is None where a trace or a concurrency stands in its place."""
+
+    peak_requests_per_s: float | None
+    mean_requests_per_s: float | None
+    burstiness_ratio: float  # deviation over mean of the gaps between arrivals; 1 is Poisson
+    n_users: float | None = None
+    n_concurrent: float | None = None  # requests kept in flight: a closed loop
+    hourly_profile: tuple[float, ...] = ()  # relative load: 24 hours of a day or 168 of a week
+    steps: tuple[LoadStep, ...] = ()  # rising load, falling duration
+    trace: str | None = None  # file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyLimit:
+    """A promise about one latency.
+
+    ttft: arrival to first token. tpot: mean gap between the tokens of one answer, the first left
+    out. itl: any single gap between two tokens. e2e: arrival to last token.
+    """
+
+    metric: LatencyMetric
+    statistic: Statistic
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """What the service promises."""
+
+    limits: tuple[LatencyLimit, ...]
+    availability_frac: float | None = None
+
+    def limit_s(self, metric: LatencyMetric, statistic: Statistic) -> float | None:
+        """The promised latency, or None where nothing is promised."""
+        for limit in self.limits:
+            if (limit.metric, limit.statistic) == (metric, statistic):
+                return limit.limit_s
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How demand moves, and how fast hardware can follow."""
+
+    per_month_frac: Range  # compound
+    monthly_profile: tuple[float, ...] = ()  # relative load of the 12 months of a year
+    lead_time_s: Range | None = None  # from order to service
+    trigger_utilization_frac: float | None = None  # order when the peak reaches this
+    target_utilization_frac: float | None = None  # size new capacity for this at the peak

@@ -1,0 +1,144 @@
+"""The file format for others to read: a JSON Schema, and a table of all keys."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuplan.inputs.format_tree import walk_models
+from gpuplan.inputs.keys import Strict
+from gpuplan.inputs.schema import ScenarioSpec
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_ID = "urn:gpuplan:scenario:1"
+_EXAMPLE = {
+    "name": "chat",
+    "workloads": [
+        {
+            "name": "chat",
+            "kind": "online_inference",
+            "model": "meta-llama/Llama-3.3-70B-Instruct",
+            "precision": "fp8",
+            "demand": {"users": 6000, "active_frac": 0.2, "requests_per_user_per_h": 10},
+            "request": {"input_tokens": 2200, "output_tokens": 350},
+            "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 40},
+        }
+    ],
+}
+
+
+def scenario_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of scenario.yaml; x-unit names the unit of each number.
+
+    It holds the shape of the file. Rules across keys, e.g. that percentiles rise, are checked when
+    the file is read.
+    """
+    generated = _without_null(ScenarioSpec.model_json_schema())
+    head = {"$schema": DRAFT, "$id": SCHEMA_ID, "title": "gpuplan scenario"}
+    return {**head, **{k: v for k, v in generated.items() if k != "title"}, "examples": [_EXAMPLE]}
+
+
+def _without_null(schema: Any) -> Any:
+    """The schema with absent keys left out rather than null, as the reader wants them."""
+    if isinstance(schema, list):
+        return [_without_null(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: _without_null(value) for key, value in schema.items()}
+    if "default" in plain and plain["default"] is None:
+        del plain["default"]
+    # OpenAPI's keyword; the constant `kind` of each branch says the same.
+    plain.pop("discriminator", None)
+    _drop_title(plain)
+    branches = plain.get("anyOf")
+    if isinstance(branches, list) and {"type": "null"} in branches:
+        return _without_branch(plain, [b for b in branches if b != {"type": "null"}])
+    return plain
+
+
+def _drop_title(plain: dict[str, Any]) -> None:
+    # A property may itself be called title; a title beside a type is only the key once more.
+    if isinstance(plain.get("title"), str):
+        del plain["title"]
+
+
+def _without_branch(plain: dict[str, Any], left: list[Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in plain.items() if key != "anyOf"}
+    return {**left[0], **rest} if len(left) == 1 else {"anyOf": left, **rest}
+
+
+def scenario_reference() -> str:
+    """Markdown tables of every key: meaning, unit, default, why that default."""
+    parts = [
+        "# Keys of scenario.yaml",
+        "",
+        "Generated from the file format by `tools/build_scenario_reference.py`. "
+        "`[]` stands for each entry of a list. A value that may be a number or "
+        "`{low, mid, high}` is called a spread. Required keys are bold.",
+    ]
+    seen: set[tuple[str, type[Strict]]] = set()
+    for place, model in walk_models(ScenarioSpec):
+        if (place, model) in seen or _is_spread(model):
+            continue
+        seen.add((place, model))
+        parts += ["", *_section(place, model)]
+    return "\n".join(parts) + "\n"
+
+
+def _is_spread(model: type[Strict]) -> bool:
+    return set(model.model_fields) == {"low", "mid", "high"}
+
+
+def _section(place: str, model: type[Strict]) -> Iterator[str]:
+    kind = model.model_fields.get("kind")
+    values = getattr(kind.annotation, "__args__", ()) if kind else ()
+    title = f"`{place}`" if place else "The file"
+    yield f"## {title}" + (f", kind `{values[0]}`" if place == "workloads[]" else "")
+    yield ""
+    yield " ".join((model.__doc__ or "").split())
+    yield ""
+    yield "| key | value | unit | default | meaning |"
+    yield "|---|---|---|---|---|"
+    properties = _properties(model)
+    for name, field in model.model_fields.items():
+        shown = f"**`{name}`**" if field.is_required() else f"`{name}`"
+        entry = properties[name]
+        meaning = entry.get("description", "")
+        meaning += f" (default: {entry['x-why']})" if "x-why" in entry else ""
+        cells = [shown, _type(entry), entry.get("x-unit", ""), _default(entry), meaning]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _properties(model: type[Strict]) -> dict[str, Any]:
+    schema = _without_null(model.model_json_schema())
+    while "properties" not in schema:
+        name = schema.get("$ref", "").rsplit("/", 1)[-1]
+        schema = schema["$defs"][name] if name else schema["anyOf"][-1]
+    properties: dict[str, Any] = schema["properties"]
+    return properties
+
+
+def _default(entry: dict[str, Any]) -> str:
+    default = entry.get("default")
+    if isinstance(default, dict):
+        return f"{default['mid']:g}"
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, float):
+        return f"{default:g}"
+    return "" if default is None else str(default)
+
+
+def _type(entry: dict[str, Any]) -> str:
+    if "$ref" in entry:
+        name = entry["$ref"].rsplit("/", 1)[-1]
+        whole = {"LengthSpec": "number or mapping", "ModelSpec": "text or mapping"}
+        return "spread" if name.endswith("Spread") else whole.get(name, "mapping")
+    if "const" in entry:
+        return f"`{entry['const']}`"
+    if "enum" in entry:
+        return ", ".join(f"`{value}`" for value in entry["enum"])
+    if entry.get("type") == "array":
+        return "list"
+    if "anyOf" in entry:
+        return "text or list"
+    words = {"number": "number", "integer": "whole number", "string": "text"}
+    return words.get(entry.get("type", ""), "true or false")

@@ -1,0 +1,247 @@
+"""What the schema refuses, in words: where, what was found, what would be right."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from gpuplan.inputs.format_tree import locate, models_in, walk_models
+from gpuplan.inputs.keys import SMALLEST, Strict
+from gpuplan.inputs.scalars import shorten
+from gpuplan.inputs.schema import ScenarioSpec
+from gpuplan.inputs.yaml_reader import KeyPath
+
+
+class Finding(NamedTuple):
+    """A problem before the line of the file is known."""
+
+    path: KeyPath
+    what: str
+    fix: str
+
+
+# Words of other tools, by the name of the key here.
+SYNONYMS = {
+    "isl": "input_tokens", "osl": "output_tokens", "prompt_tokens": "input_tokens",
+    "input_length": "input_tokens", "output_length": "output_tokens", "qps": "requests_per_s",
+    "rps": "requests_per_s", "rate": "requests_per_s", "concurrency": "concurrent_requests",
+    "ttft": "ttft_p95_ms", "tpot": "tpot_p95_ms", "itl": "itl_p95_ms", "latency": "e2e_p95_s",
+    "e2e": "e2e_p95_s", "latency_p95_ms": "e2e_p95_s", "gpu": "accelerator",
+    "gpus": "accelerators", "n_gpus": "accelerators", "num_gpus": "accelerators",
+    "gpus_per_node": "accelerators_per_node", "max_gpus": "max_accelerators",
+    "tokens_per_s_per_user": "tpot_p95_ms", "context_length": "max_context_tokens",
+    "max_model_len": "max_context_tokens", "dtype": "precision", "quantization": "precision",
+    "kv_cache_dtype": "kv_precision", "seq_len": "sequence_tokens", "seq": "sequence_tokens",
+    "mfu": "mfu_frac", "usd_per_gpu_h": "usd_per_accelerator_h", "price": "usd_per_accelerator_h",
+    "tensor_parallel_size": "tp", "pipeline_parallel_size": "pp", "n_users": "users",
+    "deadline": "deadline_h", "cache_hit_rate": "prefix_hit_frac", "monthly_usd": "usd_per_month",
+    "type": "kind", "spot": "spot_allowed", "sla": "slo", "slos": "slo", "slas": "slo",
+}  # fmt: skip
+_UNIT = re.compile(
+    r"_(ms|us|s|sec|seconds|min|minutes|h|hours|days|weeks|months|years|kb|mb|gb|tb|kib|mib|gib|tib"
+    r"|w|kw|mw|usd|eur|frac|pct|percent|ratio|tokens|b|m|gbit_per_s|gb_per_s|gbps)$"
+)
+_NUMBER_WITH_UNIT = re.compile(r"\s*[-+]?[0-9][0-9_,.]*\s*[A-Za-z%/$€]+.*")
+_COMPARISONS = {
+    "greater_than": ("gt", "above"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "below"),
+    "less_than_equal": ("le", "at most"),
+}
+_SHAPES = {
+    "float_type": "a number", "int_type": "a whole number", "int_from_float": "a whole number",
+    "string_type": "text", "bool_type": "true or false", "list_type": "a list",
+    "model_type": "a mapping of keys", "model_attributes_type": "a mapping of keys",
+    "dict_type": "a mapping of keys", "finite_number": "a finite number",
+}  # fmt: skip
+_TEXTS = {
+    "string_too_short": "must be one line of text that is not blank",
+    "string_pattern_mismatch": "must be one line of text that is not blank",
+    "string_too_long": "must be at most 300 characters long",
+}
+
+
+def schema_findings(error: ValidationError, data: Any) -> list[Finding]:
+    """Every refusal once, by its place in the file."""
+    found: dict[tuple[KeyPath, str], Finding] = {}
+    for detail in error.errors(include_url=False):
+        finding = _finding(detail, data)
+        # A number given for low, mid and high fails three times and is one problem.
+        found.setdefault((finding.path, finding.what), finding)
+    return list(found.values())
+
+
+def null_findings(data: Any) -> Iterator[Finding]:
+    """Keys that are written and hold nothing: unclear, so refused."""
+    pending: list[tuple[KeyPath, Any]] = [((), data)]
+    while pending:
+        path, value = pending.pop()
+        if value is None:
+            yield Finding(path, "got nothing", "give a value, or remove the key")
+        elif isinstance(value, Mapping):
+            pending += [((*path, key), item) for key, item in reversed(list(value.items()))]
+        elif isinstance(value, list):
+            items = [((*path, i), item) for i, item in enumerate(value)]
+            pending += reversed(items)
+
+
+def show(value: object) -> str:
+    """The value as the user may have written it, shortened."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return shorten(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known word most like this one, or None."""
+    lowered = {name.lower(): name for name in known}
+    matches = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return lowered[matches[0]] if matches else None
+
+
+def _finding(detail: ErrorDetails, data: Any) -> Finding:
+    path = _path_in_file(detail["loc"], data)
+    kind, context = detail["type"], detail.get("ctx", {})
+    model, field = locate(detail["loc"])
+    if kind == "missing":
+        return Finding(path, "missing", _what_to_add(field))
+    if kind == "extra_forbidden":
+        return Finding(path, "unknown key", _what_key(str(path[-1]), model))
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return _kind_finding(path, data)
+    what = f"got {show(_value_at(data, path))}"
+    return Finding(path, what, _what_value(kind, context, detail) + _unit_of(field))
+
+
+def _what_value(kind: str, context: Mapping[str, Any], detail: ErrorDetails) -> str:
+    if kind in _COMPARISONS:
+        name, word = _COMPARISONS[kind]
+        bound = context[name]
+        is_sign = bound == SMALLEST and detail["input"] <= 0
+        return "must be above 0" if is_sign else f"must be {word} {bound:g}"
+    if kind in _SHAPES:
+        return f"must be {_SHAPES[kind]}{_hint(detail['input'], kind)}"
+    if kind == "literal_error":
+        return _must_be_one_of(detail)
+    if kind in ("too_short", "too_long"):
+        bound = context.get("min_length", context.get("max_length"))
+        word = "at least" if kind == "too_short" else "at most"
+        return f"must hold {word} {bound}, has {context.get('actual_length')}"
+    return _TEXTS.get(kind, f"is refused: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
+
+
+def _must_be_one_of(detail: ErrorDetails) -> str:
+    expected = detail.get("ctx", {}).get("expected", "")
+    choices = re.findall(r"'([^']*)'", expected) or re.findall(r"-?\d+", expected)
+    guess = nearest(str(detail["input"]), choices)
+    one_of = f"must be one of {', '.join(choices)}" if len(choices) > 1 else f"must be {choices[0]}"
+    return f"{one_of}; did you mean {guess}?" if guess and len(choices) > 1 else one_of
+
+
+def _hint(value: object, kind: str) -> str:
+    if not isinstance(value, str) or kind not in ("float_type", "int_type", "model_type"):
+        return ""
+    try:
+        float(value)
+    except ValueError:
+        is_measure = _NUMBER_WITH_UNIT.fullmatch(value) is not None
+        return ": write the number alone, the unit is in the key" if is_measure else ""
+    return ", without quotes"
+
+
+def _kind_finding(path: KeyPath, data: Any) -> Finding:
+    kinds = list(_kinds())
+    given = _value_at(data, path)
+    if isinstance(given, Mapping) and "kind" in given:
+        kind = given["kind"]
+        guess = nearest(str(kind), kinds)
+        fix = f"must be one of {', '.join(kinds)}" + (f"; did you mean {guess}?" if guess else "")
+        return Finding((*path, "kind"), f"got {show(kind)}", fix)
+    if not isinstance(given, Mapping):
+        return Finding(path, f"got {show(given)}", "must be a mapping of keys, e.g. kind: generic")
+    return Finding((*path, "kind"), "missing", f"add one of {', '.join(kinds)}")
+
+
+def _kinds() -> Iterator[str]:
+    for model in models_in(ScenarioSpec.model_fields["workloads"].annotation):
+        yield from get_args(model.model_fields["kind"].annotation)
+
+
+def _what_to_add(field: FieldInfo | None) -> str:
+    if field is None:
+        return "add it"
+    example = f", e.g. {show(field.examples[0])}" if field.examples else ""
+    text = field.description or "it"
+    return f"add it: {text[:1].lower()}{text[1:]}{example}{_unit_of(field)}"
+
+
+def _unit_of(field: FieldInfo | None) -> str:
+    extra = field.json_schema_extra if field is not None else None
+    unit = extra.get("x-unit") if isinstance(extra, dict) else None
+    return f" ({unit})" if unit else ""
+
+
+def _what_key(name: str, model: type[Strict] | None) -> str:
+    known = list(model.model_fields) if model else []
+    same_quantity = [key for key in known if _stem(key) == _stem(name)]
+    guess = SYNONYMS.get(name.lower())
+    close = same_quantity[0] if same_quantity else guess if guess in known else None
+    close = close or nearest(name, known)
+    if close is not None and model is not None:
+        return f"did you mean {close}{_unit_of(model.model_fields[close])}?"
+    homes = _homes(name) or (_homes(guess) if guess else [])
+    if homes:
+        return f"it belongs at {' or '.join(homes[:2])}"
+    return f"known here: {', '.join(known)}"
+
+
+def _stem(name: str) -> str:
+    return _UNIT.sub("", name.lower())
+
+
+def _homes(name: str) -> list[str]:
+    return [f"{place}.{name}".removeprefix(".") for place in _places_of(name)]
+
+
+def _places_of(name: str) -> list[str]:
+    places: list[str] = []
+    for place, model in walk_models(ScenarioSpec):
+        if name in model.model_fields and place not in places:
+            places.append(place)
+    return places
+
+
+def _path_in_file(loc: tuple[str | int, ...], data: Any) -> KeyPath:
+    """The location without what the schema adds: kinds, and parts of a number given alone."""
+    path: list[str | int] = []
+    value = data
+    for i, part in enumerate(loc):
+        if isinstance(value, Mapping):
+            if part in value:
+                value = value[part]
+            elif value.get("kind") == part and i < len(loc) - 1:
+                continue
+            elif i < len(loc) - 1:
+                break
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            break
+        path.append(part)
+    return tuple(path)
+
+
+def _value_at(data: Any, path: KeyPath) -> Any:
+    for part in path:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data

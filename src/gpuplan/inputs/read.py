@@ -1,0 +1,100 @@
+"""scenario.yaml → Scenario: read, check everything, convert once, note what is assumed."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpuplan.domain.scenario import Scenario
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs import convert_site
+from gpuplan.inputs.assume import Assumptions
+from gpuplan.inputs.check import cross_findings
+from gpuplan.inputs.convert_workload import workload
+from gpuplan.inputs.files import with_files
+from gpuplan.inputs.problems import Finding, null_findings, schema_findings, show
+from gpuplan.inputs.schema import ScenarioSpec
+from gpuplan.inputs.yaml_reader import Document, read_yaml, read_yaml_text
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario of a file; raises InputError with every problem found."""
+    return scenario_of(read_yaml(path), folder=path.parent)
+
+
+def read_scenario_text(
+    text: str, *, name: str = "scenario.yaml", folder: Path | None = None
+) -> Scenario:
+    """The scenario of a text; without a folder it may not name files."""
+    return scenario_of(read_yaml_text(text, name=name), folder=folder)
+
+
+def scenario_of(document: Document, *, folder: Path | None) -> Scenario:
+    """The scenario that a document describes."""
+    spec = _spec(document)
+    spec, missing = with_files(spec, folder)
+    _refuse(document, [*cross_findings(spec), *missing])
+    return _scenario(spec, _fingerprint(document.data))
+
+
+def _spec(document: Document) -> ScenarioSpec:
+    data = document.data
+    if not isinstance(data, dict):
+        what = f"the file holds {show(data)} instead of keys"
+        _refuse(document, [Finding((), what, "begin with name: and workloads:")])
+    findings = list(null_findings(data))
+    empty = {finding.path for finding in findings}
+    try:
+        spec = ScenarioSpec.model_validate(data)
+    except ValidationError as error:
+        findings += [f for f in schema_findings(error, data) if f.path not in empty]
+        _refuse(document, findings)
+        raise
+    _refuse(document, findings)
+    return spec
+
+
+def _refuse(document: Document, findings: Iterable[Finding]) -> None:
+    ordered = sorted(findings, key=lambda finding: document.line_of(finding.path) or 0)
+    problems = [Problem(document.place(path), what, fix) for path, what, fix in ordered]
+    if problems:
+        raise InputError(document.name, problems)
+
+
+def _scenario(spec: ScenarioSpec, sha256: str) -> Scenario:
+    assumptions = Assumptions()
+    assumptions.add_defaults(spec)
+    works = [workload(w, ("workloads", i), assumptions) for i, w in enumerate(spec.workloads)]
+    policy = convert_site.policy(spec.policy, assumptions)
+    return Scenario(
+        name=spec.name,
+        workloads=tuple(works),
+        growth=convert_site.growth(spec.growth),
+        site=convert_site.site(spec.site) if spec.site else None,
+        owned=tuple(convert_site.owned(nodes) for nodes in spec.owned),
+        budget=convert_site.budget(spec.budget),
+        policy=policy,
+        prices=convert_site.prices(spec.prices),
+        teams=tuple(convert_site.team(team) for team in spec.teams),
+        objective=spec.objective,
+        assumptions=assumptions.all(),
+        sha256=sha256,
+    )
+
+
+def _fingerprint(data: Any) -> str:
+    """Hash of the meaning: neither comments nor the order of keys count, nor 5 against 5.0."""
+    canonical = json.dumps(_plain(data), sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_number else value
