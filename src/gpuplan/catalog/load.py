@@ -10,6 +10,7 @@ from gpuplan.catalog.schema import Kind
 from gpuplan.catalog.tables import Tables, read_tables
 from gpuplan.domain.catalog import Catalog, Fact, Network
 from gpuplan.domain.hardware import AcceleratorId, PartId, ServerId
+from gpuplan.domain.provenance import Override
 from gpuplan.errors import CatalogError, Problem
 
 Noun = TypeVar("Noun")
@@ -22,7 +23,7 @@ def read_catalog() -> Catalog:
     return catalog_from(read_tables())
 
 
-def catalog_from(tables: Tables) -> Catalog:
+def catalog_from(tables: Tables, overrides: tuple[Override, ...] = ()) -> Catalog:
     """The catalog that these tables describe; every incomplete item is named at once."""
     problems = incomplete(tables)
     if problems:
@@ -47,6 +48,24 @@ def catalog_from(tables: Tables) -> Catalog:
         facts=MappingProxyType(dict(tables.facts)),
         sources=MappingProxyType(dict(tables.sources)),
         content_hash=tables.content_hash,
+        overrides=overrides,
+    )
+
+
+def tables_of(catalog: Catalog) -> Tables:
+    """The tables that would give this catalog: to change a fact and build anew."""
+    kinds: dict[str, Kind] = dict.fromkeys(catalog.accelerators, "accelerator")
+    kinds |= dict.fromkeys(catalog.servers, "server")
+    kinds |= dict.fromkeys(catalog.network.switches, "switch")
+    kinds |= dict.fromkeys(catalog.network.nics, "nic")
+    kinds |= dict.fromkeys(catalog.network.links, "link")
+    kinds |= dict.fromkeys(catalog.storage, "storage")
+    return Tables(
+        facts=catalog.facts,
+        kinds=kinds,
+        mig_profiles=catalog.mig_profiles,
+        sources=catalog.sources,
+        content_hash=catalog.content_hash,
     )
 
 

@@ -180,6 +180,44 @@ QUANTITIES: Mapping[Kind, Mapping[str, Quantity]] = MappingProxyType(
 PRECISIONS = ("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
 
 
+SECTIONS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "accelerators": "accelerator",
+        "servers": "server",
+        "switches": "switch",
+        "nics": "nic",
+        "links": "link",
+        "storage": "storage",
+    }
+)
+"""The sections of an overlay file, and the kind of item that each holds."""
+
+_SUFFIXES = MappingProxyType(
+    {
+        TEXT: "", "count": "", "frac": "_frac", "GB": "_gb", "TB": "_tb", "GiB": "_gib",
+        "MiB": "_mib", "GB/s": "_gb_per_s", "Gbit/s": "_gbit_per_s", "TFLOP/s": "_tflops",
+        "W": "_w", "U": "", "m": "_m", "ns": "_ns", "us": "_us", "1/s": "", "USD": "_usd",
+        "USD/GB-month": "_usd_per_gb_month", "kgCO2e": "_kg_co2e",
+    }
+)  # fmt: skip
+_SHORT_KEYS = MappingProxyType(
+    {
+        "memory_marketed": "memory_gib",
+        "power_limit": "tdp_w",
+        "power_idle": "idle_w",
+        "power_loaded_idle": "loaded_idle_w",
+    }
+)
+
+
+def overlay_key(kind: Kind, quantity: Quantity) -> str:
+    """What an overlay file calls the quantity: a word that ends in its unit."""
+    if kind == "accelerator" and quantity.name in _SHORT_KEYS:
+        return _SHORT_KEYS[quantity.name]
+    stem = quantity.name.removeprefix("peak_").replace("_bandwidth", "")
+    return (stem or quantity.name) + _SUFFIXES[quantity.unit]
+
+
 def in_base_units(value: str, unit: str) -> float:
     """The number in s, bytes, flop, W or USD; the table's own unit is left behind here."""
     return float(value) * UNITS[unit]

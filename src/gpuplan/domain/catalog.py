@@ -32,16 +32,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that an integrity rule objects to."""
-
-    rule: str
-    where: str
-    what: str
-    fix: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """What carries bytes between machines."""
 

@@ -1,0 +1,302 @@
+"""Rules that hold between the figures of one piece of hardware, or of two."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.findings import Finding, Severity
+from gpuplan.domain.hardware import Accelerator, AcceleratorId, Server
+from gpuplan.units import GB, GIB, TFLOP
+
+RATIO_TOLERANCE = 0.1
+USUAL_RATIOS: Mapping[str, float] = MappingProxyType(
+    {"fp16": 1, "tf32": 0.5, "fp8": 2, "int8": 2, "fp4": 4}
+)
+"""Dense rate against bf16 where each halving of the width doubles the rate."""
+
+KNOWN_RATIOS: Mapping[tuple[str, str], float] = MappingProxyType(
+    {
+        ("b300-sxm", "fp4"): 5.83,  # Blackwell Ultra traded integer units for fp4
+        ("b300-sxm", "int8"): 0.068,
+        ("gb300", "fp4"): 6,
+        ("gb300", "int8"): 0.066,
+        ("gaudi3", "fp8"): 1,  # the matrix engine has one rate; fp16 goes elsewhere
+        ("gaudi3", "fp16"): 0.274,
+        ("trainium1", "fp8"): 1,
+        ("trainium1", "tf32"): 1,
+        ("inferentia2", "fp8"): 1,
+        ("inferentia2", "tf32"): 1,
+        ("trainium2", "tf32"): 1,
+        ("trainium3", "tf32"): 1,
+        ("trainium3", "fp8"): 3.75,
+        ("trainium3", "fp4"): 3.75,
+        ("tpu-v6e", "fp8"): 1,
+        ("tpu-v4", "int8"): 1,
+        ("mi210", "int8"): 1,  # CDNA 2 gains nothing from int8
+        ("mi250", "int8"): 1,
+        ("mi250x", "int8"): 1,
+        ("rtx-3090", "int8"): 4,  # GeForce halves the 16-bit rate with 32-bit accumulation
+        ("rtx-4090", "int8"): 4,
+        ("rtx-5090", "int8"): 4,
+        ("rtx-5090", "fp4"): 8,
+    }
+)
+"""Documented exceptions: anything else off the usual ratio is a sparse or a vector figure."""
+
+NVLINK_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
+    {"NVLink 2": 150 * GB, "NVLink 3": 300 * GB, "NVLink 4": 450 * GB, "NVLink 5": 900 * GB}
+)
+"""All links of one accelerator, one direction: twice as much is the marketing figure."""
+
+PCIE_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
+    {"PCIe 3.0": 15.76 * GB, "PCIe 4.0": 31.6 * GB, "PCIe 5.0": 63.1 * GB, "PCIe 6.0": 126 * GB}
+)
+"""Sixteen lanes, one direction, after line coding."""
+
+FLOP_PER_BYTE = (25.0, 700.0)  # matrix peak against memory rate of everything sold so far
+TENSOR_GAIN = 1.8  # matrix units outdo vector units by at least this
+CEILING = (0.4, 1.0)  # best measured matrix product against the peak
+DRIVER_SHARE = 0.9  # error correction takes a sixteenth, reserves a few per cent more
+ROUNDING_GIB = 0.5  # profile names round to whole GB
+
+
+def dense_ratio(catalog: Catalog) -> Iterator[Finding]:
+    """A peak off its usual ratio to bf16: a sparse figure, or one of other units."""
+    models = {o.item: o.overlay_value for o in catalog.overrides if o.quantity == "like"}
+    for accelerator in catalog.accelerators.values():
+        peaks = accelerator.peak_flop_per_s
+        base = peaks.get("bf16", peaks.get("fp16"))
+        if base is None:
+            continue
+        for precision, usual in USUAL_RATIOS.items():
+            expected = KNOWN_RATIOS.get((_root(accelerator.id, models), precision), usual)
+            found = peaks.get(precision, expected * base) / base
+            if abs(found / expected - 1) > RATIO_TOLERANCE:
+                yield _finding(
+                    "dense-ratio", f"{accelerator.id}.peak_{precision}",
+                    f"{found:.3g} times the 16-bit peak, {expected:g} expected",
+                    "take the dense matrix rate, or document the exception",
+                )  # fmt: skip
+
+
+def vector_rate(catalog: Catalog) -> Iterator[Finding]:
+    """A 16-bit peak near the fp32 vector rate: the rate of the wrong units."""
+    for accelerator in catalog.accelerators.values():
+        peaks = accelerator.peak_flop_per_s
+        for precision in ("bf16", "fp16"):
+            if precision in peaks and "fp32" in peaks:
+                gain = peaks[precision] / peaks["fp32"]
+                if gain < TENSOR_GAIN:
+                    yield _finding("vector-rate", f"{accelerator.id}.peak_{precision}",
+                                   f"only {gain:.2f} times fp32",
+                                   "take the matrix rate")  # fmt: skip
+
+
+def ceiling_above_peak(catalog: Catalog) -> Iterator[Finding]:
+    """A measured matrix product above the peak, or so far below that the peak is not dense."""
+    for accelerator in catalog.accelerators.values():
+        fact = catalog.fact(accelerator.id, "matmul_ceiling_bf16")
+        peak = accelerator.peak_flop_per_s.get("bf16")
+        if fact is None or peak is None:
+            continue
+        share = float(fact.value) * TFLOP / peak
+        if not CEILING[0] <= share <= CEILING[1]:
+            yield _finding("ceiling-above-peak", f"{accelerator.id}.peak_bf16",
+                           f"best measured product is {share:.0%} of it",
+                           "check dense against sparse")  # fmt: skip
+
+
+def balance(catalog: Catalog) -> Iterator[Finding]:
+    """Peak and memory rate that no machine has together: one of them is in other units."""
+    for accelerator in catalog.accelerators.values():
+        peaks = accelerator.peak_flop_per_s
+        peak = peaks.get("bf16", peaks.get("fp16"))
+        if peak is None:
+            continue
+        found = peak / accelerator.memory.bytes_per_s
+        if not FLOP_PER_BYTE[0] <= found <= FLOP_PER_BYTE[1]:
+            yield _finding("balance", f"{accelerator.id}.memory_bandwidth",
+                           f"{found:.0f} flop per byte", "check peak and bandwidth",
+                           severity="error" if not accelerator.is_cpu else "note")  # fmt: skip
+
+
+def memory_order(catalog: Catalog) -> Iterator[Finding]:
+    """Visible must be below what the driver counts, and that within what is marketed."""
+    for accelerator in catalog.accelerators.values():
+        memory = accelerator.memory
+        if not memory.visible_bytes < memory.driver_bytes <= memory.marketed_bytes:
+            yield _finding("memory-order", f"{accelerator.id}.memory",
+                           f"visible {memory.visible_bytes / GIB:.2f}, "
+                           f"driver {memory.driver_bytes / GIB:.2f}, "
+                           f"marketed {memory.marketed_bytes / GIB:.2f} GiB",
+                           "visible < driver <= marketed")  # fmt: skip
+        elif memory.driver_bytes < DRIVER_SHARE * memory.marketed_bytes:
+            yield _finding("memory-order", f"{accelerator.id}.memory_driver",
+                           f"{memory.driver_bytes / memory.marketed_bytes:.0%} of marketed",
+                           "one die, or GB read as bytes?")  # fmt: skip
+
+
+def form_factor(catalog: Catalog) -> Iterator[Finding]:
+    """Figures of one form factor under the name of another."""
+    for accelerator in catalog.accelerators.values():
+        form, limit_w = accelerator.form_factor, accelerator.power.limit_w or 0.0
+        n_domain = accelerator.scale_up.n_domain_max if accelerator.scale_up else 1
+        if form.startswith("SXM") and (limit_w < 300 or n_domain < 8):
+            what = f"SXM with {limit_w:g} W and {n_domain} in one domain"
+        elif form == "PCIe LP" and limit_w > 75:
+            what = f"a slot-powered card of {limit_w:g} W"
+        elif form.startswith("PCIe") and (limit_w > 600 or n_domain > 4):
+            what = f"PCIe with {limit_w:g} W and {n_domain} in one domain"
+        else:
+            continue
+        yield _finding("form-factor", f"{accelerator.id}.form_factor", what,
+                       "take the figures of this form factor")  # fmt: skip
+
+
+def form_factor_pair(catalog: Catalog) -> Iterator[Finding]:
+    """A PCIe board that outdoes the SXM board of its name."""
+    for accelerator in catalog.accelerators.values():
+        sister = catalog.accelerators.get(
+            AcceleratorId(re.sub(r"-sxm\d?", "-pcie", accelerator.id))
+        )
+        if sister is None or sister.id == accelerator.id:
+            continue
+        if (
+            sister.memory.bytes_per_s > accelerator.memory.bytes_per_s
+            or (sister.power.limit_w or 0) >= (accelerator.power.limit_w or float("inf"))
+            or _best_peak(sister) > _best_peak(accelerator)
+        ):
+            yield _finding("form-factor-pair", sister.id, f"outdoes {accelerator.id}",
+                           "the two are mixed up")  # fmt: skip
+
+
+def link_direction(catalog: Catalog) -> Iterator[Finding]:
+    """A link faster than its generation in one direction: the two-way figure."""
+    for accelerator in catalog.accelerators.values():
+        up, host = accelerator.scale_up, accelerator.host_link
+        if up is not None:
+            most = next(
+                (rate for name, rate in NVLINK_BYTES_PER_S.items() if up.name.startswith(name)),
+                accelerator.memory.bytes_per_s,
+            )
+            if up.bytes_per_s > most or (up.pair_bytes_per_s or 0) > up.bytes_per_s:
+                yield _finding("link-direction", f"{accelerator.id}.scale_up_bandwidth",
+                               f"{up.bytes_per_s / GB:g} GB/s, pair "
+                               f"{(up.pair_bytes_per_s or 0) / GB:g}",
+                               f"one direction, at most {most / GB:g}")  # fmt: skip
+            if up.n_domain > up.n_domain_max:
+                yield _finding("link-direction", f"{accelerator.id}.scale_up_domain",
+                               f"{up.n_domain} of at most {up.n_domain_max}",
+                               "largest must be largest")  # fmt: skip
+        if host is not None:
+            most = PCIE_BYTES_PER_S.get(host.name[:8], host.bytes_per_s)
+            if host.bytes_per_s > most:
+                yield _finding("link-direction", f"{accelerator.id}.host_link_bandwidth",
+                               f"{host.bytes_per_s / GB:g} GB/s",
+                               f"one direction, at most {most / GB:g}")  # fmt: skip
+
+
+def idle_power(catalog: Catalog) -> Iterator[Finding]:
+    """Idle at or above the limit, or more without a model than with one."""
+    for accelerator in catalog.accelerators.values():
+        power = accelerator.power
+        known = [w for w in (power.idle_w, power.loaded_idle_w, power.limit_w) if w is not None]
+        if known != sorted(known) or len(set(known)) != len(known):
+            yield _finding("idle-power", f"{accelerator.id}.power",
+                           f"idle {power.idle_w}, loaded {power.loaded_idle_w}, "
+                           f"limit {power.limit_w} W",
+                           "idle < loaded idle < limit")  # fmt: skip
+
+
+def mig_profile(catalog: Catalog) -> Iterator[Finding]:
+    """A profile that does not fit the accelerator it is for."""
+    for profile in catalog.mig_profiles:
+        where = f"mig.{profile.accelerator}.{profile.name}"
+        whole = catalog.accelerators.get(profile.accelerator)
+        if whole is None:
+            yield _finding("mig-profile", where, "of an unknown accelerator", "name one we have")
+            continue
+        room = whole.memory.marketed_bytes + profile.n_max * ROUNDING_GIB * GIB
+        named = re.match(r"^(\d)g\.(\d+)gb$", profile.name)
+        sound = (
+            named is not None
+            and int(named[1]) == profile.n_compute_slices
+            and float(named[2]) * GIB == profile.memory_bytes
+            and profile.n_max * profile.n_compute_slices <= profile.n_compute_slices_total
+            and profile.n_max * profile.memory_bytes <= room
+        )
+        if not sound:
+            yield _finding("mig-profile", where, "slices, memory or name do not fit together",
+                           "check name, count and total")  # fmt: skip
+
+
+def server_parts(catalog: Catalog) -> Iterator[Finding]:
+    """A server that names a part which the catalog does not have."""
+    for server in catalog.servers.values():
+        if server.accelerator not in catalog.accelerators:
+            yield _finding("server-parts", f"{server.id}.accelerator", server.accelerator,
+                           "name an accelerator of the catalog")  # fmt: skip
+        for nic in (server.host.fabric_nic, server.host.front_nic):
+            if nic and nic not in catalog.network.nics:
+                yield _finding("server-parts", f"{server.id}.nic", nic,
+                               "name an adapter of the catalog")  # fmt: skip
+
+
+def server_power(catalog: Catalog) -> Iterator[Finding]:
+    """A server that provisions less than its accelerators or than was measured."""
+    for server in catalog.servers.values():
+        limit_w = server.power.limit_w
+        least_w = _least_power_w(server, catalog)
+        if limit_w is not None and limit_w < least_w:
+            yield _finding("server-power", f"{server.id}.power_limit",
+                           f"{limit_w:g} W for parts of {least_w:g} W",
+                           "provision at least what the parts draw")  # fmt: skip
+        idle, peak = server.power.measured_idle_w, server.power.measured_peak_w
+        if idle is not None and peak is not None and idle >= peak:
+            yield _finding("server-power", f"{server.id}.power_measured_idle",
+                           f"{idle:g} W against a peak of {peak:g} W",
+                           "idle below peak")  # fmt: skip
+
+
+def switch_power(catalog: Catalog) -> Iterator[Finding]:
+    """A switch that typically draws more than its limit."""
+    for switch in catalog.network.switches.values():
+        if (switch.typical_w or 0) > (switch.limit_w or float("inf")):
+            yield _finding("switch-power", f"{switch.id}.power_typical", f"{switch.typical_w} W",
+                           f"at most {switch.limit_w} W")  # fmt: skip
+
+
+def shared_name(catalog: Catalog) -> Iterator[Finding]:
+    """Two accelerators that a person could not tell apart by name."""
+    seen: dict[str, str] = {}
+    for accelerator in catalog.accelerators.values():
+        for word in {accelerator.id.lower(), accelerator.name.lower()}:
+            key = re.sub(r"[^a-z0-9]", "", word)
+            first = seen.setdefault(key, accelerator.id)
+            if first != accelerator.id:
+                yield _finding("shared-name", f"{accelerator.id}.name",
+                               f"reads like {first}", "give it a name of its own")  # fmt: skip
+
+
+def _root(item: str, models: Mapping[str, str]) -> str:
+    """The shipped accelerator that a user's own was modelled on."""
+    for _ in models:
+        item = models.get(item, item)
+    return item
+
+
+def _least_power_w(server: Server, catalog: Catalog) -> float:
+    accelerator = catalog.accelerators.get(server.accelerator)
+    board_w = (accelerator.power.limit_w if accelerator else None) or 0.0
+    return max(server.n_accelerators * board_w, server.power.measured_peak_w or 0.0)
+
+
+def _best_peak(accelerator: Accelerator) -> float:
+    return max(accelerator.peak_flop_per_s.values(), default=0.0)
+
+
+def _finding(
+    rule: str, where: str, what: str, fix: str, *, severity: Severity = "error"
+) -> Finding:
+    return Finding(severity=severity, rule=rule, where=where, what=what, fix=fix)
