@@ -29,6 +29,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
     rules_hardware.ceiling_above_peak,
     rules_hardware.balance,
     rules_hardware.memory_order,
+    rules_hardware.memory_technology,
     rules_hardware.form_factor,
     rules_hardware.form_factor_pair,
     rules_hardware.link_direction,

@@ -30,7 +30,6 @@ KNOWN_RATIOS: Mapping[tuple[str, str], float] = MappingProxyType(
         ("trainium2", "tf32"): 1,
         ("trainium3", "tf32"): 1,
         ("trainium3", "fp8"): 3.75,
-        ("trainium3", "fp4"): 3.75,
         ("tpu-v6e", "fp8"): 1,
         ("tpu-v4", "int8"): 1,
         ("mi210", "int8"): 1,  # CDNA 2 gains nothing from int8
@@ -53,6 +52,19 @@ PCIE_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
     {"PCIe 3.0": 15.76 * GB, "PCIe 4.0": 31.6 * GB, "PCIe 5.0": 63.1 * GB, "PCIe 6.0": 126 * GB}
 )
 """Sixteen lanes, one direction, after line coding."""
+
+MEMORY_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
+    {
+        "HBM2": 8 * 307 * GB,  # eight stacks, the most that one package carries
+        "HBM2e": 8 * 463 * GB,
+        "HBM3": 8 * 820 * GB,
+        "HBM3e": 8 * 1229 * GB,
+        "GDDR6": 960 * GB,  # 384 bits of 20 Gbit/s
+        "GDDR6X": 1152 * GB,
+        "GDDR7": 2048 * GB,  # 512 bits of 32 Gbit/s
+    }
+)
+"""The most that a memory technology gives one accelerator [ml-engineering]."""
 
 FLOP_PER_BYTE = (25.0, 700.0)  # matrix peak against memory rate of everything sold so far
 TENSOR_GAIN = 1.8  # matrix units outdo vector units by at least this
@@ -135,6 +147,17 @@ def memory_order(catalog: Catalog) -> Iterator[Finding]:
             yield _finding("memory-order", f"{accelerator.id}.memory_driver",
                            f"{memory.driver_bytes / memory.marketed_bytes:.0%} of marketed",
                            "one die, or GB read as bytes?")  # fmt: skip
+
+
+def memory_technology(catalog: Catalog) -> Iterator[Finding]:
+    """A memory rate beyond what the memory's technology can do."""
+    for accelerator in catalog.accelerators.values():
+        memory = accelerator.memory
+        most = MEMORY_BYTES_PER_S.get(memory.kind, float("inf"))
+        if memory.bytes_per_s > most:
+            yield _finding("memory-technology", f"{accelerator.id}.memory_bandwidth",
+                           f"{memory.bytes_per_s / GB:g} GB/s of {memory.kind}",
+                           f"at most {most / GB:g} GB/s")  # fmt: skip
 
 
 def form_factor(catalog: Catalog) -> Iterator[Finding]:
