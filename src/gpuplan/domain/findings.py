@@ -8,7 +8,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One objection of one rule. An error must not stand; a warning needs a look; a note informs."""
+    """One objection of one rule: an error must go, a warning needs a look, a note informs."""
 
     severity: Severity
     rule: str

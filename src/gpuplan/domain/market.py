@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from gpuplan.domain.provenance import Assumption
+
 PriceBasis = Literal["on-demand", "bid-floor", "accelerator-only"]
 RegionKind = Literal["cloud", "country", "state"]
 Boundary = Literal["location", "market"]
@@ -19,7 +21,7 @@ class InstanceShape:
     name: str
     accelerators: tuple[str, ...]  # ids it may carry: one is certain, several are ambiguous
     n_accelerators: float  # below 1 where a share of a card is rented; 0 without accelerators
-    n_vcpu: float | None
+    n_vcpu: int | None
     ram_bytes: float | None
     network_bytes_per_s: float | None
     basis: PriceBasis = "on-demand"
@@ -114,7 +116,7 @@ class ElectricityPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A place where machines run: a cloud's region, a country, a state. Unknown is None or empty."""
+    """Where machines run: a cloud region, a country, a state. Unknown is None or empty."""
 
     id: str  # aws:us-east-1, NLD, US-VA
     kind: RegionKind
@@ -122,7 +124,7 @@ class Region:
     country: str  # ISO 3166 alpha-3; empty where the cloud does not say
     state: str = ""  # US-VA …
     cloud: str = ""
-    pue_frac: float | None = None  # facility power over computer power, 1 or more
+    pue_ratio: float | None = None  # facility power over computer power, 1 or more
     pue_source: str = ""
     electricity: ElectricityPrice | None = None
     carbon: tuple[CarbonIntensity, ...] = ()
@@ -157,3 +159,29 @@ class UpdateReport:
     def names(self, state: UpdateState) -> tuple[str, ...]:
         """The parts that ended so."""
         return tuple(part.name for part in self.parts if part.state == state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteEnergy:
+    """What a plan needs to know of a place's power, and what had to be assumed for it."""
+
+    region: Region
+    pue_ratio: float
+    electricity: ElectricityPrice | None
+    carbon: CarbonIntensity | None
+    assumptions: tuple[Assumption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourlySpread:
+    """How a grid's wholesale price and carbon intensity vary over the hours of a year."""
+
+    zone: str  # a grid's name: DE-LU, US-TEX-ERCO
+    year: int
+    price_mean_usd_per_j: float | None  # day-ahead wholesale: no retail price
+    price_p05_usd_per_j: float | None  # may be negative
+    price_p95_usd_per_j: float | None
+    carbon_mean_kg_per_j: float | None  # location, average, life cycle
+    carbon_p05_kg_per_j: float | None
+    carbon_p95_kg_per_j: float | None
+    source: str

@@ -1,0 +1,138 @@
+"""What can be rented, in: the package's tables and a user's store; out: Offers and Discounts."""
+
+import csv
+from collections.abc import Collection, Iterator
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from gpuplan.catalog.update.rows import shape_from
+from gpuplan.catalog.update.store import read_stored_offers
+from gpuplan.domain.market import Discount, InstanceShape, Offer
+
+OLDEST_DATE = date.min
+
+
+def read_offers(store: Path | None = None) -> tuple[Offer, ...]:
+    """Every offer; a cloud's prices come from the store where it holds newer ones."""
+    packaged = _packaged_offers()
+    stored = {} if store is None else read_stored_offers(store)
+    if not stored:
+        return packaged
+    dates = price_dates(packaged)
+    newer = {
+        cloud: offers
+        for cloud, offers in stored.items()
+        if offers and offers[0].price_date >= dates.get(cloud, OLDEST_DATE)
+    }
+    # A source of accelerators says nothing of the other machines, so those stay.
+    kept = (o for o in packaged if o.cloud not in newer or o.n_accelerators == 0)
+    return (*kept, *(offer for offers in newer.values() for offer in offers))
+
+
+def price_dates(offers: Collection[Offer]) -> dict[str, date]:
+    """The day of the newest price, by cloud."""
+    dates: dict[str, date] = {}
+    for offer in offers:
+        dates[offer.cloud] = max(offer.price_date, dates.get(offer.cloud, OLDEST_DATE))
+    return dates
+
+
+def offers_with(
+    offers: Collection[Offer], accelerator: str, *, with_ambiguous: bool = False
+) -> tuple[Offer, ...]:
+    """Offers that carry this accelerator; those that may carry another only when asked for."""
+    return tuple(
+        offer
+        for offer in offers
+        if accelerator in offer.shape.accelerators and (with_ambiguous or not offer.is_ambiguous)
+    )
+
+
+def offers_in(
+    offers: Collection[Offer], *, cloud: str | None = None, region: str | None = None
+) -> tuple[Offer, ...]:
+    """Offers of this cloud, in this region by the cloud's own name."""
+    return tuple(
+        offer for offer in offers if cloud in (None, offer.cloud) and region in (None, offer.region)
+    )
+
+
+def offers_since(offers: Collection[Offer], today: date, *, max_age_days: int) -> tuple[Offer, ...]:
+    """Offers whose price is at most so old."""
+    return tuple(offer for offer in offers if offer.age_days(today) <= max_age_days)
+
+
+def rentable(offers: Collection[Offer]) -> tuple[Offer, ...]:
+    """Offers at the price of a whole machine: no bid floors, no accelerators without a host."""
+    return tuple(offer for offer in offers if offer.is_rate)
+
+
+@cache
+def read_discounts() -> tuple[Discount, ...]:
+    """What commitments take off; general ranges, no price list of accelerators is published."""
+    return tuple(
+        Discount(
+            provider=row["provider"],
+            instrument=row["instrument"],
+            term=row["term"],
+            low_frac=float(row["low_frac"]),
+            high_frac=float(row["high_frac"]),
+            applies=row["applies"],
+            source=row["source"],
+            is_weak=row["weak"] == "yes",
+        )
+        for row in csv.DictReader(_lines("discounts.csv"))
+    )
+
+
+@cache
+def _packaged_offers() -> tuple[Offer, ...]:
+    return (*_accelerator_offers(), *_cpu_offers())
+
+
+def _accelerator_offers() -> Iterator[Offer]:
+    clouds = {
+        row["cloud"]: (date.fromisoformat(row["price_date"]), row["source"])
+        for row in csv.DictReader(_lines("offers_clouds.csv"))
+    }
+    shapes = _shapes()
+    rows = csv.reader(_lines("offers_prices.csv"))
+    next(rows)
+    for line, usd_per_h, spot_usd_per_h, regions in rows:
+        shape = shapes[int(line)]
+        day, source = clouds[shape.cloud]
+        usd, spot = float(usd_per_h), float(spot_usd_per_h) if spot_usd_per_h else None
+        for region in regions.split("|"):
+            yield Offer(
+                shape=shape, region=region, usd_per_h=usd, spot_usd_per_h=spot,
+                price_date=day, source=source,
+            )  # fmt: skip
+
+
+def _shapes() -> list[InstanceShape]:
+    rows = csv.reader(_lines("offers_instances.csv"))
+    next(rows)
+    return [shape_from(cloud, cells) for cloud, *cells in rows]
+
+
+def _cpu_offers() -> Iterator[Offer]:
+    rows = csv.reader(_lines("offers_cpu.csv"))
+    next(rows)
+    shapes: dict[tuple[str, ...], InstanceShape] = {}
+    for cloud, day, *cells, usd_per_h, spot_usd_per_h, regions in rows:
+        key = (cloud, *cells)
+        if key not in shapes:
+            shapes[key] = shape_from(cloud, cells)
+        for region in regions.split("|"):
+            yield Offer(
+                shape=shapes[key], region=region, usd_per_h=float(usd_per_h),
+                spot_usd_per_h=float(spot_usd_per_h) if spot_usd_per_h else None,
+                price_date=date.fromisoformat(day), source="skypilot-catalog",
+            )  # fmt: skip
+
+
+def _lines(name: str) -> list[str]:
+    path = files("gpuplan.catalog").joinpath("data", name)
+    return path.read_text(encoding="utf-8").splitlines()

@@ -1,0 +1,261 @@
+"""Places and their power, in: the package's tables and a name; out: Region and SiteEnergy nouns."""
+
+import csv
+import difflib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from statistics import mean
+from typing import cast
+
+from gpuplan.domain.market import (
+    Boundary,
+    CarbonIntensity,
+    ElectricityPrice,
+    HourlySpread,
+    Method,
+    Region,
+    RegionKind,
+    SiteEnergy,
+)
+from gpuplan.domain.provenance import Assumption
+from gpuplan.errors import InputError, PlannerError, one
+from gpuplan.units import GRAM, KWH
+
+PREFERRED_CLOUDS = ("aws", "gcp", "azure", "oci")  # whose name for a region is best known
+INDUSTRY_PUE_RATIO = 1.58  # average of the industry in 2023 [uptime-survey]
+CARBON_COLUMNS: tuple[tuple[str, Boundary, Method], ...] = (
+    ("location_average_g_per_kwh", "location", "average"),
+    ("location_marginal_g_per_kwh", "location", "marginal"),
+    ("market_average_g_per_kwh", "market", "average"),
+)
+
+
+@cache
+def read_regions() -> tuple[Region, ...]:
+    """Every region of every cloud, every country, every state of the USA."""
+    return tuple(_region(row) for row in _rows("regions.csv"))
+
+
+@cache
+def read_hourly() -> tuple[HourlySpread, ...]:
+    """Spread over the hours of 2024 for the grids that were collected; wholesale, not retail."""
+    return tuple(_hourly(row) for row in _rows("regions_hourly.csv"))
+
+
+def find_region(text: str, *, cloud: str | None = None) -> tuple[Region, tuple[Assumption, ...]]:
+    """The place that people mean by this name, and what was assumed where several bear it."""
+    wanted = text.strip().casefold()
+    exact = _among(_index().get(wanted, ()), cloud)
+    found = exact or _among(_loose_index().get(_squeeze(wanted), ()), cloud)
+    if len(found) == 1:
+        return found[0], ()
+    if not found:
+        raise _unknown(text, cloud)
+    places = [region for region in found if region.kind != "cloud"]
+    if len(places) == 1:
+        return places[0], (_place_assumption(text, places[0], found),)
+    ranked = sorted(places or found, key=_preference)
+    if places or not exact or ranked[0].cloud not in PREFERRED_CLOUDS:
+        names = " or ".join(f"{region.id} ({region.name})" for region in ranked)
+        raise one(InputError, "region", repr(text), f"means {names}", "write one of these ids")
+    return ranked[0], (_cloud_assumption(text, ranked),)
+
+
+def site_energy(
+    region: Region, *, boundary: Boundary = "location", method: Method = "average"
+) -> SiteEnergy:
+    """The region's figures, each missing one taken from the next wider place and said so."""
+    assumptions: list[Assumption] = []
+    pue_ratio, why_pue = _pue(region)
+    electricity, carbon = region.electricity, region.carbon_of(boundary, method)
+    for wider in _wider(region):
+        if electricity is None and wider.electricity is not None:
+            electricity = wider.electricity
+            usd_per_kwh = f"{electricity.usd_per_j * KWH:.4f} USD/kWh"
+            assumptions.append(_fallback("electricity price", usd_per_kwh, region, wider))
+        figure = wider.carbon_of(boundary, method)
+        if carbon is None and figure is not None:
+            carbon = figure
+            g_per_kwh = f"{figure.kg_per_j / GRAM * KWH:.0f} g/kWh"
+            what = f"carbon intensity ({boundary}, {method})"
+            assumptions.append(_fallback(what, g_per_kwh, region, wider))
+    return SiteEnergy(
+        region=region,
+        pue_ratio=pue_ratio,
+        electricity=electricity,
+        carbon=carbon,
+        assumptions=(*why_pue, *assumptions),
+    )
+
+
+def _region(row: Mapping[str, str]) -> Region:
+    electricity = None
+    if row["usd_per_kwh"]:
+        electricity = ElectricityPrice(
+            usd_per_j=float(row["usd_per_kwh"]) / KWH,
+            basis=row["price_basis"],
+            year=int(row["price_year"]) if row["price_year"] else None,
+            source=row["price_source"],
+        )
+    return Region(
+        id=row["id"],
+        kind=cast(RegionKind, row["kind"]),
+        name=row["name"],
+        country=row["country"],
+        state=row["state"],
+        cloud=row["cloud"],
+        pue_ratio=float(row["pue"]) if row["pue"] else None,
+        pue_source=row["pue_source"],
+        electricity=electricity,
+        carbon=tuple(_carbon(row)),
+    )
+
+
+def _carbon(row: Mapping[str, str]) -> Iterable[CarbonIntensity]:
+    for column, boundary, method in CARBON_COLUMNS:
+        if row[column]:  # a market figure of 0 is a figure: all energy is matched by contracts
+            yield CarbonIntensity(
+                kg_per_j=float(row[column]) * GRAM / KWH,
+                boundary=boundary,
+                method=method,
+                year=int(row["carbon_year"]),
+                source=row["carbon_source"],
+            )
+
+
+def _hourly(row: Mapping[str, str]) -> HourlySpread:
+    def price(column: str) -> float | None:
+        return float(row[column]) / 1e3 / KWH if row[column] else None
+
+    def carbon(column: str) -> float | None:
+        return float(row[column]) * GRAM / KWH if row[column] else None
+
+    return HourlySpread(
+        zone=row["zone"],
+        year=int(row["year"]),
+        price_mean_usd_per_j=price("usd_per_mwh_mean"),
+        price_p05_usd_per_j=price("usd_per_mwh_p05"),
+        price_p95_usd_per_j=price("usd_per_mwh_p95"),
+        carbon_mean_kg_per_j=carbon("g_per_kwh_mean"),
+        carbon_p05_kg_per_j=carbon("g_per_kwh_p05"),
+        carbon_p95_kg_per_j=carbon("g_per_kwh_p95"),
+        source=row["source"],
+    )
+
+
+def _among(found: Iterable[Region], cloud: str | None) -> list[Region]:
+    return [region for region in found if cloud is None or region.cloud == cloud]
+
+
+@cache
+def _index() -> dict[str, tuple[Region, ...]]:
+    names: dict[str, list[Region]] = defaultdict(list)
+    aliases = {row["id"]: row["aliases"].split("|") for row in _rows("regions.csv")}
+    for region in read_regions():
+        spoken = [region.id, *aliases[region.id]]
+        spoken.append(region.id.partition(":")[2] if region.cloud else region.name)
+        for name in {text.casefold() for text in spoken if text}:
+            names[name].append(region)
+    return {name: tuple(regions) for name, regions in names.items()}
+
+
+@cache
+def _loose_index() -> dict[str, tuple[Region, ...]]:
+    names: dict[str, list[Region]] = defaultdict(list)
+    for name, regions in _index().items():
+        names[_squeeze(name)] += regions
+    return {name: tuple(regions) for name, regions in names.items()}
+
+
+def _squeeze(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name)
+
+
+def _preference(region: Region) -> tuple[int, str]:
+    order = PREFERRED_CLOUDS
+    return (order.index(region.cloud) if region.cloud in order else len(order), region.id)
+
+
+def _unknown(text: str, cloud: str | None) -> PlannerError:
+    """The error for a name that no place bears, with the nearest names."""
+    wanted = text.strip().casefold()
+    regions = [region for region in read_regions() if cloud in (None, region.cloud)]
+    at_place = [f"{r.id} ({r.name})" for r in regions if wanted and wanted in r.name.casefold()]
+    keys = [key for key, found in _index().items() if _among(found, cloud)]
+    nearest = difflib.get_close_matches(wanted, keys, n=4, cutoff=0.6)
+    known = at_place[:6] or nearest or ["us-east-1", "europe-west4", "westeurope", "NLD", "US-VA"]
+    what = f"no region of {cloud}" if cloud else "no region, country or state"
+    return one(InputError, "region", repr(text), what, f"did you mean {', '.join(known)}?")
+
+
+def _place_assumption(text: str, place: Region, found: Iterable[Region]) -> Assumption:
+    others = ", ".join(region.id for region in found if region is not place)
+    return Assumption(
+        what=f"place meant by {text!r}",
+        value=f"{place.name} ({place.id})",
+        why=f"also the name of {others}; without a cloud it is read as the {place.kind}",
+        change="write cloud:region",
+    )
+
+
+def _cloud_assumption(text: str, ranked: list[Region]) -> Assumption:
+    others = ", ".join(region.id for region in ranked[1:])
+    return Assumption(
+        what=f"cloud of region {text!r}",
+        value=ranked[0].cloud,
+        why=f"also the name of {others}; read as the best known of them",
+        change=f"write {ranked[1].id}, or name the cloud",
+    )
+
+
+def _wider(region: Region) -> list[Region]:
+    by_id = {other.id: other for other in read_regions() if other.kind != "cloud"}
+    ids = [region.state, region.country] if region.kind != "country" else []
+    return [by_id[place] for place in ids if place in by_id and place != region.id]
+
+
+def _fallback(what: str, value: str, region: Region, wider: Region) -> Assumption:
+    figure = wider.electricity if what == "electricity price" else None
+    source = figure.source if figure else (wider.carbon[0].source if wider.carbon else "")
+    return Assumption(
+        what=f"{what} at {region.id}",
+        value=value,
+        why=f"not published for {region.id}; taken from {wider.name} ({wider.id})",
+        change="site.electricity_usd_per_kwh" if figure else "site.carbon_g_per_kwh",
+        source=source,
+    )
+
+
+def _pue(region: Region) -> tuple[float, tuple[Assumption, ...]]:
+    """The region's PUE; else the mean of its cloud's published regions; else the industry's."""
+    if region.pue_ratio is not None:
+        return region.pue_ratio, ()
+    published = [
+        other.pue_ratio
+        for other in read_regions()
+        if region.cloud and other.cloud == region.cloud and other.pue_ratio is not None
+    ]
+    value = mean(published) if published else INDUSTRY_PUE_RATIO
+    why = f"not published for {region.id}; " + (
+        f"mean of the {len(published)} regions that {region.cloud} publishes"
+        if published
+        else "average of the industry, which new large sites undercut"
+    )
+    return value, (
+        Assumption(
+            what=f"PUE at {region.id}",
+            value=f"{value:.2f}",
+            why=why,
+            change="site.pue",
+            source="gsf-cloud-regions" if published else "uptime-survey",
+        ),
+    )
+
+
+@cache
+def _rows(name: str) -> tuple[dict[str, str], ...]:
+    path = files("gpuplan.catalog").joinpath("data", name)
+    return tuple(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))

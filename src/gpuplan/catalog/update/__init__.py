@@ -1,0 +1,1 @@
+"""Fresh prices and model configs, in: public sources; out: checked files in a store."""

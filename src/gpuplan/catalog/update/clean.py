@@ -1,0 +1,161 @@
+"""Rows made fit to keep, in: rows of a source; out: one price per machine and region."""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from gpuplan.catalog.update.identify import Identity, identify
+from gpuplan.catalog.update.rows import PriceRow, RawRow
+from gpuplan.domain.market import InstanceShape
+from gpuplan.errors import CatalogError, Problem
+from gpuplan.units import GBIT, GIB
+
+SAFE_TEXT = re.compile(r"[A-Za-z0-9(][A-Za-z0-9 ._:$()+,/&-]*")
+MAX_NAME_CHARS = 120
+# A price outside is a fault of the source, not an offer: the dearest rented accelerator is at
+# $54 an hour, the cheapest share of an old card at five cents.
+PLAUSIBLE_USD_PER_ACCELERATOR_H = (0.01, 150.0)
+PLAUSIBLE_USD_PER_MACHINE_H = (0.001, 400.0)
+ROUNDING_FRAC = 1e-4
+NO_REAL_SPOT = frozenset({"runpod", "mithril"})  # these repeat the on-demand price as spot
+BID_FLOOR = frozenset({"mithril"})  # an auction: the published figure is the lowest bid
+SHARED_TYPE_SPREAD = 4  # sizes this far apart at one price are a placeholder
+
+NOT_OURS = "not an accelerator that we plan with"
+NO_PRICE = "no on-demand price"
+IMPLAUSIBLE = "price outside the plausible band"
+FLAT = "one price for every size"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """What is kept, and how much was left out for which reason."""
+
+    rows: tuple[PriceRow, ...]
+    dropped: Mapping[str, int]
+
+
+def clean(cloud: str, rows: Iterable[RawRow]) -> Cleaned:
+    """One price per machine and region; unsafe or impossible figures refuse the whole source."""
+    dropped: Counter[str] = Counter()
+    groups: dict[tuple[str, str, float | None], list[tuple[RawRow, Identity]]] = defaultdict(list)
+    problems: list[Problem] = []
+    for row in rows:
+        problems += _faults(row)
+        identity = _identity(cloud, row)
+        if row.accelerator and not identity.ids:
+            dropped[NOT_OURS] += 1
+        else:
+            # A broker lists a machine's spot price as a machine of its own.
+            named = row._replace(instance=row.instance.removesuffix("__SPOT"))
+            groups[named.instance, row.region, row.ram_gib].append((named, identity))
+    if problems:
+        raise CatalogError(cloud, problems[:5])
+    kept: list[PriceRow] = []
+    for zones in groups.values():
+        reason, price = _one_price(cloud, zones)
+        if price is None:
+            dropped[reason] += 1
+        else:
+            kept.append(price)
+    sound = _without_flat(kept)
+    if len(sound) < len(kept):
+        dropped[FLAT] += len(kept) - len(sound)
+    return Cleaned(rows=tuple(sorted(sound, key=_order)), dropped=dict(dropped))
+
+
+def _identity(cloud: str, row: RawRow) -> Identity:
+    if not row.accelerator:
+        return Identity((), 1.0, "")
+    return identify(cloud, row.accelerator, row.instance)
+
+
+def _faults(row: RawRow) -> list[Problem]:
+    faults = []
+    for what, text in (("instance", row.instance), ("accelerator", row.accelerator)):
+        if text and (not SAFE_TEXT.fullmatch(text) or len(text) > MAX_NAME_CHARS):
+            faults.append(Problem(what, f"unsafe name {text[:40]!r}", "the source must be mended"))
+    # A marketplace prints an unnamed place as ", US, NA".
+    if row.region and not SAFE_TEXT.fullmatch(row.region.lstrip(", ") or "-"):
+        faults.append(
+            Problem("region", f"unsafe name {row.region[:40]!r}", "the source must be mended")
+        )
+    numbers = (row.n_accelerators, row.n_vcpu, row.ram_gib, row.usd_per_h, row.spot_usd_per_h)
+    for value in numbers:
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            where = row.instance[:40] or row.accelerator[:40]
+            faults.append(Problem(where, f"got {value}", "must be finite and not negative"))
+    return faults
+
+
+def _one_price(cloud: str, zones: Sequence[tuple[RawRow, Identity]]) -> tuple[str, PriceRow | None]:
+    """The price over a region's zones: the median, which no single odd zone can move."""
+    prices = [row.usd_per_h for row, _ in zones if row.usd_per_h]
+    if not prices:
+        return NO_PRICE, None
+    usd_per_h = median(prices)
+    row, identity = zones[0]
+    shape = _shape(cloud, row, identity)
+    if not _is_plausible(shape, usd_per_h):
+        return IMPLAUSIBLE, None
+    spots = [row.spot_usd_per_h for row, _ in zones if row.spot_usd_per_h]
+    spot = _spot(cloud, usd_per_h, spots)
+    return "", PriceRow(shape, row.region.lstrip(", "), usd_per_h, spot)
+
+
+def _shape(cloud: str, row: RawRow, identity: Identity) -> InstanceShape:
+    return InstanceShape(
+        cloud=cloud,
+        name=row.instance,
+        accelerators=identity.ids,
+        n_accelerators=row.n_accelerators * identity.share if row.accelerator else 0.0,
+        n_vcpu=None if row.n_vcpu is None else round(row.n_vcpu),
+        ram_bytes=None if row.ram_gib is None else row.ram_gib * GIB,
+        network_bytes_per_s=(
+            None if row.network_gbit_per_s is None else row.network_gbit_per_s * GBIT
+        ),
+        basis="bid-floor" if cloud in BID_FLOOR else row.basis,
+        note="; ".join(note for note in (identity.note, row.note) if note),
+    )
+
+
+def _is_plausible(shape: InstanceShape, usd_per_h: float) -> bool:
+    if shape.n_accelerators == 0:
+        low, high = PLAUSIBLE_USD_PER_MACHINE_H
+        return low <= usd_per_h <= high
+    low, high = PLAUSIBLE_USD_PER_ACCELERATOR_H
+    return low <= usd_per_h / shape.n_accelerators <= high
+
+
+def _spot(cloud: str, usd_per_h: float, spots: Sequence[float]) -> float | None:
+    """The median over zones; None where the source has none, or repeats another price as spot."""
+    if cloud in NO_REAL_SPOT or not spots:
+        return None
+    spot = median(spots)
+    if usd_per_h < spot <= usd_per_h * (1 + ROUNDING_FRAC):
+        return usd_per_h
+    return spot if spot <= usd_per_h else None
+
+
+def _without_flat(rows: Sequence[PriceRow]) -> list[PriceRow]:
+    """Without prices that do not grow with the machine: a source's placeholder."""
+    sizes: dict[tuple[object, ...], set[float]] = defaultdict(set)
+    for row in rows:
+        sizes[_flat_key(row)].add(row.shape.n_accelerators)
+    return [row for row in rows if not _is_flat(sizes[_flat_key(row)])]
+
+
+def _flat_key(row: PriceRow) -> tuple[object, ...]:
+    return row.shape.accelerators, row.region, row.usd_per_h
+
+
+def _is_flat(sizes: set[float]) -> bool:
+    positive = [size for size in sizes if size > 0]
+    return len(positive) > 1 and max(positive) / min(positive) >= SHARED_TYPE_SPREAD
+
+
+def _order(row: PriceRow) -> tuple[str, float, str, float]:
+    return row.shape.name, row.shape.ram_bytes or 0.0, row.region, row.usd_per_h

@@ -1,0 +1,555 @@
+"""Prices and configs from a network that is not trusted; every server here is a real one."""
+
+import asyncio
+import contextlib
+import gzip
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.http_server import (
+    Answer,
+    FakeServer,
+    body,
+    compressed,
+    drip,
+    drip_headers,
+    endless,
+    redirect,
+    running_server,
+    status,
+)
+from gpuplan.catalog.offers import offers_in, read_offers
+from gpuplan.catalog.update import fetch as fetching
+from gpuplan.catalog.update.clean import clean
+from gpuplan.catalog.update.fetch import FetchError, Limits, check_base_url, fetch_bytes
+from gpuplan.catalog.update.hunt import update_from_gpuhunt
+from gpuplan.catalog.update.models import config_file, stored_model_config, update_model
+from gpuplan.catalog.update.prices import update_prices
+from gpuplan.catalog.update.rows import RawRow
+from gpuplan.catalog.update.skypilot import parse
+from gpuplan.catalog.update.store import price_file, read_stored_offers, write_whole
+from gpuplan.domain.market import CloudUpdate
+from gpuplan.errors import CatalogError, InputError, PlannerError
+
+TODAY = date(2026, 11, 15)
+GCP_HEADER = (
+    "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,"
+    "AvailabilityZone,Price,SpotPrice\n"
+)
+HEADER = (
+    "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice"
+)
+GOOD = f"{HEADER}\n" + "".join(
+    f"gpu_{n}x_h100_sxm5,H100,{n},{26 * n},{225 * n},{3.9 * n},us-east-{zone},,\n"
+    for n in (1, 2, 4, 8)
+    for zone in (1, 2, 3)
+)
+VERDA = "/catalogs/v8/verda/vms.csv"
+QUICK = partial(fetch_bytes, limits=Limits(max_bytes=200_000, total_s=0.6, connect_s=0.5))
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture
+def update(server: FakeServer, tmp_path: Path) -> Callable[..., CloudUpdate]:
+    """Updates one cloud from an answer; verda is small, so twelve rows are no collapse."""
+
+    def run(answer: Answer | str, *, cloud: str = "verda", force: bool = False) -> CloudUpdate:
+        path = f"/catalogs/v8/{cloud}/vms.csv"
+        server.answers[path] = body(answer) if isinstance(answer, str) else answer
+        # A second cloud that is always sound, so that a failure is told and not raised.
+        server.answers["/catalogs/v8/do/vms.csv"] = body(GOOD)
+        report = update_prices(
+            tmp_path, today=TODAY, clouds=("do", cloud), base_url=server.url, force=force,
+            fetch=QUICK,
+        )  # fmt: skip
+        assert report.parts[0].state in ("updated", "unchanged")
+        return report.parts[1]
+
+    return run
+
+
+def of_cloud(store: Path | None, cloud: str = "verda") -> dict[tuple[str, str], float]:
+    return {(o.instance, o.region): o.usd_per_h for o in offers_in(read_offers(store), cloud=cloud)}
+
+
+# --- good answers ------------------------------------------------------------------------------
+
+
+def test_good_prices_replace_the_packaged_ones_with_date_and_source(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    before = of_cloud(None)
+    part = update(GOOD)
+    assert (part.state, part.n_rows) == ("updated", 12)
+    after = offers_in(read_offers(tmp_path), cloud="verda")
+    assert len(after) == 12
+    assert {o.price_date for o in after} == {TODAY}
+    assert {o.source for o in after} == {"skypilot-catalog fetched 2026-11-15"}
+    assert {o.accelerator for o in after} == {"h100-sxm"}
+    assert of_cloud(None) == before
+
+
+def test_prices_that_did_not_move_keep_their_date(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    update(GOOD)
+    stamp = price_file(tmp_path, "verda").stat().st_mtime_ns
+    assert update(GOOD).state == "unchanged"
+    assert price_file(tmp_path, "verda").stat().st_mtime_ns == stamp
+
+
+def test_older_layout_is_asked_where_the_newer_lacks_the_cloud(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    server.answers["/catalogs/v7/verda/vms.csv"] = body(GOOD)
+    report = update_prices(
+        tmp_path, today=TODAY, clouds=["verda"], base_url=server.url, fetch=QUICK
+    )
+    assert report.names("updated") == ("verda",)
+    assert server.asked == [VERDA, "/catalogs/v7/verda/vms.csv"]
+
+
+def test_one_failing_cloud_leaves_its_old_prices_and_the_others_new_ones(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    server.answers[VERDA] = body(GOOD)
+    server.answers["/catalogs/v8/do/vms.csv"] = status(500)
+    report = update_prices(
+        tmp_path, today=TODAY, clouds=["do", "verda"], base_url=server.url, fetch=QUICK
+    )
+    assert (report.names("failed"), report.names("updated")) == (("do",), ("verda",))
+    assert of_cloud(tmp_path, "do") == of_cloud(None, "do")
+    assert "stay as they are" in report.parts[0].detail
+
+
+def test_azure_is_not_taken_from_a_source_whose_azure_prices_are_years_old(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    part = update(GOOD, cloud="azure")
+    assert part.state == "refused"
+    assert "2024" in part.detail
+    assert of_cloud(tmp_path, "azure") == of_cloud(None, "azure")
+
+
+def test_gcp_host_and_accelerator_are_summed_and_slices_counted() -> None:
+    text = GCP_HEADER + textwrap.dedent("""\
+        a3-highgpu-8g,208,1872,,,,us-central1,us-central1-a,9.46,5.68
+        ,,,H100,8,,us-central1,us-central1-a,78.37,47.02
+        a3-highgpu-8g,208,1872,,,,us-east4,us-east4-a,9.46,5.68
+        a4-highgpu-8g,224,3968,,,,us-central1,us-central1-b,0,0
+        ,,,B200,8,,us-central1,us-central1-b,90.2,39.6
+        ,,,T4,1,,us-central1,us-central1-a,0.35,0.11
+        ,,,tpu-v5p-8,1,,us-east5,us-east5-a,16.8,8.4
+        ,,,tpu-v6e-8,1,,us-east5,us-east5-a,21.6,9.2
+        n2-standard-8,8,32,,,,us-central1,us-central1-a,0.39,0.1
+    """)
+    rows = {row.shape.name: row for row in clean("gcp", parse("gcp", text)).rows}
+    assert rows["a3-highgpu-8g"].usd_per_h == pytest.approx(87.83)
+    assert rows["a3-highgpu-8g"].spot_usd_per_h == pytest.approx(52.70)
+    assert rows["a3-highgpu-8g"].region == "us-central1"  # no accelerator price in the other zone
+    assert rows["a4-highgpu-8g"].usd_per_h == pytest.approx(90.2)
+    assert rows["(attach)T4x1"].shape.basis == "accelerator-only"
+    assert rows["tpu-v5p-8"].shape.n_accelerators == 4  # the name counts cores
+    assert rows["tpu-v6e-8"].shape.n_accelerators == 8  # the name counts chips
+    assert "n2-standard-8" not in rows
+
+
+# --- bad answers -------------------------------------------------------------------------------
+
+ROW = "gpu_1x_h100_sxm5,H100,1,26,225,{price},us-east-1,,{spot}\n"
+
+
+def with_row(row: str) -> str:
+    return GOOD + row
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "why"),
+    [
+        (status(404), "failed", "status 404"),
+        (status(500), "failed", "status 500"),
+        (status(403), "failed", "restricted"),
+        (body(""), "refused", "header"),
+        (body("<!DOCTYPE html><html><body>Sign in</body></html>"), "refused", "header"),
+        (body("InstanceType,Price\nx,1\n"), "refused", "header"),
+        (body(GOOD.replace("Region", "Price", 1)), "refused", "header"),
+        (body(GOOD, announce=len(GOOD) + 500), "failed", "Protocol"),
+        (body(GOOD[:-30]), "refused", "cells"),
+        (body(GOOD + '"open quote'), "refused", "CSV"),
+        (body(b"\x89PNG\r\n\x1a\n" + bytes(range(256))), "refused", "UTF-8"),
+        (body(GOOD + "\0,,,,,,,,\n"), "refused", "binary"),
+        (body(GOOD.encode("utf-16")), "refused", "UTF-8"),
+        (body(with_row(ROW.format(price="nan", spot=""))), "refused", "finite"),
+        (body(with_row(ROW.format(price="inf", spot=""))), "refused", "finite"),
+        (body(with_row(ROW.format(price="1e999", spot=""))), "refused", "finite"),
+        (body(with_row(ROW.format(price="-1", spot=""))), "refused", "negative"),
+        (body(with_row(ROW.format(price="3", spot="nan"))), "refused", "finite"),
+        (body(with_row(ROW.format(price="cheap", spot=""))), "refused", "number"),
+        (body(with_row(ROW.format(price="3", spot="").replace("gpu_1x", "=HYPERLINK(1)"))),
+         "refused", "unsafe"),
+        (body(with_row(ROW.format(price="3", spot="").replace("gpu_1x", "@SUM"))),
+         "refused", "unsafe"),
+        (body(with_row(ROW.format(price="3", spot="").replace("gpu_1x", "\x1b[31m"))),
+         "refused", "unsafe"),
+        (body(with_row(ROW.format(price="3", spot="").replace("gpu_1x", "../../etc/passwd"))),
+         "refused", "unsafe"),
+        (body(with_row(ROW.format(price="3", spot="").replace("us-east-1", "=1+1"))),
+         "refused", "unsafe"),
+        (body(f"{HEADER}\n"), "refused", "no usable price"),
+        (body(f"{HEADER}\n{ROW.format(price='3.9', spot='')}"), "refused", "only 1 prices"),
+        (body("".join([f"{HEADER}\n", *(f"m{n},H100,1,1,1,0,r{n},,\n" for n in range(20))])),
+         "refused", "no usable price"),
+        (body(with_row("".join(f"m{n},H100,1,1,1,9999,r{n},,\n" for n in range(8)))),
+         "refused", "implausible"),
+        (body(f"{HEADER}\n" + "x" * 150_000), "refused", "field"),
+        (body("x" * 300_000), "failed", "300000 bytes announced"),
+        (endless(), "failed", "more than 200000 bytes"),
+        (compressed(gzip.compress(b"0" * 50_000_000), "gzip"), "failed", "compressed"),
+        (compressed(GOOD.encode(), "br"), "failed", "compressed"),
+        (redirect("https://example.org/vms.csv"), "failed", "another host"),
+        (redirect("file:///etc/passwd"), "failed", "another host"),
+        (redirect("//127.0.0.1:1/vms.csv"), "failed", "another host"),
+        (redirect("http://[bad/vms.csv"), "failed", "another host"),
+        (redirect(""), "failed", "another host"),
+        (redirect(VERDA), "failed", "redirects"),
+        (drip(GOOD.encode(), pause_s=0.05), "failed", "within 0.6 s"),
+        (drip_headers(pause_s=0.05), "failed", "within 0.6 s"),
+    ],
+)  # fmt: skip
+def test_what_is_not_sound_replaces_nothing(
+    update: Callable[..., CloudUpdate], tmp_path: Path, answer: Answer, state: str, why: str
+) -> None:
+    packaged = of_cloud(None)
+    part = update(answer)
+    assert (part.state, why in part.detail) == (state, True), part.detail
+    assert of_cloud(tmp_path) == packaged
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_stored_prices_survive_a_later_bad_answer(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    update(GOOD)
+    stored = price_file(tmp_path, "verda").read_bytes()
+    for answer in (status(500), body("<html>"), body(GOOD[:-20])):
+        update(answer)
+        assert price_file(tmp_path, "verda").read_bytes() == stored
+
+
+def test_a_redirect_on_the_same_host_is_followed(
+    server: FakeServer, update: Callable[..., CloudUpdate]
+) -> None:
+    server.answers["/moved.csv"] = body(GOOD)
+    assert update(redirect("/moved.csv")).state == "updated"
+
+
+def test_a_collapse_is_taken_only_by_force(update: Callable[..., CloudUpdate]) -> None:
+    small = f"{HEADER}\n{ROW.format(price='3.9', spot='')}"
+    assert update(small).state == "refused"
+    part = update(small, force=True)
+    assert part.state == "updated"
+    assert "forced although only 1 prices" in part.detail
+
+
+def test_force_does_not_take_what_is_unsafe(update: Callable[..., CloudUpdate]) -> None:
+    assert update(with_row(ROW.format(price="nan", spot="")), force=True).state == "refused"
+    assert update(f"{HEADER}\n", force=True).state == "refused"
+
+
+def test_prices_missing_or_zero_are_left_out_and_counted(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    part = update(with_row("m,H100,1,1,1,0,r,,\nn,H100,1,1,1,,r,,0.5\n"))
+    assert (part.state, part.n_rows, part.n_dropped) == ("updated", 12, 2)
+    assert all(price > 0 for price in of_cloud(tmp_path).values())
+
+
+def test_one_price_for_every_size_is_a_placeholder() -> None:
+    rows = [
+        RawRow("tpu-v6e-8", "tpu-v6e-8", 1, None, None, "asia-east1", 700.0, 700.0),
+        RawRow("tpu-v6e-256", "tpu-v6e-256", 1, None, None, "asia-east1", 700.0, 700.0),
+        RawRow("tpu-v6e-8", "tpu-v6e-8", 1, None, None, "us-east5", 21.6, 9.2),
+    ]
+    assert [row.region for row in clean("gcp", rows).rows] == ["us-east5"]
+
+
+# --- offline and set-up ------------------------------------------------------------------------
+
+
+def test_offline_says_what_was_tried_and_that_the_catalog_stays(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError) as caught:
+        update_prices(tmp_path, today=TODAY, base_url="http://127.0.0.1:9/", fetch=QUICK)
+    assert caught.value.exit_code == 5
+    assert "127.0.0.1:9" in str(caught.value)
+    assert "stay as they are" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_out_of_reach_is_not_asked_for_every_cloud(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def unreachable(url: str) -> bytes:
+        asked.append(url)
+        raise FetchError(url, "no route")
+
+    with pytest.raises(CatalogError):
+        update_prices(tmp_path, today=TODAY, fetch=unreachable)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["http://example.org/", "ftp://127.0.0.1/", "file:///tmp/", "", "https://user@example.org/",
+     "http://127.0.0.1.example.org/", "https://[bad"],
+)  # fmt: skip
+def test_plain_http_is_for_this_machine_only(base_url: str) -> None:
+    with pytest.raises(InputError, match="https"):
+        check_base_url(base_url)
+
+
+@pytest.mark.parametrize(
+    "base_url", ["https://example.org/x", "http://[::1]:8/", "http://localhost"]
+)
+def test_https_and_this_machine_are_allowed(base_url: str) -> None:
+    check_base_url(base_url)
+
+
+def test_missing_extra_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r'pip install "gpuplan\[online\]"'):
+        update_prices(tmp_path, today=TODAY)
+
+
+def test_unknown_clouds_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="verda"):
+        update_prices(tmp_path, today=TODAY, clouds=["../etc", "amazon"])
+
+
+def test_works_inside_a_running_event_loop(server: FakeServer) -> None:
+    server.answers["/x"] = body("hello")
+
+    async def inside() -> bytes:
+        return QUICK(f"{server.url}/x")
+
+    assert asyncio.run(inside()) == b"hello"
+
+
+# --- the store ---------------------------------------------------------------------------------
+
+
+def test_a_damaged_store_is_told_and_mended_by_an_update(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    update(GOOD)
+    price_file(tmp_path, "verda").write_text("half a li")
+    with pytest.raises(CatalogError, match="catalog update"):
+        read_offers(tmp_path)
+    assert update(GOOD).state == "updated"
+    assert len(of_cloud(tmp_path)) == 12
+
+
+@pytest.mark.parametrize("price", ["nan", "0", "-3", "inf", "x"])
+def test_a_price_that_is_none_never_comes_out_of_the_store(
+    update: Callable[..., CloudUpdate], tmp_path: Path, price: str
+) -> None:
+    update(GOOD)
+    path = price_file(tmp_path, "verda")
+    path.write_text(path.read_text().replace(",3.9,", f",{price},"))
+    with pytest.raises(CatalogError):
+        read_offers(tmp_path)
+
+
+def test_a_store_older_than_the_package_is_not_preferred(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    update(GOOD)
+    path = price_file(tmp_path, "verda")
+    path.write_text(path.read_text().replace("2026-11-15", "2025-01-01"))
+    assert of_cloud(tmp_path) == of_cloud(None)
+
+
+def test_a_kill_between_writing_and_renaming_leaves_the_old_file_whole(tmp_path: Path) -> None:
+    path = tmp_path / "prices" / "verda.csv"
+    write_whole(path, b"old")
+    script = textwrap.dedent("""
+        import os, pathlib, sys
+        from gpuplan.catalog.update.store import write_whole
+        pathlib.Path.replace = lambda *_: os._exit(9)
+        write_whole(pathlib.Path(sys.argv[1]), b"new" * 100000)
+    """)
+    source = str(Path(fetching.__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], check=False,
+        env={**os.environ, "PYTHONPATH": source},
+    )  # fmt: skip
+    assert done.returncode == 9
+    assert path.read_bytes() == b"old"
+    assert len(list(path.parent.glob(".*.tmp"))) == 1  # left behind, and never read
+    assert read_stored_offers(tmp_path / "none") == {}
+
+
+def test_leftovers_of_a_kill_are_not_read_as_prices(
+    update: Callable[..., CloudUpdate], tmp_path: Path
+) -> None:
+    update(GOOD)
+    (tmp_path / "prices" / ".verda.csv.abc.tmp").write_text("half")
+    assert len(of_cloud(tmp_path)) == 12
+
+
+def test_runs_at_the_same_time_leave_a_whole_file(server: FakeServer, tmp_path: Path) -> None:
+    server.answers[VERDA] = body(GOOD)
+
+    def run(n_run: int) -> str:
+        dearer = GOOD.replace(",3.9,", f",{3 + n_run / 10},")
+
+        def give(_: str) -> bytes:
+            return dearer.encode()
+
+        report = update_prices(
+            tmp_path, today=TODAY, clouds=["verda"], base_url=server.url, fetch=give
+        )
+        return report.parts[0].state
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        assert set(pool.map(run, range(12))) <= {"updated", "unchanged"}
+    assert len(of_cloud(tmp_path)) == 12
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_store_that_cannot_be_written_is_told(server: FakeServer, tmp_path: Path) -> None:
+    server.answers[VERDA] = body(GOOD)
+    (tmp_path / "prices").write_text("a file where the folder should be")
+    report = update_prices(
+        tmp_path, today=TODAY, clouds=["verda"], base_url=server.url, fetch=QUICK
+    )
+    assert report.parts[0].state == "refused"
+    assert "cannot be written" in report.parts[0].detail
+
+
+@given(st.binary(max_size=400) | st.text(max_size=400).map(lambda text: (HEADER + text).encode()))
+def test_no_bytes_can_raise_anything_but_our_errors(content: bytes) -> None:
+    with contextlib.suppress(PlannerError):
+        clean("verda", parse("verda", content.decode("utf-8", errors="replace")))
+
+
+# --- model configs -----------------------------------------------------------------------------
+
+MODEL = "meta-llama/Llama-3.1-8B-Instruct"
+CONFIG = '{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32}'
+CONFIG_PATH = f"/{MODEL}/resolve/main/config.json"
+
+
+def test_a_config_is_stored_and_read_back(server: FakeServer, tmp_path: Path) -> None:
+    server.answers[CONFIG_PATH] = body(CONFIG)
+    assert stored_model_config(tmp_path, MODEL) is None
+    report = update_model(tmp_path, MODEL, today=TODAY, base_url=server.url, fetch=QUICK)
+    assert report.names("updated") == (MODEL,)
+    config = stored_model_config(tmp_path, MODEL)
+    assert config is not None
+    assert config["hidden_size"] == 4096
+    assert (tmp_path / "models" / "meta-llama--Llama-3.1-8B-Instruct.json").exists()
+    again = update_model(tmp_path, MODEL, today=TODAY, base_url=server.url, fetch=QUICK)
+    assert again.names("unchanged") == (MODEL,)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        status(404), status(401), status(500), body("<html>"), body("[1, 2]"), body("{}"),
+        body('{"error": "gated"}'), body('{"model_type": "llama", "rope": NaN}'),
+        body('{"model_type": ' + "[" * 60 + "]" * 60 + "}"), body("[" * 100_000),
+        body('{"model_type": 1' + "0" * 5000 + "}"), body(b"\xff\xfe\x00"),
+        body(CONFIG[:-5]), body(CONFIG, announce=4000), endless(), drip_headers(pause_s=0.05),
+        compressed(gzip.compress(b"0" * 10_000_000), "gzip"), redirect("https://example.org/c"),
+        redirect(CONFIG_PATH), drip(CONFIG.encode() * 9, pause_s=0.05),
+    ],
+)  # fmt: skip
+def test_a_bad_config_leaves_the_stored_one(
+    server: FakeServer, tmp_path: Path, answer: Answer
+) -> None:
+    server.answers[CONFIG_PATH] = body(CONFIG)
+    update_model(tmp_path, MODEL, today=TODAY, base_url=server.url, fetch=QUICK)
+    stored = config_file(tmp_path, MODEL).read_bytes()
+    server.answers[CONFIG_PATH] = answer
+    with pytest.raises(CatalogError) as caught:
+        update_model(tmp_path, MODEL, today=TODAY, base_url=server.url, fetch=QUICK)
+    assert "local config.json" in str(caught.value)
+    assert config_file(tmp_path, MODEL).read_bytes() == stored
+
+
+@pytest.mark.parametrize(
+    "model_id",
+    ["../../etc/passwd", "..", "a/..", "../a", "a/b/c", "/etc/passwd", "a", "", "a/b\n", "a\\b/c",
+     "a/b?x=1", "a/b#c", "C:/x", "a/.b", "a--b/c", "a/b%2e%2e", "a/" + "b" * 200, "ä/b", "a/b\0"],
+)  # fmt: skip
+def test_model_names_cannot_leave_the_store(tmp_path: Path, model_id: str) -> None:
+    with pytest.raises(InputError, match="owner/name"):
+        config_file(tmp_path, model_id)
+
+
+@given(st.text(alphabet=st.sampled_from("ab./\\-_:~ %\n"), max_size=30))
+def test_every_accepted_model_name_stays_in_its_folder(model_id: str) -> None:
+    store = Path("/store")
+    try:
+        path = config_file(store, model_id)
+    except InputError:
+        return
+    assert path.parent == store / "models"
+    assert os.path.normpath(path) == str(path)
+
+
+# --- gpuhunt -----------------------------------------------------------------------------------
+
+
+def item(**changed: object) -> SimpleNamespace:
+    fields = {
+        "instance_name": "Standard_ND96isr_H100_v5", "location": "eastus", "price": 98.32,
+        "cpu": 96, "memory": 1900.0, "gpu_count": 8, "gpu_name": "H100", "gpu_memory": 80.0,
+        "spot": False,
+    }  # fmt: skip
+    return SimpleNamespace(**{**fields, **changed})
+
+
+def test_gpuhunt_brings_the_azure_prices_that_the_other_source_lacks(tmp_path: Path) -> None:
+    items = [item(location=f"region{n}") for n in range(900)]
+    items.append(item(location="region1", spot=True, price=40.0))
+
+    def query(*, provider: str, min_gpu_count: int) -> list[SimpleNamespace]:
+        assert (provider, min_gpu_count) == ("azure", 1)
+        return items
+
+    report = update_from_gpuhunt(tmp_path, today=TODAY, providers=["azure"], query=query)
+    assert report.names("updated") == ("azure",)
+    offers = offers_in(read_offers(tmp_path), cloud="azure", region="region1")
+    assert [(o.accelerator, o.usd_per_h, o.spot_usd_per_h) for o in offers] == [
+        ("h100-sxm", 98.32, 40.0)
+    ]
+
+
+def test_gpuhunt_failing_leaves_the_prices(tmp_path: Path) -> None:
+    def query(**_: object) -> list[SimpleNamespace]:
+        raise OSError("offline")
+
+    report = update_from_gpuhunt(tmp_path, today=TODAY, providers=["azure"], query=query)
+    assert report.parts[0].state == "refused"
+    assert "offline" in report.parts[0].detail
+    assert of_cloud(tmp_path, "azure") == of_cloud(None, "azure")
