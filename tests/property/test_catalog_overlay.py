@@ -88,8 +88,8 @@ def test_any_document_is_laid_or_refused(document: object) -> None:
 @given(item=st.sampled_from(IDS), share=st.floats(0.5, 1.0))
 def test_what_an_overlay_says_is_what_comes_out(item: str, share: float) -> None:
     limit_w = CATALOG.accelerators[item].power.limit_w
-    if limit_w is None or "sxm" in item or limit_w * share < 100:
-        return  # board rules of their own
+    if limit_w is None or limit_w * share < 36:
+        return  # below what any board runs at
     value = round(limit_w * share, 1)
     document = {"accelerators": {item: {"tdp_w": value}}}
     catalog = apply_overlay(CATALOG, document, overlay="any.yaml")

@@ -165,8 +165,11 @@ def form_factor(catalog: Catalog) -> Iterator[Finding]:
     for accelerator in catalog.accelerators.values():
         form, limit_w = accelerator.form_factor, accelerator.power.limit_w or 0.0
         n_domain = accelerator.scale_up.n_domain_max if accelerator.scale_up else 1
+        severity: Severity = "error"
         if form.startswith("SXM") and (limit_w < 300 or n_domain < 8):
             what = f"SXM with {limit_w:g} W and {n_domain} in one domain"
+            # A user may cap a board's power; a domain cannot be capped.
+            severity = "error" if n_domain < 8 else "warning"
         elif form == "PCIe LP" and limit_w > 75:
             what = f"a slot-powered card of {limit_w:g} W"
         elif form.startswith("PCIe") and (limit_w > 600 or n_domain > 4):
@@ -174,7 +177,7 @@ def form_factor(catalog: Catalog) -> Iterator[Finding]:
         else:
             continue
         yield _finding("form-factor", f"{accelerator.id}.form_factor", what,
-                       "take the figures of this form factor")  # fmt: skip
+                       "take the figures of this form factor", severity=severity)  # fmt: skip
 
 
 def form_factor_pair(catalog: Catalog) -> Iterator[Finding]:
@@ -191,7 +194,8 @@ def form_factor_pair(catalog: Catalog) -> Iterator[Finding]:
             or _best_peak(sister) > _best_peak(accelerator)
         ):
             yield _finding("form-factor-pair", sister.id, f"outdoes {accelerator.id}",
-                           "the two are mixed up")  # fmt: skip
+                           "unless one is capped, the two are mixed up",
+                           severity="warning")  # fmt: skip
 
 
 def link_direction(catalog: Catalog) -> Iterator[Finding]:
