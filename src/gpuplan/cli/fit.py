@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.catalog import user_store
 from gpuplan.cli.output import Form, chosen, emit
-from gpuplan.errors import InputError, one
+from gpuplan.errors import InfeasibleError, InputError, one
 
 Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder that holds one.")]
 On = Annotated[
@@ -43,6 +44,7 @@ Sharding = Annotated[str, typer.Option(help="Training: none, zero1, zero2, fsdp.
 Recompute = Annotated[str, typer.Option(help="Training: none, selective, full.")]
 Optimizer = Annotated[str, typer.Option(help="Training: adamw, adamw-8bit, sgd …")]
 Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
+Strict = Annotated[bool, typer.Option(help="End with 3 when it does not fit.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
@@ -65,6 +67,7 @@ def fit(
     max_loras: LoraSlotCount = 0,
     max_lora_rank: LoraRank = 16,
     overlay: Overlay = None,
+    strict: Strict = False,
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
@@ -87,12 +90,16 @@ def fit(
         max_sequences=max_num_seqs,
         lora=LoraSlots(n_slots=max_loras, max_rank=max_lora_rank) if max_loras else None,
     )
-    overlays = overlay or []
+    overlays, store = overlay or [], user_store(None)
     if on is None:
-        sheet = api.survey_sheet(api.survey(model, request, overlays=overlays))
+        found = api.survey(model, request, overlays=overlays, store=store)
+        sheet, fits = api.survey_sheet(found), bool(found.fits)
     else:
-        sheet = api.fit_sheet(api.fit(model, on, request, overlays=overlays))
+        answer = api.fit(model, on, request, overlays=overlays, store=store)
+        sheet, fits = api.fit_sheet(answer), answer.fits
     emit(sheet, chosen(output, as_json=as_json))
+    if strict and not fits:
+        raise typer.Exit(InfeasibleError.exit_code)
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -58,8 +58,10 @@ def _print_tables(sheet: "Sheet") -> None:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:
         shown = Table(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
-        for column in table.columns:
-            shown.add_column(column, justify="right" if column in table.right else "left")
+        for place, column in enumerate(table.columns):
+            # The first column names the row: it is never cut.
+            justify: Literal["left", "right"] = "right" if column in table.right else "left"
+            shown.add_column(column, justify=justify, no_wrap=place == 0)
         for row in table.rows:
             shown.add_row(*(Text(cell) for cell in row))
         console.print(shown)

@@ -21,3 +21,16 @@ class FitRequest:
     engine_version: tuple[int, int] = (0, 11)
     lora: LoraSlots | None = None
     max_sequences: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRequest:
+    """What to refresh, and from where."""
+
+    clouds: tuple[str, ...] = ()  # empty: all that are known
+    models: tuple[str, ...] = ()  # given: only these configs are fetched
+    price_url: str | None = None
+    model_url: str | None = None
+    is_through_gpuhunt: bool = False
+    is_forced: bool = False
+    timeout_s: float = 60.0

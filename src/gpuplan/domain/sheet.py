@@ -22,3 +22,9 @@ class Sheet:
     tables: tuple[Table, ...]
     head: str = ""
     remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # heading, lines
+    whole_tables: tuple[Table, ...] = ()  # for files, where a terminal gets a shortened one
+
+    @property
+    def file_tables(self) -> tuple[Table, ...]:
+        """Tables with every row."""
+        return self.whole_tables or self.tables

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.fit import Deployment, Fit, Survey
 from gpuplan.domain.hardware import Accelerator
@@ -19,17 +18,23 @@ from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
+from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 
 DEFAULT_CONTEXT_TOKENS = 8192
 
 
 def fit(
-    model_name: str, accelerator_name: str, request: FitRequest, *, overlays: Sequence[Path] = ()
+    model_name: str,
+    accelerator_name: str,
+    request: FitRequest,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
 ) -> Fit:
     """The answer for one model on one kind of accelerator."""
     catalog = with_overlays(read_catalog(), overlays)
-    model = find_model(model_name)
+    model = model_named(model_name, store)
     choice = find_accelerator(accelerator_name, catalog)
     deployment, assumed = _deployment(
         model, choice.accelerator, request, n_given=choice.n_accelerators or 1
@@ -49,10 +54,16 @@ def fit(
     return dataclasses.replace(answer, suggestions=found)
 
 
-def survey(model_name: str, request: FitRequest, *, overlays: Sequence[Path] = ()) -> Survey:
+def survey(
+    model_name: str,
+    request: FitRequest,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Survey:
     """Every accelerator of the catalog: the fewest that fit, or why none do."""
     catalog = with_overlays(read_catalog(), overlays)
-    model = find_model(model_name)
+    model = model_named(model_name, store)
     fits, refused = [], []
     assumed: list[Assumption] = []
     for accelerator in catalog.accelerators.values():

@@ -12,7 +12,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 def to_markdown(sheet: Sheet) -> str:
     """All tables of the sheet in Markdown, pipes escaped."""
     parts = [sheet.head + "\n"] if sheet.head else []
-    return "\n".join([*parts, *(_markdown_table(table) for table in sheet.tables)])
+    return "\n".join([*parts, *(_markdown_table(table) for table in sheet.file_tables)])
 
 
 def _markdown_table(table: Table) -> str:
@@ -28,7 +28,7 @@ def _markdown_row(cells: tuple[str, ...]) -> str:
 
 def to_csv(sheet: Sheet) -> str:
     """All tables of the sheet as comma-separated values, a blank line between them."""
-    return "\n".join(_csv_table(table) for table in sheet.tables)
+    return "\n".join(_csv_table(table) for table in sheet.file_tables)
 
 
 def _csv_table(table: Table) -> str:

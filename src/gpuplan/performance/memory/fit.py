@@ -70,6 +70,7 @@ def suggest(answer: Fit, others: Sequence[Accelerator], move: Move) -> Iterator[
     deployment = answer.deployment
     yield from _load_suggestions(answer)
     yield from _first(_cache_changes(deployment))
+    yield from _first(_attention_changes(deployment))
     yield from _first(_tp_changes(deployment))
     yield from _first(_weight_changes(deployment))
     yield from _other_accelerators(deployment, others, move)
@@ -143,6 +144,18 @@ def _cache_changes(deployment: Deployment) -> Iterator[Change]:
         after = dataclasses.replace(storage, cache=FORMATS["fp8"])
         changed = dataclasses.replace(deployment, storage=after)
         yield "key-value cache in fp8", "--kv-precision fp8", changed, QUALITY
+
+
+def _attention_changes(deployment: Deployment) -> Iterator[Change]:
+    """A latent cache is copied to every tensor-parallel rank; attention replicas share it out."""
+    layout, caches = deployment.layout, list(deployment.model.caches())
+    is_copied = any(cache.n_heads < layout.tp for _, cache in caches if cache.role == "kv")
+    if layout.tp > 1 and layout.dp == 1 and is_copied and deployment.model.is_moe:
+        n = layout.tp
+        after = dataclasses.replace(layout, tp=1, dp=n, ep=n)
+        changed = dataclasses.replace(deployment, layout=after)
+        caveat = "attention weights are copied to every device"
+        yield f"attention replicas on all {n}", f"--tp 1 --dp {n} --ep {n}", changed, caveat
 
 
 def _tp_changes(deployment: Deployment) -> Iterator[Change]:

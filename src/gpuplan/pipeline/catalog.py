@@ -1,0 +1,123 @@
+"""Catalog verbs: lists, single items, integrity, a user's overlay, refresh."""
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from gpuplan.catalog.integrity import check_catalog
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.models import find_model, models_in_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.offers import offers_in, offers_with, read_offers, rentable
+from gpuplan.catalog.offers_check import check_offers
+from gpuplan.catalog.regions import find_region, read_regions
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.findings import Finding
+from gpuplan.domain.market import Offer
+from gpuplan.domain.sheet import Sheet
+from gpuplan.errors import InputError, PlannerError, one
+from gpuplan.pipeline.models import model_named
+from gpuplan.pipeline.overlays import with_overlays
+from gpuplan.report import catalog as report
+from gpuplan.report import catalog_rows as rows
+
+KINDS = (*rows.LISTERS, "models", "offers", "regions")
+
+
+def list_items(
+    kind: str,
+    *,
+    accelerator: str | None = None,
+    cloud: str | None = None,
+    region: str | None = None,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Sheet:
+    """Everything of one kind."""
+    catalog = with_overlays(read_catalog(), overlays)
+    if kind in rows.LISTERS:
+        return report.list_sheet(kind, rows.LISTERS[kind](catalog), catalog.overrides)
+    if kind == "models":
+        models = [find_model(name) for name in models_in_catalog()]
+        return report.list_sheet(kind, rows.model_rows(models))
+    if kind == "regions":
+        return report.list_sheet(kind, rows.region_rows(read_regions()))
+    if kind == "offers":
+        found = _offers(catalog, accelerator, store)
+        found = offers_in(found, cloud=cloud, region=region) if cloud or region else found
+        return report.list_sheet(kind, rows.offer_rows(found), catalog.overrides)
+    known = ", ".join(KINDS)
+    raise one(InputError, "catalog list", "KIND", f"got {kind!r}", f"use one of {known}")
+
+
+def _offers(catalog: Catalog, accelerator: str | None, store: Path | None) -> tuple[Offer, ...]:
+    offers = read_offers(store)
+    if accelerator is None:
+        return offers
+    return offers_with(offers, find_accelerator(accelerator, catalog).accelerator.id)
+
+
+def show_item(text: str, *, overlays: Sequence[Path] = (), store: Path | None = None) -> Sheet:
+    """One item by whatever name: an accelerator, a server, a part, a model, a region."""
+    catalog = with_overlays(read_catalog(), overlays)
+    item = text.strip().lower()
+    if item in catalog.facts:
+        return report.facts_sheet(item, catalog, _rented(item, catalog, store))
+    try:
+        found = find_accelerator(text, catalog).accelerator
+    except PlannerError as no_accelerator:
+        return _show_other(text, no_accelerator, store)
+    return report.facts_sheet(found.id, catalog, _rented(found.id, catalog, store))
+
+
+def _show_other(text: str, no_accelerator: PlannerError, store: Path | None) -> Sheet:
+    hints = [*no_accelerator.problems]
+    try:
+        return report.model_sheet(model_named(text, store))
+    except InputError as no_model:
+        hints += no_model.problems
+    try:
+        return report.region_sheet(*find_region(text))
+    except InputError as no_region:
+        hints += no_region.problems
+    fix = "; ".join(dict.fromkeys(problem.fix for problem in hints))
+    what = "is neither an accelerator, a server, a part, a model nor a region"
+    raise one(InputError, "catalog show", text, what, fix)
+
+
+def _rented(item: str, catalog: Catalog, store: Path | None) -> tuple[Offer, ...]:
+    if item not in catalog.accelerators:
+        return ()
+    return offers_with(rentable(read_offers(store)), item)
+
+
+def check(
+    *, today: date, overlays: Sequence[Path] = (), store: Path | None = None
+) -> tuple[Finding, ...]:
+    """Every objection of every rule to the facts, the offers and the overlays."""
+    catalog = with_overlays(read_catalog(), overlays)
+    known = frozenset(str(item) for item in catalog.accelerators)
+    return (
+        *check_catalog(catalog, today=today),
+        *check_offers(read_offers(store), today, known_accelerators=known),
+    )
+
+
+def findings_sheet(findings: Sequence[Finding]) -> Sheet:
+    """Findings, ready to show."""
+    return report.findings_sheet(findings, "catalog")
+
+
+def overlay(path: Path) -> Sheet:
+    """What a user's file changes, after every rule has passed."""
+    catalog = with_overlays(read_catalog(), [path])
+    changes = [
+        {
+            "item": o.item,
+            "quantity": o.quantity,
+            "catalog": o.catalog_value or None,
+            "overlay": o.overlay_value,
+        }
+        for o in catalog.overrides
+    ]
+    return report.list_sheet("overrides", changes, catalog.overrides)
