@@ -1,7 +1,7 @@
 """The file format for others to read: a JSON Schema, and a table of all keys."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from gpuplan.inputs.format_tree import walk_models
 from gpuplan.inputs.keys import Strict
@@ -89,7 +89,7 @@ def _is_spread(model: type[Strict]) -> bool:
 
 def _section(place: str, model: type[Strict]) -> Iterator[str]:
     kind = model.model_fields.get("kind")
-    values = getattr(kind.annotation, "__args__", ()) if kind else ()
+    values = get_args(kind.annotation) if kind else ()
     title = f"`{place}`" if place else "The file"
     yield f"## {title}" + (f", kind `{values[0]}`" if place == "workloads[]" else "")
     yield ""

@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
@@ -24,6 +25,9 @@ class Finding(NamedTuple):
     what: str
     fix: str
 
+
+MAX_SHOWN = 100
+MAX_WORD = 60
 
 # Words of other tools, by the name of the key here.
 SYNONYMS = {
@@ -59,6 +63,14 @@ _SHAPES = {
     "model_type": "a mapping of keys", "model_attributes_type": "a mapping of keys",
     "dict_type": "a mapping of keys", "finite_number": "a finite number",
 }  # fmt: skip
+_SCALAR_FORMS = {
+    "ModelSpec": "the name of a model, or a mapping of keys",
+    "LengthSpec": "a number of tokens, or a mapping of keys",
+    "Spread": "a number, or low, mid and high",
+    "PositiveSpread": "a number above 0, or low, mid and high",
+    "FracSpread": "a number from 0 to 1, or low, mid and high",
+    "GrowthSpread": "a number, e.g. 0.05, or low, mid and high",
+}
 _TEXTS = {
     "string_too_short": "must be one line of text that is not blank",
     "string_pattern_mismatch": "must be one line of text that is not blank",
@@ -69,7 +81,8 @@ _TEXTS = {
 def schema_findings(error: ValidationError, data: Any) -> list[Finding]:
     """Every refusal once, by its place in the file."""
     found: dict[tuple[KeyPath, str], Finding] = {}
-    for detail in error.errors(include_url=False):
+    # Three parts of one number at most: enough to fill what is shown.
+    for detail in error.errors(include_url=False)[: 3 * MAX_SHOWN + 3]:
         finding = _finding(detail, data)
         # A number given for low, mid and high fails three times and is one problem.
         found.setdefault((finding.path, finding.what), finding)
@@ -101,9 +114,12 @@ def show(value: object) -> str:
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word most like this one, or None."""
+    if len(word) > MAX_WORD:
+        return None
     lowered = {name.lower(): name for name in known}
     matches = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
-    return lowered[matches[0]] if matches else None
+    longer = [name for name in known if word and name.lower().startswith(word.lower())]
+    return lowered[matches[0]] if matches else longer[0] if longer else None
 
 
 def _finding(detail: ErrorDetails, data: Any) -> Finding:
@@ -124,10 +140,13 @@ def _what_value(kind: str, context: Mapping[str, Any], detail: ErrorDetails) -> 
     if kind in _COMPARISONS:
         name, word = _COMPARISONS[kind]
         bound = context[name]
-        is_sign = bound == SMALLEST and detail["input"] <= 0
-        return "must be above 0" if is_sign else f"must be {word} {bound:g}"
+        value = detail["input"]
+        is_sign = bound == SMALLEST and value <= 0
+        share = f": {value:g} % is {value / 100:g}" if bound == 1 < value <= 100 else ""
+        return "must be above 0" if is_sign else f"must be {word} {bound:g}{share}"
     if kind in _SHAPES:
-        return f"must be {_SHAPES[kind]}{_hint(detail['input'], kind)}"
+        shape = _SCALAR_FORMS.get(str(context.get("class_name")), _SHAPES[kind])
+        return f"must be {shape}{_hint(detail['input'])}"
     if kind == "literal_error":
         return _must_be_one_of(detail)
     if kind in ("too_short", "too_long"):
@@ -145,9 +164,11 @@ def _must_be_one_of(detail: ErrorDetails) -> str:
     return f"{one_of}; did you mean {guess}?" if guess and len(choices) > 1 else one_of
 
 
-def _hint(value: object, kind: str) -> str:
-    if not isinstance(value, str) or kind not in ("float_type", "int_type", "model_type"):
+def _hint(value: object) -> str:
+    if not isinstance(value, str):
         return ""
+    if value.strip().endswith("%"):
+        return ": write a share, e.g. 0.2 for 20 %"
     try:
         float(value)
     except ValueError:
@@ -165,7 +186,7 @@ def _kind_finding(path: KeyPath, data: Any) -> Finding:
         fix = f"must be one of {', '.join(kinds)}" + (f"; did you mean {guess}?" if guess else "")
         return Finding((*path, "kind"), f"got {show(kind)}", fix)
     if not isinstance(given, Mapping):
-        return Finding(path, f"got {show(given)}", "must be a mapping of keys, e.g. kind: generic")
+        return Finding(path, f"got {show(given)}", "must be a mapping of keys")
     return Finding((*path, "kind"), "missing", f"add one of {', '.join(kinds)}")
 
 
@@ -191,14 +212,14 @@ def _unit_of(field: FieldInfo | None) -> str:
 def _what_key(name: str, model: type[Strict] | None) -> str:
     known = list(model.model_fields) if model else []
     same_quantity = [key for key in known if _stem(key) == _stem(name)]
-    guess = SYNONYMS.get(name.lower())
+    guess = SYNONYMS.get(name.lower(), name)
     close = same_quantity[0] if same_quantity else guess if guess in known else None
+    homes = _homes(name) or _homes(guess)
+    if close is None and homes:
+        return f"it belongs at {' or '.join(homes[:2])}"
     close = close or nearest(name, known)
     if close is not None and model is not None:
         return f"did you mean {close}{_unit_of(model.model_fields[close])}?"
-    homes = _homes(name) or (_homes(guess) if guess else [])
-    if homes:
-        return f"it belongs at {' or '.join(homes[:2])}"
     return f"known here: {', '.join(known)}"
 
 
@@ -207,15 +228,20 @@ def _stem(name: str) -> str:
 
 
 def _homes(name: str) -> list[str]:
-    return [f"{place}.{name}".removeprefix(".") for place in _places_of(name)]
+    """Where a key of this name stands, with the kind of workload where only that has it."""
+    return _all_homes().get(name, [])
 
 
-def _places_of(name: str) -> list[str]:
-    places: list[str] = []
+@cache
+def _all_homes() -> dict[str, list[str]]:
+    homes: dict[str, list[str]] = {}
     for place, model in walk_models(ScenarioSpec):
-        if name in model.model_fields and place not in places:
-            places.append(place)
-    return places
+        kind = get_args(model.model_fields["kind"].annotation) if place == "workloads[]" else ()
+        for name in model.model_fields:
+            home = f"{place}.{name}".removeprefix(".") + (f" of kind {kind[0]}" if kind else "")
+            if home not in homes.setdefault(name, []):
+                homes[name].append(home)
+    return homes
 
 
 def _path_in_file(loc: tuple[str | int, ...], data: Any) -> KeyPath:

@@ -15,9 +15,9 @@ from gpuplan.inputs.assume import Assumptions
 from gpuplan.inputs.check import cross_findings
 from gpuplan.inputs.convert_workload import workload
 from gpuplan.inputs.files import with_files
-from gpuplan.inputs.problems import Finding, null_findings, schema_findings, show
+from gpuplan.inputs.problems import MAX_SHOWN, Finding, null_findings, schema_findings, show
 from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.yaml_reader import Document, read_yaml, read_yaml_text
+from gpuplan.inputs.yaml_reader import Document, read_yaml, read_yaml_text, shown_problem
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -59,7 +59,10 @@ def _spec(document: Document) -> ScenarioSpec:
 
 def _refuse(document: Document, findings: Iterable[Finding]) -> None:
     ordered = sorted(findings, key=lambda finding: document.line_of(finding.path) or 0)
-    problems = [Problem(document.place(path), what, fix) for path, what, fix in ordered]
+    shown = ordered[:MAX_SHOWN]
+    problems = [shown_problem(document.place(path), what, fix) for path, what, fix in shown]
+    if len(ordered) > MAX_SHOWN:
+        problems.append(Problem(document.name, "has more than these", "mend them and try again"))
     if problems:
         raise InputError(document.name, problems)
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import yaml
 
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.scalars import resolve, shorten
+from gpuplan.inputs.scalars import printable, resolve, shorten
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 50
@@ -25,7 +25,8 @@ _BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
 }  # fmt: skip
-_JSON_STRING_OR_TAB = re.compile(r'"(?:[^"\\\n]|\\.)*"|\t')
+# The closing quote is optional: a string without one must not be tried again from its middle.
+_JSON_STRING_OR_TAB = re.compile(r'"(?:[^"\\\n]|\\.)*"?|\t')
 _SURROGATE_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
@@ -73,6 +74,11 @@ def show_path(path: KeyPath) -> str:
     return text.removeprefix(".")
 
 
+def shown_problem(where: str, what: str, fix: str) -> Problem:
+    """A problem whose words may hold parts of the file: printable, on one line."""
+    return Problem(printable(where), printable(what), printable(fix))
+
+
 def read_yaml(path: Path) -> Document:
     """The one document of a YAML or JSON file; raises InputError with every problem found."""
     return read_yaml_text(_text_of(path), name=str(path))
@@ -103,7 +109,7 @@ def _text_of(path: Path) -> str:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        problem = Problem(name, f"cannot be read: {reason}", "name a file that exists")
+        problem = shown_problem(name, f"cannot be read: {reason}", "name a file that exists")
         raise InputError(name, [problem]) from None
     if len(raw) > MAX_BYTES:
         raise InputError(name, [_too_large(name)])
@@ -227,7 +233,7 @@ class _Tree:
     def _note(self, line: int, what: str, fix: str) -> None:
         path = shorten(show_path(self._path()), 80)
         where = f"{self.name}:{line} {path}".rstrip()
-        self.problems.append(Problem(where, what, fix))
+        self.problems.append(shown_problem(where, what, fix))
 
     def _path(self) -> KeyPath:
         parts: list[str | int] = []

@@ -1,0 +1,20 @@
+"""Write docs/reference/scenario.schema.json and scenario.md anew from the file format."""
+
+import json
+from pathlib import Path
+
+from gpuplan.inputs.json_schema import scenario_reference, scenario_schema
+
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+
+
+def main() -> None:
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    schema = json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
+    (REFERENCE / "scenario.schema.json").write_text(schema, encoding="utf-8")
+    (REFERENCE / "scenario.md").write_text(scenario_reference(), encoding="utf-8")
+    print("docs/reference/scenario.schema.json, docs/reference/scenario.md")
+
+
+if __name__ == "__main__":
+    main()
