@@ -56,6 +56,9 @@ def start(
 
 def main() -> None:
     """Run, and end with the exit code of what happened."""
+    if len(sys.argv) == 1:
+        typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
+        return
     try:
         app()
     except PlannerError as error:
