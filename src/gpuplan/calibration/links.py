@@ -1,0 +1,124 @@
+"""Link models, in: an accelerator or an adapter; out: its LinkModel with calibrated constants.
+
+Rates come from the catalog; fixed costs and reached shares are fitted per link class and stand in
+`data/links.json`. A class without measurements inherits those of the nearest one.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from gpuplan.domain.hardware import Accelerator, HostLink, ScaleUpLink
+from gpuplan.domain.links import DirectKernel, LinkModel, Protocol, SwitchReduction
+from gpuplan.errors import InputError, one
+from gpuplan.units import GB
+
+# Assumption: an accelerator whose sheet names no link at all sits on PCIe 4.0 x16.
+ASSUMED_HOST_LINK = HostLink(name="assumed PCIe 4.0 x16", bytes_per_s=31.5 * GB)
+FABRICS = ("infiniband", "roce", "efa", "tcp")
+
+
+def link_of(accelerator: Accelerator, *, n_ranks: int = 2, engine: str = "") -> LinkModel:
+    """What joins a group of these accelerators in one server: the island's link if it holds all.
+
+    A group larger than the island (a bridge joins two) runs at the pace of the host's bus.
+    """
+    island = accelerator.scale_up
+    if island is not None and n_ranks <= island.n_domain_max:
+        return _island(island, engine)
+    return host_bus_of(accelerator, engine=engine)
+
+
+def host_bus_of(
+    accelerator: Accelerator, *, has_p2p: bool | None = None, engine: str = ""
+) -> LinkModel:
+    """Ranks joined by the host's bus alone. GeForce boards have no peer-to-peer over it."""
+    host = accelerator.host_link or ASSUMED_HOST_LINK
+    p2p = "GeForce" not in accelerator.name if has_p2p is None else has_p2p
+    name = "pcie" if p2p else "pcie-host"
+    return _model(name, host.bytes_per_s, pair_bytes_per_s=None, engine=engine, has_p2p=p2p)
+
+
+def fabric_link(
+    nic_bytes_per_s: float,
+    *,
+    n_nics: float = 1,
+    n_sharing: int = 1,
+    oversubscription: float = 1.0,
+    fabric: str = "infiniband",
+) -> LinkModel:
+    """What one rank has towards other nodes: its share of the node's adapters (rails).
+
+    `n_nics` adapters serve `n_sharing` ranks that talk at the same time; `n_sharing=1` gives the
+    whole node, as the hierarchical collectives expect. `oversubscription` is downlink over uplink
+    of the switches above: 1 is non-blocking.
+    """
+    if fabric not in FABRICS:
+        raise one(InputError, "fabric_link", "fabric", f"got {fabric!r}", f"use one of {FABRICS}")
+    if min(nic_bytes_per_s, n_nics, n_sharing) <= 0 or oversubscription < 1:
+        raise one(
+            InputError,
+            "fabric_link",
+            "rates",
+            f"got {nic_bytes_per_s=}, {n_nics=}, {n_sharing=}, {oversubscription=}",
+            "use positive numbers, oversubscription 1 or more",
+        )
+    rate = nic_bytes_per_s * n_nics / n_sharing / oversubscription
+    return _model(fabric, rate, pair_bytes_per_s=None, engine="", has_p2p=True)
+
+
+def link_class_of(island: ScaleUpLink) -> str:
+    """Name of the class whose constants hold for this link."""
+    name = island.name.lower()
+    if "bridge" in name and "nvlink" in name:
+        return "nvlink-bridge"
+    if name.startswith("nvlink"):
+        generation = f"nvlink{name.split()[1]}"
+        return generation if generation in link_classes() else "other"
+    return "infinity-fabric" if "infinity" in name else "other"
+
+
+def link_classes() -> tuple[str, ...]:
+    """Every class that has constants."""
+    return tuple(_stored()["classes"])
+
+
+def _island(island: ScaleUpLink, engine: str) -> LinkModel:
+    name = link_class_of(island)
+    pair = island.pair_bytes_per_s
+    # A switch gives one pair the whole rate: no mesh to account for.
+    mesh = pair if pair is not None and pair < island.bytes_per_s else None
+    return _model(name, island.bytes_per_s, pair_bytes_per_s=mesh, engine=engine, has_p2p=True)
+
+
+def _model(
+    name: str, rate: float, *, pair_bytes_per_s: float | None, engine: str, has_p2p: bool
+) -> LinkModel:
+    stored = _stored()
+    held: Mapping[str, Any] = stored["classes"][name]
+    launch_frac = stored["direct_launch_frac"].get(engine, 1.0)
+    return LinkModel(
+        name=name,
+        bytes_per_s=rate,
+        pair_bytes_per_s=pair_bytes_per_s,
+        crowd_frac=held["crowd_frac"],
+        has_p2p=has_p2p,
+        has_tree=held.get("has_tree", False),
+        ring=Protocol(**held["ring"]),
+        pairwise=Protocol(**held["pairwise"]),
+        switch=SwitchReduction(**held["switch"]) if held["switch"] else None,
+        direct=_direct(held["direct"], launch_frac) if held["direct"] else None,
+    )
+
+
+def _direct(held: Mapping[str, Any], launch_frac: float) -> DirectKernel:
+    return DirectKernel(**{**held, "launch_s": held["launch_s"] * launch_frac})
+
+
+@cache
+def _stored() -> Mapping[str, Any]:
+    text = files("gpuplan.calibration").joinpath("data", "links.json").read_text("utf-8")
+    loaded: Mapping[str, Any] = json.loads(text)
+    return loaded

@@ -1,0 +1,230 @@
+"""Time of collectives, in: message, ranks and link; out: seconds of the quickest algorithm.
+
+A message is counted as its library counts it: all-reduce, the vector that every rank holds;
+all-gather and reduce-scatter, the whole vector (all parts); all-to-all, what one rank sends in
+all, its own part included. `algbw` is message / time; `busbw` is algbw times the share that a
+ring must carry (2(n-1)/n for all-reduce, (n-1)/n for the others) [nccl-tests].
+"""
+
+from collections.abc import Callable
+from math import ceil, log2
+from typing import NamedTuple
+
+from gpuplan.domain.links import LinkModel, Protocol
+from gpuplan.errors import InputError, one
+
+
+class Curve(NamedTuple):
+    """Time of one algorithm over the message: a + b·m + r·m / (m + h)."""
+
+    fixed_s: float
+    s_per_byte: float
+    ramp_s: float
+    ramp_bytes: float
+
+
+class AllReduceTerms(NamedTuple):
+    """The algorithms that compete for one all-reduce; an absent one repeats the ring."""
+
+    ring: Curve
+    tree: Curve
+    switch: Curve
+    one_shot: Curve
+    two_shot: Curve
+
+
+def curve_time_s(message_bytes: float, curve: Curve) -> float:
+    """One algorithm's time; plain arithmetic, so that columns and kernels share it."""
+    ramp_s = curve.ramp_s * message_bytes / (message_bytes + curve.ramp_bytes)
+    return curve.fixed_s + curve.s_per_byte * message_bytes + ramp_s
+
+
+def lesser(a: float, b: float) -> float:
+    """The smaller of two, written so that it holds for columns too."""
+    return 0.5 * (a + b - abs(a - b))
+
+
+def quickest_time_s(message_bytes: float, terms: AllReduceTerms) -> float:
+    """Time of the best algorithm for this message; floats and columns alike."""
+    ring_s = curve_time_s(message_bytes, terms.ring)
+    tree_s = curve_time_s(message_bytes, terms.tree)
+    switch_s = curve_time_s(message_bytes, terms.switch)
+    one_s = curve_time_s(message_bytes, terms.one_shot)
+    two_s = curve_time_s(message_bytes, terms.two_shot)
+    return lesser(lesser(lesser(ring_s, tree_s), lesser(one_s, two_s)), switch_s)
+
+
+def all_reduce_terms(n_ranks: int, link: LinkModel) -> AllReduceTerms:
+    """What an all-reduce among these ranks costs, per algorithm; computed once per layout."""
+    _check_ranks(n_ranks)
+    if n_ranks == 1:
+        return AllReduceTerms(FREE, FREE, FREE, FREE, FREE)
+    ring = _curve(2 * (n_ranks - 1), _passed(n_ranks, 2), n_ranks, link=link, protocol=link.ring)
+    one_shot, two_shot = _direct(n_ranks, link, ring)
+    return AllReduceTerms(
+        ring=ring,
+        tree=_tree(n_ranks, link) if link.has_tree else ring,
+        switch=_switch(n_ranks, link, ring),
+        one_shot=one_shot,
+        two_shot=two_shot,
+    )
+
+
+def all_reduce_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
+    """Every rank holds the sum: the quickest of ring, tree, switch and direct kernels."""
+    return quickest_time_s(message_bytes, all_reduce_terms(n_ranks, link))
+
+
+def all_gather_curve(n_ranks: int, link: LinkModel) -> Curve:
+    """All-gather and reduce-scatter: n-1 steps of a ring [Thakur2005]."""
+    _check_ranks(n_ranks)
+    if n_ranks == 1:
+        return FREE
+    return _curve(n_ranks - 1, _passed(n_ranks, 1), n_ranks, link=link, protocol=link.ring)
+
+
+def all_gather_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
+    """Every rank holds all parts; the message is the whole vector."""
+    return curve_time_s(message_bytes, all_gather_curve(n_ranks, link))
+
+
+def reduce_scatter_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
+    """Every rank holds its part of the sum; the message is the whole vector."""
+    return all_gather_time_s(message_bytes, n_ranks, link)
+
+
+def all_to_all_curve(n_ranks: int, link: LinkModel) -> Curve:
+    """Every pair talks at once: one step of latency, (n-1)/n of the message on the wire."""
+    _check_ranks(n_ranks)
+    if n_ranks == 1:
+        return FREE
+    return _curve(1, _passed(n_ranks, 1), n_ranks, link=link, protocol=link.pairwise)
+
+
+def all_to_all_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
+    """Every rank sends its own piece to every other; the message is what one rank sends."""
+    return curve_time_s(message_bytes, all_to_all_curve(n_ranks, link))
+
+
+def point_to_point_time_s(message_bytes: float, link: LinkModel) -> float:
+    """One rank sends to one other over the links that join the two."""
+    protocol = link.pairwise
+    rate = link.line_bytes_per_s(2) * protocol.rate_frac
+    fixed_s = protocol.launch_s + protocol.alpha_s
+    curve = Curve(fixed_s, 1 / rate, protocol.ramp_s, protocol.ramp_bytes)
+    return curve_time_s(message_bytes, curve)
+
+
+def hierarchical_all_reduce_time_s(
+    message_bytes: float, n_nodes: int, n_per_node: int, *, inner: LinkModel, outer: LinkModel
+) -> float:
+    """All-reduce over nodes: both levels run as one pipeline, so the slower one sets the pace.
+
+    `outer` is what one node has towards the fabric: all its adapters together.
+    """
+    return _pipelined(
+        (all_reduce_time_s, n_per_node, inner), (all_reduce_time_s, n_nodes, outer), message_bytes
+    )
+
+
+def hierarchical_all_gather_time_s(
+    message_bytes: float, n_nodes: int, n_per_node: int, *, inner: LinkModel, outer: LinkModel
+) -> float:
+    """All-gather (or reduce-scatter) over nodes; the message is the whole vector."""
+    return _pipelined(
+        (all_gather_time_s, n_per_node, inner), (all_gather_time_s, n_nodes, outer), message_bytes
+    )
+
+
+def hierarchical_all_to_all_time_s(
+    message_bytes: float, n_nodes: int, n_per_node: int, *, inner: LinkModel, outer: LinkModel
+) -> float:
+    """All-to-all over nodes; the message is what one rank sends to all ranks.
+
+    Of it, 1/n_nodes stays inside the node; the rest of all the node's ranks shares the adapters.
+    """
+    inside_s = all_to_all_time_s(message_bytes / n_nodes, n_per_node, inner)
+    outside_s = all_to_all_time_s(message_bytes * n_per_node, n_nodes, outer)
+    # Separate links work at the same time.
+    return max(inside_s, outside_s)
+
+
+Level = tuple[Callable[[float, int, LinkModel], float], int, LinkModel]
+FREE = Curve(0.0, 0.0, 0.0, 1.0)
+
+
+def _pipelined(inner: Level, outer: Level, message_bytes: float) -> float:
+    """Latencies add; the transfers of both levels overlap chunk by chunk."""
+    latencies_s, transfers_s = 0.0, 0.0
+    for time_s, n_ranks, link in (inner, outer):
+        latency_s = time_s(0.0, n_ranks, link)
+        latencies_s += latency_s
+        transfers_s = max(transfers_s, time_s(message_bytes, n_ranks, link) - latency_s)
+    return latencies_s + transfers_s
+
+
+def _passed(n_ranks: int, n_passes: int) -> float:
+    """Share of the message that every rank puts on the wire in a ring."""
+    return n_passes * (n_ranks - 1) / n_ranks
+
+
+def _curve(
+    n_steps: int, wire_frac: float, n_ranks: int, *, link: LinkModel, protocol: Protocol
+) -> Curve:
+    rate = link.line_bytes_per_s(n_ranks) * protocol.rate_frac
+    # A rank's own part is copied or reduced locally while nothing of it is on the wire.
+    s_per_byte = (wire_frac + protocol.copy_frac / n_ranks) / rate
+    fixed_s = protocol.launch_s + n_steps * protocol.alpha_s
+    return Curve(fixed_s, s_per_byte, protocol.ramp_s, protocol.ramp_bytes / wire_frac)
+
+
+def _tree(n_ranks: int, link: LinkModel) -> Curve:
+    """Double binary tree: 2·log2(n) steps, every rank sends the message twice [Sanders2009]."""
+    ring = link.ring
+    rate = link.line_bytes_per_s(n_ranks) * ring.rate_frac
+    fixed_s = ring.launch_s + 2 * ceil(log2(n_ranks)) * ring.alpha_s
+    return Curve(fixed_s, 2 / rate, ring.ramp_s, ring.ramp_bytes / 2)
+
+
+def _switch(n_ranks: int, link: LinkModel, ring: Curve) -> Curve:
+    """The switch adds: a rank sends all and its share of sums, 1 + 1/n of the message."""
+    switch = link.switch
+    if switch is None or n_ranks < switch.n_ranks_min:
+        return ring
+    rate = link.line_bytes_per_s(n_ranks) * switch.rate_frac
+    fixed_s = link.ring.launch_s + 2 * link.alpha_s + switch.extra_s
+    return Curve(fixed_s, (1 + 1 / n_ranks) / rate, 0.0, 1.0)
+
+
+def _direct(n_ranks: int, link: LinkModel, ring: Curve) -> tuple[Curve, Curve]:
+    direct = link.direct
+    if direct is None or n_ranks > direct.n_ranks_max:
+        return ring, ring
+    rate = link.line_bytes_per_s(n_ranks) * direct.rate_frac
+    one_shot = Curve(direct.launch_s, (n_ranks - 1) / rate, 0.0, 1.0)
+    two_shot_s = direct.launch_s + direct.sync_s
+    return one_shot, Curve(two_shot_s, _passed(n_ranks, 2) / rate, 0.0, 1.0)
+
+
+def _check_ranks(n_ranks: int) -> None:
+    if n_ranks < 1:
+        raise one(InputError, "collective", "n_ranks", f"got {n_ranks}", "use 1 or more ranks")
+
+
+__all__ = [
+    "AllReduceTerms",
+    "Curve",
+    "all_gather_curve",
+    "all_gather_time_s",
+    "all_reduce_terms",
+    "all_reduce_time_s",
+    "all_to_all_curve",
+    "all_to_all_time_s",
+    "curve_time_s",
+    "hierarchical_all_gather_time_s",
+    "hierarchical_all_reduce_time_s",
+    "hierarchical_all_to_all_time_s",
+    "point_to_point_time_s",
+    "quickest_time_s",
+    "reduce_scatter_time_s",
+]
