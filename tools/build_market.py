@@ -220,7 +220,7 @@ def countries(raw: Path, places: list[dict[str, str]]) -> Iterator[dict[str, str
         place = codes[row["iso3"]]
         line = {"id": row["iso3"], "kind": "country", "name": place["name"],
                 "country": row["iso3"], "aliases": place["region"]}  # fmt: skip
-        if row["carbon_gco2_kwh"]:
+        if number(row["carbon_gco2_kwh"]):  # no grid emits nothing: a 0 is a rounded unknown
             line |= {"location_average_g_per_kwh": row["carbon_gco2_kwh"],
                      "carbon_year": row["carbon_year"].removesuffix(".0"),
                      "carbon_source": "owid-ember"}  # fmt: skip

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -56,8 +57,11 @@ GOOD = f"{HEADER}\n" + "".join(
     for n in (1, 2, 4, 8)
     for zone in (1, 2, 3)
 )
+Fetch = Callable[[str], bytes]
 VERDA = "/catalogs/v8/verda/vms.csv"
-QUICK = partial(fetch_bytes, limits=Limits(max_bytes=200_000, total_s=0.6, connect_s=0.5))
+LIMITS = Limits(max_bytes=200_000, total_s=10.0, connect_s=1.0)
+QUICK = partial(fetch_bytes, limits=LIMITS)
+HASTY = partial(fetch_bytes, limits=replace(LIMITS, total_s=0.5))  # for servers that never end
 
 
 @pytest.fixture
@@ -70,14 +74,19 @@ def server() -> Iterator[FakeServer]:
 def update(server: FakeServer, tmp_path: Path) -> Callable[..., CloudUpdate]:
     """Updates one cloud from an answer; verda is small, so twelve rows are no collapse."""
 
-    def run(answer: Answer | str, *, cloud: str = "verda", force: bool = False) -> CloudUpdate:
+    def run(
+        answer: Answer | str, *, cloud: str = "verda", force: bool = False, fetch: Fetch = QUICK
+    ) -> CloudUpdate:
         path = f"/catalogs/v8/{cloud}/vms.csv"
         server.answers[path] = body(answer) if isinstance(answer, str) else answer
+
         # A second cloud that is always sound, so that a failure is told and not raised.
-        server.answers["/catalogs/v8/do/vms.csv"] = body(GOOD)
+        def bring(url: str) -> bytes:
+            return fetch(url) if path in url or cloud in url else GOOD.encode()
+
         report = update_prices(
             tmp_path, today=TODAY, clouds=("do", cloud), base_url=server.url, force=force,
-            fetch=QUICK,
+            fetch=bring,
         )  # fmt: skip
         assert report.parts[0].state in ("updated", "unchanged")
         return report.parts[1]
@@ -229,15 +238,15 @@ def with_row(row: str) -> str:
         (redirect("http://[bad/vms.csv"), "failed", "another host"),
         (redirect(""), "failed", "another host"),
         (redirect(VERDA), "failed", "redirects"),
-        (drip(GOOD.encode(), pause_s=0.05), "failed", "within 0.6 s"),
-        (drip_headers(pause_s=0.05), "failed", "within 0.6 s"),
+        (drip(GOOD.encode(), pause_s=0.05), "failed", "within 0.5 s"),
+        (drip_headers(pause_s=0.05), "failed", "within 0.5 s"),
     ],
 )  # fmt: skip
 def test_what_is_not_sound_replaces_nothing(
     update: Callable[..., CloudUpdate], tmp_path: Path, answer: Answer, state: str, why: str
 ) -> None:
     packaged = of_cloud(None)
-    part = update(answer)
+    part = update(answer, fetch=HASTY if "within" in why else QUICK)
     assert (part.state, why in part.detail) == (state, True), part.detail
     assert of_cloud(tmp_path) == packaged
     assert not list(tmp_path.rglob("*.tmp"))
@@ -478,9 +487,9 @@ def test_a_config_is_stored_and_read_back(server: FakeServer, tmp_path: Path) ->
         body('{"error": "gated"}'), body('{"model_type": "llama", "rope": NaN}'),
         body('{"model_type": ' + "[" * 60 + "]" * 60 + "}"), body("[" * 100_000),
         body('{"model_type": 1' + "0" * 5000 + "}"), body(b"\xff\xfe\x00"),
-        body(CONFIG[:-5]), body(CONFIG, announce=4000), endless(), drip_headers(pause_s=0.05),
+        body(CONFIG[:-5]), body(CONFIG, announce=4000), endless(),
         compressed(gzip.compress(b"0" * 10_000_000), "gzip"), redirect("https://example.org/c"),
-        redirect(CONFIG_PATH), drip(CONFIG.encode() * 9, pause_s=0.05),
+        redirect(CONFIG_PATH),
     ],
 )  # fmt: skip
 def test_a_bad_config_leaves_the_stored_one(
@@ -494,6 +503,16 @@ def test_a_bad_config_leaves_the_stored_one(
         update_model(tmp_path, MODEL, today=TODAY, base_url=server.url, fetch=QUICK)
     assert "local config.json" in str(caught.value)
     assert config_file(tmp_path, MODEL).read_bytes() == stored
+
+
+@pytest.mark.parametrize(
+    "answer", [drip_headers(pause_s=0.05), drip(CONFIG.encode() * 9, pause_s=0.05)]
+)
+def test_a_slow_config_ends_in_time(server: FakeServer, tmp_path: Path, answer: Answer) -> None:
+    server.answers[CONFIG_PATH] = answer
+    with pytest.raises(CatalogError, match="within"):
+        update_model(tmp_path, MODEL, today=TODAY, base_url=server.url, fetch=HASTY)
+    assert stored_model_config(tmp_path, MODEL) is None
 
 
 @pytest.mark.parametrize(
