@@ -9,6 +9,7 @@ from gpuplan.catalog.schema import QUANTITIES, SECTIONS
 from gpuplan.domain.catalog import Catalog
 from gpuplan.errors import InputError
 from gpuplan.units import GIB
+from shared_data import ROOT
 
 CATALOG = read_catalog()
 
@@ -156,3 +157,12 @@ def test_every_quantity_has_one_key() -> None:
     for kind in SECTIONS.values():
         assert len(overlay_keys(kind)) == len(QUANTITIES[kind])
         assert not {"like", "source"} & set(overlay_keys(kind))
+
+
+def test_every_key_is_documented() -> None:
+    page = (ROOT / "docs" / "catalog.md").read_text()
+    for kind in SECTIONS.values():
+        for key, quantity in overlay_keys(kind).items():
+            assert (
+                f"| `{key}`{' (required)' if quantity.required else ''} | {quantity.unit} |" in page
+            )
