@@ -98,7 +98,7 @@ def test_figures_are_within_physical_bounds_and_sourced() -> None:
             assert 0.005 < region.electricity.usd_per_j * KWH < 0.5, region.id
             assert region.electricity.source in sources
         for figure in region.carbon:
-            assert 0 <= figure.kg_per_j * KWH / GRAM < 1300, region.id
+            assert 0 <= figure.kg_per_j * KWH / GRAM < 1400, region.id
             assert figure.kg_per_j > 0 or figure.boundary == "market"
             assert figure.source in sources
 
