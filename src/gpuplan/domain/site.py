@@ -13,8 +13,8 @@ Cooling = Literal["air", "rear_door", "direct_liquid", "immersion"]
 class Circuit:
     """The supply of one rack. A and B feeds are each other's reserve: they are never added."""
 
-    volts: float  # line to line where there are three phases
-    amps: float  # of the breaker
+    line_v: float  # line to line where there are three phases
+    breaker_a: float
     n_phases: Literal[1, 3]
     n_feeds: Literal[1, 2]
     n_circuits_per_feed: int
@@ -24,7 +24,7 @@ class Circuit:
     def usable_w(self) -> float:
         """What the rack may draw continuously: one feed, derated."""
         phase_factor = sqrt(3.0) if self.n_phases == 3 else 1.0
-        one = self.volts * self.amps * phase_factor
+        one = self.line_v * self.breaker_a * phase_factor
         return one * self.n_circuits_per_feed * self.derate_frac
 
 

@@ -53,7 +53,7 @@ class Storage:
 
     kind: str
     bytes_per_s: float | None = None
-    iops_per_s: float | None = None
+    operations_per_s: float | None = None  # random reads
     network_bytes_per_s: float | None = None  # line rate between storage and host
 
 
@@ -93,7 +93,7 @@ class DataPath:
 
     sample_bytes: float | None = None  # as stored
     samples_per_s_per_accelerator: float | None = None  # what the accelerator could take
-    samples_per_file: float = 1.0  # 1: one file per sample
+    n_samples_per_file: float = 1.0  # 1: one file per sample
     cache_hit_frac: float = 0.0
     storage: Storage | None = None
     loader: Loader | None = None

@@ -81,8 +81,8 @@ def growth(spec: GrowthSpec) -> Growth:
 def circuit(spec: CircuitSpec) -> Circuit:
     """The supply of one rack."""
     return Circuit(
-        volts=spec.volts,
-        amps=spec.amps,
+        line_v=spec.volts,
+        breaker_a=spec.amps,
         n_phases=spec.phases,
         n_feeds=2 if spec.feeds == "A+B" else 1,
         n_circuits_per_feed=spec.circuits_per_feed,

@@ -189,7 +189,7 @@ def _data_path(spec: DataPathSpec) -> DataPath:
     return DataPath(
         sample_bytes=times(spec.sample_kb, KB),
         samples_per_s_per_accelerator=spec.samples_per_s_per_accelerator,
-        samples_per_file=spec.samples_per_file,
+        n_samples_per_file=spec.samples_per_file,
         cache_hit_frac=spec.cache_hit_frac,
         storage=_storage(spec),
         loader=_loader(spec),
@@ -204,7 +204,7 @@ def _storage(spec: DataPathSpec) -> Storage | None:
     return Storage(
         kind=spec.storage.kind,
         bytes_per_s=times(spec.storage.gb_per_s, GB),
-        iops_per_s=spec.storage.iops,
+        operations_per_s=spec.storage.iops,
         network_bytes_per_s=times(spec.storage.network_gbit_per_s, GBIT),
     )
 
