@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.domain.requests import FitRequest, UpdateRequest
+from gpuplan.domain.requests import FitRequest, TrainingRequest, UpdateRequest
 
 if TYPE_CHECKING:
     from datetime import date
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.market import UpdateReport
     from gpuplan.domain.scenario import Scenario
     from gpuplan.domain.sheet import Sheet
+    from gpuplan.domain.training_fit import TrainingFit
 
 
 def fit(
@@ -45,6 +46,27 @@ def survey(
     from gpuplan.pipeline.fit import survey as verb
 
     return verb(model, request or FitRequest(), overlays=overlays, store=store)
+
+
+def training_fit(
+    model: str,
+    on: str,
+    request: TrainingRequest,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> "TrainingFit":
+    """Does this training job fit, and with what room to spare."""
+    from gpuplan.pipeline.training_fit import training_fit as verb
+
+    return verb(model, on, request, overlays=overlays, store=store)
+
+
+def training_sheet(answer: "TrainingFit") -> "Sheet":
+    """A training fit, ready to show."""
+    from gpuplan.report.training import training_sheet as verb
+
+    return verb(answer)
 
 
 def fit_sheet(answer: "Fit") -> "Sheet":

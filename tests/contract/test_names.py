@@ -9,9 +9,15 @@ import pytest
 
 import gpuplan.domain
 
-UNITS = ("s", "bytes", "flop", "w", "j", "usd", "kg", "frac", "ratio", "px", "tokens", "litre")
-# An estimate and a fact carry their unit beside the value, not in the field's name.
-UNIT_ELSEWHERE = {("Estimate", "value"), ("Estimate", "low"), ("Estimate", "high")}
+UNITS = (
+    "s", "bytes", "flop", "w", "j", "usd", "kg", "frac", "ratio", "px", "tokens", "v", "a", "m",
+    "requests", "samples", "docs", "interruptions", "operations",
+)  # fmt: skip
+# A count says so in front: n_layers. An estimate and a range carry the unit of what holds them.
+COUNT = "n_"
+UNIT_ELSEWHERE = {
+    (cls, part) for cls in ("Estimate", "Range") for part in ("value", "low", "mid", "high")
+}
 
 
 def dataclasses_of_domain():
@@ -26,7 +32,8 @@ def float_fields():
     for cls in dataclasses_of_domain():
         for field in dataclasses.fields(cls):
             is_float = field.type in (float, float | None)
-            if is_float and (cls.__name__, field.name) not in UNIT_ELSEWHERE:
+            is_count = field.name.startswith(COUNT)
+            if is_float and not is_count and (cls.__name__, field.name) not in UNIT_ELSEWHERE:
                 yield cls.__name__, field.name
 
 

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from gpuplan.cli import catalog, fit, scenario
+from gpuplan.cli import catalog, fit, fit_training, scenario
 from gpuplan.errors import PlannerError
 
 EXAMPLES = """\
@@ -14,7 +14,7 @@ gpuplan plans GPU infrastructure. Try:
   gpuplan fit Llama-3.3-70B --on H100 --precision fp8 --context 16000
   gpuplan fit deepseek-v3 --on 8xH200 --context 32768 --concurrency 64
   gpuplan fit Qwen3-32B
-  gpuplan fit Llama-3.1-8B --on A10G --task qlora --sequence 2048
+  gpuplan fit-training Llama-3.1-8B --on A10G --task qlora
   gpuplan catalog show h100-sxm
   gpuplan init --kind chat
 
@@ -29,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("fit")(fit.fit)
+app.command("fit-training")(fit_training.fit_training)
 app.command("init")(scenario.init)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(catalog.app, name="catalog")

@@ -14,7 +14,6 @@ Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder
 On = Annotated[
     str | None, typer.Option(help="Accelerator, e.g. H100, 8xH100, l40s; all when left out.")
 ]
-Task = Annotated[str, typer.Option(help="serve, or what to train: full, lora, qlora, pretrain.")]
 Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel.")]
 Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
 Dp = Annotated[int, typer.Option(min=1, help="Attention replicas that share the experts.")]
@@ -35,14 +34,7 @@ MaxSeqs = Annotated[
     int | None, typer.Option("--max-num-seqs", min=1, help="Sequences of one iteration.")
 ]
 LoraSlotCount = Annotated[int, typer.Option("--max-loras", min=0, help="Adapters in memory.")]
-LoraRank = Annotated[
-    int, typer.Option("--max-lora-rank", min=1, help="Largest adapter rank (serving, training).")
-]
-Sequence = Annotated[int, typer.Option(min=1, help="Training: tokens of one sample.")]
-MicroBatch = Annotated[int, typer.Option(min=1, help="Training: samples of one step, a device.")]
-Sharding = Annotated[str, typer.Option(help="Training: none, zero1, zero2, fsdp.")]
-Recompute = Annotated[str, typer.Option(help="Training: none, selective, full.")]
-Optimizer = Annotated[str, typer.Option(help="Training: adamw, adamw-8bit, sgd …")]
+LoraRank = Annotated[int, typer.Option("--max-lora-rank", min=1, help="Largest adapter rank.")]
 Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
 Strict = Annotated[bool, typer.Option(help="End with 3 when it does not fit.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
@@ -52,7 +44,6 @@ Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 def fit(
     model: Model,
     on: On = None,
-    task: Task = "serve",
     tp: Tp = None,
     pp: Pp = 1,
     dp: Dp = 1,
@@ -71,7 +62,7 @@ def fit(
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Does a model fit, by how much, how many at once, and what would make it fit."""
+    """Does a model fit for inference, by how much, how many at once, what would make it fit."""
     from gpuplan import api
     from gpuplan.domain.requests import FitRequest
     from gpuplan.domain.serving import LoraSlots

@@ -34,3 +34,21 @@ class UpdateRequest:
     is_through_gpuhunt: bool = False
     is_forced: bool = False
     timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRequest:
+    """A training job as asked."""
+
+    task: str
+    framework: str | None = None
+    micro_batch: int = 1
+    sequence_tokens: int = 2048
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    sharding: str | None = None  # None: whole on one accelerator, fully sharded on several
+    recompute: str | None = None
+    optimizer: str | None = None
+    lora_rank: int = 16

@@ -1,0 +1,48 @@
+"""Does a training job fit, and with what room to spare."""
+
+from dataclasses import dataclass
+
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.model import Model
+from gpuplan.domain.provenance import Assumption, Estimate, Override
+from gpuplan.domain.serving import Suggestion
+from gpuplan.domain.training import ParallelLayout, TrainingMemory, TrainingSetup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingJob:
+    """A model, how it is trained, and on what."""
+
+    model: Model
+    accelerator: Accelerator
+    setup: TrainingSetup
+    layout: ParallelLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFit:
+    """The answer for one job; figures are of the fullest accelerator."""
+
+    job: TrainingJob
+    memory: TrainingMemory
+    peak: Estimate  # bytes
+    max_micro_batch: int  # largest that fits with everything else as it is; 0: none
+    suggestions: tuple[Suggestion, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    overrides: tuple[Override, ...] = ()
+
+    @property
+    def headroom_bytes(self) -> float:
+        """What is left at the predicted peak; negative is what is missing."""
+        return self.job.accelerator.memory.visible_bytes - self.peak.value
+
+    @property
+    def fits(self) -> bool:
+        """The predicted peak is within what a program can address."""
+        return self.headroom_bytes >= 0
+
+    @property
+    def is_tight(self) -> bool:
+        """It fits at the predicted peak but not at the upper end of the range, or the reverse."""
+        visible = self.job.accelerator.memory.visible_bytes
+        return self.peak.low <= visible < self.peak.high

@@ -1,0 +1,114 @@
+"""A training job from few words: the task, the framework's usual way, what the user insists on."""
+
+import dataclasses
+from typing import get_args
+
+from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests import TrainingRequest
+from gpuplan.domain.training import (
+    ALL_LINEAR_TARGETS,
+    Execution,
+    LoRA,
+    Recompute,
+    StateBytes,
+    Task,
+    TrainingSetup,
+)
+from gpuplan.errors import InputError, Problem
+from gpuplan.performance.memory.training_practice import (
+    OPTIMIZER_BYTES,
+    PRACTICES,
+    WIDE_ADAPTER,
+    Practice,
+)
+
+# The framework that most people run a task with.
+USUAL_FRAMEWORK = {
+    "pretrain": "megatron",
+    "full": "torchtitan",
+    "lora": "transformers",
+    "qlora": "transformers",
+}
+
+
+def setup_of(request: TrainingRequest) -> tuple[TrainingSetup, tuple[Assumption, ...]]:
+    """The job in full, with what was assumed; InputError names every word that is unknown."""
+    _refuse_unknown(request)
+    framework = request.framework or USUAL_FRAMEWORK[request.task]
+    practice = PRACTICES[framework]
+    task: Task = request.task  # type: ignore[assignment]
+    setup = TrainingSetup(
+        task=task,
+        states=_states(practice, request),
+        micro_batch=request.micro_batch,
+        sequence_tokens=request.sequence_tokens,
+        execution=_execution(practice, request),
+        adapter=_adapter(request),
+    )
+    return setup, _assumptions(request, framework, setup.execution)
+
+
+def _refuse_unknown(request: TrainingRequest) -> None:
+    asked = [
+        ("--task", request.task, get_args(Task)),
+        ("--framework", request.framework, tuple(PRACTICES)),
+        ("--recompute", request.recompute, get_args(Recompute)),
+        ("--optimizer", request.optimizer, tuple(OPTIMIZER_BYTES)),
+    ]
+    problems = [
+        Problem(flag, f"got {word!r}", f"use one of {', '.join(known)}")
+        for flag, word, known in asked
+        if word is not None and word not in known
+    ]
+    if problems:
+        raise InputError("fit", problems)
+
+
+def _states(practice: Practice, request: TrainingRequest) -> StateBytes:
+    if request.optimizer is None:
+        return practice.states
+    kept = OPTIMIZER_BYTES[request.optimizer]
+    return dataclasses.replace(practice.states, optimizer_bytes_per_param=kept)
+
+
+def _execution(practice: Practice, request: TrainingRequest) -> Execution:
+    if request.recompute is None:
+        return practice.execution
+    recompute: Recompute = request.recompute  # type: ignore[assignment]
+    return dataclasses.replace(practice.execution, recompute=recompute)
+
+
+def _adapter(request: TrainingRequest) -> LoRA | None:
+    if request.task not in ("lora", "qlora"):
+        return None
+    return LoRA(
+        rank=request.lora_rank,
+        targets=ALL_LINEAR_TARGETS,
+        states=WIDE_ADAPTER,
+        base=FORMATS["nf4-dq"] if request.task == "qlora" else None,
+    )
+
+
+def _assumptions(
+    request: TrainingRequest, framework: str, execution: Execution
+) -> tuple[Assumption, ...]:
+    found = []
+    if request.framework is None:
+        why = f"the usual way to run {request.task}"
+        found.append(
+            Assumption(
+                what="framework", value=framework, why=why, change="--framework",
+                source=PRACTICES[framework].source,
+            )
+        )  # fmt: skip
+    if request.recompute is None:
+        why = f"what {framework} does unless told"
+        found.append(
+            Assumption(what="recompute", value=execution.recompute, why=why, change="--recompute")
+        )
+    if request.task in ("lora", "qlora"):
+        value = f"rank {request.lora_rank} on all linear layers"
+        why = "the usual adapter"
+        found.append(Assumption(what="adapter", value=value, why=why, change="--lora-rank"))
+    return tuple(found)
