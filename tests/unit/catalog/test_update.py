@@ -564,11 +564,31 @@ def test_gpuhunt_brings_the_azure_prices_that_the_other_source_lacks(tmp_path: P
     ]
 
 
-def test_gpuhunt_failing_leaves_the_prices(tmp_path: Path) -> None:
+def test_gpuhunt_is_asked_for_known_clouds_only(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="azure"):
+        update_from_gpuhunt(tmp_path, today=TODAY, providers=["../../x"], query=lambda **_: [])
+
+
+def test_gpuhunt_missing_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "gpuhunt", None)
+    with pytest.raises(InputError, match=r'pip install "gpuplan\[gpuhunt\]"'):
+        update_from_gpuhunt(tmp_path, today=TODAY)
+
+
+def test_gpuhunt_offline_is_told_and_leaves_the_prices(tmp_path: Path) -> None:
     def query(**_: object) -> list[SimpleNamespace]:
-        raise OSError("offline")
+        raise OSError("no network")
+
+    with pytest.raises(CatalogError, match="no network"):
+        update_from_gpuhunt(tmp_path, today=TODAY, providers=["azure"], query=query)
+    assert of_cloud(tmp_path, "azure") == of_cloud(None, "azure")
+
+
+def test_gpuhunt_items_of_another_shape_are_refused(tmp_path: Path) -> None:
+    def query(**_: object) -> list[SimpleNamespace]:
+        return [item(price="free"), item(cpu=None)]
 
     report = update_from_gpuhunt(tmp_path, today=TODAY, providers=["azure"], query=query)
-    assert report.parts[0].state == "refused"
-    assert "offline" in report.parts[0].detail
-    assert of_cloud(tmp_path, "azure") == of_cloud(None, "azure")
+    assert report.names("refused") == ("azure",)

@@ -29,10 +29,11 @@ PORTS = {"https": 443, "http": 80}
 class FetchError(Exception):
     """The body could not be had; says what was tried and what came back."""
 
-    def __init__(self, url: str, why: str, *, is_missing: bool = False) -> None:
+    def __init__(self, url: str, why: str, *, status: int | None = None) -> None:
         self.url = url
         self.why = why
-        self.is_missing = is_missing
+        self.is_missing = status == NOT_FOUND
+        self.is_denied = status in DENIED
         super().__init__(f"{url}: {why}")
 
 
@@ -143,10 +144,8 @@ def _target(url: str, location: str, origin: tuple[str, str, int | None]) -> str
 async def _body(response: "httpx.Response", url: str, limits: Limits) -> bytes:
     status = response.status_code
     if status != OK:
-        why = f"status {status}"
-        if status in DENIED:
-            why += ": access is restricted"
-        raise FetchError(url, why, is_missing=status == NOT_FOUND)
+        why = f"status {status}" + (": access is restricted" if status in DENIED else "")
+        raise FetchError(url, why, status=status)
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("", "identity"):
         raise FetchError(url, f"refused: body compressed with {coding[:20]!r}, unasked")

@@ -9,16 +9,19 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gpuplan.catalog.update.prices import offers_in_use, update_each
+from gpuplan.catalog.update.fetch import FetchError
+from gpuplan.catalog.update.prices import offers_in_use, raise_if_offline, update_each
 from gpuplan.catalog.update.rows import RawRow
 from gpuplan.catalog.update.store import source_label
 from gpuplan.domain.market import UpdateReport
-from gpuplan.errors import CatalogError, InputError, one
+from gpuplan.errors import CatalogError, InputError, Problem, one
 
 SOURCE = "gpuhunt"
-FAULTS = (OSError, ValueError, TypeError, AttributeError, RuntimeError)
-# gpuhunt's name of a provider, and ours. It covers Azure, which SkyPilot's files no longer do.
-PROVIDERS = {"azure": "azure", "nebius": "nebius", "crusoe": "crusoe", "vultr": "vultr"}
+# Our name of a cloud, and gpuhunt's: those that SkyPilot's files lack or have not priced lately.
+PROVIDERS = {
+    "azure": "azure", "crusoe": "crusoe", "cudo": "cudo", "nebius": "nebius", "oci": "oci",
+    "vast": "vastai", "vultr": "vultr",
+}  # fmt: skip
 
 
 def update_from_gpuhunt(
@@ -30,20 +33,34 @@ def update_from_gpuhunt(
     query: Callable[..., Iterable[Any]] | None = None,
 ) -> UpdateReport:
     """Fetch these providers' prices by gpuhunt and keep those that are sound."""
+    _check_providers(providers)
     ask = query or _query()
     present = offers_in_use(store)
 
-    def rows_of(provider: str) -> list[RawRow]:
+    def rows_of(cloud: str) -> list[RawRow]:
         try:
-            return [_row(item) for item in ask(provider=provider, min_gpu_count=1)]
-        except FAULTS as error:
-            raise one(CatalogError, SOURCE, provider, f"{type(error).__name__}: {error}",
-                      "go online and try again") from error  # fmt: skip
+            return [_row(item) for item in ask(provider=PROVIDERS[cloud], min_gpu_count=1)]
+        except (OSError, RuntimeError) as error:
+            raise FetchError(SOURCE, f"{type(error).__name__}: {error}") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise one(CatalogError, SOURCE, cloud, what, "update gpuhunt") from error
 
     source = source_label(SOURCE, today)
     parts = update_each(store, providers, rows_of, present=present, label=(today, source),
                         force=force)  # fmt: skip
+    raise_if_offline(parts, SOURCE)
     return UpdateReport(fetched_on=today, source=SOURCE, parts=parts)
+
+
+def _check_providers(providers: Sequence[str]) -> None:
+    problems = [
+        Problem("clouds", f"got {name!r}", f"one of {', '.join(PROVIDERS)}")
+        for name in providers
+        if name not in PROVIDERS
+    ]
+    if problems:
+        raise InputError("catalog update", problems)
 
 
 def _query() -> Callable[..., Iterable[Any]]:

@@ -114,6 +114,12 @@ def _unsound(model_id: str, what: str) -> Exception:
 
 
 def _not_had(model_id: str, error: FetchError) -> Exception:
-    what = "no such model, or it has no config.json" if error.is_missing else str(error)
-    fix = "check the name; for a gated model give a local config.json; packaged models stay usable"
-    return one(CatalogError, "catalog update", model_id, what, fix)
+    if error.is_missing:
+        what, fix = "no such model, or it has no config.json", "check the name"
+    elif error.is_denied:
+        what, fix = f"{error}", "it is gated"
+    else:
+        what, fix = f"{error}; packaged models stay in use", "go online and try again"
+    return one(
+        CatalogError, "catalog update", model_id, what, f"{fix}, or give a local config.json"
+    )

@@ -52,7 +52,7 @@ def update_prices(
     present = offers_in_use(store)
     source = source_label(skypilot.SOURCE, today)
     parts = update_each(store, wanted, rows_of, present=present, label=(today, source), force=force)
-    _raise_if_offline(parts, base_url)
+    raise_if_offline(parts, urlsplit(base_url).netloc)
     return UpdateReport(fetched_on=today, source=base_url, parts=parts)
 
 
@@ -183,12 +183,9 @@ def _check_clouds(clouds: Sequence[str]) -> None:
         raise InputError("catalog update", problems)
 
 
-def _raise_if_offline(parts: Sequence[CloudUpdate], base_url: str) -> None:
+def raise_if_offline(parts: Sequence[CloudUpdate], source: str) -> None:
     """Nothing at all was reached: that is no update, and the user must know."""
     if parts and all(part.state == "failed" for part in parts):
-        host = urlsplit(base_url).netloc
-        problems = [
-            Problem(part.name, part.detail, "go online and try again; the catalog stays usable")
-            for part in parts[:3]
-        ]
-        raise CatalogError(f"catalog update from {host}", problems)
+        fix = "go online and try again; the packaged catalog stays in use"
+        problems = [Problem(part.name, part.detail, fix) for part in parts[:3]]
+        raise CatalogError(f"catalog update from {source}", problems)
