@@ -7,10 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "validation"), str(ROOT / "tests")]
 
-from shared_data import SHARED
-from training_memory_rows import CARD_BYTES, Row, rows
+from training_memory_rows import CARD_BYTES, Row, rows  # noqa: E402
 
-from gpuplan.units import GB
+from gpuplan.units import GB  # noqa: E402
+from shared_data import SHARED  # noqa: E402
+
+PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "gathered", "temporary")
 
 
 def main() -> None:
@@ -24,35 +26,29 @@ def main() -> None:
 def _line(row: Row) -> str:
     predicted = row.predicted_bytes / GB
     if row.measured_bytes is None:
-        verdict = "OOM ok" if row.memory.total_bytes > CARD_BYTES[row.card] else "OOM MISSED"
+        is_caught = row.memory.least_bytes > CARD_BYTES[row.card]
+        verdict = "OOM ok" if is_caught else "OOM MISSED"
     else:
         verdict = f"{row.measured_bytes / GB:8.2f} {100 * row.error:+6.1f} %"
-    m = row.memory
-    parts = " ".join(
-        f"{name}={getattr(m, name + '_bytes') / GB:.1f}"
-        for name in ("weights", "gradients", "optimizer", "activations", "logits", "gathered", "temporary")
-    )  # fmt: skip
+    memory = row.memory
+    parts = " ".join(f"{name}={getattr(memory, name + '_bytes') / GB:.1f}" for name in PARTS)
+    shape = f"b{row.setup.micro_batch} s{row.setup.sequence_tokens}"
     return (
         f"{row.id:10s} {row.source:15s} {row.model.name[-24:]:24s} {row.setup.task:8s}"
-        f" b{row.setup.micro_batch} s{row.setup.sequence_tokens} {predicted:8.2f} {verdict:18s} {parts} [{row.role}]"
+        f" {shape:12s} {predicted:8.2f} {verdict:18s} {parts} [{row.role}]"
     )
 
 
 def _table(found: list[Row]) -> None:
     for role in ("fit", "holdout", "excluded"):
-        for source in dict.fromkeys(row.source for row in found):
-            these = [
-                abs(r.error)
-                for r in found
-                if r.source == source
-                and r.measured_bytes
-                and (r.role == role or (role == "excluded" and r.role not in ("fit", "holdout", "duplicate")))
-            ]
-            if these:
-                print(_summary(role, source, these))
-        pooled = [abs(r.error) for r in found if r.role == role and r.measured_bytes]
-        if pooled:
-            print(_summary(role, "ALL", pooled))
+        chosen = [row for row in found if row.measured_bytes and _role(row) == role]
+        for source in dict.fromkeys(row.source for row in chosen):
+            print(_summary(role, source, [abs(r.error) for r in chosen if r.source == source]))
+        print(_summary(role, "ALL", [abs(row.error) for row in chosen]))
+
+
+def _role(row: Row) -> str:
+    return row.role if row.role in ("fit", "holdout", "duplicate") else "excluded"
 
 
 def _summary(role: str, source: str, errors: list[float]) -> str:

@@ -13,9 +13,10 @@ AttentionKernel = Literal["flash", "math"]
 # Who writes what to memory between two matrix products: plain PyTorch operators, hand-fused
 # kernels (Megatron, Transformer Engine), or a compiler that recomputes what is cheap.
 Kernels = Literal["eager", "fused", "compiled"]
-# plain: 16-bit logits, upcast; sixteen: never upcast; parallel: Megatron's over a split
-# vocabulary; chunked: upcast piece by piece; fused: logits never whole.
-Loss = Literal["plain", "sixteen", "parallel", "chunked", "fused"]
+# plain: logits upcast, and released before the backward pass; held: the caller keeps them;
+# sixteen: never upcast; parallel: Megatron's over a split vocabulary; chunked: upcast piece by
+# piece; fused: never whole.
+Loss = Literal["plain", "held", "sixteen", "parallel", "chunked", "fused"]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]  # zero3 is fully sharded data parallel
 Schedule = Literal["1f1b", "interleaved", "zero-bubble", "zbv", "v-half", "v-min"]
 # The format of matrix products; attention and everything else stay in 16 bits or more.
@@ -89,6 +90,7 @@ class TrainingSetup:
     n_micro_batches: int = 1  # per step and data-parallel rank
     execution: Execution = Execution()
     adapter: LoRA | None = None
+    input_s: float = 0.0  # reading and preparing one step's samples, beside the step before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,11 @@ class TrainingMemory:
         return self.allocated_bytes + self.fragmentation_bytes
 
     @property
+    def least_bytes(self) -> float:
+        """Below this the job cannot run; under pressure the allocator gives cached blocks back."""
+        return self.allocated_bytes + self.reserve_bytes
+
+    @property
     def total_bytes(self) -> float:
-        """What `nvidia-smi` shows, and what the card must have."""
+        """What `nvidia-smi` shows of a job that is not short of memory."""
         return self.reserved_bytes + self.reserve_bytes

@@ -131,13 +131,12 @@ def _mixer_bytes(group: LayerGroup, c: _Context) -> tuple[float, float]:
 
 def _projection_inputs(c: _Context) -> float:
     targets: tuple[Target, ...] = ("q", "k", "v")
-    shared = HALF * c.h / c.norm_tp if c.keeps_input(*targets) and not _recomputes(c) else 0.0
-    return shared + c.adapter_inputs(targets, c.h / c.norm_tp)
-
-
-def _recomputes(c: _Context) -> bool:
-    # A compiler rebuilds norm outputs and products of gates from what is kept anyway.
-    return c.execution.kernels == "compiled"
+    shared = HALF * c.h / c.norm_tp if c.keeps_input(*targets) else 0.0
+    own = c.adapter_inputs(targets, c.h / c.norm_tp)
+    if c.execution.packs_qkv and c.adapter is not None:
+        # One packed matrix has one adapter input, however many of its parts are adapted.
+        own /= max(1, sum(target in c.adapter.targets for target in targets))
+    return shared + own
 
 
 def _attention_bytes(mixer: Attention, c: _Context) -> tuple[float, float]:
@@ -199,9 +198,9 @@ def _dense_bytes(intermediate_size: int, c: _Context, *, is_gated: bool) -> tupl
     f = intermediate_size / c.tp
     targets: tuple[Target, ...] = ("gate", "up") if is_gated else ("up",)
     kept = c.adapter_inputs(targets, c.h / c.norm_tp) + c.adapter_inputs(("down",), f)
-    if c.keeps_input(*targets) and not _recomputes(c):
+    if c.keeps_input(*targets):
         kept += HALF * c.h / c.norm_tp
-    if c.keeps_input("down") and not _recomputes(c):
+    if c.keeps_input("down"):
         kept += HALF * f
     return kept + _inner_bytes(f, c, is_gated=is_gated), HALF * (f + c.h / c.norm_tp)
 

@@ -90,7 +90,7 @@ PRACTICES = {
     ),
     "transformers": Practice(
         HALF_STATES,
-        Execution(recompute="full", kernels="eager", loss="plain"),
+        Execution(recompute="full", kernels="eager", loss="held"),
         "transformers Trainer with gradient checkpointing, PEFT",
     ),
     "internevo": Practice(
