@@ -127,7 +127,7 @@ def server(item: str, facts: Iterable[Fact]) -> Server:
             psu=sheet.text("psu"),
             cooling=sheet.text("cooling"),
         ),
-        rack_units=sheet.maybe("rack_units"),
+        height_u=sheet.maybe("rack_units"),
     )
 
 
@@ -140,7 +140,7 @@ def switch(item: str, facts: Iterable[Fact]) -> Switch:
         fabric=sheet.text("fabric"),
         n_ports=sheet.count("n_ports"),
         port_bytes_per_s=sheet.number("port_bandwidth"),
-        rack_units=sheet.maybe("rack_units"),
+        height_u=sheet.maybe("rack_units"),
         typical_w=sheet.maybe("power_typical"),
         limit_w=sheet.maybe("power_limit"),
         latency_s=sheet.maybe("latency"),
@@ -182,7 +182,7 @@ def storage(item: str, facts: Iterable[Fact]) -> StorageClass:
         scope=sheet.text("scope"),
         read_bytes_per_s=sheet.number("read_bandwidth"),
         write_bytes_per_s=sheet.number("write_bandwidth"),
-        iops=sheet.maybe("iops"),
+        operations_per_s=sheet.maybe("iops"),
         latency_s=sheet.maybe("latency"),
         usd_per_gb_month=sheet.maybe("price"),
         usable_frac=sheet.maybe("usable"),

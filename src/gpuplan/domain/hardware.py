@@ -108,7 +108,7 @@ class Server:
     n_accelerators: int
     host: HostParts
     power: ServerPower
-    rack_units: float | None
+    height_u: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Switch:
     fabric: str  # infiniband, ethernet
     n_ports: int
     port_bytes_per_s: float  # one direction
-    rack_units: float | None
+    height_u: float | None
     typical_w: float | None
     limit_w: float | None
     latency_s: float | None
@@ -159,7 +159,7 @@ class StorageClass:
     scope: str  # what the rates hold for: device, client, volume, system
     read_bytes_per_s: float
     write_bytes_per_s: float
-    iops: float | None
+    operations_per_s: float | None
     latency_s: float | None
     usd_per_gb_month: float | None
     usable_frac: float | None  # of what is bought

@@ -46,7 +46,7 @@ def _server_row(server: Server) -> Row:
         "n": server.n_accelerators,
         "cores": server.host.n_cores,
         "ram_gb": _over(server.host.ram_bytes, GB),
-        "rack_units": server.rack_units,
+        "rack_units": server.height_u,
         "limit_kw": _over(server.power.limit_w, KW),
     }
 
@@ -80,7 +80,7 @@ def storage_rows(catalog: Catalog) -> list[Row]:
             "for": s.scope,
             "read_gb_per_s": s.read_bytes_per_s / GB,
             "write_gb_per_s": s.write_bytes_per_s / GB,
-            "iops": s.iops,
+            "iops": s.operations_per_s,
             "usd_per_gb_month": s.usd_per_gb_month,
         }
         for s in catalog.storage.values()
