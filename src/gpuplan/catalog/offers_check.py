@@ -7,13 +7,15 @@ from datetime import date
 from statistics import median
 
 from gpuplan.catalog.regions import read_regions
+from gpuplan.catalog.update.clean import (
+    PLAUSIBLE_USD_PER_ACCELERATOR_H,
+    PLAUSIBLE_USD_PER_MACHINE_H,
+)
 from gpuplan.domain.findings import Finding, Severity
 from gpuplan.domain.market import Offer
 
 STALE_DAYS = 180
 OLD_DAYS = 540
-BAND_USD_PER_ACCELERATOR_H = (0.01, 150.0)
-BAND_USD_PER_MACHINE_H = (0.001, 400.0)
 # Machines with one accelerator and a very large host cost up to nine times the usual.
 SPREAD_FACTOR = 10.0
 UPDATE = "run `gpuplan catalog update`"
@@ -68,7 +70,7 @@ def _is_price(value: float) -> bool:
 
 def _is_in_band(offer: Offer) -> bool:
     each = offer.usd_per_accelerator_h
-    low, high = BAND_USD_PER_MACHINE_H if each is None else BAND_USD_PER_ACCELERATOR_H
+    low, high = PLAUSIBLE_USD_PER_MACHINE_H if each is None else PLAUSIBLE_USD_PER_ACCELERATOR_H
     return low <= (offer.usd_per_h if each is None else each) <= high
 
 

@@ -311,8 +311,13 @@ def test_leftovers_of_a_kill_are_not_read_as_prices(
     update: Callable[..., CloudUpdate], tmp_path: Path
 ) -> None:
     update(GOOD)
-    (tmp_path / "prices" / ".verda.csv.abc.tmp").write_text("half")
+    old, young = (tmp_path / "prices" / f".verda.csv.{name}.tmp" for name in ("old", "young"))
+    for leftover in (old, young):
+        leftover.write_text("half")
+    os.utime(old, (0, 0))
     assert len(of_cloud(tmp_path)) == 12
+    update(GOOD.replace(",3.9,", ",3.8,"))
+    assert (old.exists(), young.exists()) == (False, True)  # another run may still be writing
 
 
 def test_runs_at_the_same_time_leave_a_whole_file(server: FakeServer, tmp_path: Path) -> None:

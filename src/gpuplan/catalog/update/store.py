@@ -9,6 +9,7 @@ import io
 import math
 import os
 import tempfile
+import time
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
@@ -24,6 +25,7 @@ from gpuplan.domain.market import Offer
 from gpuplan.errors import CatalogError, one
 
 PRICES = "prices"
+LEFTOVER_S = 3600.0
 COLUMNS = ("cloud", *SHAPE_COLUMNS, "region", "usd_per_h", "spot_usd_per_h", "price_date", "source")
 
 
@@ -63,6 +65,15 @@ def _replace(path: Path, content: bytes) -> None:
             Path(name).unlink()
         raise
     _sync_folder(path.parent)
+    _clear_leftovers(path)
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what runs that were killed left beside the file; a run under way is younger."""
+    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > LEFTOVER_S:
+                leftover.unlink()
 
 
 def _sync_folder(folder: Path) -> None:
