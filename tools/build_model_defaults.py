@@ -25,25 +25,34 @@ def names_read() -> set[str]:
     return {name for name in found if name.isidentifier()} - (SKIP - {"bias"})
 
 
+NOT_STATED = object()
+PLAIN = (bool, int, float, str)
+
+
 def is_short_list(value: object) -> bool:
     """Longer lists name every layer: derived, or written out by whoever publishes."""
-    return isinstance(value, list) and len(value) <= 8
+    return isinstance(value, list | tuple) and len(value) <= 8
 
 
 def figures(config: object, names: set[str]) -> dict[str, object]:
     """What the reader would read, nested parts included; figures derived from others left out."""
     kept: dict[str, object] = {}
-    for name, value in sorted(vars(config).items()):
+    for name, found in sorted(vars(config).items()):
+        value = found
         is_nested = hasattr(value, "to_dict")
         if name not in names or value is None or value == []:
             continue
-        if not is_nested and getattr(type(config), name, None) is None:
-            continue
+        if not is_nested:
+            stated = getattr(type(config), name, NOT_STATED)
+            is_derived = stated is NOT_STATED and not is_short_list(value)
+            if stated is None or (is_derived and name != "tie_word_embeddings"):
+                continue
+            value = stated if isinstance(stated, PLAIN) else value  # else made by a factory
         if is_nested:
             nested = figures(value, names)
             if nested:
                 kept[name] = nested
-        elif isinstance(value, bool | int | float | str) or is_short_list(value):
+        elif isinstance(value, PLAIN) or is_short_list(value):
             kept[name] = value
     return kept
 

@@ -24,6 +24,19 @@ GEMMA3_TOWER = {
     "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, "patch_size": 14,
     "vision_use_head": False,
 }  # fmt: skip
+# The tower of Llama 4, published beside the text network that the source copied.
+LLAMA4_TOWER = {
+    "model_type": "llama4_vision_model", "hidden_size": 1408, "intermediate_size": 5632,
+    "num_hidden_layers": 34, "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+    "projector_input_dim": 4096, "projector_output_dim": 4096, "vision_output_dim": 4096,
+}  # fmt: skip
+# The source gives GPT-3's shape under BLOOM's name; these are the published figures [BLOOM].
+CORRECTED = {
+    "bigscience/bloom": {
+        "model_type": "bloom", "num_layers": 70, "n_head": 112, "hidden_dim": 14336,
+        "ffn_embed_dim": 57344, "tie_word_embeddings": True,
+    },
+}  # fmt: skip
 
 
 def reduced(values: dict[str, object], names: set[str]) -> dict[str, object]:
@@ -52,11 +65,19 @@ def parts_block(checkpoint: Checkpoint) -> dict[str, object] | None:
     return block
 
 
+def completed(model_id: str, raw: dict[str, object]) -> dict[str, object]:
+    """The configuration with what is published and what its source left out or mistook."""
+    if model_id.startswith("google/gemma-3-") and raw.get("model_type") == "(litgpt)":
+        return {"vision_config": GEMMA3_TOWER, **raw}
+    if model_id.startswith("meta-llama/Llama-4-"):
+        return {"vision_config": LLAMA4_TOWER, **raw}
+    return {**raw, **CORRECTED.get(model_id, {})}
+
+
 def entry(row: dict[str, str], folder: Path, names: set[str]) -> dict[str, object]:
     """One line of the table."""
     raw = json.loads((folder / row["file"]).read_text("utf-8"))
-    if row["model_id"].startswith("google/gemma-3-") and raw.get("model_type") == "(litgpt)":
-        raw = {"vision_config": GEMMA3_TOWER, **raw}
+    raw = completed(row["model_id"], raw)
     config = reduced(raw, names)
     block = parts_block(read_model(raw, name=row["model_id"]).checkpoint)
     if block is not None:

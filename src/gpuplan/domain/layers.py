@@ -66,6 +66,8 @@ class LatentAttention:
     n_other_params: int = 0
     selected_tokens: int | None = None  # sparse attention reads this many past tokens at most
     window_tokens: int | None = None
+    # Above 1, one entry stands for several tokens, and the window is seen beside the entries.
+    tokens_per_entry: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,5 +193,9 @@ def mixing_flop_per_token(group: LayerGroup, context_tokens: float) -> float:
 
 
 def _seen_tokens(mixer: Attention | LatentAttention, context_tokens: float) -> float:
+    if isinstance(mixer, LatentAttention) and mixer.tokens_per_entry > 1:
+        entries = context_tokens / mixer.tokens_per_entry
+        chosen = entries if mixer.selected_tokens is None else min(entries, mixer.selected_tokens)
+        return chosen + min(context_tokens, mixer.window_tokens or 0)
     limits = [mixer.window_tokens, mixer.selected_tokens]
     return min([context_tokens, *(limit for limit in limits if limit is not None)])

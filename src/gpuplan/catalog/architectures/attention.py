@@ -1,7 +1,8 @@
 """Softmax attention with heads: parameters, and what a layer keeps of a sequence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.shape import Shape
 from gpuplan.domain.layers import Attention, Cache, Mixer, State
 
@@ -61,7 +62,66 @@ def attention_part(shape: Shape, kind: str, *, layer: int) -> Part:
         + _sinks(shape, kind, heads),
         window_tokens=window,
     )
+    sparse = _sparse(shape, layer)
+    if sparse is not None:
+        mixer = replace(
+            mixer,
+            n_matrix_params=mixer.n_matrix_params + sparse.n_matrix_params,
+            n_other_params=mixer.n_other_params + 2 * sparse.dim,
+            selected_tokens=sparse.selected_tokens,
+        )
+        return Part(mixer=mixer, caches=(*_caches(heads, window), sparse.cache))
     return Part(mixer=mixer, caches=_caches(heads, window))
+
+
+def cross_part(shape: Shape) -> Part:
+    """Attention over an image alone, gated, with normed queries and keys [Llama-3.2-Vision]."""
+    found = attention_part(shape, "full", layer=0)
+    mixer = found.mixer
+    if not isinstance(mixer, Attention):
+        return found
+    cross = replace(mixer, is_causal=False, n_other_params=2 * shape.head_dim + 2)
+    kept = replace(found.caches[0], role="cross", window_tokens=shape.cross_tokens)
+    return Part(cross=cross, caches=(kept,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sparse:
+    """An index that selects blocks of past tokens."""
+
+    dim: int
+    selected_tokens: int
+    n_matrix_params: int
+
+    @property
+    def cache(self) -> Cache:
+        """One index key per token, in 16 bits."""
+        return Cache(n_heads=1, elements_per_head=self.dim, fixed_element_bytes=2.0, role="indexer")
+
+
+def _sparse(shape: Shape, layer: int) -> Sparse | None:
+    """Block-sparse attention of MiniMax-M3; some of its layers stay full."""
+    config = shape.f.child("sparse_attention_config") or shape.f
+    chosen = config.wholes("sparse_attention_freq")
+    if layer < len(chosen) and not chosen[layer]:
+        return None
+    if config is shape.f and not _is_listed_sparse(shape, layer):
+        return None
+    dim = config.count("sparse_index_dim", "index_head_dim", default=128)
+    heads = config.count("sparse_num_index_heads", "index_n_heads", default=4)
+    block = config.count("sparse_block_size", "index_block_size", default=128)
+    blocks = config.count("sparse_topk_blocks", "index_topk_blocks", default=16)
+    blocks += config.whole("sparse_local_block") + config.whole("sparse_init_block")
+    return Sparse(
+        dim=dim,
+        selected_tokens=block * blocks,
+        n_matrix_params=shape.hidden * (heads + 1) * dim,
+    )
+
+
+def _is_listed_sparse(shape: Shape, layer: int) -> bool:
+    words = shape.f.texts("layer_types") if shape.model_type == "minimax_m3" else ()
+    return layer < len(words) and words[layer] == "minimax_m3_sparse"
 
 
 def _caches(heads: Heads, window: int | None) -> tuple[Cache, ...]:
@@ -75,10 +135,29 @@ def _caches(heads: Heads, window: int | None) -> tuple[Cache, ...]:
     return (kept,)
 
 
+def _own(shape: Shape, layer: int) -> Fields | None:
+    """Figures that a configuration gives for this one layer."""
+    table = shape.f.child("per_layer_config")
+    if table is None:
+        return None
+    names = [name for name in (f"{layer:02d}", str(layer)) if table.given(name)]
+    return table.child(names[0]) if names else None
+
+
 def _heads(shape: Shape, kind: str, layer: int) -> Heads:
     f, is_local = shape.f, kind == "sliding"
-    n_shared = f.whole("num_kv_shared_layers")
-    has_own_kv = layer < shape.n_layers - n_shared or n_shared == 0
+    own = _own(shape, layer)
+    if own is not None and own.values:
+        dim = own.count("head_dim", default=shape.head_dim)
+        return Heads(
+            n_heads=own.count("num_attention_heads", default=shape.n_heads),
+            n_kv_heads=own.count("num_key_value_heads", default=shape.n_kv_heads),
+            qk_dim=dim,
+            v_dim=own.count("v_head_dim", default=dim),
+            is_value_key=f.flag("attention_k_eq_v") and not is_local,
+            has_own_kv=_has_own_kv(shape, layer),
+        )
+    has_own_kv = _has_own_kv(shape, layer)
     if is_local and f.given("swa_num_key_value_heads"):
         return Heads(
             n_heads=f.count("swa_num_attention_heads", default=shape.n_heads),
@@ -95,6 +174,11 @@ def _heads(shape: Shape, kind: str, layer: int) -> Heads:
         v_dim=shape.v_head_dim,
         has_own_kv=has_own_kv,
     )
+
+
+def _has_own_kv(shape: Shape, layer: int) -> bool:
+    n_shared = shape.f.whole("num_kv_shared_layers")
+    return n_shared == 0 or layer < shape.n_layers - n_shared
 
 
 def _gemma4_global(shape: Shape, *, has_own_kv: bool) -> Heads:
@@ -117,6 +201,8 @@ def _gemma4_global(shape: Shape, *, has_own_kv: bool) -> Heads:
 def _window(shape: Shape, kind: str) -> int | None:
     if kind == "sliding":
         window = shape.f.maybe("sliding_window", "sliding_window_size", least=1)
+    elif shape.model_type == "recurrent_gemma":
+        window = shape.f.maybe("attention_window_size", least=1)
     elif kind == "chunked":
         window = shape.f.maybe("attention_chunk_size", least=1)
     else:
@@ -160,8 +246,10 @@ def _qk_style(shape: Shape) -> str:
     style: str = shape.family.qk_norm
     if shape.model_type == "llama4_text":
         return ""  # its norm has no parameters
+    if shape.model_type.startswith(("hunyuan", "hy_v")):
+        return style
     if shape.f.flag("use_qk_norm", "qk_layernorm", "use_query_key_norm", default=bool(style)):
-        return style or "heads"
+        return style or ("head" if shape.model_type == "phi" else "heads")
     return ""
 
 

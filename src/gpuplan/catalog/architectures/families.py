@@ -8,7 +8,7 @@ against the parameter counts that the `transformers` library builds (tests hold 
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Window = Literal["none", "all", "even", "upper", "unknown"]
+Window = Literal["none", "all", "even", "fourth", "sixth", "upper", "unknown"]
 QkNorm = Literal["", "head", "width", "shared-width", "heads"]
 
 
@@ -29,33 +29,35 @@ class Family:
 
 
 LLAMA = Family()
+PLAIN = Family(flags=(("attention_bias", "qkvo"),))  # no bias in the feed-forward part
 GPT = Family(is_gated=False, norm_terms=2, bias="qkvom", flags=())
 NEO = replace(GPT, bias="om")
 QWEN2 = Family(bias="qkv", flags=(), window="upper")
 QWEN3 = Family(qk_norm="head", flags=(("attention_bias", "qkvo"),), window="upper")
 GLM = Family(flags=(("attention_bias", "qkv"),))
-GEMMA2 = Family(n_norms=4, window="even")
-GEMMA3 = Family(n_norms=4, qk_norm="head", window="even")
-OLMO2 = Family(qk_norm="width")
+GEMMA2 = replace(PLAIN, n_norms=4, window="even")
+GEMMA3 = replace(PLAIN, n_norms=4, qk_norm="head", window="sixth")
+OLMO2 = replace(PLAIN, qk_norm="width")
 COHERE = Family(n_norms=1, flags=(("attention_bias", "qkvo"),))
+COHERE2 = replace(COHERE, window="fourth")
 LATENT = Family(mixer="latent", flags=(("attention_bias", "o"),))
 UNKNOWN = Family(window="unknown", is_known=False)
 
 FAMILIES: dict[str, Family] = {
-    "afmoe": replace(GEMMA3, flags=(), window="none"),
-    "apertus": Family(is_gated=False, qk_norm="head"),
+    "afmoe": replace(GEMMA3, flags=(), window="fourth"),
+    "apertus": replace(PLAIN, is_gated=False, qk_norm="head"),
     "arcee": Family(is_gated=False),
     "aria_text": LLAMA,
     "axk1": replace(LATENT, n_norms=3),
     "bamba": LLAMA,
     "biogpt": replace(GPT, position_rows=2),
-    "bitnet": LLAMA,
+    "bitnet": PLAIN,
     "bloom": GPT,
     "codegen": replace(NEO, n_norms=1, bias="mh"),
     "cohere": COHERE,
-    "cohere2": COHERE,
-    "cohere2_moe": COHERE,
-    "cwm": LLAMA,
+    "cohere2": COHERE2,
+    "cohere2_moe": COHERE2,
+    "cwm": Family(flags=()),
     "dbrx": Family(flags=()),
     "decilm": LLAMA,
     "deepseek_ref": replace(LATENT, mixer="compressed"),
@@ -63,17 +65,17 @@ FAMILIES: dict[str, Family] = {
     "deepseek_v3": LATENT,
     "deepseek_v32": LATENT,
     "deepseek_v4": replace(LATENT, mixer="compressed"),
-    "diffllama": LLAMA,
+    "diffllama": PLAIN,
     "dots1": replace(QWEN3, window="upper"),
     "ernie4_5": Family(flags=(("use_bias", "qkvom"),)),
     "ernie4_5_moe": Family(flags=(("use_bias", "qkvom"),)),
     "exaone": Family(flags=()),
-    "exaone4": Family(qk_norm="head", flags=()),
+    "exaone4": Family(qk_norm="head", flags=(), window="fourth"),
     "exaone_moe": Family(qk_norm="head", flags=()),
     "falcon": Family(is_gated=False, norm_terms=2, flags=(("bias", "qkvom"),)),
-    "falcon_h1": Family(flags=(("attention_bias", "qkvo"), ("mlp_bias", "m"))),
+    "falcon_h1": replace(LLAMA, mixer="hybrid"),
     "flex_olmo": OLMO2,
-    "gemma": LLAMA,
+    "gemma": PLAIN,
     "gemma2": GEMMA2,
     "gemma3_text": GEMMA3,
     "gemma3n_text": GEMMA3,
@@ -102,13 +104,17 @@ FAMILIES: dict[str, Family] = {
     "hunyuan_v1_dense": replace(LLAMA, qk_norm="head"),
     "hunyuan_v1_moe": replace(LLAMA, qk_norm="head"),
     "hy_v3": replace(LLAMA, qk_norm="head", flags=()),
-    "hyperclovax": LLAMA,
+    "hyperclovax": replace(LLAMA, n_norms=4),
     "internlm2": Family(flags=(("bias", "qkvo"),)),
     "internlm3": Family(flags=(("qkv_bias", "qkv"), ("bias", "om"))),
     "jais2": replace(GPT, flags=(("attention_bias", "qkvo"), ("mlp_bias", "m")), bias=""),
     "jamba": Family(flags=()),
     "kimi_k2": LATENT,
     "kimi_linear": replace(LATENT, flags=()),
+    "mamba": Family(n_norms=1, flags=(), mixer="mamba"),
+    "mamba2": Family(n_norms=1, flags=(), mixer="mamba"),
+    "falcon_mamba": Family(n_norms=1, flags=(), mixer="mamba"),
+    "recurrent_gemma": Family(bias="om", flags=(("attention_bias", "qkv"),), mixer="recurrent"),
     "lfm2": Family(qk_norm="head", flags=()),
     "lfm2_moe": Family(qk_norm="head", flags=()),
     "llama": LLAMA,
@@ -136,9 +142,10 @@ FAMILIES: dict[str, Family] = {
     "nemotron_h": Family(is_gated=False, n_norms=1),
     "olmo": Family(norm_terms=0, flags=(("attention_bias", "qkvo"),)),
     "olmo2": OLMO2,
-    "olmo3": replace(OLMO2, window="none"),
+    "olmo3": replace(OLMO2, window="fourth"),
     "olmoe": OLMO2,
-    "opt": replace(GPT, position_rows=2, flags=()),
+    "olmo_hybrid": OLMO2,
+    "opt": replace(GPT, position_rows=2, bias="", flags=(("enable_bias", "qkvom"),)),
     "persimmon": replace(GPT, qk_norm="head"),
     "phi": replace(GPT, n_norms=1, bias="qkvomh"),
     "phi3": Family(flags=(), window="all"),
@@ -163,7 +170,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "step3p5": Family(qk_norm="head", flags=()),
     "step3p7": Family(qk_norm="head", flags=()),
-    "vaultgemma": Family(window="even"),
+    "vaultgemma": replace(PLAIN, window="even"),
+    "zamba2": Family(n_norms=1, flags=(), mixer="mamba"),
     "xglm": replace(GPT, flags=()),
     "youtu": LATENT,
 }

@@ -32,15 +32,44 @@ ROUTER_BIAS = (
 ACTIVATION_PARAMS = {"apertus": 2}
 
 
-def inner_size(shape: Shape) -> int:
+def inner_size(shape: Shape, layer: int = 0) -> int:
     """Inner width of a dense layer."""
     f, kind = shape.f, shape.model_type
+    if isinstance(f.values.get("intermediate_size"), list | tuple):
+        widths = f.wholes("intermediate_size") or (1,)
+        return max(1, widths[min(layer, len(widths) - 1)])
     if kind in ("mpt", "falcon") and not f.given(*INNER):
         return int(f.number("expansion_ratio", default=4.0) * shape.hidden)
     if kind in FOURFOLD:
         return f.count(*INNER, default=4 * shape.hidden)
-    names = ("dense_intermediate_size", *INNER)
-    return f.count("intermediate_size_mlp", *names) if kind == "llama4_text" else f.count(*names)
+    name = OWN_NAME.get(kind)
+    width = f.count(name, *INNER) if name else f.count(*INNER)
+    return _special_width(shape, width, layer)
+
+
+# Families that name the dense width differently.
+OWN_NAME = {
+    "granitemoehybrid": "shared_intermediate_size", "lfm2": "block_ff_dim",
+    "lfm2_moe": "block_ff_dim", "llama4_text": "intermediate_size_mlp",
+    "minimax_m3": "dense_intermediate_size",
+}  # fmt: skip
+
+
+def _special_width(shape: Shape, width: int, layer: int) -> int:
+    f, kind = shape.f, shape.model_type
+    if kind == "gemma4_text" and f.flag("use_double_wide_mlp"):
+        is_shared = layer >= shape.n_layers - f.whole("num_kv_shared_layers")
+        return width * (2 if is_shared else 1)
+    if kind in ("lfm2", "lfm2_moe") and f.flag("block_auto_adjust_ff_dim"):
+        return _adjusted(shape, width)
+    return width // 2 if kind == "recurrent_gemma" else width
+
+
+def _adjusted(shape: Shape, width: int) -> int:
+    """Two thirds, scaled, rounded up to a multiple."""
+    scaled = int(shape.f.number("block_ffn_dim_multiplier", default=1.0) * int(2 * width / 3))
+    step = shape.f.count("block_multiple_of", default=1)
+    return -(-scaled // step) * step
 
 
 def dense_part(shape: Shape, inner: int | None = None) -> FeedForward:
@@ -57,7 +86,7 @@ def dense_part(shape: Shape, inner: int | None = None) -> FeedForward:
     )
 
 
-def experts_part(shape: Shape) -> Experts:
+def experts_part(shape: Shape, layer: int = 0) -> Experts:
     """Routed experts, their router and the shared ones."""
     f = shape.f
     count, active = n_experts(shape), _n_active(shape)
@@ -75,7 +104,7 @@ def experts_part(shape: Shape) -> Experts:
         n_expert_matrix_params=(3 if is_gated else 2) * entry * inner,
         n_expert_other_params=_expert_bias(shape, inner),
         n_router_params=count * shape.hidden,
-        shared=_shared(shape, inner),
+        shared=_shared(shape, inner, layer),
         n_other_params=_router_other(shape, count, entry),
     )
 
@@ -113,17 +142,21 @@ def _router_other(shape: Shape, count: int, entry: int) -> int:
         total += count
     if shape.model_type in SHARED_GATE:
         total += shape.hidden
+    if shape.model_type == "gemma4_text":
+        total += shape.hidden + count  # scales of the router
     if entry != shape.hidden:  # experts in a smaller space: down before, up after
         total += 2 * shape.hidden * entry
         total += entry if shape.f.flag("latent_moe_use_norm") else 0
     return total
 
 
-def _shared(shape: Shape, inner: int) -> FeedForward | None:
+def _shared(shape: Shape, inner: int, layer: int) -> FeedForward | None:
     f = shape.f
     width = f.whole(*SHARED_INNER)
     if shape.model_type == "llama4_text":
         width = inner
+    if shape.model_type == "gemma4_text":
+        width = inner_size(shape, layer)  # its dense part stands beside the experts
     counts = f.wholes(*SHARED_COUNT)
     if not width and counts:
         width = counts[0] * inner

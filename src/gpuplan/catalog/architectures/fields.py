@@ -17,6 +17,11 @@ from gpuplan.errors import InputError, Problem
 MAX_COUNT = 10**8  # no width, vocabulary or expert count comes near
 MAX_LIST = 4096  # no network is that deep
 STAND_IN = 1
+# Sizes without which a configuration describes no network.
+CORE = frozenset(
+    ("hidden_size", "d_model", "num_hidden_layers", "num_attention_heads", "vocab_size",
+     "encoder_layers", "decoder_layers", "intermediate_size", "d_ff", "num_layers")
+)  # fmt: skip
 
 
 class Notes:
@@ -112,12 +117,20 @@ class Fields:
     def count(self, *names: str, default: int | None = None) -> int:
         """A positive number; missing is a problem unless a default is given."""
         number = self.maybe(*names, least=1)
-        if number is not None:
+        if number is not None and not (default is None and self._is_unsaid(names, number)):
             return number
         if default is not None:
             return default
         self.bad(names[0], "missing", _also(names))
         return STAND_IN
+
+    def _is_unsaid(self, names: Sequence[str], number: int) -> bool:
+        """A size that stands in no file: wrong at the top, an assumption in a nested part."""
+        if self.given(*names) or not CORE.intersection(names):
+            return False
+        if self.where:
+            self.notes.assume(self.path(names[0]), number, "left out; the usual one of its type")
+        return not self.where
 
     def whole(self, *names: str, default: int = 0) -> int:
         """A number from zero up."""

@@ -45,6 +45,89 @@ def latent_part(shape: Shape, *, layer: int) -> Part:
     return Part(mixer=mixer, caches=(cache, *_indexer_caches(shape, layer)))
 
 
+def compressed_part(shape: Shape, *, layer: int) -> Part:
+    """Attention over a short window and over entries that each stand for several tokens.
+
+    One vector per entry is key and value at once. Layers with a small ratio select entries by an
+    index; layers with a large one see them all; ratio 0 has the window alone [DeepSeek-V4].
+    """
+    f, hidden, dim = shape.f, shape.hidden, shape.head_dim
+    ratio = _ratio(shape, layer)
+    q_rank, groups = f.count("q_lora_rank"), f.count("o_groups", default=1)
+    out_rank, width = f.count("o_lora_rank"), shape.n_heads * dim
+    window, rope = f.maybe("sliding_window", least=1), f.count("qk_rope_head_dim")
+    is_selective = 0 < ratio <= SELECTIVE_RATIO
+    compressor = _compressor_params(shape, ratio, dim) if ratio else 0
+    index = _compressed_index_params(shape, ratio, q_rank) if is_selective else 0
+    down = hidden * (q_rank + dim) + compressor + index
+    mixer = LatentAttention(
+        n_heads=shape.n_heads,
+        q_rank=q_rank,
+        kv_rank=dim - rope,
+        qk_nope_dim=max(0, dim - rope),
+        qk_rope_dim=rope,
+        v_head_dim=dim,
+        n_matrix_params=down + q_rank * width + width * out_rank + groups * out_rank * hidden,
+        n_down_matrix_params=down,
+        n_other_params=shape.n_heads
+        + q_rank
+        + dim
+        + (dim if ratio else 0)
+        + (f.count("index_head_dim") if is_selective else 0),
+        selected_tokens=f.maybe("index_topk", least=1) if is_selective else None,
+        window_tokens=window,
+        tokens_per_entry=ratio or 1,
+    )
+    return Part(
+        mixer=mixer,
+        caches=_compressed_caches(shape, ratio, window),
+        n_extra_params=_hyper_connections(shape),
+    )
+
+
+SELECTIVE_RATIO = 16
+
+
+def _ratio(shape: Shape, layer: int) -> int:
+    ratios = shape.f.wholes("compress_ratios")
+    if layer < len(ratios):
+        return ratios[layer]
+    words = shape.f.texts("layer_types")
+    rates = shape.f.child("compress_rates")
+    if rates is None or layer >= len(words) or words[layer] == "sliding_attention":
+        return 0
+    return rates.whole(words[layer])
+
+
+def _compressor_params(shape: Shape, ratio: int, dim: int) -> int:
+    # Overlapping windows are twice as wide where entries are selected.
+    width = dim * (2 if ratio <= SELECTIVE_RATIO else 1)
+    return 2 * shape.hidden * width + ratio * width
+
+
+def _compressed_index_params(shape: Shape, ratio: int, q_rank: int) -> int:
+    heads, dim = shape.f.count("index_n_heads"), shape.f.count("index_head_dim")
+    queries = q_rank * heads * dim + shape.hidden * heads
+    return queries + _compressor_params(shape, ratio, dim)
+
+
+def _compressed_caches(shape: Shape, ratio: int, window: int | None) -> tuple[Cache, ...]:
+    near = Cache(n_heads=1, elements_per_head=shape.head_dim, window_tokens=window)
+    if not ratio:
+        return (near,)
+    far = Cache(n_heads=1, elements_per_head=shape.head_dim, tokens_per_entry=ratio)
+    if ratio > SELECTIVE_RATIO:
+        return near, far
+    return near, far, indexer_cache(shape.f.count("index_head_dim"), ratio)
+
+
+def _hyper_connections(shape: Shape) -> int:
+    """Mixing of several residual streams, before attention and before the feed-forward part."""
+    streams = shape.f.whole("hc_mult")
+    outputs = streams * streams + 2 * streams
+    return 2 * (outputs * streams * shape.hidden + outputs + 3) if streams else 0
+
+
 def _latent_bias(shape: Shape, q_rank: int | None, kv_width: int) -> int:
     if not shape.f.flag("attention_bias"):
         return 0

@@ -6,7 +6,7 @@ Feed-forward parts: dense, moe, none.
 
 from collections.abc import Callable
 
-from gpuplan.catalog.architectures.shape import Shape
+from gpuplan.catalog.architectures.shape import ATTENTION_FREE, Shape
 
 WORDS = {
     "full_attention": "full", "attention": "full", "full": "full", "global": "full",
@@ -37,7 +37,16 @@ def mixer_kinds(shape: Shape) -> list[str]:
     return [shape.family.mixer] * shape.n_layers
 
 
+# What "linear attention" is in families that have another one than the gated delta rule.
+LINEAR = {
+    "bamba": "mamba", "granitemoehybrid": "mamba", "jamba": "mamba", "minimax": "lightning",
+    "nemotron_h": "mamba", "zamba2": "mamba",
+}  # fmt: skip
+
+
 def _native(shape: Shape, kind: str) -> str:
+    if kind == "linear":
+        return LINEAR.get(shape.model_type, kind)
     # Where the family has an attention of its own, a "full" layer is that one.
     if kind in ("full", "sliding") and shape.family.mixer in ("latent", "compressed"):
         return shape.family.mixer
@@ -55,9 +64,10 @@ def _checked(shape: Shape, kinds: list[str]) -> list[str]:
 
 def _from_words(shape: Shape) -> list[str]:
     f = shape.f
-    if not f.given("layer_types", "layers_block_type", "block_types", "_block_types"):
+    names = ("layer_types", "layers_block_type", "block_types", "_block_types")
+    if not f.given(*names) and shape.model_type != "recurrent_gemma":
         return []
-    words = f.texts("layer_types", "layers_block_type", "block_types", "_block_types")
+    words = f.texts(*names)
     if words and not f.given("layer_types") and len(words) < shape.n_layers:
         words = (words * (shape.n_layers // len(words) + 1))[: shape.n_layers]
     unknown = sorted({word for word in words if word not in WORDS})
@@ -73,6 +83,9 @@ def _from_letters(shape: Shape) -> list[str]:
 
 def _from_lists(shape: Shape) -> list[str]:
     f, layers = shape.f, range(shape.n_layers)
+    if shape.model_type == "mllama_text_model":
+        chosen = set(f.wholes("cross_attention_layers"))
+        return ["cross" if i in chosen else "full" for i in layers]
     # Lists with one sign per layer: what zero and one mean.
     for name, zero, one in (
         ("hybrid_layer_pattern", "full", "sliding"),
@@ -81,10 +94,14 @@ def _from_lists(shape: Shape) -> list[str]:
         if f.given(name):
             return [one if sign else zero for sign in f.wholes(name)]
     # Lists of the layers that have full attention, and what the rest has.
-    for name, rest in (("attn_layer_indices", "mamba"), ("full_attn_idxs", "conv")):
+    for name, here, rest in (
+        ("attn_layer_indices", "full", "mamba"),
+        ("full_attn_idxs", "full", "conv"),
+        ("hybrid_layer_ids", "hybrid", "mamba"),
+    ):
         if f.given(name):
             chosen = set(f.wholes(name))
-            return ["full" if i in chosen else rest for i in layers]
+            return [here if i in chosen else rest for i in layers]
     linear = f.child("linear_attn_config")
     if linear is not None:
         chosen = set(linear.wholes("full_attn_layers"))  # counted from one
@@ -94,7 +111,7 @@ def _from_lists(shape: Shape) -> list[str]:
 
 def _from_intervals(shape: Shape) -> list[str]:
     f, layers = shape.f, range(shape.n_layers)
-    if shape.model_type in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+    if shape.model_type in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid"):
         every = f.count("full_attention_interval", default=4)
         return ["linear" if (i + 1) % every else "full" for i in layers]
     if f.maybe("attn_layer_period") is not None:
@@ -102,6 +119,8 @@ def _from_intervals(shape: Shape) -> list[str]:
         return ["full" if i % period == offset else "mamba" for i in layers]
     if shape.model_type == "llama4_text":
         return _llama4(shape)
+    if shape.model_type == "minimax":
+        return ["lightning" if i % 2 else "full" for i in layers]
     return []
 
 
@@ -124,8 +143,9 @@ def _from_windows(shape: Shape) -> list[str]:
     if rule == "upper":
         start = f.whole("max_window_layers", default=shape.n_layers)
         return ["sliding" if i >= start else "full" for i in layers]
-    if rule == "even":
-        return ["full" if i % 2 else "sliding" for i in layers]
+    period = {"even": 2, "fourth": 4, "sixth": 6}.get(rule)
+    if period:
+        return ["sliding" if (i + 1) % period else "full" for i in layers]
     if rule == "unknown":
         f.notes.assume(
             "sliding window",
@@ -137,7 +157,9 @@ def _from_windows(shape: Shape) -> list[str]:
 
 
 def _every_nth(shape: Shape) -> int:
-    name, value = shape.f.raw("sliding_window_pattern", "_sliding_window_pattern")
+    name, value = shape.f.raw(
+        "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"
+    )
     if isinstance(value, str):
         return len(value) if value.endswith("G") and set(value[:-1]) == {"L"} else 0
     if value is None:
@@ -148,9 +170,12 @@ def _every_nth(shape: Shape) -> int:
 def feed_kinds(shape: Shape) -> list[str]:
     """The kind of feed-forward part of each layer."""
     f, layers = shape.f, range(shape.n_layers)
-    if f.given("layers_block_type") and shape.model_type == "nemotron_h":
+    if shape.model_type in (*ATTENTION_FREE, "zamba2"):
+        return ["none"] * shape.n_layers
+    if f.given("layers_block_type", "layer_types") and shape.model_type == "nemotron_h":
         named = {"moe": "moe", "mlp": "dense"}
-        return [named.get(word, "none") for word in f.texts("layers_block_type")][: shape.n_layers]
+        words = f.texts("layers_block_type", "layer_types")
+        return [named.get(word, "none") for word in words][: shape.n_layers]
     if f.given("hybrid_override_pattern"):
         letters = {"-": "dense", "E": "moe"}
         return [letters.get(c, "none") for c in f.text("hybrid_override_pattern")][: shape.n_layers]
@@ -190,7 +215,9 @@ def _indices(shape: Shape, name: str) -> tuple[int, ...]:
 def _moe_by_period(shape: Shape) -> Callable[[int], bool]:
     f = shape.f
     frequency = f.wholes("moe_layer_freq")
-    first = f.whole("first_k_dense_replace", "num_dense_layers", "moe_first_k_dense")
+    usual = 1 if shape.model_type in ("glm4_moe_lite", "hy_v3") else 0
+    names = ("first_k_dense_replace", "num_dense_layers", "moe_first_k_dense")
+    first = f.whole(*names, default=usual)
     if len(frequency) > 1:
         return lambda i: i < len(frequency) and frequency[i] > 0
     if f.maybe("decoder_sparse_step") is not None:

@@ -1,49 +1,163 @@
 """Any published configuration to the network that it describes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
-from gpuplan.catalog.architectures.decoder import embedding, text_stack
+from gpuplan.catalog.architectures.decoder import embedding, mtp_stack, text_stack
+from gpuplan.catalog.architectures.diffusion import diffusion_stacks, is_diffusion
+from gpuplan.catalog.architectures.encoder import ENCODERS, encoder_parts
 from gpuplan.catalog.architectures.fields import Fields, Notes, class_defaults
 from gpuplan.catalog.architectures.names import is_named_tied, named_type
 from gpuplan.catalog.architectures.quantization import read_checkpoint
-from gpuplan.catalog.architectures.shape import read_shape
-from gpuplan.domain.model import Model
+from gpuplan.catalog.architectures.seq2seq import PAIRS, T5, bart_parts, t5_parts
+from gpuplan.catalog.architectures.shape import CONTEXT, read_shape
+from gpuplan.catalog.architectures.speech import WAVES, wave_parts, whisper_parts
+from gpuplan.catalog.architectures.towers import towers
+from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision_tower
+from gpuplan.domain.layers import Experts, FeedForward
+from gpuplan.domain.model import Checkpoint, Embedding, Model, ModelKind, Part, Stack
 
-TEXT_PARTS = ("text_config", "llm_config", "language_config")
+TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
+
+
+class Parts(NamedTuple):
+    """What a reading yields before it is named."""
+
+    kind: ModelKind
+    architecture: str
+    embedding: Embedding
+    stacks: tuple[Stack, ...]
+    max_context: int | None
 
 
 def read_model(config: Mapping[str, object], *, name: str, source: str = "") -> Model:
     """The network that a `config.json` describes."""
     notes = Notes(name)
     top = _top(config, notes, name)
-    text = top.child(*TEXT_PARTS) or top
-    model_type = text.text("model_type") or top.text("model_type")
-    shape = read_shape(text, model_type)
-    if not shape.family.is_known:
-        notes.assume("architecture", "Llama-like decoder", f"unknown model_type {model_type!r}")
-    model = Model(
+    text = _text(top)
+    model_type = top.text("model_type")
+    parts = _reader(model_type, top.text("_class_name"))(top, text, name)
+    n_layers = max((stack.n_layers for stack in parts.stacks), default=1)
+    checkpoint = read_checkpoint(top, text, n_layers=min(n_layers, 4096))
+    notes.raise_problems()
+    return Model(
         name=name,
-        kind="decoder",
-        architecture=model_type,
-        embedding=embedding(shape, is_tied=tied(top, text, name)),
-        stacks=(text_stack(shape),),
-        max_context_tokens=shape.max_context,
-        checkpoint=read_checkpoint(top, text, n_layers=shape.n_layers),
+        kind=parts.kind,
+        architecture=parts.architecture,
+        embedding=parts.embedding,
+        stacks=parts.stacks,
+        max_context_tokens=parts.max_context,
+        checkpoint=_present(checkpoint, parts),
         assumptions=tuple(notes.assumptions),
         source=source,
     )
-    notes.raise_problems()
-    return model
+
+
+# What configurations of these classes may leave out.
+CLASS_DEFAULTS: dict[str, dict[str, object]] = {
+    "WanTransformer3DModel": {"qk_norm": "rms_norm_across_heads", "cross_attn_norm": True},
+}
+Reader = Callable[[Fields, Fields, str], Parts]
+
+
+def _reader(model_type: str, class_name: str) -> Reader:
+    if is_diffusion(class_name):
+        return _denoiser
+    kinds: list[tuple[Container[str], Reader]] = [
+        (ENCODERS, _encoder), (ALONE, _vision), (DUAL, _dual), (T5, _pair), (PAIRS, _pair),
+        (("whisper", *WAVES), _speech),
+    ]  # fmt: skip
+    return next((reader for types, reader in kinds if model_type in types), _decoder)
+
+
+def _decoder(top: Fields, text: Fields, name: str) -> Parts:
+    model_type = text.text("model_type") or top.text("model_type")
+    shape = replace(read_shape(text, model_type), cross_tokens=_image_tokens(top))
+    if not shape.family.is_known:
+        top.notes.assume("architecture", "Llama-like decoder", f"unknown type {model_type!r}")
+    beside = towers(top, text_hidden=shape.hidden)
+    stacks = (text_stack(shape), *mtp_stack(shape), *beside)
+    kind: ModelKind = "vision-language" if beside else "decoder"
+    tables = embedding(shape, is_tied=tied(top, text, name))
+    return Parts(kind, model_type, tables, stacks, shape.max_context)
+
+
+def _image_tokens(top: Fields) -> int | None:
+    """Image tokens that cross-attention keeps: every tile's patches and its class vector."""
+    vision = top.child("vision_config") if top.given("vision_config") else None
+    if vision is None or top.text("model_type") != "mllama":
+        return None
+    side = vision.count("image_size") // vision.count("patch_size")
+    return (side * side + 1) * vision.count("max_num_tiles", default=4)
+
+
+def _denoiser(top: Fields, text: Fields, name: str) -> Parts:
+    class_name = top.text("_class_name")
+    stacks = diffusion_stacks(top, class_name)
+    return Parts("diffusion", class_name, Embedding(n_vocab=0, n_input_params=0), stacks, None)
+
+
+def _encoder(top: Fields, text: Fields, name: str) -> Parts:
+    model_type = top.text("model_type")
+    tables, stack, context = encoder_parts(top, model_type)
+    return Parts("encoder", model_type, tables, (stack,), context)
+
+
+def _vision(top: Fields, text: Fields, name: str) -> Parts:
+    model_type = top.text("model_type")
+    stack = replace(vision_tower(top, model_type), role="encoder")
+    return Parts("vision", model_type, Embedding(n_vocab=0, n_input_params=0), (stack,), None)
+
+
+def _dual(top: Fields, text: Fields, name: str) -> Parts:
+    model_type = top.text("model_type")
+    tables, stacks = dual_parts(top, text, model_type)
+    return Parts("vision-language", model_type, tables, stacks, text.maybe(*CONTEXT, least=1))
+
+
+def _pair(top: Fields, text: Fields, name: str) -> Parts:
+    model_type = top.text("model_type")
+    if model_type in T5:
+        tables, stacks, context = t5_parts(top, is_tied=tied(top, text, name))
+    else:
+        tables, stacks, context = bart_parts(top, model_type)
+    return Parts("encoder-decoder", model_type, tables, stacks, context)
+
+
+def _speech(top: Fields, text: Fields, name: str) -> Parts:
+    model_type = top.text("model_type")
+    if model_type == "whisper":
+        tables, stacks, context = whisper_parts(top)
+        return Parts("speech", model_type, tables, stacks, context)
+    tables, stack, context = wave_parts(top, model_type)
+    return Parts("speech", model_type, tables, (stack,), context)
 
 
 def _top(config: Mapping[str, object], notes: Notes, name: str) -> Fields:
     model_type = config.get("model_type")
+    class_name = config.get("_class_name")
+    if model_type is None and isinstance(class_name, str):
+        return Fields(config, notes, defaults=CLASS_DEFAULTS.get(class_name))
     if isinstance(model_type, str) and not model_type.startswith("("):
         return Fields(config, notes, defaults=class_defaults(model_type))
     plain = Fields({k: v for k, v in config.items() if k != "model_type"}, notes)
     kind = named_type(plain, name)
     usual = {k: v for k, v in class_defaults(kind).items() if k != "tie_word_embeddings"}
     return Fields({**plain.values, "model_type": kind}, notes, defaults=usual)
+
+
+def _text(top: Fields) -> Fields:
+    """The text network's own part, or the whole where all stands flat."""
+    if top.given(*TEXT_PARTS):
+        nested = top.child(*TEXT_PARTS)
+        if nested is not None:
+            return _text(nested) if nested.given(*TEXT_PARTS) else nested
+    usual = top.defaults.get("text_config")
+    if isinstance(usual, Mapping):
+        merged = {**usual, **top.defaults}
+        return Fields(top.values, top.notes, defaults=merged)
+    return top
 
 
 def tied(top: Fields, text: Fields, name: str) -> bool:
@@ -58,3 +172,33 @@ def tied(top: Fields, text: Fields, name: str) -> bool:
     told = "tied to the input" if is_tied else "separate"
     top.notes.assume("output table", told, "the configuration does not say; by its name")
     return is_tied
+
+
+def _present(checkpoint: Checkpoint, parts: Parts) -> Checkpoint:
+    """Only the parts that the network has."""
+    there = _parts_there(parts)
+    return Checkpoint(
+        base=checkpoint.base,
+        quantized=checkpoint.quantized,
+        parts=tuple(part for part in checkpoint.parts if part in there),
+        cache=checkpoint.cache,
+        others=tuple((part, form) for part, form in checkpoint.others if part in there),
+    )
+
+
+def _parts_there(parts: Parts) -> set[Part]:
+    there: set[Part] = {"embedding", "head"}
+    for stack in parts.stacks:
+        if stack.role in ("vision", "audio"):
+            there.add("tower")
+            continue
+        for group in stack.groups:
+            there |= {"attention"} if group.mixer or group.cross else set()
+            there |= _feed_there(group.feed_forward)
+    return there
+
+
+def _feed_there(feed: FeedForward | Experts | None) -> set[Part]:
+    if isinstance(feed, Experts):
+        return {"experts", "shared_experts"} if feed.shared else {"experts"}
+    return {"feed_forward"} if feed else set()

@@ -40,6 +40,7 @@ class Shape:
     head_dim: int
     v_head_dim: int
     max_context: int | None
+    cross_tokens: int | None = None  # what cross-attention layers see of the other stack
 
     def biases(self, letters: str) -> bool:
         """Whether any projection among these letters has a bias."""
@@ -102,9 +103,9 @@ def _head_dim(f: Fields, hidden: int, n_heads: int) -> int:
 
 def _n_kv_heads(f: Fields, kind: str, n_heads: int) -> int:
     if kind == "falcon":
-        if not f.flag("new_decoder_architecture"):
-            return 1 if f.flag("multi_query", default=True) else n_heads
-        return f.count(*KV_HEADS, default=n_heads)
+        if is_new_falcon(f, n_heads):
+            return f.count(*KV_HEADS, default=n_heads)
+        return 1 if f.flag("multi_query", default=True) else n_heads
     if kind == "gpt_bigcode":
         return 1 if f.flag("multi_query", default=True) else n_heads
     config = f.child("attn_config")
@@ -114,6 +115,15 @@ def _n_kv_heads(f: Fields, kind: str, n_heads: int) -> int:
     if found is not None and not f.given(*KV_HEADS) and n_heads % found:
         return n_heads
     return found or n_heads
+
+
+def is_new_falcon(f: Fields, n_heads: int) -> bool:
+    """The decoder of Falcon 40B and 180B: grouped heads, two norms."""
+    n_kv_heads = f.maybe(*KV_HEADS, least=1) if f.given(*KV_HEADS) else None
+    is_grouped = n_kv_heads is not None and 1 < n_kv_heads < n_heads
+    return f.flag("new_decoder_architecture", default=is_grouped) or (
+        is_grouped and not f.given("new_decoder_architecture")
+    )
 
 
 def _check_heads(f: Fields, shape: Shape) -> None:
