@@ -1,0 +1,96 @@
+"""What a fit leaves over, in: log errors outside the fit; out: scores, and ranges for new rows."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Row = TypeVar("Row")
+Fitted = TypeVar("Fitted")
+COVERED_FRAC = 0.8
+
+
+class Score(NamedTuple):
+    """Errors of one set of rows, as fractions; bias is positive where we predict too much."""
+
+    n: int
+    median_ape: float
+    mape: float
+    p90_ape: float
+    bias: float
+    range_coverage: float | None
+
+
+class Spread(NamedTuple):
+    """Factors on a prediction that hold 80 % of what was measured."""
+
+    low: float
+    high: float
+
+
+def score(log_errors: Floats, spread: Spread | None = None) -> Score:
+    """Errors of predictions; log error is log(predicted / measured)."""
+    ape = np.abs(np.expm1(log_errors))
+    return Score(
+        n=len(ape),
+        median_ape=float(np.median(ape)),
+        mape=float(np.mean(ape)),
+        p90_ape=float(np.quantile(ape, 0.9)),
+        bias=float(np.expm1(np.median(log_errors))),
+        range_coverage=None if spread is None else coverage(log_errors, spread),
+    )
+
+
+def spread_of(log_errors: Floats, weights: Floats | None = None) -> Spread:
+    """The central 80 % of measured over predicted; few rows widen it."""
+    ratio = np.sort(-log_errors)
+    tail = (1 - COVERED_FRAC) / 2
+    low, high = _quantiles(-log_errors, weights, (tail, 1 - tail))
+    widened = 1 + 2 / max(len(ratio), 1)
+    return Spread(float(np.exp(low * widened)), float(np.exp(high * widened)))
+
+
+def _quantiles(values: Floats, weights: Floats | None, at: tuple[float, float]) -> Floats:
+    order = np.argsort(values)
+    mass = np.ones(len(values)) if weights is None else weights
+    place = np.cumsum(mass[order]) - 0.5 * mass[order]
+    found: Floats = np.interp(at, place / mass.sum(), values[order])
+    return found
+
+
+def coverage(log_errors: Floats, spread: Spread) -> float:
+    """Share of measurements inside their range."""
+    ratio = np.exp(-log_errors)
+    return float(np.mean((ratio >= spread.low) & (ratio <= spread.high)))
+
+
+def left_out_errors(
+    rows: Sequence[Row],
+    key: Callable[[Row], Hashable],
+    *,
+    fit: Callable[[Sequence[Row]], Fitted],
+    errors: Callable[[Sequence[Row], Fitted], Sequence[Floats]],
+) -> dict[Hashable, Floats]:
+    """Log errors of every fold, each predicted by a fit that never saw it."""
+    folds: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        folds.setdefault(key(row), []).append(row)
+    found = {}
+    for fold, held in folds.items():
+        fitted = fit([row for row in rows if key(row) != fold])
+        found[fold] = np.concatenate([np.atleast_1d(e) for e in errors(held, fitted)])
+    return found
+
+
+def outer_coverage(folds: Mapping[Hashable, Floats]) -> float:
+    """Share of rows inside a range drawn from the residuals of the other folds only."""
+    inside, n = 0.0, 0
+    for fold, held in folds.items():
+        others = [errors for other, errors in folds.items() if other != fold]
+        if not others:
+            continue
+        inside += coverage(held, spread_of(np.concatenate(others))) * len(held)
+        n += len(held)
+    return inside / n if n else float("nan")

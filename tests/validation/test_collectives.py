@@ -1,0 +1,85 @@
+"""Collectives against published measurements, every row predicted from outside its fit."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from gpuplan.calibration import links_fit
+from gpuplan.calibration.links import collective_spread, link_of
+from gpuplan.catalog.load import read_catalog
+from gpuplan.performance import collectives as c
+from gpuplan.pipeline import validate_other as v
+from gpuplan.units import GB, GIB
+from shared_data import shared_file
+
+
+@pytest.fixture(scope="module")
+def by_system() -> v.Folds:
+    return v.link_folds(lambda group: group.system)
+
+
+def test_a_new_system_of_known_links(by_system: v.Folds) -> None:
+    found = v.score_folds(by_system)
+    assert found.n > 3000
+    assert found.median_ape < 0.09
+    assert found.range_coverage is not None
+    assert 0.72 < found.range_coverage < 0.86
+
+
+def test_stored_constants_are_those_of_the_table() -> None:
+    """The shipped file predicts what a fresh fit of the shipped table predicts."""
+    fitted = v.fit_links(v.link_groups())
+    card = read_catalog().accelerators
+    for name, link, n in (("h100-sxm", "nvlink4", 8), ("a100-sxm-80gb", "nvlink3", 4)):
+        labels = {"link": link, "engine": "vllm"}
+        stored = link_of(card[name], n_ranks=n, engine="vllm")  # type: ignore[index]
+        assert stored.ring.rate_frac == pytest.approx(
+            fitted.value("ring.rate_frac", labels), rel=2e-3
+        )
+        assert stored.direct is not None
+        assert stored.direct.launch_s == pytest.approx(
+            fitted.value("direct.launch_s", labels), rel=2e-3
+        )
+
+
+@pytest.mark.parametrize(
+    ("card", "n", "published_gb_per_s"),
+    [("h200-sxm", 8, 480.0), ("h200-sxm", 4, 363.3), ("b200-sxm", 8, 838.0), ("b200-sxm", 4, 673.2),
+     ("a100-sxm-80gb", 8, 234.6), ("mi300x", 8, 312.9), ("mi300x", 2, 47.7)],
+)  # fmt: skip
+def test_bus_bandwidth_of_eight_gigabytes(card: str, n: int, published_gb_per_s: float) -> None:
+    link = link_of(read_catalog().accelerators[card], n_ranks=n)  # type: ignore[index]
+    seconds = c.all_reduce_time_s(8 * GIB, n, link)
+    busbw = 2 * (n - 1) / n * 8 * GIB / seconds
+    assert busbw == pytest.approx(published_gb_per_s * GB, rel=0.12)
+
+
+def test_summary_of_operator_tables_is_inside_the_range() -> None:
+    """The other summary of such measurements: large messages, every system but L40S."""
+    ids = {"a100_sxm": "a100-sxm-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm",
+           "b200_sxm": "b200-sxm", "b300_sxm": "b300-sxm", "gb200": "gb200", "gb300": "gb300",
+           "rtx_pro_6000_server": "rtx-pro-6000-bw"}  # fmt: skip
+    times = {"all_reduce": c.all_reduce_time_s, "all_gather": c.all_gather_time_s,
+             "reduce_scatter": c.reduce_scatter_time_s, "alltoall": c.all_to_all_time_s,
+            }  # fmt: skip
+    errors, inside = [], 0
+    with shared_file("measured/efficiency_nccl.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            if row["system"] not in ids:
+                continue
+            n = int(row["gpus"])
+            link = link_of(read_catalog().accelerators[ids[row["system"]]], n_ranks=n)  # type: ignore[index]
+            predicted = times[row["op"]](2 * float(row["msg_max"]), n, link)
+            measured = float(row["lat_max_ms"]) / 1e3
+            low, high = collective_spread(link)
+            inside += low <= measured / predicted <= high
+            errors.append(abs(predicted / measured - 1))
+    assert len(errors) > 150
+    assert np.median(errors) < 0.08
+    assert inside / len(errors) > 0.8
+
+
+def test_groups_keep_every_row() -> None:
+    n = sum(len(group.time_s) for group in links_fit.read_groups())
+    assert n == 3211

@@ -1,0 +1,137 @@
+"""Refits links, power, other networks and start-up from the package's own tables.
+
+    python tools/refit_other.py [links] [power] [networks] [startup]
+
+Writes src/gpuplan/calibration/data/*.json and prints the errors of every cross-validation.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.calibration import links_fit
+from gpuplan.calibration.residuals import spread_of
+from gpuplan.domain.calibration import FittedConstants
+from gpuplan.pipeline import validate_other as v
+
+DATA = Path(__file__).parents[1] / "src/gpuplan/calibration/data"
+MEASURED_LINKS = ("nvlink3", "nvlink4", "nvlink5", "pcie")
+# Classes without rows: whose constants they take, and what is changed by published figures.
+INHERITED = {
+    "nvlink2": ("nvlink3", {}),
+    "nvlink-bridge": ("nvlink3", {}),
+    # Against one link of a mesh the local copy is nothing; 47.7 of 64 and 312.9 of 448 GB/s.
+    "infinity-fabric": (
+        "",
+        {
+            "ring.rate_frac": 0.72,
+            "pairwise.rate_frac": 0.65,
+            "ring.copy_frac": 0.03,
+            "pairwise.copy_frac": 0.03,
+        },
+    ),
+    "pcie-host": ("pcie", {"ring.rate_frac": 0.40, "pairwise.rate_frac": 0.35}),
+    "other": ("", {}),
+}
+FABRICS = {  # latency of a step, share reached: EFA fitted, the others from published figures
+    "efa": {},
+    "infiniband": {"alpha_s": 5e-6, "rate_frac": 0.9, "ramp_s": 1e-4, "launch_s": 8e-6},
+    "roce": {"alpha_s": 8e-6, "rate_frac": 0.85, "ramp_s": 1.5e-4, "launch_s": 8e-6},
+    "tcp": {"alpha_s": 4e-5, "rate_frac": 0.65, "ramp_s": 3e-4, "launch_s": 3e-5},
+}
+
+
+def rounded(value: object) -> object:
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]
+    return value
+
+
+def write(name: str, stored: dict[str, object]) -> None:
+    text = json.dumps(rounded(stored), indent=1, ensure_ascii=False)
+    (DATA / name).write_text(text + "\n", encoding="utf-8")
+    print(f"wrote {name}")
+
+
+def show(title: str, folds: v.Folds) -> None:
+    s = v.score_folds(folds)
+    print(f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
+          f"bias {s.bias:+.1%} coverage {s.range_coverage:.1%}")  # fmt: skip
+
+
+def link_class(fitted: FittedConstants, link: str, changed: dict[str, float]) -> dict[str, object]:
+    def value(name: str) -> float:
+        labels = {"link": link or "none", "engine": "none"}
+        return changed.get(name, fitted.value(name, labels))
+
+    names = ("launch_s", "alpha_s", "rate_frac", "copy_frac", "ramp_s", "ramp_bytes")
+    has_direct = link != "" or "ring.rate_frac" in changed
+    return {
+        "ring": {name: value(f"ring.{name}") for name in names},
+        "pairwise": {name: value(f"pairwise.{name}") for name in names},
+        "crowd_frac": value("crowd_frac") if link == "pcie" else 1.0,
+        "switch": switch(value) if link in links_fit.SWITCHED else None,
+        "direct": direct(value, n_ranks_max=2 if link == "pcie" else 8) if has_direct else None,
+    }
+
+
+def switch(value: Callable[[str], float]) -> dict[str, float]:
+    names = ("rate_frac", "extra_s")
+    return {**{name: value(f"switch.{name}") for name in names}, "n_ranks_min": 5}
+
+
+def direct(value: Callable[[str], float], n_ranks_max: int) -> dict[str, float]:
+    names = ("launch_s", "sync_s", "rate_frac")
+    return {**{name: value(f"direct.{name}") for name in names}, "n_ranks_max": n_ranks_max}
+
+
+def fabric_class(fitted: FittedConstants, changed: dict[str, float]) -> dict[str, object]:
+    base = links_fit.fabric_protocol(lambda name: fitted.value(name, {}))
+    names = ("launch_s", "alpha_s", "rate_frac", "copy_frac", "ramp_s", "ramp_bytes")
+    ring = {name: changed.get(name, getattr(base, name)) for name in names}
+    pairwise = {**ring, "rate_frac": ring["rate_frac"] * 0.85}
+    return {"ring": ring, "pairwise": pairwise, "crowd_frac": 1.0, "has_tree": True,
+            "switch": None, "direct": None}  # fmt: skip
+
+
+def refit_links() -> None:
+    groups = v.link_groups()
+    fitted = v.fit_links(groups)
+    by_system = v.link_folds(lambda g: g.system)
+    by_link = v.link_folds(lambda g: g.link)
+    show("links, left out by system", by_system)
+    show("links, left out by link class", by_link)
+    show("links, left out by source", v.link_folds(lambda g: g.source.split(":")[0].split()[0]))
+    classes: dict[str, object] = {n: link_class(fitted, n, {}) for n in MEASURED_LINKS}
+    for name, (parent, changed) in INHERITED.items():
+        classes[name] = {**link_class(fitted, parent, changed), "inherits": parent or "all"}
+    classes["nvlink-bridge"]["direct"]["n_ranks_max"] = 2  # type: ignore[index]
+    classes["pcie-host"]["direct"] = None  # type: ignore[index]
+    for name, changed in FABRICS.items():
+        classes[name] = {**fabric_class(fitted, changed), "inherits": "efa"}
+    engines = fitted.deviation["direct.launch_s:engine"]
+    write("links.json", {
+        "version": "1",
+        "n_rows": fitted.n_rows,
+        "sources": sorted({s.split(":")[0].split()[0] for s in fitted.sources}),
+        "range_known": spread_of(np.concatenate(list(by_system.values()))),
+        "range_new": spread_of(np.concatenate(list(by_link.values()))),
+        "direct_launch_frac": {
+            name: float(np.exp(engines[name])) for name in links_fit.ENGINES.values()
+        },
+        "classes": classes,
+    })  # fmt: skip
+
+
+PARTS: dict[str, Callable[[], None]] = {"links": refit_links}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or list(PARTS):
+        PARTS[part]()
