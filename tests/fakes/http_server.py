@@ -111,8 +111,8 @@ def drip_headers(*, pause_s: float) -> Answer:
     return answer
 
 
-def endless() -> Answer:
-    """Chunks without end."""
+def endless(sent: list[int] | None = None) -> Answer:
+    """Chunks without end; `sent` collects how much of them went out."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -120,6 +120,8 @@ def endless() -> Answer:
         handler.end_headers()
         while True:
             handler.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+            if sent is not None:
+                sent.append(0x10000)
 
     return answer
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.http_server import FakeServer, body, running_server
+from fakes.http_server import FakeServer, body, endless, running_server
 from gpuplan.catalog.update import fetch as fetching
 from gpuplan.catalog.update.clean import clean
 from gpuplan.catalog.update.fetch import FetchError, Limits, check_base_url, fetch_bytes
@@ -140,3 +140,43 @@ def test_one_price_for_every_size_is_a_placeholder() -> None:
 def test_no_bytes_can_raise_anything_but_our_errors(content: bytes) -> None:
     with contextlib.suppress(PlannerError):
         clean("verda", parse("verda", content.decode("utf-8", errors="replace")))
+
+
+@pytest.mark.parametrize(
+    ("cloud", "usd_per_h", "spot_usd_per_h", "kept"),
+    [
+        ("verda", 2.0, 1.0, 1.0),
+        ("verda", 2.0, None, None),
+        ("vast", 2.0, 0.0, None),  # its way to write none
+        ("runpod", 2.0, 2.0, None),  # repeats the on-demand price
+        ("mithril", 2.0, 2.0, None),
+        ("aws", 11.39836, 11.3984, 11.39836),  # the same price, rounded
+        ("aws", 2.0, 2.5, None),  # no one pays more to be interrupted
+    ],
+)
+def test_spot_is_kept_only_where_it_is_one(
+    cloud: str, usd_per_h: float, spot_usd_per_h: float | None, kept: float | None
+) -> None:
+    row = RawRow("m", "L4", 1, 8, 32, "r", usd_per_h, spot_usd_per_h)
+    (price,) = clean(cloud, [row]).rows
+    assert price.spot_usd_per_h == kept
+
+
+def test_zones_give_their_median_and_a_spot_row_joins_its_machine() -> None:
+    zones = [RawRow("m", "L4", 1, 8, 32, "r", 2.0, spot) for spot in (0.1, 0.8, 0.9)]
+    (price,) = clean("aws", zones).rows
+    assert (price.usd_per_h, price.spot_usd_per_h) == (2.0, 0.8)
+    twins = [
+        RawRow("x__SPOT", "L4", 1, 8, 32, "FI", None, 0.5),
+        RawRow("x", "L4", 1, 8, 32, "FI", 2.0, None),
+    ]
+    (price,) = clean("primeintellect", twins).rows
+    assert (price.shape.name, price.usd_per_h, price.spot_usd_per_h) == ("x", 2.0, 0.5)
+
+
+def test_an_endless_answer_is_cut_off_near_the_limit(server: FakeServer) -> None:
+    sent: list[int] = []
+    server.answers["/endless"] = endless(sent)
+    with pytest.raises(FetchError, match="more than 200000 bytes"):
+        QUICK(f"{server.url}/endless")
+    assert sum(sent) < 20_000_000  # what the buffers on the way may hold
