@@ -94,6 +94,7 @@ def test_more_shards_never_take_more_states(
 ):
     # Gradients that live only at the peak would hide the order: hold them.
     setup = replace(setup, n_micro_batches=max(2, setup.n_micro_batches))
+    layout = replace(layout, pp=1, n_virtual=1)  # one stage, so the fullest cannot change
     held = [
         training_memory(model, setup, replace(layout, sharding=sharding)).states_bytes
         for sharding in SHARDINGS
@@ -123,9 +124,11 @@ def test_more_recompute_never_takes_more(
         assert less <= more * (1 + 1e-9)
 
 
-@given(setups, st.integers(1, 256), st.booleans())
-def test_adapters_take_less_than_training_all(setup: TrainingSetup, rank: int, is_four_bit: bool):
+@given(setups, st.integers(1, 256))
+def test_adapters_take_less_than_training_all(setup: TrainingSetup, rank: int):
     states = HALF_STATES
+    # Updates scattered into a packed product can outweigh the states of a small model.
+    setup = replace(setup, execution=replace(setup.execution, packs_qkv=False))
     adapter = LoRA(rank=rank, targets=ALL_LINEAR_TARGETS, states=states)
     layout = ParallelLayout()
     full = replace(setup, task="full", states=states)

@@ -20,7 +20,7 @@ Loss = Literal["plain", "held", "sixteen", "parallel", "chunked", "fused"]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]  # zero3 is fully sharded data parallel
 Schedule = Literal["1f1b", "interleaved", "zero-bubble", "zbv", "v-half", "v-min"]
 # The format of matrix products; attention and everything else stay in 16 bits or more.
-Compute = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+Compute = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "fp4"]
 Target = Literal["q", "k", "v", "o", "gate", "up", "down", "head"]
 ATTENTION_TARGETS: tuple[Target, ...] = ("q", "k", "v", "o")
 ALL_LINEAR_TARGETS: tuple[Target, ...] = ("q", "k", "v", "o", "gate", "up", "down")
@@ -58,7 +58,9 @@ class LoRA:
     input_bytes_per_element: float = 2.0  # 4 where adapters are kept and fed in 32 bits
     has_dropout: bool = False  # then every adapted matrix keeps an input of its own
     is_head_quantized: bool = False
-    keeps_base_inputs: bool = False  # bitsandbytes before 0.44 saved them for nothing
+    # bitsandbytes before 0.44 kept the inputs of frozen matrices for nothing, and outside
+    # autograd's list: 1, or 2 where those of the step before live through the next forward.
+    n_kept_base_inputs: int = 0
     frozen_gradient_bytes_per_param: float = 0.0  # flat-parameter FSDP gives frozen ones too
 
 

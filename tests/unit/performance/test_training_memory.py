@@ -289,3 +289,14 @@ def test_expert_parallelism_must_divide_experts_and_ranks() -> None:
     with pytest.raises(InputError) as caught:
         training_memory(mixture(), setup(), ParallelLayout(ep=3, dp=4))
     assert len(caught.value.problems) == 2
+
+
+def test_inputs_held_over_from_the_step_before_are_counted() -> None:
+    # Inputs of the packed product, the output projection, the feed-forward part and its second
+    # matrix: three of them hidden wide, one 2.6875 times that, two bytes each.
+    execution = Execution(kernels="eager", packs_qkv=True)
+    once, twice = (
+        per_hidden(execution, replace(LORA, base=FORMATS["nf4"], n_kept_base_inputs=n))
+        for n in (1, 2)
+    )
+    assert twice - once == pytest.approx(2 * (3 + 2.6875))

@@ -147,7 +147,7 @@ def _adapters_bytes(model: Model, setup: TrainingSetup, layout: ParallelLayout) 
 def _moments(
     model: Model, setup: TrainingSetup, layout: ParallelLayout, stage: Stage
 ) -> list[_Moment]:
-    kept, at_work = _activation_bytes(model, setup, layout, stage)
+    kept, at_work, last_layer = _activation_bytes(model, setup, layout, stage)
     params = stage_params(model, layout, stage)
     gradients = _gradients_bytes(model, params, setup, layout)
     persists = setup.execution.has_gradient_buffers or setup.n_micro_batches > 1 or layout.pp > 1
@@ -159,8 +159,8 @@ def _moments(
     return [
         _Moment(early, kept, logits, weights, working),
         _Moment(early, kept + at_work, 0.0, weights + whole_gradients, working),
-        # The last layer of the backward pass: nothing is saved any more, all gradients are.
-        _Moment(gradients, at_work, 0.0, weights + whole_gradients, working),
+        # The last layer of the backward pass: nothing else is saved any more, all gradients are.
+        _Moment(gradients, last_layer, 0.0, weights + whole_gradients, working),
         _Moment(gradients, 0.0, 0.0, 0.0, at_step),
     ]
 
@@ -229,18 +229,20 @@ def _step_bytes(params: StageParams, setup: TrainingSetup, layout: ParallelLayou
 
 def _activation_bytes(
     model: Model, setup: TrainingSetup, layout: ParallelLayout, stage: Stage
-) -> tuple[float, float]:
-    """Saved by all micro-batches in flight, and what one layer needs at work."""
+) -> tuple[float, float, float]:
+    """Saved by all micro-batches in flight; what a layer adds at work; one layer in full."""
     n_tokens = setup.micro_batch * setup.sequence_tokens / layout.cp
     hidden = model.main.hidden_size
-    kept, at_work = 0.0, 0.0
+    kept, at_work, alone = 0.0, 0.0, 0.0
     for group in model.main.groups:
         saved = layer_saved(group, hidden, setup=setup, layout=layout)
         n_layers = group.n_layers * stage.layers_frac
         per_layer = _kept_bytes(saved, setup, layout)
         kept += n_layers * per_layer
         at_work = max(at_work, saved.whole - min(per_layer, saved.whole) + saved.backward)
-    return n_in_flight(setup, layout, stage) * n_tokens * kept, n_tokens * at_work
+        alone = max(alone, saved.whole + saved.backward)
+    in_flight = n_in_flight(setup, layout, stage)
+    return in_flight * n_tokens * kept, n_tokens * at_work, n_tokens * alone
 
 
 def _kept_bytes(saved: Saved, setup: TrainingSetup, layout: ParallelLayout) -> float:

@@ -53,7 +53,7 @@ class _Context(NamedTuple):
 
     def keeps_input(self, *targets: Target) -> bool:
         """A matrix keeps its input if it, or an adapter at it, learns."""
-        if self.adapter is None or self.adapter.keeps_base_inputs:
+        if self.adapter is None or self.adapter.n_kept_base_inputs:
             return True
         has_own = self.adapter.has_dropout or self.adapter.input_bytes_per_element > HALF
         return not has_own and any(target in self.adapter.targets for target in targets)
@@ -68,6 +68,11 @@ class _Context(NamedTuple):
         if self.adapter.input_bytes_per_element > HALF:
             return n_adapted * n_in * self.adapter.input_bytes_per_element
         return 0.0
+
+    def stale_input(self, n_in: float) -> float:
+        """The same input of the step before, where the base's matrices hold on to it."""
+        n_kept = self.adapter.n_kept_base_inputs if self.adapter else 0
+        return HALF * n_in * max(0, n_kept - 1)
 
 
 def layer_saved(
@@ -136,7 +141,7 @@ def _projection_inputs(c: _Context) -> float:
     if c.execution.packs_qkv and c.adapter is not None:
         # One packed matrix has one adapter input, however many of its parts are adapted.
         own /= max(1, sum(target in c.adapter.targets for target in targets))
-    return shared + own
+    return shared + own + c.stale_input(c.h / c.norm_tp)
 
 
 def _attention_bytes(mixer: Attention, c: _Context) -> tuple[float, float]:
@@ -152,7 +157,7 @@ def _attention_bytes(mixer: Attention, c: _Context) -> tuple[float, float]:
         # The value is a view: it pins the packed product, beside rotated queries and keys.
         kept += 0.0 if is_grouped and c.execution.expands_kv else HALF * (query + key)
         kept += _packed_updates(mixer, c)
-    kept += c.adapter_inputs(("o",), output)
+    kept += c.adapter_inputs(("o",), output) + c.stale_input(output)
     # Products in order: q, k, v, o, gate, up, down; the odd ones are kept.
     alternate = HALF * (query + value) + HALF * output
     return kept, alternate
@@ -200,6 +205,7 @@ def _dense_bytes(intermediate_size: int, c: _Context, *, is_gated: bool) -> tupl
     kept = c.adapter_inputs(targets, c.h / c.norm_tp) + c.adapter_inputs(("down",), f)
     if c.keeps_input(*targets):
         kept += HALF * c.h / c.norm_tp
+    kept += c.stale_input(c.h / c.norm_tp) + c.stale_input(f)
     if c.keeps_input("down"):
         kept += HALF * f
     return kept + _inner_bytes(f, c, is_gated=is_gated), HALF * (f + c.h / c.norm_tp)
