@@ -18,7 +18,8 @@ app = typer.Typer(
 Kind = Annotated[
     str,
     typer.Argument(
-        help="accelerators, servers, network, storage, mig, models, offers, regions or sources."
+        help="accelerators, servers, network, storage, mig, models, offers, discounts, regions, "
+        "software or sources."
     ),
 ]
 Item = Annotated[str, typer.Argument(help="An accelerator, server, part or model.")]
@@ -144,5 +145,5 @@ def update(
     today = datetime.now(tz=UTC).date()
     report = api.catalog_update(request, store=user_store(store), today=today)
     emit(api.update_sheet(report), chosen(output, as_json=as_json))
-    if any(part.state in ("refused", "failed") for part in report.parts):
+    if not report.names("updated") and not report.names("unchanged"):
         raise typer.Exit(CatalogError.exit_code)

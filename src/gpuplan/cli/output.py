@@ -58,10 +58,11 @@ def _print_tables(sheet: "Sheet") -> None:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:
         shown = Table(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
-        for place, column in enumerate(table.columns):
-            # The first column names the row: it is never cut.
-            justify: Literal["left", "right"] = "right" if column in table.right else "left"
-            shown.add_column(column, justify=justify, no_wrap=place == 0)
+        for column in table.columns:
+            # Figures are never cut; text that is too long goes on in the next line, whole.
+            is_figure = column in table.right
+            justify: Literal["left", "right"] = "right" if is_figure else "left"
+            shown.add_column(column, justify=justify, no_wrap=is_figure, overflow="fold")
         for row in table.rows:
             shown.add_row(*(Text(cell) for cell in row))
         console.print(shown)

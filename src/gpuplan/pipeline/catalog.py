@@ -1,16 +1,24 @@
 """Catalog verbs: lists, single items, integrity, a user's overlay, refresh."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
 from gpuplan.catalog.integrity import check_catalog
 from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.catalog.offers import offers_in, offers_with, read_offers, rentable
+from gpuplan.catalog.offers import (
+    offers_in,
+    offers_with,
+    read_discounts,
+    read_offers,
+    rentable,
+)
 from gpuplan.catalog.offers_check import check_offers
 from gpuplan.catalog.regions import find_region, read_regions
+from gpuplan.catalog.software import read_software
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.market import Offer
@@ -21,7 +29,7 @@ from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.report import catalog as report
 from gpuplan.report import catalog_rows as rows
 
-KINDS = (*rows.LISTERS, "models", "offers", "regions")
+KINDS = (*rows.LISTERS, "models", "offers", "discounts", "regions", "software", "sources")
 
 
 def list_items(
@@ -35,19 +43,29 @@ def list_items(
 ) -> Sheet:
     """Everything of one kind."""
     catalog = with_overlays(read_catalog(), overlays)
-    if kind in rows.LISTERS:
-        return report.list_sheet(kind, rows.LISTERS[kind](catalog), catalog.overrides)
-    if kind == "models":
-        models = [find_model(name) for name in models_in_catalog()]
-        return report.list_sheet(kind, rows.model_rows(models))
-    if kind == "regions":
-        return report.list_sheet(kind, rows.region_rows(read_regions()))
+    if kind not in KINDS:
+        known = ", ".join(KINDS)
+        raise one(InputError, "catalog list", "KIND", f"got {kind!r}", f"use one of {known}")
     if kind == "offers":
         found = _offers(catalog, accelerator, store)
-        found = offers_in(found, cloud=cloud, region=region) if cloud or region else found
+        found = offers_in(found, cloud=cloud, region=region)
         return report.list_sheet(kind, rows.offer_rows(found), catalog.overrides)
-    known = ", ".join(KINDS)
-    raise one(InputError, "catalog list", "KIND", f"got {kind!r}", f"use one of {known}")
+    return report.list_sheet(kind, _rows(kind, catalog), catalog.overrides)
+
+
+def _rows(kind: str, catalog: Catalog) -> list[rows.Row]:
+    if kind in rows.LISTERS:
+        return rows.LISTERS[kind](catalog)
+    others: dict[str, Callable[[], list[rows.Row]]] = {
+        "models": lambda: rows.model_rows([find_model(name) for name in models_in_catalog()]),
+        "discounts": lambda: rows.discount_rows(read_discounts()),
+        "regions": lambda: rows.region_rows(read_regions()),
+        "software": lambda: rows.software_rows(read_software()),
+        "sources": lambda: rows.source_rows(
+            [*catalog.sources.values(), *read_market_sources().values()]
+        ),
+    }
+    return others[kind]()
 
 
 def _offers(catalog: Catalog, accelerator: str | None, store: Path | None) -> tuple[Offer, ...]:

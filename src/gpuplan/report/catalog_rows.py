@@ -1,12 +1,14 @@
 """The catalog's nouns as rows: plain values under stable keys, None where nothing is published."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.hardware import Accelerator, Server
-from gpuplan.domain.market import Offer, Region
+from gpuplan.domain.market import Discount, Offer, Region
 from gpuplan.domain.model import Model
+from gpuplan.domain.provenance import Source
+from gpuplan.domain.software import SoftwareMatrix
 from gpuplan.units import GB, KW, KWH, TB, TFLOP
 
 Row = dict[str, Any]
@@ -101,7 +103,7 @@ def mig_rows(catalog: Catalog) -> list[Row]:
     ]
 
 
-def source_rows(catalog: Catalog) -> list[Row]:
+def source_rows(sources: Iterable[Source]) -> list[Row]:
     """Publications that facts rest on."""
     return [
         {
@@ -112,7 +114,7 @@ def source_rows(catalog: Catalog) -> list[Row]:
             "retrieved": s.retrieved,
             "licence": s.licence,
         }
-        for s in catalog.sources.values()
+        for s in sources
     ]
 
 
@@ -166,6 +168,48 @@ def region_rows(regions: Sequence[Region]) -> list[Row]:
     ]
 
 
+def software_rows(matrix: SoftwareMatrix) -> list[Row]:
+    """What needs what: drivers, framework builds, architectures."""
+    rows: list[Row] = [
+        _need("architecture", a.id, f"{a.family}: {', '.join(sorted(a.precisions))}", a.source)
+        for a in matrix.architectures
+    ]
+    rows += [
+        _need("cuda", str(d.cuda), f"driver {d.linux} or newer", d.source)
+        for d in matrix.drivers
+        if not d.is_minor_floor
+    ]
+    rows += [
+        _need("torch", str(t.torch), f"CUDA {', '.join(map(str, t.stable_cuda))}", t.source)
+        for t in matrix.torch
+    ]
+    rows += [
+        _need(p.package, str(p.version), f"torch {p.torch}, Python {p.python}", p.source)
+        for p in matrix.packages
+    ]
+    return rows
+
+
+def _need(kind: str, item: str, needs: str, source: str) -> Row:
+    return {"kind": kind, "version": item, "needs": needs, "source": source}
+
+
+def discount_rows(discounts: Sequence[Discount]) -> list[Row]:
+    """What commitments take off."""
+    return [
+        {
+            "provider": d.provider,
+            "instrument": d.instrument,
+            "term": d.term,
+            "low_frac": d.low_frac,
+            "high_frac": d.high_frac,
+            "applies": d.applies,
+            "evidence": "weak" if d.is_weak else "price list",
+        }
+        for d in discounts
+    ]
+
+
 def _over(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
@@ -176,5 +220,4 @@ LISTERS: dict[str, Callable[[Catalog], list[Row]]] = {
     "network": network_rows,
     "storage": storage_rows,
     "mig": mig_rows,
-    "sources": source_rows,
 }
