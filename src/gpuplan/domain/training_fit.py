@@ -33,16 +33,15 @@ class TrainingFit:
 
     @property
     def headroom_bytes(self) -> float:
-        """What is left at the predicted peak; negative is what is missing."""
-        return self.job.accelerator.memory.visible_bytes - self.peak.value
+        """What is left when the allocator gives back what it hoards; negative is missing."""
+        return self.job.accelerator.memory.visible_bytes - self.memory.least_bytes
 
     @property
     def fits(self) -> bool:
-        """The predicted peak is within what a program can address."""
+        """It can run: what it cannot do without is within what a program can address."""
         return self.headroom_bytes >= 0
 
     @property
     def is_tight(self) -> bool:
-        """It fits at the predicted peak but not at the upper end of the range, or the reverse."""
-        visible = self.job.accelerator.memory.visible_bytes
-        return self.peak.low <= visible < self.peak.high
+        """It can run, but the range of its peak reaches past the device."""
+        return self.fits and self.peak.high > self.job.accelerator.memory.visible_bytes

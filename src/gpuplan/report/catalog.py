@@ -35,13 +35,18 @@ HEADINGS = {
 }  # fmt: skip
 
 
+# Columns that a terminal does without: the id says as much.
+HIDDEN = {"accelerators": ("name",), "sources": ("publisher", "licence"), "models": ("kind",)}
+
+
 def list_sheet(kind: str, rows: Sequence[Row], overrides: Sequence[Override] = ()) -> Sheet:
     """Rows of one kind; a long list is cut on a terminal, and says so."""
     columns = tuple(rows[0]) if rows else ()
     numbers = tuple(c for c in columns if rows and _is_number_column(c, rows))
-    heads = tuple(HEADINGS.get(column, column) for column in columns)
+    seen = tuple(column for column in columns if column not in HIDDEN.get(kind, ()))
+    heads = tuple(HEADINGS.get(column, column) for column in seen)
     right = tuple(HEADINGS.get(column, column) for column in numbers)
-    shown = [tuple(_cell(row[column]) for column in columns) for row in rows[:MOST_ROWS]]
+    shown = [tuple(_cell(row[column]) for column in seen) for row in rows[:MOST_ROWS]]
     n_left = len(rows) - len(shown)
     more = (f"{n_left} more; narrow it down, or take all with -o csv",) if n_left else ()
     whole = [tuple(_cell(row[column]) for column in columns) for row in rows]

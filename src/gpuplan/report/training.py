@@ -33,7 +33,7 @@ def training_sheet(answer: TrainingFit) -> Sheet:
     tables = [_memory_table(answer)]
     if answer.suggestions:
         tables.append(_suggestion_table(answer))
-    tight = ("the range of the prediction reaches past the device: try before you rely on it",)
+    tight = ("it can run, but the range of its peak reaches past the device: try it first",)
     return Sheet(
         document=training_document(answer),
         tables=tuple(tables),
@@ -77,6 +77,7 @@ def training_document(answer: TrainingFit) -> dict[str, Any]:
             "high": round(answer.peak.high),
             "tier": answer.peak.tier,
         },
+        "least_bytes": round(answer.memory.least_bytes),
         "states_bytes": round(answer.memory.states_bytes),
         **{name: round(getattr(answer.memory, name)) for name in PARTS},
         "headroom_bytes": round(answer.headroom_bytes),
@@ -103,7 +104,8 @@ def _verdict(answer: TrainingFit) -> str:
     peak = f"peak {gib(answer.peak.value)} ({gib(answer.peak.low)} to {gib(answer.peak.high)})"
     if answer.fits:
         most = f"micro-batches up to {count(answer.max_micro_batch)}"
-        return f"FITS on {where}: {what}, {asked}, {peak}; {most}"
+        fits = "FITS, barely," if answer.is_tight else "FITS"
+        return f"{fits} on {where}: {what}, {asked}, {peak}; {most}"
     lack = gib(-answer.headroom_bytes)
     return f"DOES NOT FIT on {where}: {what}, {asked}, {peak}; lacks {lack} a device"
 
@@ -113,6 +115,8 @@ def _memory_table(answer: TrainingFit) -> Table:
     sizes = [(label, getattr(answer.memory, name)) for name, label in PARTS.items()]
     rows = [(label, gib(size), frac(size / visible)) for label, size in sizes if size]
     rows.append(("peak", gib(answer.peak.value), frac(answer.peak.value / visible)))
+    least = answer.memory.least_bytes
+    rows.append(("of it, what it cannot do without", gib(least), frac(least / visible)))
     rows.append(("device, as a program sees it", gib(visible), frac(1.0)))
     return Table(
         title="Memory of one device at the peak",

@@ -39,9 +39,9 @@ def test_largest_micro_batch_is_the_largest():
 def test_range_holds_the_peak_and_tells_when_it_is_close():
     answer = measure_training(job())
     assert answer.peak.low < answer.peak.value < answer.peak.high
-    edge = job(answer.peak.value * 1.01)
-    assert measure_training(edge).is_tight
+    assert measure_training(job(answer.peak.value * 1.01)).is_tight
     assert not measure_training(job(answer.peak.high * 1.01)).is_tight
+    assert not measure_training(job(answer.memory.least_bytes * 0.99)).fits
 
 
 @pytest.mark.parametrize("visible_bytes", [1400 * MIB, 1700 * MIB, 2 * GIB])

@@ -97,7 +97,7 @@ def _if_enough(job: TrainingJob, change: str, how: str, caveat: str) -> Iterator
 
 def _headroom(job: TrainingJob) -> float:
     memory = training_memory(job.model, job.setup, job.layout)
-    return job.accelerator.memory.visible_bytes - memory.total_bytes
+    return job.accelerator.memory.visible_bytes - memory.least_bytes
 
 
 def _sharding(job: TrainingJob) -> Iterator[Suggestion]:

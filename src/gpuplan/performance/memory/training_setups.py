@@ -17,6 +17,7 @@ from gpuplan.domain.training import (
 )
 from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.training_practice import (
+    HALF_ADAPTER,
     OPTIMIZER_BYTES,
     PRACTICES,
     WIDE_ADAPTER,
@@ -44,7 +45,7 @@ def setup_of(request: TrainingRequest) -> tuple[TrainingSetup, tuple[Assumption,
         micro_batch=request.micro_batch,
         sequence_tokens=request.sequence_tokens,
         execution=_execution(practice, request),
-        adapter=_adapter(request),
+        adapter=_adapter(request, framework),
     )
     return setup, _assumptions(request, framework, setup.execution)
 
@@ -79,14 +80,17 @@ def _execution(practice: Practice, request: TrainingRequest) -> Execution:
     return dataclasses.replace(practice.execution, recompute=recompute)
 
 
-def _adapter(request: TrainingRequest) -> LoRA | None:
+def _adapter(request: TrainingRequest, framework: str) -> LoRA | None:
     if request.task not in ("lora", "qlora"):
         return None
+    # PEFT makes its adapters in 32 bits and feeds them so; others keep the base's 16.
+    is_wide = framework == "transformers"
     return LoRA(
         rank=request.lora_rank,
         targets=ALL_LINEAR_TARGETS,
-        states=WIDE_ADAPTER,
+        states=WIDE_ADAPTER if is_wide else HALF_ADAPTER,
         base=FORMATS["nf4-dq"] if request.task == "qlora" else None,
+        input_bytes_per_element=4.0 if is_wide else 2.0,
     )
 
 
