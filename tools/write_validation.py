@@ -85,7 +85,7 @@ def training_memory() -> str:
     lines += [
         "",
         f"**Holdout, {len(held)} rows: {_summary(held)}.** The first version, before any residual "
-        "was seen, had a median of 11.1 %: structure was corrected afterwards, so believe something "
+        "was seen, had a median of 11.1 %: structure was corrected afterwards, so believe a figure "
         "between.",
         "",
         f"Left out, {len(left_out)} rows, for what the sources do not say:",

@@ -16,7 +16,9 @@ UNITS = (
 # A count says so in front: n_layers. An estimate and a range carry the unit of what holds them.
 COUNT = "n_"
 UNIT_ELSEWHERE = {
-    (cls, part) for cls in ("Estimate", "Range") for part in ("value", "low", "mid", "high")
+    (cls, part)
+    for cls in ("Constant", "Effect", "Estimate", "Range")
+    for part in ("value", "low", "mid", "high", "most", "log_sd")
 }
 
 

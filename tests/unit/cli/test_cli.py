@@ -145,6 +145,8 @@ def test_init_writes_what_check_accepts(tmp_path):
 
 def test_our_fault_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(door, "app", lambda: 1 / 0)
+    monkeypatch.setattr(sys, "argv", ["gpuplan", "fit"])
+    monkeypatch.delenv("GPUPLAN_DEBUG", raising=False)
     with pytest.raises(SystemExit) as ended:
         door.main()
     assert ended.value.code == 1

@@ -1,6 +1,7 @@
 """Small scenarios that tests change one key of."""
 
 import copy
+from enum import Enum
 from typing import Any
 
 CHAT: dict[str, Any] = {
@@ -37,7 +38,15 @@ CHAT: dict[str, Any] = {
         },
     ],
 }
-DELETE = object()
+
+
+class Mark(Enum):
+    """A change that takes the key away; an enum, so that test names do not hold addresses."""
+
+    DELETE = "delete"
+
+
+DELETE = Mark.DELETE
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
