@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.calibration import links_fit
+from gpuplan.calibration import links_fit, power_fit
 from gpuplan.calibration.residuals import spread_of
 from gpuplan.domain.calibration import FittedConstants
 from gpuplan.pipeline import validate_other as v
@@ -63,13 +63,14 @@ def write(name: str, stored: dict[str, object]) -> None:
 def show(title: str, folds: v.Folds) -> None:
     s = v.score_folds(folds)
     print(f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
-          f"bias {s.bias:+.1%} coverage {s.range_coverage:.1%}")  # fmt: skip
+          f"bias {s.bias:+.1%} coverage {s.range_coverage or 0:.1%}")  # fmt: skip
 
 
 def link_class(fitted: FittedConstants, link: str, changed: dict[str, float]) -> dict[str, object]:
+    values = fitted.values({"link": link or "none", "engine": "none"})
+
     def value(name: str) -> float:
-        labels = {"link": link or "none", "engine": "none"}
-        return changed.get(name, fitted.value(name, labels))
+        return changed.get(name, values[name])
 
     names = ("launch_s", "alpha_s", "rate_frac", "copy_frac", "ramp_s", "ramp_bytes")
     has_direct = link != "" or "ring.rate_frac" in changed
@@ -93,7 +94,8 @@ def direct(value: Callable[[str], float], n_ranks_max: int) -> dict[str, float]:
 
 
 def fabric_class(fitted: FittedConstants, changed: dict[str, float]) -> dict[str, object]:
-    base = links_fit.fabric_protocol(lambda name: fitted.value(name, {}))
+    values = fitted.values({"link": "none", "engine": "none"})
+    base = links_fit.fabric_protocol(values.__getitem__)
     names = ("launch_s", "alpha_s", "rate_frac", "copy_frac", "ramp_s", "ramp_bytes")
     ring = {name: changed.get(name, getattr(base, name)) for name in names}
     pairwise = {**ring, "rate_frac": ring["rate_frac"] * 0.85}
@@ -130,7 +132,46 @@ def refit_links() -> None:
     })  # fmt: skip
 
 
-PARTS: dict[str, Callable[[], None]] = {"links": refit_links}
+def refit_power() -> None:
+    rows = power_fit.read_power_rows()
+    fitted = v.fit_power(rows)
+    works = sorted({row.work for row in rows})
+    ranges = {}
+    for work in works:
+        folds = v.power_folds(lambda row: row.model, (work,))
+        show(f"power of {work}, left out by model", folds)
+        ranges[work] = spread_of(np.concatenate(list(folds.values())))
+    every = v.power_folds(lambda row: row.model, works)
+    show("power, left out by model", every)
+    by_board = v.power_folds(lambda row: row.accelerator, works)
+    show("power, left out by accelerator", by_board)
+    show("power, left out by source", v.power_folds(lambda row: row.source, works))
+    cap_ranges = {}
+    for kind, errors in v.cap_errors().items():
+        show(f"slowdown of {kind} runs, cap at half the limit or more", {kind: errors})
+        cap_ranges[kind] = spread_of(errors)
+
+    def constants(family: str) -> dict[str, float]:
+        values = fitted.values({"family": family, "waits": "text"})
+        return {name: values[name] for name in ("memory_ratio", "compute_ratio", "unpack_ratio")}
+
+    waiting = [work for work in works if work != "text"]
+    write("power.json", {
+        "version": "1",
+        "n_rows": fitted.n_rows,
+        "sources": fitted.sources,
+        "families": {name: constants(name) for name in sorted({row.family for row in rows})},
+        "all": constants("none"),
+        "busy_frac": {
+            work: power_fit.busy_frac_of(fitted, work) for work in waiting
+        },
+        "ranges": ranges,
+        "range_new": spread_of(np.concatenate(list(by_board.values()))),
+        "cap_ranges": cap_ranges,
+    })  # fmt: skip
+
+
+PARTS: dict[str, Callable[[], None]] = {"links": refit_links, "power": refit_power}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or list(PARTS):

@@ -32,15 +32,11 @@ def test_stored_constants_are_those_of_the_table() -> None:
     fitted = v.fit_links(v.link_groups())
     card = read_catalog().accelerators
     for name, link, n in (("h100-sxm", "nvlink4", 8), ("a100-sxm-80gb", "nvlink3", 4)):
-        labels = {"link": link, "engine": "vllm"}
+        values = fitted.values({"link": link, "engine": "vllm"})
         stored = link_of(card[name], n_ranks=n, engine="vllm")  # type: ignore[index]
-        assert stored.ring.rate_frac == pytest.approx(
-            fitted.value("ring.rate_frac", labels), rel=2e-3
-        )
+        assert stored.ring.rate_frac == pytest.approx(values["ring.rate_frac"], rel=2e-3)
         assert stored.direct is not None
-        assert stored.direct.launch_s == pytest.approx(
-            fitted.value("direct.launch_s", labels), rel=2e-3
-        )
+        assert stored.direct.launch_s == pytest.approx(values["direct.launch_s"], rel=2e-3)
 
 
 @pytest.mark.parametrize(

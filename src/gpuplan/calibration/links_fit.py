@@ -215,11 +215,7 @@ def log_errors(groups: Sequence[Group], fitted: FittedConstants, predict: Predic
     """Log of predicted over measured, per group."""
     found = []
     for group in groups:
-        labels = labels_of(group)
-
-        def value(name: str, labels: Labels = labels) -> float:
-            return fitted.value(name, labels)
-
+        value = fitted.values(labels_of(group)).__getitem__
         times = predict(group, inner_link(group, value), outer_link(group, value))
         found.append(np.log(times / group.time_s))
     return found

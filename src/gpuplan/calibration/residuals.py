@@ -80,7 +80,9 @@ def left_out_errors(
     found = {}
     for fold, held in folds.items():
         fitted = fit([row for row in rows if key(row) != fold])
-        found[fold] = np.concatenate([np.atleast_1d(e) for e in errors(held, fitted)])
+        parts = errors(held, fitted)
+        if parts:
+            found[fold] = np.concatenate(parts)
     return found
 
 

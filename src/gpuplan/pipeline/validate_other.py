@@ -1,15 +1,20 @@
 """Errors of collectives, power, other networks and start-up on rows outside their fits."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import links_fit
+from gpuplan.calibration import links_fit, power_fit
+from gpuplan.calibration.power import CAP_CURVES
 from gpuplan.calibration.residuals import Score, left_out_errors, outer_coverage, score
+from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.calibration import FittedConstants
+from gpuplan.domain.hardware import AcceleratorId
 from gpuplan.domain.links import LinkModel
-from gpuplan.performance import collectives
+from gpuplan.domain.power import PowerConstants
+from gpuplan.performance import collectives, power
 
 Floats = NDArray[np.float64]
 Folds = Mapping[Hashable, Floats]
@@ -62,3 +67,41 @@ def score_folds(folds: Folds) -> Score:
     """All folds together; the coverage is that of ranges drawn from the other folds."""
     total = score(np.concatenate(list(folds.values())))
     return total._replace(range_coverage=outer_coverage(folds))
+
+
+def predicted_power_w(row: power_fit.PowerRow, constants: PowerConstants, busy: float) -> float:
+    """Draw of a measured row's accelerator, from its utilization."""
+    card = read_catalog().accelerators[AcceleratorId(row.accelerator)]
+    return power.accelerator_power_w(card, replace(row.use, busy_frac=busy), constants)
+
+
+def fit_power(rows: Sequence[power_fit.PowerRow]) -> FittedConstants:
+    """Power constants from measured draws."""
+    return power_fit.fit_power(rows, predicted_power_w)
+
+
+def power_folds(
+    key: Callable[[power_fit.PowerRow], Hashable], works: Sequence[str] = ("text",)
+) -> Folds:
+    """Log errors of power on rows of these kinds of work, left out by key."""
+    return left_out_errors(
+        power_fit.read_power_rows(),
+        key,
+        fit=fit_power,
+        errors=lambda held, fitted: power_fit.log_errors(
+            [row for row in held if row.work in works], fitted, predicted_power_w
+        ),
+    )
+
+
+def cap_errors(least_frac: float = 0.5) -> Folds:
+    """Log errors of slowdowns by kind of run; the curves were set on these and other runs."""
+    found: dict[Hashable, list[float]] = {"light": [], "saturated": []}
+    for row in power_fit.read_cap_rows():
+        if row.cap_w >= least_frac * row.limit_w:
+            kind = "saturated" if row.is_large_model else "light"
+            predicted = power.cap_slowdown(
+                row.uncapped_w, row.cap_w, limit=row.limit_w, curve=CAP_CURVES[kind]
+            )
+            found[kind].append(float(np.log(predicted / row.slowdown)))
+    return {kind: np.array(errors) for kind, errors in found.items()}

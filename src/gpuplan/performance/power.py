@@ -1,0 +1,119 @@
+"""Power and energy, in: how hard an accelerator works; out: watts, joules, and what a cap costs."""
+
+from math import exp, sqrt
+
+from gpuplan.domain.hardware import Accelerator, PowerDraw
+from gpuplan.domain.power import CapCurve, NodePower, PowerConstants, Utilization
+from gpuplan.errors import CatalogError, InputError, one
+
+# Idle with a model in memory over idle without, and over the limit: medians of published
+# listings [measured:nvidia-smi-listings].
+LOADED_OVER_IDLE_RATIO = 1.5
+LOADED_OVER_LIMIT_FRAC = 0.17
+# Below this share of the limit the clock collapses: 2 to 4 times slower, unpredictably.
+CLIFF_FRAC = 0.45
+# Average draw under a cap: a smooth minimum of demand and 97 % of the cap [Zeus, Perseus].
+CAP_REACHED_FRAC, CAP_SHARPNESS = 0.97, 5.8
+# Processors, memory and adapters: 1.3 kW beside eight accelerators, 0.18 beside one; supplies
+# and fans add a tenth. Solved on few systems [MLPerf-power]: expect ±12 %.
+HOST_BASE_W, HOST_PER_ACCELERATOR_W = 20.0, 160.0
+LOSS_FRAC = 0.10
+NODE_SPREAD_FRAC = 0.12
+
+
+def limit_w(accelerator: Accelerator) -> float:
+    """Power limit of the board; without one no power can be predicted."""
+    limit = accelerator.power.limit_w
+    if limit is None:
+        where, what = f"accelerators.{accelerator.id}.power_limit", "no limit is published"
+        fix = "give one in a catalog overlay, e.g. 400 W"
+        raise one(CatalogError, "power", where, what, fix)
+    return limit
+
+
+def loaded_idle_w(power: PowerDraw, limit: float) -> float:
+    """Draw with a model in memory and nothing to do."""
+    if power.loaded_idle_w is not None:
+        return power.loaded_idle_w
+    if power.idle_w is not None:
+        return min(power.idle_w * LOADED_OVER_IDLE_RATIO, limit)
+    return LOADED_OVER_LIMIT_FRAC * limit
+
+
+def load_frac(use: Utilization, constants: PowerConstants) -> float:
+    """Share of the span between idle and limit: concave, for a busy board has a high floor."""
+    if use.busy_frac <= 0:
+        return 0.0
+    unpacked = (2.0 / use.weight_bytes_per_param) ** constants.unpack_ratio
+    memory = use.weight_memory_frac * unpacked + use.other_memory_frac
+    while_busy = constants.memory_ratio * sqrt(memory / use.busy_frac)
+    while_busy += constants.compute_ratio * sqrt(use.compute_frac / use.busy_frac)
+    return use.busy_frac * (1.0 - exp(-while_busy))
+
+
+def accelerator_power_w(
+    accelerator: Accelerator, use: Utilization, constants: PowerConstants
+) -> float:
+    """Average draw of one accelerator at this load; never above its limit."""
+    limit = limit_w(accelerator)
+    idle = loaded_idle_w(accelerator.power, limit)
+    return idle + max(0.0, limit - idle) * load_frac(use, constants)
+
+
+def capped_power_w(uncapped_w: float, cap_w: float) -> float:
+    """Average draw under a cap: a smooth minimum, never above either."""
+    _check_cap(cap_w)
+    held = CAP_REACHED_FRAC * cap_w
+    ratio = uncapped_w / held
+    return float(uncapped_w / (1.0 + ratio**CAP_SHARPNESS) ** (1.0 / CAP_SHARPNESS))
+
+
+def cap_slowdown(uncapped_w: float, cap_w: float, *, limit: float, curve: CapCurve) -> float:
+    """Time over uncapped time, 1 or more: the clock that dynamic power ∝ clock^exponent allows."""
+    _check_cap(cap_w)
+    demand = min(curve.burst_ratio * uncapped_w, limit)
+    if cap_w >= demand:
+        return 1.0
+    static = min(curve.static_frac * limit, 0.9 * demand)
+    share = max(cap_w - static, 0.01 * demand) / (demand - static)
+    knee_share = curve.knee_frac**curve.clock_exponent_ratio
+    if share >= knee_share:
+        return float(share ** (-1.0 / curve.clock_exponent_ratio))
+    return float(knee_share / (curve.knee_frac * share))
+
+
+def is_cliff(cap_w: float, limit: float) -> bool:
+    """The cap is so low that no slowdown can be promised."""
+    return cap_w < CLIFF_FRAC * limit
+
+
+def node_power(accelerators_w: float, n_accelerators: int) -> NodePower:
+    """Server at the wall from the draw of its accelerators; ±12 %."""
+    host = HOST_BASE_W + HOST_PER_ACCELERATOR_W * n_accelerators
+    losses = LOSS_FRAC * (accelerators_w + host)
+    return NodePower(accelerators_w=accelerators_w, host_w=host, losses_w=losses)
+
+
+def capped_node_limit_w(
+    node_limit_w: float, n_accelerators: int, *, limit: float, cap_w: float
+) -> float:
+    """What to provision for a server whose accelerators are capped: only their part shrinks."""
+    _check_cap(cap_w)
+    return node_limit_w - n_accelerators * max(0.0, limit - cap_w)
+
+
+def energy_j(power_w: float, seconds: float) -> float:
+    """Energy of a step, a request or a run."""
+    return power_w * seconds
+
+
+def energy_per_item_j(power_w: float, items_per_s: float) -> float:
+    """Energy of one token, image or sample at this rate."""
+    if items_per_s <= 0:
+        raise one(InputError, "energy", "items_per_s", f"got {items_per_s}", "use a positive rate")
+    return power_w / items_per_s
+
+
+def _check_cap(cap_w: float) -> None:
+    if cap_w <= 0:
+        raise one(InputError, "power", "cap_w", f"got {cap_w}", "use a cap above 0 W")
