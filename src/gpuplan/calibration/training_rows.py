@@ -1,0 +1,143 @@
+"""Rows of training measurements, in: a CSV in the published form; out: typed conditions.
+
+Blank stays None: what a blank means is decided where the row becomes a configuration.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from gpuplan.calibration.training_models import Dimensions
+
+MEASURED = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOrigin:
+    """Who measured, with what."""
+
+    id: str
+    source: str
+    framework: str
+    date: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowModel:
+    """What was trained."""
+
+    name: str
+    dimensions: Dimensions | None
+    n_layers: int | None  # a cut-down copy where it differs from the model's own
+    task: str
+    lora_rank: int | None = None
+    quantization: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowMachine:
+    """What it ran on."""
+
+    accelerator: str
+    n_accelerators: int
+    fabric: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRun:
+    """How it ran."""
+
+    precision: str
+    recompute: str
+    sequence_tokens: int | None
+    global_batch: int | None
+    micro_batch: int | None
+    sharding: str
+    degrees: Mapping[str, int]  # tp, pp, vp, cp, ep, dp where given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRow:
+    """One measurement with its conditions."""
+
+    origin: RowOrigin
+    model: RowModel
+    machine: RowMachine
+    run: RowRun
+    measured: Mapping[str, float]  # by metric, as published
+
+
+def read_rows(lines: Iterable[str]) -> list[TrainingRow]:
+    """Every row of a table in the published form."""
+    return [row_of(fields) for fields in csv.DictReader(lines)]
+
+
+def shipped_rows(name: str = "llm_training") -> list[TrainingRow]:
+    """The rows that the calibration rests on."""
+    path = files("gpuplan.calibration").joinpath("data", "measured", f"{name}.csv")
+    return read_rows(path.read_text("utf-8").splitlines())
+
+
+def row_of(fields: Mapping[str, str | None]) -> TrainingRow:
+    """A typed row; columns that are not there count as blank."""
+
+    def text(name: str) -> str:
+        return (fields.get(name) or "").strip()
+
+    n_layers, hidden = _count(text("n_layers")), _count(text("hidden"))
+    dimensions = None
+    if n_layers and hidden:
+        dimensions = Dimensions(
+            n_layers=n_layers,
+            hidden=hidden,
+            n_heads=_count(text("heads")),
+            n_vocab=_count(text("vocab")),
+        )
+    degrees = {name: _count(text(name)) for name in ("tp", "pp", "vp", "cp", "ep", "dp")}
+    return TrainingRow(
+        origin=RowOrigin(**{n: text(n) for n in ("id", "source", "framework", "date", "note")}),
+        model=RowModel(
+            name=text("model"),
+            dimensions=dimensions,
+            n_layers=n_layers,
+            task=text("task").lower(),
+            lora_rank=_count(text("lora_rank")),
+            quantization=text("quantization"),
+        ),
+        machine=RowMachine(
+            accelerator=text("accelerator"),
+            n_accelerators=_count(text("n_accelerators")) or 1,
+            fabric=text("fabric"),
+        ),
+        run=RowRun(
+            precision=text("precision").lower(),
+            recompute=text("recompute").lower(),
+            sequence_tokens=_count(text("seq_len")),
+            global_batch=_count(text("global_batch")),
+            micro_batch=_count(text("micro_batch")),
+            sharding=text("sharding").lower(),
+            degrees={name: n for name, n in degrees.items() if n is not None},
+        ),
+        measured=_measured(fields),
+    )
+
+
+def _measured(fields: Mapping[str, str | None]) -> dict[str, float]:
+    found = {}
+    for metric in MEASURED:
+        value = _number((fields.get(f"measured_{metric}") or "").strip())
+        if value is not None and value > 0:
+            found[metric] = value
+    return found
+
+
+def _count(text: str) -> int | None:
+    number = _number(text)
+    return None if number is None else round(number)
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", text, re.IGNORECASE) else None

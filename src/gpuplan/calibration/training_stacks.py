@@ -1,0 +1,87 @@
+"""Training software by its few differing traits, in: names as people write them; out: a Stack.
+
+A stack is what changes the time of a step and is no property of model, layout or accelerator:
+which attention kernel, what is fused, what is overlapped.
+"""
+
+import re
+from typing import NamedTuple
+
+from gpuplan.domain.training import AttentionKernel, Kernels, Sharding
+
+
+class Stack(NamedTuple):
+    """Traits of one generation of training software."""
+
+    name: str
+    attention: AttentionKernel
+    kernels: Kernels
+    has_sequence_parallel: bool
+    sharding: Sharding  # where nothing else is said
+    gradient_bytes: float  # what is exchanged per gradient
+    overlaps_gradients: bool = True
+    scatters_handover: bool = True
+    flash: str = "fa2"  # generation of the attention kernel
+
+
+STACKS = {
+    stack.name: stack
+    for stack in (
+        # Megatron-LM before flash attention and sequence parallelism, its forks and NeMo of 2022.
+        Stack("megatron-2021", "math", "fused", has_sequence_parallel=False, sharding="none",
+              gradient_bytes=2.0, overlaps_gradients=False),
+        # The same with DeepSpeed's pipeline, which hands whole activations over.
+        Stack("megatron-deepspeed", "math", "fused", has_sequence_parallel=False,
+              sharding="zero1", gradient_bytes=2.0, overlaps_gradients=False,
+              scatters_handover=False),
+        # Megatron Core with Transformer Engine: NeMo, Megatron-Bridge, MLPerf, MegaScale, Primus.
+        Stack("megatron", "flash", "fused", has_sequence_parallel=True, sharding="zero1",
+              gradient_bytes=2.0, flash="vendor"),
+        # Fully sharded data parallel, operator by operator.
+        Stack("fsdp", "flash", "eager", has_sequence_parallel=True, sharding="zero3",
+              gradient_bytes=2.0),
+        Stack("fsdp-compiled", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
+              gradient_bytes=4.0),
+        # Hybrid-sharded engines of the DeepSpeed kind with flash attention.
+        Stack("zero", "flash", "eager", has_sequence_parallel=False, sharding="zero1",
+              gradient_bytes=2.0),
+        # Single-node fine-tuning scripts around Hugging Face modules.
+        Stack("finetune", "flash", "eager", has_sequence_parallel=False, sharding="zero3",
+              gradient_bytes=2.0),
+        # XLA: everything compiled, sharding by annotation.
+        Stack("xla", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
+              gradient_bytes=2.0, flash="vendor"),
+    )
+}  # fmt: skip
+MODERN_MEGATRON = re.compile(
+    r"nemo|bridge|mlperf|megascale|primus|transformer.?engine|megatron.?core|dgxc|mcore"
+)
+FLASH_ERA = "2022-09"
+
+
+def stack_of(framework: str, *, source: str = "", date: str = "", note: str = "") -> Stack:
+    """The stack that these words mean; the year decides between the two Megatrons."""
+    text = f"{framework} {source}".lower()
+    for pattern, name in (
+        (r"maxtext|xla|jax|paxml|tpu", "xla"),
+        (r"torchtune|litgpt|unsloth|peft|axolotl|trl|llama.?factory|hugging", "finetune"),
+        (r"internevo|internlm|colossal", "zero"),
+    ):
+        if re.search(pattern, text):
+            return STACKS[name]
+    if re.search(r"torchtitan|fsdp|foundry|composer|olmo", text):
+        is_compiled = re.search(r"compile yes|torch\.compile(?! stated)", note.lower())
+        return STACKS["fsdp-compiled" if is_compiled else "fsdp"]
+    if _is_modern(text, date):
+        return STACKS["megatron"]
+    is_deepspeed = "deepspeed" in text and "vtrain" not in text
+    return STACKS["megatron-deepspeed" if is_deepspeed else "megatron-2021"]
+
+
+def _is_modern(text: str, date: str) -> bool:
+    if "launcher" in text:
+        return False
+    if MODERN_MEGATRON.search(text):
+        return True
+    is_old_name = re.search(r"2020|2021|sc.?21|bloom|vtrain|megatron-deepspeed|nemo-megatron", text)
+    return not is_old_name and (not date or date[:7] >= FLASH_ERA)

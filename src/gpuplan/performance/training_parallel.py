@@ -1,0 +1,132 @@
+"""Seconds that a layout spends on links, before overlap: tensor, context, expert, pipeline, data.
+
+In: bytes of one rank, the layout, the fabric. Out: seconds of the collectives. Ranks are dealt
+tensor first, then context, expert and data, pipeline last, as Megatron does.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from gpuplan.domain.links import LinkModel
+from gpuplan.domain.training import ParallelLayout
+from gpuplan.domain.training_time import Fabric
+from gpuplan.performance.collectives import (
+    all_reduce_time_s,
+    all_to_all_time_s,
+    hierarchical_all_gather_time_s,
+    hierarchical_all_reduce_time_s,
+    point_to_point_time_s,
+)
+
+
+class Spread(NamedTuple):
+    """A group of ranks over islands."""
+
+    n_islands: int
+    n_inside: int  # of the group in one island
+
+    @property
+    def n_ranks(self) -> int:
+        """All of the group."""
+        return self.n_islands * self.n_inside
+
+
+def spread(n_ranks: int, stride: int, fabric: Fabric) -> Spread:
+    """How many ranks of a group share an island when neighbours stand `stride` apart."""
+    n_inside = min(n_ranks, max(1, fabric.n_island // max(1, stride)))
+    while n_ranks % n_inside:
+        n_inside -= 1
+    return Spread(n_ranks // n_inside, n_inside)
+
+
+@lru_cache(maxsize=4096)
+def _adapters(link: LinkModel, n_ranks: int) -> LinkModel:
+    """The adapters of the ranks that one island has in a group, together."""
+    return replace(link, bytes_per_s=link.bytes_per_s * n_ranks)
+
+
+def gather_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
+    """All-gather or reduce-scatter of the whole message."""
+    outer = _adapters(fabric.outside, group.n_inside)
+    return hierarchical_all_gather_time_s(
+        message_bytes, group.n_islands, group.n_inside, inner=fabric.inside, outer=outer
+    )
+
+
+def all_reduce_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
+    """Every rank holds the sum."""
+    if group.n_islands == 1:
+        return all_reduce_time_s(message_bytes, group.n_inside, fabric.inside)
+    outer = _adapters(fabric.outside, group.n_inside)
+    return hierarchical_all_reduce_time_s(
+        message_bytes, group.n_islands, group.n_inside, inner=fabric.inside, outer=outer
+    )
+
+
+def all_to_all_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
+    """Every rank sends an equal piece to every rank; the message is what one rank holds."""
+    if group.n_islands == 1:
+        return all_to_all_time_s(message_bytes, group.n_inside, fabric.inside)
+    inside = message_bytes / group.n_islands
+    inside_s = all_to_all_time_s(inside, group.n_inside, fabric.inside)
+    # Each rank has an adapter of its own here, so nothing is shared on the way out.
+    outside_s = all_to_all_time_s(message_bytes, group.n_islands, fabric.outside)
+    return max(inside_s, outside_s)
+
+
+def tp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Tensor-parallel neighbours."""
+    return spread(layout.tp, 1, fabric)
+
+
+def cp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Ranks that share a sequence."""
+    return spread(layout.cp, layout.tp, fabric)
+
+
+def ep_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Ranks that the experts are dealt to."""
+    return spread(layout.ep, layout.tp, fabric)
+
+
+def dp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Ranks that hold the same parameters of everything but experts."""
+    return spread(layout.dp * layout.cp, layout.tp, fabric)
+
+
+def expert_dp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Ranks that hold the same experts."""
+    n_ranks = max(1, layout.dp * layout.cp // layout.ep)
+    return spread(n_ranks, layout.tp * layout.ep, fabric)
+
+
+def shard_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Ranks that share one copy of fully sharded parameters."""
+    return spread(layout.n_shards, layout.tp, fabric)
+
+
+def replica_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """Copies of a shard in hybrid sharding."""
+    n_copies = max(1, layout.dp * layout.cp // layout.n_shards)
+    return spread(n_copies, layout.tp * layout.n_shards, fabric)
+
+
+def tp_s(message_bytes: float, layout: ParallelLayout, fabric: Fabric) -> float:
+    """One reduction of a layer: all-reduce, or reduce-scatter and all-gather of its halves."""
+    group = tp_group(layout, fabric)
+    if layout.has_sequence_parallel:
+        return 2.0 * gather_s(message_bytes, group, fabric)
+    return all_reduce_s(message_bytes, group, fabric)
+
+
+def p2p_s(message_bytes: float, layout: ParallelLayout, fabric: Fabric) -> float:
+    """Hand-over to the next stage, forward and backward, for every chunk of a stage."""
+    if layout.pp == 1:
+        return 0.0
+    n_apart = layout.n_accelerators // layout.pp
+    outside_frac = min(1.0, n_apart / fabric.n_island)
+    inside_s = point_to_point_time_s(message_bytes, fabric.inside)
+    outside_s = point_to_point_time_s(message_bytes, fabric.outside)
+    one_s = outside_frac * outside_s + (1.0 - outside_frac) * inside_s
+    return 2.0 * layout.n_virtual * one_s

@@ -1,0 +1,177 @@
+"""Fit of the training constants: rows to cases, cases to constants, residuals to ranges."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.calibration.fit import Observed, columns, fit, fitted
+from gpuplan.calibration.residuals import (
+    Floats,
+    Spread,
+    left_out_errors,
+    outer_coverage,
+    score,
+    spread_of,
+)
+from gpuplan.calibration.training_constants import TrainingCalibration, seen_pairs, with_traits
+from gpuplan.calibration.training_prior import prior
+from gpuplan.domain.calibration import FittedConstants
+from gpuplan.pipeline.training_cases import Case, stacked, step_columns_s
+
+# Every source pulls alike, however many rows it has; a single row not like a whole source.
+ROWS_PER_SOURCE = 25.0
+ROW_WEIGHT_MAX = 2.5
+N_ROUNDS = 100
+N_FOLDS = 5
+Key = Callable[[Case], Hashable]
+
+
+def usable(cases: Sequence[Case]) -> list[Case]:
+    """Rows that say enough to learn from."""
+    return [case for case in cases if case.is_complete and case.measured_step_s is not None]
+
+
+def fit_training(cases: Sequence[Case]) -> FittedConstants:
+    """Constants that explain these rows, held near their priors."""
+    labels = [case.configuration.labels for case in cases]
+    cols = columns(prior(), labels)
+    observed = Observed(
+        np.arange(len(cases), dtype=np.int64), _measured_logs(cases), _weights(cases)
+    )
+    beta = fit(cols, _predict(cases), observed, n_rounds=N_ROUNDS)
+    sources = [case.row.origin.source for case in cases]
+    return fitted(prior(), cols, beta, n_rows=len(cases), sources=sources)
+
+
+def log_errors(cases: Sequence[Case], found: FittedConstants) -> Floats:
+    """log(predicted / measured) of every case."""
+    rows = [found.values(case.configuration.labels) for case in cases]
+    values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    errors: Floats = _predict(cases)(values) - _measured_logs(cases)
+    return errors
+
+
+def source_of(case: Case) -> str:
+    """Tables of one publisher are one source."""
+    return case.row.origin.source.partition(":")[0]
+
+
+def model_of(case: Case) -> str:
+    """The network, not the spelling of its name."""
+    return case.configuration.model.name
+
+
+def accelerator_of(case: Case) -> str:
+    """The accelerator's catalog id."""
+    return str(case.configuration.accelerator.id)
+
+
+def fold_of(case: Case) -> int:
+    """A fold by configuration, so that repeated runs stay together."""
+    found = case.configuration
+    text = f"{found.model.name}{found.accelerator.id}{found.layout}{found.setup}"
+    return sum(map(ord, text)) % N_FOLDS
+
+
+def cross(cases: Sequence[Case], key: Key) -> dict[Hashable, Floats]:
+    """Log errors of every group, predicted by a fit that never saw it."""
+    return left_out_errors(
+        cases, key, fit=fit_training, errors=lambda held, found: [log_errors(held, found)]
+    )
+
+
+def calibrate(cases: Sequence[Case]) -> TrainingCalibration:
+    """Constants from all rows, ranges from rows left out in three ways."""
+    rows = usable(cases)
+    spreads: dict[str, Spread] = {}
+    regimes: tuple[tuple[str, Key], ...] = (
+        ("known", fold_of), ("new model", model_of), ("new program", source_of),
+    )  # fmt: skip
+    for regime, key in regimes:
+        errors = in_order(rows, key, cross(rows, key))
+        for kind in ("dense", "sparse"):
+            chosen = np.array([_kind(case) == kind for case in rows])
+            weights = _weights([case for case in rows if _kind(case) == kind])
+            spreads[f"{kind}|{regime}"] = spread_of(errors[chosen], weights)
+    return TrainingCalibration(
+        fitted=fit_training(rows),
+        spreads=spreads,
+        seen=seen_pairs((case.configuration.program, model_of(case)) for case in rows),
+        families=frozenset(case.configuration.accelerator.family for case in rows),
+    )
+
+
+def in_order(cases: Sequence[Case], key: Key, folds: Mapping[Hashable, Floats]) -> Floats:
+    """Errors of folds in the order of the cases."""
+    places: Counter[Hashable] = Counter()
+    found = np.empty(len(cases))
+    for at, case in enumerate(cases):
+        fold = key(case)
+        found[at] = folds[fold][places[fold]]
+        places[fold] += 1
+    return found
+
+
+def cross_scores(cases: Sequence[Case]) -> dict[str, Any]:
+    """Errors outside the fit, left out by source, model and accelerator, source by source."""
+    rows = usable(cases)
+    sources = np.array([source_of(case) for case in rows])
+    errors = {"in the fit": log_errors(rows, fit_training(rows))}
+    found: dict[str, Any] = {}
+    keys: dict[str, Key] = {
+        "source": source_of, "model": model_of, "accelerator": accelerator_of, "fold": fold_of,
+    }  # fmt: skip
+    for name, key in keys.items():
+        folds = cross(rows, key)
+        errors[f"left out by {name}"] = in_order(rows, key, folds)
+        found[f"coverage left out by {name}"] = outer_coverage(folds)
+    for name, column in errors.items():
+        found[name] = {"all": _score(column)} | {
+            str(source): _score(column[sources == source]) for source in sorted(set(sources))
+        }
+    return found
+
+
+def _score(errors: Floats) -> list[float]:
+    found = score(errors)
+    figures = (found.median_ape, found.mape, found.p90_ape, found.bias)
+    return [found.n, *(round(figure, 4) for figure in figures)]
+
+
+def _kind(case: Case) -> str:
+    return "dense" if case.configuration.labels["architecture"] == "dense" else "sparse"
+
+
+def _weights(cases: Sequence[Case]) -> Floats:
+    counts = Counter(source_of(case) for case in cases)
+    return np.array([min(ROW_WEIGHT_MAX, ROWS_PER_SOURCE / counts[source_of(c)]) for c in cases])
+
+
+def _measured_logs(cases: Sequence[Case]) -> Floats:
+    logs: Floats = np.log(np.array([case.measured_step_s or np.nan for case in cases]))
+    return logs
+
+
+def _predict(cases: Sequence[Case]) -> Callable[[Mapping[str, NDArray[np.float64]]], Floats]:
+    basis = stacked([case.basis for case in cases])
+    traits = _trait_columns(cases)
+
+    def predict(values: Mapping[str, NDArray[np.float64]]) -> Floats:
+        held = {**values, **traits}
+        held["dp_overlap_frac"] = values["dp_overlap_frac"] * traits["dp_overlap_frac"]
+        logs: Floats = np.log(step_columns_s(basis, held))
+        return logs
+
+    return predict
+
+
+def _trait_columns(cases: Sequence[Case]) -> dict[str, Floats]:
+    unit = {"dp_overlap_frac": 1.0}
+    rows = [
+        with_traits(unit, case.configuration.accelerator, case.configuration.stack)
+        for case in cases
+    ]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}

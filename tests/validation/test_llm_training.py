@@ -1,0 +1,94 @@
+"""Training step time against published rows: errors outside the fit, and the stored fit itself."""
+
+import pytest
+
+from gpuplan.calibration.tables import read_constants
+from gpuplan.calibration.training_constants import FILE, read_calibration
+from gpuplan.calibration.training_rows import read_rows, shipped_rows
+from gpuplan.catalog.load import read_catalog
+from gpuplan.pipeline.training_calibrate import (
+    cross,
+    fit_training,
+    in_order,
+    log_errors,
+    model_of,
+    source_of,
+    usable,
+)
+from gpuplan.pipeline.training_cases import cases_of
+from gpuplan.pipeline.validate_training import validate_rows
+from shared_data import shared_file
+
+# Median error of rows outside the fit may only fall.
+BUDGET_SOURCE = 0.085
+BUDGET_MODEL = 0.075
+BUDGET_ONE_SOURCE = 0.145
+
+
+@pytest.fixture(scope="module")
+def cases():
+    found, refused = cases_of(shipped_rows(), read_catalog())
+    assert not refused
+    return usable(found)
+
+
+def ape(errors):
+    return abs(pytest.importorskip("numpy").expm1(errors))
+
+
+def median(values):
+    return float(pytest.importorskip("numpy").median(values))
+
+
+def test_stored_fit_is_what_the_rows_give(cases):
+    errors = log_errors(cases, fit_training(cases))
+    stored = log_errors(cases, read_calibration().fitted)
+    assert stored == pytest.approx(errors, abs=0.004)
+
+
+def test_errors_with_the_source_left_out(cases):
+    folds = cross(cases, source_of)
+    errors = in_order(cases, source_of, folds)
+    assert median(ape(errors)) <= BUDGET_SOURCE
+    worst = max(median(ape(found)) for found in folds.values() if len(found) > 5)
+    assert worst <= BUDGET_ONE_SOURCE
+
+
+def test_errors_with_the_model_left_out(cases):
+    errors = in_order(cases, model_of, cross(cases, model_of))
+    assert median(ape(errors)) <= BUDGET_MODEL
+
+
+def test_ranges_hold_about_four_of_five_rows_outside_the_fit():
+    scores = read_constants(FILE)["scores"]
+    for left_out in ("source", "model", "fold"):
+        assert 0.76 <= scores[f"coverage left out by {left_out}"] <= 0.84
+
+
+def test_every_shipped_row_is_predicted():
+    found = validate_rows(shipped_rows())
+    assert len(found.forecasts) == found.n_rows
+    assert found.metrics()["step_s"].median_ape < 0.06
+    for one in found.forecasts:
+        estimate = one.predicted["step_s"]
+        assert 0 < estimate.low < estimate.value < estimate.high
+
+
+def test_constants_stay_physical():
+    fitted = read_calibration().fitted
+    labels = {
+        "stack": "megatron", "kernels": "fused", "flash": "vendor", "program": "",
+        "family": "Hopper", "architecture": "dense",
+    }  # fmt: skip
+    values = fitted.values(labels)
+    for name in ("reach16_ratio", "reach8_ratio", "reach4_ratio", "flash_frac", "dp_overlap_frac"):
+        assert 0 < values[name] <= 1, name
+
+
+@pytest.mark.shared
+def test_table_of_the_package_is_the_published_one():
+    published = read_rows(shared_file("measured/llm_training.csv").read_text().splitlines())
+    ours = {row.origin.id: row for row in shipped_rows()}
+    same = [row for row in published if row.origin.id in ours]
+    assert len(same) == len(ours)
+    assert all(ours[row.origin.id].measured == row.measured for row in same)

@@ -1,0 +1,57 @@
+"""Refit the training constants from the package's own rows: `python tools/refit_training.py`.
+
+With `--rows FILE.csv`, the package's table is first rebuilt from a table in the published form.
+"""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+
+from gpuplan.calibration.training_constants import FILE, document
+from gpuplan.calibration.training_rows import shipped_rows
+from gpuplan.catalog.load import read_catalog
+from gpuplan.pipeline.training_calibrate import calibrate, cross_scores
+from gpuplan.pipeline.training_cases import cases_of
+
+DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
+COLUMNS = [
+    "id", "source", "framework", "date", "model", "n_layers", "hidden", "heads", "vocab",
+    "accelerator", "n_accelerators", "fabric", "precision", "seq_len", "global_batch",
+    "micro_batch", "tp", "pp", "vp", "cp", "ep", "dp", "sharding", "recompute", "task",
+    "note", "measured_step_s", "measured_tokens_per_s_per_accelerator", "measured_mfu_pct",
+]  # fmt: skip
+
+
+def rebuild(path: Path) -> None:
+    with path.open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    out = DATA / "measured" / "llm_training.csv"
+    with out.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"{out.name}: {len(rows)} rows")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=Path, help="a table in the published form")
+    given = parser.parse_args()
+    if given.rows:
+        rebuild(given.rows)
+    cases, refused = cases_of(shipped_rows(), read_catalog())
+    scores = cross_scores(cases)
+    stored = document(calibrate(cases), scores)
+    (DATA / FILE).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    for kind, found in scores.items():
+        print(kind, found if not isinstance(found, dict) else "")
+        if isinstance(found, dict):
+            for source, (n, *figures) in found.items():
+                shown = " ".join(f"{100 * figure:6.1f}" for figure in figures)
+                print(f"  {source:20} {n:4.0f}  median mean p90 bias % {shown}")
+    print(f"{len(cases)} rows read, {len(refused)} refused; spreads {stored['spreads']}")
+
+
+if __name__ == "__main__":
+    main()
