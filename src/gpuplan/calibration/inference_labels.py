@@ -1,0 +1,86 @@
+"""Labels of a serving setup: what its constants may depend on."""
+
+from collections.abc import Iterable
+
+from gpuplan.calibration.eras import ERAS, era_of
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.layers import Experts, LatentAttention, Recurrence
+from gpuplan.domain.model import Model
+from gpuplan.domain.performance import ServingSetup
+from gpuplan.domain.serving import ServingLayout
+
+NONE = "no"
+
+
+def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, str]:
+    """Label by kind; `benchmark` names a suite whose rules differ from plain serving."""
+    engine = setup.engine.name
+    family = family_label(setup.accelerator)
+    kind = model_class(setup)
+    return {
+        "family": family,
+        "accelerator": str(setup.accelerator.id),
+        "precision": precision_label(setup),
+        "engine": engine,
+        "era": era_of(engine, setup.engine.version),
+        "class": kind,
+        "mixer": "latent" if kind.startswith("latent") else "heads",
+        "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
+        "bench": f"{benchmark}|{kind}" if benchmark else NONE,
+        "link": link_label(setup.accelerator, setup.layout),
+        "ranks": str(setup.layout.tp * setup.layout.dp),
+    }
+
+
+def family_label(accelerator: Accelerator) -> str:
+    """Architecture, data-centre boards with a full link apart from cards without."""
+    link = accelerator.scale_up
+    family = accelerator.family.replace(" Ultra", "")
+    return family if link is not None and "bridge" not in link.name else f"{family}-pcie"
+
+
+def link_label(accelerator: Accelerator, layout: ServingLayout) -> str:
+    """What joins the ranks of the layout."""
+    n_ranks, link = layout.tp * layout.dp, accelerator.scale_up
+    if n_ranks == 1:
+        return "none"
+    return link.name if link is not None and n_ranks <= link.n_domain else "pcie"
+
+
+def precision_label(setup: ServingSetup) -> str:
+    """Storage format and the units that compute it."""
+    form = setup.storage.quantized
+    if form is None:
+        return "16"
+    has_units = form.compute in setup.accelerator.peak_flop_per_s
+    return f"{form.name.split('-')[0]}/{form.compute if has_units else '16'}"
+
+
+def model_class(setup: ServingSetup) -> str:
+    """Kind of network, as far as kernels differ."""
+    form = setup.storage.quantized
+    suffix = "-mx" if form is not None and form.name == "mxfp4" else ""
+    return _network_class(setup.model) + suffix
+
+
+def _network_class(model: Model) -> str:
+    mixers = [group.mixer for group in model.main.groups]
+    if any(isinstance(mixer, Recurrence) for mixer in mixers):
+        return "hybrid"
+    if any(isinstance(mixer, LatentAttention) for mixer in mixers):
+        return "latent"
+    has_experts = any(isinstance(g.feed_forward, Experts) for g in model.main.groups)
+    return "moe" if has_experts else "dense"
+
+
+def nearest_era(era: str, known: Iterable[str]) -> str:
+    """The era itself if known, else the nearest known one of the same engine."""
+    seen = set(known)
+    if era in seen:
+        return era
+    engine = next((e.engine for e in ERAS if e.label == era), "")
+    order = [e.label for e in ERAS if e.engine == engine]
+    near = [label for label in order if label in seen]
+    if not near:
+        return era
+    return min(near, key=lambda label: abs(order.index(label) - order.index(era)))

@@ -1,0 +1,53 @@
+"""How new a setup is to the fit: nothing, its model, its engine or hardware, or both."""
+
+from collections.abc import Mapping
+
+from gpuplan.calibration.eras import version_pair
+from gpuplan.domain.calibration import Labels
+
+# Sizes of one design under several names: left out together, or a fold would know the answer.
+FAMILIES = (
+    ("llama-2-7b", "llama-7b"), ("llama-7b", "llama-7b"), ("llama-2-70b", "llama-70b"),
+    ("codellama-70b", "llama-70b"), ("llama-3.1-70b", "llama-70b"), ("llama-3-70b", "llama-70b"),
+    ("llama-3.3-70b", "llama-70b"), ("qwen2-72b", "llama-70b"), ("qwen2.5-vl-72b", "llama-70b"),
+    ("llama-3.1-8b", "llama-8b"), ("llama-3-8b", "llama-8b"), ("llava-next-8b", "llama-8b"),
+    ("deepseek", "deepseek"), ("kimi", "kimi"), ("gpt-oss", "gpt-oss"), ("235b-a22b", "qwen3-235b"),
+    ("30b-a3b", "qwen3-30b"), ("qwen3-32b", "qwen3-32b"), ("qwen3-vl-32b", "qwen3-32b"),
+    ("qwen3-8b", "qwen3-8b"), ("qwen3-vl-8b", "qwen3-8b"), ("mistral-7b", "mistral-7b"),
+    ("mixtral-8x7b", "mixtral-8x7b"), ("llama-4", "llama-4"), ("gemma", "gemma"),
+    ("minimax", "minimax"), ("bloom", "bloom"),
+)  # fmt: skip
+
+
+def model_family(name: str) -> str:
+    """Models that must not stand on both sides of a split."""
+    low = name.lower()
+    return next((family for part, family in FAMILIES if part in low), low.rpartition("/")[2])
+
+
+def version_label(engine: str, version: str) -> str:
+    """Engine with major and minor; engines without a version stand alone."""
+    pair = version_pair(engine, version)
+    return engine if pair is None else f"{engine}-{pair[0]}.{pair[1]}"
+
+
+def unknown(
+    known: Mapping[str, frozenset[str]], labels: Labels, *, model: str, version: str
+) -> tuple[str, ...]:
+    """What of a setup the fit has never seen, in words."""
+    asked = {
+        "model": model_family(model),
+        "version": version_label(labels["engine"], version),
+        "hardware": f"{labels['family']} {labels['precision']} {labels['engine']}",
+    }
+    return tuple(
+        f"{kind} {label}" for kind, label in asked.items() if label not in known.get(kind, ())
+    )
+
+
+def novelty(missing: tuple[str, ...]) -> str:
+    """The kind of split whose residuals speak for this setup."""
+    kinds = {item.split(" ")[0] for item in missing}
+    if kinds & {"version", "hardware"}:
+        return "engine"
+    return "model" if "model" in kinds else "row"

@@ -1,0 +1,77 @@
+"""What is asked of a running model, and what is predicted for it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.model import Model
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.serving import EngineSettings, ServingLayout, Storage
+
+Regime = Literal[
+    "static_batch", "max_load", "fixed_max_batch", "fixed_concurrency", "poisson", "offline",
+    "prefill",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoice:
+    """The program that serves, by family and version as its makers write it."""
+
+    name: str  # vllm, sglang, trtllm, llamacpp …
+    version: str = ""  # empty: not said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLoad:
+    """What one deployment of all its replicas has to answer."""
+
+    regime: Regime
+    input_tokens: float
+    output_tokens: float
+    n_sequences: float | None = None  # batch, limit or concurrency; None where the engine decides
+    requests_per_s: float | None = None  # None where requests wait or users ask again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSetup:
+    """A deployment and its load: all that a prediction needs."""
+
+    model: Model
+    accelerator: Accelerator
+    storage: Storage
+    layout: ServingLayout
+    engine: EngineChoice
+    settings: EngineSettings
+    load: ServingLoad
+    n_replicas: float = 1.0
+    drafts_tokens: bool = False  # multi-token prediction may be on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBreakdown:
+    """Where the time of a decode iteration goes."""
+
+    matrices_s: float
+    experts_s: float
+    attention_s: float
+    activations_s: float
+    operators_s: float
+    exchange_s: float
+    host_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferencePrediction:
+    """Throughput and latency of a deployment under its load, each with its range."""
+
+    output_tokens_per_s: Estimate  # all replicas
+    ttft_mean_s: Estimate
+    tpot_mean_s: Estimate
+    tpot_p50_s: Estimate
+    e2e_mean_s: Estimate
+    n_running: float  # sequences that decode at once, per replica
+    fits: bool  # the weights and one sequence have room
+    decode: StepBreakdown
+    unknown_labels: tuple[str, ...] = ()  # what the calibration has never seen
+    assumptions: tuple[Assumption, ...] = ()

@@ -1,0 +1,1 @@
+"""Loops and formulas that run on plain numbers and on columns alike."""

@@ -1,0 +1,203 @@
+"""Serving regimes from the iteration: throughput and latency; plain numbers and columns alike."""
+
+from typing import Any, NamedTuple
+
+from gpuplan.performance.kernels.step import (
+    Number,
+    StepConstants,
+    StepLoad,
+    StepWork,
+    greater,
+    lesser,
+    step_time_s,
+)
+
+ONE = 1.0
+N_FIXED_POINT_ROUNDS = 30
+
+
+class RegimeConstants(NamedTuple):
+    """The free numbers of a regime, each fitted (calibration/data)."""
+
+    start_s: Number  # of one batch run offline: set-up, first launch
+    serve_start_s: Number  # of one served request: network, tokenizer, scheduling, first answer
+    interference_frac: Number  # of other requests' prefill that a decoding one waits for
+    first_wave_frac: Number  # share of requests that ask at once when a closed loop starts
+    fill_frac: Number  # of its answer that a running request holds or reserves on average
+    batch_limit: Number  # sequences that a saturated engine really runs
+
+
+class ServingCase(NamedTuple):
+    """One replica's share of a workload; 1 replica sees n_sequences of them at once."""
+
+    n_sequences: Number  # batch, limit or concurrency, per replica
+    requests_per_s: Number  # per replica
+    input_tokens: Number
+    output_tokens: Number
+    cache_bytes: Number  # room for the cache on one accelerator
+    n_stages: Number
+
+
+class Served(NamedTuple):
+    """What one replica gives."""
+
+    output_tokens_per_s: Number
+    ttft_s: Number
+    tpot_s: Number
+    e2e_s: Number
+    n_running: Number
+
+
+def sequence_bytes(work: StepWork, n_tokens: Number) -> Number:
+    """Cache and state of one sequence on one accelerator of a stage group."""
+    mixing = work.mixing
+    held = lesser(n_tokens, mixing.limit_tokens)
+    whole = mixing.cache_bytes * n_tokens + mixing.limited_cache_bytes * held
+    return whole + 0.5 * mixing.state_bytes
+
+
+def n_held(work: StepWork, k: RegimeConstants, case: ServingCase) -> Number:
+    """Sequences whose cache fits at once, at least one."""
+    tokens = case.input_tokens + k.fill_frac * case.output_tokens
+    # Stages share the layers, data-parallel ranks the sequences.
+    n_ways = case.n_stages * work.n_data_parallel
+    return greater(case.cache_bytes * n_ways / sequence_bytes(work, tokens), ONE)
+
+
+def decode_step_s(
+    work: StepWork, k: StepConstants, n_decodes: Number, context_tokens: Number
+) -> Number:
+    """An iteration that only decodes."""
+    return step_time_s(work, k, StepLoad(0.0, 0.0, 0.0, n_decodes, context_tokens))
+
+
+def prefill_s(work: StepWork, k: StepConstants, n_prompts: Number, input_tokens: Number) -> Number:
+    """An iteration that only reads whole prompts."""
+    load = StepLoad(n_prompts * input_tokens, 0.5 * input_tokens, n_prompts, 0.0, 0.0)
+    return step_time_s(work, k, load)
+
+
+def _mean_context(case: ServingCase) -> Number:
+    # Cache reads are linear in the context, so the mean stands for the whole answer.
+    return case.input_tokens + 0.5 * case.output_tokens
+
+
+def mixed_extra_s(work: StepWork, k: StepConstants, case: ServingCase, n_decodes: Number) -> Number:
+    """What one prompt adds to the iterations it rides in."""
+    context = _mean_context(case)
+    with_prompt = StepLoad(
+        case.input_tokens, 0.5 * case.input_tokens, ONE, n_decodes, context
+    )  # fmt: skip
+    alone = decode_step_s(work, k, n_decodes, context)
+    return step_time_s(work, k, with_prompt) - alone
+
+
+def static_batch(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:
+    """One batch from start to end; what the cache cannot hold runs as further waves."""
+    running = lesser(case.n_sequences, n_held(work, r, case))
+    n_waves = case.n_sequences / running
+    first_s = prefill_s(work, k, running, case.input_tokens) + r.start_s
+    tpot_s = decode_step_s(work, k, running, _mean_context(case))
+    rest = greater(case.output_tokens - 1.0, 0.0)
+    e2e_s = n_waves * (first_s + rest * tpot_s)
+    rate = case.n_sequences * case.output_tokens / e2e_s
+    return Served(rate, n_waves * first_s, tpot_s, e2e_s, running)
+
+
+def max_load(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:
+    """All requests wait; every iteration decodes a full batch and reads its share of prompts."""
+    held = n_held(work, r, case)
+    running = (held**-8.0 + r.batch_limit**-8.0) ** -0.125
+    return _steady(work, k, case, running)
+
+
+def _steady(work: StepWork, k: StepConstants, case: ServingCase, running: Number) -> Served:
+    here = running / case.n_stages  # stages work on different parts of the batch at once
+    n_prompts = here / case.output_tokens
+    load = StepLoad(
+        n_prompts * case.input_tokens, 0.5 * case.input_tokens, n_prompts, here,
+        _mean_context(case),
+    )  # fmt: skip
+    tpot_s = step_time_s(work, k, load)
+    first_s = prefill_s(work, k, ONE, case.input_tokens)
+    e2e_s = first_s + case.output_tokens * tpot_s
+    return Served(running / tpot_s, first_s, tpot_s, e2e_s, running)
+
+
+def fixed_max_batch(
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase
+) -> Served:
+    """Always `n_sequences` running; the time per token is that of an iteration without prompts."""
+    running = lesser(case.n_sequences, n_held(work, r, case))
+    decode_s = decode_step_s(work, k, running / case.n_stages, _mean_context(case))
+    extra_s = r.interference_frac * running * mixed_extra_s(work, k, case, running)
+    mean_s = decode_s + extra_s / case.output_tokens
+    first_s = r.serve_start_s + prefill_s(work, k, ONE, case.input_tokens)
+    e2e_s = first_s + case.output_tokens * mean_s
+    return Served(running / mean_s, first_s, decode_s, e2e_s, running)
+
+
+class LoopTimes(NamedTuple):
+    """What a closed loop's iterations cost."""
+
+    n_running: Number
+    decode_s: Number  # an iteration with all running
+    prompt_s: Number  # what one prompt adds
+
+
+def loop_times(
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase
+) -> LoopTimes:
+    """Iterations of `n_sequences` users, as many as the cache holds running."""
+    running = lesser(case.n_sequences, n_held(work, r, case))
+    here = running / case.n_stages
+    decode_s = decode_step_s(work, k, here, _mean_context(case))
+    prompt_s = greater(mixed_extra_s(work, k, case, here), 1e-9)
+    return LoopTimes(running, decode_s, prompt_s)
+
+
+def closed_loop(
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number
+) -> Served:
+    """`n_sequences` users, each asking again as soon as answered.
+
+    wait_s: from asking to the end of one's own prompt, admission included.
+    """
+    times = loop_times(work, k, r, case)
+    others = greater(times.n_running - 1.0, 0.0)
+    # Every other user's prompt rides once through the iterations of one's own answer.
+    extra_s = r.interference_frac * others * times.prompt_s / case.output_tokens
+    tpot_s = times.decode_s + extra_s
+    first_s = r.serve_start_s + wait_s
+    e2e_s = first_s + greater(case.output_tokens - 1.0, 0.0) * tpot_s
+    # Little's law over all users, those that wait for room included.
+    rate = lesser(case.n_sequences * case.output_tokens / e2e_s, times.n_running / tpot_s)
+    return Served(rate, first_s, tpot_s, e2e_s, times.n_running)
+
+
+def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:
+    """Poisson arrivals: as many run as the arrival rate keeps busy (Little's law), up to full."""
+    full = max_load(work, k, r, case)
+    running = ONE + 0.0 * full.n_running
+    answered = case.output_tokens
+    for _ in range(N_FIXED_POINT_ROUNDS):
+        tpot_s = _steady(work, k, case, running).tpot_s
+        wanted = greater(case.requests_per_s * answered * tpot_s, ONE)
+        running = (running * lesser(wanted, full.n_running)) ** 0.5
+    served = _steady(work, k, case, running)
+    extra_s = greater(mixed_extra_s(work, k, case, running), 0.0)
+    busy = lesser(case.requests_per_s * extra_s, 0.95)
+    wait_s = 0.5 * served.tpot_s + 0.5 * busy / (1.0 - busy) * extra_s
+    first_s = r.serve_start_s + prefill_s(work, k, ONE, case.input_tokens) + wait_s
+    rate = lesser(case.requests_per_s * answered, full.output_tokens_per_s)
+    return Served(rate, first_s, served.tpot_s, first_s + answered * served.tpot_s, running)
+
+
+REGIMES: dict[str, Any] = {
+    "static_batch": static_batch,
+    "max_load": max_load,
+    "offline": max_load,
+    "fixed_max_batch": fixed_max_batch,
+    "poisson": open_loop,
+    "prefill": static_batch,
+}

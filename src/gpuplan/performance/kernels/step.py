@@ -1,0 +1,284 @@
+"""One iteration of an inference engine: work, constants and load in; seconds out.
+
+Every field may be a float or a column of floats: the formula holds only arithmetic, so that
+Python numbers, numpy columns and a compiled loop give the same answer.
+"""
+
+from typing import Any, NamedTuple
+
+# Plain numbers or read-only columns of them; numpy is never named here.
+Number = Any
+
+
+class Matrices(NamedTuple):
+    """Matrices that every token passes, on one accelerator."""
+
+    quantized_flop: Number  # per token
+    quantized_bytes: Number
+    quantized_peak_flop_per_s: Number
+    base_flop: Number  # per token
+    base_bytes: Number
+    base_peak_flop_per_s: Number
+    head_flop: Number  # per sampled sequence
+    head_bytes: Number
+
+
+class ExpertMatrices(NamedTuple):
+    """Routed experts on one accelerator; all zero for a dense network."""
+
+    flop: Number  # of one token through one expert, all layers
+    expert_bytes: Number  # one expert of every layer
+    peak_flop_per_s: Number
+    n_experts: Number
+    n_active: Number
+    uneven_ranks: Number  # 1 - 1/ranks that the experts are dealt to; 0 where each rank has all
+
+
+class Mixing(NamedTuple):
+    """Attention and recurrence on one accelerator; "limited" parts see at most a window."""
+
+    cache_bytes: Number  # read per sequence and token of context
+    limited_cache_bytes: Number
+    limit_tokens: Number
+    state_bytes: Number  # read and written per sequence
+    decode_flop: Number  # per sequence and token of context
+    limited_decode_flop: Number
+    prefill_flop: Number  # per token and token of context
+    limited_prefill_flop: Number
+    scan_flop: Number  # per token
+    peak_flop_per_s: Number
+
+
+class Exchange(NamedTuple):
+    """Traffic between accelerators and what is paid per operator."""
+
+    n_reduces: Number
+    n_reduce_hops: Number  # latency of one call, in units of two ranks'
+    reduce_bytes: Number  # per token: what crosses the link
+    n_dispatches: Number  # all-to-all calls of dealt experts
+    dispatch_bytes: Number  # per token
+    link_bytes_per_s: Number
+    stage_bytes: Number  # per token, from pipeline stage to stage
+    n_stage_hops: Number
+    n_operators: Number
+    activation_bytes: Number  # per token, element-wise reads and writes
+
+
+class StepWork(NamedTuple):
+    """What one iteration does, before any efficiency."""
+
+    matrices: Matrices
+    experts: ExpertMatrices
+    mixing: Mixing
+    exchange: Exchange
+    memory_bytes_per_s: Number
+    n_data_parallel: Number
+
+
+class StepConstants(NamedTuple):
+    """The free numbers of the iteration, each fitted (calibration/data)."""
+
+    gemm_compute_frac: Number  # of the dense peak
+    gemm_read_frac: Number  # of the memory's rate
+    gemm_warm_tokens: Number  # compute that small batches waste
+    gemm_serial_frac: Number  # share of the shorter of compute and read that is not hidden
+    expert_compute_frac: Number  # of what dense matrices reach
+    expert_read_frac: Number
+    expert_pad_tokens: Number  # rows that each touched expert wastes
+    expert_uneven_frac: Number  # excess of the fullest rank
+    expert_evenness: Number  # of routing: shape of the experts' popularity
+    cache_read_frac: Number
+    attention_compute_frac: Number
+    activation_read_frac: Number
+    operator_s: Number
+    reduce_hop_s: Number
+    reduce_rate_frac: Number
+    host_s: Number
+    host_sequence_s: Number
+    slowdown_frac: Number  # of everything but the host
+
+
+class StepLoad(NamedTuple):
+    """What the iteration carries, for the whole replica."""
+
+    prefill_tokens: Number
+    prefill_context_tokens: Number  # mean context that those tokens see
+    n_prefills: Number  # prompts that end here and are sampled
+    n_decodes: Number
+    context_tokens: Number  # mean context of the decoding sequences
+
+
+class StepParts(NamedTuple):
+    """Where the time of an iteration goes, in seconds."""
+
+    matrices_s: Number
+    experts_s: Number
+    attention_s: Number
+    activations_s: Number
+    operators_s: Number
+    exchange_s: Number
+    host_s: Number
+    limit_s: Number  # no machine is faster: peak arithmetic, peak memory, peak link
+
+
+def lesser(a: Number, b: Number) -> Number:
+    """The smaller, for numbers and columns."""
+    return 0.5 * (a + b - abs(a - b))
+
+
+def greater(a: Number, b: Number) -> Number:
+    """The larger, for numbers and columns."""
+    return 0.5 * (a + b + abs(a - b))
+
+
+def overlapped(compute_s: Number, read_s: Number, serial_frac: Number) -> Number:
+    """The longer of the two and the part of the shorter that does not hide behind it."""
+    return greater(compute_s, read_s) + serial_frac * lesser(compute_s, read_s)
+
+
+def n_touched(experts: ExpertMatrices, n_tokens: Number, evenness: Number) -> Number:
+    """Experts that at least one of the tokens visits.
+
+    Popularity is gamma-distributed over experts with shape `evenness`: large is uniform routing,
+    where N(1 - (1 - k/N)^n) experts are touched; small leaves rare experts alone for longer.
+    """
+    # A dense network has no experts: the guard only keeps 0/0 away.
+    odds = experts.n_active / greater(experts.n_experts, 1.0)
+    others = greater(n_tokens - 1.0, 0.0)
+    missed = (1.0 + odds * others / evenness) ** -evenness
+    first = lesser(n_tokens, 1.0) * experts.n_active
+    return first + (experts.n_experts - experts.n_active) * (1.0 - missed)
+
+
+def _matrices(work: StepWork, k: StepConstants, n_tokens: Number, n_rows: Number) -> Number:
+    m = work.matrices
+    rate = work.memory_bytes_per_s * k.gemm_read_frac
+    quantized = overlapped(
+        m.quantized_flop * (n_tokens + k.gemm_warm_tokens)
+        / (m.quantized_peak_flop_per_s * k.gemm_compute_frac),
+        m.quantized_bytes / rate, k.gemm_serial_frac,
+    )  # fmt: skip
+    base = overlapped(
+        m.base_flop * (n_tokens + k.gemm_warm_tokens)
+        / (m.base_peak_flop_per_s * k.gemm_compute_frac),
+        m.base_bytes / rate, k.gemm_serial_frac,
+    )  # fmt: skip
+    head = overlapped(
+        m.head_flop * n_rows / (m.base_peak_flop_per_s * k.gemm_compute_frac),
+        m.head_bytes / rate, k.gemm_serial_frac,
+    )  # fmt: skip
+    return quantized + base + head
+
+
+def _experts(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
+    e = work.experts
+    touched = n_touched(e, n_tokens, k.expert_evenness)
+    rows = e.n_active * n_tokens + touched * k.expert_pad_tokens
+    compute = e.flop * rows / (e.peak_flop_per_s * k.gemm_compute_frac * k.expert_compute_frac)
+    read = touched * e.expert_bytes / (
+        work.memory_bytes_per_s * k.gemm_read_frac * k.expert_read_frac
+    )  # fmt: skip
+    uneven = 1.0 + k.expert_uneven_frac * e.uneven_ranks
+    return uneven * overlapped(compute, read, k.gemm_serial_frac)
+
+
+def attention_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
+    """Scores, values and recurrence of all tokens of the iteration."""
+    seen = lesser(load.prefill_context_tokens, mixing.limit_tokens)
+    per_token = (
+        mixing.prefill_flop * load.prefill_context_tokens
+        + mixing.limited_prefill_flop * seen
+        + mixing.scan_flop
+    )
+    return load.prefill_tokens / n_replicas * per_token + decode_flop(mixing, load, n_replicas)
+
+
+def decode_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
+    """Scores, values and recurrence of the decoding sequences."""
+    held = lesser(load.context_tokens, mixing.limit_tokens)
+    per_sequence = (
+        mixing.decode_flop * load.context_tokens
+        + mixing.limited_decode_flop * held
+        + mixing.scan_flop
+    )
+    return load.n_decodes / n_replicas * per_sequence
+
+
+def cache_read_bytes(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
+    """Cache and state that the decoding sequences read."""
+    held = lesser(load.context_tokens, mixing.limit_tokens)
+    per_sequence = (
+        mixing.cache_bytes * load.context_tokens
+        + mixing.limited_cache_bytes * held
+        + mixing.state_bytes
+    )
+    return load.n_decodes / n_replicas * per_sequence
+
+
+def _attention(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
+    rate = work.mixing.peak_flop_per_s * k.attention_compute_frac
+    decode_s = decode_flop(work.mixing, load, work.n_data_parallel) / rate
+    read_s = cache_read_bytes(work.mixing, load, work.n_data_parallel) / (
+        work.memory_bytes_per_s * k.cache_read_frac
+    )
+    all_s = attention_flop(work.mixing, load, work.n_data_parallel) / rate
+    return overlapped(decode_s, read_s, k.gemm_serial_frac) + all_s - decode_s
+
+
+def _exchange(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
+    x = work.exchange
+    rate = x.link_bytes_per_s * k.reduce_rate_frac
+    calls = (x.n_reduces + x.n_dispatches) * x.n_reduce_hops + x.n_stage_hops
+    moved = x.reduce_bytes + x.dispatch_bytes + x.stage_bytes
+    return calls * k.reduce_hop_s + moved * n_tokens / rate
+
+
+def limit_s(work: StepWork, load: StepLoad, evenness: Number) -> Number:
+    """What no machine of these peaks can undercut: the longest of arithmetic, memory and link."""
+    m, e, x = work.matrices, work.experts, work.exchange
+    n_all = load.prefill_tokens + load.n_decodes
+    n_here = n_all / work.n_data_parallel
+    n_rows = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    arithmetic = (
+        m.quantized_flop * n_here / m.quantized_peak_flop_per_s
+        + (m.base_flop * n_here + m.head_flop * n_rows) / m.base_peak_flop_per_s
+        + e.flop * e.n_active * n_all / e.peak_flop_per_s
+        + attention_flop(work.mixing, load, work.n_data_parallel) / work.mixing.peak_flop_per_s
+    )
+    moved = (
+        m.quantized_bytes + m.base_bytes + m.head_bytes
+        + n_touched(e, n_all, evenness) * e.expert_bytes
+        + cache_read_bytes(work.mixing, load, work.n_data_parallel)
+    )  # fmt: skip
+    link = (x.reduce_bytes + x.dispatch_bytes + x.stage_bytes) * n_here / x.link_bytes_per_s
+    return greater(greater(arithmetic, moved / work.memory_bytes_per_s), link)
+
+
+def step_parts(work: StepWork, k: StepConstants, load: StepLoad) -> StepParts:
+    """The iteration, part by part."""
+    n_all = load.prefill_tokens + load.n_decodes
+    n_here = n_all / work.n_data_parallel
+    n_rows = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    slow = k.slowdown_frac
+    touched_s = work.exchange.activation_bytes * n_here / (
+        work.memory_bytes_per_s * k.activation_read_frac
+    )  # fmt: skip
+    return StepParts(
+        slow * _matrices(work, k, n_here, n_rows),
+        slow * _experts(work, k, n_all),
+        slow * _attention(work, k, load),
+        slow * touched_s,
+        slow * work.exchange.n_operators * k.operator_s,
+        slow * _exchange(work, k, n_here),
+        k.host_s + k.host_sequence_s * (load.n_decodes + load.n_prefills),
+        limit_s(work, load, k.expert_evenness),
+    )
+
+
+def step_time_s(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
+    """The iteration as a whole, never below what the hardware allows."""
+    p = step_parts(work, k, load)
+    device_s = (
+        p.matrices_s + p.experts_s + p.attention_s + p.activations_s + p.operators_s + p.exchange_s
+    )
+    return greater(device_s, p.limit_s) + p.host_s

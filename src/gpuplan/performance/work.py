@@ -1,0 +1,321 @@
+"""What one iteration of a model does on one accelerator of a layout: shapes in, `StepWork` out."""
+
+import math
+from typing import NamedTuple
+
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.layers import (
+    Attention,
+    Cache,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    LayerGroup,
+    Recurrence,
+)
+from gpuplan.domain.model import Model
+from gpuplan.domain.precision import FORMATS, NumberFormat
+from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.performance.kernels.step import (
+    Exchange,
+    ExpertMatrices,
+    Matrices,
+    Mixing,
+    StepWork,
+)
+from gpuplan.performance.memory.weights import expert_ways
+
+HALF_BYTES = 2.0  # activations travel in 16 bits
+# Reads and writes of one layer, in widths of what passes. Counted, not fitted: two norms with
+# residual (4 each), inputs and outputs of four matrix products (4).
+N_HIDDEN_PASSES = 12.0
+N_HEAD_PASSES = 4.0  # projections write, rotary reads and writes, attention or projection reads
+N_INNER_PASSES = 6.0  # gate and up written, read, their product written and read
+N_EXPERT_PASSES = 4.0  # copied to the expert, read, written, summed
+UNLIMITED_TOKENS = 1e12
+# Kernels that a layer launches beside its matrix products: norms, rotary with cache write,
+# attention; counted on the engines' own traces.
+N_NORM_OPERATORS = 2
+N_ATTENTION_OPERATORS = 4  # projections in, rotary, attention, projection out
+N_LATENT_OPERATORS = 9  # two down- and two up-projections, two absorbed products, the rest as above
+N_RECURRENCE_OPERATORS = 6
+N_DENSE_OPERATORS = 3  # up (and gate), activation, down
+N_EXPERT_OPERATORS = 7  # router, choice, sort, two products, activation, sum
+
+
+class _Shares(NamedTuple):
+    """How the layout divides work."""
+
+    tp: int
+    dp: int
+    ep: int
+    expert_ways: int
+
+
+def step_work(
+    model: Model, accelerator: Accelerator, *, storage: Storage, layout: ServingLayout
+) -> StepWork:
+    """Work of all layers in turn; pipeline stages follow each other, so pp divides nothing here."""
+    shares = _Shares(layout.tp, layout.dp, layout.ep, expert_ways(layout))
+    return StepWork(
+        matrices=_matrices(model, accelerator, storage, shares),
+        experts=_experts(model, accelerator, storage, shares),
+        mixing=_mixing(model, accelerator, storage, shares),
+        exchange=_exchange(model, accelerator, layout),
+        memory_bytes_per_s=accelerator.memory.bytes_per_s,
+        n_data_parallel=float(layout.dp),
+    )
+
+
+def peak_flop_per_s(accelerator: Accelerator, form: NumberFormat) -> float:
+    """Dense peak that weights in this format reach; formats the chip lacks run in 16 bits."""
+    peaks = accelerator.peak_flop_per_s
+    for name in (form.compute, "bf16", "fp16", "fp32"):
+        if name in peaks:
+            return peaks[name]
+    return max(peaks.values())
+
+
+def _format(storage: Storage, part: str) -> NumberFormat:
+    is_quantized = storage.quantized is not None and part in storage.parts
+    return storage.quantized if is_quantized and storage.quantized else storage.base
+
+
+def _matrices(
+    model: Model, accelerator: Accelerator, storage: Storage, shares: _Shares
+) -> Matrices:
+    params = {True: 0.0, False: 0.0}
+    moved = {True: 0.0, False: 0.0}
+    for group in model.main.groups:
+        for part, n_params, ways in _pieces(group, shares):
+            form = _format(storage, part)
+            is_quantized = form is storage.quantized
+            params[is_quantized] += group.n_layers * n_params / ways
+            moved[is_quantized] += group.n_layers * n_params / ways * form.stored_bytes
+    head = model.embedding.n_head_matrix_params / shares.tp
+    return Matrices(
+        quantized_flop=2.0 * params[True],
+        quantized_bytes=moved[True],
+        quantized_peak_flop_per_s=peak_flop_per_s(accelerator, storage.quantized or storage.base),
+        base_flop=2.0 * params[False],
+        base_bytes=moved[False],
+        base_peak_flop_per_s=peak_flop_per_s(accelerator, storage.base),
+        head_flop=2.0 * head,
+        head_bytes=head * _format(storage, "head").stored_bytes,
+    )
+
+
+def _pieces(group: LayerGroup, shares: _Shares) -> list[tuple[str, float, float]]:
+    """Matrices that every token passes: part, parameters and accelerators that share them."""
+    found: list[tuple[str, float, float]] = []
+    for mixer in (group.mixer, group.cross):
+        if isinstance(mixer, Attention):
+            own = mixer.n_matrix_params - mixer.n_kv_matrix_params
+            kv_ways = min(shares.tp, mixer.n_kv_heads)
+            found += [("attention", own, shares.tp)]
+            found += [("attention", mixer.n_kv_matrix_params, kv_ways)]
+        elif isinstance(mixer, LatentAttention):
+            own = mixer.n_matrix_params - mixer.n_down_matrix_params
+            found += [("attention", own, shares.tp), ("attention", mixer.n_down_matrix_params, 1)]
+        elif isinstance(mixer, Recurrence):
+            found.append(("attention", mixer.n_matrix_params, shares.tp))
+    feed = group.feed_forward
+    if isinstance(feed, FeedForward):
+        found.append(("feed_forward", feed.n_matrix_params, shares.tp))
+    if isinstance(feed, Experts):
+        found.append(("router", feed.n_router_params, 1))
+        if feed.shared:
+            found.append(("shared_experts", feed.shared.n_matrix_params, shares.tp))
+    return found
+
+
+def _experts(
+    model: Model, accelerator: Accelerator, storage: Storage, shares: _Shares
+) -> ExpertMatrices:
+    form = _format(storage, "experts")
+    peak = peak_flop_per_s(accelerator, form)
+    groups = [(g.n_layers, g.feed_forward) for g in model.main.groups]
+    routed = [(n, feed) for n, feed in groups if isinstance(feed, Experts)]
+    if not routed:
+        return ExpertMatrices(0.0, 0.0, peak, 0.0, 0.0, 0.0)
+    # All expert layers of a network have the same counts; the largest group speaks for them.
+    _, largest = max(routed, key=lambda pair: pair[0])
+    n_params = sum(n * feed.n_expert_matrix_params for n, feed in routed) / shares.expert_ways
+    return ExpertMatrices(
+        flop=2.0 * n_params,
+        expert_bytes=n_params * form.stored_bytes,
+        peak_flop_per_s=peak,
+        n_experts=float(largest.n_experts),
+        n_active=float(largest.n_active),
+        uneven_ranks=1.0 - 1.0 / shares.ep,
+    )
+
+
+class _Reach(NamedTuple):
+    """Per token of context, without and with a limit, and the limit."""
+
+    whole: float
+    limited: float
+    limit_tokens: float
+
+
+def _reach(parts: list[tuple[float, float | None]]) -> _Reach:
+    """Sums apart what sees everything and what sees at most a window."""
+    whole = sum(amount for amount, limit in parts if limit is None)
+    windows = [(amount, limit) for amount, limit in parts if limit is not None]
+    limited = sum(amount for amount, _ in windows)
+    if not limited:
+        return _Reach(whole, 0.0, UNLIMITED_TOKENS)
+    return _Reach(whole, limited, sum(a * w for a, w in windows) / limited)
+
+
+def _mixing(model: Model, accelerator: Accelerator, storage: Storage, shares: _Shares) -> Mixing:
+    groups = model.main.groups
+    reads = _reach([part for g in groups for part in _cache_parts(g, storage, shares)])
+    decode = _reach([part for g in groups for part in _score_parts(g, shares, is_decode=True)])
+    prefill = _reach([part for g in groups for part in _score_parts(g, shares, is_decode=False)])
+    states = sum(
+        g.n_layers * s.n_elements * s.element_bytes / min(shares.tp, s.n_heads)
+        for g in groups
+        for s in g.states
+    )
+    scan = sum(
+        g.n_layers * g.mixer.scan_flop_per_token / shares.tp
+        for g in groups
+        if isinstance(g.mixer, Recurrence)
+    )
+    return Mixing(
+        cache_bytes=reads.whole,
+        limited_cache_bytes=reads.limited,
+        limit_tokens=min(reads.limit_tokens, decode.limit_tokens),
+        state_bytes=2.0 * states,
+        decode_flop=decode.whole,
+        limited_decode_flop=decode.limited,
+        prefill_flop=prefill.whole,
+        limited_prefill_flop=prefill.limited,
+        scan_flop=scan,
+        peak_flop_per_s=peak_flop_per_s(accelerator, FORMATS["bf16"]),
+    )
+
+
+def _cache_parts(
+    group: LayerGroup, storage: Storage, shares: _Shares
+) -> list[tuple[float, float | None]]:
+    return [
+        (group.n_layers * _token_bytes(cache, storage, shares), _limit(group, cache))
+        for cache in group.caches
+    ]
+
+
+def _token_bytes(cache: Cache, storage: Storage, shares: _Shares) -> float:
+    heads_here = math.ceil(cache.n_heads / shares.tp)
+    element_bytes = cache.fixed_element_bytes or storage.cache.stored_bytes
+    return heads_here * cache.elements_per_head * element_bytes / cache.tokens_per_entry
+
+
+def _limit(group: LayerGroup, cache: Cache) -> float | None:
+    """Context that a decoding token reads of this cache at most."""
+    limits = [] if cache.window_tokens is None else [float(cache.window_tokens)]
+    mixer = group.mixer
+    if isinstance(mixer, Attention | LatentAttention) and cache.role == "kv":
+        selected = mixer.selected_tokens
+        limits += [] if selected is None else [float(selected) * cache.tokens_per_entry]
+    return min(limits, default=None)
+
+
+def _score_parts(
+    group: LayerGroup, shares: _Shares, *, is_decode: bool
+) -> list[tuple[float, float | None]]:
+    """Scores and values per token and token of context."""
+    mixer = group.mixer
+    if not isinstance(mixer, Attention | LatentAttention):
+        return []
+    if isinstance(mixer, LatentAttention):
+        # Decoding works on the latent vector itself; prefill unpacks it first.
+        absorbed = 2 * mixer.kv_rank + mixer.qk_rope_dim
+        unpacked = mixer.qk_nope_dim + mixer.qk_rope_dim + mixer.v_head_dim
+        width = absorbed if is_decode else unpacked
+        entry = mixer.tokens_per_entry
+    else:
+        width, entry = mixer.qk_head_dim + mixer.v_head_dim, 1
+    flop = group.n_layers * 2.0 * mixer.n_heads / shares.tp * width / entry
+    limits = [n for n in (mixer.window_tokens, mixer.selected_tokens) if n is not None]
+    return [(flop, float(min(limits) * entry) if limits else None)]
+
+
+def _exchange(model: Model, accelerator: Accelerator, layout: ServingLayout) -> Exchange:
+    stack, groups = model.main, model.main.groups
+    vector_bytes = HALF_BYTES * stack.hidden_size
+    mixers = sum(g.n_layers for g in groups if g.mixer is not None)
+    dense = sum(g.n_layers for g in groups if isinstance(g.feed_forward, FeedForward))
+    routed = sum(g.n_layers for g in groups if isinstance(g.feed_forward, Experts))
+    is_dealt = layout.dp > 1 and layout.ep > 1
+    n_reduces = 0 if layout.tp == 1 else mixers + dense + (0 if is_dealt else routed)
+    crossing = 2.0 * (layout.tp - 1) / layout.tp
+    n_dispatches = 2 * routed if is_dealt else 0
+    n_active = max((g.feed_forward.n_active for g in groups if isinstance(g.feed_forward, Experts)),
+                   default=0)  # fmt: skip
+    # A token goes once to every rank that holds one of its experts, and comes back.
+    n_ranks_met = min(n_active, layout.ep - 1) if is_dealt else 0
+    return Exchange(
+        n_reduces=float(n_reduces),
+        n_reduce_hops=math.sqrt(math.log2(max(layout.tp, layout.ep if is_dealt else 1))),
+        reduce_bytes=n_reduces * crossing * vector_bytes,
+        n_dispatches=float(n_dispatches),
+        dispatch_bytes=n_dispatches * n_ranks_met * vector_bytes,
+        link_bytes_per_s=link_bytes_per_s(accelerator, layout.tp * layout.dp),
+        stage_bytes=(layout.pp - 1) * vector_bytes,
+        n_stage_hops=float(layout.pp - 1),
+        n_operators=float(sum(g.n_layers * _n_operators(g) for g in groups)),
+        activation_bytes=sum(
+            g.n_layers * HALF_BYTES * _passed_width(g, stack.hidden_size, layout) for g in groups
+        ),
+    )
+
+
+def link_bytes_per_s(accelerator: Accelerator, n_ranks: int) -> float:
+    """One direction between ranks: the island's link, or the host's where there is none."""
+    link, host = accelerator.scale_up, accelerator.host_link
+    if link is not None and n_ranks <= max(link.n_domain, 1):
+        return link.bytes_per_s
+    if host is not None:
+        return host.bytes_per_s
+    return link.bytes_per_s if link is not None else accelerator.memory.bytes_per_s
+
+
+def _passed_width(group: LayerGroup, hidden_size: int, layout: ServingLayout) -> float:
+    """Elements per token that one layer reads and writes beside weights and cache."""
+    mixer, feed, tp = group.mixer, group.feed_forward, layout.tp
+    width = N_HIDDEN_PASSES * hidden_size
+    if isinstance(mixer, Attention):
+        heads = mixer.n_heads * mixer.qk_head_dim + 2 * mixer.n_kv_heads * mixer.qk_head_dim
+        width += N_HEAD_PASSES * heads / tp
+    elif isinstance(mixer, LatentAttention):
+        width += N_HEAD_PASSES * mixer.n_heads * (mixer.qk_nope_dim + mixer.v_head_dim) / tp
+    elif isinstance(mixer, Recurrence):
+        width += 2 * N_HEAD_PASSES * hidden_size / tp
+    if isinstance(feed, FeedForward):
+        width += N_INNER_PASSES * feed.intermediate_size / tp
+    elif isinstance(feed, Experts):
+        inner = N_INNER_PASSES * feed.n_active * feed.intermediate_size
+        copies = N_EXPERT_PASSES * feed.n_active * hidden_size
+        width += (inner + copies) * layout.dp / expert_ways(layout)
+        width += N_INNER_PASSES * (feed.shared.intermediate_size if feed.shared else 0) / tp
+    return width
+
+
+def _n_operators(group: LayerGroup) -> int:
+    """Kernels of one layer."""
+    mixer, feed = group.mixer, group.feed_forward
+    n = N_NORM_OPERATORS
+    if isinstance(mixer, Attention):
+        n += N_ATTENTION_OPERATORS
+    elif isinstance(mixer, LatentAttention):
+        n += N_LATENT_OPERATORS
+    elif isinstance(mixer, Recurrence):
+        n += N_RECURRENCE_OPERATORS
+    if isinstance(feed, FeedForward):
+        n += N_DENSE_OPERATORS
+    elif isinstance(feed, Experts):
+        n += N_EXPERT_OPERATORS + (N_DENSE_OPERATORS if feed.shared else 0)
+    return n

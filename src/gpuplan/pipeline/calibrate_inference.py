@@ -1,0 +1,213 @@
+"""Fits the constants of inference to measured rows, and says how far rows outside the fit miss."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values
+from gpuplan.calibration.inference_constants import CONSTANTS
+from gpuplan.calibration.inference_labels import nearest_era
+from gpuplan.calibration.novelty import model_family, version_label
+from gpuplan.calibration.ranges import Miss, spreads
+from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, Labels
+from gpuplan.pipeline.inference_table import (
+    Group,
+    InferenceTable,
+    Observations,
+    closed_loop_waits,
+    groups,
+    log_predictions,
+    observations,
+)
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+# Fitted last, with the iteration held: how requests start and queue says nothing about kernels.
+LATENCY_NAMES = ("serve_start_s", "first_wave_frac")
+
+
+class Study(NamedTuple):
+    """A table made ready for repeated fits."""
+
+    table: InferenceTable
+    seen: Observations
+    groups: list[Group]
+
+    @property
+    def is_wait(self) -> Flags:
+        """Observations of first-token times under load."""
+        regimes = np.array([setup.load.regime for setup in self.table.setups])[self.seen.row]
+        loaded = np.isin(regimes, ("fixed_concurrency", "poisson"))
+        found: Flags = loaded & (self.seen.metric == "ttft_mean_ms")
+        return found
+
+
+class StudyFit(NamedTuple):
+    """Fitted constants and the log residual (predicted minus measured) of every observation."""
+
+    constants: FittedConstants
+    residual: Floats
+
+
+def study(table: InferenceTable) -> Study:
+    """The table with its observations and groups."""
+    seen = observations(table)
+    return Study(table, seen, groups(table, seen))
+
+
+def weights(of: Study, used: Flags) -> Floats:
+    """Each measured cell counts as the root of its rows: no large table drowns the small ones."""
+    keys = []
+    for i, metric in zip(of.seen.row, of.seen.metric, strict=True):
+        row, labels = of.table.rows[i], of.table.labels[i]
+        keys.append(
+            (row["source"], row["regime"], metric, model_family(row["model"]),
+             labels["accelerator"], labels["era"], labels["precision"])
+        )  # fmt: skip
+    count = Counter(key for key, is_used in zip(keys, used, strict=True) if is_used)
+    return np.array([count[key] ** -0.5 if count[key] else 0.0 for key in keys]) * used
+
+
+def fit_study(of: Study, used: Flags, *, n_rounds: int = 15) -> StudyFit:
+    """Constants from the used observations; residuals of all."""
+    table, seen = of.table, of.seen
+    rows = set(seen.row[used].tolist())
+    eras = {table.labels[i]["era"] for i in rows}
+    labels = [{**row, "era": nearest_era(row["era"], eras)} for row in table.labels]
+    weight = weights(of, used)
+    cols = columns(CONSTANTS, labels)
+    waits = np.ones((2, len(table.rows)))
+    n_seen = len(seen.row)
+    paced = Observed(seen.row, seen.log_value, weight * ~of.is_wait)
+    beta = fit(
+        cols, lambda v: log_predictions(of.groups, v, waits, n_seen), paced, n_rounds=n_rounds
+    )
+    values = row_values(cols, beta)
+    waits = closed_loop_waits(table, values)
+    late = columns([c for c in CONSTANTS if c.name in LATENCY_NAMES], labels)
+    waited = Observed(seen.row, seen.log_value, weight * of.is_wait)
+    late_beta = fit(
+        late, lambda v: log_predictions(of.groups, {**values, **v}, waits, n_seen), waited,
+        n_rounds=n_rounds,
+    )  # fmt: skip
+    values |= row_values(late, late_beta)
+    residual = log_predictions(of.groups, values, waits, n_seen) - seen.log_value
+    sources = [table.rows[i]["source"] for i in rows]
+    pace = fitted(CONSTANTS, cols, beta, n_rows=len(rows), sources=sources)
+    latency = fitted(CONSTANTS, late, late_beta, n_rows=len(rows), sources=sources)
+    return StudyFit(_merged(pace, latency), residual)
+
+
+def _merged(pace: FittedConstants, latency: FittedConstants) -> FittedConstants:
+    kept = {
+        key: labels
+        for key, labels in pace.deviation.items()
+        if key.split(":")[0] not in LATENCY_NAMES
+    }
+    return FittedConstants(
+        constants=pace.constants,
+        log_value={**pace.log_value, **latency.log_value},
+        deviation={**kept, **latency.deviation},
+        n_rows=pace.n_rows,
+        sources=pace.sources,
+    )
+
+
+def cross_residuals(
+    of: Study, fold_of: Callable[[Study, int], str], *, n_folds: int, n_rounds: int = 12
+) -> Floats:
+    """Residual of every observation from a fit that saw nothing of its fold."""
+    names = [fold_of(of, i) for i in range(len(of.table.rows))]
+    fold = np.array(_balanced(names, n_folds))[of.seen.row]
+    residual = np.full(len(fold), np.nan)
+    for number in sorted(set(fold.tolist())):
+        out = fold == number
+        residual[out] = fit_study(of, ~out, n_rounds=n_rounds).residual[out]
+    return residual
+
+
+def _balanced(names: Sequence[str], n_folds: int) -> list[int]:
+    """A fold number per name, the folds of about equal size."""
+    sizes = [0] * n_folds
+    place: dict[str, int] = {}
+    for name, n in Counter(names).most_common():
+        place[name] = min(range(n_folds), key=lambda f: sizes[f])
+        sizes[place[name]] += n
+    return [place[name] for name in names]
+
+
+def by_model(of: Study, i: int) -> str:
+    """Folds by model family."""
+    return model_family(of.table.rows[i]["model"])
+
+
+def by_source(of: Study, i: int) -> str:
+    """Folds by publication."""
+    return of.table.rows[i]["source"]
+
+
+def by_version(of: Study, i: int) -> str:
+    """Folds by engine and version as written."""
+    engine = of.table.setups[i].engine
+    return version_label(engine.name, engine.version)
+
+
+def by_era(of: Study, i: int) -> str:
+    """Folds by engine era."""
+    return of.table.labels[i]["era"]
+
+
+def by_row(of: Study, i: int) -> str:
+    """Folds of single conditions: repeated rows stay together."""
+    row = of.table.rows[i]
+    return "|".join(row.get(key, "") for key in
+                    ("accelerator", "model", "precision", "engine", "tp", "batch", "input_tokens",
+                     "output_tokens"))  # fmt: skip
+
+
+SPLITS = {"row": (by_row, 6), "model": (by_model, 10), "engine": (by_version, 10)}
+
+
+def cells_of(labels: Labels) -> tuple[str, ...]:
+    """Cells of the ranges, narrowest first."""
+    kind = "dense" if labels["class"] == "dense" else "experts"
+    return f"{labels['engine']}|{kind}", kind
+
+
+def calibrate_inference(of: Study, *, version: str) -> InferenceCalibration:
+    """Constants from all rows, ranges from rows left out by condition, model and version."""
+    everything = np.ones(len(of.seen.row), dtype=bool)
+    constants = fit_study(of, everything).constants
+    misses = [
+        miss
+        for novelty, (fold_of, n_folds) in SPLITS.items()
+        for miss in misses_of(of, novelty, cross_residuals(of, fold_of, n_folds=n_folds))
+    ]
+    return InferenceCalibration(
+        constants=constants, spreads=spreads(misses), known=known_labels(of), version=version
+    )
+
+
+def misses_of(of: Study, novelty: str, residual: Floats) -> list[Miss]:
+    """Residuals of one split with their cells."""
+    found = []
+    for i, metric, value in zip(of.seen.row, of.seen.metric, residual, strict=True):
+        setup, labels = of.table.setups[i], of.table.labels[i]
+        found.append(Miss(novelty, setup.load.regime, str(metric), cells_of(labels), -float(value)))
+    return found
+
+
+def known_labels(of: Study) -> dict[str, frozenset[str]]:
+    """What the fit has seen: model families, engine versions, hardware with precision."""
+    n = range(len(of.table.rows))
+    labels = of.table.labels
+    return {
+        "model": frozenset(by_model(of, i) for i in n),
+        "version": frozenset(by_version(of, i) for i in n),
+        "hardware": frozenset(
+            f"{row['family']} {row['precision']} {row['engine']}" for row in labels
+        ),
+    }

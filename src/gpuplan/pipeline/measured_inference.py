@@ -1,0 +1,245 @@
+"""Rows of a measured inference table -> setups: names to nouns, layouts from notes, lengths."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from gpuplan.calibration.eras import engine_family, version_pair
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.layers import LatentAttention
+from gpuplan.domain.model import Model
+from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, ServingSetup
+from gpuplan.domain.precision import FORMATS, NumberFormat, format_named
+from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.errors import InputError, Problem
+from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.memory.weights import weights_bytes
+from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.pipeline.measured_names import find_measured_model
+
+Row = Mapping[str, str]
+
+REGIMES: dict[str, Regime] = {
+    "static_batch": "static_batch", "max_load": "max_load", "fixed_max_batch": "fixed_max_batch",
+    "fixed_concurrency": "fixed_concurrency", "poisson": "poisson", "offline": "offline",
+    "single request prefill": "prefill", "prefill": "prefill", "MLPerf Interactive": "poisson",
+    "MLPerf server": "poisson", "MLPerf offline": "offline", "MLPerf SingleStream": "static_batch",
+    "open loop trace": "poisson",
+}  # fmt: skip
+# Lengths that a source leaves out: prompt tokens by task [ML.ENERGY], prompt and answer by
+# benchmark [MLPerf-inference-rules]. Assumption where no figure is published.
+TASK_INPUT_TOKENS = {
+    "lm-arena-chat": 140, "gpqa": 300, "image-chat": 1500, "video-chat": 2400,
+    "sourcegraph-fim": 1080, "llm_text_generation/chat": 410, "llm_text_generation/code": 180,
+    "mllm_text_generation/chat": 1500,
+}  # fmt: skip
+MLPERF_TOKENS = {
+    "gpt-j-6b": (870, 69), "llama-2-70b": (294, 294), "mixtral-8x7b": (480, 146),
+    "llama-3.1-405b": (9400, 685), "llama-3.1-8b": (870, 128), "deepseek-r1": (800, 3880),
+    "gpt-oss-120b": (1100, 1300),
+}  # fmt: skip
+DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS = 512.0, 256.0
+# Share of the memory that weights may take where a submission does not say its layout.
+WEIGHTS_FRAC = 0.55
+GH200_NETWORK_BYTES_PER_S = 25e9  # one 200 Gb/s adapter per superchip
+
+
+def serving_setup(row: Row) -> ServingSetup:
+    """The row's deployment and load; InputError or CatalogError where a name is not known."""
+    model = find_model_cached(row["model"])
+    accelerator = find_accelerator_cached(row["accelerator"])
+    regime = _regime(row)
+    engine = _engine(row)
+    storage = _storage(row, model, accelerator, engine)
+    n = _number(row, "n_accelerators") or 1.0
+    layout = _layout(row, model, accelerator, storage)
+    layout, n = _doubled(row, layout, n)
+    return ServingSetup(
+        model=model,
+        accelerator=_as_wired(accelerator, layout),
+        storage=storage,
+        layout=layout,
+        engine=engine,
+        settings=engine_settings(
+            engine.name, version_pair(engine.name, engine.version), accelerator
+        ),
+        load=_load(row, regime, n / layout.n_accelerators),
+        n_replicas=max(1.0, n / layout.n_accelerators),
+        drafts_tokens="multi-token" in row.get("flag", ""),
+    )
+
+
+@lru_cache(maxsize=512)
+def find_model_cached(name: str) -> Model:
+    """As `find_measured_model`; a table names few models many times."""
+    return find_measured_model(name)
+
+
+@lru_cache(maxsize=128)
+def find_accelerator_cached(name: str) -> Accelerator:
+    """As `find_accelerator` in the package's own catalog."""
+    if name.startswith("A100 (40"):
+        # The study does not say; its largest batches stop where 40 GB end.
+        name = "A100 SXM 40GB"
+    return find_accelerator(name, read_catalog()).accelerator
+
+
+def _regime(row: Row) -> Regime:
+    text = row["regime"].strip()
+    if text.startswith("max load"):
+        return "max_load"
+    if text == "see note":
+        return _noted_regime(row)
+    if text not in REGIMES:
+        problem = Problem("regime", f"got {text!r}", f"use one of {', '.join(REGIMES)}")
+        raise InputError(row.get("id", "row"), [problem])
+    return REGIMES[text]
+
+
+def _noted_regime(row: Row) -> Regime:
+    note = row.get("layout_note", "").lower()
+    if "max throughput" in note:
+        return "max_load"
+    return "fixed_concurrency" if "tp1" in note else "static_batch"
+
+
+def _engine(row: Row) -> EngineChoice:
+    text, version = row.get("engine", ""), row.get("engine_version", "")
+    name = engine_family(text)
+    if re.fullmatch(r"v\d\.\d", version) or not version:
+        version = text  # a benchmark round, not a version: the engine's own text has it
+    return EngineChoice(name=name, version=version if version != text or _has_digit(text) else "")
+
+
+def _has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
+
+
+def _number(row: Row, key: str) -> float | None:
+    text = row.get(key, "").strip()
+    return float(text) if text else None
+
+
+def _storage(row: Row, model: Model, accelerator: Accelerator, engine: EngineChoice) -> Storage:
+    text = row.get("precision", "").strip()
+    weights, cache = _formats(text, model, accelerator, row)
+    if cache is None and weights is not None and weights.is_quantized:
+        # These engines are run with an 8-bit cache beside 8- and 4-bit weights.
+        is_served_low = engine.name == "trtllm" or row["regime"] == "fixed_concurrency"
+        cache = FORMATS["fp8"] if is_served_low else FORMATS["bf16"]
+    return storage_of(model, weights, cache)[0]
+
+
+def _formats(
+    text: str, model: Model, accelerator: Accelerator, row: Row
+) -> tuple[NumberFormat | None, NumberFormat | None]:
+    pair = re.match(r"Weight = (\w+), KV Cache = (\w+)", text)
+    if pair:
+        return format_named(pair[1]), format_named(pair[2])
+    low = text.lower()
+    published = model.checkpoint.quantized
+    if published is not None and published.name == "mxfp4" and low != "bf16":
+        return published, None
+    if not low:
+        return _unsaid_format(accelerator, row), None
+    if low.startswith("16-bit") or low == "mixed":
+        return FORMATS["bf16"], None
+    word = re.split(r"[ ,]", low)[0]
+    kv = re.search(r"(fp8|fp16) kv", low)
+    return format_named(word), format_named(kv[1]) if kv else None
+
+
+def _unsaid_format(accelerator: Accelerator, row: Row) -> NumberFormat | None:
+    if "mlperf" not in row.get("source", ""):
+        return None
+    peaks = accelerator.peak_flop_per_s
+    name = "nvfp4" if "fp4" in peaks else "fp8" if "fp8" in peaks else "bf16"
+    return FORMATS[name]
+
+
+def _layout(row: Row, model: Model, accelerator: Accelerator, storage: Storage) -> ServingLayout:
+    n = int(_number(row, "n_accelerators") or 1)
+    tp, pp = int(_number(row, "tp") or 0), int(_number(row, "pp") or 1)
+    noted = _noted_layout(row.get("layout_note", ""), n, tp=tp, pp=pp)
+    if noted is not None:
+        return noted
+    if _spreads_attention(row, model):
+        return ServingLayout(tp=1, dp=tp or n, ep=tp or n)
+    if not tp and "mlperf" in row.get("source", ""):
+        return ServingLayout(tp=_smallest_tp(model, accelerator, storage, n))
+    return ServingLayout(tp=tp or max(1, n // pp), pp=pp)
+
+
+def _noted_layout(note: str, n: int, *, tp: int, pp: int) -> ServingLayout | None:
+    """What a note says in one of the ways that sources write it."""
+    spread = re.search(r"attention_dp=(\d+) moe_tp=(\d+) moe_ep=(\d+)", note)
+    if spread:
+        dp = int(spread[1])
+        return ServingLayout(tp=max(1, n // dp // pp), pp=pp, dp=dp, ep=int(spread[3]))
+    dealt = re.search(r"DEP(\d+)", note)
+    if dealt or "attention-DP" in note:
+        n_ranks = int(dealt[1]) if dealt else n
+        return ServingLayout(tp=1, dp=n_ranks, ep=n_ranks)
+    if "Pipeline" in note and tp <= 1:
+        return ServingLayout(tp=1, pp=n)
+    experts = re.search(r"\bEP(\d+)", note)
+    if experts and int(experts[1]) > 1:
+        return ServingLayout(tp=max(1, n // pp), pp=pp, ep=int(experts[1]))
+    return None
+
+
+def _spreads_attention(row: Row, model: Model) -> bool:
+    """TensorRT-LLM's throughput runs of latent-attention experts replicate the attention."""
+    is_latent = any(isinstance(g.mixer, LatentAttention) for g in model.main.groups)
+    return is_latent and row["regime"] == "max_load" and engine_family(row["engine"]) == "trtllm"
+
+
+def _smallest_tp(model: Model, accelerator: Accelerator, storage: Storage, n: int) -> int:
+    room = WEIGHTS_FRAC * accelerator.memory.visible_bytes
+    sizes = [size for size in (1, 2, 4, 8, 16) if size <= n]
+    for size in sizes:
+        if weights_bytes(model, storage, ServingLayout(tp=size)) <= room:
+            return size
+    return sizes[-1]
+
+
+def _doubled(row: Row, layout: ServingLayout, n: float) -> tuple[ServingLayout, float]:
+    """A row that counts whole MI250 cards has two of the catalog's devices in each."""
+    if not row["accelerator"].startswith("MI250"):
+        return layout, n
+    return ServingLayout(tp=2 * layout.tp, pp=layout.pp, dp=layout.dp, ep=layout.ep), 2 * n
+
+
+def _as_wired(accelerator: Accelerator, layout: ServingLayout) -> Accelerator:
+    """Published GH200 pairs are two machines on a network; fours share one NVLink board."""
+    link = accelerator.scale_up
+    if not accelerator.id.startswith("gh200") or link is None or layout.tp == 1:
+        return accelerator
+    if layout.tp == 2:
+        wired = replace(link, name="network", bytes_per_s=GH200_NETWORK_BYTES_PER_S)
+    else:
+        wired = replace(link, n_domain=4)
+    return replace(accelerator, scale_up=wired)
+
+
+def _load(row: Row, regime: Regime, n_replicas: float) -> ServingLoad:
+    prompt, answer = _number(row, "input_tokens"), _number(row, "output_tokens")
+    task = re.search(r"task=(\S+)", row.get("layout_note", ""))
+    said = MLPERF_TOKENS.get(row["model"].lower(), (DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS))
+    if prompt is None and task:
+        prompt = TASK_INPUT_TOKENS.get(task[1], DEFAULT_INPUT_TOKENS)
+    if regime == "prefill":
+        answer = 1.0
+    batch = _number(row, "batch")
+    if batch is None and regime in ("static_batch", "prefill", "fixed_concurrency"):
+        batch = 1.0
+    return ServingLoad(
+        regime=regime,
+        input_tokens=prompt if prompt else said[0],
+        output_tokens=answer if answer else said[1],
+        n_sequences=batch,
+        requests_per_s=_number(row, "request_rate_per_s"),
+    )

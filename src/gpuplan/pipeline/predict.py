@@ -1,0 +1,123 @@
+"""Predict: a deployment and its load -> throughput and latency with ranges."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import exp
+
+from gpuplan.calibration.inference_labels import inference_labels, nearest_era
+from gpuplan.calibration.novelty import novelty, unknown
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.domain.calibration import InferenceCalibration, Labels
+from gpuplan.domain.performance import InferencePrediction, ServingSetup, StepBreakdown
+from gpuplan.domain.provenance import Estimate
+from gpuplan.performance.kernels.regimes import RegimeConstants, Served, ServingCase
+from gpuplan.performance.kernels.step import StepConstants, StepLoad, StepWork, step_parts
+from gpuplan.performance.serving_regimes import serve, serving_case
+from gpuplan.performance.work import step_work
+from gpuplan.pipeline.calibrate_inference import cells_of
+
+
+def predict_inference(
+    setup: ServingSetup, *, calibration: InferenceCalibration | None = None, benchmark: str = ""
+) -> InferencePrediction:
+    """Throughput and latency of the setup; the package's calibration unless another is given."""
+    known = calibration or inference_calibration()
+    labels = inference_labels(setup, benchmark=benchmark)
+    work = step_work(setup.model, setup.accelerator, storage=setup.storage, layout=setup.layout)
+    case, fits = serving_case(setup)
+    k, r = constants_for(known, labels)
+    served = serve(
+        setup.load.regime, work, k, r=r, case=case,
+        batch_tokens=float(setup.settings.max_batch_tokens),
+    )  # fmt: skip
+    missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
+    ranged = Ranged(setup, known, cells=cells_of(labels), kind=novelty(missing))
+    return InferencePrediction(
+        output_tokens_per_s=ranged.estimate(
+            "output_tokens_per_s", served.output_tokens_per_s * setup.n_replicas
+        ),
+        ttft_mean_s=ranged.estimate("ttft_mean_ms", served.ttft_s),
+        tpot_mean_s=ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served)),
+        tpot_p50_s=ranged.estimate("tpot_p50_ms", served.tpot_s),
+        e2e_mean_s=ranged.estimate("e2e_s", served.e2e_s),
+        n_running=float(served.n_running),
+        fits=fits,
+        decode=breakdown(work, k, case, n_running=float(served.n_running)),
+        unknown_labels=missing,
+    )
+
+
+def tpot_mean_s(setup: ServingSetup, served: Served) -> float:
+    """Mean time per token; where a regime's own figure is the median, prompts are added."""
+    if setup.load.regime == "fixed_max_batch":
+        return float(served.n_running / served.output_tokens_per_s)
+    return float(served.tpot_s)
+
+
+def constants_for(
+    calibration: InferenceCalibration, labels: Labels
+) -> tuple[StepConstants, RegimeConstants]:
+    """The constants of these labels; an era never seen takes its nearest."""
+    era = nearest_era(labels["era"], calibration.constants.known("era"))
+    values = calibration.constants.values({**labels, "era": era})
+    return (
+        StepConstants(*(values[name] for name in StepConstants._fields)),
+        RegimeConstants(*(values[name] for name in RegimeConstants._fields)),
+    )
+
+
+class Ranged:
+    """Attaches ranges: measurements outside the fit, as far from their predictions."""
+
+    def __init__(
+        self, setup: ServingSetup, known: InferenceCalibration, *, cells: tuple[str, ...], kind: str
+    ) -> None:
+        self._setup, self._known, self._cells, self._kind = setup, known, cells, kind
+
+    def estimate(self, metric: str, value: float) -> Estimate:
+        """The value with the spread of its cell."""
+        regime = self._setup.load.regime
+        spread = self._known.spread(self._kind, regime, metric=metric, cells=self._cells)
+        value = float(value)
+        return Estimate(
+            value=value,
+            low=value * exp(min(spread.log_low, 0.0)),
+            high=value * exp(max(spread.log_high, 0.0)),
+            tier="estimated" if self._kind == "engine" else "fitted",
+            sources=self._known.constants.sources,
+        )
+
+
+def breakdown(
+    work: StepWork, k: StepConstants, case: ServingCase, *, n_running: float
+) -> StepBreakdown:
+    """Where an iteration goes that only decodes what runs."""
+    context = case.input_tokens + 0.5 * case.output_tokens
+    here = n_running / case.n_stages
+    parts = step_parts(work, k, StepLoad(0.0, 0.0, 0.0, here, context))
+    return StepBreakdown(
+        matrices_s=float(parts.matrices_s),
+        experts_s=float(parts.experts_s),
+        attention_s=float(parts.attention_s),
+        activations_s=float(parts.activations_s),
+        operators_s=float(parts.operators_s),
+        exchange_s=float(parts.exchange_s),
+        host_s=float(parts.host_s),
+    )
+
+
+def metric_estimates(prediction: InferencePrediction) -> Mapping[str, Estimate]:
+    """Estimates under the names and in the units of measured tables."""
+    return {
+        "output_tokens_per_s": prediction.output_tokens_per_s,
+        "ttft_mean_ms": _in_ms(prediction.ttft_mean_s),
+        "tpot_mean_ms": _in_ms(prediction.tpot_mean_s),
+        "tpot_p50_ms": _in_ms(prediction.tpot_p50_s),
+        "e2e_s": prediction.e2e_mean_s,
+    }
+
+
+def _in_ms(estimate: Estimate) -> Estimate:
+    return replace(
+        estimate, value=estimate.value * 1e3, low=estimate.low * 1e3, high=estimate.high * 1e3
+    )

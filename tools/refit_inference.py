@@ -1,0 +1,60 @@
+"""Refit the constants of LLM inference from the package's own table, and store them.
+
+python tools/refit_inference.py                 refit from the stored table
+python tools/refit_inference.py RAW.csv         take the rows of a raw table over first
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+from gpuplan.calibration.store import to_document
+from gpuplan.pipeline.calibrate_inference import calibrate_inference, study
+from gpuplan.pipeline.inference_table import METRICS, read_table
+
+DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
+TABLE = DATA / "measured" / "llm_inference.csv"
+STORED = DATA / "llm_inference.json"
+CONDITIONS = (
+    "id", "source", "accelerator", "n_accelerators", "model", "precision", "engine",
+    "engine_version", "tp", "pp", "layout_note", "regime", "batch", "request_rate_per_s",
+    "input_tokens", "output_tokens", "flag",
+)  # fmt: skip
+VERSION = "2026-11"
+
+
+def take_over(raw: Path) -> None:
+    """Rows that the calibration rests on, in few columns and few digits."""
+    with raw.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    measured = [f"measured_{metric}" for metric in METRICS]
+    kept = [row for row in read_table(rows).rows if any(row.get(column) for column in measured)]
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*CONDITIONS, *measured], lineterminator="\n")
+        writer.writeheader()
+        for row in kept:
+            writer.writerow({column: _short(row.get(column, "")) for column in writer.fieldnames})
+
+
+def _short(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return text if len(text) <= 8 else f"{value:.6g}"
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        take_over(Path(sys.argv[1]))
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        of = study(read_table(list(csv.DictReader(file))))
+    calibration = calibrate_inference(of, version=VERSION)
+    text = json.dumps(to_document(calibration), indent=1)
+    STORED.write_text(text + "\n", encoding="utf-8")
+    print(f"{calibration.constants.n_rows} rows, {len(calibration.spreads)} spreads -> {STORED}")
+
+
+if __name__ == "__main__":
+    main()
