@@ -30,6 +30,11 @@ LLAMA4_TOWER = {
     "num_hidden_layers": 34, "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
     "projector_input_dim": 4096, "projector_output_dim": 4096, "vision_output_dim": 4096,
 }  # fmt: skip
+# The tower of Step 3.7, likewise [transformers step3p7 defaults].
+STEP_TOWER = {
+    "model_type": "step3p7_vision", "hidden_size": 1536, "intermediate_size": 8960,
+    "num_hidden_layers": 47, "num_attention_heads": 16, "image_size": 728, "patch_size": 14,
+}  # fmt: skip
 # The source gives GPT-3's shape under BLOOM's name; these are the published figures [BLOOM].
 CORRECTED = {
     "bigscience/bloom": {
@@ -42,13 +47,14 @@ CORRECTED = {
 def reduced(values: dict[str, object], names: set[str]) -> dict[str, object]:
     """What the reader reads; an explicit null is kept where it overrides a default."""
     usual = class_defaults(str(values.get("model_type")))
+    is_derived = str(values.get("model_type")).startswith("(")
     kept: dict[str, object] = {}
     for name, value in sorted(values.items()):
         if name == "quantization_config" or name not in names | KEEP:
             continue
         if isinstance(value, dict):
             kept[name] = reduced(value, names)
-        elif value is not None or usual.get(name) is not None:
+        elif value is not None or usual.get(name) is not None or is_derived:
             kept[name] = value
     return kept
 
@@ -69,6 +75,8 @@ def completed(model_id: str, raw: dict[str, object]) -> dict[str, object]:
     """The configuration with what is published and what its source left out or mistook."""
     if model_id.startswith("google/gemma-3-") and raw.get("model_type") == "(litgpt)":
         return {"vision_config": GEMMA3_TOWER, **raw}
+    if model_id.startswith("stepfun-ai/Step-3.7-Flash"):
+        return {"vision_config": STEP_TOWER, **raw}
     if model_id.startswith("meta-llama/Llama-4-"):
         return {"vision_config": LLAMA4_TOWER, **raw}
     return {**raw, **CORRECTED.get(model_id, {})}
@@ -79,9 +87,15 @@ def entry(row: dict[str, str], folder: Path, names: set[str]) -> dict[str, objec
     raw = json.loads((folder / row["file"]).read_text("utf-8"))
     raw = completed(row["model_id"], raw)
     config = reduced(raw, names)
-    block = parts_block(read_model(raw, name=row["model_id"]).checkpoint)
+    model = read_model(raw, name=row["model_id"])
+    block = parts_block(model.checkpoint)
     if block is not None:
         config["quantization_config"] = block
+    back = read_model(config, name=row["model_id"])
+    if (back.embedding, back.stacks, back.checkpoint) != (
+        model.embedding, model.stacks, model.checkpoint,
+    ):  # fmt: skip
+        raise SystemExit(f"{row['model_id']}: the reduced configuration reads differently")
     line = {"id": row["model_id"], "config": config, "source": row["source"]}
     line |= {"kind": row["kind"], "licence": row["container_licence"]}
     return line | ({"note": row["note"]} if row["note"] else {})

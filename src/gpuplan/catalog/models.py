@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.domain.layers import Experts
 from gpuplan.domain.model import Checkpoint, Model, Part
-from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.precision import FORMATS, NumberFormat
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
 
@@ -60,7 +61,7 @@ def find_model(text: str) -> Model:
         raise _error(wanted[:40], "is no name of a model", "give an id, a name or a config.json")
     exact = _by_id().get(wanted.lower())
     if exact is not None:
-        return _read(exact)
+        return _with_precision(_read(exact), exact.name.precision)
     path = _config_path(wanted)
     if path is not None:
         return _from_file(path)
@@ -139,19 +140,44 @@ def _told(text: str, name: Name, model: Model, *, entry: Entry) -> Model:
     if entry.id.rpartition("/")[2].lower() != text.rpartition("/")[2].lower():
         why = f"{text!r} is read as this; all that match have the same figures"
         notes.append(_assumption("model", entry.id, why, change="MODEL"))
-    checkpoint = model.checkpoint
-    if name.precision and name.precision != entry.name.precision:
-        checkpoint = _stored_as(name.precision, model.checkpoint)
-        why = "the name says so; embeddings and head stay in 16 bits"
-        notes.append(_assumption("stored precision", name.precision, why, change="--precision"))
-    return replace(model, assumptions=tuple(notes), checkpoint=checkpoint)
+    told = replace(model, assumptions=tuple(notes))
+    is_other = bool(name.precision) and name.precision != entry.name.precision
+    return _with_precision(told, name.precision or entry.name.precision, is_other=is_other)
 
 
-def _stored_as(precision: str, stored: Checkpoint) -> Checkpoint:
+def _with_precision(model: Model, precision: str, *, is_other: bool = False) -> Model:
+    """The model stored as its name says, where its configuration is silent or of another."""
+    if not precision or (model.checkpoint.quantized is not None and not is_other):
+        return model
     form = FORMATS[precision]
+    if form == model.checkpoint.base:
+        return model
+    why = "the name says so; embeddings and head stay in 16 bits"
+    note = _assumption("stored precision", precision, why, change="--precision")
+    checkpoint = _stored_as(form, model)
+    return replace(model, checkpoint=checkpoint, assumptions=(*model.assumptions, note))
+
+
+def _stored_as(form: NumberFormat, model: Model) -> Checkpoint:
     if not form.is_quantized:
         return Checkpoint(base=form)
-    return Checkpoint(base=stored.base, quantized=form, parts=LINEAR, cache=stored.cache)
+    # Four-bit floats are published with attention left as it was where experts hold the bulk.
+    parts = LINEAR[1:] if model.is_moe and form.compute == "fp4" else LINEAR
+    there = {part for part in parts if part in _linear_parts(model)}
+    kept = tuple(part for part in parts if part in there)
+    base = model.checkpoint.base
+    return Checkpoint(base=base, quantized=form, parts=kept, cache=model.checkpoint.cache)
+
+
+def _linear_parts(model: Model) -> set[Part]:
+    found: set[Part] = {"attention"}
+    for group in model.main.groups:
+        feed = group.feed_forward
+        if isinstance(feed, Experts):
+            found |= {"experts", "shared_experts"} if feed.shared else {"experts"}
+        elif feed is not None:
+            found.add("feed_forward")
+    return found
 
 
 def _assumption(what: str, value: str, why: str, *, change: str) -> Assumption:

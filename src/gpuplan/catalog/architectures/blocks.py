@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuplan.catalog.architectures.fields import Fields
+from gpuplan.catalog.architectures.fields import STAND_IN, Fields
 from gpuplan.domain.layers import Attention, Cache, FeedForward, LayerGroup
 
 
@@ -99,6 +99,6 @@ def _caches(block: Block, cross_tokens: int | None, *, has_cross: bool) -> tuple
 def checked_heads(f: Fields, hidden: int, *names: str) -> int:
     """Heads that divide the hidden width."""
     heads = f.count(*names)
-    if hidden % heads:
+    if hidden % heads and hidden != STAND_IN:
         f.bad(names[0], f"{heads} heads do not divide {hidden} channels", "mend one of them")
     return heads

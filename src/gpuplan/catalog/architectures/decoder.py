@@ -7,9 +7,7 @@ from dataclasses import replace
 from gpuplan.catalog.architectures.attention import Part, attention_part, cross_part
 from gpuplan.catalog.architectures.feed import dense_part, experts_part, inner_size
 from gpuplan.catalog.architectures.hybrid import (
-    parallel_part,
     recurrent_part,
-    zamba_part,
     zamba_stored_once,
 )
 from gpuplan.catalog.architectures.latent import compressed_part, latent_part

@@ -29,6 +29,9 @@ ROTARY = Encoder(bias="", is_gated=True, has_positions=False, has_pooler=False)
 ENCODERS = {
     "albert": Encoder(is_factorized=True),
     "bert": BERT,
+    "big_bird": BERT,
+    "data2vec-text": BERT,
+    "layoutlm": BERT,
     "camembert": BERT,
     "deberta": Encoder(bias="qvom", has_pooler=False),
     "deberta-v2": Encoder(has_pooler=False),

@@ -62,7 +62,8 @@ def _special_width(shape: Shape, width: int, layer: int) -> int:
         return width * (2 if is_shared else 1)
     if kind in ("lfm2", "lfm2_moe") and f.flag("block_auto_adjust_ff_dim"):
         return _adjusted(shape, width)
-    return width // 2 if kind == "recurrent_gemma" else width
+    # These name the width of both gated halves together.
+    return width // 2 if kind in ("recurrent_gemma", "qwen") else width
 
 
 def _adjusted(shape: Shape, width: int) -> int:

@@ -128,9 +128,10 @@ class Fields:
         """A size that stands in no file: wrong at the top, an assumption in a nested part."""
         if self.given(*names) or not CORE.intersection(names):
             return False
-        if self.where:
+        if self.where and self.values.get("model_type"):
             self.notes.assume(self.path(names[0]), number, "left out; the usual one of its type")
-        return not self.where
+            return False
+        return True
 
     def whole(self, *names: str, default: int = 0) -> int:
         """A number from zero up."""

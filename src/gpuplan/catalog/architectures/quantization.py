@@ -19,17 +19,25 @@ PARTS: tuple[Part, ...] = get_args(Part)
 IGNORED = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "exclude")
 # Module names by which published checkpoints call each part, below a layer.
 IN_LAYER: dict[Part, tuple[str, ...]] = {
-    "attention": ("self_attn.q_proj", "self_attn.o_proj", "self_attn.q_a_proj", "mixer.in_proj"),
+    "attention": (
+        "self_attn.q_proj", "self_attn.o_proj", "self_attn.q_a_proj", "mixer.in_proj",
+        "linear_attn.out_proj", "attn.wq_a", "mamba.in_proj", "attention.wq",
+    ),
     "feed_forward": ("mlp.down_proj", "mlp.up_proj", "feed_forward.down_proj"),
     "experts": (
         "mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w1", "mixer.experts.0.up_proj",
         "mlp.experts", "feed_forward.experts.0.down_proj", "moe.experts.0.down_proj",
+        "ffn.experts.0.w1",
     ),
     "shared_experts": (
         "mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj",
         "mixer.shared_experts.up_proj", "block_sparse_moe.shared_experts.down_proj",
-        "feed_forward.shared_expert.down_proj", "share_expert.down_proj",
+        "feed_forward.shared_expert.down_proj", "share_expert.down_proj", "ffn.shared_experts.w1",
     ),
+}  # fmt: skip
+# Gemma 4 has its experts beside the dense part, not within it.
+GEMMA4: dict[Part, tuple[str, ...]] = {
+    **IN_LAYER, "experts": ("experts.0.down_proj",), "shared_experts": ("mlp.down_proj",),
 }  # fmt: skip
 OUTSIDE: dict[Part, tuple[str, ...]] = {
     "head": ("lm_head",),
@@ -47,8 +55,8 @@ def read_checkpoint(top: Fields, text: Fields, *, n_layers: int) -> Checkpoint:
     block = top.child("quantization_config") or text.child("quantization_config")
     if block is None:
         return Checkpoint(base=base)
-    formats = _formats_by_part(block, n_layers)
-    formats = _with_expert_type(text, formats)
+    names = GEMMA4 if "gemma4" in text.text("model_type") else IN_LAYER
+    formats = _with_expert_type(text, block, _formats_by_part(block, n_layers, names))
     formats = {part: form for part, form in formats.items() if form != base}
     if not formats:
         return Checkpoint(base=base, cache=_cache(block))
@@ -83,28 +91,41 @@ def _main_format(formats: Mapping[Part, NumberFormat]) -> NumberFormat:
     return next(iter(formats.values()))
 
 
-def _with_expert_type(text: Fields, formats: dict[Part, NumberFormat]) -> dict[Part, NumberFormat]:
+def _with_expert_type(
+    text: Fields, block: Fields, formats: dict[Part, NumberFormat]
+) -> dict[Part, NumberFormat]:
+    if block.text("quant_method") != "fp8" or block.given("quantized_layers"):
+        return formats
     if text.text("expert_dtype") in ("fp4", "mxfp4") and "experts" in formats:
         return {**formats, "experts": FORMATS["mxfp4"]}
     return formats
 
 
-def _formats_by_part(block: Fields, n_layers: int) -> dict[Part, NumberFormat]:
+def _formats_by_part(
+    block: Fields, n_layers: int, names: Mapping[Part, tuple[str, ...]]
+) -> dict[Part, NumberFormat]:
     if block.text("quant_method") == "parts":
         return _from_parts(block)
     listed = block.values.get("quantized_layers")
     if isinstance(listed, Mapping) and 0 < len(listed) <= MAX_ENTRIES:
-        return _from_listing(listed)
+        return {**_beside_listing(block), **_from_listing(listed)}
     groups = _groups(block)
-    if not groups:
-        return {}
     skipped = _Names(block, _entries(block))
     found: dict[Part, NumberFormat] = {}
-    for part in PARTS:
-        form = _part_format(block, part, groups, skipped=skipped, n_layers=n_layers)
+    for part in PARTS if groups else ():
+        layers = _module_names(names, part, n_layers)
+        form = _part_format(block, part, groups, skipped=skipped, layers=layers)
         if form is not None:
             found[part] = form
     return found
+
+
+def _beside_listing(block: Fields) -> dict[Part, NumberFormat]:
+    """A checkpoint in fp8 blocks of which only the listed modules were quantized again."""
+    if not block.given("weight_block_size"):
+        return {}
+    parts: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
+    return dict.fromkeys(parts, FORMATS["fp8-block"])
 
 
 def _from_parts(block: Fields) -> dict[Part, NumberFormat]:
@@ -133,15 +154,14 @@ def _part_format(
     groups: list[tuple[NumberFormat, "_Names"]],
     *,
     skipped: "_Names",
-    n_layers: int,
+    layers: list[list[str]],
 ) -> NumberFormat | None:
     if part == "embedding" or (part == "head" and _head_stays(block)):
         return None
-    names = _module_names(part, n_layers)
     for form, targets in groups:
-        if not any(targets.share(group) for group in names):
+        if not targets.share(layers):
             continue
-        share = max(skipped.share(group) for group in names)
+        share = skipped.share(layers)
         if 0 < share < 1:
             block.notes.assume(
                 f"stored format of {part}",
@@ -156,10 +176,13 @@ def _head_stays(block: Fields) -> bool:
     return block.text("quant_method") in HEAD_STAYS or not _entries(block)
 
 
-def _module_names(part: Part, n_layers: int) -> list[list[str]]:
+def _module_names(
+    names: Mapping[Part, tuple[str, ...]], part: Part, n_layers: int
+) -> list[list[str]]:
+    """For each layer the names that this part may have there."""
     if part in OUTSIDE:
-        return [[name] for name in OUTSIDE[part]]
-    return [[f"layers.{i}.{name}" for i in range(n_layers)] for name in IN_LAYER[part]]
+        return [list(OUTSIDE[part])]
+    return [[f"layers.{i}.{name}" for name in names.get(part, ())] for i in range(n_layers)]
 
 
 def _entries(block: Fields) -> list[str]:
@@ -194,9 +217,10 @@ class _Names:
         else:
             self.plain.add(_from_layers(entry))
 
-    def share(self, names: list[str]) -> float:
-        """Which part of these names is covered."""
-        return sum(self._covers(name) for name in names) / max(1, len(names))
+    def share(self, layers: list[list[str]]) -> float:
+        """Which part of these layers is covered, by any of the names."""
+        n_covered = sum(any(self._covers(name) for name in names) for names in layers)
+        return n_covered / max(1, len(layers))
 
     def _covers(self, name: str) -> bool:
         if self.covers_all or any(path in self.plain for path in _paths(name)):
@@ -229,6 +253,8 @@ def _from_layers(entry: str) -> str:
     """The path from `layers.` on, whatever a checkpoint puts before it."""
     if "visual" in entry or "vision" in entry:
         return entry.removeprefix("model.").removesuffix(".")
+    if entry.endswith("lm_head") or entry == "head":
+        return "lm_head"
     at = entry.find("layers.")
     return (entry[at:] if at > 0 else entry).removesuffix(".")
 

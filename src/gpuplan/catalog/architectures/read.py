@@ -18,7 +18,7 @@ from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision
 from gpuplan.domain.layers import Experts, FeedForward
 from gpuplan.domain.model import Checkpoint, Embedding, Model, ModelKind, Part, Stack
 
-TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
+TEXT_PARTS = ("text_config", "llm_config", "language_config")
 
 
 class Parts(NamedTuple):
@@ -34,7 +34,7 @@ class Parts(NamedTuple):
 def read_model(config: Mapping[str, object], *, name: str, source: str = "") -> Model:
     """The network that a `config.json` describes."""
     notes = Notes(name)
-    top = _top(config, notes, name)
+    top = _thinker(_top(config, notes, name))
     text = _text(top)
     model_type = top.text("model_type")
     parts = _reader(model_type, top.text("_class_name"))(top, text, name)
@@ -143,8 +143,20 @@ def _top(config: Mapping[str, object], notes: Notes, name: str) -> Fields:
         return Fields(config, notes, defaults=class_defaults(model_type))
     plain = Fields({k: v for k, v in config.items() if k != "model_type"}, notes)
     kind = named_type(plain, name)
-    usual = {k: v for k, v in class_defaults(kind).items() if k != "tie_word_embeddings"}
+    usual = class_defaults(kind)
+    if model_type is not None:  # a derived table that does not record what is tied
+        usual = {k: v for k, v in usual.items() if k != "tie_word_embeddings"}
     return Fields({**plain.values, "model_type": kind}, notes, defaults=usual)
+
+
+def _thinker(top: Fields) -> Fields:
+    """The part that understands and writes; what speaks beside it is told and left out."""
+    nested = top.child("thinker_config") if top.given("thinker_config") else None
+    if nested is None:
+        return top
+    top.notes.assume("speech output", "left out of all figures", "only the thinker is read")
+    kind = top.text("model_type")
+    return Fields({"model_type": kind, **nested.values}, top.notes, where=nested.where)
 
 
 def _text(top: Fields) -> Fields:

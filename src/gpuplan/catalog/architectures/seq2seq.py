@@ -1,11 +1,25 @@
 """Encoder-decoders of text: T5 and BART families. The decoder makes the output: it is main."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.domain.model import Embedding, Role, Stack
 
+
+class Side(NamedTuple):
+    """Field names of one side."""
+
+    n_layers: str
+    n_heads: str
+    inner: str
+
+
+SIDES = {
+    "decoder": Side("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"),
+    "encoder": Side("encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"),
+}
 ROLES: tuple[Role, Role] = ("text", "encoder")
 T5 = ("t5", "mt5", "umt5", "longt5", "byt5", "myt5")
 
@@ -80,7 +94,7 @@ def bart_parts(f: Fields, kind: str) -> tuple[Embedding, tuple[Stack, ...], int 
             groups=(
                 layers_of(
                     side_block(f, hidden, side),
-                    f.count(f"{side}_layers"),
+                    f.count(SIDES[side].n_layers),
                     has_cross=side == "decoder",
                     cross_tokens=context if side == "decoder" else None,
                 ),
@@ -105,8 +119,8 @@ def side_block(f: Fields, hidden: int, side: str, bias: str = "qkvom") -> Block:
     """A layer of the encoder or of the decoder."""
     return Block(
         hidden=hidden,
-        n_heads=checked_heads(f, hidden, f"{side}_attention_heads"),
-        inner=f.count(f"{side}_ffn_dim"),
+        n_heads=checked_heads(f, hidden, SIDES[side].n_heads),
+        inner=f.count(SIDES[side].inner),
         bias=bias,
         is_causal=side == "decoder",
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpuplan.catalog.architectures.families import Family, canonical, family_of
-from gpuplan.catalog.architectures.fields import Fields
+from gpuplan.catalog.architectures.fields import STAND_IN, Fields
 
 HIDDEN = ("hidden_size", "d_model", "n_embd", "hidden_dim", "dim", "model_dim", "embed_dim")
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "num_decoder_layers")
@@ -96,25 +96,25 @@ def _head_dim(f: Fields, hidden: int, n_heads: int) -> int:
     if f.given("head_dim") or not hidden % n_heads:
         return f.count(*HEAD_DIM, default=max(1, hidden // n_heads))
     found = f.maybe(*HEAD_DIM, least=1)
-    if found is None and not f.given("kv_lora_rank"):
+    is_known = hidden != STAND_IN  # else the width itself is the problem, and told
+    if found is None and is_known and not f.given("kv_lora_rank"):
         f.bad(HEADS[0], f"{n_heads} heads do not divide {hidden} channels", "mend it or head_dim")
     return found or 1
 
 
 def _n_kv_heads(f: Fields, kind: str, n_heads: int) -> int:
-    if kind == "falcon":
-        if is_new_falcon(f, n_heads):
-            return f.count(*KV_HEADS, default=n_heads)
+    if kind == "falcon" and is_new_falcon(f, n_heads):
+        return f.count(*KV_HEADS, default=n_heads)
+    if kind in ("falcon", "gpt_bigcode"):
         return 1 if f.flag("multi_query", default=True) else n_heads
-    if kind == "gpt_bigcode":
-        return 1 if f.flag("multi_query", default=True) else n_heads
+    if kind == "chatglm" and not f.flag("multi_query_attention"):
+        return n_heads
     config = f.child("attn_config")
     if config is not None and config.given("kv_n_heads"):
         return config.count("kv_n_heads")
     found = f.maybe(*KV_HEADS, least=1)
-    if found is not None and not f.given(*KV_HEADS) and n_heads % found:
-        return n_heads
-    return found or n_heads
+    is_misfit = found is not None and not f.given(*KV_HEADS) and n_heads % found
+    return n_heads if found is None or is_misfit else found
 
 
 def is_new_falcon(f: Fields, n_heads: int) -> bool:
@@ -127,7 +127,8 @@ def is_new_falcon(f: Fields, n_heads: int) -> bool:
 
 
 def _check_heads(f: Fields, shape: Shape) -> None:
-    if shape.n_heads % shape.n_kv_heads and "latent" not in shape.family.mixer:
+    is_known = shape.n_heads != STAND_IN or f.given(*HEADS)
+    if is_known and shape.n_heads % shape.n_kv_heads and "latent" not in shape.family.mixer:
         f.bad(
             KV_HEADS[0],
             f"{shape.n_heads} query heads are not a multiple of {shape.n_kv_heads}",

@@ -1,26 +1,42 @@
 """Towers beside a text network: vision, audio, and the projectors that join them."""
 
+from collections.abc import Callable
+
 from gpuplan.catalog.architectures.blocks import Block, layers_of
-from gpuplan.catalog.architectures.fields import Fields
+from gpuplan.catalog.architectures.fields import Fields, Notes
 from gpuplan.catalog.architectures.speech import audio_encoder
 from gpuplan.catalog.architectures.vision import projector_params, vision_tower
 from gpuplan.domain.model import Stack
 
 # Published with a tower from another library: its size, not its shape, is known
 # [timm mobilenetv5_300m].
+Reader = Callable[[Fields, Fields, int], Stack]
 MOBILENET_V5_PARAMS = 294_284_096
 
 
 def towers(top: Fields, *, text_hidden: int) -> list[Stack]:
     """Every tower that the configuration describes."""
     found = []
-    vision = top.child("vision_config") if top.given("vision_config") else None
-    if vision is not None and vision.values:
-        found.append(_vision(top, vision, text_hidden))
-    audio = top.child("audio_config") if top.given("audio_config") else None
-    if audio is not None and audio.values:
-        found.append(_audio(top, audio, text_hidden))
+    readers = (("vision_config", _vision), ("audio_config", _audio))
+    for name, reader in readers:
+        nested = top.child(name) if top.given(name) else None
+        if nested is not None and nested.values:
+            found += _tried(top, name, reader, text_hidden=text_hidden)
     return found
+
+
+def _tried(top: Fields, name: str, reader: Reader, *, text_hidden: int) -> list[Stack]:
+    """The tower; one whose figures do not suffice is told and left out, for the text can stand."""
+    aside = Notes(top.notes.source)
+    apart = Fields(top.values, aside, where=top.where, defaults=top.defaults)
+    nested = apart.child(name)
+    stack = reader(apart, nested, text_hidden) if nested is not None else None
+    if aside.problems or stack is None:
+        first = aside.problems[0].where if aside.problems else name
+        top.notes.assume(name, "left out of all figures", f"it cannot be read: {first}")
+        return []
+    top.notes.assumptions += [a for a in aside.assumptions if a not in top.notes.assumptions]
+    return [stack]
 
 
 def _vision(top: Fields, vision: Fields, text_hidden: int) -> Stack:

@@ -6,9 +6,9 @@ from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.domain.model import Embedding, Stack
 
-HIDDEN = ("embed_dim", "hidden_size", "vt_hidden_size")
-LAYERS = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "num_layers")
-HEADS = ("num_attention_heads", "num_heads", "vt_num_attention_heads", "attention_heads")
+HIDDEN = ("embed_dim", "hidden_size", "vt_hidden_size", "width")
+LAYERS = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "num_layers", "layers")
+HEADS = ("num_attention_heads", "num_heads", "vt_num_attention_heads", "attention_heads", "heads")
 INNER = ("intermediate_size", "vt_intermediate_size", "ffn_dim")
 
 

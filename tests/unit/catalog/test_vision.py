@@ -1,0 +1,28 @@
+"""Image networks by their published figures."""
+
+import pytest
+
+from gpuplan.catalog.vision import vision_networks
+
+
+def test_resnet50_at_224():
+    (network,) = [n for n in vision_networks() if n.name == "resnet50" and n.image_px == 224]
+    assert network.n_params == pytest.approx(25.56e6)
+    assert network.flop_per_sample == pytest.approx(2 * 4.11e9)
+    assert network.activation_elements == pytest.approx(11.11e6)
+
+
+def test_figures_are_sound_and_unique():
+    networks = vision_networks()
+    assert len({(n.name, n.image_px) for n in networks}) == len(networks) > 40
+    for network in networks:
+        assert min(network.n_params, network.flop_per_sample, network.activation_elements) > 0
+        assert 64 <= network.image_px <= 1024
+        assert network.source
+
+
+def test_larger_images_cost_more():
+    sizes = sorted(
+        (n.image_px, n.flop_per_sample) for n in vision_networks() if n.name == "resnet50"
+    )
+    assert sizes == sorted(sizes, key=lambda pair: pair[1])
