@@ -1,0 +1,55 @@
+"""One set of verbs: every command is an api function; public names are few and explained."""
+
+import inspect
+
+import pytest
+import typer
+
+import gpuplan
+from gpuplan import api
+from gpuplan.cli.app import app
+
+# command → the api verb that answers it
+VERBS = {
+    "fit": "fit",
+    "fit-training": "training_fit",
+    "init": "scenario_template",
+    "scenario check": "read_scenario",
+    "scenario schema": "scenario_schema",
+    "catalog list": "catalog_list",
+    "catalog show": "catalog_show",
+    "catalog check": "catalog_check",
+    "catalog overlay": "catalog_overlay",
+    "catalog update": "catalog_update",
+}
+
+
+def commands(group, prefix: str = "") -> set[str]:
+    found = set()
+    for name, command in group.commands.items():
+        full = f"{prefix}{name}"
+        found |= commands(command, f"{full} ") if hasattr(command, "commands") else {full}
+    return found
+
+
+def test_every_command_has_its_verb():
+    assert commands(typer.main.get_command(app)) == set(VERBS)
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS.values())))
+def test_verb_is_public_and_explained(verb):
+    assert verb in gpuplan.__all__
+    assert inspect.getdoc(getattr(api, verb))
+
+
+def test_public_names_are_few_and_sorted():
+    assert len(gpuplan.__all__) <= 20
+    assert gpuplan.__all__ == sorted(gpuplan.__all__)
+    assert all(inspect.getdoc(getattr(gpuplan, name)) for name in gpuplan.__all__)
+
+
+def test_python_and_command_line_agree():
+    answer = gpuplan.fit("Llama-3.1-8B", "H100", gpuplan.FitRequest(n_sequences=4))
+    document = api.fit_sheet(answer).document
+    assert document["concurrency"] == 4
+    assert document["headroom_bytes"] == round(answer.headroom_bytes)
