@@ -22,7 +22,7 @@ def _network(row: dict[str, str]) -> VisionNetwork:
         name=row["name"],
         n_params=round(float(row["params_m"]) * MEGA),
         flop_per_sample=float(row["gmacs"]) * GIGA * FLOP_PER_MAC,
-        activation_elements=float(row["activations_m"]) * MEGA,
+        activation_elements=round(float(row["activations_m"]) * MEGA),
         image_px=int(row["image_px"]),
         source=row["source"],
     )

@@ -10,6 +10,6 @@ class VisionNetwork:
     name: str
     n_params: int
     flop_per_sample: float  # one forward pass: two per multiply-add
-    activation_elements: float  # outputs of all convolutions and matrices of one image
+    activation_elements: int  # outputs of all convolutions and matrices of one image
     image_px: int  # side of the square input
     source: str = ""

@@ -10,9 +10,9 @@ from gpuplan.catalog.architectures.hybrid import (
     recurrent_part,
     zamba_stored_once,
 )
+from gpuplan.catalog.architectures.irregular import irregular_layers
 from gpuplan.catalog.architectures.latent import compressed_part, latent_part
 from gpuplan.catalog.architectures.pattern import feed_kinds, mixer_kinds
-from gpuplan.catalog.architectures.searched import searched_layers
 from gpuplan.catalog.architectures.shape import VOCAB, Shape
 from gpuplan.catalog.architectures.special import layer_params, n_norms, special_params
 from gpuplan.domain.layers import Experts, FeedForward, LayerGroup
@@ -34,7 +34,7 @@ def grouped(layers: Sequence[LayerGroup]) -> tuple[LayerGroup, ...]:
 
 def text_stack(shape: Shape) -> Stack:
     """The decoder."""
-    layers = searched_layers(shape) or [
+    layers = irregular_layers(shape) or [
         _layer(shape, i, mixer, feed) for i, (mixer, feed) in enumerate(plan(shape))
     ]
     other = shape.norm(shape.hidden) + special_params(shape)
@@ -49,7 +49,9 @@ def text_stack(shape: Shape) -> Stack:
 
 def plan(shape: Shape) -> list[tuple[str, str]]:
     """Kind of mixer and of feed-forward part, layer by layer."""
-    return list(zip(mixer_kinds(shape), feed_kinds(shape), strict=False))
+    feeds = feed_kinds(shape)
+    feeds += ["none"] * (shape.n_layers - len(feeds))
+    return list(zip(mixer_kinds(shape), feeds, strict=False))
 
 
 def _layer(shape: Shape, index: int, mixer: str, feed: str) -> LayerGroup:

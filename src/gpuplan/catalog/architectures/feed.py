@@ -10,8 +10,8 @@ ACTIVE = (
     "num_activated_experts", "moe_router_topk",
 )  # fmt: skip
 EXPERT_INNER = (
-    "moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size", "ffn_hidden_size",
-    "expert_intermediate_size", "moe_hidden_size",
+    "moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size",
+    "expert_intermediate_size", "moe_hidden_size", "ffn_hidden_size",
 )  # fmt: skip
 SHARED_INNER = (
     "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
@@ -51,7 +51,7 @@ def inner_size(shape: Shape, layer: int = 0) -> int:
 OWN_NAME = {
     "granitemoehybrid": "shared_intermediate_size", "lfm2": "block_ff_dim",
     "lfm2_moe": "block_ff_dim", "llama4_text": "intermediate_size_mlp",
-    "minimax_m3": "dense_intermediate_size",
+    "longcat_flash": "ffn_hidden_size", "minimax_m3": "dense_intermediate_size",
 }  # fmt: skip
 
 

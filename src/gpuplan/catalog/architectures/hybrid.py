@@ -49,16 +49,17 @@ def recurrent_part(shape: Shape, kind: str, *, layer: int) -> Part:
 
 
 def parallel_part(shape: Shape, *, layer: int) -> Part:
-    """Attention and state-space side by side in one layer; the matrices count together."""
+    """Attention and state-space side by side in one layer; their matrices count together."""
     attention, mamba = attention_part(shape, "full", layer=layer), _mamba2(shape)
-    mixer = mamba.mixer
-    extra = 0 if mixer is None else mixer.n_matrix_params + mixer.n_other_params
-    return Part(
-        mixer=attention.mixer,
-        caches=attention.caches,
-        states=mamba.states,
-        n_extra_params=extra,
+    mixer, other = attention.mixer, mamba.mixer
+    if not isinstance(mixer, Attention) or other is None:
+        return attention
+    both = replace(
+        mixer,
+        n_matrix_params=mixer.n_matrix_params + other.n_matrix_params,
+        n_other_params=mixer.n_other_params + other.n_other_params,
     )
+    return Part(mixer=both, caches=attention.caches, states=mamba.states)
 
 
 def _is_mamba1(shape: Shape) -> bool:

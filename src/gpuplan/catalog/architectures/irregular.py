@@ -1,18 +1,51 @@
-"""Networks whose layers were searched one by one: `block_configs` names each layer's parts."""
+"""Layers that follow no plain plan: searched one by one, or with their parts doubled."""
 
 from dataclasses import replace
 
 from gpuplan.catalog.architectures.attention import Part, attention_part
-from gpuplan.catalog.architectures.feed import dense_part
+from gpuplan.catalog.architectures.feed import dense_part, experts_part
 from gpuplan.catalog.architectures.fields import Fields
+from gpuplan.catalog.architectures.latent import latent_part
 from gpuplan.catalog.architectures.shape import Shape
 from gpuplan.domain.layers import FeedForward, LayerGroup
 
 WIDTH_STEP = 256
 
 
-def searched_layers(shape: Shape) -> list[LayerGroup]:
-    """One group per layer, or none where the layers are regular [Puzzle]."""
+def irregular_layers(shape: Shape) -> list[LayerGroup]:
+    """One group per layer or part of it; none where the layers are regular."""
+    if shape.model_type == "longcat_flash":
+        return _doubled(shape)
+    return _searched(shape)
+
+
+def _doubled(shape: Shape) -> list[LayerGroup]:
+    """Two attentions and two dense parts per layer, with experts beside them [LongCat-Flash]."""
+    half = LayerGroup(
+        n_layers=2,
+        mixer=latent_part(shape, layer=0).mixer,
+        feed_forward=dense_part(shape),
+        caches=latent_part(shape, layer=0).caches,
+        n_norm_params=2 * shape.norm(shape.hidden),
+    )
+    experts, n_zero = experts_part(shape), shape.f.whole("zero_expert_num")
+    routed = experts.n_experts
+    n_active = max(1, round(experts.n_active * routed / (routed + n_zero)))
+    if n_zero:
+        why = f"{n_zero} of the router's choices do nothing; {experts.n_active} are made"
+        shape.f.notes.assume("experts at work", n_active, why)
+    experts = replace(
+        experts,
+        n_active=n_active,
+        n_router_params=(routed + n_zero) * shape.hidden,
+        n_other_params=routed + n_zero,
+    )
+    beside = LayerGroup(n_layers=1, feed_forward=experts)
+    return [half, beside] * shape.n_layers
+
+
+def _searched(shape: Shape) -> list[LayerGroup]:
+    """`block_configs` names the parts of each layer [Puzzle]."""
     return [_layer(shape, block, i) for i, block in enumerate(shape.f.rows("block_configs"))]
 
 
