@@ -7,14 +7,17 @@ Writes src/gpuplan/calibration/data/*.json and prints the errors of every cross-
 
 import json
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from gpuplan.calibration import links_fit, power_fit
-from gpuplan.calibration.residuals import spread_of
+from gpuplan.calibration import links_fit, other_networks_fit, power_fit
+from gpuplan.calibration.residuals import Spread, spread_of
+from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.calibration import FittedConstants
+from gpuplan.domain.networks import NetworkKind
 from gpuplan.pipeline import validate_other as v
 
 DATA = Path(__file__).parents[1] / "src/gpuplan/calibration/data"
@@ -171,7 +174,65 @@ def refit_power() -> None:
     })  # fmt: skip
 
 
-PARTS: dict[str, Callable[[], None]] = {"links": refit_links, "power": refit_power}
+N_FOLDS = 8  # hundreds of vision models: folds of whole models and whole families
+
+
+def fold_of(name: str) -> int:
+    return zlib.crc32(name.encode()) % N_FOLDS
+
+
+def spread_over(folds: v.Folds) -> Spread:
+    return spread_of(np.concatenate(list(folds.values())))
+
+
+def refit_kind(kind: NetworkKind) -> dict[str, object]:
+    rows = other_networks_fit.read_network_rows(kind)
+    fitted = v.fit_networks(rows)
+    is_vision = kind.startswith("vision")
+
+    def model(row: other_networks_fit.NetworkRow) -> object:
+        return fold_of(row.model.split(".")[0]) if is_vision else row.model
+
+    by_model = v.network_folds(kind, model)
+    show(f"{kind}, left out by model", by_model)
+    ranges = {name: spread_over(by_model) for name in ("known", "new_family", "new_device")}
+    families = sorted({other_networks_fit.family_of(row.model) for row in rows})
+    if is_vision:
+        by_family = v.network_folds(
+            kind, lambda row: fold_of(other_networks_fit.family_of(row.model))
+        )
+        show(f"{kind}, left out by family", by_family)
+        ranges["new_family"] = spread_over(by_family)
+    boards = sorted({row.device_name for row in rows})
+    if len(boards) > 1:
+        by_board = v.network_folds(kind, lambda row: row.device_name)
+        show(f"{kind}, left out by board", by_board)
+        ranges["new_device"] = widest(ranges["known"], spread_over(by_board))
+        ranges["new_family"] = widest(ranges["new_family"], ranges["new_device"])
+    return {"n_rows": fitted.n_rows, "sources": fitted.sources, "devices": boards,
+            "families": families if is_vision else [], "ranges": ranges,
+            "log_value": fitted.log_value, "deviation": fitted.deviation}  # fmt: skip
+
+
+def widest(a: Spread, b: Spread) -> Spread:
+    return Spread(min(a.low, b.low), max(a.high, b.high))
+
+
+def refit_networks() -> None:
+    kinds = {kind: refit_kind(kind) for kind in other_networks_fit.KINDS}
+    stored = {"version": "1", "kinds": kinds, "benchmark_range": [0.7, 1.4]}
+    write("other_networks.json", stored)
+    read_constants.cache_clear()
+    folds = v.benchmark_folds()
+    show("pipelines, left out by board", folds)
+    write("other_networks.json", {**stored, "benchmark_range": spread_over(folds)})
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "links": refit_links,
+    "power": refit_power,
+    "networks": refit_networks,
+}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or list(PARTS):

@@ -6,15 +6,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import links_fit, power_fit
+from gpuplan.calibration import links_fit, other_networks_fit, power_fit
+from gpuplan.calibration.other_networks import benchmark_rate
 from gpuplan.calibration.power import CAP_CURVES
 from gpuplan.calibration.residuals import Score, left_out_errors, outer_coverage, score
+from gpuplan.calibration.tables import read_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.calibration import FittedConstants
 from gpuplan.domain.hardware import AcceleratorId
 from gpuplan.domain.links import LinkModel
+from gpuplan.domain.networks import Device, NetworkConstants, NetworkKind, NetworkWork, SpeedBasis
 from gpuplan.domain.power import PowerConstants
-from gpuplan.performance import collectives, power
+from gpuplan.performance import collectives, other_networks, power
 
 Floats = NDArray[np.float64]
 Folds = Mapping[Hashable, Floats]
@@ -105,3 +108,66 @@ def cap_errors(least_frac: float = 0.5) -> Folds:
             )
             found[kind].append(float(np.log(predicted / row.slowdown)))
     return {kind: np.array(errors) for kind, errors in found.items()}
+
+
+def network_times_s(
+    work: NetworkWork,
+    device: Device,
+    constants: NetworkConstants,
+    basis: SpeedBasis,
+    n_devices: Floats,
+) -> Floats:
+    """Predicted times of columns of batches; the formula of the performance room."""
+    times = other_networks.network_time_s(
+        work,
+        device,
+        constants=constants,
+        basis=basis,
+        n_devices=n_devices,  # type: ignore[arg-type]
+    )
+    return np.asarray(times)
+
+
+def fit_networks(rows: Sequence[other_networks_fit.NetworkRow]) -> FittedConstants:
+    """Constants of one kind of network from measured batches."""
+    return other_networks_fit.fit_networks(rows, network_times_s)
+
+
+def network_folds(
+    kind: NetworkKind, key: Callable[[other_networks_fit.NetworkRow], Hashable]
+) -> Folds:
+    """Log errors of one kind of network, left out by key."""
+    return left_out_errors(
+        other_networks_fit.read_network_rows(kind),
+        key,
+        fit=fit_networks,
+        errors=lambda held, fitted: other_networks_fit.log_errors(held, fitted, network_times_s),
+    )
+
+
+def board_figures() -> Mapping[str, Device]:
+    """Every board of the catalog at the precision that benchmarks use: 8-bit if it can."""
+    found = {}
+    for card in read_catalog().accelerators.values():
+        peaks = card.peak_flop_per_s
+        eight = next((name for name in ("int8", "fp8", "fp16", "bf16") if name in peaks), None)
+        if eight is not None and card.power.limit_w is not None:
+            found[str(card.id)] = other_networks.device_of(card, eight)
+    return found
+
+
+def benchmark_folds() -> Folds:
+    """Log errors of rates on each board, carried over from the other boards."""
+    figures = board_figures()
+    found: dict[Hashable, list[float]] = {}
+    for row in read_rows("network_benchmarks.csv"):
+        card, name = row["accelerator"], row["benchmark"]
+        others = {other: figure for other, figure in figures.items() if other != card}
+        is_alone = name.startswith("whisper")
+        if card not in figures or is_alone:
+            continue
+        rate = benchmark_rate(
+            name, figures[card], known=others, speed_ratio=other_networks.speed_ratio
+        )
+        found.setdefault(card, []).append(float(np.log(rate.value / float(row["rate_per_s"]))))
+    return {card: np.array(errors) for card, errors in found.items()}

@@ -1,0 +1,69 @@
+"""Other networks against published rates, every row predicted from outside its fit."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from gpuplan.calibration import other_networks_fit as fit
+from gpuplan.calibration.other_networks import network_constants
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.networks import NetworkKind
+from gpuplan.pipeline import validate_other as v
+
+
+def fold(name: str) -> int:
+    return zlib.crc32(name.encode()) % 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget"),
+    [("vision", 0.09), ("vision-training", 0.12), ("vision-cpu", 0.15), ("encoder", 0.11),
+     ("denoiser", 0.18)],
+)  # fmt: skip
+def test_new_models(kind: NetworkKind, budget: float) -> None:
+    is_vision = kind.startswith("vision")
+    found = v.score_folds(
+        v.network_folds(kind, lambda r: fold(r.model.split(".")[0]) if is_vision else r.model)
+    )
+    assert found.median_ape < budget
+    assert found.range_coverage is not None
+    assert 0.7 < found.range_coverage < 0.86
+
+
+@pytest.mark.parametrize(("kind", "budget"), [("vision", 0.17), ("vision-training", 0.2)])
+def test_new_families(kind: NetworkKind, budget: float) -> None:
+    found = v.score_folds(v.network_folds(kind, lambda r: fold(fit.family_of(r.model))))
+    assert found.median_ape < budget
+
+
+@pytest.mark.parametrize(("kind", "budget"), [("vision", 0.1), ("encoder", 0.16)])
+def test_new_boards(kind: NetworkKind, budget: float) -> None:
+    found = v.score_folds(v.network_folds(kind, lambda r: r.device_name))
+    assert found.median_ape < budget
+
+
+def test_pipelines_on_new_boards() -> None:
+    found = v.score_folds(v.benchmark_folds())
+    assert found.n >= 90
+    assert found.median_ape < 0.12
+
+
+def test_stored_constants_are_those_of_the_table() -> None:
+    rows = fit.read_network_rows("vision")
+    fitted = v.fit_networks(rows)
+    card = read_catalog().accelerators["rtx-4090"]  # type: ignore[index]
+    for model in ("resnet50", "vit_base_patch16_224", "neverheardof"):
+        stored = network_constants("vision", model, "compiled-nchw", accelerator=card)
+        labels = fit.network_labels(model, "compiled-nchw", "RTX 4090")
+        fresh = fitted.values(labels)
+        assert stored.compute_ratio == pytest.approx(fresh["compute_ratio"], rel=0.02)
+        assert stored.traffic_ratio == pytest.approx(fresh["traffic_ratio"], rel=0.02)
+
+
+def test_columns_equal_scalars() -> None:
+    rows = fit.read_network_rows("denoiser")[::20]
+    fitted = v.fit_networks(rows)
+    together = fit.log_errors(rows, fitted, v.network_times_s)[0]
+    alone = [fit.log_errors([row], fitted, v.network_times_s)[0][0] for row in rows]
+    assert np.allclose(together, alone)
