@@ -84,8 +84,14 @@ def with_traits(
     """Fitted values with what is known of the accelerator and the software."""
     best16, best8, best4 = best_fracs(accelerator)
     overlap = values["dp_overlap_frac"] if stack.overlaps_gradients else 0.0
-    best = {"best16_frac": best16, "best8_frac": best8, "best4_frac": best4}
-    return {**values, **best, "dp_overlap_frac": overlap}
+    traits = {
+        "best16_frac": best16,
+        "best8_frac": best8,
+        "best4_frac": best4,
+        "dp_overlap_frac": overlap,
+        "layer_s": values["layer_s"] * stack.host_ratio,
+    }
+    return {**values, **traits}
 
 
 @cache

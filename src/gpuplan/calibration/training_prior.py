@@ -9,14 +9,16 @@ from typing import NamedTuple
 from gpuplan.domain.calibration import Constant, Effect
 from gpuplan.domain.hardware import Accelerator
 
-# Best measured share of the dense peak, 16-bit and 8-bit [MAMF]; 4-bit from operator tables
-# [aiconfigurator].
+# Best measured share of the dense peak, 16-bit and 8-bit [MAMF]; 4-bit and workstation boards
+# from operator tables. A GeForce clocks above the rate that its sheet counts with.
 BEST_FRAC: dict[str, tuple[float, float, float]] = {
     "v100": (0.80, 0.80, 0.80), "a100": (0.869, 0.87, 0.87), "h100": (0.803, 0.709, 0.70),
     "h200": (0.803, 0.734, 0.70), "gh200": (0.838, 0.776, 0.70), "b200": (0.776, 0.763, 0.60),
     "b300": (0.786, 0.745, 0.42), "gb200": (0.729, 0.723, 0.60), "gb300": (0.760, 0.745, 0.42),
     "mi300x": (0.514, 0.45, 0.45), "mi325x": (0.604, 0.50, 0.50), "mi355x": (0.62, 0.60, 0.50),
     "gaudi2": (0.969, 0.955, 0.9), "gaudi3": (0.741, 0.769, 0.7), "tpu": (0.93, 0.90, 0.90),
+    "rtx-4090": (0.98, 0.95, 0.95), "rtx-3090": (0.95, 0.95, 0.95), "l40s": (0.62, 0.60, 0.60),
+    "rtx-pro-6000": (0.84, 0.80, 0.75), "rtx-6000-ada": (0.70, 0.68, 0.68),
 }  # fmt: skip
 UNKNOWN_BEST_FRAC = (0.76, 0.70, 0.50)
 
@@ -65,12 +67,13 @@ PRIORS = (
     Prior("adapter_passes_ratio", 4.0, 0.3, (), TRAFFIC),
     Prior("logit_bytes", 16.0, 0.15, (), TRAFFIC),
     Prior("cast_bytes", 3.0, 0.25, (), TRAFFIC),
+    Prior("accumulate_bytes_per_param", 5.0, 0.4, (), "32-bit sums, partly behind products"),
     Prior("optimizer_bytes_per_param", 29.0, 0.15, (), "Adam: state read and written"),
     Prior("overall_ratio", 1.0, 0.01, (
         _by(0.06, "kernels"), _by(0.05, "family"), _by(0.08, "architecture"),
         _by(0.04, "program"),
     ), "what the parts leave over"),
-    Prior("layer_s", 0.5e-3, 0.2, (_by(0.5, "stack"),), "launches of a layer"),
+    Prior("layer_s", 0.5e-3, 0.2, (_by(0.7, "stack"),), "launches of a layer"),
     Prior("expert_layer_ratio", 3.2, 0.2, (), "launches of a layer"),
     Prior("local_expert_s", 0.10e-3, 0.4, (), "launches of a layer"),
     Prior("step_s", 8e-3, 0.2, (), "loop, logging, gradient norm"),

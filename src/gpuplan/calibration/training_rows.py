@@ -11,6 +11,7 @@ from importlib.resources import files
 
 from gpuplan.calibration.training_models import Dimensions
 
+TABLES = ("llm_training.csv", "llm_finetune.csv")
 MEASURED = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
 
 
@@ -75,10 +76,12 @@ def read_rows(lines: Iterable[str]) -> list[TrainingRow]:
     return [row_of(fields) for fields in csv.DictReader(lines)]
 
 
-def shipped_rows(name: str = "llm_training") -> list[TrainingRow]:
-    """The rows that the calibration rests on."""
-    path = files("gpuplan.calibration").joinpath("data", "measured", f"{name}.csv")
-    return read_rows(path.read_text("utf-8").splitlines())
+def shipped_rows() -> list[TrainingRow]:
+    """The rows that the calibration rests on: pre-training and fine-tuning."""
+    folder = files("gpuplan.calibration").joinpath("data", "measured")
+    return [
+        row for name in TABLES for row in read_rows(folder.joinpath(name).read_text().splitlines())
+    ]
 
 
 def row_of(fields: Mapping[str, str | None]) -> TrainingRow:

@@ -22,6 +22,7 @@ class Stack(NamedTuple):
     overlaps_gradients: bool = True
     scatters_handover: bool = True
     flash: str = "fa2"  # generation of the attention kernel
+    host_ratio: float = 1.0  # launches and Python of a layer, by those of a plain one
 
 
 STACKS = {
@@ -45,9 +46,10 @@ STACKS = {
         # Hybrid-sharded engines of the DeepSpeed kind with flash attention.
         Stack("zero", "flash", "eager", has_sequence_parallel=False, sharding="zero1",
               gradient_bytes=2.0),
-        # Single-node fine-tuning scripts around Hugging Face modules.
+        # Single-node fine-tuning scripts around modules:
+        # every adapter brings kernels and modules of its own.
         Stack("finetune", "flash", "eager", has_sequence_parallel=False, sharding="zero3",
-              gradient_bytes=2.0),
+              gradient_bytes=2.0, host_ratio=3.0),
         # XLA: everything compiled, sharding by annotation.
         Stack("xla", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
               gradient_bytes=2.0, flash="vendor"),

@@ -75,6 +75,7 @@ class TrafficConstants(NamedTuple):
     adapter_passes_ratio: float
     logit_bytes: float  # per logit, forward and backward
     cast_bytes: float  # per operand element that is cast below 16 bits
+    accumulate_bytes_per_param: float  # adding a micro-batch to the sum of gradients
     optimizer_bytes_per_param: float
 
 

@@ -211,7 +211,10 @@ def _matmul_s(basis: StepBasis, constants: TrainingConstants) -> float:
     adapters_s = (3.0 + passes.matmul_again_frac) * device.adapter_flop_s / reach16
     unpacked_s = (2.0 + passes.matmul_again_frac) * matmul.dequantize_ratio * device.dequantize_s
     return constants.whole.overall_ratio * (
-        products_s + adapters_s + unpacked_s + device.gradient_s
+        products_s
+        + adapters_s
+        + unpacked_s
+        + constants.traffic.accumulate_bytes_per_param * device.gradient_s_per_byte
     )
 
 

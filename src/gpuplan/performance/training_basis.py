@@ -37,8 +37,6 @@ RECOMPUTED: dict[Recompute, tuple[float, float, float]] = {
     "alternate": (0.5, 0.0, 1.0),
     "full": (1.0, 1.0, 1.0),
 }
-# Weight gradients are summed in 32 bits over micro-batches: read and written.
-ACCUMULATE_BYTES = 8.0
 
 
 class DeviceBasis(NamedTuple):
@@ -62,7 +60,7 @@ class DeviceBasis(NamedTuple):
     cast_s_per_byte: float
     adapter_flop_s: float
     adapter_s: float
-    gradient_s: float  # writing weight gradients, backward only
+    gradient_s_per_byte: float  # parameters whose gradients are summed over micro-batches
     dequantize_s: float
 
 
@@ -225,7 +223,7 @@ def _device_basis(case: Case, layers: LayerWork, adapter: AdapterWork | None) ->
         cast_s_per_byte=layers.cast_elements / pp / bandwidth,
         adapter_flop_s=adapter.flop / pp / peak16 if adapter else 0.0,
         adapter_s=adapter.touched_bytes / pp / bandwidth if adapter else 0.0,
-        gradient_s=_gradient_bytes(case, layers) / pp / bandwidth,
+        gradient_s_per_byte=_n_accumulated(case, layers) / pp / bandwidth,
         dequantize_s=_dequantized_bytes(case, layers) / pp / bandwidth,
     )
 
@@ -242,11 +240,9 @@ def _by_format(case: Case, flop: float) -> tuple[float, float, float]:
     return seconds, 0.0, 0.0
 
 
-def _gradient_bytes(case: Case, layers: LayerWork) -> float:
-    if case.setup.adapter is not None:
-        return 0.0
+def _n_accumulated(case: Case, layers: LayerWork) -> float:
     sums_whole = case.layout.sharding != "zero3" and case.setup.n_micro_batches > 1
-    return layers.n_params * (ACCUMULATE_BYTES if sums_whole else 0.0)
+    return layers.n_params if sums_whole and case.setup.adapter is None else 0.0
 
 
 def _dequantized_bytes(case: Case, layers: LayerWork) -> float:

@@ -12,7 +12,6 @@ from gpuplan.calibration.training_fabric import adapter_bytes_per_s
 from gpuplan.calibration.training_models import known_model, model_from
 from gpuplan.calibration.training_rows import TrainingRow
 from gpuplan.calibration.training_stacks import Stack, stack_of
-from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.hardware import Accelerator
@@ -33,6 +32,7 @@ from gpuplan.domain.training import (
 )
 from gpuplan.domain.training_time import Fabric
 from gpuplan.errors import InputError, PlannerError, Problem
+from gpuplan.pipeline.measured_names import find_measured_model
 from gpuplan.units import TB
 
 ASSUMED_SEQUENCE_TOKENS = 4096
@@ -41,11 +41,11 @@ ASSUMED_LORA_RANK = 16
 SINKS = ("gpt_oss",)
 # Names in tables that the catalog knows under another one.
 ALIASES = (
-    (r"^llama-?3[- ](8b|70b)$", r"Llama-3.1-\1"),
-    (r"^llama-?4 maverick.*", "Llama-4-Maverick-17B-128E-Instruct"),
-    (r"^llama-?4 scout.*", "Llama-4-Scout-17B-16E-Instruct"),
-    (r"^mixtral 8[x×](\d+)b", r"Mixtral-8x\1B-v0.1"),
-    (r"^deepseek[- ]?v3.*", "DeepSeek-V3"),
+    (r"^llama-?3[- ](8b|70b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^llama-?4 maverick.*", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
+    (r"^llama-?4 scout.*", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
+    (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),
+    (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
 )
 COMPUTE: tuple[tuple[str, Compute], ...] = (
     (r"fp4", "fp4"), (r"mx", "mxfp8"), (r"fp8|float8|e4m3", "fp8"), (r"fp16|float16|half", "fp16"),
@@ -90,6 +90,12 @@ def architecture_class(model: Model) -> str:
     return "moe" if is_moe else "dense"
 
 
+def shape_key(model: Model) -> str:
+    """The network by its shape: names change, and a fine-tuned copy is the same work."""
+    main = model.main
+    return f"{main.n_layers}x{main.hidden_size} {model.n_params / 1e9:.3g}B"
+
+
 def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     """The row as nouns; InputError where model or accelerator are unknown."""
     told: list[Assumption] = []
@@ -132,7 +138,7 @@ def named_model(name: str) -> Model:
             name = re.sub(pattern, better, name.lower())
             break
     try:
-        return find_model(name)
+        return find_measured_model(name)
     except PlannerError:
         known = known_model(name)
         if known is None:

@@ -20,6 +20,7 @@ from gpuplan.domain.training_time import TrainingForecast
 from gpuplan.performance.training import published_flop, training_step
 from gpuplan.performance.training_basis import peak_flop_per_s
 from gpuplan.pipeline.training_cases import Case, cases_of
+from gpuplan.pipeline.training_conditions import shape_key
 
 METRICS = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
 
@@ -79,7 +80,7 @@ def forecast_row(case: Case, calibration: TrainingCalibration) -> RowForecast:
     step = training_step(
         found.model, found.accelerator, found.setup, found.layout, found.fabric, constants
     )
-    known = calibration.known(labels, found.model.name, has_conditions=case.is_complete)
+    known = calibration.known(labels, shape_key(found.model), has_conditions=case.is_complete)
     spread, tier = calibration.spread(labels, known), tier_of(known)
     batch = case.row.run.global_batch
     tokens = (batch or 0) * found.setup.sequence_tokens or step.tokens_per_step

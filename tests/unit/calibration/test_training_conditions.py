@@ -1,0 +1,173 @@
+"""Rows of a training table become configurations; blanks are filled as the software would."""
+
+import pytest
+
+from gpuplan.calibration.training_fabric import adapter_bytes_per_s
+from gpuplan.calibration.training_models import Dimensions, known_model, model_from
+from gpuplan.calibration.training_prior import UNKNOWN_BEST_FRAC, best_fracs, prior
+from gpuplan.calibration.training_rows import row_of
+from gpuplan.calibration.training_stacks import stack_of
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.training_time import (
+    HostConstants,
+    LinkConstants,
+    MatmulConstants,
+    MixerConstants,
+    TrafficConstants,
+    WholeConstants,
+)
+from gpuplan.errors import InputError
+from gpuplan.pipeline.training_cases import case_of, cases_of
+from gpuplan.pipeline.training_conditions import architecture_class, configuration_of, fabric_of
+
+H100 = find_accelerator("H100", read_catalog()).accelerator
+
+
+def configured(**fields):
+    base = {"id": "x", "source": "dgxc", "framework": "NeMo", "accelerator": "H100"}
+    return configuration_of(row_of(base | fields), read_catalog())
+
+
+@pytest.mark.parametrize(
+    ("framework", "source", "date", "note", "expected"),
+    [
+        ("Megatron-LM", "megatron:readme_jan2021", "2021-01-11", "", "megatron-2021"),
+        ("Megatron-LM", "megascale", "2024-02", "", "megatron"),
+        ("Megatron-DeepSpeed", "bloom-sweeps", "", "02-21", "megatron-deepspeed"),
+        ("NeMo 24.07", "nemo-24.07", "2024-10-08", "", "megatron"),
+        ("NeMo-Megatron (NeMo-Framework-Launcher)", "nemo launcher", "2022", "", "megatron-2021"),
+        ("llm-foundry (FSDP)", "llm-foundry", "2024", "", "fsdp"),
+        ("torchtitan", "torchtitan", "2024-12", "compile yes; async tp", "fsdp-compiled"),
+        ("torchtitan", "torchtitan", "2024-04", "FSDP2 1D, no torch.compile stated", "fsdp"),
+        ("MLPerf v5.0 AMD", "mlperf-training", "", "", "megatron"),
+        ("MaxText", "maxtext", "2025", "", "xla"),
+        ("litgpt", "litgpt", "2023", "", "finetune"),
+        ("something new", "nobody", "2026", "", "megatron"),
+    ],
+)
+def test_software_is_told_by_name_and_year(framework, source, date, note, expected):
+    assert stack_of(framework, source=source, date=date, note=note).name == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "is_said"),
+    [
+        ("1600 Gbps node-node RoCE", 25e9, True),
+        ("4 x 100Gb RoCE per node", 6.25e9, True),
+        (
+            "Storage: 2x CX-7 IB 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s",
+            50e9,
+            True,
+        ),
+        ("H100-SXM5-80GB 400Gb/s RDMA per GPU", 50e9, True),
+        ("8x something NVIDIA H100-SXM5-80GB", 50e9, False),  # memory is no network
+        ("10G Ethernet", 50e9, False),
+    ],
+)
+def test_adapters_are_read_as_bits_per_second(said, expected, is_said):
+    assert adapter_bytes_per_s(said, H100, n_node=8) == (pytest.approx(expected), is_said)
+
+
+def test_models_of_papers_have_their_published_size():
+    assert known_model("Nemotron4 340b").n_params == pytest.approx(341e9, rel=0.01)
+    assert known_model("nemotron-4 15B").n_params == pytest.approx(15.6e9, rel=0.02)
+    grok = known_model("Grok1 314b")
+    assert grok.n_params == pytest.approx(314e9, rel=0.02)
+    assert architecture_class(grok) == "moe"
+    assert known_model("nobody knows") is None
+
+
+def test_dimensions_alone_give_a_model_and_tell_what_is_assumed():
+    found = model_from("gpt", Dimensions(n_layers=96, hidden=12288), source="test")
+    assert found.n_params == pytest.approx(174.6e9, rel=0.01)
+    assert {told.what for told in found.assumptions} == {"heads", "vocab"}
+
+
+def test_degrees_give_the_data_parallel_rest():
+    found = configured(
+        model="Llama 3.1 70b", n_accelerators="128", tp="4", pp="8", vp="5", seq_len="8192",
+        global_batch="256", micro_batch="1", precision="FP8",
+    )  # fmt: skip
+    assert (found.layout.dp, found.setup.n_micro_batches, found.layout.n_virtual) == (4, 64, 5)
+    assert found.setup.execution.compute == "fp8"
+    assert found.layout.has_sequence_parallel
+
+
+def test_more_ranks_than_samples_share_sequences():
+    found = configured(
+        model="Llama-2-70B", n_accelerators="64", tp="1", pp="1", seq_len="8192",
+        global_batch="8", micro_batch="1", task="LoRA", framework="MLPerf v5.0",
+    )  # fmt: skip
+    assert (found.layout.dp, found.layout.cp) == (8, 8)
+    assert found.setup.adapter is not None
+
+
+def test_a_cut_copy_has_fewer_layers_but_experts_keep_theirs():
+    cut = configured(model="Llama 3.1 405b", n_layers="30", n_accelerators="64", tp="8", pp="4")
+    assert cut.model.main.n_layers == 30
+    kept = configured(model="LLAMA4 Maverick 400b", n_layers="32", n_accelerators="64")
+    assert kept.model.main.n_layers == 48
+    assert "n_layers" in {told.what for told in kept.assumptions}
+
+
+def test_blank_recompute_is_full_only_before_flash_attention():
+    old = configured(
+        model="GPT-3 175B", n_accelerators="64", framework="Megatron-LM", date="2021-01",
+        source="x", tp="8", pp="8", seq_len="2048", global_batch="64",
+    )  # fmt: skip
+    new = configured(model="GPT-3 175B", n_accelerators="64", tp="8", pp="8", seq_len="2048")
+    assert (old.setup.execution.recompute, new.setup.execution.recompute) == ("full", "none")
+    assert (old.setup.execution.attention, new.setup.execution.attention) == ("math", "flash")
+
+
+def test_block_scaled_formats_are_told_apart():
+    plain = configured(model="Llama 3.1 8b", n_accelerators="8", precision="FP8-CS")
+    scaled = configured(model="Llama 3.1 8b", n_accelerators="8", precision="MXFP8")
+    four = configured(model="Llama 3.1 8b", n_accelerators="8", precision="NVFP4")
+    computed = [found.setup.execution.compute for found in (plain, scaled, four)]
+    assert computed == ["fp8", "mxfp8", "fp4"]
+
+
+def test_unknown_model_is_told_with_its_reason_and_no_row_is_lost():
+    rows = [
+        row_of({"id": "a", "model": "no such network", "accelerator": "H100"}),
+        row_of({"id": "b", "model": "Llama-2-7B", "accelerator": "H100", "n_accelerators": "8"}),
+        row_of({"id": "c", "accelerator": "H100"}),
+    ]
+    cases, refused = cases_of(rows, read_catalog())
+    assert len(cases) + len(refused) == len(rows)
+    assert "no such network" in refused[0][1]
+    with pytest.raises(InputError):
+        case_of(rows[2], read_catalog())
+
+
+def test_stated_bandwidth_replaces_the_sheet():
+    found = configured(
+        model="Llama-3.1-8B", n_accelerators="8",
+        accelerator="H100 96GB HBM2e 2.4TB/s, 500W limit, 8/host NVLink, 400Gb/s RDMA per GPU",
+    )  # fmt: skip
+    assert found.accelerator.memory.bytes_per_s == 2.4e12
+
+
+def test_rack_scale_islands_hold_seventy_two():
+    gb200 = find_accelerator("GB200", read_catalog()).accelerator
+    assert (fabric_of(gb200).n_island, fabric_of(gb200).n_node) == (72, 4)
+
+
+def test_every_constant_has_a_prior():
+    groups = (
+        MatmulConstants, MixerConstants, TrafficConstants, HostConstants, LinkConstants,
+        WholeConstants,
+    )  # fmt: skip
+    needed = {name for group in groups for name in group._fields}
+    best = {"best16_frac", "best8_frac", "best4_frac"}
+    assert {constant.name for constant in prior()} == needed - best - {"imbalance_ratio"}
+
+
+def test_unmeasured_accelerators_get_the_middle():
+    a100 = find_accelerator("A100", read_catalog()).accelerator
+    assert best_fracs(a100)[0] == 0.869
+    gb = find_accelerator("GB200", read_catalog()).accelerator
+    assert best_fracs(gb)[0] == 0.729
+    assert best_fracs(find_accelerator("T4", read_catalog()).accelerator) == UNKNOWN_BEST_FRAC
