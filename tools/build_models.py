@@ -17,6 +17,7 @@ from gpuplan.domain.model import Checkpoint
 from gpuplan.errors import PlannerError
 
 OUT = Path(__file__).resolve().parent.parent / "src/gpuplan/catalog/data/models.jsonl"
+BY_HAND = Path(__file__).resolve().parent / "models_by_hand.jsonl"
 KEEP = {"model_type", "dtype", "torch_dtype", "_class_name", "mlp_class"}
 # The SigLIP tower that Gemma 3 from 4B up is published with; the derived rows leave it out.
 GEMMA3_TOWER = {
@@ -107,6 +108,61 @@ def rows(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def more(folder: Path, known: set[str], names: set[str]) -> list[dict[str, object]]:
+    """Models of the structural table that the manifest does not name, one line each."""
+    with (folder / "litgpt_configs.csv").open(encoding="utf-8", newline="") as file:
+        found = {f"{row['hf_org']}/{row['hf_name']}": row for row in csv.DictReader(file)}
+    lines = []
+    for model_id, row in found.items():
+        if model_id.lower() not in known:
+            config = reduced(structural(row), names)
+            read_model(config, name=model_id)
+            line = {"id": model_id, "config": config, "source": row["source"]}
+            line |= {"kind": "derived from litgpt", "licence": "Apache-2.0 repo"}
+            lines.append(line)
+    return lines
+
+
+def structural(row: dict[str, str]) -> dict[str, object]:
+    """A row of the structural table in the field names of configurations."""
+    figures = {name: int(row[old]) for name, old in STRUCTURE.items() if row[old]}
+    if int(row["n_expert"] or 0):
+        figures["num_experts_per_tok"] = int(row["n_expert_per_token"])
+        figures["num_local_experts"] = int(row["n_expert"])
+    window = int(row["sliding_window"]) if row["sliding_window"] else None
+    return {
+        "model_type": "(litgpt)",
+        "mlp_class": row["mlp"],
+        "attention_bias": row["bias"] == "True",
+        "sliding_window": window,
+        "tie_word_embeddings": None,
+        **figures,
+    }
+
+
+STRUCTURE = {
+    "hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+    "num_key_value_heads": "n_kv", "head_dim": "head_size", "intermediate_size": "intermediate",
+    "moe_intermediate_size": "moe_intermediate", "vocab_size": "padded_vocab",
+    "max_position_embeddings": "block_size",
+}  # fmt: skip
+
+
+def by_hand(known: set[str], names: set[str]) -> list[dict[str, object]]:
+    """Models whose figures were entered by hand, each held to its published count."""
+    lines = []
+    for text in BY_HAND.read_text("utf-8").splitlines():
+        row = json.loads(text)
+        count = read_model(row["config"], name=row["id"]).n_params
+        if abs(count / (row["params_b"] * 1e9) - 1) > 0.005:
+            raise SystemExit(f"{row['id']}: {count:,} parameters, published {row['params_b']} B")
+        if row["id"].lower() not in known:
+            line = {"id": row["id"], "config": reduced(row["config"], names)}
+            line |= {"source": f"hf:{row['id']}", "kind": "entered by hand, count checked"}
+            lines.append({**line, "licence": "see the model's own"})
+    return lines
+
+
 def main(folder: Path, out: Path) -> None:
     names, lines = names_read(), []
     for row in rows(folder):
@@ -114,6 +170,11 @@ def main(folder: Path, out: Path) -> None:
             lines.append(json.dumps(entry(row, folder, names), separators=(",", ":")))
         except PlannerError as error:
             print(f"left out: {row['model_id']}: {error}")
+    known = {row["model_id"].lower() for row in rows(folder)}
+    for line in more(folder, known, names):
+        lines.append(json.dumps(line, separators=(",", ":")))
+        known.add(str(line["id"]).lower())
+    lines += [json.dumps(line, separators=(",", ":")) for line in by_hand(known, names)]
     out.write_text("\n".join(sorted(lines, key=str.lower)) + "\n", "utf-8")
     print(f"{len(lines)} models, {out.stat().st_size:,} bytes")
 

@@ -21,15 +21,19 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
 
 MAX_NAME = 300
+VOCABULARY_SLACK = 0.005
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
 QUIET = {"instruct", "chat", "hf", "it", "meta", "base", "arch", "nvidia", "inst", "preview"}
 PRECISIONS = {
     "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8",
     "w8a8": "int8", "w8a16": "int8", "int4": "int4", "w4a16": "int4", "awq": "int4",
-    "gptq": "int4", "4bit": "nf4", "bnb": "nf4", "8bit": "int8", "bf16": "bf16", "fp16": "fp16",
+    "gptq": "int4", "4bit": "nf4",
+    "f16": "fp16", "bnb": "nf4", "8bit": "int8", "bf16": "bf16", "fp16": "fp16",
 }  # fmt: skip
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
+# Names in wide use that no publisher gave.
+NICKNAMES = {"bloom175b": "bloom", "bloom176b": "bloom", "gpt3": "gpt3175b"}
 LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
 
 
@@ -90,9 +94,12 @@ def _by_id() -> dict[str, Entry]:
 def take_apart(text: str) -> Name:
     """Owner, words and precision of a name as people type it."""
     owner, _, rest = text.lower().strip().rpartition("/")
+    file_type = re.search(r"[\s_\-.](q[2-8]_(?:k_m|k|0))\b", rest)
+    rest = rest.replace(file_type[0], "") if file_type else rest
     rest = re.sub(r"(?<=\d)_(?=\d)", ".", rest)
     raw = [word for word in re.split(r"[\s_\-()]+|(?<=quantized)\.", rest) if word]
     precision = next((PRECISIONS[word] for word in raw[1:] if word in PRECISIONS), "")
+    precision = file_type[1] if file_type and file_type[1] in FORMATS else precision
     dropped = QUIET | (set(PRECISIONS) | PRECISION_NOISE if precision else set())
     words = [word for word in raw if len(raw) == 1 or word not in dropped]
     return Name(owner, tuple(words), precision)
@@ -103,16 +110,17 @@ def _by_name(text: str) -> Model:
     found = _matching(name)
     if not found:
         raise _error(text, "is not in the catalog", _nearest(name))
-    chosen = _of_owner(name, _of_precision(name, found))
+    chosen = sorted(_of_owner(name, _of_precision(name, found)), key=lambda e: _rank(text, e))
     models = [_read(entry) for entry in chosen]
-    if any(_figures(model) != _figures(models[0]) for model in models):
+    if not all(_is_alike(model, models[0]) for model in models):
         listed = ", ".join(sorted(model.name for model in models))
         raise _error(text, "could be several models", f"say which: {listed}")
     return _told(text, name, models[0], entry=chosen[0])
 
 
 def _matching(name: Name) -> list[Entry]:
-    same = [entry for entry in _entries() if entry.name.key == name.key]
+    key = NICKNAMES.get(name.key, name.key)
+    same = [entry for entry in _entries() if entry.name.key == key]
     if same:
         return same
     n = len(name.words)
@@ -131,14 +139,22 @@ def _of_owner(name: Name, found: list[Entry]) -> list[Entry]:
     return [entry for entry in found if name.owner and entry.name.owner == name.owner] or found
 
 
-def _figures(model: Model) -> object:
-    return model.embedding, model.stacks
+def _rank(text: str, entry: Entry) -> tuple[bool, int, str]:
+    """Names that begin as the user typed first, then the shortest."""
+    wanted = re.sub(r"[\s_]+", "-", text.lower().rpartition("/")[2])
+    return not entry.id.lower().rpartition("/")[2].startswith(wanted), len(entry.id), entry.id
+
+
+def _is_alike(one: Model, other: Model) -> bool:
+    """Same layers and caches; a few more rows of vocabulary make no other model."""
+    is_near = abs(one.n_params / other.n_params - 1) < VOCABULARY_SLACK
+    return is_near and one.stacks == other.stacks
 
 
 def _told(text: str, name: Name, model: Model, *, entry: Entry) -> Model:
     notes = list(model.assumptions)
     if entry.id.rpartition("/")[2].lower() != text.rpartition("/")[2].lower():
-        why = f"{text!r} is read as this; all that match have the same figures"
+        why = f"{text!r} is read as this; all that match have the same layers"
         notes.append(_assumption("model", entry.id, why, change="MODEL"))
     told = replace(model, assumptions=tuple(notes))
     is_other = bool(name.precision) and name.precision != entry.name.precision

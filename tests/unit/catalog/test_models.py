@@ -27,7 +27,11 @@ LLAMA = {
         ("gpt2", "openai-community/gpt2"),
         ("mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1"),
         ("qwen3-235b", "Qwen/Qwen3-235B-A22B"),
-        ("llama-2-7b-chat", "meta-llama/Llama-2-7b-hf"),
+        ("llama-2-7b-chat", "meta-llama/Llama-2-7b-chat-hf"),
+        ("llama-2-7b", "meta-llama/Llama-2-7b-hf"),
+        ("llama-3-8b", "meta-llama/Meta-Llama-3-8B"),
+        ("Mixtral 8x22B", "mistralai/Mixtral-8x22B-v0.1"),
+        ("bloom-176b", "bigscience/bloom"),
         ("qwen3-32b-fp8", "Qwen/Qwen3-32B-FP8"),
         ("gpt-oss-20b", "openai/gpt-oss-20b"),
         ("whisper-large-v3", "openai/whisper-large-v3"),
@@ -59,6 +63,7 @@ def test_the_precision_in_a_name_is_the_stored_one():
         ("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "nf4"),
         ("casperhansen/llama-3.3-70b-instruct-awq", "int4"),
         ("nvidia/Llama-3.3-70B-Instruct-NVFP4", "nvfp4"),
+        ("LLaMA 3 8B Q4_K_M", "q4_k_m"),
         ("nvidia/Llama-3.1-70B-Instruct-FP8", "fp8"),  # in the catalog, without a block
     ],
 )
