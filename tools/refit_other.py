@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.calibration import links_fit, other_networks_fit, power_fit
+from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
 from gpuplan.calibration.residuals import Spread, spread_of
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.calibration import FittedConstants
@@ -228,7 +228,27 @@ def refit_networks() -> None:
     write("other_networks.json", {**stored, "benchmark_range": spread_over(folds)})
 
 
+def refit_startup() -> None:
+    held, errors = {}, {}
+    for phase in startup.PHASES:
+        rows = startup.read_phase_rows(phase)
+        held[phase] = startup.fit_phase(rows)
+        for name, key in (("model", lambda r: r.model), ("host", lambda r: r.host)):
+            folds = v.startup_folds(phase, key)
+            if folds:
+                show(f"start-up, {phase}, left out by {name}", folds)
+                errors.setdefault(startup.phase_group(phase), []).extend(folds.values())
+    write("startup.json", {
+        "version": "1",
+        "n_rows": len(startup.read_phase_rows()),
+        "sources": sorted({row.source for row in startup.read_phase_rows()}),
+        "seconds_per_unit": held,
+        "ranges": {group: spread_of(np.concatenate(found)) for group, found in errors.items()},
+    })  # fmt: skip
+
+
 PARTS: dict[str, Callable[[], None]] = {
+    "startup": refit_startup,
     "links": refit_links,
     "power": refit_power,
     "networks": refit_networks,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import links_fit, other_networks_fit, power_fit
+from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
 from gpuplan.calibration.other_networks import benchmark_rate
 from gpuplan.calibration.power import CAP_CURVES
 from gpuplan.calibration.residuals import Score, left_out_errors, outer_coverage, score
@@ -171,3 +171,11 @@ def benchmark_folds() -> Folds:
         )
         found.setdefault(card, []).append(float(np.log(rate.value / float(row["rate_per_s"]))))
     return {card: np.array(errors) for card, errors in found.items()}
+
+
+def startup_folds(phase: str, key: Callable[[startup.PhaseRow], Hashable]) -> Folds:
+    """Log errors of one phase of starting, left out by key."""
+    rows = startup.read_phase_rows(phase)
+    if len({key(row) for row in rows}) < 2:
+        return {}
+    return left_out_errors(rows, key, fit=startup.fit_phase, errors=startup.log_errors)

@@ -1,0 +1,121 @@
+"""Fitted start-up, in: measured phases; out: seconds per layer, gigabyte and graph, with ranges."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.calibration.tables import read_constants, read_rows
+from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.startup import StartConstants, StartPhases
+from gpuplan.units import GB
+
+Floats = NDArray[np.float64]
+# Phases whose cost goes with a unit: layers, gigabytes per stream, layers times graphs.
+PHASES = (
+    "bootstrap", "trace", "compile", "cached-compile", "profile", "capture", "split-capture",
+    "load-page-cache", "load-local-disk", "load-network-disk", "load-object-store",
+)  # fmt: skip
+# Image pulls and downloads depend on registries and neighbours: nothing to fit (Assumption).
+FETCH_RANGE = (0.5, 2.5)
+
+
+class PhaseRow(NamedTuple):
+    """One measured phase."""
+
+    source: str
+    host: str
+    model: str
+    phase: str
+    n_units: float
+    time_s: float
+
+
+def read_phase_rows(phase: str | None = None) -> tuple[PhaseRow, ...]:
+    """Measured phases of the package."""
+    return tuple(
+        PhaseRow(
+            source=row["source"],
+            host=row["host"],
+            model=row["model"],
+            phase=row["phase"],
+            n_units=float(row["units"]),
+            time_s=float(row["time_s"]),
+        )
+        for row in read_rows("startup.csv")
+        if phase is None or row["phase"] == phase
+    )
+
+
+def fit_phase(rows: Sequence[PhaseRow]) -> float:
+    """Seconds per unit: the median over hosts of each host's median."""
+    by_host: dict[str, list[float]] = {}
+    for row in rows:
+        by_host.setdefault(row.host, []).append(row.time_s / row.n_units)
+    return float(np.exp(np.median([np.log(np.median(found)) for found in by_host.values()])))
+
+
+def log_errors(rows: Sequence[PhaseRow], seconds_per_unit: float) -> list[Floats]:
+    """Log of predicted over measured."""
+    return [np.log([seconds_per_unit * row.n_units / row.time_s for row in rows])]
+
+
+def start_constants() -> StartConstants:
+    """Constants of a vLLM start; other engines differ by less than hosts do."""
+    held = _stored()["seconds_per_unit"]
+    sources = ("page-cache", "local-disk", "network-disk", "object-store")
+    return StartConstants(
+        bootstrap_s=held["bootstrap"],
+        reader_bytes_per_s={name: GB / held[f"load-{name}"] for name in sources},
+        trace_s_per_layer=held["trace"],
+        compile_s_per_layer=held["compile"],
+        cached_compile_s_per_layer=held["cached-compile"],
+        profile_s_per_layer=held["profile"],
+        capture_s_per_graph_layer=held["capture"],
+        split_capture_s_per_graph_layer=held["split-capture"],
+    )
+
+
+def start_estimates(phases: StartPhases) -> Mapping[str, Estimate]:
+    """Every phase and their total with ranges; phases fail together, so their ranges add."""
+    stored = _stored()
+    spreads: Mapping[str, Sequence[float]] = stored["ranges"]
+    fetch = FETCH_RANGE
+    by_phase = {
+        "image_pull": (phases.image_pull_s, fetch),
+        "download": (phases.download_s, fetch),
+        "bootstrap": (phases.bootstrap_s, spreads["bootstrap"]),
+        "load": (phases.load_s, spreads["load"]),
+        "compile": (phases.compile_s, spreads["compile"]),
+        "profile": (phases.profile_s, spreads["profile"]),
+        "capture": (phases.capture_s, spreads["capture"]),
+    }
+    sources = tuple(stored["sources"])
+    found = {
+        name: Estimate(value=seconds, low=seconds * spread[0], high=seconds * spread[1],
+                       tier="fitted", sources=sources)
+        for name, (seconds, spread) in by_phase.items()
+    }  # fmt: skip
+    total = Estimate(
+        value=phases.total_s,
+        low=sum(part.low for part in found.values()),
+        high=sum(part.high for part in found.values()),
+        tier="fitted",
+        sources=sources,
+    )
+    return {**found, "total": total}
+
+
+def phase_group(phase: str) -> str:
+    """The range that a phase belongs to."""
+    groups: Mapping[str, Callable[[str], bool]] = {
+        "load": lambda name: name.startswith("load"),
+        "compile": lambda name: name in ("trace", "compile", "cached-compile"),
+        "capture": lambda name: name.endswith("capture"),
+    }
+    return next((group for group, holds in groups.items() if holds(phase)), phase)
+
+
+def _stored() -> Mapping[str, Any]:
+    return read_constants("startup.json")
