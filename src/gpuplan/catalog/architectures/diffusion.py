@@ -51,7 +51,9 @@ def diffusion_stacks(f: Fields, class_name: str) -> tuple[Stack, ...]:
         n_params = unet_params(f)
         widths = f.wholes("block_out_channels") or (1,)
         f.notes.assume("arithmetic of the UNet", "not counted", "convolutions have no tokens")
-        return (Stack(role="denoiser", hidden_size=widths[-1], groups=(), n_other_params=n_params),)
+        # One group without matrices: resident, and no arithmetic per token.
+        group = LayerGroup(n_layers=1, n_norm_params=n_params)
+        return (Stack(role="denoiser", hidden_size=widths[-1], groups=(group,)),)
     if class_name in JOINT:
         return _joint(f, class_name)
     is_joint = f.given("num_single_layers", "joint_attention_dim")
