@@ -31,6 +31,7 @@ def calibrated(accelerator, stack: str = "megatron") -> TrainingConstants:
     chosen = STACKS[stack]
     labels = {
         "stack": stack, "kernels": chosen.kernels, "flash": chosen.flash, "program": "",
+        "links": chosen.links,
         "family": accelerator.family, "architecture": "dense",
     }  # fmt: skip
     values = read_calibration().fitted.values(labels)

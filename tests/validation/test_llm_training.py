@@ -85,6 +85,7 @@ def test_constants_stay_physical():
     fitted = read_calibration().fitted
     labels = {
         "stack": "megatron", "kernels": "fused", "flash": "vendor", "program": "",
+        "links": "hidden",
         "family": "Hopper", "architecture": "dense",
     }  # fmt: skip
     values = fitted.values(labels)

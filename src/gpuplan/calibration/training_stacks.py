@@ -22,6 +22,7 @@ class Stack(NamedTuple):
     overlaps_gradients: bool = True
     scatters_handover: bool = True
     flash: str = "fa2"  # generation of the attention kernel
+    links: str = "blocking"  # tensor and pipeline transfers wait, or hide behind products
     host_ratio: float = 1.0  # launches and Python of a layer, by those of a plain one
 
 
@@ -37,7 +38,7 @@ STACKS = {
               scatters_handover=False),
         # Megatron Core with Transformer Engine: NeMo, Megatron-Bridge, MLPerf, MegaScale, Primus.
         Stack("megatron", "flash", "fused", has_sequence_parallel=True, sharding="zero1",
-              gradient_bytes=2.0, flash="vendor"),
+              gradient_bytes=2.0, flash="vendor", links="hidden"),
         # Fully sharded data parallel, operator by operator.
         Stack("fsdp", "flash", "eager", has_sequence_parallel=True, sharding="zero3",
               gradient_bytes=2.0),
@@ -52,7 +53,7 @@ STACKS = {
               gradient_bytes=2.0, host_ratio=3.0),
         # XLA: everything compiled, sharding by annotation.
         Stack("xla", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
-              gradient_bytes=2.0, flash="vendor"),
+              gradient_bytes=2.0, flash="vendor", links="hidden"),
     )
 }  # fmt: skip
 MODERN_MEGATRON = re.compile(

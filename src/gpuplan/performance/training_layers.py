@@ -23,6 +23,9 @@ from gpuplan.domain.training import LoRA
 BYTES_16 = 2.0
 # The in-projection of a recurrent mixer is about two thirds of its matrices.
 RECURRENT_IN_FRAC = 2 / 3
+# Plain attention products whose heads are no multiple of 16 bytes miss the matrix units.
+ALIGNED_ELEMENTS = 8
+MISALIGNED_RATIO = 8.0
 
 
 class Split(NamedTuple):
@@ -163,7 +166,7 @@ def _attention(mixer: Attention | LatentAttention, split: Split) -> dict[str, fl
     square = split.n_tokens * split.sequence_tokens * heads
     return {
         "flash_flop": 2.0 * width * split.n_tokens * seen * heads * narrow,
-        "score_flop": 2.0 * width * square,
+        "score_flop": 2.0 * width * square * (MISALIGNED_RATIO if qk % ALIGNED_ELEMENTS else 1),
         "score_elements": square,
         "kv_bytes": BYTES_16 * split.n_tokens * n_kv / split.tp * width,
     }

@@ -141,6 +141,7 @@ def _calibrated(
 ) -> tuple[float, float, list[tuple[str, float]]]:
     labels = {
         "stack": STACK.name, "kernels": STACK.kernels, "flash": STACK.flash, "program": "",
+        "links": STACK.links,
         "family": accelerator.family, "architecture": architecture_class(model),
     }  # fmt: skip
     constants = constants_of(

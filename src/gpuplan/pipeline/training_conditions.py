@@ -73,6 +73,7 @@ class Configuration:
             "stack": self.stack.name,
             "kernels": self.stack.kernels,
             "flash": self.stack.flash,
+            "links": self.stack.links,
             "family": self.accelerator.family,
             "architecture": architecture_class(self.model),
             "program": self.program,

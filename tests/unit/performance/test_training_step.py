@@ -194,3 +194,16 @@ def test_what_the_hardware_cannot_runs_wider():
     assert peak_flop_per_s(without, "fp8") == 312e12
     job = setup(n_micro_batches=1, compute="fp8")
     assert step(on=without, job=job).mfu_frac == pytest.approx(1.0)
+
+
+def test_heads_that_miss_the_matrix_units_are_slow_without_flash():
+    def gpt(n_heads):
+        return model_from(
+            "gpt", Dimensions(n_layers=2, hidden=13824, n_heads=n_heads, n_vocab=51200), source=""
+        )
+
+    def attention(n_heads, kernel):
+        return dict(step(gpt(n_heads), job=setup(attention=kernel)).parts_s)["attention"]
+
+    assert attention(128, "math") == pytest.approx(8 * attention(96, "math"))
+    assert attention(128, "flash") < 1.2 * attention(96, "flash")
