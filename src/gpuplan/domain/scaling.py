@@ -16,6 +16,16 @@ class NodeLinks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleLayout:
+    """How the job is spread while accelerators are added."""
+
+    sharding: Sharding = "zero3"
+    is_hybrid: bool = False  # sharded inside a node, copied between nodes
+    tp: int = 1
+    allows_tp_across_nodes: bool = False  # it is seldom worth it: asked for, never assumed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRequest:
     """A job whose share per accelerator stays the same while accelerators are added."""
 
@@ -25,8 +35,7 @@ class ScaleRequest:
     micro_batch: int = 1
     sequence_tokens: int = 8192
     n_micro_batches: int = 1
-    sharding: Sharding = "zero3"
-    is_hybrid: bool = False  # sharded inside a node, copied between nodes
+    layout: ScaleLayout = ScaleLayout()
     recompute: Recompute = "full"
     links: NodeLinks = NodeLinks()
     mfu_frac: float | None = None  # None: the calibrated model says

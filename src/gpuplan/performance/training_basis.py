@@ -11,6 +11,7 @@ from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
 from gpuplan.domain.training import ParallelLayout, Recompute, TrainingSetup
 from gpuplan.domain.training_time import Fabric
+from gpuplan.errors import InputError, one
 from gpuplan.performance import training_parallel as links
 from gpuplan.performance.training_layers import (
     BYTES_16,
@@ -171,6 +172,9 @@ def step_basis(
     )
     case = Case(model, accelerator, setup, layout, fabric, split)
     layers = forward_work(model, split)
+    if not layers.matmul_flop:
+        fix = "use a transformer or a state-space model"
+        raise one(InputError, "training", model.name, "has no layers of matrix products", fix)
     head = head_work(model, split)
     adapter = adapter_work(model, setup.adapter, split) if setup.adapter else None
     rank = _rank_params(case, layers, adapter)

@@ -67,9 +67,26 @@ def _counts(request: ScaleRequest) -> list[int]:
         problems.append(Problem("counts", "empty", "give numbers of accelerators, e.g. 8,16,64"))
     if request.mfu_frac is not None and not 0 < request.mfu_frac <= 1:
         problems.append(Problem("mfu", f"got {request.mfu_frac}", "use a share above 0, up to 1"))
+    problems += _tensor_problems(request)
     if problems:
         raise InputError("scale", problems)
     return sorted(set(request.counts))
+
+
+def _tensor_problems(request: ScaleRequest) -> list[Problem]:
+    tp, n_node = request.layout.tp, request.links.n_node
+    problems = [
+        Problem("tp", f"{n} accelerators do not divide by {tp}", "use multiples of tp")
+        for n in request.counts
+        if n % tp
+    ]
+    if tp > n_node and not request.layout.allows_tp_across_nodes:
+        fix = f"keep tp at {n_node} or less, or ask for it with --tp-across-nodes"
+        problems.append(Problem("tp", f"{tp} leaves the node of {n_node}", fix))
+    if tp > n_node and request.mfu_frac is not None:
+        fix = "leave the utilization out: the calibrated model counts these transfers"
+        problems.append(Problem("mfu", "says nothing of tensor parallelism across nodes", fix))
+    return problems
 
 
 def _points(
@@ -110,14 +127,18 @@ def _step(
     request: ScaleRequest, model: Model, accelerator: Accelerator, *, n: int
 ) -> tuple[float, float, list[tuple[str, float]]]:
     fabric = _fabric(request, accelerator)
+    asked = request.layout
+    per_node = max(1, request.links.n_node // asked.tp)
     layout = ParallelLayout(
-        dp=n,
-        sharding=request.sharding,
-        n_shard=min(n, request.links.n_node) if request.is_hybrid else None,
+        dp=n // asked.tp,
+        tp=asked.tp,
+        has_sequence_parallel=asked.tp > 1,
+        sharding=asked.sharding,
+        n_shard=min(n // asked.tp, per_node) if asked.is_hybrid else None,
     )
     if request.mfu_frac is None:
         return _calibrated(request, model, accelerator, layout=layout, fabric=fabric)
-    tokens = request.micro_batch * request.sequence_tokens
+    tokens = request.micro_batch * request.sequence_tokens / asked.tp
     compute_s = given_compute_s(
         model.n_active_params,
         tokens,
@@ -125,7 +146,9 @@ def _step(
         has_full_recompute=request.recompute == "full",
     )
     given = GivenStep(
-        compute_s=compute_s, n_params=model.n_params, n_micro_batches=request.n_micro_batches
+        compute_s=compute_s,
+        n_params=model.n_params / asked.tp,
+        n_micro_batches=request.n_micro_batches,
     )
     parts = given_step(given, layout, fabric)
     return parts.step_s, parts.compute_s, [("data parallel", parts.exposed_s)]
@@ -185,7 +208,11 @@ def _remedies(
     changes = (
         (
             f"shard inside nodes only, {REMEDY_MICRO_BATCHES} micro-batches per step",
-            replace(request, is_hybrid=True, n_micro_batches=REMEDY_MICRO_BATCHES),
+            replace(
+                request,
+                layout=replace(request.layout, is_hybrid=True),
+                n_micro_batches=REMEDY_MICRO_BATCHES,
+            ),
         ),
         (
             "four times the adapters",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.domain.scaling import NodeLinks, ScalePoint, ScaleRequest
+from gpuplan.domain.scaling import NodeLinks, ScaleLayout, ScalePoint, ScaleRequest
 from gpuplan.errors import InputError
 from gpuplan.pipeline.scale import knee, scale
 from gpuplan.units import GBIT
@@ -79,3 +79,19 @@ def test_broken_nodes_and_impossible_utilization_are_refused_together():
     with pytest.raises(InputError) as caught:
         scale(replace(SLOW, counts=(8, 12, 0), mfu_frac=1.2))
     assert len(caught.value.problems) == 3
+
+
+def test_tensor_parallelism_stays_inside_the_node_unless_asked():
+    wide = replace(SLOW, counts=(16, 64), mfu_frac=None, layout=ScaleLayout(tp=16))
+    with pytest.raises(InputError) as caught:
+        scale(wide)
+    assert "leaves the node" in str(caught.value)
+    allowed = scale(replace(wide, layout=ScaleLayout(tp=16, allows_tp_across_nodes=True)))
+    assert allowed.points[0].step_s > 10 * allowed.points[0].compute_s
+    assert allowed.points[0].cause == "tensor parallel"
+
+
+def test_tensor_parallel_ranks_share_the_given_work():
+    one = scale(SLOW).points[0]
+    two = scale(replace(SLOW, layout=ScaleLayout(tp=2))).points[0]
+    assert two.compute_s == pytest.approx(one.compute_s / 2)

@@ -1,0 +1,64 @@
+"""A single configuration: ranges, assumptions, and what a user's own runs change."""
+
+import pytest
+
+from gpuplan.calibration.training_constants import read_calibration
+from gpuplan.calibration.training_rows import row_of
+from gpuplan.errors import InputError
+from gpuplan.pipeline.predict_training import predict_training, recalibrate
+from gpuplan.pipeline.validate_training import validate_rows
+
+JOB = {
+    "id": "mine", "source": "our cluster", "framework": "NeMo", "date": "2025-06",
+    "model": "Llama-3.1-70B", "accelerator": "H100", "n_accelerators": "64", "precision": "bf16",
+    "seq_len": "8192", "global_batch": "128", "micro_batch": "1", "tp": "4", "pp": "4", "vp": "5",
+}  # fmt: skip
+
+
+def test_forecast_has_a_range_and_agrees_with_itself():
+    found = predict_training(JOB)
+    assert found.step_s.low < found.step_s.value < found.step_s.high
+    rate = found.tokens_per_s_per_accelerator
+    assert rate.value * 64 * found.step_s.value == pytest.approx(128 * 8192)
+    assert rate.low * 64 * found.step_s.high == pytest.approx(128 * 8192)
+    assert 0.35 < found.mfu_frac.value < 0.6
+    assert found.step_s.tier == "fitted"
+
+
+def test_what_is_new_widens_the_range():
+    def width(**changed):
+        found = predict_training(JOB | changed).step_s
+        return found.high / found.low
+
+    known = width(source="dgxc")
+    assert width() > known
+    assert width(accelerator="Gaudi 2", source="dgxc") > known
+    assert width(seq_len="", source="dgxc") > 1.4 * known
+
+
+def test_what_is_assumed_is_told():
+    told = {assumption.what for assumption in predict_training(JOB | {"seq_len": ""}).assumptions}
+    assert "seq_len" in told
+
+
+def test_unknown_accelerator_is_refused():
+    with pytest.raises(InputError):
+        predict_training(JOB | {"accelerator": "no such board"})
+
+
+def test_own_runs_pull_the_constants():
+    plain = predict_training(JOB).step_s.value
+    slow = row_of(JOB | {"measured_step_s": f"{1.4 * plain}"})
+    fresh = recalibrate([slow] * 10)
+    assert predict_training(JOB, calibration=fresh).step_s.value > 1.05 * plain
+    assert fresh.fitted.n_rows == read_calibration().fitted.n_rows + 10
+
+
+def test_validation_scores_by_group_and_keeps_what_it_cannot_read():
+    good = row_of(JOB | {"measured_step_s": "10"})
+    bad = row_of(JOB | {"model": "nobody's network"})
+    found = validate_rows([good, bad])
+    assert (found.n_rows, len(found.forecasts), len(found.refused)) == (2, 1, 1)
+    assert found.metrics()["step_s"].n == 1
+    assert set(found.by("source")) == {"our cluster"}
+    assert set(found.by("accelerator")) == {"H100"}
