@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from statistics import fmean
 
+from gpuplan.calibration.other_networks_fit import read_network_rows
 from gpuplan.domain.layers import Experts
 from gpuplan.domain.model import Model
 from gpuplan.errors import PlannerError
@@ -91,6 +92,7 @@ def llm_row(row: dict[str, str], power_w: float) -> dict[str, object]:
         "weight_memory_frac": f"{steps_per_s * touched_params(model, batch) * width / traffic:.5g}",
         "other_memory_frac": f"{steps_per_s * cache_bytes / traffic:.5g}",
         "weight_bytes_per_param": width,
+        "step_ms": f"{1e3 / steps_per_s:.5g}",
         "power_w": f"{power_w / n:.5g}",
     }
 
@@ -106,6 +108,24 @@ def llm_rows(path: Path) -> list[dict[str, object]]:
         except PlannerError as error:
             print(f"{row['id']}: {error}")
     return rows
+
+
+def diffusion_rows() -> list[dict[str, object]]:
+    """Draws of the measured denoisers; the work is that of the networks' own table."""
+    cards = {"H100": ("h100-sxm", "Hopper"), "B200": ("b200-sxm", "Blackwell")}
+    found = []
+    for i, row in enumerate(read_network_rows("denoiser")):
+        card, family = cards[row.device_name]
+        flop_per_s = (row.work.flop + row.work.attention_flop) / row.time_s / row.n_devices
+        found.append({
+            "id": f"dif-{i:04}", "source": row.source, "accelerator": card, "family": family,
+            "n_accelerators": row.n_devices, "model": row.model, "work": "diffusion",
+            "compute_frac": f"{flop_per_s / row.device.flop_per_s:.5g}",
+            "weight_memory_frac": 0, "other_memory_frac": 0, "weight_bytes_per_param": 2.0,
+            "step_ms": f"{1e3 * row.time_s / row.work.n_kernels:.5g}",
+            "power_w": row.power_w,
+        })  # fmt: skip
+    return found
 
 
 def cap_rows(path: Path) -> list[dict[str, object]]:
@@ -153,5 +173,5 @@ def cap_group(key: tuple[str, ...], rows: list[dict[str, str]]) -> list[dict[str
 
 if __name__ == "__main__":
     shared = Path(sys.argv[1]) / "measured"
-    write("power_llm.csv", llm_rows(shared / "llm_inference.csv"))
+    write("power_load.csv", [*llm_rows(shared / "llm_inference.csv"), *diffusion_rows()])
     write("power_caps.csv", cap_rows(shared / "power_limit_sweeps_training.csv"))

@@ -140,34 +140,40 @@ def refit_power() -> None:
     fitted = v.fit_power(rows)
     works = sorted({row.work for row in rows})
     ranges = {}
+    by_model = v.power_folds(lambda row: (row.work, row.model))
     for work in works:
-        folds = v.power_folds(lambda row: row.model, (work,))
+        folds = {key: found for key, found in by_model.items() if key[0] == work}
         show(f"power of {work}, left out by model", folds)
         ranges[work] = spread_of(np.concatenate(list(folds.values())))
-    every = v.power_folds(lambda row: row.model, works)
-    show("power, left out by model", every)
-    by_board = v.power_folds(lambda row: row.accelerator, works)
-    show("power, left out by accelerator", by_board)
-    show("power, left out by source", v.power_folds(lambda row: row.source, works))
+    show("power, left out by model", by_model)
+    by_board = v.power_folds(lambda row: (row.work, row.accelerator))
+    show("power, left out by accelerator and work", by_board)
+    show("power, left out by source", v.power_folds(lambda row: row.source))
     cap_ranges = {}
     for kind, errors in v.cap_errors().items():
         show(f"slowdown of {kind} runs, cap at half the limit or more", {kind: errors})
         cap_ranges[kind] = spread_of(errors)
 
-    def constants(family: str) -> dict[str, float]:
-        values = fitted.values({"family": family, "waits": "text"})
-        return {name: values[name] for name in ("memory_ratio", "compute_ratio", "unpack_ratio")}
+    families = sorted({row.family for row in rows})
 
-    waiting = [work for work in works if work != "text"]
+    def held(family: str, work: str) -> dict[str, float]:
+        return fitted.values({"family": family, "waits": work})
+
+    load = {
+        f"{f}|{w}": held(f, w)["load_ratio"] for f, w in sorted({(r.family, r.work) for r in rows})
+    }
+    load |= {f"|{work}": held("none", work)["load_ratio"] for work in works}
+    common = held("none", "none")
+    names = ("memory_ratio", "compute_ratio", "unpack_ratio", "gap_s", "peer_gap_s", "layer_gap_s")
+    waiting = [work for work in works if work not in power_fit.BUSY_WORK]
     write("power.json", {
         "version": "1",
         "n_rows": fitted.n_rows,
         "sources": fitted.sources,
-        "families": {name: constants(name) for name in sorted({row.family for row in rows})},
-        "all": constants("none"),
-        "busy_frac": {
-            work: power_fit.busy_frac_of(fitted, work) for work in waiting
-        },
+        "families": families,
+        **{name: common[name] for name in names},
+        "load_ratio": {**load, "|": common["load_ratio"]},
+        "busy_frac": {work: held("none", work)["busy_frac"] for work in waiting},
         "ranges": ranges,
         "range_new": spread_of(np.concatenate(list(by_board.values()))),
         "cap_ranges": cap_ranges,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpuplan.calibration.power_fit import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.power import CapCurve, PowerConstants
@@ -17,23 +18,39 @@ CAP_CURVES: Mapping[str, CapCurve] = {
 }
 
 
-def power_constants(accelerator: Accelerator) -> PowerConstants:
-    """Constants of this family; those of all families together where it was never measured."""
+def power_constants(accelerator: Accelerator, work: str = "text") -> PowerConstants:
+    """Constants of this family and work; those of all families where it was never measured.
+
+    Work: text, image-chat, video-chat, host-bound (an engine that leaves the board waiting, as
+    vLLM did up to 0.6) or diffusion. Training and other matrix work goes with diffusion.
+    """
     stored = _stored()
-    held = stored["families"].get(accelerator.family, stored["all"])
-    return PowerConstants(**held)
+    load = stored["load_ratio"]
+    ratio = load.get(f"{accelerator.family}|{work}", load.get(f"|{work}", load["|"]))
+    return PowerConstants(
+        memory_ratio=stored["memory_ratio"] * ratio,
+        compute_ratio=stored["compute_ratio"] * ratio,
+        unpack_ratio=stored["unpack_ratio"],
+    )
 
 
-def busy_frac(work: str) -> float:
-    """Share of time in which kernels run: text, image-chat, video-chat, host-bound, diffusion."""
-    share: float = _stored()["busy_frac"].get(work, 1.0)
-    return share
+def busy_frac(work: str, *, step_s: float | None = None, n_accelerators: int = 1) -> float:
+    """Share of time in which kernels run; text needs its step time, denoisers a layer's."""
+    stored = _stored()
+    if work in stored["busy_frac"]:
+        share: float = stored["busy_frac"][work]
+        return share
+    if step_s is None:
+        return 1.0
+    if work == "diffusion":
+        return max(LEAST_BUSY_FRAC, 1.0 - float(stored["layer_gap_s"]) / step_s)
+    return step_busy_frac(step_s, n_accelerators, values=stored)
 
 
 def power_estimate(predicted_w: float, accelerator: Accelerator, work: str = "text") -> Estimate:
     """The prediction with its 80 % range; wider for families and work never measured."""
     stored = _stored()
-    is_known = accelerator.family in stored["families"] and work in stored["ranges"]
+    is_known = f"{accelerator.family}|{work}" in stored["load_ratio"]
     low, high = stored["ranges"][work] if is_known else stored["range_new"]
     limit = accelerator.power.limit_w
     most = predicted_w * high if limit is None else min(predicted_w * high, max(limit, predicted_w))

@@ -1,7 +1,7 @@
 """Fit of power constants, in: measured draws with utilizations; out: constants and residuals."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +10,27 @@ from gpuplan.calibration import fit as robust
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration import Constant, Effect, FittedConstants, Labels
 from gpuplan.domain.power import PowerConstants, Utilization
+from gpuplan.units import MS
 
 Floats = NDArray[np.float64]
-BY_FAMILY = Effect(kinds=("family",), log_sd=0.2)
 CONSTANTS = (
-    Constant(name="memory_ratio", value=0.6, log_sd=0.5, effects=(BY_FAMILY,)),
-    Constant(name="compute_ratio", value=3.0, log_sd=0.5, effects=(BY_FAMILY,)),
-    Constant(name="unpack_ratio", value=1.0, log_sd=0.5),
-    # Whatever waits for the host has a share of its own; text serving keeps a board busy.
+    Constant(name="memory_ratio", value=0.7, log_sd=0.5),
+    Constant(name="compute_ratio", value=3.3, log_sd=0.5),
+    Constant(name="unpack_ratio", value=1.5, log_sd=0.3),
+    Constant(
+        name="load_ratio",
+        value=1.0,
+        log_sd=0.02,
+        effects=(
+            Effect(kinds=("waits",), log_sd=0.1),
+            Effect(kinds=("family", "waits"), log_sd=0.2),
+        ),
+    ),
+    # Between two steps the board waits for the host, and for its peers where there are any.
+    Constant(name="gap_s", value=1.5e-3, log_sd=0.5),
+    Constant(name="peer_gap_s", value=1.5e-3, log_sd=0.5),
+    Constant(name="layer_gap_s", value=5e-4, log_sd=0.7),  # of a denoiser's layer
+    # Whatever waits for the host all the time has a share of its own.
     Constant(
         name="busy_frac",
         value=0.6,
@@ -26,6 +39,10 @@ CONSTANTS = (
         most=1.0,
     ),
 )
+# Work that keeps a board busy but for the gaps; the rest only informs its own share.
+BUSY_WORK = ("text", "diffusion")
+WAITING_WEIGHT = 0.2
+LEAST_BUSY_FRAC = 0.1
 
 
 class PowerRow(NamedTuple):
@@ -36,6 +53,8 @@ class PowerRow(NamedTuple):
     family: str
     model: str
     work: str
+    n_accelerators: int
+    step_s: float  # between two launches of the whole batch
     use: Utilization
     power_w: float
 
@@ -58,7 +77,7 @@ class CapRow(NamedTuple):
 
 def read_power_rows() -> tuple[PowerRow, ...]:
     """Measured draws of the package."""
-    return tuple(_power_row(row) for row in read_rows("power_llm.csv"))
+    return tuple(_power_row(row) for row in read_rows("power_load.csv"))
 
 
 def _power_row(row: Mapping[str, str]) -> PowerRow:
@@ -74,6 +93,8 @@ def _power_row(row: Mapping[str, str]) -> PowerRow:
         family=row["family"],
         model=row["model"],
         work=row["work"],
+        n_accelerators=int(row["n_accelerators"]),
+        step_s=float(row["step_ms"]) * MS,
         use=use,
         power_w=float(row["power_w"]),
     )
@@ -100,22 +121,27 @@ def labels_of(row: PowerRow) -> Labels:
     return {"family": row.family, "waits": row.work}
 
 
-def busy_of(row: PowerRow, fitted_frac: float) -> float:
-    """Share of time in which kernels run: all of it, unless the work waits for the host."""
-    return 1.0 if row.work == "text" else fitted_frac
+def busy_of(row: PowerRow, values: Mapping[str, float]) -> float:
+    """Share of time in which kernels run."""
+    if row.work not in BUSY_WORK:
+        return values["busy_frac"]
+    if row.work == "diffusion":
+        return max(LEAST_BUSY_FRAC, 1.0 - values["layer_gap_s"] / row.step_s)
+    return step_busy_frac(row.step_s, row.n_accelerators, values=values)
 
 
-def busy_frac_of(fitted: FittedConstants, work: str) -> float:
-    """The fitted share of this kind of work."""
-    return fitted.values({"family": "none", "waits": work})["busy_frac"]
+def step_busy_frac(step_s: float, n_accelerators: int, *, values: Mapping[str, Any]) -> float:
+    """What the gaps between steps leave; never under a tenth."""
+    gap_s = values["gap_s"] + (values["peer_gap_s"] if n_accelerators > 1 else 0.0)
+    return max(LEAST_BUSY_FRAC, 1.0 - float(gap_s) / step_s)
 
 
-def constants_of(value: Callable[[str], float]) -> PowerConstants:
-    """The constants by name."""
+def constants_of(values: Mapping[str, float]) -> PowerConstants:
+    """The constants by name; one factor of a family scales both terms."""
     return PowerConstants(
-        memory_ratio=value("memory_ratio"),
-        compute_ratio=value("compute_ratio"),
-        unpack_ratio=value("unpack_ratio"),
+        memory_ratio=values["memory_ratio"] * values["load_ratio"],
+        compute_ratio=values["compute_ratio"] * values["load_ratio"],
+        unpack_ratio=values["unpack_ratio"],
     )
 
 
@@ -123,19 +149,20 @@ def fit_power(rows: Sequence[PowerRow], predict: Predict) -> FittedConstants:
     """Constants that these rows support; every model counts alike, however often it was run."""
     cols = robust.columns(CONSTANTS, [labels_of(row) for row in rows])
     logs = np.log([row.power_w for row in rows])
-    n_of = {m: sum(r.model == m for r in rows) for m in {r.model for r in rows}}
-    weights = np.array([min(1.0, 12 / n_of[row.model]) for row in rows])
+    n_of: dict[str, int] = {}
+    for row in rows:
+        n_of[row.model] = n_of.get(row.model, 0) + 1
+    weights = np.array([
+        min(1.0, 20 / n_of[row.model]) * (1.0 if row.work in BUSY_WORK else WAITING_WEIGHT)
+        for row in rows
+    ])  # fmt: skip
     observed = robust.Observed(np.arange(len(rows)), logs, weights)
 
     def log_watts(values: Mapping[str, Floats]) -> Floats:
         found = []
         for i, row in enumerate(rows):
-            constants = PowerConstants(
-                memory_ratio=float(values["memory_ratio"][i]),
-                compute_ratio=float(values["compute_ratio"][i]),
-                unpack_ratio=float(values["unpack_ratio"][i]),
-            )
-            found.append(predict(row, constants, busy_of(row, float(values["busy_frac"][i]))))
+            mine = {name: float(column[i]) for name, column in values.items()}
+            found.append(predict(row, constants_of(mine), busy_of(row, mine)))
         logs: Floats = np.log(found)
         return logs
 
@@ -149,7 +176,6 @@ def log_errors(rows: Sequence[PowerRow], fitted: FittedConstants, predict: Predi
     found = []
     for row in rows:
         values = fitted.values(labels_of(row))
-        busy = busy_of(row, values["busy_frac"])
-        watts = predict(row, constants_of(values.__getitem__), busy)
+        watts = predict(row, constants_of(values), busy_of(row, values))
         found.append(np.log([watts / row.power_w]))
     return found

@@ -83,17 +83,13 @@ def fit_power(rows: Sequence[power_fit.PowerRow]) -> FittedConstants:
     return power_fit.fit_power(rows, predicted_power_w)
 
 
-def power_folds(
-    key: Callable[[power_fit.PowerRow], Hashable], works: Sequence[str] = ("text",)
-) -> Folds:
-    """Log errors of power on rows of these kinds of work, left out by key."""
+def power_folds(key: Callable[[power_fit.PowerRow], Hashable]) -> Folds:
+    """Log errors of power, left out by key; a key that names the work keeps kinds apart."""
     return left_out_errors(
         power_fit.read_power_rows(),
         key,
         fit=fit_power,
-        errors=lambda held, fitted: power_fit.log_errors(
-            [row for row in held if row.work in works], fitted, predicted_power_w
-        ),
+        errors=lambda held, fitted: power_fit.log_errors(held, fitted, predicted_power_w),
     )
 
 
