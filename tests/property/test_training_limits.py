@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,10 +9,11 @@ from hypothesis import strategies as st
 from fakes.models import device
 from fakes.training import calibrated, fabric, perfect, setup
 from gpuplan.calibration.training_models import Dimensions, model_from
+from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.domain.training import ParallelLayout
 from gpuplan.performance.training import step_parts, training_step
 from gpuplan.performance.training_basis import step_basis
-from gpuplan.pipeline.training_cases import stacked
+from gpuplan.performance.training_columns import stacked, step_columns_s
 
 H100 = device()
 models = st.builds(
@@ -99,8 +99,18 @@ def test_step_time_is_a_time(model, job, layout, second):
 @given(cases=st.lists(st.tuples(models, jobs, layouts), min_size=2, max_size=6))
 def test_columns_equal_single_steps(cases):
     bases = [step_basis(m, H100, job, layout=at, fabric=fabric()) for m, job, at in cases]
-    columns = np.sum(
-        [np.broadcast_to(p, len(cases)) for p in step_parts(stacked(bases), CALIBRATED)], axis=0
-    )
+    columns = step_columns_s(stacked(bases), CALIBRATED)
     single = [sum(step_parts(basis, CALIBRATED)) for basis in bases]
     assert columns == pytest.approx(single, rel=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp8", "fp4"])
+def test_every_decoder_of_the_catalog_trains_below_its_peak(precision):
+    job = setup(sequence_tokens=4096, compute=precision)
+    layout = ParallelLayout(dp=16, sharding="zero3")
+    found = [find_model(name) for name in models_in_catalog()]
+    decoders = [one for one in found if one.kind in ("decoder", "vision-language")]
+    assert len(decoders) > 100
+    for one in decoders:
+        step = training_step(one, H100, job, layout, fabric(), CALIBRATED)
+        assert 0 < step.mfu_frac <= step.hfu_frac < 1, one.name

@@ -5,8 +5,9 @@ import pytest
 
 from gpuplan.calibration.tables import read_constants
 from gpuplan.calibration.training_constants import FILE, read_calibration
-from gpuplan.calibration.training_rows import read_rows, shipped_rows
+from gpuplan.calibration.training_rows import read_rows, row_of, shipped_rows
 from gpuplan.catalog.load import read_catalog
+from gpuplan.pipeline.predict_training import predict_training, recalibrate
 from gpuplan.pipeline.training_calibrate import (
     cross,
     fit_training,
@@ -25,6 +26,11 @@ BUDGET_SOURCE = 0.085
 BUDGET_MODEL = 0.075
 BUDGET_ONE_SOURCE = 0.13
 BUDGET_FINE_TUNING = 0.12
+OWN_RUN = {
+    "id": "mine", "source": "our cluster", "framework": "NeMo", "date": "2025-06",
+    "model": "Llama-3.1-70B", "accelerator": "H100", "n_accelerators": "64", "precision": "bf16",
+    "seq_len": "8192", "global_batch": "128", "micro_batch": "1", "tp": "4", "pp": "4", "vp": "5",
+}  # fmt: skip
 FINE_TUNING = ("lora", "qlora", "sft", "full")
 
 
@@ -100,3 +106,11 @@ def test_table_of_the_package_is_the_published_one():
     same = [row for row in published if row.origin.id in ours]
     assert len(same) == len(ours)
     assert all(ours[row.origin.id].measured == row.measured for row in same)
+
+
+def test_own_runs_pull_the_constants():
+    plain = predict_training(OWN_RUN).step_s.value
+    slow = row_of(OWN_RUN | {"measured_step_s": f"{1.4 * plain}"})
+    fresh = recalibrate([slow] * 10)
+    assert predict_training(OWN_RUN, calibration=fresh).step_s.value > 1.05 * plain
+    assert fresh.fitted.n_rows == read_calibration().fitted.n_rows + 10

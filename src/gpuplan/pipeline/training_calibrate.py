@@ -19,7 +19,9 @@ from gpuplan.calibration.residuals import (
 from gpuplan.calibration.training_constants import TrainingCalibration, seen_pairs, with_traits
 from gpuplan.calibration.training_prior import prior
 from gpuplan.domain.calibration import FittedConstants
-from gpuplan.pipeline.training_cases import Case, stacked, step_columns_s
+from gpuplan.domain.training_time import constants_from
+from gpuplan.performance.training_columns import stacked, step_columns_s
+from gpuplan.pipeline.training_cases import Case
 from gpuplan.pipeline.training_conditions import shape_key
 
 # Every source pulls alike, however many rows it has; a single row not like a whole source.
@@ -167,7 +169,7 @@ def _predict(cases: Sequence[Case]) -> Callable[[Mapping[str, NDArray[np.float64
         held = {**values, **traits}
         for name in FACTORS:
             held[name] = values[name] * traits[name]
-        logs: Floats = np.log(step_columns_s(basis, held))
+        logs: Floats = np.log(step_columns_s(basis, constants_from(held)))  # type: ignore[arg-type]
         return logs
 
     return predict

@@ -1,21 +1,13 @@
 """Measured training rows as numbers: configuration, basis, and the step time that was measured."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from gpuplan.calibration.training_rows import TrainingRow
 from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.training_time import constants_from
 from gpuplan.errors import PlannerError
-from gpuplan.performance.training import step_parts
 from gpuplan.performance.training_basis import StepBasis, step_basis
 from gpuplan.pipeline.training_conditions import Configuration, configuration_of
-
-Floats = NDArray[np.float64]
-Tree = TypeVar("Tree", bound=tuple[Any, ...])
 
 
 class Case(NamedTuple):
@@ -72,21 +64,3 @@ def cases_of(
         except PlannerError as error:
             refused.append((row, str(error)))
     return cases, refused
-
-
-def stacked(bases: Sequence[Tree]) -> Tree:
-    """Equal trees of numbers as one tree of columns."""
-    first = bases[0]
-    columns = [
-        stacked([basis[at] for basis in bases])
-        if isinstance(first[at], tuple)
-        else np.array([basis[at] for basis in bases], dtype=np.float64)
-        for at in range(len(first))
-    ]
-    return type(first)(*columns)
-
-
-def step_columns_s(basis: StepBasis, values: dict[str, Floats]) -> Floats:
-    """The step formula over columns: the same lines as for one configuration."""
-    parts = step_parts(basis, constants_from(values))  # type: ignore[arg-type]
-    return np.asarray(sum(parts), dtype=np.float64)

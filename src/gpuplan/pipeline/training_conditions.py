@@ -37,6 +37,7 @@ from gpuplan.units import TB
 
 ASSUMED_SEQUENCE_TOKENS = 4096
 ASSUMED_LORA_RANK = 16
+ASSUMED_SAMPLES = 8  # per accelerator and step
 # Attention with learned sinks and clamped gates runs outside of the fused kernels.
 SINKS = ("gpt_oss",)
 # Names in tables that the catalog knows under another one.
@@ -282,8 +283,11 @@ def _batches(
     if batch is None:
         n_micro = int(stated[1]) if stated else 1
         if not stated:
-            n_micro = 8 * layout.pp if layout.pp > 1 else 1
-            _tell(told, "global_batch", str(n_micro * layout.dp), "the row does not say")
+            # Sharded scripts take what fits at once; pipelines are fed for every accelerator.
+            per_rank = ASSUMED_SAMPLES * layout.n_accelerators // layout.dp
+            n_micro = 1 if layout.sharding == "zero3" else max(1, per_rank // (micro or 1))
+            told_batch = n_micro * (micro or 1) * layout.dp
+            _tell(told, "global_batch", str(told_batch), "the row does not say")
         return micro or 1, n_micro
     per_rank = max(1, batch // layout.dp)
     if micro is None:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from gpuplan.calibration.training_constants import read_calibration
 from gpuplan.calibration.training_rows import row_of
 from gpuplan.errors import InputError
-from gpuplan.pipeline.predict_training import predict_training, recalibrate
+from gpuplan.pipeline.predict_training import predict_training
 from gpuplan.pipeline.validate_training import validate_rows
 
 JOB = {
@@ -44,14 +43,6 @@ def test_what_is_assumed_is_told():
 def test_unknown_accelerator_is_refused():
     with pytest.raises(InputError):
         predict_training(JOB | {"accelerator": "no such board"})
-
-
-def test_own_runs_pull_the_constants():
-    plain = predict_training(JOB).step_s.value
-    slow = row_of(JOB | {"measured_step_s": f"{1.4 * plain}"})
-    fresh = recalibrate([slow] * 10)
-    assert predict_training(JOB, calibration=fresh).step_s.value > 1.05 * plain
-    assert fresh.fitted.n_rows == read_calibration().fitted.n_rows + 10
 
 
 def test_validation_scores_by_group_and_keeps_what_it_cannot_read():
