@@ -13,6 +13,7 @@ from build_model_defaults import names_read
 
 from gpuplan.catalog.architectures.fields import class_defaults
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.catalog.models import RECALLED
 from gpuplan.domain.model import Checkpoint
 from gpuplan.errors import PlannerError
 
@@ -158,7 +159,7 @@ def by_hand(known: set[str], names: set[str]) -> list[dict[str, object]]:
             raise SystemExit(f"{row['id']}: {count:,} parameters, published {row['params_b']} B")
         if row["id"].lower() not in known:
             line = {"id": row["id"], "config": reduced(row["config"], names)}
-            line |= {"source": f"hf:{row['id']}", "kind": "entered by hand, count checked"}
+            line |= {"source": "general knowledge of " + row["id"], "kind": RECALLED}
             lines.append({**line, "licence": "see the model's own"})
     return lines
 

@@ -21,6 +21,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
 
 MAX_NAME = 300
+RECALLED = "recalled; parameter count agrees with the published one"
 VOCABULARY_SLACK = 0.005
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
@@ -110,7 +111,8 @@ def _by_name(text: str) -> Model:
     found = _matching(name)
     if not found:
         raise _error(text, "is not in the catalog", _nearest(name))
-    chosen = sorted(_of_owner(name, _of_precision(name, found)), key=lambda e: _rank(text, e))
+    kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
+    chosen = sorted(kept, key=lambda e: _rank(text, e))
     models = [_read(entry) for entry in chosen]
     if not all(_is_alike(model, models[0]) for model in models):
         listed = ", ".join(sorted(model.name for model in models))
@@ -139,10 +141,19 @@ def _of_owner(name: Name, found: list[Entry]) -> list[Entry]:
     return [entry for entry in found if name.owner and entry.name.owner == name.owner] or found
 
 
+def _as_typed(text: str, found: list[Entry]) -> list[Entry]:
+    """A name typed whole means that one, not its relatives."""
+    wanted = _plain(text)
+    return [entry for entry in found if _plain(entry.id) == wanted] or found
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\s_]+", "-", text.lower().strip().rpartition("/")[2])
+
+
 def _rank(text: str, entry: Entry) -> tuple[bool, int, str]:
     """Names that begin as the user typed first, then the shortest."""
-    wanted = re.sub(r"[\s_]+", "-", text.lower().rpartition("/")[2])
-    return not entry.id.lower().rpartition("/")[2].startswith(wanted), len(entry.id), entry.id
+    return not _plain(entry.id).startswith(_plain(text)), len(entry.id), entry.id
 
 
 def _is_alike(one: Model, other: Model) -> bool:
@@ -210,7 +221,12 @@ def _nearest(name: Name) -> str:
 
 def _read(entry: Entry) -> Model:
     row = json.loads(entry.line)
-    return read_model(row["config"], name=entry.id, source=row["source"])
+    model = read_model(row["config"], name=entry.id, source=row["source"])
+    if row["kind"] != RECALLED:
+        return model
+    why = "entered from general knowledge and checked by its parameter count only"
+    note = _assumption("figures", "recalled", why, change="the path of its config.json")
+    return replace(model, assumptions=(*model.assumptions, note))
 
 
 def _config_path(text: str) -> Path | None:

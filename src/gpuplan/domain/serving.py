@@ -58,6 +58,14 @@ class Storage:
     quantized: NumberFormat | None
     parts: tuple[str, ...]  # model parts in the quantized format
     cache: NumberFormat
+    others: tuple[tuple[str, NumberFormat], ...] = ()  # parts in a third format
+
+    def format_of(self, part: str) -> NumberFormat:
+        """What this part lies in."""
+        for name, stored in self.others:
+            if name == part:
+                return stored
+        return self.quantized if self.quantized and part in self.parts else self.base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

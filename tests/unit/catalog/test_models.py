@@ -1,7 +1,6 @@
 """Finding a model by the names that people type, or by its file."""
 
 import json
-import time
 
 import pytest
 
@@ -146,8 +145,8 @@ def test_every_entry_names_its_source_and_licence():
         assert row["kind"]
 
 
-def test_finding_one_does_not_parse_all():
-    find_model("gpt2")
-    start = time.perf_counter()
+def test_finding_one_does_not_parse_all(monkeypatch):
+    parsed = []
+    monkeypatch.setattr(json, "loads", lambda text, load=json.loads: parsed.append(1) or load(text))
     find_model("meta-llama/Llama-3.1-8B-Instruct")
-    assert time.perf_counter() - start < 0.03
+    assert len(parsed) <= 5

@@ -32,9 +32,14 @@ def storage_of(
         assumptions.append(_assumed_cache(cache, is_published=published.cache is not None))
     if precision is None:
         parts: tuple[str, ...] = published.parts if published.quantized else ()
-        return Storage(base=base, quantized=published.quantized, parts=parts, cache=cache), tuple(
-            assumptions
+        stored = Storage(
+            base=base,
+            quantized=published.quantized,
+            parts=parts,
+            cache=cache,
+            others=published.others,
         )
+        return stored, tuple(assumptions)
     if precision.is_quantized:
         parts = _parts_in(model, precision)
         return Storage(base=base, quantized=precision, parts=parts, cache=cache), tuple(assumptions)

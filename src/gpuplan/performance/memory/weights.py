@@ -53,9 +53,7 @@ def _pieces_bytes(pieces: Iterable[Piece], storage: Storage, *, is_tower: bool) 
 
 def _param_bytes(part: str, storage: Storage, is_tower: bool) -> float:
     part = "tower" if is_tower and part != "other" else part
-    if storage.quantized is not None and part in storage.parts:
-        return storage.quantized.stored_bytes
-    return storage.base.stored_bytes
+    return storage.format_of(part).stored_bytes
 
 
 def _pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
