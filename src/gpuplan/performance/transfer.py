@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from gpuplan.errors import InputError, one
 
-# Share of the line rate that one direction of a host link reaches: 25 of 31.5 GB/s from pinned
-# memory [measured:nvidia-bandwidthTest], 55.4 of 63 on Gen5 [ml-engineering].
+# Assumption: copies from pinned memory reach 0.8 of one direction, 25 of 31.5 GB/s on Gen4; a
+# measured one on Gen5 reached 0.88 [ml-engineering].
 PINNED_FRAC = 0.8
-# Pageable memory is first copied by one host core into a pinned buffer: 6 GB/s on any generation
-# [measured:nvidia-bandwidthTest].
+# Assumption: pageable memory is first copied by one host core into a pinned buffer, at 6 GB/s on
+# any generation.
 PAGEABLE_BYTES_PER_S = 6e9
 LAUNCH_S = 10e-6
 # A transfer that is not hidden deserves a finding above this share of the step.
