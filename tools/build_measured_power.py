@@ -11,11 +11,10 @@ from pathlib import Path
 from statistics import fmean
 
 from gpuplan.calibration.other_networks_fit import read_network_rows
-from gpuplan.domain.layers import Experts
-from gpuplan.domain.model import Model
 from gpuplan.errors import PlannerError
 from gpuplan.pipeline.measured_inference import TASK_INPUT_TOKENS, find_accelerator_cached
 from gpuplan.pipeline.measured_names import find_measured_model
+from gpuplan.pipeline.serving_power import touched_params
 
 OUT = Path(__file__).parents[1] / "src/gpuplan/calibration/data/measured"
 WIDTHS = {"fp8": 1.0, "int8": 1.0, "mxfp4": 0.53, "fp4": 0.56, "int4": 0.56}
@@ -34,17 +33,6 @@ def write(name: str, rows: list[dict[str, object]]) -> None:
         writer.writeheader()
         writer.writerows(rows)
     print(f"{name}: {len(rows)} rows")
-
-
-def touched_params(model: Model, batch: float) -> float:
-    """Weights that one step of this batch reads."""
-    resident = model.n_params - model.n_embedding_params
-    experts = [g.feed_forward for g in model.main.groups if isinstance(g.feed_forward, Experts)]
-    if not experts:
-        return resident
-    idle_share = 1 - experts[0].n_active / experts[0].n_experts
-    routed = (resident - min(resident, model.n_active_params)) / idle_share
-    return resident - routed * idle_share**batch
 
 
 def power_of(row: dict[str, str]) -> float | None:
