@@ -114,3 +114,32 @@ def test_own_runs_pull_the_constants():
     fresh = recalibrate([slow] * 10)
     assert predict_training(OWN_RUN, calibration=fresh).step_s.value > 1.05 * plain
     assert fresh.fitted.n_rows == read_calibration().fitted.n_rows + 10
+
+
+# Tokens/s/GPU of runs outside the fit: strong scaling on A100 [NeMo-Framework-Launcher README].
+SCALING = [
+    ({"model": "gpt3-5b", "tp": "1", "pp": "1", "micro_batch": "2", "global_batch": "2560"},
+     {8: 4957.5, 16: 4923.1, 40: 4831.4, 80: 4793.8, 160: 4539.9}),
+    ({"model": "GPT3-175B", "tp": "8", "pp": "8", "vp": "12", "micro_batch": "1",
+      "global_batch": "1536"},
+     {64: 117.2, 128: 116.8, 256: 115.4, 512: 113.7, 1024: 107.1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "measured"), SCALING, ids=["5B", "175B"])
+def test_strong_scaling_of_runs_outside_the_fit(job, measured):
+    """The batch is assumed, so that the shape of the curve is judged, and the level loosely."""
+    base = {
+        "id": "s", "source": "launcher", "framework": "NeMo-Megatron (launcher)",
+        "date": "2022-06", "accelerator": "A100 80GB", "precision": "bf16", "seq_len": "2048",
+        "recompute": "selective",
+    }  # fmt: skip
+    found = {
+        n: predict_training(base | job | {"n_accelerators": str(n)}).tokens_per_s_per_accelerator
+        for n in measured
+    }
+    first = min(measured)
+    for n, rate in measured.items():
+        kept = found[n].value / found[first].value
+        assert kept == pytest.approx(rate / measured[first], abs=0.04)
+        assert found[n].value == pytest.approx(rate, rel=0.2)

@@ -12,9 +12,9 @@ from gpuplan.domain.model import Model
 from gpuplan.domain.training import ParallelLayout, TrainingSetup
 from gpuplan.domain.training_time import Cause, Fabric, TrainingConstants, TrainingStep
 from gpuplan.performance.training_basis import (
-    RECOMPUTED,
     StepBasis,
     peak_flop_per_s,
+    recomputed_fracs,
     step_basis,
 )
 from gpuplan.performance.training_layers import mean_seen_tokens
@@ -90,7 +90,7 @@ def token_flop(model: Model, setup: TrainingSetup) -> Flops:
     forward = matrices + mixing + head
     # Frozen weights get no gradient: half of the backward products fall away.
     backward = 2.0 * forward if setup.adapter is None else matrices + head + 2.0 * mixing
-    again = RECOMPUTED[setup.execution.recompute]
+    again = recomputed_fracs(setup.execution)
     recomputed = again[0] * matrices + again[1] * mixing
     return Flops(forward + backward, forward + backward + recomputed)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
-from gpuplan.domain.training import ParallelLayout, Recompute, TrainingSetup
+from gpuplan.domain.training import Execution, ParallelLayout, Recompute, TrainingSetup
 from gpuplan.domain.training_time import Fabric
 from gpuplan.errors import InputError, one
 from gpuplan.performance import training_parallel as links
@@ -178,7 +178,7 @@ def step_basis(
     head = head_work(model, split)
     adapter = adapter_work(model, setup.adapter, split) if setup.adapter else None
     rank = _rank_params(case, layers, adapter)
-    again = RECOMPUTED[setup.execution.recompute]
+    again = recomputed_fracs(setup.execution)
     return StepBasis(
         device=_device_basis(case, layers, adapter),
         head=_head_basis(case, head),
@@ -187,6 +187,13 @@ def step_basis(
         link=_link_basis(case, layers, rank),
         schedule=_schedule_basis(case, rank, head_frac_of_layer=_head_layers(layers, head)),
     )
+
+
+def recomputed_fracs(execution: Execution) -> tuple[float, float, float]:
+    """Shares of products, mixers and the rest that are computed again."""
+    if execution.recompute == "selective" and execution.attention == "flash":
+        return RECOMPUTED["none"]  # the kernel repeats its scores anyway, inside its backward
+    return RECOMPUTED[execution.recompute]
 
 
 def peak_flop_per_s(accelerator: Accelerator, compute: str) -> float:

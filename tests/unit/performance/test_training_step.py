@@ -57,10 +57,16 @@ def test_recompute_is_paid_and_seen_by_hfu_alone():
 
 
 def test_selective_recompute_repeats_attention_alone():
-    long = {"sequence_tokens": 16384, "n_micro_batches": 1}
+    long = {"sequence_tokens": 16384, "n_micro_batches": 1, "attention": "math"}
     plain, again = step(job=setup(**long)), step(job=setup(recompute="selective", **long))
     attention = dict(plain.parts_s)["attention"]
     assert again.step_s - plain.step_s == pytest.approx(attention / 3)
+
+
+def test_selective_recompute_is_free_with_flash_attention():
+    plain, again = step(), step(job=setup(recompute="selective"))
+    assert again.step_s == plain.step_s
+    assert again.hfu_frac == plain.hfu_frac
 
 
 @pytest.mark.parametrize(
