@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from gpuplan.calibration import other_networks_fit as fit
-from gpuplan.calibration.other_networks import network_constants
+from gpuplan.calibration.other_networks import (
+    network_basis,
+    network_constants,
+    network_estimate,
+)
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.networks import NetworkKind
+from gpuplan.performance import other_networks
 from gpuplan.pipeline import validate_other as v
 
 
@@ -67,3 +72,28 @@ def test_columns_equal_scalars() -> None:
     together = fit.log_errors(rows, fitted, v.network_times_s)[0]
     alone = [fit.log_errors([row], fitted, v.network_times_s)[0][0] for row in rows]
     assert np.allclose(together, alone)
+
+
+@pytest.mark.parametrize(
+    ("card", "model", "work", "published_per_s"),
+    [
+        ("a100-sxm-80gb", "resnet50", (4.11e9, 11.1e6, 25.6e6), 2470),
+        ("v100-sxm2-32gb", "resnet50", (4.11e9, 11.1e6, 25.6e6), 1178),
+        ("a100-sxm-80gb", "resnext101_32x4d", (8.0e9, 21.2e6, 44.2e6), 1211),
+        ("v100-sxm2-32gb", "resnext101_32x4d", (8.0e9, 21.2e6, 44.2e6), 576),
+    ],
+)
+def test_training_on_boards_and_in_sources_never_seen(
+    card: str, model: str, work: tuple[float, float, float], published_per_s: float
+) -> None:
+    """PyTorch, mixed precision, 256 images a board [NVIDIA-DeepLearningExamples]."""
+    board = read_catalog().accelerators[card]  # type: ignore[index]
+    seconds = other_networks.network_time_s(
+        other_networks.vision_work(*work, batch=256),
+        other_networks.device_of(board, "fp16"),
+        constants=network_constants("vision-training", model, "eager-nhwc", accelerator=board),
+        basis=network_basis("vision-training"),
+    )
+    assert 256 / seconds == pytest.approx(published_per_s, rel=0.2)
+    found = network_estimate(seconds, "vision-training", model=model, accelerator=board)
+    assert found.low < 256 / published_per_s < found.high
