@@ -1,28 +1,44 @@
-"""Training rows predicted and judged, in: rows of a table; out: predictions beside measurements."""
+"""Validate tables of LLM training: rows -> predictions; rows -> errors of what is left out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpuplan.calibration.residuals import Score, Spread
+from gpuplan.calibration.residuals import Floats, Spread, coverage, spread_of
 from gpuplan.calibration.training_constants import (
     TrainingCalibration,
     constants_of,
     read_calibration,
     tier_of,
 )
-from gpuplan.calibration.training_rows import TrainingRow
+from gpuplan.calibration.training_rows import TrainingRow, row_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.domain.training_time import TrainingForecast
+from gpuplan.domain.validation import MetricErrors, PredictedRow
 from gpuplan.performance.training import published_flop, training_step
 from gpuplan.performance.training_basis import peak_flop_per_s
+from gpuplan.pipeline.training_calibrate import (
+    Key,
+    accelerator_of,
+    cross,
+    in_order,
+    model_of,
+    source_of,
+    usable,
+)
 from gpuplan.pipeline.training_cases import Case, cases_of
 from gpuplan.pipeline.training_conditions import shape_key
 
-METRICS = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
+TRAINING_COLUMNS = frozenset(
+    {"accelerator", "n_accelerators", "model", "seq_len", "global_batch", "micro_batch"}
+)
+CROSS_SPLITS: dict[str, Key] = {
+    "source": source_of, "model": model_of, "accelerator": accelerator_of,
+}  # fmt: skip
+FINE_TUNING = ("lora", "qlora", "sft", "full")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +52,48 @@ class RowForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingValidation:
-    """All rows of a table."""
+    """All rows of a table: predicted, or told why not."""
 
     n_rows: int
     forecasts: tuple[RowForecast, ...]
     refused: tuple[tuple[TrainingRow, str], ...]
 
-    def metrics(self) -> dict[str, Score]:
-        """Errors by metric."""
-        return _scores(self.forecasts)
 
-    def by(self, what: str) -> dict[str, dict[str, Score]]:
-        """Errors by source, model, accelerator or framework, then by metric."""
-        groups: dict[str, list[RowForecast]] = {}
-        for found in self.forecasts:
-            groups.setdefault(_group(found.row, what), []).append(found)
-        return {name: _scores(members) for name, members in sorted(groups.items())}
+def training_rows(
+    rows: Sequence[Mapping[str, str]],
+) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
+    """Predictions of all rows that name something known, and the others with the reason."""
+    found = validate_rows([row_of(row) for row in rows])
+    predicted = [
+        PredictedRow(
+            id=one.row.origin.id,
+            groups=groups_of(one.row),
+            predicted=one.predicted,
+            measured=one.row.measured,
+        )
+        for one in found.forecasts
+    ]
+    return predicted, [(row.origin.id, reason) for row, reason in found.refused]
+
+
+def cross_training(rows: Sequence[Mapping[str, str]]) -> dict[str, dict[str, MetricErrors]]:
+    """Errors of step time of rows whose source, model or accelerator a fit has not seen."""
+    cases, _ = cases_of([row_of(row) for row in rows], read_catalog())
+    used = usable(cases)
+    found = {}
+    for name, key in CROSS_SPLITS.items():
+        errors = in_order(used, key, cross(used, key))
+        members = {"training step_s": np.ones(len(used), dtype=bool)}
+        for kind in ("pre-training", "fine-tuning"):
+            members[f"{kind} step_s"] = np.array([regime_of(c.row) == kind for c in used])
+        for source in sorted({source_of(case) for case in used}):
+            members[f"{source} step_s"] = np.array([source_of(case) == source for case in used])
+        found[name] = {
+            what: _figures(errors[chosen], others=errors if chosen.all() else errors[~chosen])
+            for what, chosen in members.items()
+            if chosen.any()
+        }
+    return found
 
 
 def validate_rows(
@@ -101,6 +143,22 @@ def forecast_row(case: Case, calibration: TrainingCalibration) -> RowForecast:
     return RowForecast(row=case.row, predicted=predicted, forecast=forecast)
 
 
+def groups_of(row: TrainingRow) -> dict[str, str]:
+    """What errors are grouped by."""
+    return {
+        "source": row.origin.source,
+        "model": row.model.name,
+        "accelerator": row.machine.accelerator,
+        "engine": row.origin.framework,
+        "regime": regime_of(row),
+    }
+
+
+def regime_of(row: TrainingRow) -> str:
+    """Pre-training, or fine-tuning of any kind."""
+    return "fine-tuning" if row.model.task in FINE_TUNING else "pre-training"
+
+
 def _rising(value: float, spread: Spread, tier: Tier) -> Estimate:
     return Estimate(value=value, low=value * spread.low, high=value * spread.high, tier=tier)
 
@@ -110,40 +168,15 @@ def _falling(value: float, spread: Spread, tier: Tier) -> Estimate:
     return Estimate(value=value, low=value / spread.high, high=value / spread.low, tier=tier)
 
 
-def _scores(forecasts: Sequence[RowForecast]) -> dict[str, Score]:
-    found = {}
-    for metric in METRICS:
-        pairs = [
-            (one.predicted[metric], one.row.measured[metric])
-            for one in forecasts
-            if metric in one.row.measured
-        ]
-        if pairs:
-            found[metric] = _score(pairs)
-    return found
-
-
-def _score(pairs: Sequence[tuple[Estimate, float]]) -> Score:
-    errors = np.array([estimate.value / measured - 1.0 for estimate, measured in pairs])
-    inside = [estimate.low <= measured <= estimate.high for estimate, measured in pairs]
-    ape = np.abs(errors)
-    return Score(
-        n=len(pairs),
-        median_ape=float(np.median(ape)),
-        mape=float(np.mean(ape)),
-        p90_ape=float(np.quantile(ape, 0.9)),
+def _figures(log_errors: Floats, *, others: Floats) -> MetricErrors:
+    """Errors of some rows; their range is drawn from the other rows that were left out."""
+    errors = np.expm1(log_errors)
+    size = np.abs(errors)
+    return MetricErrors(
+        n=len(size),
+        median_ape=float(np.median(size)),
+        mape=float(size.mean()),
+        p90_ape=float(np.quantile(size, 0.9)),
         bias=float(np.median(errors)),
-        range_coverage=float(np.mean(inside)),
+        range_coverage=coverage(log_errors, spread_of(others)),
     )
-
-
-def _group(row: TrainingRow, what: str) -> str:
-    names = {
-        "source": row.origin.source,
-        "model": row.model.name,
-        "accelerator": row.machine.accelerator,
-        "framework": row.origin.framework,
-        "engine": row.origin.framework,
-        "regime": row.model.task or "training",
-    }
-    return names[what]

@@ -5,7 +5,7 @@ import pytest
 from gpuplan.calibration.training_rows import row_of
 from gpuplan.errors import InputError
 from gpuplan.pipeline.predict_training import predict_training
-from gpuplan.pipeline.validate_training import validate_rows
+from gpuplan.pipeline.validate_training import TRAINING_COLUMNS, training_rows
 
 JOB = {
     "id": "mine", "source": "our cluster", "framework": "NeMo", "date": "2025-06",
@@ -45,11 +45,17 @@ def test_unknown_accelerator_is_refused():
         predict_training(JOB | {"accelerator": "no such board"})
 
 
-def test_validation_scores_by_group_and_keeps_what_it_cannot_read():
-    good = row_of(JOB | {"measured_step_s": "10"})
-    bad = row_of(JOB | {"model": "nobody's network"})
-    found = validate_rows([good, bad])
-    assert (found.n_rows, len(found.forecasts), len(found.refused)) == (2, 1, 1)
-    assert found.metrics()["step_s"].n == 1
-    assert set(found.by("source")) == {"our cluster"}
-    assert set(found.by("accelerator")) == {"H100"}
+def test_tables_are_read_whole_and_every_row_is_told():
+    good = JOB | {"measured_step_s": "10"}
+    bad = JOB | {"id": "theirs", "model": "nobody's network"}
+    rows, refused = training_rows([good, bad])
+    assert [row.id for row in rows] == ["mine"]
+    assert [name for name, _ in refused] == ["theirs"]
+    assert rows[0].measured == {"step_s": 10.0}
+    assert rows[0].groups["regime"] == "pre-training"
+    assert {"step_s", "tokens_per_s_per_accelerator", "mfu_pct"} == set(rows[0].predicted)
+
+
+def test_table_columns_tell_training_from_serving():
+    assert set(row_of(JOB).run.degrees) == {"tp", "pp", "vp"}
+    assert {*JOB, "model"} >= TRAINING_COLUMNS
