@@ -6,13 +6,16 @@ With `--rows FILE.csv`, the package's table is first rebuilt from a table in the
 import argparse
 import csv
 import json
+from dataclasses import asdict
 from pathlib import Path
 
+from gpuplan.calibration.tables import read_rows
 from gpuplan.calibration.training_constants import FILE, document
-from gpuplan.calibration.training_rows import shipped_rows
+from gpuplan.calibration.training_rows import TABLES, shipped_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.pipeline.training_calibrate import calibrate, cross_scores
 from gpuplan.pipeline.training_cases import cases_of
+from gpuplan.pipeline.validate_training import cross_training
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 COLUMNS = [
@@ -34,6 +37,10 @@ def rebuild(path: Path) -> None:
     print(f"{out.name}: {len(rows)} rows")
 
 
+def rounded(figures: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in figures.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, help="a table in the published form")
@@ -43,6 +50,11 @@ def main() -> None:
     cases, refused = cases_of(shipped_rows(), read_catalog())
     scores = cross_scores(cases)
     stored = document(calibrate(cases), scores)
+    package = [row for name in TABLES for row in read_rows(name)]
+    stored["cross"] = {
+        split: {what: rounded(asdict(errors)) for what, errors in found.items()}
+        for split, found in cross_training(package).items()
+    }
     (DATA / FILE).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     for kind, found in scores.items():
         print(kind, found if not isinstance(found, dict) else "")

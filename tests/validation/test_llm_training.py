@@ -19,7 +19,11 @@ from gpuplan.pipeline.training_calibrate import (
     usable,
 )
 from gpuplan.pipeline.training_cases import cases_of
-from gpuplan.pipeline.validate_training import cross_training, validate_rows
+from gpuplan.pipeline.validate_training import (
+    cross_training,
+    stored_cross_training,
+    validate_rows,
+)
 from shared_data import shared_file
 
 # Median error of rows outside the fit may only fall.
@@ -159,3 +163,11 @@ def test_cross_validation_prints_every_split_and_source():
     assert errors.n > 100
     assert errors.median_ape < 0.12
     assert "llm-foundry step_s" in found["model"]
+
+
+def test_stored_cross_validation_covers_pre_training_and_fine_tuning():
+    found = stored_cross_training()
+    for split in ("source", "model"):
+        assert found[split]["pre-training step_s"].median_ape <= 0.08
+        assert 0.72 <= found[split]["training step_s"].range_coverage <= 0.86
+    assert found["model"]["fine-tuning step_s"].median_ape <= 0.15

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.calibration.residuals import Floats, Spread, coverage, spread_of
+from gpuplan.calibration.tables import read_constants
 from gpuplan.calibration.training_constants import (
+    FILE,
     TrainingCalibration,
     constants_of,
     read_calibration,
@@ -94,6 +96,15 @@ def cross_training(rows: Sequence[Mapping[str, str]]) -> dict[str, dict[str, Met
             if chosen.any()
         }
     return found
+
+
+def stored_cross_training() -> dict[str, dict[str, MetricErrors]]:
+    """Errors of the package's own rows left out, as computed when the fit was stored."""
+    stored = read_constants(FILE)["cross"]
+    return {
+        split: {what: MetricErrors(**figures) for what, figures in found.items()}
+        for split, found in stored.items()
+    }
 
 
 def validate_rows(
