@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.domain.requests import FitRequest, TrainingRequest, UpdateRequest
+from gpuplan.domain.requests import FitRequest, PredictRequest, TrainingRequest, UpdateRequest
 
 if TYPE_CHECKING:
     from datetime import date
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from gpuplan.domain.findings import Finding
     from gpuplan.domain.fit import Fit, Survey
     from gpuplan.domain.market import UpdateReport
+    from gpuplan.domain.prediction import Prediction, Roofline
+    from gpuplan.domain.scaling import ScaleCurve, ScaleRequest
     from gpuplan.domain.scenario import Scenario
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.training_fit import TrainingFit
+    from gpuplan.domain.validation import ValidationReport
 
 
 def fit(
@@ -170,6 +173,85 @@ def scenario_sheet(scenario: "Scenario", name: str) -> "Sheet":
     from gpuplan.report.scenario import scenario_sheet as verb
 
     return verb(scenario, name)
+
+
+def predict(
+    model: str,
+    on: str,
+    request: PredictRequest | None = None,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> "Prediction":
+    """Throughput, latency, power and memory of one configuration, each with a range."""
+    from gpuplan.pipeline.predict_names import predict as verb
+
+    return verb(model, on, request or PredictRequest(), overlays=overlays, store=store)
+
+
+def predict_sheet(found: "Prediction") -> "Sheet":
+    """A prediction, ready to show."""
+    from gpuplan.report.predict import predict_sheet as verb
+
+    return verb(found)
+
+
+def roofline(
+    model: str,
+    on: str,
+    request: PredictRequest | None = None,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> "Roofline":
+    """Where prefill and decode sit under the roofline, and what limits each."""
+    from gpuplan.pipeline.roofline import roofline as verb
+
+    return verb(model, on, request or PredictRequest(), overlays=overlays, store=store)
+
+
+def roofline_sheet(found: "Roofline") -> "Sheet":
+    """A roofline, ready to show."""
+    from gpuplan.report.predict import roofline_sheet as verb
+
+    return verb(found)
+
+
+def scale(request: "ScaleRequest") -> "ScaleCurve":
+    """Speed of a training job over the number of accelerators, with its knee and causes."""
+    from gpuplan.pipeline.scale import scale as verb
+
+    return verb(request)
+
+
+def scale_sheet(curve: "ScaleCurve") -> "Sheet":
+    """A speed-up curve, ready to show."""
+    from gpuplan.report.scale import scale_sheet as verb
+
+    return verb(curve)
+
+
+def validate(
+    path: Path | None = None, *, kind: str = "llm_inference", cross: bool = False
+) -> "ValidationReport":
+    """Predictions against a measured table, or against the package's own of this kind."""
+    from gpuplan.pipeline.validate import validate_file, validate_package
+
+    return validate_package(kind, cross=cross) if path is None else validate_file(path, cross=cross)
+
+
+def validate_sheet(report: "ValidationReport", *, group: str = "regime") -> "Sheet":
+    """A validation, ready to show."""
+    from gpuplan.report.validate import validate_sheet as verb
+
+    return verb(report, group=group)
+
+
+def predictions_csv(report: "ValidationReport") -> str:
+    """Every prediction of a validation, one row each."""
+    from gpuplan.pipeline.validate import predictions_csv as verb
+
+    return verb(report)
 
 
 def to_csv(sheet: "Sheet") -> str:

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from gpuplan.cli import catalog, fit, fit_training, scenario
+from gpuplan.cli import catalog, fit, fit_training, predict, scenario, validate
 from gpuplan.errors import PlannerError
 
 EXAMPLES = """\
@@ -30,6 +30,10 @@ app = typer.Typer(
 )
 app.command("fit")(fit.fit)
 app.command("fit-training")(fit_training.fit_training)
+app.command("predict")(predict.predict)
+app.command("roofline")(predict.roofline)
+app.command("scale")(validate.scale)
+app.command("validate")(validate.validate)
 app.command("init")(scenario.init)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(catalog.app, name="catalog")

@@ -52,3 +52,31 @@ class TrainingRequest:
     recompute: str | None = None
     optimizer: str | None = None
     lora_rank: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """What the configuration has to answer."""
+
+    regime: str | None = None  # None: closed loop where a concurrency is given, else max load
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    n_concurrent: int | None = None
+    requests_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictRequest:
+    """A serving configuration as asked."""
+
+    tp: int | None = None
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    n_replicas: int = 1
+    precision: str | None = None
+    cache_precision: str | None = None
+    engine: str = "vllm"
+    engine_version: str | None = None
+    max_sequences: int | None = None
+    load: LoadRequest | None = None

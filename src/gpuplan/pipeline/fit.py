@@ -9,15 +9,15 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.fit import Deployment, Fit, Survey
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS, NumberFormat, format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests import FitRequest
 from gpuplan.domain.serving import EngineSettings, Load, ServingLayout
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
+from gpuplan.pipeline.formats import formats_named
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 
@@ -85,8 +85,8 @@ def survey(
 def _deployment(
     model: Model, accelerator: Accelerator, request: FitRequest, *, n_given: int
 ) -> tuple[Deployment, list[Assumption]]:
-    precision, cache_precision = _formats(request)
-    storage, assumed_formats = storage_of(model, precision, cache_precision)
+    formats = formats_named("fit", request.precision, request.cache_precision)
+    storage, assumed_formats = storage_of(model, *formats)
     layout, assumed_layout = _layout(request, n_given)
     load, assumed_load = _load(model, request)
     engine = _engine(accelerator, request)
@@ -147,17 +147,3 @@ def _load(model: Model, request: FitRequest) -> tuple[Load, list[Assumption]]:
             )
         ]  # fmt: skip
     return Load(context_tokens=context, n_sequences=request.n_sequences), assumed
-
-
-def _formats(request: FitRequest) -> tuple[NumberFormat | None, NumberFormat | None]:
-    found, problems = [], []
-    asked = [("--precision", request.precision), ("--kv-precision", request.cache_precision)]
-    for flag, name in asked:
-        form = format_named(name) if name else None
-        if name and form is None:
-            known = ", ".join(sorted(FORMATS))
-            problems.append(Problem(flag, f"got {name!r}", f"use one of {known}"))
-        found.append(form)
-    if problems:
-        raise InputError("fit", problems)
-    return found[0], found[1]

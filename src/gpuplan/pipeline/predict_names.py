@@ -1,0 +1,155 @@
+"""Predict by name: what the user typed -> a setup -> throughput, latency, power, with ranges."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from gpuplan.calibration.eras import engine_family, version_pair
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.catalog import AcceleratorChoice
+from gpuplan.domain.model import Model
+from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, ServingSetup
+from gpuplan.domain.prediction import Prediction
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests import LoadRequest, PredictRequest
+from gpuplan.domain.serving import EngineSettings, Load, ServingLayout
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.performance.memory.layouts import layout_problems
+from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.pipeline.formats import formats_named
+from gpuplan.pipeline.models import model_named
+from gpuplan.pipeline.overlays import with_overlays
+from gpuplan.pipeline.predict import predict_inference
+from gpuplan.pipeline.serving_power import serving_power
+
+DEFAULT_INPUT_TOKENS = 1024
+DEFAULT_OUTPUT_TOKENS = 256
+DEFAULT_VERSIONS = {"vllm": "0.15", "sglang": "0.5", "trtllm": "1.0"}
+# Regimes that say nothing without this number.
+NEEDS = {
+    "static_batch": "--concurrency", "fixed_max_batch": "--concurrency",
+    "fixed_concurrency": "--concurrency", "poisson": "--rate",
+}  # fmt: skip
+
+
+def predict(
+    model_name: str,
+    accelerator_name: str,
+    request: PredictRequest,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Prediction:
+    """One configuration: memory, throughput, latency and power, each with its range."""
+    catalog = with_overlays(read_catalog(), overlays)
+    choice = find_accelerator(accelerator_name, catalog)
+    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    served = predict_inference(setup)
+    return Prediction(
+        setup=setup,
+        served=served,
+        memory=inference_memory(
+            setup.model,
+            setup.accelerator,
+            storage=setup.storage,
+            layout=setup.layout,
+            engine=setup.settings,
+            load=_held(setup, served.n_running),
+        ),
+        power=serving_power(setup, served),
+        assumptions=(*setup.model.assumptions, *choice.assumptions, *assumed, *served.assumptions),
+        overrides=catalog.overrides,
+    )
+
+
+def _held(setup: ServingSetup, n_running: float) -> Load:
+    context = int(setup.load.input_tokens + setup.load.output_tokens)
+    return Load(context_tokens=max(1, context), n_sequences=max(1, round(n_running)))
+
+
+def setup_of(
+    model: Model, choice: AcceleratorChoice, request: PredictRequest
+) -> tuple[ServingSetup, list[Assumption]]:
+    """All that a prediction needs, with what was assumed; InputError where it cannot run."""
+    formats = formats_named("predict", request.precision, request.cache_precision)
+    storage, assumed_formats = storage_of(model, *formats)
+    layout = _layout(request, choice.n_accelerators)
+    problems = layout_problems(model, storage, layout)
+    if problems:
+        raise InputError("predict", problems)
+    engine, assumed_engine = _engine(request)
+    load, assumed_load = _load(request.load or LoadRequest())
+    settings = engine_settings(
+        engine.name, version_pair(engine.name, engine.version), choice.accelerator
+    )
+    setup = ServingSetup(
+        model=model,
+        accelerator=choice.accelerator,
+        storage=storage,
+        layout=layout,
+        engine=engine,
+        settings=_limited(settings, request.max_sequences),
+        load=load,
+        n_replicas=float(request.n_replicas),
+    )
+    return setup, [*assumed_formats, *assumed_engine, *assumed_load]
+
+
+def _layout(request: PredictRequest, n_named: int) -> ServingLayout:
+    tp = request.tp or max(1, n_named // (request.pp * request.dp))
+    return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep)
+
+
+def _limited(settings: EngineSettings, max_sequences: int | None) -> EngineSettings:
+    return replace(settings, max_sequences=max_sequences) if max_sequences else settings
+
+
+def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
+    name = engine_family(request.engine)
+    if request.engine_version:
+        return EngineChoice(name=name, version=request.engine_version), []
+    version = DEFAULT_VERSIONS.get(name, "")
+    why = "a recent version that measurements cover"
+    assumed = Assumption(
+        what="engine", value=f"{name} {version}", why=why, change="--engine, --engine-version"
+    )
+    return EngineChoice(name=name, version=version), [assumed]
+
+
+def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
+    regime = _regime(asked)
+    needed = NEEDS.get(regime)
+    given = {"--concurrency": asked.n_concurrent, "--rate": asked.requests_per_s}
+    if needed and given[needed] is None:
+        raise one(InputError, "predict", needed, f"left out for {regime}", f"add {needed}")
+    lengths = asked.input_tokens is not None and asked.output_tokens is not None
+    load = ServingLoad(
+        regime=regime,
+        input_tokens=float(asked.input_tokens or DEFAULT_INPUT_TOKENS),
+        output_tokens=float(asked.output_tokens or DEFAULT_OUTPUT_TOKENS),
+        n_sequences=None if asked.n_concurrent is None else float(asked.n_concurrent),
+        requests_per_s=asked.requests_per_s,
+    )
+    if lengths:
+        return load, []
+    value = f"{load.input_tokens:.0f} in, {load.output_tokens:.0f} out"
+    why = "a question and an answer of usual length"
+    return load, [Assumption(what="tokens", value=value, why=why, change="--input, --output")]
+
+
+def _regime(asked: LoadRequest) -> Regime:
+    if asked.regime is None:
+        if asked.requests_per_s is not None:
+            return "poisson"
+        return "max_load" if asked.n_concurrent is None else "fixed_concurrency"
+    for regime in get_args(Regime):
+        if regime == asked.regime:
+            found: Regime = regime
+            return found
+    known = ", ".join(get_args(Regime))
+    problem = Problem("--regime", f"got {asked.regime!r}", f"use one of {known}")
+    raise InputError("predict", [problem])
