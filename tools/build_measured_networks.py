@@ -32,7 +32,14 @@ DENOISERS = {
     "HunyuanDiT": DenoiserShape(n_layers=40, hidden_size=1408, matrix_ratio=15.5),
     "FLUX.1-dev": DenoiserShape(n_layers=57, hidden_size=3072, n_text_tokens=512, n_passes=1),
     "PixArt-Sigma": DenoiserShape(n_layers=28, hidden_size=1152, matrix_ratio=14.0),
-    "stable-diffusion-3.5-medium": DenoiserShape(n_layers=24, hidden_size=1536, n_text_tokens=333),
+    # Thirteen of its layers attend a second time, to the image alone.
+    "stable-diffusion-3.5-medium": DenoiserShape(
+        n_layers=24,
+        hidden_size=1536,
+        matrix_ratio=14.2,
+        n_text_tokens=333,
+        n_attentions_per_layer=1.54,
+    ),
     "stable-diffusion-3.5-large": DenoiserShape(n_layers=38, hidden_size=2432, n_text_tokens=333),
     "CogVideoX-2b": DenoiserShape(n_layers=30, hidden_size=1920, n_text_tokens=226),
     "CogVideoX1.5-5B": DenoiserShape(

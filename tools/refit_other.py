@@ -66,7 +66,7 @@ def write(name: str, stored: dict[str, object]) -> None:
 def show(title: str, folds: v.Folds) -> None:
     s = v.score_folds(folds)
     print(f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
-          f"bias {s.bias:+.1%} coverage {s.range_coverage or 0:.1%}")  # fmt: skip
+          f"bias {s.bias:+.1%} " + (f"coverage {s.range_coverage:.1%}" if len(folds) > 1 else ""))  # fmt: skip
 
 
 def link_class(fitted: FittedConstants, link: str, changed: dict[str, float]) -> dict[str, object]:

@@ -28,6 +28,7 @@ class DenoiserShape:
     # plain block, 14 with cross-attention.
     matrix_ratio: float = 12.0
     n_text_tokens: int = 0  # that join the image's in attention
+    n_attentions_per_layer: float = 1.0  # above one where some layers attend twice
     n_passes: int = 2  # per step: two where guidance is classifier-free, one where distilled
     pixels_per_token: int = 16
     frames_per_token: int = 4

@@ -149,7 +149,7 @@ def denoiser_work(
     width = shape.n_layers * shape.hidden_size
     return NetworkWork(
         flop=runs * 2.0 * shape.matrix_ratio * width * shape.hidden_size * n_tokens,
-        attention_flop=runs * 4.0 * width * n_tokens * seen,
+        attention_flop=runs * 4.0 * width * n_tokens * seen * shape.n_attentions_per_layer,
         activation_bytes=runs * 2.0 * width * n_tokens,
         n_kernels=float(n_steps * shape.n_layers),
     )
