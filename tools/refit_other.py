@@ -65,8 +65,9 @@ def write(name: str, stored: dict[str, object]) -> None:
 
 def show(title: str, folds: v.Folds) -> None:
     s = v.score_folds(folds)
+    held = f" coverage {s.range_coverage:.1%}" if len(folds) > 1 else ""
     print(f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
-          f"bias {s.bias:+.1%} " + (f"coverage {s.range_coverage:.1%}" if len(folds) > 1 else ""))  # fmt: skip
+          f"bias {s.bias:+.1%}{held}")  # fmt: skip
 
 
 def link_class(fitted: FittedConstants, link: str, changed: dict[str, float]) -> dict[str, object]:
