@@ -17,6 +17,10 @@ BACKWARD_FRAC = 0.75
 HIDING = 8.0  # sharpness of overlap when only rates are given
 
 
+# 16-bit weights, and 32-bit master weights with both moments of Adam.
+CHECKPOINT_BYTES_PER_PARAM = 14.0
+
+
 class RunTime(NamedTuple):
     """A run over a number of tokens."""
 
@@ -70,6 +74,11 @@ def run_time(
     ideal_s = accelerator_s / n_accelerators
     wall_s = None if not goodput_frac else ideal_s / goodput_frac
     return RunTime(flop, accelerator_s / HOUR, ideal_s, wall_s)
+
+
+def checkpoint_bytes(n_params: float, bytes_per_param: float = CHECKPOINT_BYTES_PER_PARAM) -> float:
+    """What a job must save to go on where it stopped."""
+    return n_params * bytes_per_param
 
 
 def fewest_accelerators(run: RunTime, *, deadline_s: float, goodput_frac: float) -> int:

@@ -43,6 +43,8 @@ SINKS = ("gpt_oss",)
 # Names in tables that the catalog knows under another one.
 ALIASES = (
     (r"^llama-?3[- ](8b|70b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^llama_?31?[_ -](8b|70b|405b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^nemotron-?(?:h|5)[_ -]56b$", "nvidia/Nemotron-H-56B-Base-8K"),
     (r"^llama-?4 maverick.*", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
     (r"^llama-?4 scout.*", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
     (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),

@@ -6,6 +6,7 @@ from fakes.training import fabric
 from gpuplan.domain.training import ParallelLayout
 from gpuplan.performance.training_run import (
     GivenStep,
+    checkpoint_bytes,
     fewest_accelerators,
     given_compute_s,
     given_step,
@@ -44,6 +45,10 @@ def test_deadline_sets_the_number():
     needed = fewest_accelerators(run(459e12, 0.5), deadline_s=45 * DAY, goodput_frac=0.9)
     assert needed == pytest.approx(1500, rel=0.01)
     assert run(459e12, 0.5, n=needed).wall_s <= 45 * DAY < run(459e12, 0.5, n=needed - 1).wall_s
+
+
+def test_checkpoint_holds_weights_and_optimizer():
+    assert checkpoint_bytes(100e9) == pytest.approx(1.4e12)
 
 
 def test_unknown_goodput_leaves_the_wall_clock_unknown():
