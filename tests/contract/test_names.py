@@ -15,11 +15,13 @@ UNITS = (
 )  # fmt: skip
 # A count says so in front: n_layers. An estimate and a range carry the unit of what holds them.
 COUNT = "n_"
+# Shares that statistics call by names of their own: absolute percentage errors and their kin.
+UNITS += ("ape", "mape", "bias", "coverage")
 UNIT_ELSEWHERE = {
     (cls, part)
     for cls in ("Constant", "Effect", "Estimate", "Range")
     for part in ("value", "low", "mid", "high", "most", "log_sd")
-}
+} | {("Spread", part) for part in ("log_low", "log_mid", "log_high")}
 
 
 def dataclasses_of_domain():

@@ -1,17 +1,26 @@
 """Validate: a measured table -> predictions beside it and their errors. One file per table kind."""
 
-import csv
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.validation import MetricErrors, PredictedRow, ValidationReport
 from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.csv_rows import read_csv_rows
 from gpuplan.pipeline.validate_llm_inference import (
     INFERENCE_COLUMNS,
     cross_inference,
     inference_rows,
+    stored_cross,
+)
+from gpuplan.pipeline.validate_training import (
+    TRAINING_COLUMNS,
+    cross_training,
+    stored_cross_training,
+    training_rows,
 )
 
 Rows = Sequence[dict[str, str]]
@@ -22,14 +31,25 @@ GROUPS = ("regime", "accelerator", "model", "source", "engine")
 Cross = Callable[[Rows], dict[str, dict[str, MetricErrors]]]
 KINDS: dict[str, tuple[frozenset[str], Callable[[Rows], Answer], Cross | None]] = {
     "llm_inference": (INFERENCE_COLUMNS, inference_rows, cross_inference),
+    "llm_training": (TRAINING_COLUMNS, training_rows, cross_training),
+}
+# Rows left out of the package's own fits: computed when the fit was stored, not again.
+STORED_CROSS: dict[str, Callable[[], dict[str, dict[str, MetricErrors]]]] = {
+    "llm_inference": stored_cross,
+    "llm_training": stored_cross_training,
 }
 
 
 def validate_file(path: Path, *, cross: bool = False) -> ValidationReport:
     """Errors of the predictions for a measured table of any known kind."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return validate_rows(rows, where=str(path), cross=cross)
+    return validate_rows(read_csv_rows(path), where=str(path), cross=cross)
+
+
+def validate_package(kind: str = "llm_inference", *, cross: bool = False) -> ValidationReport:
+    """As `validate_file`, for the package's own table of this kind."""
+    rows = [dict(row) for row in read_rows(f"{kind}.csv")]
+    report = validate_rows(rows, where=kind)
+    return replace(report, cross=STORED_CROSS[kind]()) if cross else report
 
 
 def validate_rows(rows: Rows, *, where: str, cross: bool = False) -> ValidationReport:

@@ -1,0 +1,61 @@
+"""Rows of a CSV file that somebody else wrote: every fault told, nothing trusted."""
+
+import csv
+from pathlib import Path
+
+from gpuplan.errors import InputError, Problem, one
+
+MAX_BYTES = 200_000_000
+MAX_SHOWN = 20
+
+
+def read_csv_rows(path: Path) -> list[dict[str, str]]:
+    """One mapping per row by column name; InputError names the file's faults at once."""
+    text = _text(path)
+    csv.field_size_limit(1_000_000)
+    try:
+        return _rows(path, text)
+    except csv.Error as error:
+        raise _error(
+            path, f"is no CSV: {error}", "write a header line and one row per line"
+        ) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise _error(path, f"has {size:,} bytes", f"give at most {MAX_BYTES:,}")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise _error(path, f"cannot be read: {why}", "give a file that exists") from None
+    except UnicodeDecodeError as error:
+        raise _error(path, f"is not UTF-8 at byte {error.start}", "save it as UTF-8") from None
+    if "\x00" in text:
+        raise _error(path, "holds binary data", "give a CSV file")
+    return text
+
+
+def _rows(path: Path, text: str) -> list[dict[str, str]]:
+    reader = csv.reader(text.splitlines())
+    header = next(reader, None)
+    if not header:
+        raise _error(path, "is empty", "write a header line and one row per line")
+    names = [name.strip() for name in header]
+    if len(set(names)) < len(names):
+        raise _error(path, "names a column twice", "keep one of them")
+    rows, problems = [], []
+    for cells in reader:
+        if len(cells) == len(names):
+            rows.append(dict(zip(names, cells, strict=True)))
+        elif cells:
+            what = f"{len(cells)} cells under {len(names)} columns"
+            problems.append(Problem(f"line {reader.line_num}", what, "quote commas inside cells"))
+    if problems:
+        raise InputError(str(path), problems[:MAX_SHOWN])
+    return rows
+
+
+def _error(path: Path, what: str, fix: str) -> Exception:
+    return one(InputError, "table", str(path), what, fix)

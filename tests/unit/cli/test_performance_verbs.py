@@ -1,0 +1,116 @@
+"""Predict, roofline, scale and validate as a user meets them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuplan.cli.app import app
+from gpuplan.errors import InputError
+
+ASKED = ["Llama-3.3-70B", "--on", "2xH100", "--precision", "fp8"]
+
+
+def answer(*arguments: str):
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exception is None, done.exception
+    return json.loads(done.stdout)
+
+
+def refusal(*arguments: str) -> InputError:
+    done = CliRunner().invoke(app, list(arguments))
+    assert isinstance(done.exception, InputError), done.output
+    return done.exception
+
+
+def test_every_number_has_a_range_and_a_tier():
+    found = answer("predict", *ASKED, "--concurrency", "16", "--json")
+    for name in ("output_tokens_per_s", "ttft_mean_s", "tpot_mean_s", "e2e_mean_s", "power_w"):
+        measure = found[name]
+        assert 0 < measure["low"] <= measure["value"] <= measure["high"], name
+        assert measure["tier"] in ("fitted", "estimated")
+    assert found["regime"] == "fixed_concurrency"
+
+
+def test_little_closes_in_a_closed_loop():
+    """Sequences in flight = requests per second x time of an answer."""
+    found = answer(
+        "predict", *ASKED, "--concurrency", "16", "--input", "512", "--output-tokens", "256",
+        "--json",
+    )  # fmt: skip
+    requests_per_s = found["output_tokens_per_s"]["value"] / 256
+    assert requests_per_s * found["e2e_mean_s"]["value"] == pytest.approx(16, rel=0.05)
+
+
+def test_more_users_are_never_fewer_tokens_nor_shorter_steps():
+    few = answer("predict", *ASKED, "--concurrency", "4", "--json")
+    many = answer("predict", *ASKED, "--concurrency", "64", "--json")
+    assert many["output_tokens_per_s"]["value"] > few["output_tokens_per_s"]["value"]
+    assert many["tpot_mean_s"]["value"] > few["tpot_mean_s"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["predict", *ASKED, "--regime", "dream"], "--regime"),
+        (["predict", *ASKED, "--regime", "poisson"], "--rate"),
+        (["predict", *ASKED, "--regime", "static_batch"], "--concurrency"),
+        (["predict", *ASKED, "--kv-precision", "fp7"], "--kv-precision"),
+        (["predict", *ASKED, "--tp", "3"], "--tp"),
+        (["scale", "Llama-3.1-8B", "--on", "H100", "--counts", "a,b"], "--counts"),
+    ],
+)
+def test_wrong_requests_say_which_flag(arguments, where):
+    assert refusal(*arguments).problems[0].where == where
+
+
+def test_decode_of_one_waits_for_memory_and_long_prompts_for_arithmetic():
+    found = answer("roofline", "Llama-3.1-8B", "--on", "H100", "--input", "4096", "--json")
+    by_tokens = {point["n_tokens"]: point for point in found["points"]}
+    assert by_tokens[4096]["limit"] == "compute"
+    assert by_tokens[1]["limit"] in ("bandwidth", "host")
+    assert by_tokens[1]["intensity_flop_per_byte"] < found["ridge_flop_per_byte"]
+    for point in found["points"]:
+        assert 0 < point["mfu_frac"] <= 1
+        assert 0 < point["mbu_frac"] <= 1
+
+
+def test_sixty_four_devices_are_not_eight_times_eight():
+    """One 100 GbE adapter per server: 3.75 s of transfer against 1.18 s of compute."""
+    found = answer(
+        "scale", "Llama-3-8B", "--on", "H100", "--mfu", "0.45", "--node-gbit", "100",
+        "--counts", "8,64", "--json",
+    )  # fmt: skip
+    first, last = found["points"]
+    assert first["step_s"] == pytest.approx(1.18, rel=0.02)
+    assert last["step_s"] == pytest.approx(3.75, rel=0.05)
+    assert last["speedup"] == pytest.approx(2.4, rel=0.1)
+    assert found["knee"] == 8
+    assert found["states_bytes"] == pytest.approx(128.5e9, rel=0.01)
+    assert found["remedies"], "a kinder layout or more adapters come before more devices"
+
+
+def test_validate_reads_a_table_and_writes_every_prediction(tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text(
+        "id,accelerator,n_accelerators,model,precision,engine,engine_version,tp,pp,regime,batch,"
+        "input_tokens,output_tokens,measured_output_tokens_per_s\n"
+        "a,H100 SXM,1,Llama-3.1-8B,fp8,TensorRT-LLM,1.0,1,1,max_load,,1000,1000,20000\n"
+        "b,H100 SXM,1,No-Such-Model,fp8,TensorRT-LLM,1.0,1,1,max_load,,1000,1000,20000\n"
+    )
+    out = tmp_path / "predictions.csv"
+    found = answer("validate", str(table), "--out", str(out), "--json")
+    assert (found["rows"], found["covered"]) == (2, 1)
+    assert found["refused"][0]["id"] == "b"
+    figures = found["metrics"]["output_tokens_per_s"]
+    assert set(figures) == {"n", "median_ape", "mape", "p90_ape", "bias", "range_coverage"}
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("id,")
+    assert lines[0].endswith(",tier")
+    assert len(lines) == 2
+
+
+def test_a_table_of_another_kind_is_refused_with_the_columns(tmp_path):
+    table = tmp_path / "other.csv"
+    table.write_text("a,b\n1,2\n")
+    assert "input_tokens" in refusal("validate", str(table)).problems[0].fix

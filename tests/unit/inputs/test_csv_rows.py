@@ -1,0 +1,62 @@
+"""Tables that others wrote: read, or refused with the reason."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuplan.errors import InputError
+from gpuplan.inputs import csv_rows
+from gpuplan.inputs.csv_rows import read_csv_rows
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "rows.csv"
+    path.write_bytes(content)
+    return path
+
+
+def test_rows_by_column(tmp_path):
+    path = written(tmp_path, b'\xef\xbb\xbfid,note\n1,"a, b"\n\n2,\n')
+    assert read_csv_rows(path) == [{"id": "1", "note": "a, b"}, {"id": "2", "note": ""}]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"id,id\n1,2\n", "twice"),
+        (b"id\n\xff\xfe\n", "UTF-8"),
+        (b"id\n\x00\n", "binary"),
+        (b"id,b\n1\n1,2,3\n", "cells under 2 columns"),
+        (b"PK\x03\x04\x00\x00", "binary"),
+    ],
+)
+def test_faults_are_told(tmp_path, content, said):
+    with pytest.raises(InputError, match=said):
+        read_csv_rows(written(tmp_path, content))
+
+
+def test_every_ragged_line_is_named(tmp_path):
+    with pytest.raises(InputError) as refused:
+        read_csv_rows(written(tmp_path, b"a,b\n1\n1,2\n1,2,3\n"))
+    assert [problem.where for problem in refused.value.problems] == ["line 2", "line 4"]
+
+
+def test_missing_and_huge_files_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_csv_rows(tmp_path / "nothing.csv")
+    monkeypatch.setattr(csv_rows, "MAX_BYTES", 3)
+    with pytest.raises(InputError, match="bytes"):
+        read_csv_rows(written(tmp_path, b"a,b\n"))
+
+
+@given(st.binary(max_size=400))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+def test_any_bytes_give_rows_or_a_reason(tmp_path, content):
+    try:
+        rows = read_csv_rows(written(tmp_path, content))
+    except InputError:
+        return
+    assert all(len(row) == len(rows[0]) for row in rows)
