@@ -90,6 +90,7 @@ def with_traits(
         "best4_frac": best4,
         "dp_overlap_frac": overlap,
         "layer_s": values["layer_s"] * stack.host_ratio,
+        "accumulate_bytes_per_param": values["accumulate_bytes_per_param"] * stack.accumulate_ratio,
     }
     return {**values, **traits}
 

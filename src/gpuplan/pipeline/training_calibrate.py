@@ -29,7 +29,8 @@ ROWS_PER_SOURCE = 25.0
 ROW_WEIGHT_MAX = 2.5
 N_ROUNDS = 100
 N_FOLDS = 5
-FACTORS = ("dp_overlap_frac", "layer_s")  # constants that a trait of the software multiplies
+# Constants that a trait of the software multiplies.
+FACTORS = ("dp_overlap_frac", "layer_s", "accumulate_bytes_per_param")
 Key = Callable[[Case], Hashable]
 
 
