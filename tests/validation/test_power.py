@@ -1,5 +1,6 @@
 """Power against published draws, every row predicted from outside its fit."""
 
+import csv
 import zlib
 
 import numpy as np
@@ -14,8 +15,14 @@ from gpuplan.calibration.power import (
     power_estimate,
 )
 from gpuplan.catalog.load import read_catalog
+from gpuplan.errors import InputError
 from gpuplan.performance import power
 from gpuplan.pipeline import validate_other as v
+from gpuplan.pipeline.inference_table import benchmark_of
+from gpuplan.pipeline.measured_inference import serving_setup
+from gpuplan.pipeline.predict import predict_inference
+from gpuplan.pipeline.serving_power import serving_power
+from shared_data import shared_file
 
 
 def busy_rows() -> list[power_fit.PowerRow]:
@@ -82,3 +89,23 @@ def test_draw_under_a_cap() -> None:
     rows = power_fit.read_cap_rows()
     errors = [abs(power.capped_power_w(r.uncapped_w, r.cap_w) / r.power_w - 1) for r in rows]
     assert np.median(errors) < 0.03
+
+
+def test_power_and_energy_of_predicted_serving() -> None:
+    """The whole way: rate predicted, then draw, then joules per token."""
+    errors: dict[str, list[float]] = {"power_w": [], "energy_j_per_output_token": []}
+    with shared_file("measured/llm_inference.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["measured_power_w"]]
+    for row in rows[::4]:
+        try:
+            setup = serving_setup(row)
+        except InputError:
+            continue
+        prediction = predict_inference(setup, benchmark=benchmark_of(row))
+        for metric, found in serving_power(setup, prediction, note=row["layout_note"]).items():
+            measured = row[f"measured_{metric}"]
+            if measured:
+                errors[metric].append(abs(found.value / float(measured) - 1))
+    assert len(errors["power_w"]) > 100
+    assert np.median(errors["power_w"]) < 0.1
+    assert np.median(errors["energy_j_per_output_token"]) < 0.15

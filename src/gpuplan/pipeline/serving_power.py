@@ -17,6 +17,7 @@ from gpuplan.performance.power import accelerator_power_w
 RATE_ELASTICITY_FRAC = 0.4
 # vLLM prepared its batches beside the accelerator only from 0.7 on.
 OVERLAPPED_SINCE = (0, 7)
+POWER_METRICS = ("power_w", "energy_j_per_output_token")
 PICTURE_TASKS = ("image-chat", "video-chat")
 
 
