@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from gpuplan.domain.fit import Fit, Survey
     from gpuplan.domain.market import UpdateReport
     from gpuplan.domain.prediction import Prediction, Roofline
+    from gpuplan.domain.requests import TrainingRun
     from gpuplan.domain.scaling import ScaleCurve, ScaleRequest
     from gpuplan.domain.scenario import Scenario
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.training_fit import TrainingFit
+    from gpuplan.domain.training_run import RunForecast
     from gpuplan.domain.validation import ValidationReport
 
 
@@ -196,6 +198,27 @@ def predict_sheet(found: "Prediction") -> "Sheet":
     return verb(found)
 
 
+def predict_table(path: Path) -> "ValidationReport":
+    """Predictions for every configuration of a table, measured or not."""
+    from gpuplan.pipeline.validate import validate_file
+
+    return validate_file(path)
+
+
+def predict_training(run: "TrainingRun") -> "RunForecast":
+    """Step time, throughput, utilization and length of a training run, with ranges."""
+    from gpuplan.pipeline.predict_run import predict_run as verb
+
+    return verb(run)
+
+
+def run_sheet(found: "RunForecast") -> "Sheet":
+    """A training run, ready to show."""
+    from gpuplan.report.training_run import run_sheet as verb
+
+    return verb(found)
+
+
 def roofline(
     model: str,
     on: str,
@@ -247,11 +270,11 @@ def validate_sheet(report: "ValidationReport", *, group: str = "regime") -> "She
     return verb(report, group=group)
 
 
-def predictions_csv(report: "ValidationReport") -> str:
-    """Every prediction of a validation, one row each."""
+def predictions_csv(report: "ValidationReport", *, is_whole: bool = False) -> str:
+    """Every prediction of a validation, one row each; whole: also what nobody measured."""
     from gpuplan.pipeline.validate import predictions_csv as verb
 
-    return verb(report)
+    return verb(report, is_whole=is_whole)
 
 
 def to_csv(sheet: "Sheet") -> str:

@@ -15,6 +15,8 @@ VERBS = {
     "fit-training": "training_fit",
     "init": "scenario_template",
     "predict": "predict",
+    "predict-table": "predict_table",
+    "predict-training": "predict_training",
     "roofline": "roofline",
     "scale": "scale",
     "validate": "validate",

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from gpuplan.cli import catalog, fit, fit_training, predict, scenario, validate
+from gpuplan.cli import catalog, fit, fit_training, predict, predict_training, scenario, validate
 from gpuplan.errors import PlannerError
 
 EXAMPLES = """\
@@ -31,6 +31,8 @@ app = typer.Typer(
 app.command("fit")(fit.fit)
 app.command("fit-training")(fit_training.fit_training)
 app.command("predict")(predict.predict)
+app.command("predict-table")(predict.predict_table)
+app.command("predict-training")(predict_training.predict_training)
 app.command("roofline")(predict.roofline)
 app.command("scale")(validate.scale)
 app.command("validate")(validate.validate)

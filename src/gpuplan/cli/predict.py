@@ -7,6 +7,7 @@ import typer
 
 from gpuplan.cli.catalog import user_store
 from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.scenario import write_whole
 
 Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder that holds one.")]
 On = Annotated[str, typer.Option(help="Accelerators, e.g. H100, 8xH100.")]
@@ -29,6 +30,8 @@ OutputTokens = Annotated[int | None, typer.Option("--output-tokens", min=1, help
 Concurrency = Annotated[int | None, typer.Option(min=1, help="Users that ask again at once.")]
 Rate = Annotated[float | None, typer.Option(min=0.0, help="Requests per second.")]
 Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
+Table = Annotated[Path, typer.Argument(help="Configurations, one per row (CSV).")]
+Out = Annotated[Path | None, typer.Option("--out", help="File to write; stdout when left out.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
@@ -73,6 +76,21 @@ def predict(
     )  # fmt: skip
     found = api.predict(model, on, request, overlays=overlay or [], store=user_store(None))
     emit(api.predict_sheet(found), chosen(output, as_json=as_json))
+
+
+def predict_table(file: Table, out: Out = None) -> None:
+    """Predict every configuration of a table (CSV), inference or training; writes CSV."""
+    from gpuplan import api
+
+    report = api.predict_table(file)
+    text = api.predictions_csv(report, is_whole=True)
+    for row, why in report.refused:
+        typer.echo(f"not predicted: {row}: {why}", err=True)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_whole(out, text)
+    typer.echo(f"wrote {report.n_covered} of {report.n_rows} predictions to {out}", err=True)
 
 
 def roofline(

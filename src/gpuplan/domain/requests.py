@@ -80,3 +80,14 @@ class PredictRequest:
     engine_version: str | None = None
     max_sequences: int | None = None
     load: LoadRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRun:
+    """A training configuration as asked: the columns of a training table, and what stops it."""
+
+    columns: tuple[tuple[str, str], ...]  # name and value as in measured tables
+    n_tokens: float | None = None  # of the whole run
+    mtbf_s: float | None = None  # of the whole job; None: unknown
+    restart_s: float = 900.0
+    checkpoint_bytes_per_s: float | None = None

@@ -114,10 +114,10 @@ def _by_value(rows: Sequence[PredictedRow], group: str) -> dict[str, dict[str, M
     return {value: errors_by_metric(some) for value, some in sorted(found.items())}
 
 
-def predictions_csv(report: ValidationReport) -> str:
+def predictions_csv(report: ValidationReport, *, is_whole: bool = False) -> str:
     """Every prediction as `id, METRIC, METRIC_low, METRIC_high …, tier`."""
-    metrics = sorted({metric for row in report.rows for metric in row.measured
-                      if metric in row.predicted})  # fmt: skip
+    metrics = sorted({metric for row in report.rows for metric in row.predicted
+                      if is_whole or metric in row.measured})  # fmt: skip
     header = ["id", *(f"{m}{part}" for m in metrics for part in ("", "_low", "_high")), "tier"]
     lines = [",".join(header)]
     for row in report.rows:

@@ -114,3 +114,39 @@ def test_a_table_of_another_kind_is_refused_with_the_columns(tmp_path):
     table = tmp_path / "other.csv"
     table.write_text("a,b\n1,2\n")
     assert "input_tokens" in refusal("validate", str(table)).problems[0].fix
+
+
+RUN = [
+    "predict-training", "Llama-3.1-70B", "--on", "H100", "--devices", "64", "--sequence", "8192",
+    "--tp", "4", "--pp", "4", "--vp", "5", "--framework", "NeMo", "--json",
+]  # fmt: skip
+
+
+def test_a_run_has_a_step_a_length_and_an_unknown_goodput():
+    found = answer(*RUN, "--tokens", "1e12")
+    tokens = 64 * found["tokens_per_s_per_accelerator"]["value"] * found["run_s"]["value"]
+    assert tokens == pytest.approx(1e12)
+    assert sum(found["parts_s"].values()) == pytest.approx(found["step_s"]["value"], rel=1e-6)
+    assert 0 < found["mfu_frac"]["value"] < found["hfu_frac"] + 1e-9
+    assert found["goodput"] is None
+
+
+def test_no_failure_rate_is_unknown_never_zero():
+    unknown = answer(*RUN, "--checkpoint-gb-per-s", "20")["goodput"]
+    assert unknown["goodput_frac"] is None
+    assert unknown["why_unknown"]
+    known = answer(*RUN, "--checkpoint-gb-per-s", "20", "--mtbf-h", "49.5")["goodput"]
+    assert 0.9 < known["goodput_frac"] < 1.0
+
+
+def test_a_table_of_configurations_is_predicted_whole(tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text(
+        "id,accelerator,n_accelerators,model,precision,engine,regime,input_tokens,output_tokens\n"
+        "a,H100 SXM,1,Llama-3.1-8B,fp8,vLLM,max_load,1000,1000\n"
+    )
+    done = CliRunner().invoke(app, ["predict-table", str(table)])
+    assert done.exception is None
+    header, row = done.stdout.splitlines()
+    assert "output_tokens_per_s_high" in header
+    assert row.startswith("a,")
