@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from gpuplan.domain.networks import DenoiserShape, NetworkWork
+from gpuplan.calibration.other_networks import denoiser_shape
+from gpuplan.domain.networks import NetworkWork
 from gpuplan.errors import PlannerError
 from gpuplan.performance import other_networks as o
 from gpuplan.pipeline.measured_inference import find_accelerator_cached
@@ -20,34 +21,6 @@ TIMM_RUNS = {
     ("RTX 3090", "pt240"), ("RTX 4090", "pt291"), ("RTX 4090 nhwc", "pt240"),
     ("RTX PRO 6000 Blackwell Max-Q", "pt291"), ("i9_10940x", "pt240"),
 }  # fmt: skip
-# From the published configurations.
-DENOISERS = {
-    "SANA1.5_1.6B": DenoiserShape(
-        n_layers=20,
-        hidden_size=2240,
-        matrix_ratio=14.5,
-        pixels_per_token=32,
-        has_linear_attention=True,
-    ),
-    "HunyuanDiT": DenoiserShape(n_layers=40, hidden_size=1408, matrix_ratio=15.5),
-    "FLUX.1-dev": DenoiserShape(n_layers=57, hidden_size=3072, n_text_tokens=512, n_passes=1),
-    "PixArt-Sigma": DenoiserShape(n_layers=28, hidden_size=1152, matrix_ratio=14.0),
-    # Thirteen of its layers attend a second time, to the image alone.
-    "stable-diffusion-3.5-medium": DenoiserShape(
-        n_layers=24,
-        hidden_size=1536,
-        matrix_ratio=14.2,
-        n_text_tokens=333,
-        n_attentions_per_layer=1.54,
-    ),
-    "stable-diffusion-3.5-large": DenoiserShape(n_layers=38, hidden_size=2432, n_text_tokens=333),
-    "CogVideoX-2b": DenoiserShape(n_layers=30, hidden_size=1920, n_text_tokens=226),
-    "CogVideoX1.5-5B": DenoiserShape(
-        n_layers=42, hidden_size=3072, n_text_tokens=226, frames_per_token=8
-    ),
-    "HunyuanVideo": DenoiserShape(n_layers=60, hidden_size=3072, n_text_tokens=256, n_passes=1),
-    "Wan2.1-T2V-1.3B": DenoiserShape(n_layers=30, hidden_size=1536, matrix_ratio=17.7),
-}
 Row = dict[str, str]
 Out = dict[str, object]
 
@@ -103,6 +76,22 @@ def vision(shape: Row, row: Row, batch: int) -> NetworkWork:
     )  # fmt: skip
 
 
+def shape_rows(path: Path) -> Iterator[Out]:
+    seen = set()
+    for row in read(path):
+        key = (row["model"].split(".")[0], row["img_size"])
+        if (
+            key in seen
+            or not row["gmacs"]
+            or float(row["gmacs"]) <= 0
+            or float(row["macts_m"]) <= 0
+        ):
+            continue
+        seen.add(key)
+        yield {"model": key[0], "image_px": key[1], "gmacs": row["gmacs"],
+               "macts_m": row["macts_m"], "params_m": row["param_count_m"]}  # fmt: skip
+
+
 def timm_training_rows(path: Path, inference: Path) -> Iterator[Out]:
     """Training tables print no work: it is that of the same model and size at inference."""
     shapes = {
@@ -150,8 +139,8 @@ def embedding_rows(path: Path) -> Iterator[Out]:
 
 def diffusion_rows(path: Path) -> Iterator[Out]:
     for row in read(path):
-        name = next(name for name in DENOISERS if name in row["model_id"])
-        shape = DENOISERS[name]
+        name = row["model_id"].split("/")[-1].removesuffix("-Diffusers").removesuffix("_diffusers")
+        shape = denoiser_shape(name)
         tokens = o.latent_tokens(
             shape, int(row["height"]), width_px=int(row["width"] or row["height"]),
             n_frames=int(row["num_frames"] or 1),
@@ -216,6 +205,7 @@ if __name__ == "__main__":
         *diffusion_rows(shared / "diffusion_mlenergy.csv"),
     ]
     write(OUT / "networks.csv", rows)
+    write(OUT / "vision_shapes.csv", list(shape_rows(shared / "timm_infer.csv")))
     misc = shared / "whisper_published_misc.csv"
     benchmarks = list(benchmark_rows(shared / "mlperf_inference_closed.csv", misc))
     write(OUT / "network_benchmarks.csv", benchmarks)

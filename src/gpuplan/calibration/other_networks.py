@@ -1,22 +1,44 @@
 """Fitted networks, in: kind, model, software and board; out: constants, ranges, known rates."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
 from math import exp, log
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuplan.calibration.other_networks_fit import (
     CONSTANTS,
     basis_of,
     constants_of,
     devices,
+    family_of,
     network_labels,
 )
 from gpuplan.calibration.tables import read_constants, read_rows
 from gpuplan.domain.calibration import FittedConstants, Labels
 from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.networks import Device, NetworkConstants, NetworkKind, SpeedBasis
+from gpuplan.domain.networks import (
+    DenoiserShape,
+    Device,
+    NetworkConstants,
+    NetworkKind,
+    SpeedBasis,
+)
 from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.errors import InputError, one
+
+COLUMNS_PER_LAYER = 60.0
+# Work borrowed from kin errs by so much more: 532 training rows whose work is not published.
+BORROWED_RATIO = 1.25
+
+
+class VisionShape(NamedTuple):
+    """Work of one image."""
+
+    n_macs: float
+    n_activations: float
+    n_params: float
+    is_borrowed: bool = False  # scaled from kin: the range widens
 
 
 def network_constants(
@@ -50,6 +72,65 @@ def network_estimate(
     sources = tuple(stored["sources"])
     return Estimate(value=seconds, low=seconds * low, high=seconds * high, tier=tier,
                     sources=sources)  # fmt: skip
+
+
+def denoiser_shape(model: str, n_params: float | None = None) -> DenoiserShape:
+    """Shape of a known diffusion transformer, or a plain one of as many parameters."""
+    for row in read_rows("denoisers.csv"):
+        if row["name"].lower() in model.lower():
+            return DenoiserShape(
+                n_layers=int(row["n_layers"]),
+                hidden_size=int(row["hidden_size"]),
+                matrix_ratio=float(row["matrix_ratio"]),
+                n_text_tokens=int(row["n_text_tokens"]),
+                n_attentions_per_layer=float(row["n_attentions_per_layer"]),
+                n_passes=int(row["n_passes"]),
+                pixels_per_token=int(row["pixels_per_token"]),
+                frames_per_token=int(row["frames_per_token"]),
+                has_linear_attention=row["has_linear_attention"] == "1",
+            )
+    if n_params is None:
+        fix = "give its parameters, or use a model of calibration/data/denoisers.csv"
+        raise one(InputError, "network", model, "is no known denoiser", fix)
+    # Assumption: twelve parameters per layer and square of the width, sixty columns a layer.
+    hidden = round((n_params * COLUMNS_PER_LAYER / 12) ** (1 / 3))
+    return DenoiserShape(n_layers=max(1, round(hidden / COLUMNS_PER_LAYER)), hidden_size=hidden)
+
+
+def vision_shape(model: str, image_px: int, n_params: float) -> VisionShape:
+    """Work of one image: as published, or that of the nearest kin scaled by area and parameters."""
+    shapes = _vision_shapes()
+    name = model.split(".", maxsplit=1)[0]
+    if (name, image_px) in shapes:
+        return shapes[name, image_px]
+    kin = [key for key in shapes if family_of(key[0]) == family_of(name)] or list(shapes)
+
+    def distance(key: tuple[str, int]) -> float:
+        unlike = abs(log(shapes[key].n_params / n_params)) + abs(log(key[1] / image_px))
+        return unlike + (0.0 if key[0] == name else 0.5)
+
+    nearest = min(kin, key=distance)
+    near = shapes[nearest]
+    scale = (image_px / nearest[1]) ** 2 * n_params / near.n_params
+    return VisionShape(near.n_macs * scale, near.n_activations * scale, n_params, True)
+
+
+@cache
+def _vision_shapes() -> Mapping[tuple[str, int], VisionShape]:
+    return {
+        (row["model"], int(row["image_px"])): VisionShape(
+            float(row["gmacs"]) * 1e9, float(row["macts_m"]) * 1e6, float(row["params_m"]) * 1e6
+        )
+        for row in read_rows("vision_shapes.csv")
+    }
+
+
+def widened(estimate: Estimate, shape: VisionShape) -> Estimate:
+    """The estimate as it is, or with the wider range of borrowed work."""
+    if not shape.is_borrowed:
+        return estimate
+    low, high = estimate.low / BORROWED_RATIO, estimate.high * BORROWED_RATIO
+    return replace(estimate, low=low, high=high, tier="estimated")
 
 
 def benchmarks() -> tuple[str, ...]:

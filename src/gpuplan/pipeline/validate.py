@@ -16,6 +16,16 @@ from gpuplan.pipeline.validate_llm_inference import (
     inference_rows,
     stored_cross,
 )
+from gpuplan.pipeline.validate_networks import (
+    DIFFUSION_COLUMNS,
+    ENCODER_COLUMNS,
+    VISION_COLUMNS,
+    VISION_TRAINING_COLUMNS,
+    diffusion_rows,
+    encoder_rows,
+    vision_rows,
+    vision_training_rows,
+)
 from gpuplan.pipeline.validate_training import (
     TRAINING_COLUMNS,
     cross_training,
@@ -32,6 +42,10 @@ Cross = Callable[[Rows], dict[str, dict[str, MetricErrors]]]
 KINDS: dict[str, tuple[frozenset[str], Callable[[Rows], Answer], Cross | None]] = {
     "llm_inference": (INFERENCE_COLUMNS, inference_rows, cross_inference),
     "llm_training": (TRAINING_COLUMNS, training_rows, cross_training),
+    "vision": (VISION_COLUMNS, vision_rows, None),
+    "vision_training": (VISION_TRAINING_COLUMNS, vision_training_rows, None),
+    "encoder": (ENCODER_COLUMNS, encoder_rows, None),
+    "diffusion": (DIFFUSION_COLUMNS, diffusion_rows, None),
 }
 # Rows left out of the package's own fits: computed when the fit was stored, not again.
 STORED_CROSS: dict[str, Callable[[], dict[str, dict[str, MetricErrors]]]] = {
