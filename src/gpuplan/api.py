@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.domain.requests import FitRequest, PredictRequest, TrainingRequest, UpdateRequest
+from gpuplan.domain.requests import (
+    FitRequest,
+    NetworkRequest,
+    PredictRequest,
+    TrainingRequest,
+    UpdateRequest,
+)
 
 if TYPE_CHECKING:
     from datetime import date
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.findings import Finding
     from gpuplan.domain.fit import Fit, Survey
     from gpuplan.domain.market import UpdateReport
+    from gpuplan.domain.networks import NetworkForecast
     from gpuplan.domain.prediction import Prediction, Roofline
     from gpuplan.domain.requests import TrainingRun
     from gpuplan.domain.scaling import ScaleCurve, ScaleRequest
@@ -203,6 +210,26 @@ def predict_table(path: Path) -> "ValidationReport":
     from gpuplan.pipeline.validate import validate_file
 
     return validate_file(path)
+
+
+def predict_network(
+    name: str,
+    on: str,
+    request: NetworkRequest | None = None,
+    *,
+    overlays: Sequence[Path] = (),
+) -> "NetworkForecast":
+    """Time of a batch of a network that is no language model, with its range."""
+    from gpuplan.pipeline.predict_network import predict_network as verb
+
+    return verb(name, on, request or NetworkRequest(), overlays=overlays)
+
+
+def network_sheet(found: "NetworkForecast") -> "Sheet":
+    """A network's forecast, ready to show."""
+    from gpuplan.report.network import network_sheet as verb
+
+    return verb(found)
 
 
 def predict_training(run: "TrainingRun") -> "RunForecast":

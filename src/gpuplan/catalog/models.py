@@ -94,7 +94,7 @@ def _by_id() -> dict[str, Entry]:
 
 def take_apart(text: str) -> Name:
     """Owner, words and precision of a name as people type it."""
-    owner, _, rest = text.lower().strip().rpartition("/")
+    owner, _, rest = _without_part(text).lower().strip().rpartition("/")
     file_type = re.search(r"[\s_\-.](q[2-8]_(?:k_m|k|0))\b", rest)
     rest = rest.replace(file_type[0], "") if file_type else rest
     rest = re.sub(r"(?<=\d)_(?=\d)", ".", rest)
@@ -148,7 +148,12 @@ def _as_typed(text: str, found: list[Entry]) -> list[Entry]:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\s_]+", "-", text.lower().strip().rpartition("/")[2])
+    return re.sub(r"[\s_]+", "-", _without_part(text).lower().strip().rpartition("/")[2])
+
+
+def _without_part(text: str) -> str:
+    """Diffusion models are published in parts: people name the whole."""
+    return re.sub(r"/(transformer|unet)$", "", text.strip(), flags=re.IGNORECASE)
 
 
 def _rank(text: str, entry: Entry) -> tuple[bool, int, str]:
@@ -164,7 +169,7 @@ def _is_alike(one: Model, other: Model) -> bool:
 
 def _told(text: str, name: Name, model: Model, *, entry: Entry) -> Model:
     notes = list(model.assumptions)
-    if entry.id.rpartition("/")[2].lower() != text.rpartition("/")[2].lower():
+    if _plain(entry.id) != _plain(text):
         why = f"{text!r} is read as this; all that match have the same layers"
         notes.append(_assumption("model", entry.id, why, change="MODEL"))
     told = replace(model, assumptions=tuple(notes))

@@ -5,7 +5,16 @@ import sys
 
 import typer
 
-from gpuplan.cli import catalog, fit, fit_training, predict, predict_training, scenario, validate
+from gpuplan.cli import (
+    catalog,
+    fit,
+    fit_training,
+    predict,
+    predict_network,
+    predict_training,
+    scenario,
+    validate,
+)
 from gpuplan.errors import PlannerError
 
 EXAMPLES = """\
@@ -32,6 +41,7 @@ app.command("fit")(fit.fit)
 app.command("fit-training")(fit_training.fit_training)
 app.command("predict")(predict.predict)
 app.command("predict-table")(predict.predict_table)
+app.command("predict-network")(predict_network.predict_network)
 app.command("predict-training")(predict_training.predict_training)
 app.command("roofline")(predict.roofline)
 app.command("scale")(validate.scale)

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.provenance import Assumption, Estimate
+
 # vision: CNN and ViT; encoder: BERT-like; denoiser: diffusion transformers.
 NetworkKind = Literal["vision", "vision-training", "vision-cpu", "encoder", "denoiser"]
 
@@ -68,3 +71,28 @@ class SpeedBasis:
 
     reference: Device
     is_mean: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkForecast:
+    """One batch of a network on one kind of accelerator, with its range."""
+
+    name: str
+    kind: NetworkKind | Literal["pipeline"]
+    accelerator: Accelerator
+    batch: int
+    work: NetworkWork | None  # None where a measured pipeline was carried over
+    batch_s: Estimate
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def samples_per_s(self) -> Estimate:
+        """Rate of one accelerator; the slow end of the time is the low end of the rate."""
+        time = self.batch_s
+        return Estimate(
+            value=self.batch / time.value,
+            low=self.batch / time.high,
+            high=self.batch / time.low,
+            tier=time.tier,
+            sources=time.sources,
+        )

@@ -16,6 +16,7 @@ class Prediction:
     served: InferencePrediction
     memory: InferenceMemory
     power: Mapping[str, Estimate]  # power_w, energy_j_per_output_token; empty where unknown
+    startup: Mapping[str, Estimate]  # by phase, and their total
     assumptions: tuple[Assumption, ...] = ()
     overrides: tuple[Override, ...] = ()
 

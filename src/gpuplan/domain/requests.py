@@ -91,3 +91,18 @@ class TrainingRun:
     mtbf_s: float | None = None  # of the whole job; None: unknown
     restart_s: float = 900.0
     checkpoint_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkRequest:
+    """A batch of a network that is no language model, as asked."""
+
+    batch: int = 1
+    precision: str | None = None  # None: the best 16-bit of the accelerator
+    is_training: bool = False
+    image_px: int | None = None
+    n_tokens: int = 256
+    n_steps: int = 28
+    height_px: int = 1024
+    width_px: int = 1024
+    n_frames: int = 1

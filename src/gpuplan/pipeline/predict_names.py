@@ -1,25 +1,28 @@
 """Predict by name: what the user typed -> a setup -> throughput, latency, power, with ranges."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from gpuplan.calibration.eras import engine_family, version_pair
+from gpuplan.calibration.startup import start_constants, start_estimates
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.catalog import AcceleratorChoice
 from gpuplan.domain.model import Model
 from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, ServingSetup
 from gpuplan.domain.prediction import Prediction
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.requests import LoadRequest, PredictRequest
 from gpuplan.domain.serving import EngineSettings, Load, ServingLayout
+from gpuplan.domain.startup import StartConditions
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.performance.startup import startup_phases
 from gpuplan.pipeline.formats import formats_named
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
@@ -49,21 +52,33 @@ def predict(
     choice = find_accelerator(accelerator_name, catalog)
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
     served = predict_inference(setup)
+    memory = inference_memory(
+        setup.model,
+        setup.accelerator,
+        storage=setup.storage,
+        layout=setup.layout,
+        engine=setup.settings,
+        load=_held(setup, served.n_running),
+    )
     return Prediction(
         setup=setup,
         served=served,
-        memory=inference_memory(
-            setup.model,
-            setup.accelerator,
-            storage=setup.storage,
-            layout=setup.layout,
-            engine=setup.settings,
-            load=_held(setup, served.n_running),
-        ),
+        memory=memory,
         power=serving_power(setup, served),
+        startup=_startup(setup, memory.weights_bytes),
         assumptions=(*setup.model.assumptions, *choice.assumptions, *assumed, *served.assumptions),
         overrides=catalog.overrides,
     )
+
+
+def _startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate]:
+    """A start with the image and the weights on the node's own disk, nothing compiled yet."""
+    start = StartConditions(
+        weight_bytes=weights_bytes * setup.layout.n_accelerators,
+        n_layers=setup.model.main.n_layers,
+        tp=setup.layout.tp,
+    )
+    return start_estimates(startup_phases(start, start_constants()))
 
 
 def _held(setup: ServingSetup, n_running: float) -> Load:

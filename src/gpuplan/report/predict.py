@@ -61,6 +61,7 @@ def predict_document(found: Prediction) -> Document:
         "n_running": found.served.n_running,
         **measures,
         **{name: _estimate(value) for name, value in found.power.items()},
+        "startup_s": {phase: _estimate(value) for phase, value in found.startup.items()},
         "memory_bytes": {
             "weights": round(found.memory.weights_bytes),
             "kv_cache": round(found.memory.cache_bytes),
@@ -127,6 +128,8 @@ def _measures_table(found: Prediction) -> Table:
             for name, label, unit, scale in MEASURES]  # fmt: skip
     rows += [_measure_row(label, unit, found.power[name], scale)
              for name, label, unit, scale in POWER if name in found.power]  # fmt: skip
+    rows += [_measure_row(f"start: {phase.removesuffix('_s').replace('_', ' ')}", "s", value, 1.0)
+             for phase, value in found.startup.items() if value.value > 0]  # fmt: skip
     return Table(
         title="Predicted, with the range that holds 80 % of measurements",
         columns=("measure", "value", "low", "high", "unit", "tier"),
