@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.options import Json, Output, Overlay, Store, user_store
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import CatalogError
 
@@ -26,13 +27,7 @@ Item = Annotated[str, typer.Argument(help="An accelerator, server, part or model
 Accelerator = Annotated[str | None, typer.Option(help="Offers with this accelerator only.")]
 Cloud = Annotated[str | None, typer.Option(help="Offers of this cloud only.")]
 Region = Annotated[str | None, typer.Option(help="Offers in this region only.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
 File = Annotated[Path, typer.Argument(help="The overlay file (YAML).")]
-Store = Annotated[
-    Path | None, typer.Option(help="Folder of refreshed facts; your user folder by default.")
-]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 Clouds = Annotated[
     list[str] | None, typer.Option("--cloud", help="Only this cloud's prices; may be repeated.")
 ]
@@ -44,11 +39,6 @@ ModelUrl = Annotated[str | None, typer.Option(help="Another place for model conf
 Gpuhunt = Annotated[bool, typer.Option(help="Prices through gpuhunt (an extra) instead.")]
 Force = Annotated[bool, typer.Option(help="Accept a table that has lost most of its rows.")]
 Timeout = Annotated[float, typer.Option(min=1.0, help="Seconds for each file, in all.")]
-
-
-def user_store(given: Path | None) -> Path:
-    """Where refreshed facts are kept."""
-    return given or Path(typer.get_app_dir("gpuplan")) / "catalog"
 
 
 @app.command("list")

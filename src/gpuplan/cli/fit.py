@@ -1,44 +1,41 @@
 """`gpuplan fit`: does it fit, where, and with what room to spare."""
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpuplan.cli.catalog import user_store
+from gpuplan.cli.options import (
+    Dp,
+    Ep,
+    Json,
+    KvPrecision,
+    MaxSeqs,
+    Model,
+    Output,
+    Overlay,
+    Pp,
+    Precision,
+    Strict,
+    Tp,
+    user_store,
+)
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InfeasibleError, InputError, one
 
-Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder that holds one.")]
 On = Annotated[
     str | None, typer.Option(help="Accelerator, e.g. H100, 8xH100, l40s; all when left out.")
 ]
-Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel.")]
-Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
-Dp = Annotated[int, typer.Option(min=1, help="Attention replicas that share the experts.")]
-Ep = Annotated[int, typer.Option(min=1, help="Devices that the experts are dealt to.")]
 Context = Annotated[
     int | None, typer.Option(min=1, help="Tokens of one sequence, prompt and answer.")
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Sequences held at once.")]
-Precision = Annotated[
-    str | None, typer.Option(help="Of the weights: bf16, fp8, int4 …; as published by default.")
-]
-KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache: bf16 or fp8.")]
 MemoryUse = Annotated[
     float | None, typer.Option(min=0.01, max=1.0, help="Share of the memory for the engine.")
 ]
 EngineVersion = Annotated[str, typer.Option(help="vLLM version whose memory rules apply.")]
-MaxSeqs = Annotated[
-    int | None, typer.Option("--max-num-seqs", min=1, help="Sequences of one iteration.")
-]
 LoraSlotCount = Annotated[int, typer.Option("--max-loras", min=0, help="Adapters in memory.")]
 LoraRank = Annotated[int, typer.Option("--max-lora-rank", min=1, help="Largest adapter rank.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
-Strict = Annotated[bool, typer.Option(help="End with 3 when it does not fit.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 def fit(
@@ -81,7 +78,7 @@ def fit(
         max_sequences=max_num_seqs,
         lora=LoraSlots(n_slots=max_loras, max_rank=max_lora_rank) if max_loras else None,
     )
-    overlays, store = overlay or [], user_store(None)
+    overlays, store = overlay or [], user_store()
     if on is None:
         found = api.survey(model, request, overlays=overlays, store=store)
         sheet, fits = api.survey_sheet(found), bool(found.fits)

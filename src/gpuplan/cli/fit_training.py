@@ -1,36 +1,37 @@
 """`gpuplan fit-training`: does a training job fit, and what would make it fit."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpuplan.cli.catalog import user_store
+from gpuplan.cli.options import (
+    Cp,
+    Ep,
+    Json,
+    MicroBatch,
+    Model,
+    On,
+    Output,
+    Overlay,
+    Pp,
+    SequenceTokens,
+    Strict,
+    user_store,
+)
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InfeasibleError, InputError, one
 
 SHARDINGS = {"none": "none", "zero1": "zero1", "zero2": "zero2", "zero3": "zero3", "fsdp": "zero3"}
 
-Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder that holds one.")]
-On = Annotated[str, typer.Option(help="Accelerators, e.g. A10G, 8xH100.")]
 Task = Annotated[str, typer.Option(help="full, lora, qlora or pretrain.")]
-SequenceTokens = Annotated[int, typer.Option("--sequence", min=1, help="Tokens of one sample.")]
-MicroBatch = Annotated[int, typer.Option(min=1, help="Samples at once on one rank.")]
 Sharding = Annotated[
     str | None, typer.Option(help="none, zero1, zero2, zero3 or fsdp; fsdp on several devices.")
 ]
 Tp = Annotated[int, typer.Option(min=1, help="Tensor parallel, with sequence parallel.")]
-Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
-Cp = Annotated[int, typer.Option(min=1, help="Context parallel.")]
-Ep = Annotated[int, typer.Option(min=1, help="Expert parallel.")]
 Recompute = Annotated[str | None, typer.Option(help="none, selective or full.")]
 Optimizer = Annotated[str | None, typer.Option(help="adamw, adamw-8bit, adafactor, sgd …")]
 Framework = Annotated[str | None, typer.Option(help="Whose usual way applies: megatron …")]
 LoraRank = Annotated[int, typer.Option(min=1, help="Rank of the adapters.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
-Strict = Annotated[bool, typer.Option(help="End with 3 when it does not fit.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 def fit_training(
@@ -71,7 +72,7 @@ def fit_training(
         optimizer=optimizer,
         lora_rank=lora_rank,
     )
-    answer = api.training_fit(model, on, request, overlays=overlay or [], store=user_store(None))
+    answer = api.training_fit(model, on, request, overlays=overlay or [], store=user_store())
     emit(api.training_sheet(answer), chosen(output, as_json=as_json))
     if strict and not answer.fits:
         raise typer.Exit(InfeasibleError.exit_code)

@@ -5,22 +5,28 @@ from typing import Annotated
 
 import typer
 
-from gpuplan.cli.catalog import user_store
+from gpuplan.cli.options import (
+    Dp,
+    Ep,
+    Json,
+    KvPrecision,
+    MaxSeqs,
+    Model,
+    On,
+    Out,
+    Output,
+    Overlay,
+    Pp,
+    Precision,
+    Tp,
+    user_store,
+)
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.cli.scenario import write_whole
 
-Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder that holds one.")]
-On = Annotated[str, typer.Option(help="Accelerators, e.g. H100, 8xH100.")]
-Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel.")]
-Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
-Dp = Annotated[int, typer.Option(min=1, help="Attention replicas that share the experts.")]
-Ep = Annotated[int, typer.Option(min=1, help="Devices that the experts are dealt to.")]
 Replicas = Annotated[int, typer.Option(min=1, help="Copies of the deployment.")]
-Precision = Annotated[str | None, typer.Option(help="Of the weights; as published by default.")]
-KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache.")]
 Engine = Annotated[str, typer.Option(help="vllm, sglang, trtllm, llama.cpp …")]
 EngineVersion = Annotated[str | None, typer.Option(help="Its version; a recent one by default.")]
-MaxSeqs = Annotated[int | None, typer.Option("--max-num-seqs", min=1, help="Of one iteration.")]
 Regime = Annotated[
     str | None,
     typer.Option(help="max_load, fixed_concurrency, static_batch, poisson, prefill …"),
@@ -29,11 +35,7 @@ InputTokens = Annotated[int | None, typer.Option("--input", min=1, help="Tokens 
 OutputTokens = Annotated[int | None, typer.Option("--output-tokens", min=1, help="Of an answer.")]
 Concurrency = Annotated[int | None, typer.Option(min=1, help="Users that ask again at once.")]
 Rate = Annotated[float | None, typer.Option(min=0.0, help="Requests per second.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
 Table = Annotated[Path, typer.Argument(help="Configurations, one per row (CSV).")]
-Out = Annotated[Path | None, typer.Option("--out", help="File to write; stdout when left out.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 def predict(
@@ -74,7 +76,7 @@ def predict(
         cache_precision=kv_precision, engine=engine, engine_version=engine_version,
         max_sequences=max_num_seqs, load=load,
     )  # fmt: skip
-    found = api.predict(model, on, request, overlays=overlay or [], store=user_store(None))
+    found = api.predict(model, on, request, overlays=overlay or [], store=user_store())
     emit(api.predict_sheet(found), chosen(output, as_json=as_json))
 
 
@@ -116,5 +118,5 @@ def roofline(
         engine_version=engine_version,
         load=LoadRequest(input_tokens=input_tokens, output_tokens=output_tokens),
     )  # fmt: skip
-    found = api.roofline(model, on, request, overlays=overlay or [], store=user_store(None))
+    found = api.roofline(model, on, request, overlays=overlay or [], store=user_store())
     emit(api.roofline_sheet(found), chosen(output, as_json=as_json))

@@ -1,11 +1,11 @@
 """`gpuplan predict-network`: CNNs, ViTs, encoders, diffusion and measured pipelines."""
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gpuplan.cli.options import Json, Output, Overlay
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InputError, one
 
@@ -19,9 +19,6 @@ TextTokens = Annotated[int, typer.Option("--tokens", min=1, help="Of one text, f
 Steps = Annotated[int, typer.Option(min=1, help="Denoising steps.")]
 Size = Annotated[str, typer.Option(help="Width x height of what is made, e.g. 1024x1024.")]
 Frames = Annotated[int, typer.Option(min=1, help="Frames of a clip.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 def predict_network(

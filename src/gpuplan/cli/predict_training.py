@@ -4,20 +4,16 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.options import Cp, Ep, Json, MicroBatch, Output, Pp, SequenceTokens
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.units import GB, HOUR
 
 Model = Annotated[str, typer.Argument(help="Model name or config.json.")]
 On = Annotated[str, typer.Option(help="Accelerator, e.g. H100.")]
 Devices = Annotated[int, typer.Option("--devices", min=1, help="How many of them.")]
-SequenceTokens = Annotated[int, typer.Option("--sequence", min=1, help="Tokens of one sample.")]
 GlobalBatch = Annotated[int, typer.Option(min=1, help="Samples of one step, all devices.")]
-MicroBatch = Annotated[int, typer.Option(min=1, help="Samples at once on one rank.")]
 Tp = Annotated[int, typer.Option(min=1, help="Tensor parallel.")]
-Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
 Vp = Annotated[int | None, typer.Option(min=1, help="Chunks of a stage (interleaving).")]
-Cp = Annotated[int, typer.Option(min=1, help="Context parallel.")]
-Ep = Annotated[int, typer.Option(min=1, help="Expert parallel.")]
 Sharding = Annotated[str, typer.Option(help="fsdp, zero1, zero2, zero3; empty: the usual.")]
 Recompute = Annotated[str, typer.Option(help="none, selective or full; empty: the usual.")]
 Precision = Annotated[str, typer.Option(help="bf16, fp8 …")]
@@ -32,8 +28,6 @@ RestartMinutes = Annotated[float, typer.Option("--restart-min", min=0.0, help="O
 CheckpointRate = Annotated[
     float | None, typer.Option("--checkpoint-gb-per-s", min=0.001, help="Write rate, all together.")
 ]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 def predict_training(

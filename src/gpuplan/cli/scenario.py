@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.options import Json, Out, Output
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InputError, one
 
@@ -16,11 +17,8 @@ app = typer.Typer(
 )
 
 Kind = Annotated[str, typer.Option(help="chat, training, finetune, embeddings or mixed.")]
-Out = Annotated[Path | None, typer.Option("--out", help="File to write; stdout when left out.")]
 Force = Annotated[bool, typer.Option(help="Write over a file that exists.")]
 File = Annotated[Path, typer.Argument(help="The scenario file (YAML or JSON).")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 def init(kind: Kind = "chat", out: Out = None, force: Force = False) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.options import Json, MicroBatch, Output, SequenceTokens
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.cli.scenario import write_whole
 from gpuplan.errors import InputError, one
@@ -27,14 +28,10 @@ Kind = Annotated[str, typer.Option(help="Of the package's own: llm_inference or 
 Cross = Annotated[bool, typer.Option(help="Also refit with sources, models, versions left out.")]
 By = Annotated[str, typer.Option(help="regime, accelerator, model, source or engine.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write every prediction here (CSV).")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 Model = Annotated[str, typer.Argument(help="Model name or config.json.")]
 On = Annotated[str, typer.Option(help="Accelerator, e.g. H100.")]
 Counts = Annotated[str, typer.Option(help="Numbers of devices, e.g. 8,16,32,64.")]
-SequenceTokens = Annotated[int, typer.Option("--sequence", min=1, help="Tokens of one sample.")]
-MicroBatch = Annotated[int, typer.Option(min=1, help="Samples at once on one device.")]
 Accumulate = Annotated[int, typer.Option(min=1, help="Micro-batches of one step.")]
 Recompute = Annotated[Again, typer.Option(help="What is computed again in the backward pass.")]
 Tp = Annotated[int, typer.Option(min=1, help="Tensor parallel.")]
