@@ -37,14 +37,24 @@ def main() -> int:
 
 
 def demo(_: list[str]) -> int:
-    """Does a 70-billion-parameter model fit, where, and with what room to spare?"""
+    """Does a 70-billion-parameter model fit, where, and how fast is it there?"""
     set_up()
     model = "Llama-3.3-70B"
     asked = ["--precision", "fp8", "--context", "2550", "--concurrency", "38"]
+    load = [
+        "--precision",
+        "fp8",
+        "--concurrency",
+        "38",
+        "--input",
+        "2200",
+        "--output-tokens",
+        "350",
+    ]
     commands = [
         ["fit", model, "--on", "H100", *asked],
-        ["fit", model, "--on", "2xH100", *asked],
         ["fit", model, *asked],
+        ["predict", model, "--on", "2xH100", *load],
     ]
     for command in commands:
         print("\n$ gpuplan " + " ".join(command), flush=True)

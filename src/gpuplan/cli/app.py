@@ -21,10 +21,10 @@ EXAMPLES = """\
 gpuplan plans GPU infrastructure. Try:
 
   gpuplan fit Llama-3.3-70B --on H100 --precision fp8 --context 16000
-  gpuplan fit deepseek-v3 --on 8xH200 --context 32768 --concurrency 64
   gpuplan fit Qwen3-32B
   gpuplan fit-training Llama-3.1-8B --on A10G --task qlora
-  gpuplan catalog show h100-sxm
+  gpuplan predict Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 32
+  gpuplan scale Llama-3.1-8B --on H100 --node-gbit 100
   gpuplan init --kind chat
 
 gpuplan --help lists the commands."""
@@ -32,7 +32,7 @@ gpuplan --help lists the commands."""
 # Panels and colours in help would cost more start-up than the whole command table.
 app = typer.Typer(
     name="gpuplan",
-    help="Plans GPU infrastructure for AI work: what fits, where, and with what room to spare.",
+    help="Plans GPU infrastructure for AI work: what fits, how fast it is, and how sure we are.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -66,7 +66,7 @@ def start(
         False, "--version", help="Print the version.", callback=_print_version, is_eager=True
     ),
 ) -> None:
-    """Plans GPU infrastructure for AI work: what fits, where, and with what room to spare."""
+    """Plans GPU infrastructure for AI work: what fits, how fast it is, and how sure we are."""
     if context.invoked_subcommand is None:
         typer.echo(EXAMPLES)
 
