@@ -1,0 +1,1 @@
+"""Readers of benchmark tools: text in, rows in the columns of measured tables out."""

@@ -1,0 +1,153 @@
+"""Conditions that a benchmark's output does not hold: what the user gives beside it, checked."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from gpuplan.calibration.runs.fields import NUMBERS, Row, number, short, words
+from gpuplan.calibration.runs.plain import TOOL
+from gpuplan.domain.precision import format_named
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.runs import RunsRead
+from gpuplan.errors import InputError, Problem
+
+# Key -> the flag that gives it.
+FLAGS = {
+    "model": "--model", "accelerator": "--on", "n_accelerators": "--on 8xNAME",
+    "tp": "--tp", "pp": "--pp", "precision": "--precision", "kv_precision": "--kv-precision",
+    "engine": "--engine", "engine_version": "--engine-version", "regime": "--regime",
+    "batch": "--concurrency", "request_rate_per_s": "--rate",
+    "input_tokens": "--input", "output_tokens": "--output-tokens",
+}  # fmt: skip
+NEEDED = ("model", "accelerator", "engine", "regime", "input_tokens", "output_tokens")
+KV_WORDS = {"fp8": "fp8 kv", "fp16": "fp16 kv", "bf16": "fp16 kv"}
+PLAIN_PRECISIONS = ("16-bit", "mixed", "weight = ")
+
+
+COUNTED = re.compile(r"^\s*(\d{1,5})\s*[x*]\s*(\S.*)$", re.IGNORECASE)
+
+
+def split_count(given: Mapping[str, str]) -> dict[str, str]:
+    """`8xH100` as eight and the name."""
+    found = COUNTED.match(given.get("accelerator", ""))
+    if found is None:
+        return dict(given)
+    return {"n_accelerators": found[1], **given, "accelerator": found[2].strip()}
+
+
+def check_given(given: Mapping[str, str]) -> None:
+    """InputError for keys and numbers that cannot be."""
+    problems = []
+    for key, text in given.items():
+        if key not in FLAGS:
+            problems.append(Problem(key, "no such condition", f"give one of {', '.join(FLAGS)}"))
+        elif key in NUMBERS and number(text) is None:
+            problems.append(Problem(FLAGS[key], f"got {text!r}", "give a number above 0"))
+        elif key == "kv_precision" and text.lower() not in KV_WORDS:
+            problems.append(Problem(FLAGS[key], f"got {text!r}", "give fp8 or bf16"))
+    if problems:
+        raise InputError("calibrate", problems)
+
+
+def with_given(
+    read: RunsRead, given: Mapping[str, str], *, where: str, lengths_known: Mapping[str, object]
+) -> tuple[list[Row], list[str]]:
+    """Rows with the given conditions, and what was replaced; InputError names what is missing.
+
+    A table says for itself: only its blanks are filled. A tool's names are those that its server
+    was given: what the user says stands.
+    """
+    told: list[str] = []
+    rows = [_filled(row, given, told, is_table=read.tool == TOOL) for row in read.rows]
+    problems: list[Problem] = []
+    for key in NEEDED:
+        lacking = [row["id"] for row in rows if _lacks(row, key, lengths_known)]
+        if lacking:
+            what = f"{len(lacking)} of {len(rows)} runs do not say {key.replace('_', ' ')}"
+            problems.append(Problem(key, what, f"give {FLAGS[key]}"))
+    for text in sorted({row["precision"] for row in rows if not is_precision(row["precision"])}):
+        fix = "give --precision, such as bf16, fp8, int4 or q4_k_m"
+        problems.append(Problem("precision", f"{text!r} is not known", fix))
+    if problems:
+        raise InputError(short(where), problems)
+    return rows, [f"{short(where)}: {line}" for line in dict.fromkeys(told)]
+
+
+def _lacks(row: Row, key: str, lengths_known: Mapping[str, object]) -> bool:
+    if row[key]:
+        return False
+    is_benchmark = "mlperf" in row["source"] and row["model"].lower() in lengths_known
+    return not (is_benchmark and key.endswith("_tokens"))
+
+
+def _filled(
+    row: Mapping[str, str], given: Mapping[str, str], told: list[str], *, is_table: bool
+) -> Row:
+    made = dict(row)
+    for key, value in given.items():
+        if key == "kv_precision":
+            continue
+        old, new = made.get(key, ""), words(value)
+        if old and (is_table or old == new):
+            continue
+        if old:
+            told.append(f"{key.replace('_', ' ')} {old!r} of the file gives way to {new!r}")
+        made[key] = new
+    if not made.get("regime"):
+        is_closed, is_open = bool(made.get("batch")), bool(made.get("request_rate_per_s"))
+        made["regime"] = "fixed_concurrency" if is_closed else "poisson" if is_open else ""
+    if not made.get("n_accelerators") and made.get("tp"):
+        n = (number(made["tp"]) or 1.0) * (number(made.get("pp")) or 1.0)
+        made["n_accelerators"] = f"{n:g}"
+    if "kv_precision" in given and " kv" not in made.get("precision", ""):
+        first = made.get("precision") or "16-bit"
+        made["precision"] = f"{first}, {KV_WORDS[given['kv_precision'].lower()]}"
+    return made
+
+
+def is_precision(text: str) -> bool:
+    """Whether the weights' format is one that has a size; blank is as published."""
+    low = text.strip().lower()
+    if not low or low.startswith(PLAIN_PRECISIONS):
+        return True
+    return format_named(re.split(r"[ ,]", low)[0]) is not None
+
+
+def assumptions(rows: Sequence[Row]) -> tuple[Assumption, ...]:
+    """What no file and no flag said."""
+    why = "neither the files nor a flag say"
+    blanks = (
+        ("n_accelerators", "accelerators", "1"),
+        ("precision", "precision", "as the model is published"),
+        ("engine_version", "engine version", "the newest that was measured"),
+    )
+    found = [
+        Assumption(what=name, value=value, why=why, change=FLAGS[key])
+        for key, name, value in blanks
+        if any(not row[key] for row in rows)
+    ]
+    if any(not row["input_tokens"] for row in rows):
+        found.append(
+            Assumption(
+                what="prompt and answer lengths",
+                value="the benchmark's own",
+                why=why,
+                change=FLAGS["input_tokens"],
+            )
+        )
+    if any(_is_cache_guessed(row) for row in rows):
+        found.append(
+            Assumption(
+                what="key-value cache",
+                value="8 bits beside quantized weights under load",
+                why=why,
+                change=FLAGS["kv_precision"],
+            )
+        )
+    return tuple(found)
+
+
+def _is_cache_guessed(row: Row) -> bool:
+    low = row["precision"].lower()
+    form = format_named(re.split(r"[ ,]", low)[0]) if low else None
+    is_quantized = form is not None and form.is_quantized
+    return is_quantized and " kv" not in low and row["regime"] == "fixed_concurrency"

@@ -1,0 +1,161 @@
+"""`vllm bench serve` (and SGLang's `bench_serving`): result JSON and console text -> rows.
+
+Both divide each request's time after its first token by its tokens less one, and take the mean
+over requests; their "ITL" is a mean over chunks, and only read where nothing else is there.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from gpuplan.calibration.runs.fields import (
+    OUR_TPOT,
+    Reading,
+    check_tpot,
+    is_failure,
+    mapping,
+    number,
+    offered,
+    per,
+    scaled,
+    words,
+)
+from gpuplan.domain.runs import RunsRead
+from gpuplan.units import MS
+
+TOOL = "vllm bench serve"
+TITLE = "Serving Benchmark Result"
+# The client's protocol names an engine only where it is the engine's own.
+ENGINES = {
+    "vllm": "vLLM", "sglang": "SGLang", "sglang-native": "SGLang", "sglang-oai": "SGLang",
+    "tensorrt-llm": "TensorRT-LLM", "trt": "TensorRT-LLM", "tgi": "TGI", "lmdeploy": "LMDeploy",
+}  # fmt: skip
+# Console label -> key of the result file.
+LABELS = {
+    "successful requests": "completed", "failed requests": "failed",
+    "maximum request concurrency": "max_concurrency", "max request concurrency": "max_concurrency",
+    "request rate configured (rps)": "request_rate", "traffic request rate": "request_rate",
+    "benchmark duration (s)": "duration", "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens", "burstiness factor": "burstiness",
+    "output token throughput (tok/s)": "output_throughput", "backend": "backend",
+    "mean ttft (ms)": "mean_ttft_ms", "p99 ttft (ms)": "p99_ttft_ms",
+    "mean tpot (ms)": "mean_tpot_ms", "median tpot (ms)": "median_tpot_ms",
+    "p99 tpot (ms)": "p99_tpot_ms", "mean itl (ms)": "mean_itl_ms",
+    "mean e2el (ms)": "mean_e2el_ms", "mean e2e latency (ms)": "mean_e2el_ms",
+    "peak concurrent requests": "max_concurrent_requests",
+}  # fmt: skip
+BEFORE_BLOCK = ("request_rate", "max_concurrency", "burstiness", "backend", "model_id")
+LINE = re.compile(r"([A-Za-z][A-Za-z0-9 ()/.]{2,40}?):\s+(\S+)")
+END = re.compile(r"={30,}\s*$")
+MODEL = re.compile(r"\bmodel='([^']{1,200})'")
+
+
+def is_result(document: object) -> bool:
+    """A result file of the tool."""
+    found = mapping(document)
+    return "output_throughput" in found and ("total_output_tokens" in found or "duration" in found)
+
+
+def read_documents(documents: Iterable[object], where: str) -> RunsRead:
+    """Rows of result files."""
+    reading = Reading(where, TOOL)
+    for document in documents:
+        if is_result(document):
+            _read(reading, mapping(document))
+        else:
+            reading.tell("an object that is no benchmark result is left out")
+    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+
+
+def read_console(text: str, where: str) -> RunsRead:
+    """Rows of the tables that the tool prints; what was printed before one belongs to it."""
+    reading = Reading(where, TOOL)
+    before: dict[str, object] = {}
+    block: dict[str, object] | None = None
+    for line in text.splitlines():
+        if TITLE in line:
+            _close(reading, block)
+            block = dict(before)
+        elif block is not None and END.search(line):
+            _close(reading, block)
+            block, before = None, {}
+        named = MODEL.search(line)
+        if named:
+            before = {"model_id": named[1]}
+        _note(line, before, block)
+    _close(reading, block)
+    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+
+
+def _note(line: str, before: dict[str, object], block: dict[str, object] | None) -> None:
+    for label, value in LINE.findall(line[:400]):
+        key = LABELS.get(label.strip().lower())
+        if key is None:
+            continue
+        if block is not None and key not in block:
+            block[key] = value
+        elif key in BEFORE_BLOCK:
+            before[key] = value
+
+
+def _close(reading: Reading, block: dict[str, object] | None) -> None:
+    if block is None:
+        return
+    if "output_throughput" in block or "mean_ttft_ms" in block:
+        _read(reading, block)
+    else:
+        reading.tell("a result table without figures is left out")
+
+
+def _read(reading: Reading, found: Mapping[str, object]) -> None:
+    n_done = number(found.get("completed")) or 0.0
+    n_asked = number(found.get("num_prompts")) or 0.0
+    n_failed = number(found.get("failed")) or max(0.0, n_asked - n_done)
+    if is_failure(reading, n_failed, n_done) or not n_done:
+        return
+    cells: dict[str, object] = {
+        "model": words(found.get("model_id")),
+        "engine": _engine(reading, found),
+        "input_tokens": per(found.get("total_input_tokens"), n_done),
+        "output_tokens": per(found.get("total_output_tokens"), n_done),
+        "measured_output_tokens_per_s": found.get("output_throughput"),
+        "measured_ttft_mean_ms": found.get("mean_ttft_ms"),
+        "measured_ttft_p99_ms": found.get("p99_ttft_ms"),
+        "measured_tpot_mean_ms": found.get("mean_tpot_ms"),
+        "measured_tpot_p50_ms": found.get("median_tpot_ms"),
+        "measured_tpot_p99_ms": found.get("p99_tpot_ms"),
+        "measured_e2e_s": scaled(found.get("mean_e2el_ms"), MS),
+    }
+    flag = f"tpot: {OUR_TPOT}"
+    if number(cells["measured_tpot_mean_ms"]) is None and number(found.get("mean_itl_ms")):
+        cells["measured_tpot_mean_ms"] = found.get("mean_itl_ms")
+        flag = "tpot: mean over chunks (ITL)"
+        reading.tell("no TPOT in the file; ITL is read, which long answers weigh more in")
+    _check(reading, cells, found)
+    row: dict[str, object] = cells
+    if "request_rate" in found or "max_concurrency" in found:
+        row = offered(
+            reading, cells, concurrency=number(found.get("max_concurrency")),
+            rate_per_s=number(found.get("request_rate")), n_requests=n_done,
+        )  # fmt: skip
+    else:
+        reading.tell("the load is not said: give --concurrency or --rate")
+    reading.add(row, flag=flag)
+
+
+def _check(reading: Reading, cells: Mapping[str, object], found: Mapping[str, object]) -> None:
+    check_tpot(reading, cells)
+    if number(cells["measured_ttft_mean_ms"]) is None:
+        reading.tell("no first-token times: the answers were not streamed")
+    burst = number(found.get("burstiness"))
+    if burst is not None and burst != 1.0 and number(found.get("request_rate")):
+        reading.tell(f"burstiness {burst:g} is not Poisson; predictions take Poisson arrivals")
+    if number(found.get("num_warmups")):
+        reading.tell(f"{found['num_warmups']} warm-up requests are not counted")
+
+
+def _engine(reading: Reading, found: Mapping[str, object]) -> str:
+    protocol = words(found.get("backend") or found.get("endpoint_type")).lower()
+    engine = ENGINES.get(protocol, "")
+    if not engine:
+        reading.tell(f"the client spoke {protocol or 'an unnamed protocol'!r}: engine not said")
+    return engine
