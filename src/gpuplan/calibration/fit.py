@@ -69,7 +69,7 @@ def columns(constants: Sequence[Constant], labels: Sequence[Labels]) -> Columns:
             for label in dict.fromkeys(found):
                 index[key, label] = len(keys)
                 keys.append((key, label))
-                centre.append(0.0)
+                centre.append(effect.prior_of(label))
                 sds.append(effect.log_sd)
             mine.append(np.array([index[key, label] for label in found], dtype=np.int64))
         members.append(tuple(mine))
@@ -151,6 +151,17 @@ def _solve(normal: Floats, gradient: Floats, damping: float) -> Floats:
     damped = normal + damping * np.diag(np.diag(normal))
     solved: Floats = cho_solve(cho_factor(damped), gradient)
     return solved
+
+
+def start_from(cols: Columns, found: FittedConstants) -> Floats:
+    """The parameters of an earlier fit where it has them, else their priors."""
+    start = cols.centre.copy()
+    for i, (key, label) in enumerate(cols.keys):
+        if label:
+            start[i] = found.deviation.get(key, {}).get(label, start[i])
+        else:
+            start[i] = found.log_value.get(key, start[i])
+    return start
 
 
 def fitted(

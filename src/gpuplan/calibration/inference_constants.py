@@ -2,18 +2,40 @@
 
 from gpuplan.domain.calibration import Constant, Effect
 
+# Achieved shares of peak and of bandwidth over the usual ones, as logs: ninth deciles of large
+# and of thin matrix products in measured operator tables [aiconfigurator-operators]; AMD and Intel
+# from the best found product [ml-engineering-mamf], their low precisions by analogy (Assumption).
+COMPUTE_PRIOR = (
+    ("Hopper|16", 0.16), ("Hopper|fp8/fp8", -0.06), ("Ampere|16", 0.22), ("Ampere-pcie|16", 0.15),
+    ("Blackwell|16", 0.03), ("Blackwell|fp8/fp8", -0.20), ("Blackwell|nvfp4/fp4", -0.40),
+    ("Blackwell|mxfp4/fp4", -0.40), ("Blackwell-pcie|16", 0.23), ("Blackwell-pcie|fp8/fp8", 0.11),
+    ("Blackwell-pcie|nvfp4/fp4", -0.03), ("Ada-pcie|16", -0.06), ("Ada-pcie|fp8/fp8", -0.20),
+    ("CDNA3|16", -0.22), ("CDNA3|fp8/fp8", -0.25), ("CDNA4|16", -0.03), ("CDNA4|fp8/fp8", -0.20),
+    ("CDNA4|nvfp4/fp4", -0.40), ("CDNA4|mxfp4/fp4", -0.40), ("Gaudi|16", 0.15),
+)  # fmt: skip
+READ_PRIOR = (
+    ("Hopper|16", 0.05), ("Hopper|fp8/fp8", -0.01), ("Ampere|16", 0.02), ("Blackwell|16", 0.04),
+    ("Blackwell|fp8/fp8", -0.08), ("Blackwell|nvfp4/fp4", -0.28), ("Blackwell-pcie|16", 0.03),
+    ("Blackwell-pcie|fp8/fp8", -0.04), ("Blackwell-pcie|nvfp4/fp4", -0.28),
+    ("Ada-pcie|fp8/fp8", -0.09), ("CDNA4|fp8/fp8", -0.08), ("CDNA4|nvfp4/fp4", -0.28),
+)  # fmt: skip
+
 
 def _effects(*pairs: tuple[str, float]) -> tuple[Effect, ...]:
     return tuple(Effect(kinds=tuple(kinds.split("+")), log_sd=sd) for kinds, sd in pairs)
 
 
-# Priors: operator tables [efficiency_gemm, efficiency_nccl, gpu_stream_bandwidth] for the shares,
-# [iteration_times_operator_sums] for the rest; deviations by what the hardware or the engine is.
+def _by_chip(log_sd: float, prior: tuple[tuple[str, float], ...]) -> Effect:
+    return Effect(kinds=("family", "precision"), log_sd=log_sd, prior=prior)
+
+
+# Priors: shares and kernel times from measured operator tables [aiconfigurator-operators], the
+# rest from iterations summed of them; deviations by what the hardware or the engine is.
 CONSTANTS = (
     Constant(name="gemm_compute_frac", value=0.70, log_sd=0.10, most=0.97,
-             effects=_effects(("family+precision", 0.12), ("engine", 0.05))),
+             effects=(_by_chip(0.12, COMPUTE_PRIOR), *_effects(("engine", 0.05)))),
     Constant(name="gemm_read_frac", value=0.82, log_sd=0.08, most=0.97,
-             effects=_effects(("family+precision", 0.10))),
+             effects=(_by_chip(0.10, READ_PRIOR), *_effects(("accelerator", 0.06)))),
     Constant(name="gemm_warm_tokens", value=24.0, log_sd=0.3),
     Constant(name="gemm_serial_frac", value=0.8, log_sd=0.2, most=1.0),
     Constant(name="expert_compute_frac", value=0.65, log_sd=0.2, most=1.0,
@@ -22,33 +44,40 @@ CONSTANTS = (
              effects=_effects(("engine+precision", 0.15), ("family", 0.15))),
     Constant(name="expert_pad_tokens", value=6.0, log_sd=0.4),
     Constant(name="expert_uneven_frac", value=0.15, log_sd=0.4),
-    Constant(name="expert_evenness", value=1.0, log_sd=0.5),
+    Constant(name="expert_evenness", value=0.5, log_sd=0.5),
     Constant(name="cache_read_frac", value=0.74, log_sd=0.10, most=0.97,
-             effects=_effects(("family+engine", 0.15), ("mixer", 0.15))),
+             effects=_effects(("family+engine", 0.15), ("mixer", 0.15), ("accelerator", 0.06))),
     Constant(name="attention_compute_frac", value=0.55, log_sd=0.15, most=0.95,
              effects=_effects(("family", 0.15),)),
     Constant(name="activation_read_frac", value=0.5, log_sd=0.3, most=0.97),
     Constant(name="operator_s", value=2.5e-6, log_sd=0.3,
              effects=_effects(("family", 0.2), ("engine", 0.2))),
-    Constant(name="reduce_hop_s", value=6e-6, log_sd=0.3,
-             effects=_effects(("link", 0.3), ("engine", 0.2))),
-    Constant(name="reduce_rate_frac", value=0.5, log_sd=0.2, most=0.97,
-             effects=_effects(("link", 0.25), ("link+ranks", 0.15))),
+    Constant(name="reduce_sync_s", value=4e-6, log_sd=0.4,
+             effects=_effects(("link", 0.3), ("era", 0.3))),
+    Constant(name="reduce_time_frac", value=1.0, log_sd=0.1,
+             effects=_effects(("link", 0.2), ("link+ranks", 0.1), ("era", 0.2))),
     Constant(name="host_s", value=2e-3, log_sd=0.4,
              effects=_effects(("engine", 0.4), ("era", 0.4))),
     Constant(name="host_sequence_s", value=2e-5, log_sd=0.4,
              effects=_effects(("engine", 0.4), ("era", 0.4))),
     Constant(name="slowdown_frac", value=1.0, log_sd=0.02,
              effects=_effects(("era", 0.06), ("engine+family", 0.06), ("class", 0.08),
-                              ("drafting", 0.2), ("class+engine", 0.08),
-                              ("bench", 0.15))),
+                              ("drafting", 0.2), ("kind+era", 0.10), ("class+engine", 0.06),
+                              ("era+family", 0.10),
+                              ("bench", 0.3))),
     Constant(name="start_s", value=2e-3, log_sd=0.5,
              effects=_effects(("engine", 0.4), ("era", 0.4))),
-    Constant(name="serve_start_s", value=0.08, log_sd=0.4,
-             effects=_effects(("engine", 0.4), ("era", 0.4), ("engine+family", 0.3))),
+    Constant(name="serve_start_s", value=0.02, log_sd=0.5,
+             effects=_effects(("engine", 0.5), ("era", 0.3), ("engine+family", 0.3))),
+    Constant(name="start_prompts", value=1.0, log_sd=0.4,
+             effects=_effects(("engine", 0.4), ("engine+family", 0.3))),
+    Constant(name="start_steps", value=2.0, log_sd=0.4,
+             effects=_effects(("engine", 0.4), ("engine+family", 0.3))),
     Constant(name="interference_frac", value=0.97, log_sd=0.1, effects=_effects(("engine", 0.1),)),
     Constant(name="first_wave_frac", value=0.15, log_sd=0.3, most=1.0,
              effects=_effects(("engine", 0.2),)),
-    Constant(name="fill_frac", value=0.8, log_sd=0.15, most=1.0),
+    # TensorRT-LLM reserves the whole answer; the others hand out blocks as the answer grows.
+    Constant(name="fill_frac", value=0.95, log_sd=0.1, most=1.0, effects=(
+        Effect(kinds=("engine",), log_sd=0.15, prior=(("vllm", -0.4), ("sglang", -0.3))),)),
     Constant(name="batch_limit", value=1600.0, log_sd=0.25, effects=_effects(("engine", 0.2),)),
 )  # fmt: skip

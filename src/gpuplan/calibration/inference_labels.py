@@ -24,6 +24,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "engine": engine,
         "era": era_of(engine, setup.engine.version),
         "class": kind,
+        "kind": "dense" if kind == "dense" else "experts",
         "mixer": "latent" if kind.startswith("latent") else "heads",
         "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
         "bench": f"{benchmark}|{kind}" if benchmark else NONE,

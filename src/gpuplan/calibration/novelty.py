@@ -1,4 +1,4 @@
-"""How new a setup is to the fit: nothing, its model, its engine or hardware, or both."""
+"""How new a setup is to the fit: not at all, its model, its version, its engine or hardware."""
 
 from collections.abc import Mapping
 
@@ -37,6 +37,7 @@ def unknown(
     """What of a setup the fit has never seen, in words."""
     asked = {
         "model": model_family(model),
+        "era": labels["era"],
         "version": version_label(labels["engine"], version),
         "hardware": f"{labels['family']} {labels['precision']} {labels['engine']}",
     }
@@ -48,6 +49,8 @@ def unknown(
 def novelty(missing: tuple[str, ...]) -> str:
     """The kind of split whose residuals speak for this setup."""
     kinds = {item.split(" ")[0] for item in missing}
-    if kinds & {"version", "hardware"}:
-        return "engine"
+    if kinds & {"era", "hardware"}:
+        return "source"  # a publication left out takes its engine and its hardware with it
+    if "version" in kinds:
+        return "version"
     return "model" if "model" in kinds else "row"

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from math import ceil
+from math import ceil, expm1
+from statistics import mean, median, quantiles
 from typing import NamedTuple
 
-from gpuplan.domain.calibration import Spread
+from gpuplan.domain.calibration import LeftOut, Spread
 
 TAIL = 0.1
 LEAST_ROWS = 30  # a cell with fewer tells little about its tails
@@ -41,4 +42,43 @@ def tails(values: list[float]) -> Spread:
     ordered = sorted(values)
     n = len(ordered)
     rank = min(n, ceil((n + 1) * (1.0 - TAIL)))
-    return Spread(log_low=ordered[n - rank], log_high=ordered[rank - 1], n=n)
+    low, high = ordered[n - rank], ordered[rank - 1]
+    return Spread(log_low=low, log_mid=ordered[n // 2], log_high=high, n=n)
+
+
+def left_out_errors(misses: Iterable[Miss]) -> dict[str, dict[str, LeftOut]]:
+    """Errors by split, then by regime and metric."""
+    found: dict[str, dict[str, list[Miss]]] = defaultdict(lambda: defaultdict(list))
+    for miss in misses:
+        found[miss.novelty][f"{miss.regime} {miss.metric}"].append(miss)
+    return {
+        split: {key: _errors(some) for key, some in sorted(groups.items()) if len(some) > 1}
+        for split, groups in found.items()
+    }
+
+
+def _errors(misses: list[Miss]) -> LeftOut:
+    errors = [expm1(-miss.log_ratio) for miss in misses]
+    size = [abs(error) for error in errors]
+    return LeftOut(
+        n=len(size),
+        median_ape=median(size),
+        mape=mean(size),
+        p90_ape=quantiles(size, n=10)[-1],
+        bias=median(errors),
+        range_coverage=_coverage(misses),
+    )
+
+
+def _coverage(misses: list[Miss]) -> float:
+    """Each half inside the tails of the other, cell by cell where the cell is large enough."""
+    halves = misses[::2], misses[1::2]
+    inside = 0
+    for here, there in (halves, halves[::-1]):
+        told = spreads(there)
+        for miss in here:
+            key = f"{miss.novelty}|{miss.regime}|{miss.metric}|"
+            cell = next((c for c in (*miss.cells, "all") if key + c in told), None)
+            spread = told[key + cell] if cell else tails([m.log_ratio for m in there])
+            inside += spread.log_low <= miss.log_ratio <= spread.log_high
+    return inside / len(misses)

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from gpuplan.calibration.inference_constants import CONSTANTS
-from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, Spread
+from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, LeftOut, Spread
 
 INFERENCE_FILE = "data/llm_inference.json"
 
@@ -42,6 +42,10 @@ def to_document(calibration: InferenceCalibration) -> dict[str, object]:
         },
         "spreads": {key: asdict(spread) for key, spread in calibration.spreads.items()},
         "known": {kind: sorted(labels) for kind, labels in calibration.known.items()},
+        "left_out": {
+            split: {key: asdict(errors) for key, errors in groups.items()}
+            for split, groups in calibration.left_out.items()
+        },
     }
 
 
@@ -62,6 +66,10 @@ def from_document(document: Mapping[str, object]) -> InferenceCalibration:
         known={
             kind: frozenset(_strings(labels))
             for kind, labels in _mapping(document["known"]).items()
+        },
+        left_out={
+            split: {key: LeftOut(**item) for key, item in _mapping(groups).items()}
+            for split, groups in _mapping(document["left_out"]).items()
         },
         version=str(document["version"]),
     )

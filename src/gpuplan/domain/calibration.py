@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import exp
 from typing import Any
 
@@ -15,6 +16,12 @@ class Effect:
 
     kinds: tuple[str, ...]
     log_sd: float  # how far labels may differ before the data has spoken
+    # Deviations that measurements of parts suggest, by label; the others start at none.
+    prior: tuple[tuple[str, float], ...] = ()
+
+    def prior_of(self, label: str) -> float:
+        """Log deviation before the data has spoken, or where it never will."""
+        return next((value for name, value in self.prior if name == label), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +59,9 @@ class FittedConstants:
     def _value(self, constant: Constant, labels: Labels) -> float:
         log_value = self.log_value[constant.name]
         for effect in constant.effects:
-            seen = self.deviation.get(effect_key(constant.name, effect))
-            if seen:
-                log_value += seen.get(joined_label(effect, labels), 0.0)
+            seen = self.deviation.get(effect_key(constant.name, effect), {})
+            label = joined_label(effect, labels)
+            log_value += seen[label] if label in seen else effect.prior_of(label)
         return float(bounded(exp(log_value), constant.most))
 
 
@@ -85,8 +92,21 @@ class Spread:
     """Where measurements outside the fit lie, as logs of measured / predicted."""
 
     log_low: float  # a tenth lies below
+    log_mid: float
     log_high: float  # a tenth lies above
     n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Errors of rows that a fit has not seen, as fractions."""
+
+    n: int
+    median_ape: float
+    mape: float
+    p90_ape: float
+    bias: float
+    range_coverage: float  # of a range drawn from the other half of such rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +116,15 @@ class InferenceCalibration:
     constants: FittedConstants
     spreads: Mapping[str, Spread]  # by "novelty|regime|metric|cell"
     known: Mapping[str, frozenset[str]]  # model families, engine versions, accelerator families
+    left_out: Mapping[str, Mapping[str, LeftOut]]  # by split, then "regime metric"
     version: str
 
     def spread(self, novelty: str, regime: str, *, metric: str, cells: tuple[str, ...]) -> Spread:
         """The spread of the narrowest cell that was measured, else of the regime, else of all."""
-        for where in (regime, "any"):
+        # What was never left out alone is as uncertain as a whole publication, the widest split.
+        for kind, where in product((novelty, "source"), (regime, "any")):
             for cell in (*cells, "all"):
-                found = self.spreads.get(f"{novelty}|{where}|{metric}|{cell}")
+                found = self.spreads.get(f"{kind}|{where}|{metric}|{cell}")
                 if found is not None:
                     return found
-        return self.spreads[f"{novelty}|any|any|all"]
+        return self.spreads["source|any|any|all"]

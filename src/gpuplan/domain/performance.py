@@ -31,6 +31,25 @@ class ServingLoad:
     output_tokens: float
     n_sequences: float | None = None  # batch, limit or concurrency; None where the engine decides
     requests_per_s: float | None = None  # None where requests wait or users ask again
+    cached_input_frac: float = 0.0  # of the prompt, found in the prefix cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """Speculative decoding: so many tokens are drafted, each accepted with this chance."""
+
+    n_tokens: int
+    acceptance_frac: float
+
+    @property
+    def checked_tokens(self) -> float:
+        """Tokens that one sequence brings to an iteration."""
+        return 1.0 + self.n_tokens
+
+    @property
+    def gained_tokens(self) -> float:
+        """Kept per iteration: a draft counts while all before it are accepted [Leviathan2023]."""
+        return sum(self.acceptance_frac**i for i in range(self.n_tokens + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +64,8 @@ class ServingSetup:
     settings: EngineSettings
     load: ServingLoad
     n_replicas: float = 1.0
-    drafts_tokens: bool = False  # multi-token prediction may be on
+    drafts_tokens: bool = False  # a published run that may have used multi-token prediction
+    drafts: Drafts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +90,8 @@ class InferencePrediction:
     tpot_mean_s: Estimate
     tpot_p50_s: Estimate
     e2e_mean_s: Estimate
+    ttft_p99_s: Estimate
+    tpot_p99_s: Estimate
     n_running: float  # sequences that decode at once, per replica
     fits: bool  # the weights and one sequence have room
     decode: StepBreakdown

@@ -12,9 +12,10 @@ from gpuplan.performance.kernels.regimes import (
     Served,
     ServingCase,
     closed_loop,
+    decode_token_s,
     loop_times,
 )
-from gpuplan.performance.kernels.step import StepConstants, StepLoad, StepWork, step_time_s
+from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.memory.inference import inference_memory
 
 N_WAVES = 4
@@ -45,6 +46,9 @@ def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
         output_tokens=float(load.output_tokens),
         cache_bytes=max(memory.cache_bytes, least),
         n_stages=float(setup.layout.pp),
+        cached_tokens=load.input_tokens * load.cached_input_frac,
+        checked_tokens=1.0 if setup.drafts is None else setup.drafts.checked_tokens,
+        gained_tokens=1.0 if setup.drafts is None else setup.drafts.gained_tokens,
     )
     return case, memory.cache_bytes >= memory.sequence_bytes
 
@@ -80,8 +84,6 @@ def loop_waits(
 def _decode_steps_s(
     work: StepWork, k: StepConstants, case: ServingCase, n_slots: int
 ) -> NDArray[np.float64]:
-    """Iterations with 0, 1 … n_slots decoding; the empty one costs only what a prompt does not."""
+    """Time per token with 0, 1 … n_slots decoding; the empty one costs what a prompt does not."""
     counts = np.arange(n_slots + 1, dtype=np.float64) / case.n_stages
-    context = case.input_tokens + 0.5 * case.output_tokens
-    steps: NDArray[np.float64] = step_time_s(work, k, StepLoad(0.0, 0.0, 0.0, counts, context))
-    return np.ascontiguousarray(steps)
+    return np.ascontiguousarray(decode_token_s(work, k, case, counts))

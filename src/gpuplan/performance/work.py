@@ -13,9 +13,16 @@ from gpuplan.domain.layers import (
     LayerGroup,
     Recurrence,
 )
+from gpuplan.domain.links import LinkModel
 from gpuplan.domain.model import Model
 from gpuplan.domain.precision import FORMATS, NumberFormat
 from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.performance.collectives import (
+    Curve,
+    all_reduce_terms,
+    all_to_all_curve,
+    point_to_point_time_s,
+)
 from gpuplan.performance.kernels.step import (
     Exchange,
     ExpertMatrices,
@@ -27,11 +34,11 @@ from gpuplan.performance.memory.weights import expert_ways
 
 HALF_BYTES = 2.0  # activations travel in 16 bits
 # Reads and writes of one layer, in widths of what passes. Counted, not fitted: two norms with
-# residual (4 each), inputs and outputs of four matrix products (4).
-N_HIDDEN_PASSES = 12.0
+# residual (2 each where fused), inputs and outputs of four matrix products (4).
+N_HIDDEN_PASSES = 8.0
 N_HEAD_PASSES = 4.0  # projections write, rotary reads and writes, attention or projection reads
-N_INNER_PASSES = 6.0  # gate and up written, read, their product written and read
-N_EXPERT_PASSES = 4.0  # copied to the expert, read, written, summed
+N_INNER_PASSES = 4.0  # gate and up written, read; their product stays in the fused kernel
+N_EXPERT_PASSES = 3.0  # copied to the expert, written, summed
 UNLIMITED_TOKENS = 1e12
 # Kernels that a layer launches beside its matrix products: norms, rotary with cache write,
 # attention; counted on the engines' own traces.
@@ -53,7 +60,12 @@ class _Shares(NamedTuple):
 
 
 def step_work(
-    model: Model, accelerator: Accelerator, *, storage: Storage, layout: ServingLayout
+    model: Model,
+    accelerator: Accelerator,
+    *,
+    storage: Storage,
+    layout: ServingLayout,
+    link: LinkModel,
 ) -> StepWork:
     """Work of all layers in turn; pipeline stages follow each other, so pp divides nothing here."""
     shares = _Shares(layout.tp, layout.dp, layout.ep, expert_ways(layout))
@@ -61,7 +73,7 @@ def step_work(
         matrices=_matrices(model, accelerator, storage, shares),
         experts=_experts(model, accelerator, storage, shares),
         mixing=_mixing(model, accelerator, storage, shares),
-        exchange=_exchange(model, accelerator, layout),
+        exchange=_exchange(model, layout, link),
         memory_bytes_per_s=accelerator.memory.bytes_per_s,
         n_data_parallel=float(layout.dp),
     )
@@ -243,29 +255,28 @@ def _score_parts(
     return [(flop, float(min(limits) * entry) if limits else None)]
 
 
-def _exchange(model: Model, accelerator: Accelerator, layout: ServingLayout) -> Exchange:
+def _exchange(model: Model, layout: ServingLayout, link: LinkModel) -> Exchange:
     stack, groups = model.main, model.main.groups
-    vector_bytes = HALF_BYTES * stack.hidden_size
-    mixers = sum(g.n_layers for g in groups if g.mixer is not None)
-    dense = sum(g.n_layers for g in groups if isinstance(g.feed_forward, FeedForward))
-    routed = sum(g.n_layers for g in groups if isinstance(g.feed_forward, Experts))
+    feeds = [(g.n_layers, g.feed_forward) for g in groups]
+    n_mixers = sum(g.n_layers for g in groups if g.mixer is not None)
+    n_dense = sum(n for n, feed in feeds if isinstance(feed, FeedForward))
+    routed = [(n, feed) for n, feed in feeds if isinstance(feed, Experts)]
+    n_routed = sum(n for n, _ in routed)
     is_dealt = layout.dp > 1 and layout.ep > 1
-    n_reduces = 0 if layout.tp == 1 else mixers + dense + (0 if is_dealt else routed)
-    crossing = 2.0 * (layout.tp - 1) / layout.tp
-    n_dispatches = 2 * routed if is_dealt else 0
-    n_active = max((g.feed_forward.n_active for g in groups if isinstance(g.feed_forward, Experts)),
-                   default=0)  # fmt: skip
-    # A token goes once to every rank that holds one of its experts, and comes back.
-    n_ranks_met = min(n_active, layout.ep - 1) if is_dealt else 0
+    n_active = max((feed.n_active for _, feed in routed), default=0)
     return Exchange(
-        n_reduces=float(n_reduces),
-        n_reduce_hops=math.sqrt(math.log2(max(layout.tp, layout.ep if is_dealt else 1))),
-        reduce_bytes=n_reduces * crossing * vector_bytes,
-        n_dispatches=float(n_dispatches),
-        dispatch_bytes=n_dispatches * n_ranks_met * vector_bytes,
-        link_bytes_per_s=link_bytes_per_s(accelerator, layout.tp * layout.dp),
-        stage_bytes=(layout.pp - 1) * vector_bytes,
+        n_reduces=0.0
+        if layout.tp == 1
+        else float(n_mixers + n_dense + (0 if is_dealt else n_routed)),
+        reduce=all_reduce_terms(layout.tp, link),
+        n_dispatches=2.0 * n_routed if is_dealt else 0.0,
+        dispatch=all_to_all_curve(layout.ep if is_dealt else 1, link),
+        # A token goes once to every rank that holds one of its experts, and comes back.
+        n_dispatch_copies=float(min(n_active, layout.ep)) if is_dealt else 0.0,
         n_stage_hops=float(layout.pp - 1),
+        stage=point_to_point_curve(link),
+        vector_bytes=HALF_BYTES * stack.hidden_size,
+        link_bytes_per_s=link.bytes_per_s,
         n_operators=float(sum(g.n_layers * _n_operators(g) for g in groups)),
         activation_bytes=sum(
             g.n_layers * HALF_BYTES * _passed_width(g, stack.hidden_size, layout) for g in groups
@@ -273,14 +284,10 @@ def _exchange(model: Model, accelerator: Accelerator, layout: ServingLayout) -> 
     )
 
 
-def link_bytes_per_s(accelerator: Accelerator, n_ranks: int) -> float:
-    """One direction between ranks: the island's link, or the host's where there is none."""
-    link, host = accelerator.scale_up, accelerator.host_link
-    if link is not None and n_ranks <= max(link.n_domain, 1):
-        return link.bytes_per_s
-    if host is not None:
-        return host.bytes_per_s
-    return link.bytes_per_s if link is not None else accelerator.memory.bytes_per_s
+def point_to_point_curve(link: LinkModel) -> Curve:
+    """From pipeline stage to stage; vectors are small, so two points tell the line."""
+    start_s = point_to_point_time_s(0.0, link)
+    return Curve(start_s, (point_to_point_time_s(1e6, link) - start_s) / 1e6, 0.0, 1.0)
 
 
 def _passed_width(group: LayerGroup, hidden_size: int, layout: ServingLayout) -> float:

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values
+from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values, start_from
 from gpuplan.calibration.inference_constants import CONSTANTS
 from gpuplan.calibration.inference_labels import nearest_era
 from gpuplan.calibration.novelty import model_family, version_label
-from gpuplan.calibration.ranges import Miss, spreads
+from gpuplan.calibration.ranges import Miss, left_out_errors, spreads
 from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, Labels
 from gpuplan.pipeline.inference_table import (
+    TAIL_METRICS,
     Group,
     InferenceTable,
     Observations,
@@ -26,7 +27,12 @@ from gpuplan.pipeline.inference_table import (
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 # Fitted last, with the iteration held: how requests start and queue says nothing about kernels.
-LATENCY_NAMES = ("serve_start_s", "first_wave_frac")
+LATENCY_NAMES = ("serve_start_s", "start_prompts", "start_steps", "first_wave_frac")
+# Weight of the data against the priors, and rows below which a cell counts for less; chosen by
+# rows left out, not by rows fitted.
+STRENGTH = 0.3
+LONE_ROWS = 3.0
+LATENCY_STRENGTH = 3.0  # four constants only, so the data may speak louder
 
 
 class Study(NamedTuple):
@@ -59,7 +65,7 @@ def study(table: InferenceTable) -> Study:
 
 
 def weights(of: Study, used: Flags) -> Floats:
-    """Each measured cell counts as the root of its rows: no large table drowns the small ones."""
+    """A measured cell counts about as the root of its rows: no large table drowns small ones."""
     keys = []
     for i, metric in zip(of.seen.row, of.seen.metric, strict=True):
         row, labels = of.table.rows[i], of.table.labels[i]
@@ -68,11 +74,28 @@ def weights(of: Study, used: Flags) -> Floats:
              labels["accelerator"], labels["era"], labels["precision"])
         )  # fmt: skip
     count = Counter(key for key, is_used in zip(keys, used, strict=True) if is_used)
-    return np.array([count[key] ** -0.5 if count[key] else 0.0 for key in keys]) * used
+    found = np.array([_cell_weight(count[key]) for key in keys])
+    weight: Floats = found * used * _is_fitted(of)
+    return weight
 
 
-def fit_study(of: Study, used: Flags, *, n_rounds: int = 15) -> StudyFit:
-    """Constants from the used observations; residuals of all."""
+def _is_fitted(of: Study) -> Flags:
+    """Tails have no constants; a static batch's whole time says what its throughput says."""
+    says_twice = np.array([bool(row.get("measured_output_tokens_per_s")) for row in of.table.rows])
+    is_twice = (of.seen.metric == "e2e_s") & says_twice[of.seen.row]
+    fitted_: Flags = ~np.isin(of.seen.metric, TAIL_METRICS) & ~is_twice
+    return fitted_
+
+
+def _cell_weight(n: int) -> float:
+    """Weight of each of n rows: few may be an accident, many are still one source."""
+    return float(STRENGTH * n**0.5 / (n + LONE_ROWS))
+
+
+def fit_study(
+    of: Study, used: Flags, *, n_rounds: int = 15, near: FittedConstants | None = None
+) -> StudyFit:
+    """Constants from the used observations; residuals of all. `near` only shortens the way."""
     table, seen = of.table, of.seen
     rows = set(seen.row[used].tolist())
     eras = {table.labels[i]["era"] for i in rows}
@@ -83,15 +106,16 @@ def fit_study(of: Study, used: Flags, *, n_rounds: int = 15) -> StudyFit:
     n_seen = len(seen.row)
     paced = Observed(seen.row, seen.log_value, weight * ~of.is_wait)
     beta = fit(
-        cols, lambda v: log_predictions(of.groups, v, waits, n_seen), paced, n_rounds=n_rounds
-    )
+        cols, lambda v: log_predictions(of.groups, v, waits, n_seen), paced,
+        start=None if near is None else start_from(cols, near), n_rounds=n_rounds,
+    )  # fmt: skip
     values = row_values(cols, beta)
     waits = closed_loop_waits(table, values)
     late = columns([c for c in CONSTANTS if c.name in LATENCY_NAMES], labels)
-    waited = Observed(seen.row, seen.log_value, weight * of.is_wait)
+    waited = Observed(seen.row, seen.log_value, LATENCY_STRENGTH * weight * of.is_wait)
     late_beta = fit(
         late, lambda v: log_predictions(of.groups, {**values, **v}, waits, n_seen), waited,
-        n_rounds=n_rounds,
+        start=None if near is None else start_from(late, near), n_rounds=n_rounds,
     )  # fmt: skip
     values |= row_values(late, late_beta)
     residual = log_predictions(of.groups, values, waits, n_seen) - seen.log_value
@@ -117,16 +141,24 @@ def _merged(pace: FittedConstants, latency: FittedConstants) -> FittedConstants:
 
 
 def cross_residuals(
-    of: Study, fold_of: Callable[[Study, int], str], *, n_folds: int, n_rounds: int = 12
+    of: Study,
+    fold_of: Callable[[Study, int], str],
+    *,
+    n_folds: int,
+    near: FittedConstants | None = None,
 ) -> Floats:
     """Residual of every observation from a fit that saw nothing of its fold."""
-    names = [fold_of(of, i) for i in range(len(of.table.rows))]
-    fold = np.array(_balanced(names, n_folds))[of.seen.row]
+    fold = np.array(folds(of, fold_of, n_folds))[of.seen.row]
     residual = np.full(len(fold), np.nan)
     for number in sorted(set(fold.tolist())):
         out = fold == number
-        residual[out] = fit_study(of, ~out, n_rounds=n_rounds).residual[out]
+        residual[out] = fit_study(of, ~out, near=near).residual[out]
     return residual
+
+
+def folds(of: Study, fold_of: Callable[[Study, int], str], n_folds: int) -> list[int]:
+    """The fold of every row."""
+    return _balanced([fold_of(of, i) for i in range(len(of.table.rows))], n_folds)
 
 
 def _balanced(names: Sequence[str], n_folds: int) -> list[int]:
@@ -168,7 +200,12 @@ def by_row(of: Study, i: int) -> str:
                      "output_tokens"))  # fmt: skip
 
 
-SPLITS = {"row": (by_row, 6), "model": (by_model, 10), "engine": (by_version, 10)}
+SPLITS = {
+    "row": (by_row, 5),
+    "model": (by_model, 10),
+    "engine": (by_version, 10),
+    "source": (by_source, 8),
+}
 
 
 def cells_of(labels: Labels) -> tuple[str, ...]:
@@ -178,26 +215,42 @@ def cells_of(labels: Labels) -> tuple[str, ...]:
 
 
 def calibrate_inference(of: Study, *, version: str) -> InferenceCalibration:
-    """Constants from all rows, ranges from rows left out by condition, model and version."""
+    """Constants from all rows, ranges from rows left out by condition, model, version, source."""
     everything = np.ones(len(of.seen.row), dtype=bool)
     constants = fit_study(of, everything).constants
     misses = [
         miss
         for novelty, (fold_of, n_folds) in SPLITS.items()
-        for miss in misses_of(of, novelty, cross_residuals(of, fold_of, n_folds=n_folds))
+        for miss in misses_of(
+            of, novelty, cross_residuals(of, fold_of, n_folds=n_folds, near=constants)
+        )
     ]
     return InferenceCalibration(
-        constants=constants, spreads=spreads(misses), known=known_labels(of), version=version
+        constants=constants,
+        spreads=spreads(misses),
+        known=known_labels(of),
+        left_out=left_out_errors(misses),
+        version=version,
     )
 
 
 def misses_of(of: Study, novelty: str, residual: Floats) -> list[Miss]:
     """Residuals of one split with their cells."""
+    names = _novelties(of) if novelty == "engine" else [novelty] * len(of.table.rows)
     found = []
     for i, metric, value in zip(of.seen.row, of.seen.metric, residual, strict=True):
-        setup, labels = of.table.setups[i], of.table.labels[i]
-        found.append(Miss(novelty, setup.load.regime, str(metric), cells_of(labels), -float(value)))
+        regime, cells = of.table.setups[i].load.regime, cells_of(of.table.labels[i])
+        found.append(Miss(names[i], regime, str(metric), cells, -float(value)))
     return found
+
+
+def _novelties(of: Study) -> list[str]:
+    """A version left out is less new where other versions of its era stayed in the fit."""
+    fold_of, n_folds = SPLITS["engine"]
+    eras: dict[str, set[int]] = {}
+    for number, row in zip(folds(of, fold_of, n_folds), of.table.labels, strict=True):
+        eras.setdefault(row["era"], set()).add(number)
+    return ["version" if len(eras[row["era"]]) > 1 else "engine" for row in of.table.labels]
 
 
 def known_labels(of: Study) -> dict[str, frozenset[str]]:
@@ -206,6 +259,7 @@ def known_labels(of: Study) -> dict[str, frozenset[str]]:
     labels = of.table.labels
     return {
         "model": frozenset(by_model(of, i) for i in n),
+        "era": frozenset(by_era(of, i) for i in n),
         "version": frozenset(by_version(of, i) for i in n),
         "hardware": frozenset(
             f"{row['family']} {row['precision']} {row['engine']}" for row in labels

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import ceil
 
 from gpuplan.calibration.eras import engine_family, version_pair
 from gpuplan.catalog.load import read_catalog
@@ -13,7 +14,7 @@ from gpuplan.domain.layers import LatentAttention
 from gpuplan.domain.model import Model
 from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, ServingSetup
 from gpuplan.domain.precision import FORMATS, NumberFormat, format_named
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.serving import EngineSettings, ServingLayout, Storage
 from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.weights import weights_bytes
@@ -29,7 +30,7 @@ REGIMES: dict[str, Regime] = {
     "MLPerf server": "poisson", "MLPerf offline": "offline", "MLPerf SingleStream": "static_batch",
     "open loop trace": "poisson",
 }  # fmt: skip
-# Lengths that a source leaves out: prompt tokens by task [ML.ENERGY], prompt and answer by
+# Lengths that a source leaves out: prompt tokens by task [ML.ENERGY-v3], prompt and answer by
 # benchmark [MLPerf-inference-rules]. Assumption where no figure is published.
 TASK_INPUT_TOKENS = {
     "lm-arena-chat": 140, "gpqa": 300, "image-chat": 1500, "video-chat": 2400,
@@ -44,7 +45,10 @@ MLPERF_TOKENS = {
 DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS = 512.0, 256.0
 # Share of the memory that weights may take where a submission does not say its layout.
 WEIGHTS_FRAC = 0.55
-GH200_NETWORK_BYTES_PER_S = 25e9  # one 200 Gb/s adapter per superchip
+LEAST_SEQUENCES = 16
+QUANTIZED_WORDS = ("nvfp4", "fp8", "awq", "gptq", "int4")
+MOST_DEALT_RANKS = 8  # experts are dealt inside one machine unless a note says more
+GH200_NETWORK_BYTES_PER_S = 12.5e9  # Assumption: one 100 Gb/s adapter per superchip
 
 
 def serving_setup(row: Row) -> ServingSetup:
@@ -57,19 +61,28 @@ def serving_setup(row: Row) -> ServingSetup:
     n = _number(row, "n_accelerators") or 1.0
     layout = _layout(row, model, accelerator, storage)
     layout, n = _doubled(row, layout, n)
+    load = _load(row, regime)
     return ServingSetup(
         model=model,
         accelerator=_as_wired(accelerator, layout),
         storage=storage,
         layout=layout,
         engine=engine,
-        settings=engine_settings(
-            engine.name, version_pair(engine.name, engine.version), accelerator
-        ),
-        load=_load(row, regime, n / layout.n_accelerators),
+        settings=_settings(engine, accelerator, load),
+        load=load,
         n_replicas=max(1.0, n / layout.n_accelerators),
         drafts_tokens="multi-token" in row.get("flag", ""),
     )
+
+
+def _settings(engine: EngineChoice, accelerator: Accelerator, load: ServingLoad) -> EngineSettings:
+    """The engine's defaults; servers of closed loops are started for as many as will ask."""
+    version = version_pair(engine.name, engine.version)
+    settings = engine_settings(engine.name, version, accelerator)
+    if load.regime != "fixed_concurrency" or load.n_sequences is None:
+        return settings
+    n_asking = max(LEAST_SEQUENCES, ceil(load.n_sequences))
+    return replace(settings, max_sequences=min(settings.max_sequences, n_asking))
 
 
 @lru_cache(maxsize=512)
@@ -144,7 +157,7 @@ def _formats(
     if published is not None and published.name == "mxfp4" and low != "bf16":
         return published, None
     if not low:
-        return _unsaid_format(accelerator, row), None
+        return _unsaid_format(model, accelerator, row), None
     if low.startswith("16-bit") or low == "mixed":
         return FORMATS["bf16"], None
     word = re.split(r"[ ,]", low)[0]
@@ -152,9 +165,12 @@ def _formats(
     return format_named(word), format_named(kv[1]) if kv else None
 
 
-def _unsaid_format(accelerator: Accelerator, row: Row) -> NumberFormat | None:
+def _unsaid_format(model: Model, accelerator: Accelerator, row: Row) -> NumberFormat | None:
     if "mlperf" not in row.get("source", ""):
-        return None
+        asked, found = row["model"].lower(), model.name.lower()
+        # Another precision of the same network was found: the row's own is not quantized.
+        is_other = any(word in found and word not in asked for word in QUANTIZED_WORDS)
+        return FORMATS["bf16"] if is_other else None
     peaks = accelerator.peak_flop_per_s
     name = "nvfp4" if "fp4" in peaks else "fp8" if "fp8" in peaks else "bf16"
     return FORMATS[name]
@@ -167,7 +183,8 @@ def _layout(row: Row, model: Model, accelerator: Accelerator, storage: Storage) 
     if noted is not None:
         return noted
     if _spreads_attention(row, model):
-        return ServingLayout(tp=1, dp=tp or n, ep=tp or n)
+        n_ranks = min(tp or n, MOST_DEALT_RANKS)
+        return ServingLayout(tp=1, dp=n_ranks, ep=n_ranks)
     if not tp and "mlperf" in row.get("source", ""):
         return ServingLayout(tp=_smallest_tp(model, accelerator, storage, n))
     return ServingLayout(tp=tp or max(1, n // pp), pp=pp)
@@ -194,7 +211,8 @@ def _noted_layout(note: str, n: int, *, tp: int, pp: int) -> ServingLayout | Non
 def _spreads_attention(row: Row, model: Model) -> bool:
     """TensorRT-LLM's throughput runs of latent-attention experts replicate the attention."""
     is_latent = any(isinstance(g.mixer, LatentAttention) for g in model.main.groups)
-    return is_latent and row["regime"] == "max_load" and engine_family(row["engine"]) == "trtllm"
+    is_throughput = row["regime"] == "max_load" or "mlperf" in row.get("source", "")
+    return is_latent and is_throughput and engine_family(row["engine"]) == "trtllm"
 
 
 def _smallest_tp(model: Model, accelerator: Accelerator, storage: Storage, n: int) -> int:
@@ -214,8 +232,14 @@ def _doubled(row: Row, layout: ServingLayout, n: float) -> tuple[ServingLayout, 
 
 
 def _as_wired(accelerator: Accelerator, layout: ServingLayout) -> Accelerator:
-    """Published GH200 pairs are two machines on a network; fours share one NVLink board."""
+    """How the published machines were wired, where the sheet leaves a choice.
+
+    GH200 pairs are two machines on a network, fours share one NVLink board; cards that could
+    carry a bridge ran without.
+    """
     link = accelerator.scale_up
+    if link is not None and "bridge" in link.name:
+        return replace(accelerator, scale_up=None)
     if not accelerator.id.startswith("gh200") or link is None or layout.tp == 1:
         return accelerator
     if layout.tp == 2:
@@ -225,7 +249,7 @@ def _as_wired(accelerator: Accelerator, layout: ServingLayout) -> Accelerator:
     return replace(accelerator, scale_up=wired)
 
 
-def _load(row: Row, regime: Regime, n_replicas: float) -> ServingLoad:
+def _load(row: Row, regime: Regime) -> ServingLoad:
     prompt, answer = _number(row, "input_tokens"), _number(row, "output_tokens")
     task = re.search(r"task=(\S+)", row.get("layout_note", ""))
     said = MLPERF_TOKENS.get(row["model"].lower(), (DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS))

@@ -10,11 +10,14 @@ from gpuplan.calibration.store import inference_calibration
 from gpuplan.domain.calibration import InferenceCalibration, Labels
 from gpuplan.domain.performance import InferencePrediction, ServingSetup, StepBreakdown
 from gpuplan.domain.provenance import Estimate
-from gpuplan.performance.kernels.regimes import RegimeConstants, Served, ServingCase
-from gpuplan.performance.kernels.step import StepConstants, StepLoad, StepWork, step_parts
+from gpuplan.performance.kernels.regimes import RegimeConstants, Served, ServingCase, mixed_load
+from gpuplan.performance.kernels.step import StepConstants, StepWork, step_parts
 from gpuplan.performance.serving_regimes import serve, serving_case
-from gpuplan.performance.work import step_work
 from gpuplan.pipeline.calibrate_inference import cells_of
+from gpuplan.pipeline.inference_work import setup_work
+
+# The same machine measured twice differs by this much [MLPerf]: no range is narrower.
+LEAST_LOG = 0.03
 
 
 def predict_inference(
@@ -23,7 +26,7 @@ def predict_inference(
     """Throughput and latency of the setup; the package's calibration unless another is given."""
     known = calibration or inference_calibration()
     labels = inference_labels(setup, benchmark=benchmark)
-    work = step_work(setup.model, setup.accelerator, storage=setup.storage, layout=setup.layout)
+    work = setup_work(setup)
     case, fits = serving_case(setup)
     k, r = constants_for(known, labels)
     served = serve(
@@ -40,6 +43,8 @@ def predict_inference(
         tpot_mean_s=ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served)),
         tpot_p50_s=ranged.estimate("tpot_p50_ms", served.tpot_s),
         e2e_mean_s=ranged.estimate("e2e_s", served.e2e_s),
+        ttft_p99_s=ranged.tail("ttft_p99_ms", served.ttft_s),
+        tpot_p99_s=ranged.tail("tpot_p99_ms", served.tpot_s),
         n_running=float(served.n_running),
         fits=fits,
         decode=breakdown(work, k, case, n_running=float(served.n_running)),
@@ -58,7 +63,7 @@ def constants_for(
     calibration: InferenceCalibration, labels: Labels
 ) -> tuple[StepConstants, RegimeConstants]:
     """The constants of these labels; an era never seen takes its nearest."""
-    era = nearest_era(labels["era"], calibration.constants.known("era"))
+    era = nearest_era(labels["era"], calibration.known["era"])
     values = calibration.constants.values({**labels, "era": era})
     return (
         StepConstants(*(values[name] for name in StepConstants._fields)),
@@ -81,9 +86,21 @@ class Ranged:
         value = float(value)
         return Estimate(
             value=value,
-            low=value * exp(min(spread.log_low, 0.0)),
-            high=value * exp(max(spread.log_high, 0.0)),
-            tier="estimated" if self._kind == "engine" else "fitted",
+            low=value * exp(min(spread.log_low, -LEAST_LOG)),
+            high=value * exp(max(spread.log_high, LEAST_LOG)),
+            tier="estimated" if self._kind in ("source", "version") else "fitted",
+            sources=self._known.constants.sources,
+        )
+
+    def tail(self, metric: str, mean: float) -> Estimate:
+        """A percentile from the mean, at the ratio that measurements show."""
+        regime = self._setup.load.regime
+        spread = self._known.spread(self._kind, regime, metric=metric, cells=self._cells)
+        return Estimate(
+            value=float(mean) * exp(spread.log_mid),
+            low=float(mean) * exp(spread.log_low),
+            high=float(mean) * exp(spread.log_high),
+            tier="estimated",
             sources=self._known.constants.sources,
         )
 
@@ -92,9 +109,7 @@ def breakdown(
     work: StepWork, k: StepConstants, case: ServingCase, *, n_running: float
 ) -> StepBreakdown:
     """Where an iteration goes that only decodes what runs."""
-    context = case.input_tokens + 0.5 * case.output_tokens
-    here = n_running / case.n_stages
-    parts = step_parts(work, k, StepLoad(0.0, 0.0, 0.0, here, context))
+    parts = step_parts(work, k, mixed_load(case, 0.0, n_running / case.n_stages))
     return StepBreakdown(
         matrices_s=float(parts.matrices_s),
         experts_s=float(parts.experts_s),
@@ -114,6 +129,8 @@ def metric_estimates(prediction: InferencePrediction) -> Mapping[str, Estimate]:
         "tpot_mean_ms": _in_ms(prediction.tpot_mean_s),
         "tpot_p50_ms": _in_ms(prediction.tpot_p50_s),
         "e2e_s": prediction.e2e_mean_s,
+        "ttft_p99_ms": _in_ms(prediction.ttft_p99_s),
+        "tpot_p99_ms": _in_ms(prediction.tpot_p99_s),
     }
 
 

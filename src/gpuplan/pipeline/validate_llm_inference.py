@@ -1,32 +1,34 @@
 """Validate tables of LLM serving: rows -> predictions; rows -> errors of what is left out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuplan.calibration.ranges import tails
+from gpuplan.calibration.ranges import left_out_errors
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.domain.calibration import LeftOut
 from gpuplan.domain.validation import MetricErrors, PredictedRow
 from gpuplan.errors import PlannerError
 from gpuplan.pipeline.calibrate_inference import (
-    Study,
     by_model,
     by_source,
     by_version,
     cross_residuals,
+    fit_study,
+    misses_of,
     study,
 )
 from gpuplan.pipeline.inference_table import METRICS, benchmark_of, read_table
 from gpuplan.pipeline.measured_inference import Row, serving_setup
 from gpuplan.pipeline.predict import metric_estimates, predict_inference
-
-Floats = NDArray[np.float64]
+from gpuplan.pipeline.serving_power import POWER_METRICS, serving_power
 
 INFERENCE_COLUMNS = frozenset(
     {"accelerator", "model", "regime", "input_tokens", "output_tokens", "engine"}
 )
 GROUPS = ("regime", "accelerator", "model", "source", "engine")
-CROSS_SPLITS = {"source": (by_source, 14), "model": (by_model, 16), "version": (by_version, 10)}
+CROSS_SPLITS = {"source": (by_source, 8), "model": (by_model, 10), "engine": (by_version, 10)}
 
 
 def inference_rows(rows: Sequence[Row]) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
@@ -41,49 +43,43 @@ def inference_rows(rows: Sequence[Row]) -> tuple[list[PredictedRow], list[tuple[
 
 
 def _predicted(row: Row) -> PredictedRow:
-    prediction = predict_inference(serving_setup(row), benchmark=benchmark_of(row))
+    setup = serving_setup(row)
+    prediction = predict_inference(setup, benchmark=benchmark_of(row))
+    power = serving_power(setup, prediction, note=row.get("layout_note", ""))
     return PredictedRow(
         id=row.get("id", ""),
         groups={group: row.get(group, "") for group in GROUPS},
-        predicted=metric_estimates(prediction),
+        predicted={**metric_estimates(prediction), **power},
         measured=_measured(row),
     )
 
 
 def _measured(row: Row) -> dict[str, float]:
-    texts = {metric: row.get(f"measured_{metric}", "") for metric in METRICS}
+    texts = {metric: row.get(f"measured_{metric}", "") for metric in (*METRICS, *POWER_METRICS)}
     return {metric: float(text) for metric, text in texts.items() if text}
 
 
 def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:
-    """Errors of rows whose source, model or engine version a fit has not seen."""
+    """Errors of rows whose source, model or engine version a fit has not seen (minutes)."""
     of = study(read_table(list(rows)))
-    found = {}
-    for name, (fold_of, n_folds) in CROSS_SPLITS.items():
-        residual = cross_residuals(of, fold_of, n_folds=n_folds)
-        found[name] = _errors(of, residual)
-    return found
+    near = fit_study(of, np.ones(len(of.seen.row), dtype=bool)).constants
+    misses = [
+        miss
+        for name, (fold_of, n_folds) in CROSS_SPLITS.items()
+        for miss in misses_of(of, name, cross_residuals(of, fold_of, n_folds=n_folds, near=near))
+    ]
+    return _as_errors(left_out_errors(misses))
 
 
-def _errors(of: Study, residual: Floats) -> dict[str, MetricErrors]:
-    groups: dict[str, list[float]] = {}
-    for i, metric, value in zip(of.seen.row, of.seen.metric, residual, strict=True):
-        regime = of.table.setups[i].load.regime
-        groups.setdefault(f"{regime} {metric}", []).append(float(value))
-    return {key: _figures(values) for key, values in sorted(groups.items())}
+def stored_cross() -> dict[str, dict[str, MetricErrors]]:
+    """The same for the package's own table, as its fit stored them."""
+    return _as_errors(inference_calibration().left_out)
 
 
-def _figures(log_errors: list[float]) -> MetricErrors:
-    errors = np.expm1(np.array(log_errors))
-    size = np.abs(errors)
-    # The range of a left-out row comes from the other rows left out; this is its leave-one-out.
-    spread = tails([-value for value in log_errors])
-    inside = [spread.log_low <= -value <= spread.log_high for value in log_errors]
-    return MetricErrors(
-        n=len(size),
-        median_ape=float(np.median(size)),
-        mape=float(size.mean()),
-        p90_ape=float(np.quantile(size, 0.9)),
-        bias=float(np.median(errors)),
-        range_coverage=float(np.mean(inside)),
-    )
+def _as_errors(
+    found: Mapping[str, Mapping[str, LeftOut]],
+) -> dict[str, dict[str, MetricErrors]]:
+    return {
+        split: {key: MetricErrors(**asdict(errors)) for key, errors in groups.items()}
+        for split, groups in found.items()
+    }

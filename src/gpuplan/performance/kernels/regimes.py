@@ -20,7 +20,9 @@ class RegimeConstants(NamedTuple):
     """The free numbers of a regime, each fitted (calibration/data)."""
 
     start_s: Number  # of one batch run offline: set-up, first launch
-    serve_start_s: Number  # of one served request: network, tokenizer, scheduling, first answer
+    serve_start_s: Number  # of one served request: network, tokenizer, first answer
+    start_prompts: Number  # own prompts' worth of time that a served request loses at its start
+    start_steps: Number  # iterations that it loses: those in flight, and those planned ahead
     interference_frac: Number  # of other requests' prefill that a decoding one waits for
     first_wave_frac: Number  # share of requests that ask at once when a closed loop starts
     fill_frac: Number  # of its answer that a running request holds or reserves on average
@@ -36,6 +38,9 @@ class ServingCase(NamedTuple):
     output_tokens: Number
     cache_bytes: Number  # room for the cache on one accelerator
     n_stages: Number
+    cached_tokens: Number = 0.0  # of the prompt, found in the prefix cache
+    checked_tokens: Number = 1.0  # per sequence and iteration: one and the drafted ones
+    gained_tokens: Number = 1.0  # of those, kept on average
 
 
 class Served(NamedTuple):
@@ -64,17 +69,32 @@ def n_held(work: StepWork, k: RegimeConstants, case: ServingCase) -> Number:
     return greater(case.cache_bytes * n_ways / sequence_bytes(work, tokens), ONE)
 
 
-def decode_step_s(
-    work: StepWork, k: StepConstants, n_decodes: Number, context_tokens: Number
+def mixed_load(case: ServingCase, n_prompts: Number, n_decodes: Number) -> StepLoad:
+    """An iteration that reads prompts, less what the prefix cache holds, and decodes."""
+    fresh = case.input_tokens - case.cached_tokens
+    return StepLoad(
+        n_prompts * fresh,
+        # Fresh tokens see all that is cached and, on average, half of themselves.
+        case.cached_tokens + 0.5 * fresh,
+        n_prompts,
+        n_decodes,
+        _mean_context(case),
+        case.checked_tokens,
+    )
+
+
+def decode_token_s(
+    work: StepWork, k: StepConstants, case: ServingCase, n_decodes: Number
 ) -> Number:
-    """An iteration that only decodes."""
-    return step_time_s(work, k, StepLoad(0.0, 0.0, 0.0, n_decodes, context_tokens))
+    """Time per token while iterations only decode."""
+    return step_time_s(work, k, mixed_load(case, 0.0, n_decodes)) / case.gained_tokens
 
 
-def prefill_s(work: StepWork, k: StepConstants, n_prompts: Number, input_tokens: Number) -> Number:
+def prefill_s(
+    work: StepWork, k: StepConstants, case: ServingCase, n_prompts: Number = ONE
+) -> Number:
     """An iteration that only reads whole prompts."""
-    load = StepLoad(n_prompts * input_tokens, 0.5 * input_tokens, n_prompts, 0.0, 0.0)
-    return step_time_s(work, k, load)
+    return step_time_s(work, k, mixed_load(case, n_prompts, 0.0))
 
 
 def _mean_context(case: ServingCase) -> Number:
@@ -84,20 +104,16 @@ def _mean_context(case: ServingCase) -> Number:
 
 def mixed_extra_s(work: StepWork, k: StepConstants, case: ServingCase, n_decodes: Number) -> Number:
     """What one prompt adds to the iterations it rides in."""
-    context = _mean_context(case)
-    with_prompt = StepLoad(
-        case.input_tokens, 0.5 * case.input_tokens, ONE, n_decodes, context
-    )  # fmt: skip
-    alone = decode_step_s(work, k, n_decodes, context)
-    return step_time_s(work, k, with_prompt) - alone
+    with_prompt = step_time_s(work, k, mixed_load(case, ONE, n_decodes))
+    return with_prompt - step_time_s(work, k, mixed_load(case, 0.0, n_decodes))
 
 
 def static_batch(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:
     """One batch from start to end; what the cache cannot hold runs as further waves."""
     running = lesser(case.n_sequences, n_held(work, r, case))
     n_waves = case.n_sequences / running
-    first_s = prefill_s(work, k, running, case.input_tokens) + r.start_s
-    tpot_s = decode_step_s(work, k, running, _mean_context(case))
+    first_s = prefill_s(work, k, case, running) + r.start_s
+    tpot_s = decode_token_s(work, k, case, running)
     rest = greater(case.output_tokens - 1.0, 0.0)
     e2e_s = n_waves * (first_s + rest * tpot_s)
     rate = case.n_sequences * case.output_tokens / e2e_s
@@ -108,18 +124,14 @@ def max_load(work: StepWork, k: StepConstants, r: RegimeConstants, case: Serving
     """All requests wait; every iteration decodes a full batch and reads its share of prompts."""
     held = n_held(work, r, case)
     running = (held**-8.0 + r.batch_limit**-8.0) ** -0.125
-    return _steady(work, k, case, running)
+    return _steady(work, k, case, lesser(running, case.n_sequences))
 
 
 def _steady(work: StepWork, k: StepConstants, case: ServingCase, running: Number) -> Served:
     here = running / case.n_stages  # stages work on different parts of the batch at once
-    n_prompts = here / case.output_tokens
-    load = StepLoad(
-        n_prompts * case.input_tokens, 0.5 * case.input_tokens, n_prompts, here,
-        _mean_context(case),
-    )  # fmt: skip
-    tpot_s = step_time_s(work, k, load)
-    first_s = prefill_s(work, k, ONE, case.input_tokens)
+    n_prompts = here * case.gained_tokens / case.output_tokens
+    tpot_s = step_time_s(work, k, mixed_load(case, n_prompts, here)) / case.gained_tokens
+    first_s = prefill_s(work, k, case)
     e2e_s = first_s + case.output_tokens * tpot_s
     return Served(running / tpot_s, first_s, tpot_s, e2e_s, running)
 
@@ -129,19 +141,27 @@ def fixed_max_batch(
 ) -> Served:
     """Always `n_sequences` running; the time per token is that of an iteration without prompts."""
     running = lesser(case.n_sequences, n_held(work, r, case))
-    decode_s = decode_step_s(work, k, running / case.n_stages, _mean_context(case))
+    decode_s = decode_token_s(work, k, case, running / case.n_stages)
     extra_s = r.interference_frac * running * mixed_extra_s(work, k, case, running)
     mean_s = decode_s + extra_s / case.output_tokens
-    first_s = r.serve_start_s + prefill_s(work, k, ONE, case.input_tokens)
+    first_s = r.serve_start_s + prefill_s(work, k, case)
     e2e_s = first_s + case.output_tokens * mean_s
     return Served(running / mean_s, first_s, decode_s, e2e_s, running)
+
+
+def serve_start_s(
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, *, step_s: Number
+) -> Number:
+    """What a served request loses before its own prompt counts: the larger the model, the more."""
+    prompt_s = prefill_s(work, k, case)
+    return r.serve_start_s + r.start_prompts * prompt_s + r.start_steps * step_s
 
 
 class LoopTimes(NamedTuple):
     """What a closed loop's iterations cost."""
 
     n_running: Number
-    decode_s: Number  # an iteration with all running
+    decode_s: Number  # one token with all running
     prompt_s: Number  # what one prompt adds
 
 
@@ -151,7 +171,7 @@ def loop_times(
     """Iterations of `n_sequences` users, as many as the cache holds running."""
     running = lesser(case.n_sequences, n_held(work, r, case))
     here = running / case.n_stages
-    decode_s = decode_step_s(work, k, here, _mean_context(case))
+    decode_s = decode_token_s(work, k, case, here)
     prompt_s = greater(mixed_extra_s(work, k, case, here), 1e-9)
     return LoopTimes(running, decode_s, prompt_s)
 
@@ -168,7 +188,7 @@ def closed_loop(
     # Every other user's prompt rides once through the iterations of one's own answer.
     extra_s = r.interference_frac * others * times.prompt_s / case.output_tokens
     tpot_s = times.decode_s + extra_s
-    first_s = r.serve_start_s + wait_s
+    first_s = serve_start_s(work, k, r, case, step_s=times.decode_s) + wait_s
     e2e_s = first_s + greater(case.output_tokens - 1.0, 0.0) * tpot_s
     # Little's law over all users, those that wait for room included.
     rate = lesser(case.n_sequences * case.output_tokens / e2e_s, times.n_running / tpot_s)
@@ -186,9 +206,10 @@ def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: Servin
         running = (running * lesser(wanted, full.n_running)) ** 0.5
     served = _steady(work, k, case, running)
     extra_s = greater(mixed_extra_s(work, k, case, running), 0.0)
+    start_s = serve_start_s(work, k, r, case, step_s=served.tpot_s)
     busy = lesser(case.requests_per_s * extra_s, 0.95)
     wait_s = 0.5 * served.tpot_s + 0.5 * busy / (1.0 - busy) * extra_s
-    first_s = r.serve_start_s + prefill_s(work, k, ONE, case.input_tokens) + wait_s
+    first_s = start_s + prefill_s(work, k, case) + wait_s
     rate = lesser(case.requests_per_s * answered, full.output_tokens_per_s)
     return Served(rate, first_s, served.tpot_s, first_s + answered * served.tpot_s, running)
 

@@ -6,6 +6,13 @@ Python numbers, numpy columns and a compiled loop give the same answer.
 
 from typing import Any, NamedTuple
 
+from gpuplan.performance.collectives import (
+    AllReduceTerms,
+    Curve,
+    curve_time_s,
+    quickest_time_s,
+)
+
 # Plain numbers or read-only columns of them; numpy is never named here.
 Number = Any
 
@@ -53,13 +60,14 @@ class Exchange(NamedTuple):
     """Traffic between accelerators and what is paid per operator."""
 
     n_reduces: Number
-    n_reduce_hops: Number  # latency of one call, in units of two ranks'
-    reduce_bytes: Number  # per token: what crosses the link
+    reduce: AllReduceTerms
     n_dispatches: Number  # all-to-all calls of dealt experts
-    dispatch_bytes: Number  # per token
-    link_bytes_per_s: Number
-    stage_bytes: Number  # per token, from pipeline stage to stage
+    dispatch: Curve
+    n_dispatch_copies: Number  # ranks that one token goes to
     n_stage_hops: Number
+    stage: Curve
+    vector_bytes: Number  # one token's hidden vector
+    link_bytes_per_s: Number  # line rate, one direction
     n_operators: Number
     activation_bytes: Number  # per token, element-wise reads and writes
 
@@ -91,8 +99,8 @@ class StepConstants(NamedTuple):
     attention_compute_frac: Number
     activation_read_frac: Number
     operator_s: Number
-    reduce_hop_s: Number
-    reduce_rate_frac: Number
+    reduce_sync_s: Number  # of a collective inside an iteration, beyond its own time
+    reduce_time_frac: Number  # of a collective's time measured alone
     host_s: Number
     host_sequence_s: Number
     slowdown_frac: Number  # of everything but the host
@@ -106,6 +114,7 @@ class StepLoad(NamedTuple):
     n_prefills: Number  # prompts that end here and are sampled
     n_decodes: Number
     context_tokens: Number  # mean context of the decoding sequences
+    tokens_per_decode: Number = 1.0  # above 1: drafted tokens are checked along
 
 
 class StepParts(NamedTuple):
@@ -201,7 +210,7 @@ def decode_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
         + mixing.limited_decode_flop * held
         + mixing.scan_flop
     )
-    return load.n_decodes / n_replicas * per_sequence
+    return load.n_decodes * load.tokens_per_decode / n_replicas * per_sequence
 
 
 def cache_read_bytes(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
@@ -227,18 +236,21 @@ def _attention(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
 
 def _exchange(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
     x = work.exchange
-    rate = x.link_bytes_per_s * k.reduce_rate_frac
-    calls = (x.n_reduces + x.n_dispatches) * x.n_reduce_hops + x.n_stage_hops
-    moved = x.reduce_bytes + x.dispatch_bytes + x.stage_bytes
-    return calls * k.reduce_hop_s + moved * n_tokens / rate
+    message = x.vector_bytes * n_tokens
+    reduce_s = k.reduce_sync_s + k.reduce_time_frac * quickest_time_s(message, x.reduce)
+    dispatch_s = k.reduce_sync_s + k.reduce_time_frac * curve_time_s(
+        message * x.n_dispatch_copies, x.dispatch
+    )
+    stage_s = curve_time_s(message, x.stage)
+    return x.n_reduces * reduce_s + x.n_dispatches * dispatch_s + x.n_stage_hops * stage_s
 
 
 def limit_s(work: StepWork, load: StepLoad, evenness: Number) -> Number:
     """What no machine of these peaks can undercut: the longest of arithmetic, memory and link."""
     m, e, x = work.matrices, work.experts, work.exchange
-    n_all = load.prefill_tokens + load.n_decodes
+    n_all = load.prefill_tokens + load.n_decodes * load.tokens_per_decode
     n_here = n_all / work.n_data_parallel
-    n_rows = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    n_rows = (load.n_prefills + load.n_decodes * load.tokens_per_decode) / work.n_data_parallel
     arithmetic = (
         m.quantized_flop * n_here / m.quantized_peak_flop_per_s
         + (m.base_flop * n_here + m.head_flop * n_rows) / m.base_peak_flop_per_s
@@ -250,15 +262,17 @@ def limit_s(work: StepWork, load: StepLoad, evenness: Number) -> Number:
         + n_touched(e, n_all, evenness) * e.expert_bytes
         + cache_read_bytes(work.mixing, load, work.n_data_parallel)
     )  # fmt: skip
-    link = (x.reduce_bytes + x.dispatch_bytes + x.stage_bytes) * n_here / x.link_bytes_per_s
+    # A rank sends its vector at least once, even where the switch adds.
+    n_vectors = x.n_reduces + x.n_dispatches * x.n_dispatch_copies + x.n_stage_hops
+    link = n_vectors * x.vector_bytes * n_here / x.link_bytes_per_s
     return greater(greater(arithmetic, moved / work.memory_bytes_per_s), link)
 
 
 def step_parts(work: StepWork, k: StepConstants, load: StepLoad) -> StepParts:
     """The iteration, part by part."""
-    n_all = load.prefill_tokens + load.n_decodes
+    n_all = load.prefill_tokens + load.n_decodes * load.tokens_per_decode
     n_here = n_all / work.n_data_parallel
-    n_rows = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    n_rows = (load.n_prefills + load.n_decodes * load.tokens_per_decode) / work.n_data_parallel
     slow = k.slowdown_frac
     touched_s = work.exchange.activation_bytes * n_here / (
         work.memory_bytes_per_s * k.activation_read_frac

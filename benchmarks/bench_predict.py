@@ -1,0 +1,63 @@
+"""Speed of predictions: whole configurations in Python, and step times as columns.
+
+python benchmarks/bench_predict.py
+"""
+
+import csv
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.performance.kernels.step import StepLoad
+from gpuplan.performance.table import step_times_s
+from gpuplan.pipeline.inference_work import setup_work
+from gpuplan.pipeline.measured_inference import serving_setup
+from gpuplan.pipeline.predict import constants_for, predict_inference
+
+TABLE = Path(__file__).resolve().parents[1] / (
+    "src/gpuplan/calibration/data/measured/llm_inference.csv"
+)
+N_STEPS = 1_000_000
+
+
+def configurations_per_s(rows: list[dict[str, str]]) -> float:
+    """Setup given, everything else computed: work, memory, constants, regime, ranges."""
+    setups = [serving_setup(row) for row in rows]
+    predict_inference(setups[0])  # compiled loops and tables load once
+    started = time.perf_counter()
+    for setup in setups:
+        predict_inference(setup)
+    return len(setups) / (time.perf_counter() - started)
+
+
+def steps_per_s(row: dict[str, str]) -> float:
+    """One deployment, a million loads."""
+    setup = serving_setup(row)
+    work = setup_work(setup)
+    k, _ = constants_for(inference_calibration(), inference_labels(setup))
+    rng = np.random.default_rng(0)
+    loads = StepLoad(*(rng.uniform(1, 2000, N_STEPS) for _ in StepLoad._fields))
+    step_times_s(work, k, loads)
+    started = time.perf_counter()
+    step_times_s(work, k, loads)
+    return N_STEPS / (time.perf_counter() - started)
+
+
+def main() -> None:
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for regime in ("max_load", "static_batch", "fixed_max_batch", "fixed_concurrency"):
+        some = [row for row in rows if row["regime"] == regime][:: 10 if regime[0] != "f" else 3]
+        sys.stdout.write(f"{regime}: {configurations_per_s(some):,.0f} configurations/s\n")
+    dense = next(row for row in rows if row["model"] == "Llama-3.1-70B")
+    experts = next(row for row in rows if row["model"].startswith("Mixtral"))
+    for name, row in (("dense", dense), ("experts", experts)):
+        sys.stdout.write(f"{name}: {steps_per_s(row):,.0f} step times/s\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+import pytest
+
+from gpuplan.calibration.eras import ERAS, engine_family, era_of, version_pair
+from gpuplan.calibration.inference_labels import nearest_era
+
+
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [("TensorRT-LLM", "trtllm"), ("vLLM (ROCm)", "vllm"), ("PyTorch vLLM", "vllm"),
+     ("TensorRT 10.2.0, CUDA 12.4", "trtllm"), ("Deepspeed-MII", "deepspeed-mii"),
+     ("Deepspeed", "deepspeed"), ("SGLang", "sglang"), ("SomethingNew 3", "somethingnew")],
+)  # fmt: skip
+def test_engines_are_known_by_many_names(text, family):
+    assert engine_family(text) == family
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "pair"),
+    [("vllm", "0.11.1", (0, 11)), ("trtllm", "1.2.0rc6.post2", (1, 2)), ("vllm", "2024", (0, 3)),
+     ("sglang", "0.0.0.dev1+g93fca0bbc", None), ("trtllm", "", None),
+     ("trtllm", "TensorRT 10.14, CUDA 13.1", (1, 2)), ("trtllm", "TensorRT 9.3.0", (0, 8)),
+     ("sglang", "nightly-dev-20260216", None)],
+)  # fmt: skip
+def test_versions_are_read_as_written(engine, version, pair):
+    assert version_pair(engine, version) == pair
+
+
+def test_a_version_newer_than_all_takes_the_newest_era():
+    assert era_of("vllm", "0.99.0") == "vllm-0.13"
+    assert era_of("trtllm", "3.0") == "trtllm-1.2"
+    assert era_of("nobody", "1.0") == "nobody"
+
+
+def test_eras_of_an_engine_are_in_order():
+    for engine in {era.engine for era in ERAS}:
+        borders = [era.since for era in ERAS if era.engine == engine]
+        assert borders == sorted(set(borders))
+
+
+def test_an_unseen_era_takes_its_neighbour_never_another_engine():
+    assert nearest_era("vllm-0.8", {"vllm-0.6", "vllm-0.13", "trtllm-1.0"}) == "vllm-0.6"
+    assert nearest_era("vllm-0.8", {"trtllm-1.0"}) == "vllm-0.8"

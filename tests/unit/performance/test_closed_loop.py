@@ -1,0 +1,58 @@
+"""The loop against theory and against a plain model that never jumps."""
+
+import numpy as np
+import pytest
+
+from gpuplan.performance.kernels.closed_loop import LoopLoad, answer_tokens, first_token_waits
+
+
+def stepped_waits(decode_s, prompt_s, n_users, n_slots, load, n_total):
+    """Token by token, with lists: the oracle."""
+    now, queue, running, waits, done_tokens = 0.0, [(i, 0.0) for i in range(n_users)], [], {}, 0.0
+    n_asked = n_users
+    while len(waits) < n_total:
+        n_ready = min(len(queue), n_slots - len(running))
+        piece = min(load.budget_tokens, n_ready * load.prompt_tokens - done_tokens)
+        piece = max(piece, 0.0) if n_ready else 0.0
+        now += decode_s[len(running)] + prompt_s * piece / load.prompt_tokens
+        running = [left - 1 for left in running]
+        n_done = sum(left < 0.5 for left in running)
+        running = [left for left in running if left >= 0.5]
+        for _ in range(n_done):
+            if n_asked < n_total:
+                queue.append((n_asked, now))
+                n_asked += 1
+        done_tokens += piece
+        while queue and done_tokens > load.prompt_tokens - 1e-6:
+            number, asked = queue.pop(0)
+            waits[number] = now - asked
+            running.append(answer_tokens(number, load))
+            done_tokens -= load.prompt_tokens
+    return np.array([waits[i] for i in range(n_total)])
+
+
+@pytest.mark.parametrize(
+    ("n_users", "n_slots", "prompt", "output", "budget"),
+    [(1, 1, 100.0, 20.0, 512.0), (8, 8, 100.0, 30.0, 256.0), (12, 5, 300.0, 17.0, 128.0),
+     (16, 16, 64.0, 50.0, 8192.0)],
+)  # fmt: skip
+def test_jumping_equals_stepping(n_users, n_slots, prompt, output, budget):
+    decode_s = 0.010 + 0.001 * np.arange(n_slots + 1)
+    load = LoopLoad(prompt, output, 0.2, budget)
+    fast = first_token_waits(decode_s, 0.02, n_users, n_slots, load, 4 * n_users)
+    slow = stepped_waits(decode_s, 0.02, n_users, n_slots, load, 4 * n_users)
+    assert fast == pytest.approx(slow, rel=1e-9, abs=1e-12)
+
+
+def test_a_lone_user_waits_for_one_prompt():
+    waits = first_token_waits(
+        np.array([0.004, 0.01]), 0.05, 1, 1, LoopLoad(128.0, 10.0, 0.0, 8192.0), 5
+    )
+    assert waits == pytest.approx(np.full(5, 0.054))
+
+
+def test_simultaneous_arrival_waits_half_the_queue():
+    # Trap: n prompts at once, one per iteration, wait (n + 1) / 2 iterations on average.
+    n = 16
+    waits = first_token_waits(np.zeros(n + 1), 0.1, n, n, LoopLoad(100.0, 1000.0, 0.0, 100.0), n)
+    assert waits.mean() == pytest.approx(0.1 * (n + 1) / 2)

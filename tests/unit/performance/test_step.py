@@ -1,0 +1,116 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from fakes.models import FFN, HEAD_DIM, HIDDEN, N_HEADS, VOCAB, device, model, moe_group
+from fakes.steps import IDEAL, USUAL, work
+from gpuplan.domain.serving import ServingLayout
+from gpuplan.performance.kernels.step import (
+    StepLoad,
+    limit_s,
+    n_touched,
+    overlapped,
+    step_parts,
+    step_time_s,
+)
+
+N_LAYERS = 4
+# q and o, k and v of 2 heads, gate up down; all in one layer.
+LAYER_PARAMS = 2 * HIDDEN * N_HEADS * HEAD_DIM + 2 * HIDDEN * 2 * HEAD_DIM + 3 * HIDDEN * FFN
+PEAK, RATE = 989.4e12, 3.35e12
+
+
+def test_single_stream_decode_reads_every_weight_once():
+    # Trap: bandwidth over model size is the speed of one stream, not the throughput.
+    bytes_read = 2 * (N_LAYERS * LAYER_PARAMS + VOCAB * HIDDEN)
+    one = step_time_s(work(), IDEAL, StepLoad(0.0, 0.0, 0.0, 1.0, 0.0))
+    assert one == pytest.approx(bytes_read / RATE, rel=1e-6)
+    many = step_time_s(work(), IDEAL, StepLoad(0.0, 0.0, 0.0, 64.0, 0.0))
+    assert many == pytest.approx(one)  # so 64 sequences give 64 times the tokens
+
+
+def test_long_prefill_is_arithmetic_and_causal_attention():
+    n = 100_000.0
+    matrices = 2 * n * N_LAYERS * LAYER_PARAMS + 2 * VOCAB * HIDDEN
+    scores = 2 * N_HEADS * 2 * HEAD_DIM * N_LAYERS * n * n / 2
+    found = step_time_s(work(), IDEAL, StepLoad(n, n / 2, 1.0, 0.0, 0.0))
+    # The head has one row: it is bound by its bytes.
+    head = 2 * VOCAB * HIDDEN / RATE
+    assert found == pytest.approx((matrices + scores) / PEAK + head, rel=1e-3)
+
+
+def test_decode_attention_reads_keys_and_values_of_the_context():
+    bare = step_time_s(work(), IDEAL, StepLoad(0.0, 0.0, 0.0, 4.0, 0.0))
+    full = step_time_s(work(), IDEAL, StepLoad(0.0, 0.0, 0.0, 4.0, 1000.0))
+    cache_bytes = 4 * 1000 * N_LAYERS * 2 * 2 * HEAD_DIM * 2
+    assert full - bare == pytest.approx(cache_bytes / RATE, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_tokens", [1.0, 4.0, 32.0, 400.0])
+def test_even_routing_touches_what_theory_says(n_tokens):
+    experts = work(model(moe_group())).experts
+    # Poisson limit of N(1 - (1 - k/N)^n) beyond the first token, which visits exactly k.
+    expected = 2 + 6 * (1 - np.exp(-2 / 8 * (n_tokens - 1)))
+    assert n_touched(experts, n_tokens, 1e9) == pytest.approx(expected, rel=1e-5)
+
+
+def test_touched_experts_grow_from_the_active_to_all():
+    experts = work(model(moe_group(n_experts=128))).experts
+    counts = [n_touched(experts, float(n), 0.5) for n in (1, 2, 8, 64, 4096, 1e7)]
+    assert counts[0] == pytest.approx(2)
+    assert all(a < b for a, b in itertools.pairwise(counts))
+    assert counts[-1] == pytest.approx(128, rel=0.05)
+
+
+def test_parts_make_the_whole():
+    load = StepLoad(512.0, 256.0, 1.0, 16.0, 700.0)
+    parts = step_parts(work(layout=ServingLayout(tp=2)), USUAL, load)
+    total = sum(parts[:7])
+    assert step_time_s(work(layout=ServingLayout(tp=2)), USUAL, load) == pytest.approx(total)
+
+
+def test_no_constants_undercut_the_hardware():
+    magic = USUAL._replace(gemm_compute_frac=50.0, gemm_read_frac=50.0, cache_read_frac=50.0,
+                           attention_compute_frac=50.0, host_s=0.0, host_sequence_s=0.0,
+                           operator_s=0.0, slowdown_frac=0.01)  # fmt: skip
+    load = StepLoad(4096.0, 2048.0, 2.0, 64.0, 2000.0)
+    assert step_time_s(work(), magic, load) == limit_s(work(), load, magic.expert_evenness)
+
+
+def test_columns_equal_numbers():
+    counts = np.array([1.0, 7.0, 300.0])
+    context = np.array([10.0, 2000.0, 90.0])
+    network = work(model(moe_group()), layout=ServingLayout(tp=4))
+    together = step_time_s(network, USUAL, StepLoad(64.0, 32.0, 1.0, counts, context))
+    alone = [
+        step_time_s(network, USUAL, StepLoad(64.0, 32.0, 1.0, float(n), float(c)))
+        for n, c in zip(counts, context, strict=True)
+    ]
+    assert together.tolist() == alone
+
+
+def test_overlap_hides_all_or_nothing_of_the_shorter():
+    assert overlapped(3.0, 2.0, 0.0) == 3.0
+    assert overlapped(3.0, 2.0, 1.0) == 5.0
+
+
+def test_data_parallel_attention_leaves_experts_the_whole_batch():
+    alone = work(model(moe_group()))
+    dealt = work(model(moe_group()), layout=ServingLayout(dp=2, ep=2))
+    load = StepLoad(0.0, 0.0, 0.0, 64.0, 100.0)
+    # Half of the sequences each, so half of the cache; half of the experts each.
+    assert step_parts(dealt, IDEAL, load).attention_s == pytest.approx(
+        step_parts(alone, IDEAL, load).attention_s / 2
+    )
+    assert dealt.experts.expert_bytes == alone.experts.expert_bytes / 2
+
+
+def test_more_accelerators_never_help_for_free():
+    device_ = device()
+    load = StepLoad(0.0, 0.0, 0.0, 1.0, 100.0)
+    one = step_parts(work(accelerator=device_), USUAL, load)
+    two = step_parts(work(accelerator=device_, layout=ServingLayout(tp=2)), USUAL, load)
+    assert one.exchange_s == 0.0
+    assert two.exchange_s >= 2 * N_LAYERS * USUAL.reduce_sync_s
+    assert two.matrices_s < one.matrices_s

@@ -1,0 +1,94 @@
+import pytest
+
+from gpuplan.domain.serving import ServingLayout
+from gpuplan.errors import PlannerError
+from gpuplan.pipeline.measured_inference import serving_setup
+
+PLAIN = {
+    "id": "x", "source": "test", "accelerator": "H100 SXM", "n_accelerators": "8",
+    "model": "Llama-3.1-70B", "precision": "FP8", "engine": "vLLM", "engine_version": "0.11.1",
+    "tp": "8", "pp": "1", "layout_note": "", "regime": "max_load", "batch": "",
+    "request_rate_per_s": "", "input_tokens": "1000", "output_tokens": "500", "flag": "",
+}  # fmt: skip
+
+
+def setup(**changes: str):
+    return serving_setup({**PLAIN, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "layout"),
+    [
+        ({}, ServingLayout(tp=8)),
+        ({"tp": "4"}, ServingLayout(tp=4)),
+        ({"tp": "", "layout_note": "Pipeline Parallelism"}, ServingLayout(tp=1, pp=8)),
+        ({"layout_note": "attention_dp=1 moe_tp=1 moe_ep=8"}, ServingLayout(tp=8, ep=8)),
+        (
+            {"tp": "1", "layout_note": "attention_dp=8 moe_tp=1 moe_ep=8"},
+            ServingLayout(tp=1, dp=8, ep=8),
+        ),
+        ({"tp": "1", "layout_note": "EP8 DP1 task=gpqa"}, ServingLayout(tp=8, ep=8)),
+        (
+            {"layout_note": "DEP4 (attention-DP + expert-parallel)"},
+            ServingLayout(tp=1, dp=4, ep=4),
+        ),
+    ],
+)
+def test_layouts_are_read_from_columns_and_notes(changes, layout):
+    assert setup(**changes).layout == layout
+
+
+def test_replicas_are_what_the_layout_leaves_over():
+    assert setup(tp="2").n_replicas == 4
+    assert setup(layout_note="DEP4").n_replicas == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "cache"),
+    [("FP8", "fp8", "bf16"), ("Mixed", None, "bf16"), ("16-bit (default in study)", None, "bf16"),
+     ("Weight = fp16, KV Cache = fp8", None, "fp8"), ("NVFP4, FP8 KV", "nvfp4", "fp8"),
+     ("fp4", "nvfp4", "bf16")],
+)  # fmt: skip
+def test_precisions_are_read_as_sources_write_them(text, weights, cache):
+    storage = setup(precision=text).storage
+    assert (storage.quantized.name if storage.quantized else None) == weights
+    assert storage.cache.name == cache
+
+
+def test_tensorrt_llm_keeps_an_8_bit_cache_beside_8_bit_weights():
+    assert setup(engine="TensorRT-LLM", engine_version="0.17.0").storage.cache.name == "fp8"
+
+
+def test_lengths_that_a_source_leaves_out_come_from_its_task():
+    load = setup(input_tokens="", layout_note="EP1 DP1 task=gpqa", regime="fixed_max_batch").load
+    assert load.input_tokens == 300
+    mlperf = setup(source="mlperf_loadgen_logs", model="GPT-J-6B", input_tokens="",
+                   output_tokens="", regime="offline", tp="")  # fmt: skip
+    assert (mlperf.load.input_tokens, mlperf.load.output_tokens) == (870, 69)
+
+
+def test_whole_mi250_cards_are_two_devices():
+    found = setup(accelerator="MI250", n_accelerators="2", tp="2", precision="FP16")
+    assert found.layout.tp == 4
+    assert found.n_replicas == 1
+
+
+def test_pairs_of_gh200_are_joined_by_a_network_and_fours_by_nvlink():
+    pair = setup(accelerator="GH200", n_accelerators="2", tp="2").accelerator.scale_up
+    four = setup(accelerator="GH200", n_accelerators="4", tp="4").accelerator.scale_up
+    assert pair.name == "network"
+    assert four.n_domain == 4
+
+
+@pytest.mark.parametrize("name", ["Mistral-7B", "Llama-3-8B", "bloom-176b",
+                                  "Qwen3-235B-A22B-Instruct-2507-FP8"])  # fmt: skip
+def test_names_of_tables_lead_to_models_of_the_same_shape(name):
+    assert setup(model=name).model.n_params > 6e9
+
+
+@pytest.mark.parametrize(
+    "changes", [{"model": "NoSuchModel-1B"}, {"accelerator": "NoSuchChip"}, {"regime": "dance"}]
+)
+def test_unknown_names_are_refused_with_a_reason(changes):
+    with pytest.raises(PlannerError):
+        setup(**changes)

@@ -1,0 +1,106 @@
+"""Serving predictions against the package's own table of published measurements."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.tables import read_rows
+from gpuplan.pipeline.calibrate_inference import by_version, fit_study, study
+from gpuplan.pipeline.inference_table import benchmark_of, read_table
+from gpuplan.pipeline.measured_inference import serving_setup
+from gpuplan.pipeline.predict import metric_estimates, predict_inference
+from gpuplan.pipeline.validate import predictions_csv, table_kind, validate_rows
+
+BUDGETS = tomllib.loads((Path(__file__).parent / "llm_inference_budgets.toml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, str]]:
+    return [dict(row) for row in read_rows("llm_inference.csv")]
+
+
+@pytest.fixture(scope="module")
+def report(rows):
+    return validate_rows(rows[::3], where="own table")
+
+
+@pytest.fixture(scope="module")
+def whole_study(rows):
+    return study(read_table(rows))
+
+
+def test_every_row_of_the_table_is_predicted(report, rows):
+    assert report.n_covered == report.n_rows == len(rows[::3])
+    assert all(row.predicted for row in report.rows)
+
+
+@pytest.mark.parametrize(
+    ("regime", "metric"),
+    [(regime, metric) for regime, found in BUDGETS["fitted"].items() for metric in found],
+)
+def test_median_errors_keep_their_budget(report, regime, metric):
+    found = report.by["regime"][regime][metric]
+    assert found.median_ape <= BUDGETS["fitted"][regime][metric], found
+
+
+@pytest.mark.parametrize("regime", ["max_load", "static_batch", "fixed_concurrency"])
+def test_ranges_hold_about_eight_of_ten(report, regime):
+    for metric, found in report.by["regime"][regime].items():
+        if found.n >= 100:
+            assert 0.70 <= found.range_coverage <= 0.93, (metric, found)
+
+
+def test_ranges_hold_their_value(report):
+    for row in report.rows:
+        for estimate in row.predicted.values():
+            assert 0 < estimate.low <= estimate.value <= estimate.high
+
+
+def test_stored_fit_is_what_the_tool_makes(whole_study):
+    everything = np.ones(len(whole_study.seen.row), dtype=bool)
+    again = fit_study(whole_study, everything).constants
+    stored = inference_calibration().constants
+    assert again.n_rows == stored.n_rows
+    for name, value in stored.log_value.items():
+        assert again.log_value[name] == pytest.approx(value, abs=0.02), name
+
+
+def test_columns_and_single_predictions_agree(whole_study):
+    """Two ways to the same number: the fit's columns and the planner's single prediction."""
+    everything = np.ones(len(whole_study.seen.row), dtype=bool)
+    residual = fit_study(whole_study, everything).residual
+    logs = residual + whole_study.seen.log_value
+    for j in range(0, len(logs), 997):
+        row = whole_study.table.rows[whole_study.seen.row[j]]
+        metric = str(whole_study.seen.metric[j])
+        if metric.endswith("p99_ms"):
+            continue
+        one = predict_inference(serving_setup(row), benchmark=benchmark_of(row))
+        value = metric_estimates(one)[metric].value
+        assert np.log(value) == pytest.approx(logs[j], abs=0.02), (row["id"], metric)
+
+
+def test_versions_left_out_keep_their_budget(whole_study):
+    """One recent version as a stand-in for those that do not exist yet."""
+    names = np.array([by_version(whole_study, i) for i in range(len(whole_study.table.rows))])
+    out = (names == "trtllm-0.20")[whole_study.seen.row]
+    residual = fit_study(whole_study, ~out).residual[out]
+    budget = BUDGETS["version_left_out"]["max_load"]["output_tokens_per_s"]
+    assert np.median(np.abs(np.expm1(residual))) <= budget
+
+
+def test_predictions_are_written_with_their_ranges(report):
+    lines = predictions_csv(report).splitlines()
+    header = lines[0].split(",")
+    assert header[0] == "id"
+    assert header[-1] == "tier"
+    assert {"output_tokens_per_s", "output_tokens_per_s_low", "tpot_mean_ms_high"} <= set(header)
+    assert len(lines) == report.n_covered + 1
+
+
+def test_tables_of_no_known_kind_are_refused():
+    with pytest.raises(Exception, match="columns"):
+        table_kind([{"a": "1"}], "x.csv")
