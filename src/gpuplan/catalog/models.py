@@ -235,7 +235,10 @@ def _read(entry: Entry) -> Model:
 
 
 def _config_path(text: str) -> Path | None:
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:  # a home that nobody has
+        return None
     try:
         if path.is_file():
             return path

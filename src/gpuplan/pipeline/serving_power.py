@@ -33,7 +33,8 @@ def power_at_rate(
     setup: ServingSetup, rate: Estimate, n_running: float, *, note: str = ""
 ) -> dict[str, Estimate]:
     """As `serving_power`, for a rate of the whole deployment in output tokens per second."""
-    if setup.accelerator.power.limit_w is None:
+    # A prefill alone makes no output tokens: there is no rate to draw power at.
+    if setup.accelerator.power.limit_w is None or rate.value <= 0:
         return {}
     work = serving_work(setup, note)
     watts = one_accelerator_w(setup, rate.value, n_running, work=work)

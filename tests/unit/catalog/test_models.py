@@ -150,3 +150,9 @@ def test_finding_one_does_not_parse_all(monkeypatch):
     monkeypatch.setattr(json, "loads", lambda text, load=json.loads: parsed.append(1) or load(text))
     find_model("meta-llama/Llama-3.1-8B-Instruct")
     assert len(parsed) <= 5
+
+
+@pytest.mark.parametrize("text", ["~0", "~nobody-of-this-name", "~/no-such-folder"])
+def test_a_home_that_nobody_has_is_no_model(text):
+    with pytest.raises(InputError):
+        find_model(text)
