@@ -4,7 +4,7 @@ The only module that the doors use. Each verb loads its rooms when it is called,
 for help costs nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.networks import NetworkForecast
     from gpuplan.domain.prediction import Prediction, Roofline
     from gpuplan.domain.requests import TrainingRun
+    from gpuplan.domain.runs import CalibrationOutcome
     from gpuplan.domain.scaling import ScaleCurve, ScaleRequest
     from gpuplan.domain.scenario import Scenario
     from gpuplan.domain.sheet import Sheet
@@ -302,6 +303,26 @@ def predictions_csv(report: "ValidationReport", *, is_whole: bool = False) -> st
     from gpuplan.pipeline.validate import predictions_csv as verb
 
     return verb(report, is_whole=is_whole)
+
+
+def calibrate(
+    paths: Sequence[Path], *, given: Mapping[str, str] | None = None, out: Path | None = None
+) -> "CalibrationOutcome":
+    """The inference model refitted to a user's own runs; written to a file where one is named."""
+    from gpuplan.pipeline.calibrate import calibrate as verb
+    from gpuplan.pipeline.calibrate import write_calibration
+
+    outcome = verb(paths, given=given)
+    if out is not None:
+        write_calibration(outcome, out)
+    return outcome
+
+
+def calibrate_sheet(outcome: "CalibrationOutcome", *, written: str = "") -> "Sheet":
+    """A refit, ready to show."""
+    from gpuplan.report.calibrate import calibrate_sheet as verb
+
+    return verb(outcome, written=written)
 
 
 def to_csv(sheet: "Sheet") -> str:

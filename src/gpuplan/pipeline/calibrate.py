@@ -1,0 +1,224 @@
+"""Calibrate: a user's benchmark outputs -> the package's constants moved to his site."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.calibration.runs.detect import MOST_BYTES, read_runs
+from gpuplan.calibration.runs.fields import COLUMNS, Row, unreadable
+from gpuplan.calibration.runs.given import assumptions, check_given, split_count, with_given
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.user_fit import (
+    from_user_document,
+    moves,
+    site_spreads,
+    user_document,
+    with_spreads,
+)
+from gpuplan.catalog.update.store import write_whole
+from gpuplan.domain.calibration import InferenceCalibration
+from gpuplan.domain.runs import CalibrationOutcome, Verdict
+from gpuplan.domain.validation import PredictedRow
+from gpuplan.errors import CatalogError, InputError, Problem
+from gpuplan.pipeline.calibrate_inference import Study, study
+from gpuplan.pipeline.inference_table import InferenceTable, read_table
+from gpuplan.pipeline.measured_inference import MLPERF_TOKENS
+from gpuplan.pipeline.user_refit import (
+    LEAST_CONDITIONS,
+    Refit,
+    Site,
+    conditions,
+    coverage_frac,
+    left_out_rows,
+    misses,
+    pooled_ape,
+    predicted,
+    ranged,
+    refit,
+    refitted,
+    site_of,
+    with_known,
+)
+from gpuplan.pipeline.validate import errors_by_metric
+
+BETTER_RATIO = 0.95  # a smaller gain is inside the noise of repeated runs
+LEAST_COVERAGE = 0.7  # of left-out figures, for the ranges of known setups to be told
+MOST_FILES = 1000
+MOST_ROWS = 5000
+
+
+def calibrate(
+    paths: Sequence[Path],
+    *,
+    given: Mapping[str, str] | None = None,
+    package: InferenceCalibration | None = None,
+) -> CalibrationOutcome:
+    """The constants moved to these runs, with the errors of runs left out before and after."""
+    known = package or inference_calibration()
+    rows, told = read_files(paths, given or {})
+    of, refused = _study(rows)
+    site = site_of(of, known)
+    found = refit(site, np.ones(len(of.seen.row), dtype=bool))
+    version = f"{known.version}+user-{_fingerprint(of.table.rows)}"
+    before = [predicted(of, i, known) for i in range(len(of.table.rows))]
+    verdict, after, moved = _judged(site, found, before, version=version)
+    return CalibrationOutcome(
+        calibration=moved,
+        verdict=verdict,
+        n_rows=len(of.table.rows),
+        n_conditions=len(set(conditions(of))),
+        before=errors_by_metric(before),
+        after=errors_by_metric(after),
+        moved=moves(known.constants, moved.constants, of.table.labels),
+        rows=tuple(of.table.rows),
+        refused=tuple(refused),
+        told=(*told, *_apart(of, found)),
+        assumptions=assumptions([dict(row) for row in of.table.rows]),
+    )
+
+
+def _judged(
+    site: Site, found: Refit, before: Sequence[PredictedRow], *, version: str
+) -> tuple[Verdict, list[PredictedRow], InferenceCalibration]:
+    """The verdict of rows left out, those rows, and the calibration with ranges to match."""
+    of, moved = site.of, refitted(site, found, version=version)
+    if len(set(conditions(of))) < LEAST_CONDITIONS:
+        return "too few rows", [], moved
+    after, as_known = left_out_rows(site, found)
+    if coverage_frac(as_known) >= LEAST_COVERAGE:
+        used = np.ones(len(of.seen.row), dtype=bool)
+        after, moved = as_known, with_known(site, used, moved)
+    spreads = site_spreads([miss for row in misses(of, after) for miss in row])
+    after, moved = ranged(of, after), with_spreads(moved, spreads)
+    is_better = pooled_ape(after) < BETTER_RATIO * pooled_ape(before)
+    return "better" if is_better else "no better", after, moved
+
+
+def _apart(of: Study, found: Refit) -> list[str]:
+    """Figures that the refit leaves aside, each told."""
+    told = []
+    for at in np.flatnonzero(found.apart).tolist():
+        row, ratio = of.table.rows[of.seen.row[at]], math.exp(found.residual[at])
+        told.append(
+            f"{row.get('id', '')}: {of.seen.metric[at]} is {1 / ratio:.2g} times what the other "
+            "runs let expect; not used, look whether that run was disturbed"
+        )
+    return told
+
+
+def read_files(paths: Sequence[Path], given: Mapping[str, str]) -> tuple[list[Row], list[str]]:
+    """Rows of all files with what the user gave beside them; every fault at once."""
+    given = split_count(given)
+    check_given(given)
+    if not paths or len(paths) > MOST_FILES:
+        what, fix = f"{len(paths)} files", f"give 1 to {MOST_FILES} files of benchmark output"
+        raise InputError("calibrate", [Problem("files", what, fix)])
+    rows: list[Row] = []
+    told: list[str] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            read = read_runs(_content(path), str(path))
+            filled, replaced = with_given(read, given, where=str(path), lengths_known=MLPERF_TOKENS)
+        except InputError as error:
+            problems += [
+                Problem(f"{error.source} {p.where}", p.what, p.fix) for p in error.problems
+            ]
+            continue
+        rows += filled
+        told += [*read.told, *replaced]
+    if len(rows) > MOST_ROWS:
+        problems.append(Problem("rows", f"{len(rows)}", f"give at most {MOST_ROWS}"))
+    if problems:
+        raise InputError("calibrate", problems)
+    return rows, told
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        what = error.strerror or type(error).__name__
+        raise unreadable(str(path), "file", what, "give a file that can be read") from error
+
+
+def _study(rows: Sequence[Row]) -> tuple[Study, list[tuple[str, str]]]:
+    """The rows that have a prediction, ready for fits, and the others with the reason."""
+    table = read_table(rows)
+    refused = list(table.refused)
+    kept = []
+    for i in range(len(table.rows)):
+        reason = _partly_elsewhere(table, i)
+        if reason:
+            refused.append((table.rows[i].get("id", ""), reason))
+        else:
+            kept.append(i)
+    if not kept:
+        fix = "give --model and --on as the catalog names them"
+        reasons = dict.fromkeys(" ".join(reason.split())[:200] for _, reason in refused)
+        raise InputError("calibrate", [Problem("rows", reason, fix) for reason in reasons][:10])
+    chosen = InferenceTable(
+        [table.rows[i] for i in kept], [table.setups[i] for i in kept],
+        [table.labels[i] for i in kept], [table.works[i] for i in kept],
+        [table.cases[i] for i in kept], refused,
+    )  # fmt: skip
+    return study(chosen), refused
+
+
+def _partly_elsewhere(table: InferenceTable, i: int) -> str:
+    """Why a run of only some layers on the accelerator has no prediction; empty where it has."""
+    found = re.search(r"\bngl=(\d{1,6})\b", table.rows[i].get("layout_note", ""))
+    n_layers = table.setups[i].model.main.n_layers
+    if found is None or int(found[1]) >= n_layers:
+        return ""
+    return f"only {found[1]} of {n_layers} layers were on the accelerator"
+
+
+def _fingerprint(rows: Sequence[Mapping[str, str]]) -> str:
+    text = json.dumps([dict(row) for row in rows], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def write_calibration(
+    outcome: CalibrationOutcome, path: Path, *, package: InferenceCalibration | None = None
+) -> None:
+    """The refit as a file that predictions can load; whole or not at all."""
+    figures = {
+        "verdict": outcome.verdict,
+        "n_rows": outcome.n_rows,
+        "n_conditions": outcome.n_conditions,
+        "before": {metric: asdict(errors) for metric, errors in outcome.before.items()},
+        "after_left_out": {metric: asdict(errors) for metric, errors in outcome.after.items()},
+    }
+    document = user_document(
+        package or inference_calibration(), outcome.calibration,
+        rows=[{name: row.get(name, "") for name in COLUMNS} for row in outcome.rows],
+        figures=figures,
+    )  # fmt: skip
+    content = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    try:
+        write_whole(path, content.encode())
+    except CatalogError as error:
+        raise InputError(
+            "calibrate", [Problem("--out", p.what, p.fix) for p in error.problems]
+        ) from error
+
+
+def read_user_calibration(
+    path: Path, *, package: InferenceCalibration | None = None
+) -> InferenceCalibration:
+    """The calibration that `write_calibration` wrote; InputError where it is damaged or old."""
+    content = _content(path)
+    try:
+        document = json.loads(content[:MOST_BYTES])
+    except (ValueError, RecursionError) as error:
+        fix = "give what `gpuplan calibrate --out` wrote"
+        raise unreadable(str(path), "JSON", "cannot be read", fix) from error
+    return from_user_document(document, package or inference_calibration(), where=str(path))
