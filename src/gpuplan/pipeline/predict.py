@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import exp
+from math import exp, hypot
 
 from gpuplan.calibration.inference_labels import inference_labels, nearest_era
 from gpuplan.calibration.novelty import novelty, unknown
@@ -84,10 +84,15 @@ class Ranged:
         regime = self._setup.load.regime
         spread = self._known.spread(self._kind, regime, metric=metric, cells=self._cells)
         value = float(value)
+        low, high = spread.log_low, spread.log_high
+        if self._kind == "source":
+            # What is new errs as far as a publication left out, but not to the same side.
+            half = hypot(0.5 * (high - low), 0.5 * (high + low))
+            low, high = -half, half
         return Estimate(
             value=value,
-            low=value * exp(min(spread.log_low, -LEAST_LOG)),
-            high=value * exp(max(spread.log_high, LEAST_LOG)),
+            low=value * exp(min(low, -LEAST_LOG)),
+            high=value * exp(max(high, LEAST_LOG)),
             tier="estimated" if self._kind in ("source", "version") else "fitted",
             sources=self._known.constants.sources,
         )
