@@ -85,8 +85,10 @@ def _errors_document(errors: Mapping[str, MetricErrors]) -> Document:
 
 
 def _error_table(outcome: CalibrationOutcome) -> Table:
-    heads = ("metric", "runs", "error before", "after", "bias before", "after ", "in range before",
-             "after  ")  # fmt: skip
+    heads = (
+        "metric", "runs", "error before", "error after", "bias before", "bias after",
+        "in range before", "in range after",
+    )  # fmt: skip
     rows = []
     for metric, old in sorted(outcome.before.items()):
         new = outcome.after.get(metric)

@@ -114,3 +114,18 @@ def test_conditions_that_cannot_be_are_refused():
     with pytest.raises(InputError) as caught:
         check_given({"colour": "red", "tp": "two", "kv_precision": "int3"})
     assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"tp": "8", "n_accelerators": "4"}, {"input_tokens": "1e12"}, {"request_rate_per_s": "1e9"}],
+)
+def test_numbers_that_no_run_has_are_refused(given):
+    text = TABLE.replace("8,1000", "8,")
+    with pytest.raises(InputError):
+        given_rows(text, {"input_tokens": "10", **given})
+
+
+def test_tensor_parallel_says_how_many_accelerators():
+    rows, _ = given_rows(TABLE, {"tp": "4", "pp": "2"})
+    assert rows[0]["n_accelerators"] == "8"

@@ -23,6 +23,11 @@ KV_WORDS = {"fp8": "fp8 kv", "fp16": "fp16 kv", "bf16": "fp16 kv"}
 PLAIN_PRECISIONS = ("16-bit", "mixed", "weight = ")
 
 
+# Beyond these a cell is a slip, and a simulation of it would not end.
+MOST = {
+    "n_accelerators": 1e5, "tp": 1024.0, "pp": 1024.0, "batch": 1e5, "request_rate_per_s": 1e6,
+    "input_tokens": 1e7, "output_tokens": 1e6,
+}  # fmt: skip
 COUNTED = re.compile(r"^\s*(\d{1,5})\s*[x*]\s*(\S.*)$", re.IGNORECASE)
 
 
@@ -67,9 +72,23 @@ def with_given(
     for text in sorted({row["precision"] for row in rows if not is_precision(row["precision"])}):
         fix = "give --precision, such as bf16, fp8, int4 or q4_k_m"
         problems.append(Problem("precision", f"{text!r} is not known", fix))
+    problems += _number_problems(rows)
     if problems:
         raise InputError(short(where), problems)
     return rows, [f"{short(where)}: {line}" for line in dict.fromkeys(told)]
+
+
+def _number_problems(rows: Sequence[Row]) -> list[Problem]:
+    problems = {}
+    for row in rows:
+        for key, most in MOST.items():
+            if (number(row[key]) or 0.0) > most:
+                problems[key] = Problem(key, f"got {row[key]}", f"give at most {most:g}")
+        n, tp, pp = (number(row[key]) or 1.0 for key in ("n_accelerators", "tp", "pp"))
+        if n < tp * pp:
+            what = f"{n:g} accelerators do not hold tp {tp:g} and pp {pp:g}"
+            problems["tp"] = Problem("tp", what, f"give {FLAGS['n_accelerators']} or {FLAGS['tp']}")
+    return list(problems.values())
 
 
 def _lacks(row: Row, key: str, lengths_known: Mapping[str, object]) -> bool:
@@ -115,9 +134,11 @@ def is_precision(text: str) -> bool:
 def assumptions(rows: Sequence[Row]) -> tuple[Assumption, ...]:
     """What no file and no flag said."""
     why = "neither the files nor a flag say"
+    is_mlperf = any("mlperf" in row["source"] for row in rows)
+    lowest = "the lowest that the accelerator computes, as MLPerf entries do"
     blanks = (
         ("n_accelerators", "accelerators", "1"),
-        ("precision", "precision", "as the model is published"),
+        ("precision", "precision", lowest if is_mlperf else "as the model is published"),
         ("engine_version", "engine version", "the newest that was measured"),
     )
     found = [
