@@ -1,0 +1,1 @@
+"""What a deployment does under a stream of work, over time."""

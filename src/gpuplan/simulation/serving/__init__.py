@@ -1,0 +1,1 @@
+"""Requests against inference engines, iteration by iteration."""

@@ -1,0 +1,62 @@
+"""What the engine's time was spent on, in bins of equal width."""
+
+from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.state import (
+    BIN,
+    BIN_END,
+    BIN_WIDTH,
+    BLOCKS_S,
+    BUSY_S,
+    COMPUTE_S,
+    NOW,
+    READ_S,
+    TICKS_PER_S,
+    Engine,
+)
+
+
+@kernel
+def _fold(e: Engine) -> None:
+    """Two bins become one: a run of any length keeps its number of bins."""
+    bins, s = e.bins, e.scalar
+    half = bins.shape[0] // 2
+    for b in range(half):
+        for c in range(bins.shape[1]):
+            bins[b, c] = bins[2 * b, c] + bins[2 * b + 1, c]
+    bins[half:] = 0.0
+    s[BIN_WIDTH] *= 2
+    s[BIN] //= 2
+    s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
+
+
+@kernel
+def _add(e: Engine, frac: float, sums: tuple[float, float, float, float]) -> None:
+    row = e.bins[e.scalar[BIN]]
+    row[BUSY_S] += frac * sums[0]
+    row[BLOCKS_S] += frac * sums[1]
+    row[COMPUTE_S] += frac * sums[2]
+    row[READ_S] += frac * sums[3]
+
+
+@kernel
+def account(e: Engine, end: int, used: float, peaks_s: tuple[float, float]) -> None:
+    """From now to `end` the engine was busy; work is spread evenly over that time."""
+    s = e.scalar
+    start = s[NOW]
+    if end <= start:
+        return
+    lasts_s = (end - start) / TICKS_PER_S
+    sums = (lasts_s, lasts_s * used, peaks_s[0], peaks_s[1])
+    if start >= s[BIN_END]:
+        s[BIN] = start // s[BIN_WIDTH]
+        while s[BIN] >= e.bins.shape[0]:
+            _fold(e)
+        s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
+    while end > s[BIN_END]:
+        _add(e, (s[BIN_END] - start) / float(end - s[NOW]), sums)
+        start = s[BIN_END]
+        if s[BIN] + 1 >= e.bins.shape[0]:
+            _fold(e)
+        s[BIN] += 1
+        s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
+    _add(e, (end - start) / float(end - s[NOW]), sums)

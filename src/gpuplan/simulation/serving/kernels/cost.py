@@ -1,0 +1,93 @@
+"""Time of one iteration in exact ticks: what it carries in, fixed-point picoseconds out.
+
+A step that only decodes is the greatest of a few lines in the tokens of context, with integer
+coefficients; any number of such steps is summed in closed form. A step that reads prompts is one
+evaluation in floating point, rounded once.
+"""
+
+import numpy as np
+
+from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.state import (
+    CONTEXT,
+    FRAC_BITS,
+    N_DECODES,
+    N_ENDED,
+    PREFILL_PAIRS,
+    PREFILL_TOKENS,
+    TICKS_PER_S,
+    WINDOW,
+    Engine,
+)
+
+# Attention and host, all for one engine.
+(
+    DECODE_FLOP, WINDOW_DECODE_FLOP, SCAN_FLOP, CACHE_BYTES, WINDOW_CACHE_BYTES, STATE_BYTES,
+    PREFILL_FLOP, WINDOW_PREFILL_FLOP, DEVICE_S_PER_FLOP, DEVICE_S_PER_BYTE, PEAK_S_PER_FLOP,
+    PEAK_S_PER_BYTE, SERIAL_FRAC, HOST_S, HOST_SEQUENCE_S,
+) = range(15)  # fmt: skip
+N_MIX = 15
+DEVICE, ARITHMETIC, MEMORY, LINK = range(4)
+# Lines of a decode step: arithmetic leads, cache reads lead, and the three limits of the device.
+COMPUTE_LINE, READ_LINE, ARITHMETIC_LINE, MEMORY_LINE, LINK_LINE = range(5)
+N_LINES = 5
+N_REGIMES = 2  # mean context inside the attention window, or beyond it
+SCALE = TICKS_PER_S * (1 << FRAC_BITS)
+
+
+@kernel
+def mixed_step_s(e: Engine) -> tuple[float, float, float]:
+    """The step that the engine has scheduled; arithmetic and memory at their peaks beside it."""
+    s, mix = e.scalar, e.mix
+    n_decodes, context = float(s[N_DECODES]), float(s[CONTEXT])
+    n_prefill, pairs = float(s[PREFILL_TOKENS]), 0.5 * s[PREFILL_PAIRS]
+    held = min(context, n_decodes * e.limit[WINDOW])
+    seen = min(pairs, n_prefill * e.limit[WINDOW])
+    scan = mix[SCAN_FLOP]
+    decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * held + scan * n_decodes
+    prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * seen + scan * n_prefill
+    read = mix[CACHE_BYTES] * context + mix[WINDOW_CACHE_BYTES] * held
+    read += mix[STATE_BYTES] * n_decodes
+    n_tokens, n_rows = s[PREFILL_TOKENS] + s[N_DECODES], s[N_ENDED] + s[N_DECODES]
+    decode_s, read_s = decode * mix[DEVICE_S_PER_FLOP], read * mix[DEVICE_S_PER_BYTE]
+    attention_s = max(decode_s, read_s) + mix[SERIAL_FRAC] * min(decode_s, read_s)
+    attention_s += prefill * mix[DEVICE_S_PER_FLOP]
+    device_s = e.tokens_s[DEVICE, n_tokens] + e.rows_s[0, n_rows] + attention_s
+    arithmetic_s = e.tokens_s[ARITHMETIC, n_tokens] + e.rows_s[1, n_rows]
+    arithmetic_s += (decode + prefill) * mix[PEAK_S_PER_FLOP]
+    memory_s = e.tokens_s[MEMORY, n_tokens] + read * mix[PEAK_S_PER_BYTE]
+    longest_s = max(device_s, arithmetic_s, memory_s, e.tokens_s[LINK, n_tokens])
+    step_s = longest_s + mix[HOST_S] + mix[HOST_SEQUENCE_S] * n_rows
+    return step_s, arithmetic_s, memory_s
+
+
+@kernel
+def ticks(seconds: float) -> int:
+    """Fixed-point picoseconds, rounded to even."""
+    return int(np.rint(seconds * SCALE))
+
+
+@kernel
+def decode_line(e: Engine) -> tuple[int, int, int]:
+    """What a decode step now costs, the line that says so, and its regime."""
+    n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
+    regime = 1 if context > n * e.limit[WINDOW] else 0
+    best, line = e.lines[regime, 0, n] + e.slopes[regime, 0] * context, 0
+    for other in range(1, N_LINES):
+        value = e.lines[regime, other, n] + e.slopes[regime, other] * context
+        if value > best:
+            best, line = value, other
+    return best, line, regime
+
+
+@kernel
+def peaks_s(e: Engine, regime: int, k: int) -> tuple[float, float]:
+    """Seconds that k decode steps would take at peak arithmetic and at peak memory rate."""
+    n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
+    seen = k * float(context) + n * (0.5 * k * (k - 1))
+    arithmetic = k * float(e.lines[regime, ARITHMETIC_LINE, n])
+    memory = k * float(e.lines[regime, MEMORY_LINE, n])
+    arithmetic += e.slopes[regime, ARITHMETIC_LINE] * seen
+    memory += e.slopes[regime, MEMORY_LINE] * seen
+    host_s = k * (e.mix[HOST_S] + e.mix[HOST_SEQUENCE_S] * n)  # every line includes it
+    return arithmetic / SCALE - host_s, memory / SCALE - host_s

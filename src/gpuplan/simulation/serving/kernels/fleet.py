@@ -1,0 +1,65 @@
+"""Several equal engines behind a router: requests in order of arrival in, times of each out."""
+
+from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.engine import advance
+from gpuplan.simulation.serving.kernels.state import (
+    ARRIVE,
+    FOREVER,
+    OUTSTANDING,
+    Engines,
+    Ints,
+    append_waiting,
+    one_engine,
+)
+
+ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)
+
+
+@kernel
+def run_apart(engines: Engines, accepted: Ints, is_jumping: bool) -> None:
+    """Each request goes to the next engine in turn; engines then never meet."""
+    n_engines = engines.scalar.shape[0]
+    for turn in range(accepted.shape[0]):
+        append_waiting(one_engine(engines, turn % n_engines), accepted[turn])
+    for r in range(n_engines):
+        advance(one_engine(engines, r), FOREVER, is_jumping)
+
+
+@kernel
+def _fewest(engines: Engines) -> int:
+    """The engine with the fewest requests; the first of equals."""
+    best = 0
+    for r in range(1, engines.scalar.shape[0]):
+        if engines.scalar[r, OUTSTANDING] < engines.scalar[best, OUTSTANDING]:
+            best = r
+    return best
+
+
+@kernel
+def _better(engines: Engines, a: int, b: int) -> int:
+    if engines.scalar[a, OUTSTANDING] == engines.scalar[b, OUTSTANDING]:
+        return min(a, b)
+    return a if engines.scalar[a, OUTSTANDING] < engines.scalar[b, OUTSTANDING] else b
+
+
+@kernel
+def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event: Ints) -> None:
+    """Each request goes where fewest are outstanding: of all engines, or of a drawn pair.
+
+    What ends at the instant of an arrival has left before the router looks.
+    """
+    for turn in range(accepted.shape[0]):
+        i = accepted[turn]
+        now = engines.request[i, ARRIVE]
+        for r in range(event.shape[0]):
+            if event[r] <= now:
+                event[r] = advance(one_engine(engines, r), now, True)
+        if policy == POWER_OF_TWO:
+            chosen = _better(engines, pairs[turn, 0], pairs[turn, 1])
+        else:
+            chosen = _fewest(engines)
+        append_waiting(one_engine(engines, chosen), i)
+        if event[chosen] == FOREVER:
+            event[chosen] = now
+    for r in range(event.shape[0]):
+        advance(one_engine(engines, r), FOREVER, True)

@@ -1,0 +1,125 @@
+"""How many decode steps nothing can interrupt, and how long they last, exactly."""
+
+import numpy as np
+
+from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.cost import N_LINES, decode_line
+from gpuplan.simulation.serving.kernels.state import (
+    ARRIVE,
+    BLOCK_BITS,
+    BLOCKED,
+    CONTEXT,
+    FOREVER,
+    FRAC,
+    FRAC_BITS,
+    FREE,
+    N_DECODES,
+    NOW,
+    PHASES,
+    STEP,
+    WAIT_HEAD,
+    WINDOW,
+    Engine,
+    next_finish,
+)
+
+LONGEST = 1 << 60  # fixed-point ticks of one jump: 17 s; longer ones are made of several
+LONGEST_GAP = 1 << 45  # picoseconds
+
+
+@kernel
+def _needed(e: Engine, k: int) -> int:
+    """Blocks that k decode steps take."""
+    s, bits = e.scalar, e.limit[BLOCK_BITS]
+    mask = (1 << bits) - 1
+    total = (k >> bits) * s[N_DECODES]
+    for j in range(k & mask):
+        total += s[PHASES + ((s[STEP] + j) & mask)]
+    return total
+
+
+@kernel
+def _fitting(e: Engine, k: int) -> tuple[int, int]:
+    """The most steps, up to k, whose blocks are free, and those blocks."""
+    s, bits = e.scalar, e.limit[BLOCK_BITS]
+    mask = (1 << bits) - 1
+    needed = _needed(e, k)
+    if needed <= s[FREE]:
+        return k, needed
+    rounds = s[FREE] // s[N_DECODES]
+    k, needed = rounds << bits, rounds * s[N_DECODES]
+    more = s[PHASES + ((s[STEP] + k) & mask)]
+    while needed + more <= s[FREE]:
+        k += 1
+        needed += more
+        more = s[PHASES + ((s[STEP] + k) & mask)]
+    return k, needed
+
+
+@kernel
+def _lasting(k: int, first: int, growth: int) -> int:
+    return k * first + growth * ((k * (k - 1)) >> 1)
+
+
+@kernel
+def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
+    """The fewest steps, up to k, that last at least `gap`; k steps do."""
+    linear = first - 0.5 * growth
+    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * growth * gap)))
+    guess = min(max(guess, 1), k)
+    while guess > 1 and _lasting(guess - 1, first, growth) >= gap:
+        guess -= 1
+    while _lasting(guess, first, growth) < gap:
+        guess += 1
+    return guess
+
+
+@kernel
+def _on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
+    """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
+    n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
+    first, line, regime = decode_line(e)
+    if regime == 0:
+        k = min(k, (n * e.limit[WINDOW] - context) // n + 1)
+    growth = n * e.slopes[regime, line]
+    last = first + (k - 1) * growth
+    for other in range(N_LINES):
+        value = e.lines[regime, other, n] + e.slopes[regime, other] * context
+        gain = n * e.slopes[regime, other] - growth
+        if value + (k - 1) * (gain + growth) > last:
+            k = (first - value) // gain + 1
+            last = first + (k - 1) * growth
+    if float(k) * last > LONGEST:
+        k = max(1, LONGEST // last)
+    return k, first, growth, regime
+
+
+@kernel
+def plan_jump(e: Engine, until: int) -> tuple[int, int, int, int]:
+    """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled.
+
+    A finish ends a jump and is part of it; an arrival that could be admitted ends it as soon as
+    a step could see it; nothing may end after `until`.
+    """
+    s = e.scalar
+    k, needed = _fitting(e, next_finish(e) - s[STEP])
+    if k == 0:
+        return 0, 0, 0, 0
+    planned = k
+    k, first, growth, regime = _on_line(e, k)
+    lasts = _lasting(k, first, growth)
+    head = s[WAIT_HEAD]
+    if head >= 0 and not s[BLOCKED]:
+        ahead = min(e.request[head, ARRIVE] - s[NOW], LONGEST_GAP)
+        gap = (ahead << FRAC_BITS) - s[FRAC]
+        if gap < lasts:
+            k = _fewest_reaching(gap, k, first, growth)
+    if until < FOREVER:
+        left = (min(until - s[NOW], LONGEST_GAP) << FRAC_BITS) - s[FRAC]
+        # An end within the last picosecond counts as that picosecond.
+        left += (1 << FRAC_BITS) - 1
+        if _lasting(k, first, growth) > left:
+            k = _fewest_reaching(left + 1, k, first, growth) - 1
+    if k < planned:
+        needed = _needed(e, k)
+    return k, _lasting(k, first, growth), needed, regime

@@ -1,0 +1,193 @@
+"""One engine, token by token: the same rules with every sequence looked at in every step.
+
+It serves what breaks the order that jumps rely on (a limit on long prompts: several are half
+read at once, and a decode may go without a token), and is what the jumping engine is held to.
+"""
+
+from gpuplan.simulation.serving.kernels.account import account
+from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.engine import schedule_end
+from gpuplan.simulation.serving.kernels.state import (
+    ARRIVE,
+    COMPUTED,
+    CONTEXT,
+    END,
+    FIRST,
+    FRAC,
+    FRAC_BITS,
+    FRAC_MASK,
+    FREE,
+    INPUT,
+    IS_RESERVING,
+    LONG_PREFILL,
+    MADE,
+    MAX_SEQUENCES,
+    MAX_TOKENS,
+    N_BLOCKS,
+    N_DECODES,
+    N_ENDED,
+    N_PREEMPTIONS,
+    N_RUNNING,
+    N_STEPS,
+    NOW,
+    OUTPUT,
+    PREEMPTED,
+    PREFILL_PAIRS,
+    PREFILL_TOKENS,
+    START,
+    USED_BEFORE,
+    WAIT_HEAD,
+    Engine,
+    Engines,
+    Ints,
+    append_waiting,
+    n_blocks,
+    one_engine,
+    pop_waiting,
+    prepend_waiting,
+)
+
+# Columns of what runs, in order of admission.
+RUN_ID, RUN_DONE, RUN_NEW, RUN_DECODES = range(4)
+N_RUN = 4
+
+
+@kernel
+def _tokens(e: Engine, i: int) -> int:
+    return e.request[i, INPUT] + e.request[i, MADE]
+
+
+@kernel
+def _share(e: Engine, n_left: int, budget: int) -> int:
+    """Tokens of one request in this step."""
+    longest = e.limit[LONG_PREFILL]
+    if 0 < longest < n_left:
+        n_left = longest
+    return min(n_left, budget)
+
+
+@kernel
+def _drop_last(e: Engine, running: Ints) -> None:
+    s = e.scalar
+    s[N_RUNNING] -= 1
+    i, done = running[s[N_RUNNING], RUN_ID], running[s[N_RUNNING], RUN_DONE]
+    s[FREE] += n_blocks(e, done)
+    prepend_waiting(e, i)
+    e.request[i, PREEMPTED] += 1
+    s[N_PREEMPTIONS] += 1
+
+
+@kernel
+def _load(e: Engine, row: Ints) -> None:
+    """Count what the row's request brings to the step."""
+    s = e.scalar
+    n_new, done = row[RUN_NEW], row[RUN_DONE]
+    if row[RUN_DECODES]:
+        s[N_DECODES] += 1
+        s[CONTEXT] += done + 1
+        return
+    s[PREFILL_TOKENS] += n_new
+    s[PREFILL_PAIRS] += n_new * (2 * done + n_new)
+    s[N_ENDED] += 1 if done + n_new == _tokens(e, row[RUN_ID]) else 0
+
+
+@kernel
+def _go_on(e: Engine, running: Ints) -> int:
+    """What runs gets its tokens and blocks in order; the budget that is left."""
+    s, budget, at = e.scalar, e.limit[MAX_TOKENS], 0
+    while at < s[N_RUNNING] and budget > 0:
+        row = running[at]
+        i, done = row[RUN_ID], row[RUN_DONE]
+        n_new = _share(e, _tokens(e, i) - done, budget)
+        needed = n_blocks(e, done + n_new) - n_blocks(e, done)
+        while needed > s[FREE] and at < s[N_RUNNING]:
+            _drop_last(e, running)
+        if at >= s[N_RUNNING]:
+            break
+        s[FREE] -= needed
+        row[RUN_NEW] = n_new
+        _load(e, row)
+        budget -= n_new
+        at += 1
+    for rest in range(at, s[N_RUNNING]):
+        running[rest, RUN_NEW] = 0
+    return budget
+
+
+@kernel
+def _admit(e: Engine, running: Ints, budget: int) -> None:
+    s = e.scalar
+    while budget > 0 and s[N_RUNNING] < e.limit[MAX_SEQUENCES]:
+        i = s[WAIT_HEAD]
+        if i < 0 or e.request[i, ARRIVE] > s[NOW]:
+            return
+        n_new = _share(e, _tokens(e, i), budget)
+        must_fit = _tokens(e, i) if e.limit[IS_RESERVING] else n_new
+        if n_blocks(e, must_fit) > s[FREE]:
+            return
+        pop_waiting(e)
+        row = running[s[N_RUNNING]]
+        row[RUN_ID], row[RUN_DONE], row[RUN_NEW], row[RUN_DECODES] = i, 0, n_new, 0
+        s[N_RUNNING] += 1
+        s[FREE] -= n_blocks(e, n_new)
+        if e.request[i, START] < 0:
+            e.request[i, START] = s[NOW]
+        _load(e, row)
+        budget -= n_new
+
+
+@kernel
+def _gain(e: Engine, running: Ints) -> None:
+    """Tokens appear, finished requests leave, the order of the others stays."""
+    s, kept = e.scalar, 0
+    for at in range(s[N_RUNNING]):
+        row = running[at]
+        i = row[RUN_ID]
+        row[RUN_DONE] += row[RUN_NEW]
+        if row[RUN_NEW] > 0 and row[RUN_DONE] == _tokens(e, i):
+            e.request[i, MADE] += 1
+            row[RUN_DECODES] = 1
+            if e.request[i, FIRST] < 0:
+                e.request[i, FIRST] = s[NOW]
+            if e.request[i, MADE] == e.request[i, OUTPUT]:
+                e.request[i, END] = s[NOW]
+                s[FREE] += n_blocks(e, row[RUN_DONE])
+                continue
+        for column in range(row.shape[0]):
+            running[kept, column] = row[column]
+        kept += 1
+    s[N_RUNNING] = kept
+
+
+@kernel
+def _step(e: Engine, running: Ints) -> None:
+    s = e.scalar
+    s[N_DECODES] = s[CONTEXT] = s[PREFILL_TOKENS] = s[PREFILL_PAIRS] = s[N_ENDED] = 0
+    s[USED_BEFORE] = e.limit[N_BLOCKS] - s[FREE]
+    n_before = s[N_PREEMPTIONS]
+    budget = _go_on(e, running)
+    if s[N_PREEMPTIONS] == n_before:
+        _admit(e, running, budget)
+    lasts = schedule_end(e) + s[FRAC]
+    end = s[NOW] + (lasts >> FRAC_BITS)
+    used = 0.5 * (s[USED_BEFORE] + e.limit[N_BLOCKS] - s[FREE])
+    account(e, end, used, (e.flight_s[0], e.flight_s[1]))
+    s[COMPUTED] += s[PREFILL_TOKENS] + s[N_DECODES]
+    s[N_STEPS] += min(1, s[PREFILL_TOKENS] + s[N_DECODES])
+    s[NOW], s[FRAC] = end, lasts & FRAC_MASK
+    _gain(e, running)
+
+
+@kernel
+def run_plain(engines: Engines, accepted: Ints, running: Ints) -> None:
+    """Each request goes to the next engine in turn; every engine steps to its end."""
+    n_engines = engines.scalar.shape[0]
+    for turn in range(accepted.shape[0]):
+        append_waiting(one_engine(engines, turn % n_engines), accepted[turn])
+    for r in range(n_engines):
+        e = one_engine(engines, r)
+        s = e.scalar
+        while s[N_RUNNING] > 0 or s[WAIT_HEAD] >= 0:
+            if s[N_RUNNING] == 0 and e.request[s[WAIT_HEAD], ARRIVE] > s[NOW]:
+                s[NOW], s[FRAC] = e.request[s[WAIT_HEAD], ARRIVE], 0
+            _step(e, running)

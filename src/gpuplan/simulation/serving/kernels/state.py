@@ -1,0 +1,219 @@
+"""State of the engines as packed rows of integers, and the lists that keep every move O(1).
+
+Time is exact: whole picoseconds and 2^-16 parts of one, so that a sum of steps does not depend
+on how it is grouped. Without a prefix cache only the number of blocks matters, not which.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.simulation.serving.kernels.compiled import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NONE = -1
+FOREVER = 1 << 62
+FRAC_BITS = 16
+FRAC_MASK = (1 << FRAC_BITS) - 1
+TICKS_PER_S = 1e12
+
+# Columns of a request.
+ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING = range(9)
+N_REQUEST = 9
+# Columns of a slot: a request that runs. Its tokens are OFFSET + the engine's step.
+ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH = range(7)
+N_SLOT = 7
+# Scalars of an engine.
+(
+    NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD, WAIT_TAIL,
+    PARTIAL, PARTIAL_DONE, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC, MARK, PREFILL_TOKENS,
+    PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING, N_STEPS, N_PREEMPTIONS, BIN, BIN_END,
+    BIN_WIDTH, COMPUTED, USED_BEFORE, PHASES,
+) = range(31)  # fmt: skip
+# Limits of an engine.
+MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL = range(7)
+# What a bin of time sums up.
+BUSY_S, BLOCKS_S, COMPUTE_S, READ_S = range(4)
+N_SUMS = 4
+
+WORD_BITS = 5
+WORD_MASK = 31
+# Position of a lone bit: a de Bruijn sequence maps each power of two to its own five bits.
+DEBRUIJN = 0x077CB531
+BIT_AT = np.zeros(32, dtype=np.int64)
+for _bit in range(32):
+    BIT_AT[(((1 << _bit) * DEBRUIJN) & 0xFFFFFFFF) >> 27] = _bit
+
+
+class Engines(NamedTuple):
+    """Everything a run reads and writes; the first axis of state is the engine."""
+
+    scalar: Ints  # (engines, PHASES + block tokens)
+    slot: Ints  # (engines, max sequences, N_SLOT)
+    ring: Ints  # (engines, steps ahead): first slot that finishes in that step
+    word: Ints  # (engines, steps ahead / 32): which ring entries are taken
+    bins: Floats  # (engines, bins, N_SUMS)
+    flight_s: Floats  # (engines, 2): peak arithmetic and memory time of the step in flight
+    request: Ints  # (requests, N_REQUEST)
+    limit: Ints
+    lines: Ints  # (regimes, lines, sequences): fixed part of a decode step
+    slopes: Ints  # (regimes, lines): per token of context
+    tokens_s: Floats  # (4, tokens): device, arithmetic, memory, link
+    rows_s: Floats  # (2, sequences): device, arithmetic
+    mix: Floats  # attention and host
+
+
+class Engine(NamedTuple):
+    """One engine's rows, and what all share; fields as in `Engines`."""
+
+    scalar: Ints
+    slot: Ints
+    ring: Ints
+    word: Ints
+    bins: Floats
+    flight_s: Floats
+    request: Ints
+    limit: Ints
+    lines: Ints
+    slopes: Ints
+    tokens_s: Floats
+    rows_s: Floats
+    mix: Floats
+
+
+@kernel
+def one_engine(all_: Engines, r: int) -> Engine:
+    """Views of one engine's rows: made once, handed down."""
+    return Engine(
+        all_.scalar[r], all_.slot[r], all_.ring[r], all_.word[r], all_.bins[r], all_.flight_s[r],
+        all_.request, all_.limit, all_.lines, all_.slopes, all_.tokens_s, all_.rows_s, all_.mix,
+    )  # fmt: skip
+
+
+@kernel
+def n_blocks(e: Engine, n_tokens: int) -> int:
+    """Blocks that hold so many tokens."""
+    bits = e.limit[BLOCK_BITS]
+    return (n_tokens + (1 << bits) - 1) >> bits
+
+
+@kernel
+def phase_of(e: Engine, offset: int) -> int:
+    """Column that counts the decodes which need a block in the same steps as this one."""
+    return PHASES + ((1 - offset) & ((1 << e.limit[BLOCK_BITS]) - 1))
+
+
+@kernel
+def link_running(e: Engine, i: int) -> int:
+    """The request takes a slot at the tail of what runs."""
+    s, slot = e.scalar, e.slot
+    v = s[FREE_SLOT]
+    s[FREE_SLOT] = slot[v, AFTER]
+    slot[v, ID], slot[v, BEFORE], slot[v, AFTER] = i, s[TAIL], NONE
+    if s[TAIL] >= 0:
+        slot[s[TAIL], AFTER] = v
+    else:
+        s[HEAD] = v
+    s[TAIL] = v
+    s[N_RUNNING] += 1
+    return v
+
+
+@kernel
+def unlink_running(e: Engine, v: int) -> None:
+    """The slot is free again."""
+    s, slot = e.scalar, e.slot
+    before, after = slot[v, BEFORE], slot[v, AFTER]
+    if before >= 0:
+        slot[before, AFTER] = after
+    else:
+        s[HEAD] = after
+    if after >= 0:
+        slot[after, BEFORE] = before
+    else:
+        s[TAIL] = before
+    slot[v, AFTER] = s[FREE_SLOT]
+    s[FREE_SLOT] = v
+    s[N_RUNNING] -= 1
+
+
+@kernel
+def note_finish(e: Engine, v: int, step: int) -> None:
+    """The slot will finish in this step."""
+    slot = e.slot
+    at = step & (e.ring.shape[0] - 1)
+    first = e.ring[at]
+    slot[v, FINISH], slot[v, PEER_BEFORE], slot[v, PEER_AFTER] = at, NONE, first
+    if first >= 0:
+        slot[first, PEER_BEFORE] = v
+    else:
+        e.word[at >> WORD_BITS] |= 1 << (at & WORD_MASK)
+    e.ring[at] = v
+
+
+@kernel
+def forget_finish(e: Engine, v: int) -> None:
+    """The slot will not finish in the step noted."""
+    slot = e.slot
+    at, before, after = slot[v, FINISH], slot[v, PEER_BEFORE], slot[v, PEER_AFTER]
+    if after >= 0:
+        slot[after, PEER_BEFORE] = before
+    if before >= 0:
+        slot[before, PEER_AFTER] = after
+        return
+    e.ring[at] = after
+    if after < 0:
+        e.word[at >> WORD_BITS] &= ~(1 << (at & WORD_MASK))
+
+
+@kernel
+def next_finish(e: Engine) -> int:
+    """First later step in which something finishes; only asked while something decodes."""
+    size, n_words = e.ring.shape[0], e.word.shape[0]
+    after = e.scalar[STEP] + 1
+    at = after & (size - 1)
+    w, shift = at >> WORD_BITS, at & WORD_MASK
+    bits = (e.word[w] >> shift) << shift
+    while bits == 0:
+        w = (w + 1) & (n_words - 1)
+        bits = e.word[w]
+    lone = bits & -bits
+    found = (w << WORD_BITS) | BIT_AT[((lone * DEBRUIJN) & 0xFFFFFFFF) >> 27]
+    return after + ((found - at) & (size - 1))
+
+
+@kernel
+def append_waiting(e: Engine, i: int) -> None:
+    """The request is the last to be admitted."""
+    s = e.scalar
+    e.request[i, NEXT_WAITING] = NONE
+    if s[WAIT_TAIL] >= 0:
+        e.request[s[WAIT_TAIL], NEXT_WAITING] = i
+    else:
+        s[WAIT_HEAD] = i
+    s[WAIT_TAIL] = i
+    s[OUTSTANDING] += 1
+
+
+@kernel
+def prepend_waiting(e: Engine, i: int) -> None:
+    """A preempted request is the first to be admitted."""
+    s = e.scalar
+    e.request[i, NEXT_WAITING] = s[WAIT_HEAD]
+    if s[WAIT_HEAD] < 0:
+        s[WAIT_TAIL] = i
+    s[WAIT_HEAD] = i
+
+
+@kernel
+def pop_waiting(e: Engine) -> int:
+    """The first to be admitted leaves the queue."""
+    s = e.scalar
+    i = s[WAIT_HEAD]
+    s[WAIT_HEAD] = e.request[i, NEXT_WAITING]
+    if s[WAIT_HEAD] < 0:
+        s[WAIT_TAIL] = NONE
+    return i

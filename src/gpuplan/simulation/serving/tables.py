@@ -1,0 +1,106 @@
+"""A step table as the arrays that kernels read."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.engine import EngineLimits, StepTable
+from gpuplan.errors import InputError, one
+from gpuplan.simulation.serving.kernels.cost import N_LINES, N_MIX, N_REGIMES, SCALE
+
+# Above any context: attention without a window. Products with a batch stay exact.
+NO_WINDOW = 1 << 40
+LONGEST_STEP_S = 15.0  # sums of many steps must stay within the clock's integers
+
+
+class KernelTables(NamedTuple):
+    """Fixed parts and slopes of decode steps, and floats for steps that read prompts."""
+
+    lines: Ints
+    slopes: Ints
+    tokens_s: Floats
+    rows_s: Floats
+    mix: Floats
+    window: int
+
+
+def kernel_tables(table: StepTable, limits: EngineLimits) -> KernelTables:
+    """Arrays for one engine; InputError where the table cannot be summed exactly."""
+    if table.rates.serial_frac > 1.0:
+        raise one(InputError, "simulate", "serial_frac", "above 1", "use a share of at most 1")
+    lines_s, slopes_s = _lines(table, limits.max_sequences)
+    window = _window(table)
+    if window == NO_WINDOW:
+        lines_s[1], slopes_s[1] = lines_s[0], slopes_s[0]
+    most = lines_s.max() + slopes_s.max() * limits.n_blocks * limits.block_tokens
+    if not most < LONGEST_STEP_S:
+        raise one(
+            InputError, "simulate", "iteration", f"the longest takes {most:.0f} s",
+            f"limit sequences or cache so that it stays below {LONGEST_STEP_S:.0f} s",
+        )  # fmt: skip
+    return KernelTables(
+        np.rint(lines_s * SCALE).astype(np.int64),
+        np.rint(slopes_s * SCALE).astype(np.int64),
+        np.array([table.token_device_s, table.token_arithmetic_s,
+                  table.token_memory_s, table.token_link_s]),
+        np.array([table.row_device_s, table.row_arithmetic_s]),
+        _mix(table),
+        window,
+    )  # fmt: skip
+
+
+def _window(table: StepTable) -> int:
+    work = table.attention
+    if not (work.window_decode_flop or work.window_cache_bytes or work.window_prefill_flop):
+        return NO_WINDOW
+    return int(min(work.window_tokens, NO_WINDOW))
+
+
+def _mix(table: StepTable) -> Floats:
+    work, rates = table.attention, table.rates
+    mix = np.array([
+        work.decode_flop, work.window_decode_flop, work.scan_flop, work.cache_bytes,
+        work.window_cache_bytes, work.state_bytes, work.prefill_flop, work.window_prefill_flop,
+        1 / rates.flop_per_s, 1 / rates.bytes_per_s, 1 / rates.peak_flop_per_s,
+        1 / rates.peak_bytes_per_s, rates.serial_frac, table.host_s, table.host_sequence_s,
+    ])  # fmt: skip
+    assert len(mix) == N_MIX
+    return mix
+
+
+def _lines(table: StepTable, max_sequences: int) -> tuple[Floats, Floats]:
+    """Seconds by number of sequences, and seconds per token of context, per regime and line."""
+    n = np.arange(max_sequences + 1, dtype=np.float64)
+    part = slice(0, max_sequences + 1)
+    lines, slopes = np.zeros((N_REGIMES, N_LINES, len(n))), np.zeros((N_REGIMES, N_LINES))
+    rates, serial = table.rates, table.rates.serial_frac
+    device_s = table.token_device_s[part] + table.row_device_s[part]
+    arithmetic_s = table.token_arithmetic_s[part] + table.row_arithmetic_s[part]
+    for regime in range(N_REGIMES):
+        flop, read = _context_work(table, is_beyond=regime == 1)
+        d, r = flop / rates.flop_per_s, read / rates.bytes_per_s
+        # max(d, r) + s·min(d, r) is the greater of these two as long as s <= 1.
+        for line, (fixed_s, work_s) in enumerate((
+            (device_s, d + serial * r),
+            (device_s, r + serial * d),
+            (arithmetic_s, flop / rates.peak_flop_per_s),
+            (table.token_memory_s[part], read / rates.peak_bytes_per_s),
+            (table.token_link_s[part], 0.0 * d),
+        )):  # fmt: skip
+            host_s = table.host_s + table.host_sequence_s * n
+            lines[regime, line] = fixed_s + work_s[0] * n + host_s
+            slopes[regime, line] = work_s[1]
+    return lines, slopes
+
+
+def _context_work(table: StepTable, *, is_beyond: bool) -> tuple[Floats, Floats]:
+    """Arithmetic and reads of decoding: per sequence, and per token of context."""
+    work = table.attention
+    if not is_beyond:
+        flop = np.array([work.scan_flop, work.decode_flop + work.window_decode_flop])
+        return flop, np.array([work.state_bytes, work.cache_bytes + work.window_cache_bytes])
+    window = work.window_tokens
+    flop = np.array([work.scan_flop + work.window_decode_flop * window, work.decode_flop])
+    read = np.array([work.state_bytes + work.window_cache_bytes * window, work.cache_bytes])
+    return flop, read
