@@ -3,12 +3,15 @@
 import ast
 import io
 import re
+import shlex
 import tokenize
 import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from gpuplan.cli.app import app
 from shared_data import ROOT
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
@@ -84,3 +87,18 @@ def test_nothing_speaks_of_where_it_was_made():
         if is_text and not skipped & set(path.parts) and path != Path(__file__).resolve():
             found = words.search(path.read_text(encoding="utf-8", errors="replace"))
             assert not found, f"{path.relative_to(ROOT)}: {found[0]}"
+
+
+def commands_in(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("command", commands_in("docs/tutorial.md"))
+def test_command_of_the_tutorial_runs(command):
+    program, *arguments = shlex.split(command)
+    assert program == "gpuplan"
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip()
