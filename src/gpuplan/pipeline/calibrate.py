@@ -26,6 +26,8 @@ from gpuplan.domain.calibration import InferenceCalibration
 from gpuplan.domain.runs import CalibrationOutcome, Verdict
 from gpuplan.domain.validation import PredictedRow
 from gpuplan.errors import CatalogError, InputError, Problem
+from gpuplan.performance.kernels.regimes import sequence_bytes
+from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.pipeline.calibrate_inference import Study, study
 from gpuplan.pipeline.inference_table import InferenceTable, read_table
 from gpuplan.pipeline.measured_inference import MLPERF_TOKENS
@@ -155,7 +157,7 @@ def _study(rows: Sequence[Row]) -> tuple[Study, list[tuple[str, str]]]:
     refused = list(table.refused)
     kept = []
     for i in range(len(table.rows)):
-        reason = _partly_elsewhere(table, i)
+        reason = _obstacle(table, i)
         if reason:
             refused.append((table.rows[i].get("id", ""), reason))
         else:
@@ -172,13 +174,20 @@ def _study(rows: Sequence[Row]) -> tuple[Study, list[tuple[str, str]]]:
     return study(chosen), refused
 
 
-def _partly_elsewhere(table: InferenceTable, i: int) -> str:
-    """Why a run of only some layers on the accelerator has no prediction; empty where it has."""
+def _obstacle(table: InferenceTable, i: int) -> str:
+    """Why a run has no prediction though its names are known; empty where it has one."""
+    setup = table.setups[i]
+    problems = layout_problems(setup.model, setup.storage, setup.layout)
+    if problems:
+        return str(problems[0])
+    tokens = setup.load.input_tokens + setup.load.output_tokens
+    if sequence_bytes(table.works[i], tokens) <= 0:
+        return f"{setup.model.name} keeps nothing between tokens: it does not generate"
     found = re.search(r"\bngl=(\d{1,6})\b", table.rows[i].get("layout_note", ""))
-    n_layers = table.setups[i].model.main.n_layers
-    if found is None or int(found[1]) >= n_layers:
-        return ""
-    return f"only {found[1]} of {n_layers} layers were on the accelerator"
+    n_layers = setup.model.main.n_layers
+    if found is not None and int(found[1]) < n_layers:
+        return f"only {found[1]} of {n_layers} layers were on the accelerator"
+    return ""
 
 
 def _fingerprint(rows: Sequence[Mapping[str, str]]) -> str:

@@ -83,6 +83,14 @@ def test_what_is_missing_names_its_flag():
     assert fixes == {"give --engine", "give --regime"}
 
 
+@pytest.mark.parametrize(
+    ("regime", "fix"), [("poisson", "give --rate"), ("static_batch", "give --concurrency")]
+)
+def test_a_kind_of_load_needs_its_number(regime, fix):
+    with pytest.raises(InputError, match=fix):
+        given_rows(TABLE.replace("fixed_concurrency,8", f"{regime},"), {})
+
+
 def test_concurrency_makes_a_closed_loop_a_rate_an_open_one():
     text = TABLE.replace("fixed_concurrency,8", ",")
     rows, _ = given_rows(text, {"batch": "16"})

@@ -184,6 +184,16 @@ def test_unknown_names_are_refused_with_the_reason(package, tmp_path):
         calibrate([path], given={**GIVEN, "accelerator": "abacus"})
 
 
+@pytest.mark.parametrize(
+    ("model", "tp", "reason"),
+    [("google-bert/bert-base-uncased", "1", "does not generate"), ("Qwen/Qwen3-8B", "3", "heads")],
+)
+def test_what_cannot_run_is_refused_with_the_reason(package, tmp_path, model, tp, reason):
+    path = written(tmp_path, results(package, users=(4,)))
+    with pytest.raises(InputError, match=reason):
+        calibrate([path], given={**GIVEN, "model": model, "tp": tp})
+
+
 def test_layers_on_the_host_have_no_prediction(tmp_path):
     test = {
         "model_filename": "Meta-Llama-3-8B-Instruct-Q4_K_M.gguf", "gpu_info": "NVIDIA H100 PCIe",

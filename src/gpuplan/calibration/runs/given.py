@@ -19,6 +19,11 @@ FLAGS = {
     "input_tokens": "--input", "output_tokens": "--output-tokens",
 }  # fmt: skip
 NEEDED = ("model", "accelerator", "engine", "regime", "input_tokens", "output_tokens")
+# Kinds of load that say nothing without this number.
+LOADS = {
+    "batch": ("fixed_concurrency", "static_batch", "fixed_max_batch"),
+    "request_rate_per_s": ("poisson", "open loop trace", "MLPerf server", "MLPerf Interactive"),
+}
 KV_WORDS = {"fp8": "fp8 kv", "fp16": "fp16 kv", "bf16": "fp16 kv"}
 PLAIN_PRECISIONS = ("16-bit", "mixed", "weight = ")
 
@@ -64,7 +69,7 @@ def with_given(
     told: list[str] = []
     rows = [_filled(row, given, told, is_table=read.tool == TOOL) for row in read.rows]
     problems: list[Problem] = []
-    for key in NEEDED:
+    for key in (*NEEDED, *LOADS):
         lacking = [row["id"] for row in rows if _lacks(row, key, lengths_known)]
         if lacking:
             what = f"{len(lacking)} of {len(rows)} runs do not say {key.replace('_', ' ')}"
@@ -94,6 +99,8 @@ def _number_problems(rows: Sequence[Row]) -> list[Problem]:
 def _lacks(row: Row, key: str, lengths_known: Mapping[str, object]) -> bool:
     if row[key]:
         return False
+    if key in LOADS:
+        return row["regime"].strip() in LOADS[key]
     is_benchmark = "mlperf" in row["source"] and row["model"].lower() in lengths_known
     return not (is_benchmark and key.endswith("_tokens"))
 
