@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuplan.calibration.store import inference_calibration
 from gpuplan.pipeline.calibrate_inference import Study, by_model, cross_residuals, study
 from gpuplan.pipeline.inference_table import METRICS, benchmark_of, read_table
 from gpuplan.pipeline.measured_inference import serving_setup
@@ -116,7 +117,8 @@ def left_out(path: Path, rows: Sequence[dict[str, str]]) -> list[tuple[float, fl
     """Predictions of fits that never saw the row's model."""
     with path.open(encoding="utf-8", newline="") as file:
         of: Study = study(read_table(list(csv.DictReader(file))))
-    logs = cross_residuals(of, by_model, n_folds=10) + of.seen.log_value
+    near = inference_calibration().constants
+    logs = cross_residuals(of, by_model, n_folds=10, near=near) + of.seen.log_value
     by_id: dict[tuple[str, str], float] = {}
     for i, metric, value in zip(of.seen.row, of.seen.metric, logs, strict=True):
         by_id[of.table.rows[i]["id"], str(metric)] = float(np.exp(value))

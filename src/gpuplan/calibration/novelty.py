@@ -25,6 +25,11 @@ def model_family(name: str) -> str:
     return next((family for part, family in FAMILIES if part in low), low.rpartition("/")[2])
 
 
+def hardware_label(labels: Labels) -> str:
+    """Chip family with the precision and the engine that run on it."""
+    return f"{labels['family']} {labels['precision']} {labels['engine']}"
+
+
 def version_label(engine: str, version: str) -> str:
     """Engine with major and minor; engines without a version stand alone."""
     pair = version_pair(engine, version)
@@ -39,7 +44,8 @@ def unknown(
         "model": model_family(model),
         "era": labels["era"],
         "version": version_label(labels["engine"], version),
-        "hardware": f"{labels['family']} {labels['precision']} {labels['engine']}",
+        "hardware": hardware_label(labels),
+        "pair": f"{model_family(model)} on {hardware_label(labels)}",
     }
     return tuple(
         f"{kind} {label}" for kind, label in asked.items() if label not in known.get(kind, ())
@@ -53,4 +59,4 @@ def novelty(missing: tuple[str, ...]) -> str:
         return "source"  # a publication left out takes its engine and its hardware with it
     if "version" in kinds:
         return "version"
-    return "model" if "model" in kinds else "row"
+    return "model" if kinds & {"model", "pair"} else "row"

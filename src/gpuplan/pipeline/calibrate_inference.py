@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values, start_from
 from gpuplan.calibration.inference_constants import CONSTANTS
 from gpuplan.calibration.inference_labels import nearest_era
-from gpuplan.calibration.novelty import model_family, version_label
+from gpuplan.calibration.novelty import hardware_label, model_family, version_label
 from gpuplan.calibration.ranges import Miss, left_out_errors, spreads
 from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, Labels
 from gpuplan.pipeline.inference_table import (
@@ -70,7 +70,7 @@ def weights(of: Study, used: Flags) -> Floats:
     for i, metric in zip(of.seen.row, of.seen.metric, strict=True):
         row, labels = of.table.rows[i], of.table.labels[i]
         keys.append(
-            (row["source"], row["regime"], metric, model_family(row["model"]),
+            (row["source"], row["regime"], metric, by_model(of, int(i)),
              labels["accelerator"], labels["era"], labels["precision"])
         )  # fmt: skip
     count = Counter(key for key, is_used in zip(keys, used, strict=True) if is_used)
@@ -173,7 +173,7 @@ def _balanced(names: Sequence[str], n_folds: int) -> list[int]:
 
 def by_model(of: Study, i: int) -> str:
     """Folds by model family."""
-    return model_family(of.table.rows[i]["model"])
+    return model_family(of.table.setups[i].model.name)
 
 
 def by_source(of: Study, i: int) -> str:
@@ -261,7 +261,6 @@ def known_labels(of: Study) -> dict[str, frozenset[str]]:
         "model": frozenset(by_model(of, i) for i in n),
         "era": frozenset(by_era(of, i) for i in n),
         "version": frozenset(by_version(of, i) for i in n),
-        "hardware": frozenset(
-            f"{row['family']} {row['precision']} {row['engine']}" for row in labels
-        ),
+        "hardware": frozenset(hardware_label(row) for row in labels),
+        "pair": frozenset(f"{by_model(of, i)} on {hardware_label(labels[i])}" for i in n),
     }

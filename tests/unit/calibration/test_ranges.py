@@ -36,11 +36,12 @@ def test_what_is_new_is_named():
         "version": frozenset({"vllm-0.11"}),
         "hardware": frozenset({"Hopper 16 vllm"}),
         "era": frozenset({"vllm-0.10"}),
+        "pair": frozenset({"llama-70b on Hopper 16 vllm"}),
     }
     labels = {"engine": "vllm", "family": "Hopper", "precision": "16", "era": "vllm-0.10"}
     assert unknown(known, labels, model="Llama-3.3-70B", version="0.11.2") == ()
     missing = unknown(known, labels, model="Other-9B", version="0.30.0")
-    assert missing == ("model other-9b", "version vllm-0.30")
+    assert missing == ("model other-9b", "version vllm-0.30", "pair other-9b on Hopper 16 vllm")
     assert novelty(missing) == "version"
     older = unknown(known, {**labels, "era": "vllm-0.1"}, model="Llama-3.3-70B", version="0.11")
     assert novelty(older) == "source"

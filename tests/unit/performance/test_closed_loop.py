@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from fakes.steps import REGIME, USUAL, case, work
 from gpuplan.performance.kernels.closed_loop import LoopLoad, answer_tokens, first_token_waits
+from gpuplan.performance.serving_regimes import loop_waits
 
 
 def stepped_waits(decode_s, prompt_s, n_users, n_slots, load, n_total):
@@ -56,3 +58,15 @@ def test_simultaneous_arrival_waits_half_the_queue():
     n = 16
     waits = first_token_waits(np.zeros(n + 1), 0.1, n, n, LoopLoad(100.0, 1000.0, 0.0, 100.0), n)
     assert waits.mean() == pytest.approx(0.1 * (n + 1) / 2)
+
+
+def test_the_room_compiles_the_loop_once():
+    if not hasattr(first_token_waits, "signatures"):
+        pytest.skip("compilation is off")
+    before = len(first_token_waits.signatures)
+    found = {
+        len(first_token_waits.signatures)
+        for n in (1.0, 7.0, 40.0)
+        if loop_waits(work(), USUAL, REGIME, case=case(n_sequences=n), batch_tokens=8192.0)
+    }
+    assert max(found) <= max(before, 1)
