@@ -20,7 +20,7 @@ class Requests:
     output_tokens: Ints
     session: Ints  # -1: none
     prefix_group: Ints  # -1: none; requests of a group share their first prefix_tokens
-    prefix_tokens: Ints
+    prefix_tokens: Ints  # leading tokens that an earlier request of the group asked or was answered
     priority: Ints  # lower goes first
 
     def __len__(self) -> int:
@@ -71,6 +71,20 @@ class PrefixBlocks:
     def n_distinct(self) -> int:
         """How many different blocks there are."""
         return int(self.block.max()) + 1 if len(self.block) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoop:
+    """Users who ask, wait for the answer, think, and ask again; one row per request.
+
+    Rows of a user stand together, in order; a row is asked `think_s` after the answer to the row
+    before it, or after time 0.
+    """
+
+    user: Ints
+    think_s: Floats
+    input_tokens: Ints
+    output_tokens: Ints
 
 
 def requests_of(

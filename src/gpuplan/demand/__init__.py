@@ -1,0 +1,1 @@
+"""What comes at the fleet: arrivals, lengths, conversations, mixes of clients, growth."""

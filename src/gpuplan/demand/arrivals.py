@@ -1,0 +1,137 @@
+"""When requests come: steady, bursty, in phases, by the hour of the week. Seconds in and out.
+
+Every process starts in equilibrium: the first gap is what remains of a gap that began before time
+0, so the mean count over any duration is rate x duration, however bursty.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaln
+
+from gpuplan.demand.streams import stream
+from gpuplan.domain.columns import Floats, Ints, floats
+from gpuplan.errors import InputError, one
+
+MAX_ARRIVALS = 500_000_000
+MAX_PHASES = 10_000_000
+LOG_SHAPES = (-3.0, 4.0)  # of a Weibull law, natural logarithms
+Draw = Callable[[np.random.Generator, int], Floats]
+
+
+def poisson(rate_per_s: float, duration_s: float, *, seed: int) -> Floats:
+    """Arrivals without memory: gaps deviate by as much as their mean."""
+    _check(rate_per_s, duration_s)
+    rng = stream(seed, "arrivals")
+    n = rng.poisson(rate_per_s * duration_s)
+    # Given their number, the arrivals of a Poisson process are uniform.
+    return floats(np.sort(rng.uniform(0.0, duration_s, n)))
+
+
+def gamma_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
+    """Arrivals whose gaps are Gamma with this deviation over mean; 1 is Poisson, 3 is bursty."""
+    _check(rate_per_s, duration_s, cv_ratio)
+    shape, scale = cv_ratio**-2, cv_ratio**2 / rate_per_s
+    rng = stream(seed, "arrivals")
+    first = rng.gamma(shape + 1.0, scale) * rng.uniform()
+    return _renewal(lambda r, n: r.gamma(shape, scale, n), first, rate_per_s, duration_s, rng=rng)
+
+
+def weibull_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
+    """Arrivals whose gaps are Weibull with this deviation over mean: a longer tail than Gamma."""
+    _check(rate_per_s, duration_s, cv_ratio)
+    shape = weibull_shape(cv_ratio)
+    scale = float(np.exp(-gammaln(1.0 + 1.0 / shape))) / rate_per_s
+    rng = stream(seed, "arrivals")
+    # A gap that holds time 0 is drawn in proportion to its length.
+    first = scale * rng.gamma(1.0 + 1.0 / shape) ** (1.0 / shape) * rng.uniform()
+    return _renewal(
+        lambda r, n: scale * r.weibull(shape, n), first, rate_per_s, duration_s, rng=rng
+    )
+
+
+def weibull_shape(cv_ratio: float) -> float:
+    """The shape that gives this deviation over mean."""
+
+    def miss(log_shape: float) -> float:
+        inverse = np.exp(-log_shape)
+        log_ratio = gammaln(1.0 + 2.0 * inverse) - 2.0 * gammaln(1.0 + inverse)
+        return float(log_ratio - np.log1p(cv_ratio**2))
+
+    if miss(LOG_SHAPES[0]) < 0 or miss(LOG_SHAPES[1]) > 0:
+        fix = "must be between 0.03 and 1000"
+        raise one(InputError, "arrivals", "deviation over mean", f"got {cv_ratio:g}", fix)
+    return float(np.exp(brentq(miss, *LOG_SHAPES, xtol=1e-12)))
+
+
+def mmpp(rates_per_s: Floats, stays_s: Floats, *, duration_s: float, seed: int) -> Floats:
+    """Poisson arrivals whose rate changes by phases of random, exponential length.
+
+    `stays_s` are the mean lengths. A phase is followed by any other with equal chance, so the
+    share of time in a phase is its mean length over their sum; with two phases they take turns.
+    """
+    for rate, stay in zip(rates_per_s, stays_s, strict=True):
+        _check(float(rate), duration_s, float(stay), allow_silence=True)
+    if duration_s / min(stays_s) > MAX_PHASES:
+        what = f"{duration_s / min(stays_s):.3g} phases"
+        raise one(InputError, "arrivals", "mean stay", what, f"at most {MAX_PHASES:,}")
+    start, length, phase = _phases(np.asarray(stays_s), duration_s, stream(seed, "phases"))
+    rng = stream(seed, "arrivals")
+    n = rng.poisson(np.asarray(rates_per_s)[phase] * length)
+    at = np.repeat(start, n) + rng.uniform(size=int(n.sum())) * np.repeat(length, n)
+    return floats(np.sort(at))
+
+
+def bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
+    """Gamma gaps, or Poisson where the deviation equals the mean."""
+    if cv_ratio == 1.0:
+        return poisson(rate_per_s, duration_s, seed=seed)
+    return gamma_bursts(rate_per_s, duration_s, cv_ratio=cv_ratio, seed=seed)
+
+
+def _phases(
+    stays_s: Floats, duration_s: float, rng: np.random.Generator
+) -> tuple[Floats, Floats, Ints]:
+    """Start, length and kind of each phase up to the end; the first is in equilibrium."""
+    n_kinds = len(stays_s)
+    n = int(2 * duration_s / stays_s.min()) + 64
+    steps = rng.integers(1, n_kinds, n) if n_kinds > 1 else np.zeros(n, dtype=np.int64)
+    steps[0] = rng.choice(n_kinds, p=stays_s / stays_s.sum())
+    kind = np.cumsum(steps) % n_kinds
+    length = rng.exponential(stays_s[kind])
+    end = np.cumsum(length)
+    while end[-1] < duration_s:
+        more = _phases(stays_s, float(duration_s - end[-1]), rng)
+        kind, length = np.concatenate([kind, more[2]]), np.concatenate([length, more[1]])
+        end = np.cumsum(length)
+    n = int(np.searchsorted(end, duration_s)) + 1
+    start = np.concatenate([[0.0], end[: n - 1]])
+    return start, np.minimum(length[:n], duration_s - start), kind[:n]
+
+
+def _renewal(
+    draw: Draw, first_s: float, rate_per_s: float, duration_s: float, *, rng: np.random.Generator
+) -> Floats:
+    """Sums of gaps up to the end."""
+    parts, last = [np.array([first_s])], first_s
+    while last < duration_s:
+        expected = rate_per_s * (duration_s - last)
+        gaps = draw(rng, int(expected + 4.0 * np.sqrt(expected)) + 64)
+        parts.append(last + np.cumsum(gaps))
+        last = float(parts[-1][-1])
+    arrive = np.concatenate(parts)
+    return floats(arrive[arrive < duration_s])
+
+
+def _check(
+    rate_per_s: float, duration_s: float, spread: float = 1.0, *, allow_silence: bool = False
+) -> None:
+    values = {"rate": rate_per_s, "duration": duration_s, "spread": spread}
+    for name, value in values.items():
+        is_silence = allow_silence and name == "rate" and value == 0
+        if not (np.isfinite(value) and value > 0) and not is_silence:
+            raise one(InputError, "arrivals", name, f"got {value:g}", "must be above 0, and finite")
+    if rate_per_s * duration_s > MAX_ARRIVALS:
+        what = f"{rate_per_s * duration_s:.3g} requests"
+        raise one(InputError, "arrivals", "rate x duration", what, f"at most {MAX_ARRIVALS:,}")

@@ -1,0 +1,114 @@
+"""How long prompts and answers are, in whole tokens, at least one each.
+
+A law is fitted to what is known: two of median, mean, p95, p99 and deviation over mean. Where a
+greatest length is given, longer draws become that length: an engine stops answers there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpuplan.domain.columns import Floats, Ints, ints
+from gpuplan.domain.demand import TokenLengths
+from gpuplan.errors import InputError, PlannerError, one
+
+Z95 = 1.6448536269514722
+Z99 = 2.3263478740408408
+
+
+class LogNormal(NamedTuple):
+    """Mean and deviation of the logarithm."""
+
+    mu: float
+    sigma: float
+
+
+def draw_lengths(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Ints:
+    """Lengths of n requests."""
+    drawn = _draw(lengths, n, rng)
+    if lengths.max_tokens is not None:
+        drawn = np.minimum(drawn, lengths.max_tokens)
+    return ints(np.maximum(1.0, np.rint(drawn)))
+
+
+def empirical_lengths(
+    values: ArrayLike, n: int, rng: np.random.Generator, *, weights: ArrayLike | None = None
+) -> Ints:
+    """Lengths as often as they were seen, or in proportion to their weights."""
+    seen = np.asarray(values, dtype=np.float64)
+    if not len(seen):
+        raise one(InputError, "lengths", "values", "none are given", "give at least one")
+    if weights is None:
+        return ints(np.maximum(1.0, np.rint(seen[rng.integers(0, len(seen), n)])))
+    cumulated = np.cumsum(np.asarray(weights, dtype=np.float64))
+    if len(cumulated) != len(seen) or not cumulated[-1] > 0:
+        raise one(InputError, "lengths", "weights", "do not match", "one above 0 for each value")
+    # Sources round their shares: they are taken in proportion to their sum.
+    place = np.searchsorted(cumulated, rng.uniform(0.0, cumulated[-1], n), side="right")
+    return ints(np.maximum(1.0, np.rint(seen[np.minimum(place, len(seen) - 1)])))
+
+
+def lognormal_from(lengths: TokenLengths) -> LogNormal:
+    """The lognormal law through the figures that are known, outer percentiles of a median first."""
+    p50 = lengths.p50_tokens
+    for percentile, z in ((lengths.p99_tokens, Z99), (lengths.p95_tokens, Z95)):
+        if p50 is not None and percentile is not None:
+            return LogNormal(float(np.log(p50)), _positive(np.log(percentile / p50) / z, lengths))
+    if lengths.spread_ratio is not None:
+        sigma = float(np.sqrt(np.log1p(lengths.spread_ratio**2)))
+        return LogNormal(float(np.log(lengths.mean_tokens)) - sigma**2 / 2, sigma)
+    for percentile, z in ((lengths.p95_tokens, Z95), (lengths.p99_tokens, Z99)):
+        if percentile is not None:
+            return _from_mean(lengths, percentile, z)
+    if p50 is not None:
+        sigma = np.sqrt(_positive(2 * np.log(lengths.mean_tokens / p50), lengths))
+        return LogNormal(float(np.log(p50)), float(sigma))
+    raise _unclear(lengths, "its spread is unknown", "give p95, p99, or deviation over mean")
+
+
+def _from_mean(lengths: TokenLengths, percentile: float, z: float) -> LogNormal:
+    """The milder of the two laws with this mean and percentile."""
+    log_ratio = float(np.log(percentile / lengths.mean_tokens))
+    if not 0 <= log_ratio <= z * z / 2:
+        most = float(np.exp(z * z / 2))
+        what = f"no lognormal law has a percentile of {percentile / lengths.mean_tokens:.3g} means"
+        raise _unclear(lengths, what, f"must be 1 to {most:.3g} means; or give the median")
+    sigma = z - float(np.sqrt(z * z - 2 * log_ratio))
+    return LogNormal(float(np.log(lengths.mean_tokens)) - sigma**2 / 2, sigma)
+
+
+def _draw(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Floats:
+    mean = lengths.mean_tokens
+    if lengths.shape == "fixed":
+        return np.full(n, mean)
+    if lengths.shape == "exponential":
+        return rng.exponential(mean, n)
+    if lengths.shape == "uniform":
+        half = np.sqrt(3.0) * mean * _spread(lengths)
+        return rng.uniform(mean - half, mean + half, n)
+    mu, sigma = lognormal_from(lengths)
+    return rng.lognormal(mu, sigma, n)
+
+
+def _spread(lengths: TokenLengths) -> float:
+    """Deviation over mean of a uniform law; up to twice the mean where nothing is said."""
+    if lengths.spread_ratio is not None:
+        most = 1 / np.sqrt(3.0)
+        if lengths.spread_ratio > most:
+            what = f"a uniform law deviates by at most {most:.3f} means"
+            raise _unclear(lengths, what, "give a smaller one, or another shape")
+        return lengths.spread_ratio
+    top = lengths.max_tokens if lengths.max_tokens is not None else 2 * lengths.mean_tokens
+    return min(top / lengths.mean_tokens - 1, 1.0) / float(np.sqrt(3.0))
+
+
+def _positive(value: float, lengths: TokenLengths) -> float:
+    if value < 0:
+        raise _unclear(lengths, "its percentiles fall", "must be p50 <= mean, p50 <= p95 <= p99")
+    return float(value)
+
+
+def _unclear(lengths: TokenLengths, what: str, fix: str) -> PlannerError:
+    where = f"{lengths.shape} of mean {lengths.mean_tokens:g} tokens"
+    return one(InputError, "lengths", where, what, fix)

@@ -1,0 +1,1 @@
+"""Recorded loads as their producers wrote them: files in, `TraceRead` out."""
