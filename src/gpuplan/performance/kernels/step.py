@@ -6,7 +6,7 @@ Python numbers, numpy columns and a compiled loop give the same answer.
 
 from typing import Any, NamedTuple
 
-from gpuplan.performance.collectives import (
+from gpuplan.performance.kernels.curves import (
     AllReduceTerms,
     Curve,
     curve_time_s,
