@@ -46,6 +46,7 @@ LONE_ROWS = 3.0
 MOST_FOLDS = 25
 LEAST_CONDITIONS = 3  # below, nothing can be left out and the rest still say anything
 LEAST_APART_LOG = 0.4
+LEAST_JUDGES = 10  # figures below which none can be said to be apart
 MOST_APART_FRAC = 0.25  # more are not outliers, they are how the site is
 GROUPS = ("regime", "accelerator", "model", "source", "engine")
 
@@ -135,7 +136,7 @@ def refit(site: Site, used: Flags, *, near: Refit | None = None) -> Refit:
     first = _refit(site, weights(site.of, used), near)
     apart = used & (np.abs(first.residual) > _limit(first.residual[used]))
     is_few = apart.sum() <= MOST_APART_FRAC * used.sum()
-    if not apart.any() or not is_few:
+    if not apart.any() or not is_few or used.sum() < LEAST_JUDGES:
         return first
     again = _refit(site, weights(site.of, used & ~apart), first)
     return again._replace(apart=apart)

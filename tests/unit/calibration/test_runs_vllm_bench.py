@@ -85,6 +85,16 @@ def test_open_loop_has_its_rate():
     assert (row["regime"], row["request_rate_per_s"], row["batch"]) == ("poisson", "8", "")
 
 
+def test_open_loop_that_keeps_up_has_no_throughput_of_its_own():
+    kept_up = {**RESULT, "request_rate": 10.0, "max_concurrency": None}  # 64 s of arrivals, 80 s
+    found = rows(kept_up)
+    assert found.rows[0]["measured_output_tokens_per_s"] == ""
+    assert found.rows[0]["measured_tpot_mean_ms"] == "30"
+    assert any("kept up" in line for line in found.told)
+    flooded = rows({**kept_up, "request_rate": 40.0})  # 16 s of arrivals, 80 s
+    assert flooded.rows[0]["measured_output_tokens_per_s"] == "2048"
+
+
 def test_flood_is_max_load_without_the_backlog_in_its_latencies():
     read = rows({**RESULT, "max_concurrency": None})
     (row,) = read.rows
@@ -146,6 +156,21 @@ def test_console_without_load_asks_for_it():
     read = read_runs(f"=== Serving Benchmark Result ===\nSuccessful requests:{text}".encode(), "x")
     assert read.rows[0]["regime"] == ""
     assert any("--concurrency" in line for line in read.told)
+
+
+def test_short_run_before_the_same_load_is_its_warm_up():
+    head, block = CONSOLE.split("Traffic request rate: inf", 1)
+    block = "Traffic request rate: inf" + block.split("Traffic request rate: 2.0")[0]
+    text = head + block.replace("160\n", "32\n") + head + block
+    found = read_runs(text.encode(), "x")
+    assert len(found.rows) == 1
+    assert float(found.rows[0]["input_tokens"]) == 512
+    assert any("warm-up" in line for line in found.told)
+
+
+def test_arguments_name_the_engine():
+    text = CONSOLE.replace("Namespace(", "Namespace(backend='vllm', ")
+    assert read_runs(text.encode(), "x").rows[0]["engine"] == "vLLM"
 
 
 def test_sglang_names_itself():

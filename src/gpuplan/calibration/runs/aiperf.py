@@ -113,7 +113,12 @@ def _read(reading: Reading, stats: Stats, config: Mapping[str, object]) -> None:
         row = cells
     else:
         row = offered(
-            reading, cells, concurrency=concurrency, rate_per_s=rate, n_requests=n_done or None
+            reading,
+            cells,
+            concurrency=concurrency,
+            rate_per_s=rate,
+            n_requests=n_done or None,
+            duration_s=_time(stats, "benchmark_duration", "avg", 1.0),
         )
     reading.add(row, flag=f"tpot: {OUR_TPOT}")
 

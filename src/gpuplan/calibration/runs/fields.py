@@ -25,6 +25,7 @@ NUMBERS = frozenset(
 LONGEST_TEXT = 200
 LARGEST_NUMBER = 1e15
 MOST_FAILED_FRAC = 0.1  # above, the load was not what the file says
+LONGEST_TAIL = 3.0  # whole answers' time that a server which keeps up may take after the last
 FEW_WAVES = 3.0  # below, ramp-up and tail weigh in every figure
 TPOT_MISMATCH = 0.3
 OUR_TPOT = "mean over requests of (end to end - first token) / (tokens - 1)"
@@ -41,7 +42,7 @@ class Reading:
 
     def tell(self, what: str) -> None:
         """Keep a remark, once."""
-        line = f"{self.where}: {what}"
+        line = f"{short(self.where)}: {what}"
         if line not in self.told:
             self.told.append(line)
 
@@ -128,7 +129,7 @@ def is_failure(reading: Reading, n_failed: float, n_done: float) -> bool:
 
 def offered(
     reading: Reading, cells: Mapping[str, object], *, concurrency: float | None,
-    rate_per_s: float | None, n_requests: float | None,
+    rate_per_s: float | None, n_requests: float | None, duration_s: float | None = None,
 ) -> dict[str, object]:  # fmt: skip
     """The row with its regime, less the figures that have another meaning in it."""
     if rate_per_s is not None:
@@ -137,7 +138,10 @@ def offered(
                 f"requests came at {rate_per_s:g}/s with at most {concurrency:g} at once; "
                 "read as an open loop"
             )
-        return {**cells, "regime": "poisson", "request_rate_per_s": rate_per_s}
+        row = {**cells, "regime": "poisson", "request_rate_per_s": rate_per_s}
+        if n_requests is not None and duration_s is not None:
+            row = _open(reading, row, idle_s=duration_s - n_requests / rate_per_s)
+        return row
     if concurrency is None:
         reading.tell(
             "all requests were sent at once: read as max_load; first-token, per-token and whole "
@@ -145,6 +149,19 @@ def offered(
         )
         return {**_without(cells, "ttft", "tpot", "e2e"), "regime": "max_load"}
     return _closed(reading, cells, concurrency, n_requests)
+
+
+def _open(reading: Reading, row: dict[str, object], *, idle_s: float) -> dict[str, object]:
+    """The row; of a server that keeps up the throughput says only what was asked of it."""
+    ttft, tpot = number(row.get("measured_ttft_mean_ms")), number(row.get("measured_tpot_mean_ms"))
+    whole_s = 1e-3 * ((ttft or 0.0) + (tpot or 0.0) * (number(row.get("output_tokens")) or 0.0))
+    if not whole_s or idle_s > LONGEST_TAIL * whole_s:
+        return row
+    reading.tell(
+        "the server kept up with the rate: its throughput is the rate's and, with the time that "
+        "the last requests took, left out"
+    )
+    return _without(row, "output_tokens_per_s")
 
 
 def _closed(

@@ -46,6 +46,8 @@ LABELS = {
 BEFORE_BLOCK = ("request_rate", "max_concurrency", "burstiness", "backend", "model_id")
 LINE = re.compile(r"([A-Za-z][A-Za-z0-9 ()/.]{2,40}?):\s+(\S+)")
 END = re.compile(r"={30,}\s*$")
+WARM_UP_RATIO = 4.0
+BACKEND = re.compile(r"\bbackend='([a-z-]{1,40})'")
 MODEL = re.compile(r"\bmodel='([^']{1,200})'")
 
 
@@ -69,21 +71,34 @@ def read_documents(documents: Iterable[object], where: str) -> RunsRead:
 def read_console(text: str, where: str) -> RunsRead:
     """Rows of the tables that the tool prints; what was printed before one belongs to it."""
     reading = Reading(where, TOOL)
+    blocks: list[dict[str, object]] = []
     before: dict[str, object] = {}
     block: dict[str, object] | None = None
     for line in text.splitlines():
         if TITLE in line:
-            _close(reading, block)
             block = dict(before)
+            blocks.append(block)
         elif block is not None and END.search(line):
-            _close(reading, block)
             block, before = None, {}
         named = MODEL.search(line)
         if named:
             before = {"model_id": named[1]}
+            spoken = BACKEND.search(line)
+            before |= {"backend": spoken[1]} if spoken else {}
         _note(line, before, block)
-    _close(reading, block)
+    for block, later in zip(blocks, [*blocks[1:], {}], strict=True):
+        if _is_warm_up(block, later):
+            reading.tell("a short run before one of the same load is taken as its warm-up")
+        else:
+            _close(reading, block)
     return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+
+
+def _is_warm_up(block: Mapping[str, object], later: Mapping[str, object]) -> bool:
+    keys = ("max_concurrency", "request_rate", "model_id")
+    is_same = all(block.get(key) == later.get(key) for key in keys)
+    n, n_later = number(block.get("completed")), number(later.get("completed"))
+    return is_same and n is not None and n_later is not None and WARM_UP_RATIO * n <= n_later
 
 
 def _note(line: str, before: dict[str, object], block: dict[str, object] | None) -> None:
@@ -97,9 +112,7 @@ def _note(line: str, before: dict[str, object], block: dict[str, object] | None)
             before[key] = value
 
 
-def _close(reading: Reading, block: dict[str, object] | None) -> None:
-    if block is None:
-        return
+def _close(reading: Reading, block: Mapping[str, object]) -> None:
     if "output_throughput" in block or "mean_ttft_ms" in block:
         _read(reading, block)
     else:
@@ -136,6 +149,7 @@ def _read(reading: Reading, found: Mapping[str, object]) -> None:
         row = offered(
             reading, cells, concurrency=number(found.get("max_concurrency")),
             rate_per_s=number(found.get("request_rate")), n_requests=n_done,
+            duration_s=number(found.get("duration")),
         )  # fmt: skip
     else:
         reading.tell("the load is not said: give --concurrency or --rate")
