@@ -125,9 +125,7 @@ class Engine:
         )
         n_ended = sum(r.n_computed + scheduled[r.number] == r.n_tokens for r in prefills)
         if scheduled:
-            self.now_s += self.step_time_s(
-                n_prefill, pairs, n_ended, [r.n_tokens for r in decodes]
-            )
+            self.now_s += self.step_time_s(n_prefill, pairs, n_ended, [r.n_tokens for r in decodes])
             self.n_steps += 1
         for request in list(self.running):
             if request.number in scheduled:

@@ -1,4 +1,4 @@
-"""The jumping engine equals stepping, bit for bit, and an independent engine, request by request."""
+"""The jumping engine equals stepping bit for bit, and an independent engine by request."""
 
 from dataclasses import replace
 
@@ -58,7 +58,9 @@ def test_an_independent_engine_agrees_request_by_request(long_prefill: int | Non
         draw = np.random.default_rng(1000 + seed)
         requests = stream_of(draw, 40)
         # Arrivals off the grid: floats and integers of time may not disagree on ties.
-        requests = replace(requests, arrive_s=np.sort(requests.arrive_s + draw.uniform(0, 1e-3, 40)))
+        requests = replace(
+            requests, arrive_s=np.sort(requests.arrive_s + draw.uniform(0, 1e-3, 40))
+        )
         limits = limits_of(draw, requests, long_prefill_tokens=long_prefill)
         rules = Rules(
             limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from numba import njit
 
+OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
@@ -14,5 +15,5 @@ def kernel(function: Kernel) -> Kernel:
     Kernels here make no arrays: the caller owns all of them for as long as they run. Counting
     references to views of them would take two thirds of the time.
     """
-    compiled: Kernel = njit(cache=True, _nrt=False)(function)
+    compiled: Kernel = njit(**OPTIONS)(function)
     return compiled

@@ -144,7 +144,7 @@ def _continue_partial(e: Engine, budget: int) -> int:
         _preempt_tail(e)
         return budget
     _read_chunk(e, v, done, chunk)
-    return budget - chunk
+    return int(budget - chunk)
 
 
 @kernel
@@ -311,7 +311,7 @@ def advance(e: Engine, until: int, is_jumping: bool) -> int:
     while True:
         if s[IN_FLIGHT]:
             if s[FLIGHT_END] > until:
-                return s[FLIGHT_END]
+                return int(s[FLIGHT_END])
             complete(e)
         head = s[WAIT_HEAD]
         if s[N_RUNNING] == 0:
@@ -320,7 +320,7 @@ def advance(e: Engine, until: int, is_jumping: bool) -> int:
             if e.request[head, ARRIVE] > s[NOW]:
                 s[NOW], s[FRAC] = e.request[head, ARRIVE], 0
         if s[NOW] >= until:
-            return s[NOW]
+            return int(s[NOW])
         is_waiting = head >= 0 and e.request[head, ARRIVE] <= s[NOW] and s[BLOCKED] == 0
         can_jump = is_jumping and s[PARTIAL] < 0 and s[N_DECODES] > 0 and not is_waiting
         if not (can_jump and _jump(e, until)):

@@ -35,7 +35,7 @@ def _needed(e: Engine, k: int) -> int:
     total = (k >> bits) * s[N_DECODES]
     for j in range(k & mask):
         total += s[PHASES + ((s[STEP] + j) & mask)]
-    return total
+    return int(total)
 
 
 @kernel

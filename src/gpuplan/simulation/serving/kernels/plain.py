@@ -54,7 +54,7 @@ N_RUN = 4
 
 @kernel
 def _tokens(e: Engine, i: int) -> int:
-    return e.request[i, INPUT] + e.request[i, MADE]
+    return int(e.request[i, INPUT] + e.request[i, MADE])
 
 
 @kernel
@@ -111,7 +111,7 @@ def _go_on(e: Engine, running: Ints) -> int:
         at += 1
     for rest in range(at, s[N_RUNNING]):
         running[rest, RUN_NEW] = 0
-    return budget
+    return int(budget)
 
 
 @kernel

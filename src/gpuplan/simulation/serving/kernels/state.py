@@ -97,13 +97,13 @@ def one_engine(all_: Engines, r: int) -> Engine:
 def n_blocks(e: Engine, n_tokens: int) -> int:
     """Blocks that hold so many tokens."""
     bits = e.limit[BLOCK_BITS]
-    return (n_tokens + (1 << bits) - 1) >> bits
+    return int((n_tokens + (1 << bits) - 1) >> bits)
 
 
 @kernel
 def phase_of(e: Engine, offset: int) -> int:
     """Column that counts the decodes which need a block in the same steps as this one."""
-    return PHASES + ((1 - offset) & ((1 << e.limit[BLOCK_BITS]) - 1))
+    return int(PHASES + ((1 - offset) & ((1 << e.limit[BLOCK_BITS]) - 1)))
 
 
 @kernel
@@ -119,7 +119,7 @@ def link_running(e: Engine, i: int) -> int:
         s[HEAD] = v
     s[TAIL] = v
     s[N_RUNNING] += 1
-    return v
+    return int(v)
 
 
 @kernel
@@ -182,7 +182,7 @@ def next_finish(e: Engine) -> int:
         bits = e.word[w]
     lone = bits & -bits
     found = (w << WORD_BITS) | BIT_AT[((lone * DEBRUIJN) & 0xFFFFFFFF) >> 27]
-    return after + ((found - at) & (size - 1))
+    return int(after + ((found - at) & (size - 1)))
 
 
 @kernel
@@ -216,4 +216,4 @@ def pop_waiting(e: Engine) -> int:
     s[WAIT_HEAD] = e.request[i, NEXT_WAITING]
     if s[WAIT_HEAD] < 0:
         s[WAIT_TAIL] = NONE
-    return i
+    return int(i)

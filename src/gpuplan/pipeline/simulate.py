@@ -1,0 +1,170 @@
+"""Simulate: names and a stream of requests -> a fleet -> times of every request and their sum."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.engine import EngineLimits, Fleet
+from gpuplan.domain.outcome import Outcome, Slo
+from gpuplan.domain.performance import ServingSetup
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests import LoadRequest, PredictRequest
+from gpuplan.domain.serving import EngineSettings, Load
+from gpuplan.domain.simulation import EngineRequest, SimulateRequest, Simulation
+from gpuplan.domain.stream import Requests
+from gpuplan.errors import InputError, one
+from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.pipeline.inference_work import setup_work
+from gpuplan.pipeline.models import model_named
+from gpuplan.pipeline.overlays import with_overlays
+from gpuplan.pipeline.predict import constants_for
+from gpuplan.pipeline.predict_names import setup_of
+from gpuplan.pipeline.step_table import step_table
+from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.simulation.serving.statistics import statistics_of
+
+N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
+
+
+def simulate(
+    model_name: str,
+    accelerator_name: str,
+    requests: Requests,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Simulation:
+    """Replay the requests against the fleet; same input, same answer."""
+    if len(requests) == 0:
+        raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
+    catalog = with_overlays(read_catalog(), overlays)
+    choice = find_accelerator(accelerator_name, catalog)
+    request = PredictRequest(
+        tp=asked.tp, n_replicas=asked.n_replicas, precision=asked.precision,
+        cache_precision=asked.cache_precision, engine=asked.engine,
+        engine_version=asked.engine_version, load=_mean_load(requests),
+    )  # fmt: skip
+    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
+    fleet, assumed_fleet = fleet_of(setup, requests, asked)
+    outcome, wall_s = _timed(requests, fleet, asked.bin_s)
+    assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
+    return Simulation(
+        setup=setup,
+        fleet=fleet,
+        outcome=replace(outcome, assumptions=assumptions),
+        statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
+        slo=asked.slo or Slo(),
+        wall_s=wall_s,
+    )
+
+
+def _timed(requests: Requests, fleet: Fleet, bin_s: float) -> tuple[Outcome, float]:
+    # Compilation, or its load from disk, is no part of the run.
+    simulate_serving(requests.take([0]), fleet)
+    start_s = perf_counter()
+    outcome = simulate_serving(requests, fleet, bin_s=bin_s)
+    return outcome, perf_counter() - start_s
+
+
+def _mean_load(requests: Requests) -> LoadRequest:
+    """What labels and memory need to know of the load."""
+    span_s = float(requests.arrive_s[-1] - requests.arrive_s[0])
+    return LoadRequest(
+        regime="poisson",
+        input_tokens=max(1, round(float(requests.input_tokens.mean()))),
+        output_tokens=max(1, round(float(requests.output_tokens.mean()))),
+        requests_per_s=len(requests) / span_s if span_s > 0 else 1.0,
+    )
+
+
+def _settings(settings: EngineSettings, asked: EngineRequest) -> EngineSettings:
+    changes: dict[str, float | int] = {}
+    if asked.max_sequences is not None:
+        changes["max_sequences"] = asked.max_sequences
+    if asked.max_batch_tokens is not None:
+        changes["max_batch_tokens"] = asked.max_batch_tokens
+    if asked.memory_use_frac is not None:
+        changes["memory_use_frac"] = asked.memory_use_frac
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def fleet_of(
+    setup: ServingSetup, requests: Requests, asked: SimulateRequest
+) -> tuple[Fleet, list[Assumption]]:
+    """Engines with the iteration time that predictions have, and the cache that memory leaves."""
+    if setup.layout.pp > 1 or setup.layout.dp > 1:
+        what = "pipeline stages and shared experts are not simulated"
+        raise one(InputError, "simulate", "layout", what, "use tensor parallelism and replicas")
+    k, regime = constants_for(inference_calibration(), inference_labels(setup))
+    limits = _limits(setup, requests, _scheduler(asked), start_s=float(regime.serve_start_s))
+    table = step_table(
+        setup_work(setup), k,
+        max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
+    )  # fmt: skip
+    fleet = Fleet(
+        limits=limits, table=table, n_engines=asked.n_replicas,
+        router=asked.router if asked.n_replicas > 1 else "round_robin", seed=asked.seed,
+    )  # fmt: skip
+    return fleet, _assumed(limits, asked)
+
+
+def _limits(
+    setup: ServingSetup, requests: Requests, asked: EngineRequest, *, start_s: float
+) -> EngineLimits:
+    settings = setup.settings
+    n_blocks = asked.n_blocks if asked.n_blocks is not None else _n_blocks(setup, requests)
+    return EngineLimits(
+        max_batch_tokens=settings.max_batch_tokens,
+        max_sequences=settings.max_sequences,
+        n_blocks=n_blocks,
+        block_tokens=settings.block_tokens,
+        long_prefill_tokens=asked.long_prefill_tokens,
+        max_context_tokens=setup.model.max_context_tokens,
+        start_s=start_s,
+    )
+
+
+def _n_blocks(setup: ServingSetup, requests: Requests) -> int:
+    """Blocks that a replica can hand out, at the mean length of the stream's requests."""
+    context = max(1, round(float((requests.input_tokens + requests.output_tokens).mean())))
+    memory = inference_memory(
+        setup.model, setup.accelerator, storage=setup.storage, layout=setup.layout,
+        engine=setup.settings, load=Load(context_tokens=context, n_sequences=1),
+    )  # fmt: skip
+    if memory.cache_bytes <= 0:
+        what = f"the weights leave no room on {setup.accelerator.name}"
+        fix = "ask gpuplan fit what would help"
+        raise one(InputError, "simulate", "key-value cache", what, fix)
+    each = memory.sequence_bytes / math.ceil(context / setup.settings.block_tokens)
+    if each == 0:
+        return 2**30  # nothing is kept between iterations
+    return math.floor(memory.cache_bytes / each) - N_NULL_BLOCKS
+
+
+def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
+    scheduler = _scheduler(asked)
+    given = (scheduler.max_sequences, scheduler.max_batch_tokens, scheduler.n_blocks)
+    found = []
+    if None in given:
+        value = (
+            f"{limits.max_sequences} sequences, {limits.max_batch_tokens} tokens an iteration, "
+            f"{limits.n_blocks} blocks of {limits.block_tokens} tokens"
+        )
+        why = "the engine's defaults on this device, and the cache that its memory leaves"
+        change = "--max-num-seqs, --max-num-batched-tokens, --kv-blocks"
+        found.append(Assumption(what="scheduler", value=value, why=why, change=change))
+    value = f"{limits.start_s * 1e3:.0f} ms"
+    why = "network, tokenizer and answer outside the engine, from served measurements"
+    return [*found, Assumption(what="start of a request", value=value, why=why, change="")]
+
+
+def _scheduler(asked: SimulateRequest) -> EngineRequest:
+    return asked.scheduler or EngineRequest()
