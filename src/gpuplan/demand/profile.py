@@ -12,7 +12,7 @@ from gpuplan.domain.columns import Floats, floats
 from gpuplan.errors import InputError, one
 from gpuplan.units import DAY, HOUR
 
-MONTH = 365.25 * DAY / 12  # s
+MONTH = 365 * DAY / 12  # s; a twelfth of 8,760 hours
 
 
 def hourly_weights(profile: tuple[float, ...]) -> Floats:

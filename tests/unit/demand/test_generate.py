@@ -1,0 +1,113 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from gpuplan.demand.generate import requests_for
+from gpuplan.demand.mixes import Crowd, mix_requests, uneven_mix
+from gpuplan.demand.profile import MONTH, day_and_week, hourly_weights, warped
+from gpuplan.demand.statistics import counts, gap_cv
+from gpuplan.domain.columns import floats
+from gpuplan.domain.demand import Arrivals, RequestShape, TokenLengths
+from gpuplan.domain.ranges import exactly
+from gpuplan.errors import InputError
+
+SHAPE = RequestShape(
+    input=TokenLengths(shape="fixed", mean_tokens=100.0),
+    output=TokenLengths(shape="fixed", mean_tokens=20.0),
+    prefix_hit_frac=exactly(0.3),
+    n_turns=1.0,
+)
+STEADY = Arrivals(peak_requests_per_s=10.0, mean_requests_per_s=10.0, burstiness_ratio=1.0)
+
+
+def test_a_described_load_comes_out():
+    found = requests_for(STEADY, SHAPE, duration_s=2000.0, seed=1)
+    assert len(found) == pytest.approx(20_000, rel=0.03)
+    assert set(found.prefix_tokens) == {30}
+    assert set(found.prefix_group) == {0}
+
+
+def test_bursts_come_out():
+    bursty = dataclasses.replace(STEADY, burstiness_ratio=3.0)
+    found = requests_for(bursty, SHAPE, duration_s=5000.0, seed=1)
+    assert gap_cv(found.arrive_s) == pytest.approx(3.0, rel=0.1)
+
+
+def test_the_profile_moves_the_mean():
+    profile = tuple([1.0] * 12 + [3.0] * 12)
+    daily = dataclasses.replace(STEADY, mean_requests_per_s=2.0, hourly_profile=profile)
+    found = requests_for(daily, SHAPE, duration_s=86400.0, seed=1)
+    by_hour = counts(found.arrive_s, 3600.0, duration_s=86400.0)
+    assert by_hour[:12].mean() == pytest.approx(3600, rel=0.02)
+    assert by_hour[12:].mean() == pytest.approx(10_800, rel=0.02)
+
+
+def test_growth_raises_the_rate():
+    later = requests_for(
+        STEADY, SHAPE, duration_s=1000.0, seed=1, after_s=2 * MONTH, growth_per_month_frac=0.1
+    )
+    assert len(later) == pytest.approx(12_100, rel=0.03)
+
+
+def test_a_load_without_a_rate_is_refused():
+    none = dataclasses.replace(STEADY, peak_requests_per_s=None)
+    with pytest.raises(InputError, match="no rate"):
+        requests_for(none, SHAPE, duration_s=10.0, seed=0)
+
+
+@pytest.mark.parametrize(
+    "profile", [(), (1.0,) * 23, (0.0,) * 24, (float("nan"),) * 24, (-1.0,) * 24]
+)
+def test_profiles_that_are_none_are_refused(profile):
+    with pytest.raises(InputError, match="24 or 168"):
+        hourly_weights(profile)
+
+
+def test_day_and_week_multiply():
+    week = day_and_week(tuple(range(24)), (1, 1, 1, 1, 1, 0.5, 0))
+    assert len(week) == 168
+    assert week[5 * 24 + 10] == 5
+    with pytest.raises(InputError, match="7 days"):
+        day_and_week((1.0,) * 24, (1.0,) * 6)
+
+
+def test_no_arrival_falls_into_hours_without_load():
+    profile = tuple([0.0] * 6 + [1.0] * 18)
+    found = warped(floats(np.arange(0.5, 3 * 86400, 7.0)), profile)
+    assert np.all(found % 86400 >= 6 * 3600 - 1e-6)
+
+
+def test_a_mix_keeps_rate_skew_and_lengths_of_its_clients():
+    crowd = Crowd(n_clients=20, skew=1.0, gap_cv_ratio=2.0, length_cv_ratio=0.5)
+    mix = uneven_mix(50.0, crowd, SHAPE, duration_s=2000.0, seed=4)
+    found, client = mix_requests(mix, start_s=0.0, duration_s=2000.0, seed=4)
+    n_each = np.bincount(client, minlength=20)
+    assert len(found) == pytest.approx(100_000, rel=0.02)
+    assert n_each[0] / n_each[9] == pytest.approx(10.0, rel=0.15)
+    lengths = {int(found.input_tokens[client == i].mean()) for i in range(20)}
+    assert len(lengths) > 10
+    again, _ = mix_requests(mix, start_s=0.0, duration_s=2000.0, seed=4)
+    assert again.arrive_s.tobytes() == found.arrive_s.tobytes()
+
+
+def test_a_mix_scales_by_its_clients():
+    mix = uneven_mix(20.0, Crowd(n_clients=5), SHAPE, duration_s=1000.0, seed=4)
+    found, _ = mix_requests(mix, start_s=0.0, duration_s=1000.0, factor=3.0, seed=4)
+    assert len(found) == pytest.approx(60_000, rel=0.03)
+    with pytest.raises(InputError, match="above 0"):
+        mix_requests(mix, start_s=0.0, duration_s=0.0, seed=4)
+    with pytest.raises(InputError, match="at most"):
+        mix_requests(mix, start_s=0.0, duration_s=1e9, seed=4)
+
+
+def test_a_client_without_lengths_borrows_them():
+    mix = uneven_mix(20.0, Crowd(n_clients=3), SHAPE, duration_s=100.0, seed=4)
+    bare = dataclasses.replace(mix.clients[2], lengths=())
+    mixed = dataclasses.replace(mix, clients=(*mix.clients[:2], bare))
+    found, client = mix_requests(mixed, start_s=0.0, duration_s=100.0, seed=4)
+    borrowed = set(np.rint(mix.clients[1].lengths[0].input_tokens).astype(int).tolist())
+    assert set(found.input_tokens[client == 2].tolist()) <= borrowed
+    none = dataclasses.replace(mix, clients=(bare,))
+    with pytest.raises(InputError, match="no client has any"):
+        mix_requests(none, start_s=0.0, duration_s=100.0, seed=4)

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from gpuplan.demand.arrivals import poisson
+from gpuplan.demand.sessions import Conversation, closed_loop, conversations, with_history
+from gpuplan.domain.columns import floats
+from gpuplan.domain.demand import TokenLengths
+from gpuplan.domain.stream import Grouping, no_requests, requests_of
+from gpuplan.errors import InputError
+
+FIXED = TokenLengths(shape="fixed", mean_tokens=10.0)
+
+
+def shape(**changed):
+    known = {"message": FIXED, "answer": FIXED, "n_turns_mean": 3.0, "think_s": 20.0,
+             "answer_s_per_token": 0.1} | changed  # fmt: skip
+    return Conversation(**known)
+
+
+def test_turns_and_pauses_have_their_means():
+    found = conversations(poisson(5.0, 2000.0, seed=1), shape(), seed=2)
+    _, n_turns = np.unique(found.session, return_counts=True)
+    assert n_turns.mean() == pytest.approx(3.0, rel=0.03)
+    order = np.lexsort((found.arrive_s, found.session))
+    gaps = np.diff(found.arrive_s[order])[np.diff(found.session[order]) == 0]
+    assert gaps.mean() == pytest.approx(20.0 + 1.0, rel=0.03)
+
+
+def test_no_starts_no_requests():
+    assert len(conversations(floats([]), shape(), seed=0)) == 0
+
+
+@pytest.mark.parametrize("wrong", [{"n_turns_mean": 0.5}, {"think_s": -1.0}, {"think_s": np.nan}])
+def test_impossible_conversations_are_refused(wrong):
+    with pytest.raises(InputError):
+        conversations(floats([0.0]), shape(**wrong), seed=0)
+
+
+def test_closed_loop_has_rows_of_each_user_together():
+    found = closed_loop(3, 4, request=shape(), seed=0)
+    assert found.user.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert np.all(found.think_s >= 0)
+    assert len(found.input_tokens) == len(found.think_s) == 12
+    with pytest.raises(InputError, match="at least 1"):
+        closed_loop(0, 4, request=shape(), seed=0)
+
+
+def test_history_is_what_was_said_before_in_the_session():
+    given = requests_of(
+        [0.0, 1.0, 2.0, 3.0, 4.0], [10, 50, 30, 8, 90], [5, 5, 5, 5, 5],
+        grouping=Grouping(session=[7, -1, 7, 8, 7]),
+    )  # fmt: skip
+    found = with_history(given)
+    assert found.prefix_tokens.tolist() == [0, 0, 15, 0, 35]
+    assert found.prefix_group.tolist() == [7, -1, 7, 8, 7]
+
+
+def test_history_never_exceeds_the_prompt():
+    given = requests_of([0, 1], [100, 20], [50, 1], grouping=Grouping(session=[0, 0]))
+    assert with_history(given).prefix_tokens.tolist() == [0, 20]
+    assert len(with_history(no_requests())) == 0
