@@ -147,8 +147,11 @@ def _is_report(record: Record, head: str) -> bool:
 
 def _first_record(head: str) -> Record | None:
     """The first line that is a whole object; None where lines are parts of one document."""
-    for line in head.splitlines()[:MAX_TRIED]:
-        record = record_in(line) if line.strip() else ""
+    lines = head.lstrip().splitlines()[:MAX_TRIED]
+    if lines[0].strip() == "{":
+        return None
+    for line in lines:
+        record = record_in(line) if line.startswith("{") else ""
         if not isinstance(record, str):
             return record
     return None
