@@ -74,3 +74,32 @@ def true_time_s(
         context_tokens=sum(contexts) / len(contexts) if contexts else 0.0,
     )
     return float(step_time_s(of, USUAL, load))
+
+
+def bent_table(draw: np.random.Generator, limits: EngineLimits) -> StepTable:
+    """Step times of no real device: every limit rules somewhere, attention has a window."""
+    n_tokens, n_rows = limits.max_batch_tokens + 1, limits.max_sequences + 1
+    tokens, rows = np.arange(n_tokens), np.arange(n_rows)
+    flop, read = 10.0 ** draw.uniform(-7, -5, 2)  # seconds per token of context, at rates of 1
+    window = 0.0 if draw.integers(0, 2) else float(draw.integers(5, 300))
+    work_of_window = 0.0 if window == 0.0 else 1.0
+    return StepTable(
+        token_device_s=floats(0.004 + 10.0 ** draw.uniform(-6, -4) * tokens),
+        token_arithmetic_s=floats(10.0 ** draw.uniform(-6, -4) * tokens),
+        token_memory_s=floats(np.full(n_tokens, draw.uniform(0, 0.01))),
+        token_link_s=floats(np.full(n_tokens, draw.uniform(0, 0.02))),
+        row_device_s=floats(1e-6 * rows),
+        row_arithmetic_s=floats(1e-6 * rows),
+        attention=AttentionWork(
+            decode_flop=flop, window_decode_flop=work_of_window * flop * draw.uniform(0, 3),
+            prefill_flop=flop, window_prefill_flop=work_of_window * flop, scan_flop=flop,
+            cache_bytes=read, window_cache_bytes=work_of_window * read * draw.uniform(0, 3),
+            state_bytes=10 * read, window_tokens=window,
+        ),
+        rates=AttentionRates(
+            flop_per_s=draw.uniform(0.5, 1), bytes_per_s=draw.uniform(0.5, 1),
+            peak_flop_per_s=draw.uniform(0.4, 2), peak_bytes_per_s=draw.uniform(0.4, 2),
+            serial_frac=draw.uniform(0, 1),
+        ),
+        host_s=0.001, host_sequence_s=1e-5,
+    )  # fmt: skip

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from fakes.steps import work
+from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.stream import Requests
 from gpuplan.simulation.serving.run import simulate_serving
-from kernels.cases import fleet_of, limits_of, stream_of, true_time_s
+from kernels.cases import bent_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.reference import Engine, Request, Rules
 
 WORK = work()
@@ -39,6 +40,17 @@ def test_jumping_equals_stepping_bit_for_bit():
         assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
         n_preemptions += jumped.totals.n_preemptions
     assert n_preemptions > 1000  # the trials would prove little otherwise
+
+
+def test_jumping_equals_stepping_over_every_bend():
+    for seed in range(150):
+        draw = np.random.default_rng(7000 + seed)
+        requests = stream_of(draw, 120)
+        limits = limits_of(draw, requests)
+        fleet = Fleet(limits=limits, table=bent_table(draw, limits))
+        jumped = simulate_serving(requests, fleet, method="jump")
+        assert_same(jumped, simulate_serving(requests, fleet, method="step"))
+        assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
 
 
 def reference_run(requests: Requests, engine: Engine) -> list[Request]:

@@ -1,0 +1,80 @@
+"""Compiled equals Python, and every kernel is compiled once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuplan.simulation.serving import run
+from gpuplan.simulation.serving.kernels import account, cost, engine, fleet, jump, plain, state
+from kernels.cases import fleet_of, limits_of, stream_of
+
+MODULES = (account, cost, engine, fleet, jump, plain, state)
+TESTS = Path(__file__).parent.parent
+
+
+def kernels() -> dict[str, object]:
+    return {
+        f"{module.__name__}.{name}": value
+        for module in MODULES
+        for name, value in vars(module).items()
+        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
+    }
+
+
+def runs() -> list[bytes]:
+    """Bytes of runs by every method and router."""
+    draw = np.random.default_rng(2)
+    requests = stream_of(draw, 60)
+    limits = limits_of(draw, requests, n_blocks=60)
+    found = []
+    for method in ("jump", "step", "plain"):
+        outcome = run.simulate_serving(requests, fleet_of(limits), method=method)
+        found.append(outcome.times.e2e_s.tobytes() + outcome.use.busy_frac.tobytes())
+    for router in ("least_outstanding", "power_of_two"):
+        many = fleet_of(limits, n_engines=3, router=router)
+        found.append(run.simulate_serving(requests, many).times.ttft_s.tobytes())
+    return found
+
+
+def test_compiled_equals_python(monkeypatch: pytest.MonkeyPatch):
+    compiled = runs()
+    for module in (*MODULES, run):
+        for name, value in list(vars(module).items()):
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+    assert runs() == compiled
+
+
+def test_one_signature_per_kernel():
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("nothing is compiled")
+    runs()
+    counts = {name: len(kernel.signatures) for name, kernel in kernels().items()}
+    assert len(counts) > 30
+    assert {name: n for name, n in counts.items() if n > 1} == {}
+
+
+def test_no_kernel_reads_out_of_bounds(tmp_path: Path):
+    """Without the check a wrong index returns garbage in silence."""
+    code = (
+        "import numpy as np\n"
+        "from kernels.cases import bent_table, fleet_of, limits_of, stream_of\n"
+        "from gpuplan.domain.engine import Fleet\n"
+        "from gpuplan.simulation.serving.run import simulate_serving\n"
+        "for seed in range(40):\n"
+        "    draw = np.random.default_rng(seed)\n"
+        "    requests = stream_of(draw, 100)\n"
+        "    limits = limits_of(draw, requests)\n"
+        "    fleet = Fleet(limits=limits, table=bent_table(draw, limits), n_engines=2,\n"
+        "                  router='least_outstanding')\n"
+        "    simulate_serving(requests, fleet, bin_s=0.01)\n"
+    )
+    environment = os.environ | {
+        "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)]),
+    }  # fmt: skip
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=300)
