@@ -4,9 +4,9 @@ import csv
 import re
 
 import pytest
-from shared_data import shared_file
 
 from gpuplan.pipeline.calibrate import calibrate
+from shared_data import shared_file
 
 DEVICES = {"H100 PCIe 80GB": "NVIDIA H100 PCIe", "4090 24GB": "NVIDIA GeForce RTX 4090"}
 COLUMNS = ("build_number", "gpu_info", "backends", "model_filename", "n_gpu_layers", "n_prompt",

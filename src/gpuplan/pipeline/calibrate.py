@@ -80,7 +80,7 @@ def calibrate(
         moved=moves(known.constants, moved.constants, of.table.labels),
         rows=tuple(of.table.rows),
         refused=tuple(refused),
-        told=(*told, *_apart(of, found)),
+        told=(*told, *_odd_layouts(of), *_apart(of, found)),
         assumptions=assumptions([dict(row) for row in of.table.rows]),
     )
 
@@ -177,9 +177,6 @@ def _study(rows: Sequence[Row]) -> tuple[Study, list[tuple[str, str]]]:
 def _obstacle(table: InferenceTable, i: int) -> str:
     """Why a run has no prediction though its names are known; empty where it has one."""
     setup = table.setups[i]
-    problems = layout_problems(setup.model, setup.storage, setup.layout)
-    if problems:
-        return str(problems[0])
     tokens = setup.load.input_tokens + setup.load.output_tokens
     if sequence_bytes(table.works[i], tokens) <= 0:
         return f"{setup.model.name} keeps nothing between tokens: it does not generate"
@@ -188,6 +185,16 @@ def _obstacle(table: InferenceTable, i: int) -> str:
     if found is not None and int(found[1]) < n_layers:
         return f"only {found[1]} of {n_layers} layers were on the accelerator"
     return ""
+
+
+def _odd_layouts(of: Study) -> list[str]:
+    """Layouts that our rules refuse: the run shows that its engine found a way, or a slip."""
+    found: dict[str, str] = {}
+    for row, setup in zip(of.table.rows, of.table.setups, strict=True):
+        for problem in layout_problems(setup.model, setup.storage, setup.layout):
+            line = f"{problem.where} {problem.what}; the run is used, check its conditions"
+            found.setdefault(line, f"{row.get('id', '')}: {line}")
+    return list(found.values())
 
 
 def _fingerprint(rows: Sequence[Mapping[str, str]]) -> str:

@@ -44,6 +44,8 @@ Deviations = Mapping[str, Mapping[str, float]]
 STRENGTH = 0.5
 LONE_ROWS = 3.0
 MOST_FOLDS = 25
+MANY_CONDITIONS, FOLDS_OF_MANY = 50, 10  # where one row more or less does not move the refit
+N_ROUNDS, N_ROUNDS_NEAR = 25, 8  # of the fit; the second where it starts beside its end
 LEAST_CONDITIONS = 3  # below, nothing can be left out and the rest still say anything
 LEAST_APART_LOG = 0.4
 LEAST_JUDGES = 10  # figures below which none can be said to be apart
@@ -153,7 +155,11 @@ def _refit(site: Site, weight: Floats, near: Refit | None) -> Refit:
     of = site.of
     waits = closed_loop_waits(of.table, site.values({}))
     paced = Observed(of.seen.row, of.seen.log_value, weight * ~of.is_wait)
-    beta = fit(site.pace, lambda by: site.logs(by, waits), paced, start=near and near.pace)
+    n_rounds = N_ROUNDS_NEAR if near else N_ROUNDS
+    beta = fit(
+        site.pace, lambda by: site.logs(by, waits), paced,
+        start=near.pace if near else None, n_rounds=n_rounds,
+    )  # fmt: skip
     by_pace = row_values(site.pace, beta)
     late_beta = site.late.centre.copy()
     waited = Observed(of.seen.row, of.seen.log_value, weight * of.is_wait)
@@ -161,7 +167,7 @@ def _refit(site: Site, weight: Floats, near: Refit | None) -> Refit:
     if waited.weight.any():
         late_beta = fit(
             site.late, lambda by: site.logs({**by_pace, **by}, waits), waited,
-            start=near and near.late,
+            start=near.late if near else None, n_rounds=n_rounds,
         )  # fmt: skip
     factors_ = {**by_pace, **row_values(site.late, late_beta)}
     return Refit(
@@ -225,7 +231,8 @@ def left_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[Pr
     """Every row as a refit without its condition predicts it: ranges as of new, and of known."""
     names = conditions(site.of)
     order = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    fold = np.array([order[name] % MOST_FOLDS for name in names])
+    n_folds = MOST_FOLDS if len(order) <= MANY_CONDITIONS else FOLDS_OF_MANY
+    fold = np.array([order[name] % n_folds for name in names])
     as_new: dict[int, PredictedRow] = {}
     as_known: dict[int, PredictedRow] = {}
     for number in sorted(set(fold.tolist())):
