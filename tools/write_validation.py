@@ -5,12 +5,14 @@ python tools/write_validation.py [--check]
 
 import statistics
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
+from gpuplan.domain.validation import MetricErrors  # noqa: E402
+from gpuplan.pipeline.validate import validate_package  # noqa: E402
 from gpuplan.units import GIB  # noqa: E402
 from shared_data import SHARED  # noqa: E402
 from validation import inference_memory_rows, training_memory_rows  # noqa: E402
@@ -24,10 +26,12 @@ percent. `holdout` rows set no constant. `fit` rows did, or were looked at while
 chosen; their figures are printed to be complete and never quoted as accuracy.
 """
 ROLES = ("holdout", "fit")
+LEAST_ROWS = 5  # fewer say nothing
 
 
 def main() -> int:
-    text = HEAD + "\n" + inference_memory() + "\n" + training_memory()
+    parts = [inference_memory(), training_memory(), times("llm_inference"), times("llm_training")]
+    text = HEAD + "\n" + "\n".join(parts)
     if "--check" in sys.argv:
         return int(PAGE.read_text() != text)
     PAGE.write_text(text)
@@ -94,6 +98,39 @@ def training_memory() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+TITLES = {
+    "llm_inference": "Inference: throughput and latency",
+    "llm_training": "Training: step time",
+}
+
+
+def times(kind: str) -> str:
+    """Errors of rows that the fit has not seen, split by split, as stored with the fit."""
+    report = validate_package(kind, cross=True)
+    lines = [
+        f"## {TITLES[kind]}",
+        "",
+        f"{report.n_covered} of {report.n_rows} rows of the package's own table are predicted. "
+        "In the fit (never quoted):",
+        "",
+        *_error_table(report.metrics, "metric"),
+    ]
+    for split, metrics in (report.cross or {}).items():
+        lines += [f"Left out of the fit by {split}:", "", *_error_table(metrics, "rows")]
+    return "\n".join(lines)
+
+
+def _error_table(metrics: Mapping[str, MetricErrors], name: str) -> list[str]:
+    rows = [
+        f"| {metric} | {e.n} | {100 * e.median_ape:.1f} | {100 * e.mape:.1f} "
+        f"| {100 * e.p90_ape:.1f} | {100 * e.bias:+.1f} | {100 * e.range_coverage:.0f} |"
+        for metric, e in metrics.items()
+        if e.n >= LEAST_ROWS
+    ]
+    head = f"| {name} | n | median | mean | p90 | bias | in the 80 % range |"
+    return [head, "|---|---:|---:|---:|---:|---:|---:|", *rows, ""]
 
 
 def _pair(logged: float | None, ours: float) -> str:
