@@ -197,11 +197,19 @@ def predict(
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
+    calibration: Path | None = None,
 ) -> "Prediction":
     """Throughput, latency, power and memory of one configuration, each with a range."""
     from gpuplan.pipeline.predict_names import predict as verb
 
-    return verb(model, on, request or PredictRequest(), overlays=overlays, store=store)
+    return verb(
+        model,
+        on,
+        request or PredictRequest(),
+        overlays=overlays,
+        store=store,
+        calibration=calibration,
+    )
 
 
 def predict_sheet(found: "Prediction") -> "Sheet":

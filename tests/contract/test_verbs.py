@@ -11,6 +11,7 @@ from gpuplan.cli.app import app
 
 # command → the api verb that answers it
 VERBS = {
+    "calibrate": "calibrate",
     "fit": "fit",
     "fit-training": "training_fit",
     "init": "scenario_template",

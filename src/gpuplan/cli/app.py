@@ -6,6 +6,7 @@ import sys
 import typer
 
 from gpuplan.cli import (
+    calibrate,
     catalog,
     fit,
     fit_training,
@@ -46,6 +47,7 @@ app.command("predict-training")(predict_training.predict_training)
 app.command("roofline")(predict.roofline)
 app.command("scale")(validate.scale)
 app.command("validate")(validate.validate)
+app.command("calibrate")(calibrate.calibrate)
 app.command("init")(scenario.init)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(catalog.app, name="catalog")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.sheet import Sheet
 
 WIDTH_WITHOUT_TERMINAL = 100
+LEAST_TEXT_WIDTH = 12
 
 
 class Form(StrEnum):
@@ -58,11 +59,18 @@ def _print_tables(sheet: "Sheet") -> None:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:
         shown = Table(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
-        for column in table.columns:
+        for place, column in enumerate(table.columns):
             # Figures are never cut; text that is too long goes on in the next line, whole.
             is_figure = column in table.right
             justify: Literal["left", "right"] = "right" if is_figure else "left"
-            shown.add_column(column, justify=justify, no_wrap=is_figure, overflow="fold")
+            longest = max((len(row[place]) for row in table.rows), default=0)
+            shown.add_column(
+                column,
+                justify=justify,
+                no_wrap=is_figure,
+                overflow="fold",
+                min_width=None if is_figure else min(LEAST_TEXT_WIDTH, longest),
+            )
         for row in table.rows:
             shown.add_row(*(Text(cell) for cell in row))
         console.print(shown)

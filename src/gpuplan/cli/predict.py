@@ -35,6 +35,9 @@ InputTokens = Annotated[int | None, typer.Option("--input", min=1, help="Tokens 
 OutputTokens = Annotated[int | None, typer.Option("--output-tokens", min=1, help="Of an answer.")]
 Concurrency = Annotated[int | None, typer.Option(min=1, help="Users that ask again at once.")]
 Rate = Annotated[float | None, typer.Option(min=0.0, help="Requests per second.")]
+Calibration = Annotated[
+    Path | None, typer.Option(help="Constants refitted with your own runs (calibrate --out).")
+]
 Table = Annotated[Path, typer.Argument(help="Configurations, one per row (CSV).")]
 
 
@@ -56,6 +59,7 @@ def predict(
     output_tokens: OutputTokens = None,
     concurrency: Concurrency = None,
     rate: Rate = None,
+    calibration: Calibration = None,
     overlay: Overlay = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
@@ -76,7 +80,14 @@ def predict(
         cache_precision=kv_precision, engine=engine, engine_version=engine_version,
         max_sequences=max_num_seqs, load=load,
     )  # fmt: skip
-    found = api.predict(model, on, request, overlays=overlay or [], store=user_store())
+    found = api.predict(
+        model,
+        on,
+        request,
+        overlays=overlay or [],
+        store=user_store(),
+        calibration=calibration,
+    )
     emit(api.predict_sheet(found), chosen(output, as_json=as_json))
 
 

@@ -23,6 +23,7 @@ from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving_engines import engine_settings
 from gpuplan.performance.startup import startup_phases
+from gpuplan.pipeline.calibrate import read_user_calibration
 from gpuplan.pipeline.formats import formats_named
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
@@ -46,12 +47,14 @@ def predict(
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
+    calibration: Path | None = None,
 ) -> Prediction:
     """One configuration: memory, throughput, latency and power, each with its range."""
+    refitted = read_user_calibration(calibration) if calibration else None
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(accelerator_name, catalog)
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
-    served = predict_inference(setup)
+    served = predict_inference(setup, calibration=refitted)
     memory = inference_memory(
         setup.model,
         setup.accelerator,

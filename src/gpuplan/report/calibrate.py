@@ -86,8 +86,8 @@ def _errors_document(errors: Mapping[str, MetricErrors]) -> Document:
 
 def _error_table(outcome: CalibrationOutcome) -> Table:
     heads = (
-        "metric", "runs", "error before", "error after", "bias before", "bias after",
-        "in range before", "in range after",
+        "metric", "runs", "before", "after", "bias", "bias then",
+        "in range", "then",
     )  # fmt: skip
     rows = []
     for metric, old in sorted(outcome.before.items()):
