@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from operator import itemgetter
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Clock:
             is_mark = [cell in ABSENT for cell in cells]
             return np.where(is_mark, 0.0, np.nan)
         if self.is_stamp:
-            return self._stamps([str(cell) for cell in cells])
+            return self._stamps(list(map(str, cells)))
         return numbers(cells) * SECONDS[self.unit or "s"]
 
     def is_dated(self, arrive_s: Floats) -> bool:
@@ -95,11 +96,11 @@ class Clock:
         # nanoseconds can hold, so do all between.
         if not YEARS[0] <= low[:4] <= high[:4] < YEARS[1] or not low[:4].isdigit():
             raise ValueError("not all are stamps")
-        if cut and not all(text.endswith(zone) for text in texts):
+        if cut and set(map(itemgetter(slice(-cut, None)), texts)) != {zone}:
             raise ValueError("zones differ")
-        if not cut and any(text.endswith("Z") or text[-6:-5] in ("+", "-") for text in texts):
+        if not cut and not _ends(texts).isdisjoint("+-Z"):
             raise ValueError("zones differ")
-        bare = [text[:-cut] for text in texts] if cut else texts
+        bare = list(map(itemgetter(slice(None, -cut)), texts)) if cut else texts
         self.zones.add(zone)
         return np.array(bare, dtype="datetime64[ns]").astype(np.int64) - _offset_ns(zone)
 
@@ -134,6 +135,12 @@ def _number(cell: object) -> float:
         return float(cell)
     except (ValueError, OverflowError):
         return float("nan")
+
+
+def _ends(texts: list[str]) -> set[str]:
+    """Where the sign of a zone would stand: the last place, and before hours with minutes."""
+    places = (slice(-1, None), slice(-5, -4), slice(-6, -5))
+    return {sign for place in places for sign in map(itemgetter(place), texts)}
 
 
 def _zone(text: str) -> str:

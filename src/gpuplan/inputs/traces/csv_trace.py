@@ -1,9 +1,11 @@
 """Traces with a header and one request per line: Azure, BurstGPT, Vidur, client logs, any CSV."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain, islice
+from operator import methodcaller
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from gpuplan.domain.trace import ColumnMap, TimeUnit, TraceQuery
 from gpuplan.inputs.traces.jsonl_trace import ONE_LOOP
@@ -12,6 +14,7 @@ from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Findings, RawRows
 from gpuplan.inputs.traces.source import fault, lines_of, text_of
 
 DELIMITERS = (",", "\t", ";", "|")
+N_PARSED_ROWS = 4096
 
 
 class CsvFormat(NamedTuple):
@@ -50,6 +53,13 @@ class Table(NamedTuple):
     delimiter: str
 
 
+class Block(NamedTuple):
+    """Some rows: their lines, and one list of cells for each column of the file."""
+
+    lines: list[int]
+    columns: list[list[str]]
+
+
 def read_table(path: Path, head: str, query: TraceQuery) -> Table:
     """The header of the file and what it means."""
     lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")]
@@ -79,35 +89,53 @@ def read_table(path: Path, head: str, query: TraceQuery) -> Table:
 
 def csv_rows(path: Path, table: Table, query: TraceQuery, findings: Findings) -> Iterator[RawRows]:
     """The rows in blocks; lines that are no rows are noted."""
+    wanted = [(_place(path, table.names, column), value) for column, value in query.where]
     with text_of(path) as text:
-        yield from _blocks(path, text, table, query=query, findings=findings)
+        for block in _blocks(lines_of(path, text), table, findings):
+            chosen = _chosen(block, wanted, findings) if wanted else block
+            yield _raw(chosen, table, findings)
 
 
-def _blocks(
-    path: Path, text: IO[str], table: Table, *, query: TraceQuery, findings: Findings
-) -> Iterator[RawRows]:
-    take = _taker(path, table, query)
-    run = find(table.names, RUN)
-    run_place = table.names.index(run) if run is not None else None
-    rows = RawRows()
-    for line, cells in _records(path, text, table, findings):
-        if not take(cells, line, rows):
-            findings.skipped["lines of other runs or kinds, as asked"] += 1
-        elif run_place is not None and len(findings.runs) < 100:
-            findings.runs[cells[run_place]] += 1
-        if len(rows) == N_BLOCK_ROWS:
-            yield rows
-            rows = RawRows()
-    yield rows
+def _blocks(lines: Iterator[str], table: Table, findings: Findings) -> Iterator[Block]:
+    n_read = _skip_header(lines, findings)
+    while batch := list(islice(lines, N_BLOCK_ROWS)):
+        columns = _plain_columns(batch, table)
+        if columns is not None:
+            yield Block(list(range(n_read + 1, n_read + len(batch) + 1)), columns)
+        else:
+            # A quoted cell may run over many lines, so from the first quote on the rest is one.
+            is_quoted = any('"' in line for line in batch)
+            written = chain(batch, lines) if is_quoted else iter(batch)
+            yield from _parsed(written, n_read, table, findings)
+        n_read += len(batch)
+
+
+def _plain_columns(lines: list[str], table: Table) -> list[list[str]] | None:
+    """Columns of lines without quotes or comments that all have their cells; None of others."""
+    n_cells, delimiter = len(table.names), table.delimiter
+    joined = delimiter.join(lines)
+    if '"' in joined or "#" in joined or not all(lines):
+        return None
+    if set(map(methodcaller("count", delimiter), lines)) != {n_cells - 1}:
+        return None
+    cells = joined.split(delimiter)
+    return [cells[place::n_cells] for place in range(n_cells)]
+
+
+def _parsed(lines: Iterator[str], n_read: int, table: Table, findings: Findings) -> Iterator[Block]:
+    """Columns of lines of any kind, read with care."""
+    records = _records(lines, n_read, table, findings)
+    while some := list(islice(records, N_PARSED_ROWS)):
+        numbers, rows = zip(*some, strict=True)
+        yield Block(list(numbers), [list(column) for column in zip(*rows, strict=True)])
 
 
 def _records(
-    path: Path, text: IO[str], table: Table, findings: Findings
+    lines: Iterator[str], n_read: int, table: Table, findings: Findings
 ) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row that has as many as the header."""
-    reader = csv.reader(lines_of(path, text), delimiter=table.delimiter)
+    reader = csv.reader(lines, delimiter=table.delimiter)
     n_cells = len(table.names)
-    is_header_due = True
     while True:
         before = reader.line_num
         try:
@@ -115,52 +143,61 @@ def _records(
         except StopIteration:
             return
         except csv.Error as error:
-            what = f"is no row: {error}"
-            n = reader.line_num - before
-            findings.note_bad(f"line {before + 1}", what, "close the quote", n=max(1, n))
+            n = max(1, reader.line_num - before)
+            where = f"line {n_read + before + 1}"
+            findings.note_bad(where, f"is no row: {error}", "close the quote", n=n)
             continue
-        if not cells or (len(cells) == 1 and not cells[0].strip()):
+        if not any(map(str.strip, cells)):
             continue
         if cells[0].startswith("#"):
             findings.skipped["comment lines"] += 1
-        elif is_header_due:
-            is_header_due = False
         elif len(cells) != n_cells:
             what = f"{len(cells)} cells under {n_cells} columns"
             fix = "the line is cut, or a comma inside a cell is not quoted"
-            findings.note_bad(f"line {reader.line_num}", what, fix)
+            findings.note_bad(f"line {n_read + reader.line_num}", what, fix)
         else:
-            yield reader.line_num, cells
+            yield n_read + reader.line_num, cells
 
 
-def _taker(
-    path: Path, table: Table, query: TraceQuery
-) -> Callable[[Sequence[str], int, RawRows], bool]:
-    """A function that appends a row, or says that it was not asked for."""
-    names, columns = table.names, table.columns
-    wanted = [(_place(path, names, column), value) for column, value in query.where]
-    time, asked, answered = (
-        None if name is None else names.index(name)
-        for name in (columns.arrive, columns.input_tokens, columns.output_tokens)
+def _skip_header(lines: Iterator[str], findings: Findings) -> int:
+    """How many lines there are up to the header, which is known already."""
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("#"):
+            findings.skipped["comment lines"] += 1
+        elif line.strip():
+            return number
+    return 0
+
+
+def _chosen(block: Block, wanted: list[tuple[int, str]], findings: Findings) -> Block:
+    """The rows that have the values asked for."""
+    n = len(block.lines)
+    rows = [i for i in range(n) if all(block.columns[place][i] == value for place, value in wanted)]
+    if len(rows) < n:
+        findings.skipped["lines of other runs or kinds, as asked"] += n - len(rows)
+    columns = [[column[i] for i in rows] for column in block.columns]
+    return Block([block.lines[i] for i in rows], columns)
+
+
+def _raw(block: Block, table: Table, findings: Findings) -> RawRows:
+    """The columns that are wanted; a length that has none is one token, as told."""
+    by_name = dict(zip(table.names, block.columns, strict=True))
+    run = find(table.names, RUN)
+    if run is not None:
+        findings.runs.update(by_name[run])
+
+    def cells(name: str | None, missing: int) -> list[object]:
+        return [missing] * len(block.lines) if name is None else list(by_name[name])
+
+    columns = table.columns
+    return RawRows(
+        line=block.lines,
+        arrive=cells(columns.arrive, 0),
+        input_tokens=cells(columns.input_tokens, 1),
+        output_tokens=cells(columns.output_tokens, 1),
+        session=cells(columns.session, 0) if columns.session else [],
+        priority=cells(columns.priority, 0) if columns.priority else [],
     )
-    session = None if columns.session is None else names.index(columns.session)
-    priority = None if columns.priority is None else names.index(columns.priority)
-
-    def take(cells: Sequence[str], line: int, rows: RawRows) -> bool:
-        if any(cells[place] != value for place, value in wanted):
-            return False
-        rows.line.append(line)
-        rows.arrive.append(0 if time is None else cells[time])
-        # A request without lengths is one unit of work: told by the caller.
-        rows.input_tokens.append(1 if asked is None else cells[asked])
-        rows.output_tokens.append(1 if answered is None else cells[answered])
-        if session is not None:
-            rows.session.append(cells[session])
-        if priority is not None:
-            rows.priority.append(cells[priority])
-        return True
-
-    return take
 
 
 def _place(path: Path, names: list[str], column: str) -> int:

@@ -13,6 +13,7 @@ from gpuplan.errors import InputError, PlannerError, one
 MAX_LINE_CHARS = 8_000_000
 MAX_DOCUMENT_CHARS = 400_000_000
 N_HEAD_CHARS = 1_048_576
+N_PIECE_CHARS = 1_048_576
 GZIP = b"\x1f\x8b"
 PACKED = {
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -61,16 +62,21 @@ def text_of(path: Path) -> Iterator[IO[str]]:
 
 
 def lines_of(path: Path, text: IO[str]) -> Iterator[str]:
-    """Each line with its end; InputError for what is no text."""
-    number = 0
-    while line := text.readline(MAX_LINE_CHARS + 1):
-        number += 1
-        if len(line) > MAX_LINE_CHARS:
-            what = f"line {number} is longer than {MAX_LINE_CHARS:,} characters"
+    """Each line without its end; InputError for what is no text."""
+    number, rest = 0, ""
+    while piece := text.read(N_PIECE_CHARS):
+        if "\x00" in piece:
+            what = f"holds binary data after line {number}"
+            raise fault(path, what, "give CSV, JSON lines or Parquet")
+        # Other signs that end lines elsewhere may stand inside a cell.
+        *lines, rest = (rest + piece).split("\n")
+        number += len(lines)
+        if max(map(len, (rest, *lines))) > MAX_LINE_CHARS:
+            what = f"has a line of more than {MAX_LINE_CHARS:,} characters before line {number + 2}"
             raise fault(path, what, "write one request per line")
-        if "\x00" in line:
-            raise fault(path, f"line {number} holds binary data", "give CSV, JSON lines or Parquet")
-        yield line
+        yield from [line.removesuffix("\r") for line in lines] if "\r" in piece else lines
+    if rest:
+        yield rest
 
 
 def head_of(path: Path) -> str:

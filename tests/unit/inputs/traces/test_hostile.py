@@ -114,7 +114,7 @@ def test_paths_that_are_no_files_are_refused(tmp_path):
 
 def test_a_line_without_end_is_refused_before_memory_is(read, monkeypatch):
     monkeypatch.setattr(source, "MAX_LINE_CHARS", 1000)
-    with pytest.raises(InputError, match="longer than 1,000"):
+    with pytest.raises(InputError, match="more than 1,000"):
         read(GOOD + "1" * 5000)
 
 
@@ -206,3 +206,30 @@ def read_or_problems(path):
         return read_trace(path)
     except InputError as error:
         return error.problems
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_quotes_line_ends_blank_lines_and_comments_change_nothing(read, end, quote):
+    rows = [f"{quote}{i}{quote},{quote}{i + 1}{quote},3" for i in range(50)]
+    plain = read(GOOD.splitlines()[0] + "\n" + "\n".join(f"{i},{i + 1},3" for i in range(50)))
+    found = read(end.join(["# made by hand", HEADER.strip(), *rows[:20], "", "# more", *rows[20:]]))
+    assert found.requests.arrive_s.tolist() == plain.requests.arrive_s.tolist()
+    assert found.requests.input_tokens.tolist() == plain.requests.input_tokens.tolist()
+    assert found.line.tolist() == [*range(3, 23), *range(25, 55)]
+    assert found.n_bad == 0
+    assert "2 comment lines" in found.told
+
+
+def test_a_cell_may_hold_line_ends(read):
+    text = 'arrival_s,input_tokens,output_tokens,prompt\n1,2,3,"a\nb, c"\n4,5,6,d\n'
+    found = read(text)
+    assert found.requests.input_tokens.tolist() == [2, 5]
+    assert found.line.tolist() == [3, 4]
+
+
+def test_blocks_of_lines_keep_their_numbers(read, monkeypatch):
+    monkeypatch.setattr("gpuplan.inputs.traces.csv_trace.N_BLOCK_ROWS", 10)
+    found = read(GOOD + "30,31\n" + "".join(f"{i},{i},3\n" for i in range(31, 60)))
+    assert found.bad[0].where == "line 32"
+    assert found.line.tolist() == [*range(2, 32), *range(33, 62)]
