@@ -52,6 +52,9 @@ def account(e: Engine, end: int, used: float, peaks_s: tuple[float, float]) -> N
         while s[BIN] >= e.bins.shape[0]:
             _fold(e)
         s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
+    if end <= s[BIN_END]:
+        _add(e, 1.0, sums)
+        return
     while end > s[BIN_END]:
         _add(e, (s[BIN_END] - start) / float(end - s[NOW]), sums)
         start = s[BIN_END]

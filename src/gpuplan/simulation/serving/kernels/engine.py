@@ -70,6 +70,9 @@ from gpuplan.simulation.serving.kernels.state import (
     unlink_running,
 )
 
+TAKEN = 0
+MUST_SCHEDULE = -1
+
 
 @kernel
 def _preempt_tail(e: Engine) -> None:
@@ -281,14 +284,20 @@ def complete(e: Engine) -> None:
 
 
 @kernel
-def _jump(e: Engine, until: int) -> bool:
-    """Take as many decode steps at once as nothing can interrupt; False where not one."""
+def _jump(e: Engine, until: int) -> int:
+    """Take as many decode steps at once as nothing can interrupt.
+
+    TAKEN; MUST_SCHEDULE where not one is possible; where they end after `until`, that instant,
+    and nothing is taken: what arrives before may still change the plan.
+    """
     s = e.scalar
-    k, lasts, needed, regime = plan_jump(e, until)
+    k, lasts, needed, regime = plan_jump(e)
     if k == 0:
-        return False
+        return MUST_SCHEDULE
     lasts += s[FRAC]
     end = s[NOW] + (lasts >> FRAC_BITS)
+    if end > until:
+        return int(end)
     used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
     account(e, end, used, peaks_s(e, regime, k))
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK
@@ -298,12 +307,31 @@ def _jump(e: Engine, until: int) -> bool:
     s[CONTEXT] += k * s[N_DECODES]
     s[FREE] -= needed
     _finish_decodes(e)
-    return True
+    return TAKEN
+
+
+@kernel
+def _is_decoding_only(e: Engine) -> bool:
+    """Nothing is half read, and nobody waits who might be admitted."""
+    s = e.scalar
+    head = s[WAIT_HEAD]
+    is_waiting = head >= 0 and e.request[head, ARRIVE] <= s[NOW] and s[BLOCKED] == 0
+    return bool(s[PARTIAL] < 0 and s[N_DECODES] > 0 and not is_waiting)
+
+
+@kernel
+def _is_idle(e: Engine) -> bool:
+    """Nothing runs and nobody is in the queue; an engine that runs nothing sleeps until then."""
+    s = e.scalar
+    head = s[WAIT_HEAD]
+    if s[N_RUNNING] == 0 and head >= 0 and e.request[head, ARRIVE] > s[NOW]:
+        s[NOW], s[FRAC] = e.request[head, ARRIVE], 0
+    return bool(s[N_RUNNING] == 0 and head < 0)
 
 
 @kernel
 def advance(e: Engine, until: int, is_jumping: bool) -> int:
-    """Bring one engine up to this instant; the answer is when it next has something to do.
+    """Bring one engine up to this instant; the answer is when it next has something to tell.
 
     A step that begins at `until` or later is left alone: what arrives then must be seen first.
     """
@@ -313,15 +341,14 @@ def advance(e: Engine, until: int, is_jumping: bool) -> int:
             if s[FLIGHT_END] > until:
                 return int(s[FLIGHT_END])
             complete(e)
-        head = s[WAIT_HEAD]
-        if s[N_RUNNING] == 0:
-            if head < 0:
-                return FOREVER
-            if e.request[head, ARRIVE] > s[NOW]:
-                s[NOW], s[FRAC] = e.request[head, ARRIVE], 0
+        if _is_idle(e):
+            return FOREVER
         if s[NOW] >= until:
             return int(s[NOW])
-        is_waiting = head >= 0 and e.request[head, ARRIVE] <= s[NOW] and s[BLOCKED] == 0
-        can_jump = is_jumping and s[PARTIAL] < 0 and s[N_DECODES] > 0 and not is_waiting
-        if not (can_jump and _jump(e, until)):
+        planned = MUST_SCHEDULE
+        if is_jumping and _is_decoding_only(e):
+            planned = _jump(e, until)
+        if planned > TAKEN:
+            return planned
+        if planned == MUST_SCHEDULE:
             begin(e)

@@ -59,7 +59,6 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event
         else:
             chosen = _fewest(engines)
         append_waiting(one_engine(engines, chosen), i)
-        if event[chosen] == FOREVER:
-            event[chosen] = now
+        event[chosen] = now
     for r in range(event.shape[0]):
         advance(one_engine(engines, r), FOREVER, True)

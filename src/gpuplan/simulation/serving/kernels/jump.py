@@ -9,7 +9,6 @@ from gpuplan.simulation.serving.kernels.state import (
     BLOCK_BITS,
     BLOCKED,
     CONTEXT,
-    FOREVER,
     FRAC,
     FRAC_BITS,
     FREE,
@@ -79,8 +78,8 @@ def _on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
     """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
     first, line, regime = decode_line(e)
-    if regime == 0:
-        k = min(k, (n * e.limit[WINDOW] - context) // n + 1)
+    if regime == 0 and context + (k - 1) * n > n * e.limit[WINDOW]:
+        k = (n * e.limit[WINDOW] - context) // n + 1
     growth = n * e.slopes[regime, line]
     last = first + (k - 1) * growth
     for other in range(N_LINES):
@@ -95,11 +94,11 @@ def _on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
 
 
 @kernel
-def plan_jump(e: Engine, until: int) -> tuple[int, int, int, int]:
+def plan_jump(e: Engine) -> tuple[int, int, int, int]:
     """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled.
 
     A finish ends a jump and is part of it; an arrival that could be admitted ends it as soon as
-    a step could see it; nothing may end after `until`.
+    a step could see it.
     """
     s = e.scalar
     k, needed = _fitting(e, next_finish(e) - s[STEP])
@@ -114,12 +113,6 @@ def plan_jump(e: Engine, until: int) -> tuple[int, int, int, int]:
         gap = (ahead << FRAC_BITS) - s[FRAC]
         if gap < lasts:
             k = _fewest_reaching(gap, k, first, growth)
-    if until < FOREVER:
-        left = (min(until - s[NOW], LONGEST_GAP) << FRAC_BITS) - s[FRAC]
-        # An end within the last picosecond counts as that picosecond.
-        left += (1 << FRAC_BITS) - 1
-        if _lasting(k, first, growth) > left:
-            k = _fewest_reaching(left + 1, k, first, growth) - 1
     if k < planned:
         needed = _needed(e, k)
     return k, _lasting(k, first, growth), needed, regime
