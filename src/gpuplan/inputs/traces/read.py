@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuplan.domain.stream import Grouping, Requests, requests_of
 from gpuplan.domain.trace import TraceQuery, TraceRead
+from gpuplan.errors import Problem
 from gpuplan.inputs.traces.clock import Clock
 from gpuplan.inputs.traces.csv_trace import csv_rows, read_table
 from gpuplan.inputs.traces.documents import read_document
@@ -35,23 +36,58 @@ def read_trace(path: Path, query: TraceQuery | None = None) -> TraceRead:
     return finish(path, opened.reading(parts))
 
 
-def stream_trace(path: Path, query: TraceQuery | None = None) -> Iterator[Requests]:
-    """The requests in blocks of bounded size, in order of time, whatever the size of the file.
+def stream_trace(path: Path, query: TraceQuery | None = None) -> "TraceStream":
+    """The requests in blocks of bounded size, in order of time, whatever the size of the file."""
+    return TraceStream(path, query if query is not None else TraceQuery())
 
-    InputError where rows are out of order: only a whole trace can be sorted.
+
+class TraceStream:
+    """Iterate once to get the requests; what was odd is known when they have passed.
+
+    InputError where rows are out of order or of several runs: only a whole trace can be sorted.
+    Contents of prompts are not kept: they grow with the file.
     """
-    opened = _open(path, query if query is not None else TraceQuery())
-    last, origin = -np.inf, None
-    for rows in opened.rows:
-        part = opened.converter.part(rows)
-        if not len(part.line):
-            continue
-        if part.arrive_s[0] < last or np.any(np.diff(part.arrive_s) < 0):
-            at = f"lines {part.line[0]} to {part.line[-1]}"
-            raise fault(path, f"{at} are out of order", "sort it by time, or read it whole")
-        last = float(part.arrive_s[-1])
-        origin = origin_s(part.arrive_s) if origin is None else origin
-        yield _requests(part, origin)
+
+    def __init__(self, path: Path, query: TraceQuery) -> None:
+        self._path = path
+        self._opened = _open(path, query)
+        self._opened.converter.keeps_blocks = False
+        self.format = self._opened.name
+
+    @property
+    def n_bad(self) -> int:
+        """Lines so far that could not be read."""
+        return self._opened.converter.findings.n_bad
+
+    @property
+    def bad(self) -> tuple[Problem, ...]:
+        """The first of them."""
+        return tuple(self._opened.converter.findings.bad)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Quirks of the format, and lines so far that were no requests."""
+        skipped = self._opened.converter.findings.skipped
+        return (*self._opened.told, *(f"{n:,} {what}" for what, n in skipped.items()))
+
+    def __iter__(self) -> Iterator[Requests]:
+        last, origin = -np.inf, None
+        for rows in self._opened.rows:
+            part = self._opened.converter.part(rows)
+            self._refuse(part, last)
+            if len(part.line):
+                last = float(part.arrive_s[-1])
+                origin = origin_s(part.arrive_s) if origin is None else origin
+                yield _requests(part, origin)
+
+    def _refuse(self, part: Part, last: float) -> None:
+        runs = self._opened.converter.findings.runs
+        if len(runs) > 1:
+            fix = f"choose one with run=NAME: {', '.join(sorted(runs)[:30])}"
+            raise fault(self._path, f"holds {len(runs)} runs", fix)
+        if len(part.line) and (part.arrive_s[0] < last or np.any(np.diff(part.arrive_s) < 0)):
+            what = f"lines {part.line[0]} to {part.line[-1]} are out of order"
+            raise fault(self._path, what, "sort it by time, or read it whole")
 
 
 class _Opened:

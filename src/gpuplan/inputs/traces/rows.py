@@ -69,6 +69,7 @@ class Converter:
         self.clock = clock  # None: the file has no times
         self.findings = findings
         self._unit = unit
+        self.keeps_blocks = True
         self._sessions: dict[object, int] = {}
         self._block_numbers: dict[int, int] = {}
         self.block: list[int] = []
@@ -104,7 +105,7 @@ class Converter:
         return np.array(number, dtype=np.int64)
 
     def _take_blocks(self, rows: RawRows, good: Ints) -> None:
-        if not rows.blocks:
+        if not rows.blocks or not self.keeps_blocks:
             return
         known = self._block_numbers
         for i in good:

@@ -62,9 +62,10 @@ def test_zones_may_differ_from_line_to_line(write):
         write(
             "time,input_tokens,output_tokens\n"
             "2024-05-10T08:00:00+08:00,1,1\n2024-05-10T00:00:05Z,1,1\n2024-05-10T00:00:09,1,1\n"
+            "2024-05-09T20:30:10-0330,1,1\n"
         )
     )
-    assert found.requests.arrive_s.tolist() == [0.0, 5.0, 9.0]
+    assert found.requests.arrive_s.tolist() == [0.0, 5.0, 9.0, 10.0]
     assert told(found, "some times bear no zone")
 
 
@@ -151,13 +152,14 @@ def test_blocks_follow_their_requests_when_rows_are_sorted(write):
             jsonl(
                 {"timestamp": 9, "input_length": 600, "output_length": 1, "hash_ids": [1, 2]},
                 {"timestamp": 3, "input_length": 10, "output_length": 2, "hash_ids": [3]},
+                {"timestamp": 5, "input_length": 600, "output_length": 3, "hash_ids": [1, 4]},
             )
         )
     )
-    assert found.requests.output_tokens.tolist() == [2, 1]
-    assert found.blocks.first.tolist() == [0, 1, 3]
-    assert found.blocks.block.tolist() == [0, 1, 2]
-    assert found.line.tolist() == [2, 1]
+    assert found.requests.output_tokens.tolist() == [2, 3, 1]
+    assert found.blocks.first.tolist() == [0, 1, 3, 5]
+    assert found.blocks.block.tolist() == [0, 1, 2, 1, 3]
+    assert found.line.tolist() == [2, 3, 1]
     assert told(found, "out of order: 1")
 
 
@@ -372,11 +374,28 @@ def test_streaming_gives_the_same_rows(write, monkeypatch):
     monkeypatch.setattr("gpuplan.inputs.traces.csv_trace.N_BLOCK_ROWS", 7)
     lines = "".join(f"{i * 0.25},{i + 1},{i % 5}\n" for i in range(50))
     path = write("arrived_at,num_prefill_tokens,num_decode_tokens\n" + lines)
-    parts = list(stream_trace(path))
+    stream = stream_trace(path)
+    parts = list(stream)
+    assert (stream.format, stream.n_bad) == ("vidur", 0)
     assert len(parts) == 8
     whole = read_trace(path).requests
     assert np.array_equal(np.concatenate([p.arrive_s for p in parts]), whole.arrive_s)
     assert np.array_equal(np.concatenate([p.input_tokens for p in parts]), whole.input_tokens)
+
+
+def test_streaming_counts_what_it_leaves_out(write):
+    lines = "# by hand\narrived_at,num_prefill_tokens,num_decode_tokens\n5,1,1\n6,x,1\n7,1\n8,1,1\n"
+    stream = stream_trace(write(lines))
+    assert sum(len(part) for part in stream) == 2
+    assert stream.n_bad == 2
+    assert [problem.where for problem in stream.bad] == ["line 5", "line 4"]
+    assert "1 comment lines" in stream.told
+
+
+def test_streaming_refuses_several_runs(write):
+    path = write("run,arrival_s,input_tokens,output_tokens\na,1,1,1\nb,2,1,1\n")
+    with pytest.raises(InputError, match="2 runs"):
+        list(stream_trace(path))
 
 
 def test_streaming_refuses_what_it_cannot_sort(write):
