@@ -1,6 +1,7 @@
 """Times as files write them: numbers in some unit, or stamps with or without a zone."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 
@@ -117,7 +118,7 @@ class Clock:
         return int(bare.astype(np.int64)) - _offset_ns(zone)
 
 
-def numbers(cells: list[object]) -> Floats:
+def numbers(cells: Sequence[object]) -> Floats:
     """Each cell as a number; NaN where it is none, or is not finite."""
     try:
         values = np.array(cells, dtype=np.float64)
