@@ -4,7 +4,7 @@ Every process starts in equilibrium: the first gap is what remains of a gap that
 0, so the mean count over any duration is rate x duration, however bursty.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.optimize import brentq
@@ -83,6 +83,23 @@ def mmpp(rates_per_s: Floats, stays_s: Floats, *, duration_s: float, seed: int) 
     return floats(np.sort(at))
 
 
+def burst_blocks(
+    rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int, n_block: int
+) -> Iterator[Floats]:
+    """Gamma gaps in blocks of this many arrivals, for loads larger than memory."""
+    if n_block < 1:
+        raise one(InputError, "arrivals", "block", f"got {n_block}", "must be at least 1")
+    _check_values(rate_per_s, duration_s, cv_ratio)
+    shape, scale = cv_ratio**-2, cv_ratio**2 / rate_per_s
+    rng = stream(seed, "arrivals")
+    at = rng.gamma(shape + 1.0, scale) * rng.uniform()
+    while at < duration_s:
+        arrive = at + np.cumsum(rng.gamma(shape, scale, n_block))
+        block = np.concatenate([[at], arrive[:-1]])
+        at = float(arrive[-1])
+        yield floats(block[block < duration_s])
+
+
 def bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
     """Gamma gaps, or Poisson where the deviation equals the mean."""
     if cv_ratio == 1.0:
@@ -127,11 +144,14 @@ def _renewal(
 def _check(
     rate_per_s: float, duration_s: float, spread: float = 1.0, *, allow_silence: bool = False
 ) -> None:
-    values = {"rate": rate_per_s, "duration": duration_s, "spread": spread}
-    for name, value in values.items():
-        is_silence = allow_silence and name == "rate" and value == 0
-        if not (np.isfinite(value) and value > 0) and not is_silence:
-            raise one(InputError, "arrivals", name, f"got {value:g}", "must be above 0, and finite")
+    is_silence = allow_silence and rate_per_s == 0
+    _check_values(1.0 if is_silence else rate_per_s, duration_s, spread)
     if rate_per_s * duration_s > MAX_ARRIVALS:
         what = f"{rate_per_s * duration_s:.3g} requests"
         raise one(InputError, "arrivals", "rate x duration", what, f"at most {MAX_ARRIVALS:,}")
+
+
+def _check_values(rate_per_s: float, duration_s: float, spread: float) -> None:
+    for name, value in (("rate", rate_per_s), ("duration", duration_s), ("spread", spread)):
+        if not (np.isfinite(value) and value > 0):
+            raise one(InputError, "arrivals", name, f"got {value:g}", "must be above 0, and finite")

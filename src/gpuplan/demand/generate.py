@@ -1,8 +1,10 @@
 """From a described load to requests: what a scenario says about arrivals and lengths, drawn."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from gpuplan.demand.arrivals import bursts
+from gpuplan.demand.arrivals import burst_blocks, bursts
 from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.profile import growth_ratio, hourly_weights, warped
 from gpuplan.demand.streams import stream
@@ -10,6 +12,8 @@ from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.demand import Arrivals, RequestShape
 from gpuplan.domain.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError, one
+
+N_BLOCK = 1_000_000
 
 
 def requests_for(
@@ -29,8 +33,42 @@ def requests_for(
     """
     ratio = growth_ratio(growth_per_month_frac, after_s)
     arrive = _arrive_s(arrivals, ratio, duration_s=duration_s, seed=seed)
-    asked = draw_lengths(shape.input, len(arrive), stream(seed, "input lengths"))
-    answered = draw_lengths(shape.output, len(arrive), stream(seed, "output lengths"))
+    return _shaped(arrive, shape, _length_streams(seed))
+
+
+def request_blocks(
+    arrivals: Arrivals, shape: RequestShape, *, duration_s: float, seed: int, n_block: int = N_BLOCK
+) -> Iterator[Requests]:
+    """The same load in blocks, in order of time: memory does not grow with the duration."""
+    profile = arrivals.hourly_profile
+    most = float(hourly_weights(profile).max()) if profile else 1.0
+    streams = _length_streams(seed)
+    blocks = burst_blocks(
+        _rate_per_s(arrivals),
+        duration_s * most,
+        cv_ratio=arrivals.burstiness_ratio,
+        seed=seed,
+        n_block=n_block,
+    )
+    for block in blocks:
+        arrive = warped(block, profile) if profile else block
+        arrive = floats(arrive[arrive < duration_s])
+        if not len(arrive):
+            return
+        yield _shaped(arrive, shape, streams)
+
+
+def _length_streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    return stream(seed, "input lengths"), stream(seed, "output lengths")
+
+
+def _shaped(
+    arrive: Floats,
+    shape: RequestShape,
+    streams: tuple[np.random.Generator, np.random.Generator],
+) -> Requests:
+    asked = draw_lengths(shape.input, len(arrive), streams[0])
+    answered = draw_lengths(shape.output, len(arrive), streams[1])
     prefix = np.floor(asked * shape.prefix_hit_frac.mid)
     group = np.full(len(arrive), 0 if shape.prefix_hit_frac.mid > 0 else -1)
     grouping = Grouping(prefix_group=group, prefix_tokens=prefix)
@@ -38,10 +76,7 @@ def requests_for(
 
 
 def _arrive_s(arrivals: Arrivals, ratio: float, *, duration_s: float, seed: int) -> Floats:
-    rate = arrivals.mean_requests_per_s if arrivals.hourly_profile else arrivals.peak_requests_per_s
-    if rate is None:
-        fix = "give requests per second, or read a trace, or run a closed loop"
-        raise one(InputError, "demand", "arrivals", "no rate is known", fix)
+    rate = _rate_per_s(arrivals)
     cv = arrivals.burstiness_ratio
     if not arrivals.hourly_profile:
         return bursts(rate * ratio, duration_s, cv_ratio=cv, seed=seed)
@@ -50,3 +85,12 @@ def _arrive_s(arrivals: Arrivals, ratio: float, *, duration_s: float, seed: int)
     drawn = bursts(rate * ratio, duration_s * most, cv_ratio=cv, seed=seed)
     arrive = warped(drawn, arrivals.hourly_profile)
     return floats(arrive[arrive < duration_s])
+
+
+def _rate_per_s(arrivals: Arrivals) -> float:
+    """The mean rate where a profile moves it, else the peak, which is taken to last."""
+    rate = arrivals.mean_requests_per_s if arrivals.hourly_profile else arrivals.peak_requests_per_s
+    if rate is None:
+        fix = "give requests per second, or read a trace, or run a closed loop"
+        raise one(InputError, "demand", "arrivals", "no rate is known", fix)
+    return rate

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gpuplan.demand.generate import requests_for
+from gpuplan.demand.generate import request_blocks, requests_for
 from gpuplan.demand.mixes import Crowd, mix_requests, uneven_mix
 from gpuplan.demand.profile import MONTH, day_and_week, hourly_weights, warped
 from gpuplan.demand.statistics import counts, gap_cv
@@ -111,3 +111,26 @@ def test_a_client_without_lengths_borrows_them():
     none = dataclasses.replace(mix, clients=(bare,))
     with pytest.raises(InputError, match="no client has any"):
         mix_requests(none, start_s=0.0, duration_s=100.0, seed=4)
+
+
+@pytest.mark.parametrize("profile", [(), tuple([1.0] * 12 + [3.0] * 12)])
+def test_blocks_are_the_load_piece_by_piece(profile):
+    load = dataclasses.replace(STEADY, burstiness_ratio=2.0, hourly_profile=profile)
+    blocks = list(request_blocks(load, SHAPE, duration_s=20_000.0, seed=3, n_block=7000))
+    arrive = np.concatenate([block.arrive_s for block in blocks])
+    assert len(blocks) > 10
+    assert np.all(np.diff(arrive) >= 0)
+    assert arrive[-1] < 20_000
+    rate = 10.0 if not profile else 5.0  # the first hours of the profile are half its mean
+    assert len(arrive) == pytest.approx(20_000 * rate, rel=0.03)
+    assert gap_cv(floats(arrive)) == pytest.approx(2.0, rel=0.05)
+
+
+def test_the_size_of_blocks_changes_nothing():
+    def drawn(n_block):
+        blocks = list(request_blocks(STEADY, SHAPE, duration_s=500.0, seed=3, n_block=n_block))
+        return np.concatenate([block.arrive_s for block in blocks])
+
+    np.testing.assert_allclose(drawn(64), drawn(100_000), rtol=1e-12)
+    with pytest.raises(InputError, match="at least 1"):
+        drawn(0)
