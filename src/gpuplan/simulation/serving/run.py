@@ -149,7 +149,7 @@ def _slots(n_engines: int, max_sequences: int) -> Ints:
 
 
 def _limits(limits: EngineLimits, window: int) -> Ints:
-    values = np.zeros(7, dtype=np.int64)
+    values = np.zeros(st.N_LIMITS, dtype=np.int64)
     values[st.MAX_TOKENS] = limits.max_batch_tokens
     values[st.MAX_SEQUENCES] = limits.max_sequences
     values[st.N_BLOCKS] = limits.n_blocks
@@ -161,11 +161,13 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
 
 
 def _run(sim: st.Engines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
+    sim.limit[st.IS_JUMPING] = method == "jump"
+    sim.limit[st.LAST_INSTANT] = st.FOREVER
     is_plain = method == "plain" or bool(sim.limit[st.LONG_PREFILL])
     if is_plain and fleet.router == "round_robin":
         run_plain(sim, accepted, np.zeros((fleet.limits.max_sequences, N_RUN), dtype=np.int64))
     elif fleet.router == "round_robin":
-        run_apart(sim, accepted, method == "jump")
+        run_apart(sim, accepted)
     else:
         draws = np.random.default_rng(fleet.seed)
         pairs = draws.integers(0, fleet.n_engines, size=(len(accepted), 2))

@@ -29,6 +29,7 @@ from gpuplan.simulation.serving.kernels.state import (
     ID,
     IN_FLIGHT,
     INPUT,
+    IS_JUMPING,
     IS_RESERVING,
     MADE,
     MARK,
@@ -43,6 +44,7 @@ from gpuplan.simulation.serving.kernels.state import (
     NONE,
     NOW,
     OFFSET,
+    ONE,
     OUTPUT,
     OUTSTANDING,
     PARTIAL,
@@ -59,6 +61,7 @@ from gpuplan.simulation.serving.kernels.state import (
     WAIT_HEAD,
     WORD_BITS,
     WORD_MASK,
+    ZERO,
     Engine,
     forget_finish,
     link_running,
@@ -170,7 +173,7 @@ def _admit(e: Engine, budget: int) -> None:
         v = link_running(e, i)
         if e.request[i, START] < 0:
             e.request[i, START] = s[NOW]
-        _read_chunk(e, v, 0, chunk)
+        _read_chunk(e, v, ZERO, chunk)
         budget -= chunk
 
 
@@ -184,7 +187,7 @@ def schedule_end(e: Engine) -> int:
     if s[N_DECODES] == 0:
         return 0
     lasts, _, regime = decode_line(e)
-    flight_s[0], flight_s[1] = peaks_s(e, regime, 1)
+    flight_s[0], flight_s[1] = peaks_s(e, regime, ONE)
     return lasts
 
 
@@ -330,7 +333,7 @@ def _is_idle(e: Engine) -> bool:
 
 
 @kernel
-def advance(e: Engine, until: int, is_jumping: bool) -> int:
+def advance(e: Engine, until: int) -> int:
     """Bring one engine up to this instant; the answer is when it next has something to tell.
 
     A step that begins at `until` or later is left alone: what arrives then must be seen first.
@@ -346,7 +349,7 @@ def advance(e: Engine, until: int, is_jumping: bool) -> int:
         if s[NOW] >= until:
             return int(s[NOW])
         planned = MUST_SCHEDULE
-        if is_jumping and _is_decoding_only(e):
+        if e.limit[IS_JUMPING] and _is_decoding_only(e):
             planned = _jump(e, until)
         if planned > TAKEN:
             return planned

@@ -4,7 +4,7 @@ from gpuplan.simulation.serving.kernels.compiled import kernel
 from gpuplan.simulation.serving.kernels.engine import advance
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
-    FOREVER,
+    LAST_INSTANT,
     OUTSTANDING,
     Engines,
     Ints,
@@ -16,13 +16,13 @@ ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)
 
 
 @kernel
-def run_apart(engines: Engines, accepted: Ints, is_jumping: bool) -> None:
+def run_apart(engines: Engines, accepted: Ints) -> None:
     """Each request goes to the next engine in turn; engines then never meet."""
     n_engines = engines.scalar.shape[0]
     for turn in range(accepted.shape[0]):
         append_waiting(one_engine(engines, turn % n_engines), accepted[turn])
     for r in range(n_engines):
-        advance(one_engine(engines, r), FOREVER, is_jumping)
+        advance(one_engine(engines, r), engines.limit[LAST_INSTANT])
 
 
 @kernel
@@ -53,7 +53,7 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event
         now = engines.request[i, ARRIVE]
         for r in range(event.shape[0]):
             if event[r] <= now:
-                event[r] = advance(one_engine(engines, r), now, True)
+                event[r] = advance(one_engine(engines, r), now)
         if policy == POWER_OF_TWO:
             chosen = _better(engines, pairs[turn, 0], pairs[turn, 1])
         else:
@@ -61,4 +61,4 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event
         append_waiting(one_engine(engines, chosen), i)
         event[chosen] = now
     for r in range(event.shape[0]):
-        advance(one_engine(engines, r), FOREVER, True)
+        advance(one_engine(engines, r), engines.limit[LAST_INSTANT])

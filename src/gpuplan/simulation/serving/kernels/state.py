@@ -4,7 +4,7 @@ Time is exact: whole picoseconds and 2^-16 parts of one, so that a sum of steps 
 on how it is grouped. Without a prefix cache only the number of blocks matters, not which.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NONE = -1
+# A literal argument would be a signature of its own.
+ZERO, ONE = cast(int, np.int64(0)), cast(int, np.int64(1))
 FOREVER = 1 << 62
 FRAC_BITS = 16
 FRAC_MASK = (1 << FRAC_BITS) - 1
@@ -34,7 +36,11 @@ N_SLOT = 7
     BIN_WIDTH, COMPUTED, USED_BEFORE, PHASES,
 ) = range(31)  # fmt: skip
 # Limits of an engine.
-MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL = range(7)
+(
+    MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
+    IS_JUMPING, LAST_INSTANT,
+) = range(9)  # fmt: skip
+N_LIMITS = 9
 # What a bin of time sums up.
 BUSY_S, BLOCKS_S, COMPUTE_S, READ_S = range(4)
 N_SUMS = 4
