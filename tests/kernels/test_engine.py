@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from fakes.steps import work
+from gpuplan.domain.columns import floats
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.stream import Requests
 from gpuplan.simulation.serving.run import simulate_serving
-from kernels.cases import bent_table, fleet_of, limits_of, stream_of, true_time_s
+from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.reference import Engine, Request, Rules
 
 WORK = work()
@@ -50,6 +51,22 @@ def test_jumping_equals_stepping_over_every_bend():
         fleet = Fleet(limits=limits, table=bent_table(draw, limits))
         jumped = simulate_serving(requests, fleet, method="jump")
         assert_same(jumped, simulate_serving(requests, fleet, method="step"))
+        assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
+
+
+def test_arrivals_at_the_instant_of_a_step_are_seen_alike():
+    """Steps of 10 ms and arrivals on their grid: every arrival is a tie."""
+    for seed in range(40):
+        draw = np.random.default_rng(9000 + seed)
+        requests = stream_of(draw, 120)
+        arrive_s = floats(np.sort(draw.integers(0, 2000, 120)) / 100)
+        requests = replace(requests, arrive_s=arrive_s)
+        limits = limits_of(draw, requests)
+        table = constant_table(
+            0.01, max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences
+        )
+        fleet = Fleet(limits=limits, table=table)
+        jumped = simulate_serving(requests, fleet, method="jump")
         assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
 
 
