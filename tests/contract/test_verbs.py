@@ -21,6 +21,7 @@ VERBS = {
     "predict-training": "predict_training",
     "roofline": "roofline",
     "scale": "scale",
+    "simulate": "simulate",
     "validate": "validate",
     "scenario check": "read_scenario",
     "scenario schema": "scenario_schema",

@@ -14,6 +14,7 @@ from gpuplan.cli import (
     predict_network,
     predict_training,
     scenario,
+    simulate,
     validate,
 )
 from gpuplan.errors import PlannerError
@@ -47,6 +48,7 @@ app.command("predict-training")(predict_training.predict_training)
 app.command("roofline")(predict.roofline)
 app.command("scale")(validate.scale)
 app.command("validate")(validate.validate)
+app.command("simulate")(simulate.simulate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("init")(scenario.init)
 app.add_typer(scenario.app, name="scenario")
