@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gpuplan.cli.options import Json, KvPrecision, Output, Tp
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import Form, busy, chosen, emit
 
 Files = Annotated[
     list[Path],
@@ -69,6 +69,7 @@ def calibrate(
         "output_tokens": output_tokens,
     }
     given = {key: str(value) for key, value in asked.items() if value is not None}
-    outcome = api.calibrate(files, given=given, out=out)
+    with busy("refitting, and judging each run by a refit without it"):
+        outcome = api.calibrate(files, given=given, out=out)
     sheet = api.calibrate_sheet(outcome, written=str(out) if out else "")
     emit(sheet, chosen(output, as_json=as_json))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpuplan.cli.options import Json, Output, Overlay, Store, user_store
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.errors import CatalogError
 
 app = typer.Typer(
@@ -133,7 +133,8 @@ def update(
         timeout_s=timeout,
     )
     today = datetime.now(tz=UTC).date()
-    report = api.catalog_update(request, store=user_store(store), today=today)
+    with busy("fetching"):
+        report = api.catalog_update(request, store=user_store(store), today=today)
     emit(api.update_sheet(report), chosen(output, as_json=as_json))
     if not report.names("updated") and not report.names("unchanged"):
         raise typer.Exit(CatalogError.exit_code)

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
@@ -46,6 +47,15 @@ def emit(sheet: "Sheet", form: Form) -> None:
     else:
         _print_tables(sheet)
         _print_remarks(sheet)
+
+
+def busy(what: str) -> AbstractContextManager[object]:
+    """A sign of life on stderr while something takes longer than a moment; only on a terminal."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(f"{what} …")
 
 
 def _print_tables(sheet: "Sheet") -> None:

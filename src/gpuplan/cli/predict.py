@@ -21,7 +21,7 @@ from gpuplan.cli.options import (
     Tp,
     user_store,
 )
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.cli.scenario import write_whole
 
 Replicas = Annotated[int, typer.Option(min=1, help="Copies of the deployment.")]
@@ -95,7 +95,8 @@ def predict_table(file: Table, out: Out = None) -> None:
     """Predict every configuration of a table (CSV), inference or training; writes CSV."""
     from gpuplan import api
 
-    report = api.predict_table(file)
+    with busy("predicting every row"):
+        report = api.predict_table(file)
     text = api.predictions_csv(report, is_whole=True)
     for row, why in report.refused:
         typer.echo(f"not predicted: {row}: {why}", err=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuplan.cli.options import user_store
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import Form, busy, chosen, emit
 
 if TYPE_CHECKING:
     from gpuplan.domain.outcome import Outcome, Slo
@@ -84,9 +84,10 @@ def simulate(
     read = api.read_trace(trace)
     for line in read.told:
         typer.echo(f"{trace.name}: {line}", err=True)
-    found = api.simulate(
-        model, on, read.requests, asked, overlays=overlay or [], store=user_store(None)
-    )
+    with busy("replaying; the first run compiles its kernels"):
+        found = api.simulate(
+            model, on, read.requests, asked, overlays=overlay or [], store=user_store()
+        )
     if out is not None:
         _write(out, found.outcome)
     emit(api.simulate_sheet(found), chosen(output, as_json=as_json))

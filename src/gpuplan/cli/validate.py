@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpuplan.cli.options import Json, MicroBatch, Output, SequenceTokens
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.cli.scenario import write_whole
 from gpuplan.errors import InputError, one
 from gpuplan.units import GBIT
@@ -57,7 +57,8 @@ def validate(
     """Predictions against measured rows: errors, bias, and how often the range holds."""
     from gpuplan import api
 
-    report = api.validate(file, kind=kind, cross=cross)
+    with busy("predicting every row"):
+        report = api.validate(file, kind=kind, cross=cross)
     if out is not None:
         write_whole(out, api.predictions_csv(report))
     emit(api.validate_sheet(report, group=by), chosen(output, as_json=as_json))

@@ -9,7 +9,8 @@ from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumpti
 def scenario_sheet(scenario: Scenario, name: str) -> Sheet:
     """A scenario that was read without fault."""
     rows = tuple(_workload_row(work) for work in scenario.workloads)
-    head = f"{name}: {len(rows)} workloads, {len(scenario.assumptions)} defaults taken"
+    work = "1 workload" if len(rows) == 1 else f"{len(rows)} workloads"
+    head = f"{name}: {work}, {len(scenario.assumptions)} defaults taken"
     return Sheet(
         document={
             "schema_version": SCHEMA_VERSION,
