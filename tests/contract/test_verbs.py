@@ -35,9 +35,10 @@ VERBS = {
 
 def commands(group, prefix: str = "") -> set[str]:
     found = set()
-    for name, command in group.commands.items():
-        full = f"{prefix}{name}"
-        found |= commands(command, f"{full} ") if hasattr(command, "commands") else {full}
+    for name in group.list_commands(None):
+        command, full = group.get_command(None, name), f"{prefix}{name}"
+        is_group = hasattr(command, "list_commands")
+        found |= commands(command, f"{full} ") if is_group else {full}
     return found
 
 

@@ -5,18 +5,7 @@ import sys
 
 import typer
 
-from gpuplan.cli import (
-    calibrate,
-    catalog,
-    fit,
-    fit_training,
-    predict,
-    predict_network,
-    predict_training,
-    scenario,
-    simulate,
-    validate,
-)
+from gpuplan.cli.commands import HELP, LazyCommands
 from gpuplan.errors import PlannerError
 
 EXAMPLES = """\
@@ -37,22 +26,9 @@ app = typer.Typer(
     help="Plans GPU infrastructure for AI work: what fits, how fast it is, and how sure we are.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
+    cls=LazyCommands,
 )
-app.command("fit")(fit.fit)
-app.command("fit-training")(fit_training.fit_training)
-app.command("predict")(predict.predict)
-app.command("predict-table")(predict.predict_table)
-app.command("predict-network")(predict_network.predict_network)
-app.command("predict-training")(predict_training.predict_training)
-app.command("roofline")(predict.roofline)
-app.command("scale")(validate.scale)
-app.command("validate")(validate.validate)
-app.command("simulate")(simulate.simulate)
-app.command("calibrate")(calibrate.calibrate)
-app.command("init")(scenario.init)
-app.add_typer(scenario.app, name="scenario")
-app.add_typer(catalog.app, name="catalog")
 
 
 def _print_version(is_wanted: bool) -> None:

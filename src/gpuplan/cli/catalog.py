@@ -13,6 +13,7 @@ from gpuplan.errors import CatalogError
 app = typer.Typer(
     help="List, show, check, overlay and update the facts.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 

@@ -13,7 +13,10 @@ from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InputError, one
 
 app = typer.Typer(
-    help="Check a scenario file; print its schema.", no_args_is_help=True, rich_markup_mode=None
+    help="Check a scenario file; print its schema.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 Kind = Annotated[str, typer.Option(help="chat, training, finetune, embeddings or mixed.")]
