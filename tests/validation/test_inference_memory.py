@@ -1,7 +1,7 @@
-"""Predicted against what vLLM logged on an H100; no row here set a constant of the model.
+"""Predicted against what vLLM logged on an H100.
 
-The sampler's bytes come from counting its tensors, communication buffers and the visible memory
-from other sources; only the driver's share (0.13 GiB of 79) was read off such a log.
+Weights rest on no constant: they are judged here. The cache is only guarded: the sampler's bytes
+of a logit and the driver's share were seen in these very logs.
 """
 
 import statistics

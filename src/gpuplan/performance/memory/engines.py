@@ -10,7 +10,8 @@ from gpuplan.domain.serving import EngineSettings, LoraSlots
 from gpuplan.units import GIB
 
 # Sorting one logit: 2 as computed + 4 in fp32, 4 + 8 sorted with its index,
-# and the sort's own double buffer of 4 + 8 + 8 (index counter). Counted, not fitted.
+# and the sort's own double buffer of 4 + 8 + 8 (index counter). Found in the logs (38.4 to 39.5)
+# before it was explained so [measured:vllm-h100-2025].
 SORT_BYTES_PER_LOGIT = 38.0
 # Fused sampling: 2 as computed, 4 in fp32, 4 probabilities, 4 log-probabilities and 3 of masks
 # and noise; [measured:vllm-h100-2025] shows 17 on the one row with fused kernels.
