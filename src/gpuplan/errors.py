@@ -39,6 +39,10 @@ class InfeasibleError(PlannerError):
     exit_code = 3
 
 
+class SolverError(PlannerError):
+    """No answer, or no proof of one, within the limits given to the solver."""
+
+
 class ViolationError(PlannerError):
     """A limit that the user set is broken."""
 

@@ -22,6 +22,9 @@ UNIT_ELSEWHERE = {
     for cls in ("Constant", "Effect", "Estimate", "Range")
     for part in ("value", "low", "mid", "high", "most", "log_sd")
 } | {("Spread", part) for part in ("log_low", "log_mid", "log_high")}
+# A limit has the unit of its kind, a proof that of its objective, a trade-off that of its measure.
+UNIT_ELSEWHERE |= {("NamedLimit", "most"), ("Proof", "value"), ("Proof", "bound")}
+UNIT_ELSEWHERE |= {("ParetoPoint", "other")}
 
 
 def dataclasses_of_domain():
