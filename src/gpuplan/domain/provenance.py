@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Tier = Literal["measured", "fitted", "simulated", "estimated", "assumed"]
+# given: the user said so.
+Tier = Literal["given", "measured", "fitted", "simulated", "estimated", "assumed"]
 SourceKind = Literal["measured", "vendor", "market", "estimate", "computed", "user"]
 
 
