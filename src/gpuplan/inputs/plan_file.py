@@ -1,0 +1,71 @@
+"""plan.yaml → Answer: every key is known, every value has its type, the version fits."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from gpuplan.domain.plan import Answer
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.problems import MAX_SHOWN
+from gpuplan.inputs.yaml_reader import Document, KeyPath, read_yaml, shown_problem
+
+KIND = "gpuplan-plan"
+FORMAT_MAJOR = "1"
+DERIVED = ("schema_version", "kind", "gap")
+
+
+def read_plan(path: Path) -> Answer:
+    """The plan of a file; raises InputError with every problem found."""
+    return plan_of(read_yaml(path))
+
+
+def plan_of(document: Document) -> Answer:
+    """The plan that a document holds."""
+    data = document.data
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise InputError(document.name, [_no_plan(document)])
+    if str(data.get("schema_version", "")).split(".")[0] != FORMAT_MAJOR:
+        what = f"is a plan of format {data.get('schema_version')!r}"
+        fix = f"make it anew: this version reads format {FORMAT_MAJOR}"
+        raise InputError(document.name, [shown_problem(document.name, what, fix)])
+    body = {key: value for key, value in data.items() if key not in DERIVED}
+    try:
+        answer = TypeAdapter(Answer).validate_python(body)
+    except ValidationError as error:
+        problems = [_problem(document, dict(found)) for found in error.errors()[:MAX_SHOWN]]
+        raise InputError(document.name, problems) from None
+    unknown = list(_unknown(body, asdict(answer), ()))[:MAX_SHOWN]
+    if unknown:
+        fix = "plans are written by `gpuplan plan`; keep your notes elsewhere"
+        raise InputError(
+            document.name, [shown_problem(document.place(p), "is no key", fix) for p in unknown]
+        )
+    return answer
+
+
+def _unknown(given: Any, known: Any, path: KeyPath) -> Iterator[KeyPath]:
+    """Keys that the noun does not have: what was read, against what came of it."""
+    if isinstance(given, dict) and isinstance(known, dict):
+        for key, value in given.items():
+            here = (*path, key)
+            if key not in known:
+                yield here
+            else:
+                yield from _unknown(value, known[key], here)
+    elif isinstance(given, list) and isinstance(known, list | tuple):
+        for place, (value, kept) in enumerate(zip(given, known, strict=True)):
+            yield from _unknown(value, kept, (*path, place))
+
+
+def _no_plan(document: Document) -> Problem:
+    fix = "give a file that `gpuplan plan … --out plan.yaml` wrote"
+    return shown_problem(document.name, "is no plan", fix)
+
+
+def _problem(document: Document, found: dict[str, Any]) -> Problem:
+    path: KeyPath = tuple(found["loc"])
+    fix = "plans are written by `gpuplan plan`; make it anew"
+    return shown_problem(document.place(path), str(found["msg"]), fix)

@@ -1,0 +1,203 @@
+"""A request in one line, in: "Llama-3.3-70B, 6000 users, chat" and flags; out: a scenario's tree.
+
+What neither the line nor a flag says is taken from the use that was named, and each such value is
+an assumption that names its flag. The tree then goes the way of every scenario file.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from gpuplan.domain.provenance import Assumption
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.change_tree import set_key
+from gpuplan.inputs.scalars import printable, shorten
+from gpuplan.inputs.yaml_reader import show_path
+
+Tree = dict[str, Any]
+WORK = ("workloads", 0)
+
+
+class Use(NamedTuple):
+    """What is usual for a kind of service; assumptions, not measurements."""
+
+    input_tokens: int
+    output_tokens: int
+    slo: Mapping[str, float]
+    prefix_hit_frac: float = 0.0
+
+
+USES = {
+    "chat": Use(2000, 300, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
+    "rag": Use(4000, 300, {"ttft_p95_ms": 3000, "tpot_p95_ms": 50}),
+    "summarization": Use(6000, 400, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}),
+    "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}),
+    "agents": Use(30000, 500, {"ttft_p95_ms": 4000, "tpot_p95_ms": 50}, 0.9),
+    "embeddings": Use(256, 0, {"e2e_p95_s": 0.2}),
+}
+USE_WORDS = {
+    "chatbot": "chat", "assistant": "chat", "conversation": "chat", "search": "rag",
+    "summaries": "summarization", "summarisation": "summarization", "code": "completion",
+    "autocomplete": "completion", "agent": "agents", "coding agents": "agents",
+    "embedding": "embeddings",
+}  # fmt: skip
+# flag → key of the scenario; the flag is what assumptions name
+KEYS: dict[str, tuple[str | int, ...]] = {
+    "model": (*WORK, "model"),
+    "precision": (*WORK, "precision"),
+    "kv_precision": (*WORK, "kv_precision"),
+    "users": (*WORK, "demand", "users"),
+    "active": (*WORK, "demand", "active_frac"),
+    "requests_per_hour": (*WORK, "demand", "requests_per_user_per_h"),
+    "rate": (*WORK, "demand", "requests_per_s"),
+    "requests_per_day": (*WORK, "demand", "requests_per_day"),
+    "input": (*WORK, "request", "input_tokens"),
+    "output_tokens": (*WORK, "request", "output_tokens"),
+    "prefix_hit": (*WORK, "request", "prefix_hit_frac"),
+    "ttft_p95_ms": (*WORK, "slo", "ttft_p95_ms"),
+    "tpot_p95_ms": (*WORK, "slo", "tpot_p95_ms"),
+    "e2e_p95_s": (*WORK, "slo", "e2e_p95_s"),
+    "on": ("policy", "accelerators", "allowed"),
+    "cloud": ("policy", "clouds", "allowed"),
+    "region": ("policy", "regions", "allowed"),
+    "survive": ("policy", "survive"),
+    "max_utilization": ("policy", "max_utilization_frac"),
+    "budget": ("budget", "usd_per_month"),
+    "growth": ("growth", "per_month_frac"),
+    "power_kw": ("site", "power_kw"),
+}
+_NUMBER = r"\$?\s*([\d][\d,_]*\.?\d*(?:e[+-]?\d+)?)\s*([kKmM](?![a-z]))?"
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6}
+_PRECISION = re.compile(r"^(?:in )?(fp4|nvfp4|mxfp4|fp8|int8|int4|w4a16|bf16|fp16|fp32)$", re.I)
+
+
+def short_scenario(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Assumption, ...]]:
+    """The tree of a scenario from one line and flags; flags win over the line."""
+    said, use_name = _said(text)
+    said |= {flag: value for flag, value in given.items() if value is not None}
+    problems = _missing(said)
+    if problems:
+        raise InputError("plan", problems)
+    tree: Tree = {
+        "version": 1,
+        "name": shorten(text.strip() or str(said["model"]), 80),
+        "workloads": [{"name": use_name or "service", "kind": "online_inference"}],
+    }
+    for flag, value in said.items():
+        set_key(tree, KEYS[flag], value)
+    return tree, tuple(_fill(tree, said, use_name))
+
+
+def flag_keys(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags beside a scenario file, as keys of that file."""
+    return {show_path(KEYS[flag]): value for flag, value in given.items() if value is not None}
+
+
+def _missing(said: Mapping[str, Any]) -> list[Problem]:
+    problems = []
+    if "model" not in said:
+        problems.append(Problem("model", "is not named", "begin with it, or give --model"))
+    if not {"users", "rate", "requests_per_day"} & set(said):
+        fix = 'say e.g. "6000 users" or "5 requests/s", or give --users or --rate'
+        problems.append(Problem("load", "is not said", fix))
+    return problems
+
+
+def _said(text: str) -> tuple[dict[str, Any], str | None]:
+    said: dict[str, Any] = {}
+    use: str | None = None
+    problems: list[Problem] = []
+    for part in filter(None, (piece.strip() for piece in _parts(text))):
+        word = USE_WORDS.get(part.lower(), part.lower())
+        found = _figure(part)
+        if word in USES and use is None:
+            use = word
+        elif found:
+            said |= found
+        elif "model" not in said:
+            said["model"] = part
+        else:
+            fix = f"separate parts by commas: a model, {', '.join(USES)}, 6000 users, on H100 …"
+            problems.append(Problem(f"{shorten(printable(part), 40)!r}", "is not understood", fix))
+    if problems:
+        raise InputError("plan", problems)
+    return said, use
+
+
+def _parts(text: str) -> list[str]:
+    # A comma inside a number separates thousands, not parts.
+    return re.split(r",(?!\d{3}\b)|;|\n", text)
+
+
+def _figure(part: str) -> dict[str, Any] | None:
+    precision = _PRECISION.match(part)
+    if precision:
+        return {"precision": precision[1].lower()}
+    for pattern, make in _PATTERNS:
+        match = pattern.fullmatch(part)
+        if match:
+            return make(match)
+    return None
+
+
+def _number(match: re.Match[str], first: int = 1) -> float:
+    scale = _SCALE[(match[first + 1] or "").lower()]
+    return float(match[first].replace(",", "").replace("_", "")) * scale
+
+
+def _in(flag: str, factor: float = 1.0) -> Callable[[re.Match[str]], dict[str, Any]]:
+    return lambda match: {flag: _number(match) * factor}
+
+
+def _names(match: re.Match[str]) -> dict[str, Any]:
+    return {"on": [name.strip() for name in re.split(r"\bor\b|\+|/", match[1]) if name.strip()]}
+
+
+def _ms(flag: str) -> Callable[[re.Match[str]], dict[str, Any]]:
+    return lambda match: {flag: _number(match) * (1e3 if match[3].lower() == "s" else 1.0)}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+_PATTERNS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]] = [
+    (_pattern(rf"{_NUMBER}\s*(?:users?|people|engineers|employees)"), _in("users")),
+    (_pattern(rf"{_NUMBER}\s*%\s*active"), _in("active", 0.01)),
+    (_pattern(rf"{_NUMBER}\s*(?:req(?:uest)?s?\s*/\s*s(?:ec(?:ond)?)?|rps|qps)"), _in("rate")),
+    (_pattern(rf"{_NUMBER}\s*(?:req(?:uest)?s?|docs?|documents)\s*(?:/|per)\s*day"),
+     _in("requests_per_day")),
+    (_pattern(rf"{_NUMBER}\s*req(?:uest)?s?\s*(?:/|per)\s*(?:user\s*/?\s*)?h(?:our)?"),
+     _in("requests_per_hour")),
+    (_pattern(r"(\d[\d_]*)\s*/\s*(\d[\d_]*)\s*(?:tokens?)?"),
+     lambda match: {"input": int(match[1]), "output_tokens": int(match[2])}),
+    (_pattern(rf"ttft(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"), _ms("ttft_p95_ms")),
+    (_pattern(rf"(?:tpot|itl)(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"),
+     _ms("tpot_p95_ms")),
+    (_pattern(rf"(?:budget\s*)?{_NUMBER}\s*(?:usd)?\s*(?:/|per|a)\s*month"), _in("budget")),
+    (_pattern(r"on\s+(.+)"), _names),
+    (_pattern(r"(?:n\+1|survive\s+replica)"), lambda _: {"survive": "replica"}),
+    (_pattern(r"survive\s+(?:a\s+)?(gpu|node|rack|zone)"), lambda m: {"survive": m[1].lower()}),
+]  # fmt: skip
+
+
+def _fill(tree: Tree, said: Mapping[str, Any], use_name: str | None) -> list[Assumption]:
+    """Put in what the use says, and note each value with its flag."""
+    use = USES[use_name or "chat"]
+    why = f"usual for {use_name or 'chat'}" + ("" if use_name else ", as no use was named")
+    wanted: list[tuple[str, str, Any]] = [
+        ("prompt length", "input", use.input_tokens),
+        ("answer length", "output_tokens", use.output_tokens),
+    ]
+    if use.prefix_hit_frac:
+        wanted.append(("share of the prompt in the prefix cache", "prefix_hit",
+                       use.prefix_hit_frac))  # fmt: skip
+    if not {"ttft_p95_ms", "tpot_p95_ms", "e2e_p95_s"} & set(said):
+        wanted += [(f"promise {key}", key, limit) for key, limit in use.slo.items()]
+    notes = []
+    for what, flag, value in wanted:
+        if flag not in said:
+            set_key(tree, KEYS[flag], value)
+            change = "--" + flag.replace("_", "-")
+            notes.append(Assumption(what=what, value=f"{value:g}", why=why, change=change))
+    return notes
