@@ -45,6 +45,17 @@ class EngineTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlowOverTime:
+    """Requests and tokens by bins of equal width, from the first arrival."""
+
+    bin_s: float
+    n_arrived: Ints
+    n_ended: Ints
+    output_tokens: Ints  # of the requests that ended in the bin
+    n_outstanding: Ints  # at the end of the bin: arrived, accepted, not ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A run: nothing that was asked is missing."""
 
@@ -55,11 +66,23 @@ class Outcome:
     n_engines: int
     refused: tuple[tuple[str, int], ...] = ()  # why, how many
     assumptions: tuple[Assumption, ...] = ()
+    paid_engine_s: float | None = None  # None: every engine from first arrival to last token
+
+    @property
+    def paid_s(self) -> float:
+        """Time of engines that is paid for, busy or not."""
+        whole = self.totals.span_s * self.n_engines
+        return whole if self.paid_engine_s is None else self.paid_engine_s
 
     @property
     def finished(self) -> Ints:
         """Rows of the requests that were served to their end."""
         return np.flatnonzero(self.times.is_finished)
+
+    @property
+    def n_requests(self) -> int:
+        """Requests that came."""
+        return len(self.requests)
 
     @property
     def n_completed(self) -> int:
@@ -73,6 +96,32 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedOutcome:
+    """A run that kept no request: its sums, and what they say."""
+
+    n_requests: int
+    n_completed: int
+    n_left: int  # still in the fleet when the run was given up
+    use: UseOverTime
+    flow: FlowOverTime
+    totals: EngineTotals
+    statistics: "ServingStatistics"
+    n_engines: int
+    refused: tuple[tuple[str, int], ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def n_refused(self) -> int:
+        """Requests that the engine cannot serve at all."""
+        return sum(count for _, count in self.refused)
+
+    @property
+    def paid_s(self) -> float:
+        """Time of engines that is paid for, busy or not."""
+        return self.totals.span_s * self.n_engines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
     """What a request must keep to; None is no limit."""
 
@@ -82,16 +131,54 @@ class Slo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """One measure over the requests; the mean with its 95 % confidence interval."""
+class Bounds:
+    """95 % confidence interval of one percentile; None: the run is too short to bound it."""
 
+    percentile: str  # "p99"
+    low_s: float | None
+    high_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One measure over the requests, with 95 % confidence intervals."""
+
+    n: int
     mean_s: float
     p50_s: float
     p90_s: float
     p95_s: float
     p99_s: float
-    mean_low_s: float
-    mean_high_s: float
+    p999_s: float
+    max_s: float
+    mean_low_s: float | None  # None: a single value says nothing about its error
+    mean_high_s: float | None
+    bounds: tuple[Bounds, ...]  # p50 … p999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmup:
+    """Arrivals at the beginning that are not measured."""
+
+    cut_s: float  # after the first arrival
+    n_requests: int
+    is_automatic: bool
+    is_settled: bool  # False: no steady state was found, and nothing was cut
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What the fleet delivered after the warm-up; good is what kept every limit."""
+
+    requests_per_s: float
+    input_tokens_per_s: float
+    good_requests_per_s: float
+    good_output_tokens_per_s: float
+    token_recall_frac: float  # share of the demanded output tokens that came within the objective
+    useful_frac: float  # share of the computed tokens that served a kept promise
+    itl_mean_s: float | None  # over all single gaps between tokens; None: no answer has two
+    warmup: Warmup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +192,8 @@ class ServingStatistics:
     wait: Summary | None
     output_tokens_per_s: float
     busy_frac: float
-    precision_frac: float  # useful share of the engines' time
+    precision_frac: float  # share of the paid time that worked for requests within the objective
     recall_frac: float  # share of the requests served within the objective
     backlog_requests_per_s: float  # growth of what is outstanding while requests arrive
     is_overloaded: bool
+    delivery: Delivery
