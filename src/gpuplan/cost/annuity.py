@@ -1,0 +1,38 @@
+"""Money over time, in: amounts and a yearly interest; out: present values and equal payments."""
+
+from collections.abc import Sequence
+
+from gpuplan.units import HOUR
+
+MONTHS_PER_YEAR = 12
+HOURS_PER_MONTH = 730.0  # 8 760 hours a year; weeks of 168 h give 728, which is 0.27 % less
+MONTH_S = HOURS_PER_MONTH * HOUR
+
+
+def monthly_frac(yearly_frac: float) -> float:
+    """Interest of a month that compounds to the yearly one."""
+    return float((1.0 + yearly_frac) ** (1.0 / MONTHS_PER_YEAR) - 1.0)
+
+
+def discount(n_months: float, yearly_frac: float) -> float:
+    """What one unit paid after so many months is worth today."""
+    return float((1.0 + yearly_frac) ** (-n_months / MONTHS_PER_YEAR))
+
+
+def annuity(n_months: float, yearly_frac: float) -> float:
+    """Worth today of one unit at the end of every month."""
+    interest = monthly_frac(yearly_frac)
+    return n_months if interest == 0 else (1.0 - discount(n_months, yearly_frac)) / interest
+
+
+def present_value(by_month: Sequence[float], yearly_frac: float) -> float:
+    """Worth today of amounts by month; the first is today and is not discounted."""
+    return sum(value * discount(month, yearly_frac) for month, value in enumerate(by_month))
+
+
+def monthly_capital(
+    outlay: float, residual: float, *, n_months: float, yearly_frac: float
+) -> float:
+    """Equal monthly payment that stands for an outlay today less a residual at the end."""
+    worth = outlay - residual * discount(n_months, yearly_frac)
+    return worth / annuity(n_months, yearly_frac)

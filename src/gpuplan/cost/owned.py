@@ -1,0 +1,199 @@
+"""The price of an hour of one's own node, in: purchase and running; out: a rate by causes."""
+
+from math import isfinite
+
+from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, MONTHS_PER_YEAR, monthly_capital
+from gpuplan.domain.cost import (
+    Capital,
+    Evidence,
+    NodeKind,
+    NodePurchase,
+    NodeRate,
+    NodeRunning,
+    Ownership,
+    PriceRefusal,
+    RatePart,
+    RefusalCode,
+)
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.terms import HardwarePrice
+from gpuplan.units import HOUR
+
+HOURS_PER_YEAR = HOURS_PER_MONTH * MONTHS_PER_YEAR
+# Machine around the accelerators over their own price. Assumption: published prices of whole
+# eight-way machines lie 20 to 60 % above the street prices of eight boards [street-prices].
+HOST_FRAC = Range(low=0.2, mid=0.35, high=0.6)
+
+
+def owned_rate(
+    node: NodeKind,
+    purchase: NodePurchase,
+    *,
+    ownership: Ownership,
+    running: NodeRunning,
+    evidence: Evidence,
+    assumptions: tuple[Assumption, ...] = (),
+) -> NodeRate | PriceRefusal:
+    """Capital as an annuity once, plus what it takes to run; never depreciation besides."""
+    fault = _purchase_fault(purchase.hardware_usd)
+    if fault is not None:
+        code, what = fault
+        return PriceRefusal(
+            id=_id(node), node=node, purchase="owned", code=code, what=what,
+            fix=f"give prices.hardware for {node.accelerator or node.name}",
+        )  # fmt: skip
+    capital = _capital(purchase, ownership)
+    support = purchase.hardware_usd.times(running.support_frac_per_year / HOURS_PER_YEAR)
+    parts = (
+        RatePart(name="capital", usd_per_h=capital_usd_per_h(capital)),
+        RatePart(name="support", usd_per_h=support),
+        *running_parts(node, running),
+    )
+    return _rate(node, parts, capital=capital, evidence=evidence, assumptions=assumptions)
+
+
+def standing_rate(
+    node: NodeKind,
+    running: NodeRunning,
+    *,
+    evidence: Evidence,
+    assumptions: tuple[Assumption, ...] = (),
+) -> NodeRate:
+    """A node that is there already: its purchase is past, only running costs remain."""
+    nothing = exactly(0.0)
+    sunk = Capital(
+        hardware_usd=nothing,
+        outlay_usd=nothing,
+        residual_frac=nothing,
+        life_s=MONTH_S,
+        discount_frac_per_year=0.0,
+    )
+    parts = running_parts(node, running)
+    return _rate(node, parts, capital=sunk, evidence=evidence, assumptions=assumptions)
+
+
+def running_parts(node: NodeKind, running: NodeRunning) -> tuple[RatePart, ...]:
+    """Energy from average draw, demand and space from highest, licences, people; zero parts too."""
+    facility_w = running.highest_w * running.pue_ratio
+    hourly = {
+        "demand charge": facility_w * running.demand_usd_per_w_month / HOURS_PER_MONTH,
+        "space": running.highest_w * running.colocation_usd_per_w_month / HOURS_PER_MONTH,
+        "licences": running.licence_usd_per_accelerator_year
+        * node.n_accelerators / HOURS_PER_YEAR,
+        "staff": running.staff_usd_per_year / HOURS_PER_YEAR,
+    }  # fmt: skip
+    energy_j = running.average_w * running.pue_ratio * HOUR
+    energy = RatePart(name="energy", usd_per_h=running.electricity_usd_per_j.times(energy_j))
+    rest = (RatePart(name=name, usd_per_h=exactly(usd)) for name, usd in hourly.items())
+    return (energy, *rest)
+
+
+def capital_usd_per_h(capital: Capital) -> Range:
+    """The annuity of outlay less residual, shared out over all hours of life."""
+    n_months = capital.life_s / MONTH_S
+    rate = capital.discount_frac_per_year
+
+    def hourly(outlay_usd: float, residual_usd: float) -> float:
+        paid = monthly_capital(outlay_usd, residual_usd, n_months=n_months, yearly_frac=rate)
+        return paid / HOURS_PER_MONTH
+
+    cheap, middle, dear = capital.residuals_usd
+    outlay = capital.outlay_usd
+    return Range(
+        low=hourly(outlay.low, cheap),
+        mid=hourly(outlay.mid, middle),
+        high=hourly(outlay.high, dear),
+    )
+
+
+def hardware_price(
+    accelerator: Accelerator,
+    n_accelerators: int,
+    *,
+    given: HardwarePrice | None = None,
+    published_usd: Range | None = None,
+    source: str = "",
+) -> tuple[Range | None, tuple[Assumption, ...]]:
+    """Price of one node: the user's, else boards and a host share; None where nothing is known.
+
+    `published_usd` is the catalog's street price of one accelerator.
+    """
+    if given is not None and given.node_usd is not None:
+        return given.node_usd, ()
+    one_usd, is_given = published_usd, False
+    if given is not None and given.accelerator_usd is not None:
+        one_usd, is_given = given.accelerator_usd, True
+    if one_usd is None:
+        return None, ()
+    whole = Range(
+        low=one_usd.low * (1 + HOST_FRAC.low) * n_accelerators,
+        mid=one_usd.mid * (1 + HOST_FRAC.mid) * n_accelerators,
+        high=one_usd.high * (1 + HOST_FRAC.high) * n_accelerators,
+    )
+    return whole, _price_assumptions(accelerator, one_usd, "" if is_given else source)
+
+
+def _price_assumptions(
+    accelerator: Accelerator, one_usd: Range, source: str
+) -> tuple[Assumption, ...]:
+    change = f"prices.hardware[accelerator={accelerator.id}].usd_per_node"
+    host = Assumption(
+        what=f"machine around {accelerator.name}",
+        value=f"{HOST_FRAC.low:.0%} to {HOST_FRAC.high:.0%} of its accelerators' price",
+        why="no price of whole machines is published",
+        change=change,
+    )
+    if not source:
+        return (host,)
+    board = Assumption(
+        what=f"purchase price of {accelerator.name}",
+        value=f"{one_usd.low:,.0f} to {one_usd.high:,.0f} USD",
+        why="no list price is published; street prices of resellers, weak evidence",
+        change=change,
+        source=source,
+    )
+    return (board, host)
+
+
+def _capital(purchase: NodePurchase, ownership: Ownership) -> Capital:
+    return Capital(
+        hardware_usd=purchase.hardware_usd,
+        outlay_usd=purchase.outlay_usd,
+        residual_frac=ownership.residual_frac,
+        life_s=ownership.life_s,
+        discount_frac_per_year=ownership.discount_frac_per_year,
+    )
+
+
+def _rate(
+    node: NodeKind,
+    parts: tuple[RatePart, ...],
+    *,
+    capital: Capital,
+    evidence: Evidence,
+    assumptions: tuple[Assumption, ...],
+) -> NodeRate:
+    total = Range(
+        low=sum(part.usd_per_h.low for part in parts),
+        mid=sum(part.usd_per_h.mid for part in parts),
+        high=sum(part.usd_per_h.high for part in parts),
+    )
+    return NodeRate(
+        id=_id(node), node=node, purchase="owned", price_usd_per_h=total, parts=parts,
+        evidence=evidence, capital=capital, assumptions=assumptions,
+    )  # fmt: skip
+
+
+def _id(node: NodeKind) -> str:
+    return "/".join(("owned", node.region or "site", node.name))
+
+
+def _purchase_fault(price: Range) -> tuple[RefusalCode, str] | None:
+    for usd in (price.low, price.mid, price.high):
+        if not isfinite(usd):
+            return "not-finite", f"purchase price is {usd}"
+        if usd <= 0:
+            return "zero", f"purchase price is ${usd:g}"
+    return None

@@ -1,0 +1,275 @@
+"""Prices of a node-hour, in: offers, discounts, purchases; out: a rate or a refusal for each."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from math import isfinite
+
+from gpuplan.domain import market, terms
+from gpuplan.domain.cost import (
+    Day,
+    Evidence,
+    NodeKind,
+    NodeRate,
+    PriceRefusal,
+    RatePart,
+    Rates,
+    RateTerms,
+    RefusalCode,
+)
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range, exactly
+from gpuplan.units import DAY
+
+STALE_DAYS = 180  # older than this the price is weak evidence
+OLD_DAYS = 540  # older than this it is no price
+TERMS_S = {"1yr": 365 * DAY, "3yr": 3 * 365 * DAY}
+UPDATE = "run `gpuplan catalog update`, or give your own under prices.offers"
+
+Outcome = NodeRate | PriceRefusal
+
+
+def catalog_rates(
+    offers: Iterable[market.Offer],
+    today: Day,
+    *,
+    discounts: Collection[market.Discount] = (),
+    purchases: Collection[terms.Purchase] = ("on_demand", "spot", "reserved"),
+    max_age_days: int = OLD_DAYS,
+) -> Rates:
+    """Every published offer as a rate for each allowed way to pay, or as a refusal."""
+    found: list[Outcome] = []
+    for offer in offers:
+        refused = _refusal(offer, today, max_age_days)
+        if refused is not None:
+            found.append(refused)
+            continue
+        if "on_demand" in purchases:
+            found.append(_on_demand(offer, today))
+        if "spot" in purchases and offer.spot_usd_per_h is not None:
+            found.append(_spot(offer, today, offer.spot_usd_per_h))
+        if "reserved" in purchases:
+            found += _reserved(offer, today, discounts)
+    return sorted_out(found)
+
+
+def user_rates(
+    offers: Iterable[terms.Offer], *, purchases: Collection[terms.Purchase] | None = None
+) -> Rates:
+    """The user's own prices; ways to pay that the policy forbids are left to the caller."""
+    allowed = [offer for offer in offers if purchases is None or offer.purchase in purchases]
+    return sorted_out(_user_rate(index, offer) for index, offer in enumerate(allowed))
+
+
+def sorted_out(found: Iterable[Outcome]) -> Rates:
+    """Rates and refusals apart; their numbers add up to what was found."""
+    outcomes = tuple(found)
+    return Rates(
+        kept=tuple(item for item in outcomes if isinstance(item, NodeRate)),
+        refused=tuple(item for item in outcomes if isinstance(item, PriceRefusal)),
+    )
+
+
+def price_fault(usd_per_h: float | None) -> tuple[RefusalCode, str] | None:
+    """Why this is no price, or None: nothing is free, and what is not a number is not cheap."""
+    if usd_per_h is None:
+        return "missing", "no price is published"
+    if not isfinite(usd_per_h):
+        return "not-finite", f"price is {usd_per_h}"
+    if usd_per_h <= 0:
+        return "zero", f"price is ${usd_per_h:g} an hour"
+    return None
+
+
+def effective_spot_usd_per_h(
+    rate: NodeRate, *, lost_s_per_interruption: float, interruptions_per_s: float | None = None
+) -> Range | None:
+    """Price of an hour of work that counts: interruptions destroy work and cost a restart.
+
+    None where no interruption rate is known, or where all time is lost.
+    """
+    known = rate.terms.interruptions_per_s
+    often = interruptions_per_s if interruptions_per_s is not None else known
+    if often is None:
+        return None
+    useful_frac = 1.0 - often * lost_s_per_interruption
+    return rate.price_usd_per_h.times(1.0 / useful_frac) if useful_frac > 0 else None
+
+
+def _node(offer: market.Offer) -> NodeKind:
+    names = "|".join(offer.shape.accelerators)
+    return NodeKind(
+        name=offer.instance,
+        accelerator=names,
+        n_accelerators=int(offer.n_accelerators),
+        n_vcpus=offer.shape.n_vcpu,
+        cloud=offer.cloud,
+        region=offer.region or None,
+    )
+
+
+def _id(offer: market.Offer, way: str) -> str:
+    return "/".join((offer.cloud, offer.region or "any", offer.instance, way))
+
+
+def _refusal(offer: market.Offer, today: Day, max_age_days: int) -> PriceRefusal | None:
+    """The first reason why nothing of this offer may be priced."""
+    fault = _offer_fault(offer, today, max_age_days)
+    if fault is None:
+        return None
+    code, what = fault
+    return PriceRefusal(
+        id=_id(offer, "on-demand"), node=_node(offer), purchase="on_demand", code=code, what=what,
+        fix=UPDATE,
+    )  # fmt: skip
+
+
+def _offer_fault(
+    offer: market.Offer, today: Day, max_age_days: int
+) -> tuple[RefusalCode, str] | None:
+    fault = _shape_fault(offer) or price_fault(offer.usd_per_h)
+    age = offer.age_days(today)
+    if fault is None and age > max_age_days:
+        return "stale", f"price of {offer.price_date} is {age} days old, limit {max_age_days}"
+    return fault
+
+
+def _shape_fault(offer: market.Offer) -> tuple[RefusalCode, str] | None:
+    """Why the price is not that of one whole, known machine."""
+    if offer.shape.basis == "bid-floor":
+        return "bid-floor", "the lowest bid of an auction is no price"
+    if offer.shape.basis == "accelerator-only":
+        return "accelerator-only", "the price lacks the machine around the accelerator"
+    if offer.is_ambiguous:
+        return "ambiguous", f"may be any of {', '.join(offer.shape.accelerators)}"
+    if offer.n_accelerators != int(offer.n_accelerators):
+        return "share-of-card", f"carries {offer.n_accelerators:g} of a card"
+    return None
+
+
+def _on_demand(offer: market.Offer, today: Day) -> NodeRate:
+    return _rate(offer, today, exactly(offer.usd_per_h))
+
+
+def _rate(offer: market.Offer, today: Day, price: Range) -> NodeRate:
+    is_old = offer.age_days(today) > STALE_DAYS
+    note = f"{offer.age_days(today)} days old" if is_old else ""
+    evidence = Evidence(source=offer.source, price_date=offer.price_date, is_weak=is_old, note=note)
+    return NodeRate(
+        id=_id(offer, "on-demand"),
+        node=_node(offer),
+        purchase="on_demand",
+        price_usd_per_h=price,
+        parts=(RatePart(name="rent", usd_per_h=price),),
+        evidence=evidence,
+    )
+
+
+def _spot(offer: market.Offer, today: Day, spot_usd_per_h: float) -> Outcome:
+    fault = price_fault(spot_usd_per_h)
+    if fault is None and spot_usd_per_h > offer.usd_per_h:
+        what = f"spot ${spot_usd_per_h:g} above on-demand ${offer.usd_per_h:g}"
+        fault = "spot-above-on-demand", what
+    if fault is not None:
+        code, what = fault
+        return PriceRefusal(
+            id=_id(offer, "spot"), node=_node(offer), purchase="spot", code=code, what=what,
+            fix=UPDATE,
+        )  # fmt: skip
+    # When spot runs out one pays the on-demand price: that is as dear as it gets.
+    price = Range(low=spot_usd_per_h, mid=spot_usd_per_h, high=offer.usd_per_h)
+    why = "spot moves by the hour; at worst the on-demand price is paid"
+    assumed = Assumption(
+        what=f"highest spot price of {offer.instance}",
+        value=f"{offer.usd_per_h:g} USD/h",
+        why=why,
+        change="prices.offers",
+        source=offer.source,
+    )
+    rate = _rate(offer, today, price)
+    return replace(rate, id=_id(offer, "spot"), purchase="spot", assumptions=(assumed,))
+
+
+def _reserved(
+    offer: market.Offer, today: Day, discounts: Collection[market.Discount]
+) -> Iterator[Outcome]:
+    for discount in _discounts_for(offer.cloud, discounts):
+        way = f"reserved-{discount.term.replace(' ', '-')}-{discount.instrument}"
+        if discount.term not in TERMS_S:
+            yield PriceRefusal(
+                id=_id(offer, way), node=_node(offer), purchase="reserved", code="unclear-term",
+                what=f"{discount.instrument}: {discount.term!r} is no term of commitment",
+                fix="give the price and term_months under prices.offers",
+            )  # fmt: skip
+            continue
+        yield _committed(offer, today, discount, way)
+
+
+def _committed(offer: market.Offer, today: Day, discount: market.Discount, way: str) -> NodeRate:
+    dear, cheap = 1 - discount.low_frac, 1 - discount.high_frac
+    price = Range(low=cheap, mid=(cheap + dear) / 2, high=dear).times(offer.usd_per_h)
+    rate = _rate(offer, today, price)
+    span = f"{discount.low_frac:.0%} to {discount.high_frac:.0%}"
+    assumed = Assumption(
+        what=f"{discount.instrument} {discount.term} discount at {offer.cloud}",
+        value=span,
+        why=f"no price list of reserved accelerators is published; {discount.applies or 'general'}",
+        change="prices.offers with purchase: reserved",
+        source=discount.source,
+    )
+    note = f"on-demand less {span} ({discount.source})"
+    return replace(
+        rate,
+        id=_id(offer, way),
+        purchase="reserved",
+        parts=(RatePart(name="reservation", usd_per_h=price),),
+        terms=RateTerms(term_s=TERMS_S[discount.term]),
+        evidence=replace(
+            rate.evidence, is_weak=rate.evidence.is_weak or discount.is_weak, note=note
+        ),
+        assumptions=(assumed,),
+    )
+
+
+def _discounts_for(
+    cloud: str, discounts: Collection[market.Discount]
+) -> tuple[market.Discount, ...]:
+    """The cloud's own, and for terms that it says nothing of the general ones; spot is apart."""
+    commitments = [d for d in discounts if d.instrument.casefold() != "spot"]
+    own = [d for d in commitments if d.provider == cloud]
+    covered = {d.term for d in own}
+    return (*own, *(d for d in commitments if d.provider == "any" and d.term not in covered))
+
+
+def _user_rate(index: int, offer: terms.Offer) -> Outcome:
+    node = NodeKind(
+        name=offer.name,
+        accelerator=offer.accelerator,
+        n_accelerators=offer.n_accelerators_per_node,
+        n_vcpus=offer.n_vcpus_per_node,
+        cloud=offer.cloud,
+        region=offer.region,
+    )
+    key = f"user/{index}/{offer.name}/{offer.purchase}"
+    price = offer.price_usd_per_h
+    for value in (price.low, price.mid, price.high):
+        fault = price_fault(value)
+        if fault is not None:
+            code, what = fault
+            fix = f"give a price above 0 in prices.offers[{index}]"
+            return PriceRefusal(
+                id=key, node=node, purchase=offer.purchase, code=code, what=what, fix=fix
+            )
+    return NodeRate(
+        id=key,
+        node=node,
+        purchase=offer.purchase,
+        price_usd_per_h=price,
+        parts=(RatePart(name="your price", usd_per_h=price),),
+        evidence=Evidence(source="user"),
+        terms=RateTerms(
+            term_s=offer.term_s,
+            n_nodes_max=offer.n_nodes_max,
+            cold_start_s=offer.cold_start_s,
+            interruptions_per_s=offer.interruptions_per_s,
+        ),
+    )
