@@ -1,0 +1,32 @@
+"""Scenarios as trees of plain values, in: a file, or a tree; out: the tree, or the Scenario."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpuplan.domain.scenario import Scenario
+from gpuplan.errors import InputError, one
+from gpuplan.inputs.read import scenario_of
+from gpuplan.inputs.yaml_reader import read_yaml, read_yaml_text
+
+Tree = dict[str, Any]
+
+
+def scenario_tree(path: Path) -> Tree:
+    """What a scenario file says, before it is checked."""
+    data = read_yaml(path).data
+    if not isinstance(data, dict):
+        fix = "`gpuplan init` writes a commented example"
+        raise one(InputError, str(path), "scenario", "is no mapping of keys", fix)
+    return data
+
+
+def scenario_from(tree: Tree, *, name: str, folder: Path | None) -> Scenario:
+    """The scenario of a tree; raises with every problem, by the line of the tree as written."""
+    return scenario_of(read_yaml_text(tree_text(tree), name=name), folder=folder)
+
+
+def tree_text(tree: Tree) -> str:
+    """The tree as YAML."""
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)

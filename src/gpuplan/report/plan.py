@@ -1,0 +1,166 @@
+"""A plan as tables and remarks: the answer first, then what it rests on."""
+
+from gpuplan.domain.plan import Answer, ChosenPlan, Load, PlannedPool, Promise
+from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
+from gpuplan.report.plan_document import plan_document
+from gpuplan.report.provenance import assumption_lines
+
+N_SHOWN_REJECTED = 8
+N_SHOWN_ALTERNATIVES = 6
+
+
+def plan_sheet(answer: Answer) -> Sheet:
+    """One plan, ready to show."""
+    tables = _tables(answer, n_most=N_SHOWN_REJECTED)
+    return Sheet(
+        document=plan_document(answer),
+        tables=tables,
+        whole_tables=_tables(answer, n_most=None),
+        head=head_line(answer),
+        remarks=(
+            ("Why:", (*answer.explanation.why, *answer.explanation.binding)),
+            ("Nothing fits:", answer.explanation.conflicts),
+            ("Load:", tuple(line for load in answer.load for line in _load_lines(load))),
+            ("Assumed:", assumption_lines(answer.assumptions)),
+        ),
+    )
+
+
+def head_line(answer: Answer) -> str:
+    """The answer in one sentence."""
+    if answer.plan is None:
+        return f"{answer.name}: NO PLAN meets every limit"
+    fleets = "; ".join(fleet_line(pool) for pool in answer.plan.pools) or "nothing to get"
+    kept = "" if answer.plan.slo.is_kept else ", a promise is BROKEN"
+    return f"{answer.name}: {fleets}: {usd_range(answer.plan.cost_usd_per_month)} a month{kept}"
+
+
+def fleet_line(pool: PlannedPool) -> str:
+    """A pool in a few words."""
+    if pool.n_accelerators == 0:
+        n = sum(line.n_nodes for line in pool.purchases)
+        return f"{n} CPU node{'s' if n != 1 else ''} ({pool.accelerator}), no GPU needed"
+    shape = f" as {pool.n_replicas} x TP{pool.tp}" if pool.tp > 1 or pool.n_replicas > 1 else ""
+    stages = f" PP{pool.pp}" if pool.pp > 1 else ""
+    return f"{pool.n_accelerators} x {pool.accelerator}{shape}{stages}"
+
+
+def _tables(answer: Answer, n_most: int | None) -> tuple[Table, ...]:
+    tables = []
+    if answer.plan is not None:
+        tables += [_pool_table(answer.plan), _purchase_table(answer.plan)]
+        tables += [_promise_table(answer.plan), _figure_table(answer)]
+        if answer.plan.limits:
+            tables.append(_limit_table(answer.plan))
+    if answer.alternatives:
+        tables.append(_alternative_table(answer, n_most and N_SHOWN_ALTERNATIVES))
+    if answer.rejected:
+        tables.append(_rejected_table(answer, n_most))
+    return tuple(table for table in tables if table.rows)
+
+
+def _pool_table(plan: ChosenPlan) -> Table:
+    rows = tuple(
+        (
+            pool.workload, pool.accelerator, str(pool.n_accelerators),
+            f"{pool.n_replicas}" + (f" ({pool.n_spare_replicas} spare)"
+                                    if pool.n_spare_replicas else ""),
+            f"{pool.tp}/{pool.pp}", pool.precision, pool.source,
+        )
+        for pool in plan.pools
+    )  # fmt: skip
+    columns = ("workload", "accelerator", "count", "replicas", "TP/PP", "precision", "from")
+    return Table(title="What to get", columns=columns, rows=rows, right=("count",))
+
+
+def _purchase_table(plan: ChosenPlan) -> Table:
+    rows = tuple(
+        (
+            f"{line.purchase} {line.offer}".strip(), str(line.n_nodes),
+            str(line.n_accelerators_per_node), f"{line.price_usd_per_node_h.value:,.2f}",
+            f"{100 * line.paid_frac:.0f} %", usd(line.usd_per_month), line.price_date or "yours",
+        )
+        for pool in plan.pools
+        for line in pool.purchases
+    )  # fmt: skip
+    columns = ("how it is paid", "nodes", "per node", "$/node-h", "of hours", "$/month", "price of")
+    return Table(title="What it costs", columns=columns, rows=rows, right=columns[1:6])
+
+
+def _promise_table(plan: ChosenPlan) -> Table:
+    rows = tuple(_promise_row(promise) for promise in plan.slo.promises)
+    columns = ("workload", "promise", "limit", "reached", "80 % range", "kept")
+    return Table(title="What is promised", columns=columns, rows=rows, right=columns[2:5])
+
+
+def _promise_row(promise: Promise) -> tuple[str, ...]:
+    reached = promise.reached_s
+    given = "by your capacity"
+    return (
+        promise.workload,
+        promise.what,
+        span(promise.limit_s),
+        given if reached is None else span(reached.value),
+        "" if reached is None else f"{span(reached.low)} … {span(reached.high)}",
+        "yes" if promise.is_kept else "NO",
+    )
+
+
+def _figure_table(answer: Answer) -> Table:
+    plan = answer.plan
+    if plan is None:
+        return Table(title="", columns=(), rows=())
+    rows = [("power at the peak", kw(plan.power_w.value))]
+    if plan.once_usd:
+        rows.append(("paid once", usd(plan.once_usd)))
+    for pool in plan.pools:
+        use = pool.use
+        if use.peak_frac is not None:
+            rows.append((f"{pool.workload}: use at the peak", f"{100 * use.peak_frac:.0f} %"))
+        if use.safe_frac is not None:
+            rows.append((f"{pool.workload}: safe use of this pool", f"{100 * use.safe_frac:.0f} %"))
+    if answer.proof is not None:
+        rows.append(("proven gap to the best plan", f"{100 * answer.proof.gap_frac:.2f} %"))
+    if answer.uncertainty is not None:
+        kept = 100 * answer.uncertainty.kept_frac
+        rows.append(("promises hold when inputs vary", f"{kept:.0f} % of samples"))
+    return Table(title="Figures", columns=("what", "value"), rows=tuple(rows), right=("value",))
+
+
+def _limit_table(plan: ChosenPlan) -> Table:
+    rows = tuple(
+        (use.name, use.used, use.limit, f"{100 * use.used_frac:.0f} %",
+         "yes" if use.is_kept else "NO")
+        for use in plan.limits
+    )  # fmt: skip
+    columns = ("limit", "used", "at most", "share", "kept")
+    return Table(title="Your limits", columns=columns, rows=rows, right=columns[1:4])
+
+
+def _alternative_table(answer: Answer, n_most: int | None) -> Table:
+    rows = tuple(
+        (other.kind, other.fleet, usd(other.usd_per_month), signed_usd(other.extra_usd_per_month),
+         other.remark)
+        for other in answer.alternatives[:n_most]
+    )  # fmt: skip
+    columns = ("alternative", "fleet", "$/month", "difference", "remark")
+    return Table(title="Alternatives", columns=columns, rows=rows, right=columns[2:4])
+
+
+def _rejected_table(answer: Answer, n_most: int | None) -> Table:
+    shown = answer.rejected[:n_most]
+    rows = tuple((r.candidate, r.reason, r.relaxation or "nothing known") for r in shown)
+    rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
+    columns = ("candidate", "why not", "what would help")
+    return Table(title=f"Left out{rest}", columns=columns, rows=rows)
+
+
+def _load_lines(load: Load) -> tuple[str, ...]:
+    lines = load.lines
+    if load.peak_requests_per_s and load.residence_s and load.n_in_flight is not None:
+        lines += (
+            f"{load.workload}: {load.peak_requests_per_s:,.2f} requests/s x "
+            f"{load.residence_s:,.1f} s = {load.n_in_flight:,.1f} in flight (Little's law)",
+        )
+    return lines

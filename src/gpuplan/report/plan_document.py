@@ -1,0 +1,68 @@
+"""A plan as a document for machines and as the text of plan.yaml."""
+
+from dataclasses import asdict
+from typing import Any
+
+import yaml
+
+from gpuplan.domain.plan import Answer
+from gpuplan.report.provenance import SCHEMA_VERSION
+
+KIND = "gpuplan-plan"
+Document = dict[str, Any]
+
+_HEAD = """\
+# A plan made by gpuplan. Everything that it rests on is in this file.
+#   gpuplan explain plan.yaml        why this, and why not the others
+#   gpuplan report plan.yaml         one page with charts
+#   gpuplan diff old.yaml plan.yaml  what changed
+"""
+
+
+def plan_document(answer: Answer) -> Document:
+    """The machine-readable plan; reading it back gives the same answer."""
+    body = _plain(asdict(answer))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "feasible": answer.feasible,
+        "gap": answer.gap_frac,
+        **body,
+    }
+
+
+def plan_text(answer: Answer) -> str:
+    """The text of plan.yaml: the same answer gives the same bytes."""
+    body = yaml.dump(
+        plan_document(answer), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    return f"{_HEAD}{body}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Plain YAML without anchors: a diff shows what changed and nothing else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Nothing is shared."""
+        return True
+
+
+def _floats(dumper: yaml.SafeDumper, numbers: "_Numbers") -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", list(numbers), flow_style=True)
+
+
+class _Numbers(list[float]):
+    """A row of numbers, kept on one line."""
+
+
+_Dumper.add_representer(_Numbers, _floats)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(item, float) for item in value):
+            return _Numbers(value)
+        return [_plain(item) for item in value]
+    return value
