@@ -128,6 +128,12 @@ class Slo:
     ttft_s: float | None = None
     tpot_s: float | None = None
     e2e_s: float | None = None
+    kept_frac: float = 0.99  # share of the requests that must keep to all of it
+
+    @property
+    def is_given(self) -> bool:
+        """There is a limit at all."""
+        return any(limit is not None for limit in (self.ttft_s, self.tpot_s, self.e2e_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

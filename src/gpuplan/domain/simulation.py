@@ -2,9 +2,17 @@
 
 from dataclasses import dataclass
 
+from gpuplan.domain.columns import Floats
 from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Outcome, ServingStatistics, Slo
+from gpuplan.domain.outcome import (
+    FlowOverTime,
+    Outcome,
+    ServingStatistics,
+    Slo,
+    StreamedOutcome,
+)
 from gpuplan.domain.performance import ServingSetup
+from gpuplan.domain.provenance import Assumption, Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +39,53 @@ class SimulateRequest:
     scheduler: EngineRequest | None = None
     router: str = "least_outstanding"
     seed: int = 0
-    warmup_s: float = 0.0
+    warmup_s: float | None = 0.0  # None: found from the run itself
     slo: Slo | None = None
     bin_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedFleet:
+    """A deployment with its engines, ready to replay any number of streams."""
+
+    setup: ServingSetup
+    fleet: Fleet
+    assumptions: tuple[Assumption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerOverTime:
+    """Draw of all accelerators by bins, and what it comes to."""
+
+    bin_s: float
+    power_w: Floats
+    mean_power_w: Estimate
+    energy_j: Estimate  # from the first arrival to the last token
+    energy_j_per_output_token: Estimate | None  # None: nothing was written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTried:
+    """One fleet size of a search or a curve, and how it did."""
+
+    n_replicas: int
+    precision_frac: float
+    recall_frac: float
+    busy_frac: float
+    ttft_p99_s: float | None  # None: nothing was served
+    is_overloaded: bool
+    paid_accelerator_s: float
+    useful_accelerator_s: float  # on work that kept its promises
+    n_late: int  # refused, or served outside the objective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """The smallest fleet that carries the load; None where not even the largest tried does."""
+
+    n_replicas: int | None
+    criterion: str
+    tried: tuple[FleetTried, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +98,38 @@ class Simulation:
     statistics: ServingStatistics
     slo: Slo
     wall_s: float  # that the run took, without the set-up
+    flow: FlowOverTime
+    power: PowerOverTime | None = None  # None: the accelerator's power limit is not published
+    holding: Holding | None = None  # of a fleet that is overloaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedSimulation:
+    """A run that kept no request; fields as in `Simulation`."""
+
+    setup: ServingSetup
+    fleet: Fleet
+    outcome: StreamedOutcome
+    statistics: ServingStatistics
+    slo: Slo
+    wall_s: float
+    flow: FlowOverTime
+    power: PowerOverTime | None = None
+    holding: Holding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetCurve:
+    """Precision against recall over the fleet's size, and the size that balances them."""
+
+    setup: ServingSetup
+    slo: Slo
+    points: tuple[FleetTried, ...]  # rising size
+    waste_usd_per_accelerator_s: float
+    delay_usd_per_request: float
+    useful_accelerator_s_per_request: float
+    beta_ratio: float  # how many times recall weighs as much as precision
+    f_frac: tuple[float, ...]  # of each point
+    cost_usd: tuple[float, ...]  # of waste and delay, each point
+    best: int  # place of the greatest F
+    assumptions: tuple[Assumption, ...] = ()

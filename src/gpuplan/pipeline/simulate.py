@@ -16,7 +16,12 @@ from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests import LoadRequest, PredictRequest
 from gpuplan.domain.serving import EngineSettings, Load
-from gpuplan.domain.simulation import EngineRequest, SimulateRequest, Simulation
+from gpuplan.domain.simulation import (
+    EngineRequest,
+    PreparedFleet,
+    SimulateRequest,
+    Simulation,
+)
 from gpuplan.domain.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.inference import inference_memory
@@ -25,9 +30,10 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
+from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.simulation.serving.statistics import statistics_of
+from gpuplan.simulation.serving.statistics import flow_of, statistics_of
 
 N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
 
@@ -42,6 +48,22 @@ def simulate(
     store: Path | None = None,
 ) -> Simulation:
     """Replay the requests against the fleet; same input, same answer."""
+    ready = prepared(
+        model_name, accelerator_name, requests, asked=asked, overlays=overlays, store=store
+    )
+    return replayed(ready, requests, asked)
+
+
+def prepared(
+    model_name: str,
+    accelerator_name: str,
+    requests: Requests,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> PreparedFleet:
+    """The fleet that was named, with the engine that its memory and the load's lengths give."""
     if len(requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
@@ -54,15 +76,22 @@ def simulate(
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
     setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
     fleet, assumed_fleet = fleet_of(setup, requests, asked)
-    outcome, wall_s = _timed(requests, fleet, asked.bin_s)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
+    return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
+
+
+def replayed(ready: PreparedFleet, requests: Requests, asked: SimulateRequest) -> Simulation:
+    """One run of a fleet that is ready."""
+    outcome, wall_s = _timed(requests, ready.fleet, asked.bin_s)
     return Simulation(
-        setup=setup,
-        fleet=fleet,
-        outcome=replace(outcome, assumptions=assumptions),
+        setup=ready.setup,
+        fleet=ready.fleet,
+        outcome=replace(outcome, assumptions=ready.assumptions),
         statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
         slo=asked.slo or Slo(),
         wall_s=wall_s,
+        flow=flow_of(outcome),
+        power=power_over_time(ready.setup, outcome),
     )
 
 
