@@ -10,7 +10,7 @@ from gpuplan.domain.stream import requests_of
 
 
 def run(rate: float, **asked: object) -> Simulation:
-    n = 600
+    n = 2000
     arrive_s = np.cumsum(np.random.default_rng(0).exponential(1 / rate, n))
     stream = requests_of(arrive_s, np.full(n, 1000), np.full(n, 200))
     return api.simulate("Llama-3.1-8B", "H100", stream, SimulateRequest(**asked))  # type: ignore[arg-type]
