@@ -113,12 +113,13 @@ def _state(requests: Requests, fleet: Fleet, bin_s: float) -> st.Engines:
         request=_records(requests),
         bins=np.zeros((n, N_BINS, st.N_SUMS)),
         flight_s=np.zeros((n, 2)),
-        limit=_limits(limits, tables.window),
-        lines=tables.lines,
-        slopes=tables.slopes,
-        tokens_s=tables.tokens_s,
-        rows_s=tables.rows_s,
-        mix=tables.mix,
+        pool=np.zeros(n, dtype=np.int64),
+        limit=_limits(limits, tables.window)[None],
+        lines=tables.lines[None],
+        slopes=tables.slopes[None],
+        tokens_s=tables.tokens_s[None],
+        rows_s=tables.rows_s[None],
+        mix=tables.mix[None],
     )
 
 
@@ -137,6 +138,7 @@ def _scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
     scalar = np.zeros((n_engines, st.PHASES + limits.block_tokens), dtype=np.int64)
     scalar[:, [st.HEAD, st.TAIL, st.WAIT_HEAD, st.WAIT_TAIL, st.PARTIAL, st.MARK]] = st.NONE
     scalar[:, st.FREE] = limits.n_blocks
+    scalar[:, st.STOP] = st.FOREVER
     scalar[:, [st.BIN_WIDTH, st.BIN_END]] = round(bin_s * st.TICKS_PER_S)
     return scalar
 
@@ -161,9 +163,9 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
 
 
 def _run(sim: st.Engines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
-    sim.limit[st.IS_JUMPING] = method == "jump"
-    sim.limit[st.LAST_INSTANT] = st.FOREVER
-    is_plain = method == "plain" or bool(sim.limit[st.LONG_PREFILL])
+    sim.limit[:, st.IS_JUMPING] = method == "jump"
+    sim.limit[:, st.LAST_INSTANT] = st.FOREVER
+    is_plain = method == "plain" or bool(sim.limit[0, st.LONG_PREFILL])
     if is_plain and fleet.router == "round_robin":
         run_plain(sim, accepted, np.zeros((fleet.limits.max_sequences, N_RUN), dtype=np.int64))
     elif fleet.router == "round_robin":

@@ -25,6 +25,7 @@ from gpuplan.simulation.serving.kernels.state import (
     FRAC_BITS,
     FRAC_MASK,
     FREE,
+    GIVEN,
     HEAD,
     ID,
     IN_FLIGHT,
@@ -61,7 +62,6 @@ from gpuplan.simulation.serving.kernels.state import (
     WAIT_HEAD,
     WORD_BITS,
     WORD_MASK,
-    ZERO,
     Engine,
     forget_finish,
     link_running,
@@ -97,6 +97,7 @@ def _preempt_tail(e: Engine) -> None:
     unlink_running(e, v)
     prepend_waiting(e, i)
     e.request[i, PREEMPTED] += 1
+    e.request[i, GIVEN] = 0
     s[N_PREEMPTIONS] += 1
     s[BLOCKED] = 0
 
@@ -163,8 +164,9 @@ def _admit(e: Engine, budget: int) -> None:
         if i < 0 or e.request[i, ARRIVE] > s[NOW]:
             return
         n_tokens = e.request[i, INPUT] + e.request[i, MADE]
-        chunk = min(n_tokens, budget)
-        must_fit = n_tokens if e.limit[IS_RESERVING] else chunk
+        given = e.request[i, GIVEN]
+        chunk = min(n_tokens - given, budget)
+        must_fit = n_tokens if e.limit[IS_RESERVING] else given + chunk
         is_full = s[N_RUNNING] == e.limit[MAX_SEQUENCES]
         if is_full or n_blocks(e, must_fit) > s[FREE]:
             s[BLOCKED] = 1
@@ -173,7 +175,8 @@ def _admit(e: Engine, budget: int) -> None:
         v = link_running(e, i)
         if e.request[i, START] < 0:
             e.request[i, START] = s[NOW]
-        _read_chunk(e, v, ZERO, chunk)
+        s[FREE] -= n_blocks(e, given)
+        _read_chunk(e, v, given, chunk)
         budget -= chunk
 
 

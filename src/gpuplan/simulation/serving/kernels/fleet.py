@@ -22,7 +22,7 @@ def run_apart(engines: Engines, accepted: Ints) -> None:
     for turn in range(accepted.shape[0]):
         append_waiting(one_engine(engines, turn % n_engines), accepted[turn])
     for r in range(n_engines):
-        advance(one_engine(engines, r), engines.limit[LAST_INSTANT])
+        advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])
 
 
 @kernel
@@ -61,4 +61,4 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event
         append_waiting(one_engine(engines, chosen), i)
         event[chosen] = now
     for r in range(event.shape[0]):
-        advance(one_engine(engines, r), engines.limit[LAST_INSTANT])
+        advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])

@@ -16,6 +16,7 @@ from gpuplan.simulation.serving.kernels.state import (
     NOW,
     PHASES,
     STEP,
+    STOP,
     WAIT_HEAD,
     WINDOW,
     Engine,
@@ -112,6 +113,10 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
         ahead = min(e.request[head, ARRIVE] - s[NOW], LONGEST_GAP)
         gap = (ahead << FRAC_BITS) - s[FRAC]
         if gap < lasts:
+            k = _fewest_reaching(gap, k, first, growth)
+    if s[STOP] - s[NOW] < LONGEST_GAP:
+        gap = (max(s[STOP] - s[NOW], 0) << FRAC_BITS) - s[FRAC]
+        if gap < _lasting(k, first, growth):
             k = _fewest_reaching(gap, k, first, growth)
     if k < planned:
         needed = _needed(e, k)

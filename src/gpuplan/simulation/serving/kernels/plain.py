@@ -17,6 +17,7 @@ from gpuplan.simulation.serving.kernels.state import (
     FRAC_BITS,
     FRAC_MASK,
     FREE,
+    GIVEN,
     INPUT,
     IS_RESERVING,
     LONG_PREFILL,
@@ -74,6 +75,7 @@ def _drop_last(e: Engine, running: Ints) -> None:
     s[FREE] += n_blocks(e, done)
     prepend_waiting(e, i)
     e.request[i, PREEMPTED] += 1
+    e.request[i, GIVEN] = 0
     s[N_PREEMPTIONS] += 1
 
 
@@ -121,15 +123,16 @@ def _admit(e: Engine, running: Ints, budget: int) -> None:
         i = s[WAIT_HEAD]
         if i < 0 or e.request[i, ARRIVE] > s[NOW]:
             return
-        n_new = _share(e, _tokens(e, i), budget)
-        must_fit = _tokens(e, i) if e.limit[IS_RESERVING] else n_new
+        given = e.request[i, GIVEN]
+        n_new = _share(e, _tokens(e, i) - given, budget)
+        must_fit = _tokens(e, i) if e.limit[IS_RESERVING] else given + n_new
         if n_blocks(e, must_fit) > s[FREE]:
             return
         pop_waiting(e)
         row = running[s[N_RUNNING]]
-        row[RUN_ID], row[RUN_DONE], row[RUN_NEW], row[RUN_DECODES] = i, 0, n_new, 0
+        row[RUN_ID], row[RUN_DONE], row[RUN_NEW], row[RUN_DECODES] = i, given, n_new, 0
         s[N_RUNNING] += 1
-        s[FREE] -= n_blocks(e, n_new)
+        s[FREE] -= n_blocks(e, given + n_new)
         if e.request[i, START] < 0:
             e.request[i, START] = s[NOW]
         _load(e, row)

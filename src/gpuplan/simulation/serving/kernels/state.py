@@ -23,18 +23,19 @@ FRAC_MASK = (1 << FRAC_BITS) - 1
 TICKS_PER_S = 1e12
 
 # Columns of a request.
-ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING = range(9)
-N_REQUEST = 9
+# GIVEN: leading tokens whose keys and values come with the request, from another engine.
+ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN = range(10)
+N_REQUEST = 10
 # Columns of a slot: a request that runs. Its tokens are OFFSET + the engine's step.
 ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH = range(7)
 N_SLOT = 7
-# Scalars of an engine.
+# Scalars of an engine. STOP: no jump goes past the first boundary of steps at or after it.
 (
     NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD, WAIT_TAIL,
     PARTIAL, PARTIAL_DONE, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC, MARK, PREFILL_TOKENS,
     PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING, N_STEPS, N_PREEMPTIONS, BIN, BIN_END,
-    BIN_WIDTH, COMPUTED, USED_BEFORE, PHASES,
-) = range(31)  # fmt: skip
+    BIN_WIDTH, COMPUTED, USED_BEFORE, STOP, PHASES,
+) = range(32)  # fmt: skip
 # Limits of an engine.
 (
     MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
@@ -55,7 +56,7 @@ for _bit in range(32):
 
 
 class Engines(NamedTuple):
-    """Everything a run reads and writes; the first axis of state is the engine."""
+    """Everything a run reads and writes; state has one row per engine, tables one per pool."""
 
     scalar: Ints  # (engines, PHASES + block tokens)
     slot: Ints  # (engines, max sequences, N_SLOT)
@@ -64,16 +65,17 @@ class Engines(NamedTuple):
     bins: Floats  # (engines, bins, N_SUMS)
     flight_s: Floats  # (engines, 2): peak arithmetic and memory time of the step in flight
     request: Ints  # (requests, N_REQUEST)
-    limit: Ints
-    lines: Ints  # (regimes, lines, sequences): fixed part of a decode step
-    slopes: Ints  # (regimes, lines): per token of context
-    tokens_s: Floats  # (4, tokens): device, arithmetic, memory, link
-    rows_s: Floats  # (2, sequences): device, arithmetic
-    mix: Floats  # attention and host
+    pool: Ints  # (engines,): whose limits and tables the engine has
+    limit: Ints  # (pools, N_LIMITS)
+    lines: Ints  # (pools, regimes, lines, sequences): fixed part of a decode step
+    slopes: Ints  # (pools, regimes, lines): per token of context
+    tokens_s: Floats  # (pools, 4, tokens): device, arithmetic, memory, link
+    rows_s: Floats  # (pools, 2, sequences): device, arithmetic
+    mix: Floats  # (pools, N_MIX): attention and host
 
 
 class Engine(NamedTuple):
-    """One engine's rows, and what all share; fields as in `Engines`."""
+    """One engine's rows, its pool's tables, and what all share; fields as in `Engines`."""
 
     scalar: Ints
     slot: Ints
@@ -93,9 +95,11 @@ class Engine(NamedTuple):
 @kernel
 def one_engine(all_: Engines, r: int) -> Engine:
     """Views of one engine's rows: made once, handed down."""
+    p = all_.pool[r]
     return Engine(
         all_.scalar[r], all_.slot[r], all_.ring[r], all_.word[r], all_.bins[r], all_.flight_s[r],
-        all_.request, all_.limit, all_.lines, all_.slopes, all_.tokens_s, all_.rows_s, all_.mix,
+        all_.request, all_.limit[p], all_.lines[p], all_.slopes[p], all_.tokens_s[p],
+        all_.rows_s[p], all_.mix[p],
     )  # fmt: skip
 
 
