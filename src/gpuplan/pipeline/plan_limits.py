@@ -1,0 +1,49 @@
+"""The user's limits as named rows: money, power, accelerators, carbon."""
+
+from collections.abc import Iterator
+
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.selection import NamedLimit
+from gpuplan.domain.sizing import Periods
+from gpuplan.units import DAY
+
+YEAR_S = 365.0 * DAY
+MONTH_S = YEAR_S / 12
+
+
+def limits_of(scenario: Scenario, periods: Periods) -> tuple[NamedLimit, ...]:
+    """Every limit that the scenario sets, under the key that sets it."""
+    return (*_money(scenario, periods), *_rest(scenario, periods))
+
+
+def _money(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
+    budget = scenario.budget
+    length_s, n = float(periods.length_s[0]), len(periods.start_s)
+    if budget.usd_per_month is not None:
+        for period in range(n):
+            name = "budget.usd_per_month" + (f" in period {period + 1}" if n > 1 else "")
+            most = budget.usd_per_month * length_s / MONTH_S
+            yield NamedLimit(name=name, kind="spend", most=most, periods=(period,))
+    if budget.opex_usd_per_year is not None:
+        most = budget.opex_usd_per_year * n * length_s / YEAR_S
+        yield NamedLimit(name="budget.opex_usd_per_year", kind="spend", most=most)
+    if budget.total_usd is not None:
+        yield NamedLimit(name="budget.total_usd", kind="spend", most=budget.total_usd)
+    if budget.capex_usd is not None:
+        yield NamedLimit(name="budget.capex_usd", kind="upfront", most=budget.capex_usd)
+
+
+def _rest(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
+    policy, site = scenario.policy, scenario.site
+    if policy.n_accelerators_max is not None:
+        most = float(policy.n_accelerators_max)
+        yield NamedLimit(name="policy.max_accelerators", kind="accelerators", most=most)
+    if site is not None and site.power_w is not None:
+        pue_ratio = (site.pue_ratio or 1.0) if site.is_facility_power else 1.0
+        yield NamedLimit(name="site.power_kw", kind="power", most=site.power_w / pue_ratio)
+    if site is not None and site.n_racks is not None:
+        yield NamedLimit(name="site.racks", kind="racks", most=float(site.n_racks))
+    if policy.carbon_max_kg_per_year is not None:
+        n_years = len(periods.start_s) * float(periods.length_s[0]) / YEAR_S
+        most = policy.carbon_max_kg_per_year * n_years
+        yield NamedLimit(name="policy.max_co2_t_per_year", kind="carbon", most=most)

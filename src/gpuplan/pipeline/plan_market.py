@@ -1,0 +1,189 @@
+"""Every way to pay for nodes, in: a scenario and the catalog's offers; out: rates and refusals.
+
+The user's own offers stand for the market where there are any. Discounts that no price list
+backs, and purchases without a place to stand, are kept apart: shown, never chosen in silence.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import date
+from typing import NamedTuple
+
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.offers import read_discounts, rentable
+from gpuplan.cost.rates import catalog_rates, user_rates
+from gpuplan.domain.candidate import Candidate
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.cost import NodeRate, PriceRefusal, Rates
+from gpuplan.domain.market import Offer
+from gpuplan.domain.packing import nodes_for
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.terms import Choice, Purchase
+
+# Clouds whose large machines carry the processor that the catalog knows [product-names].
+CPU_INSTANCES = {"cpu-xeon-8480": ("c7i.", "m7i.", "c3-")}
+CPU_VCPUS = {"cpu-xeon-8480": 112}
+
+
+class Market(NamedTuple):
+    """What can be had, and what cannot."""
+
+    rates: tuple[NodeRate, ...]
+    shown: tuple[NodeRate, ...]  # weak evidence, or not allowed: for alternatives only
+    refused: tuple[PriceRefusal, ...]
+    assumptions: tuple[Assumption, ...]
+
+    def price_usd_per_h(self, candidate: Candidate, n_replicas: int) -> float | None:
+        """Least price of so many replicas in whole nodes; None where there is none."""
+        prices = (_price(rate, candidate, n_replicas) for rate in rates_for(self.rates, candidate))
+        return min((price for price in prices if price is not None), default=None)
+
+
+def rates_for(rates: Iterable[NodeRate], candidate: Candidate) -> Iterator[NodeRate]:
+    """Rates of nodes that carry the candidate's accelerator, or of the offer it was given for."""
+    for rate in rates:
+        is_own = not candidate.offer or rate.node.name == candidate.offer
+        if is_own and rate.node.accelerator == candidate.accelerator and rate.purchase != "spot":
+            yield rate
+
+
+def market_of(
+    scenario: Scenario, catalog: Catalog, *, offers: Iterable[Offer], today: date
+) -> Market:
+    """Rates for this scenario: the user's offers, else the cheapest published ones."""
+    own = _own_rates(scenario, catalog)
+    named = _named_accelerators(scenario, catalog)
+    assumptions: list[Assumption] = []
+    if own.kept:
+        covered = {rate.node.accelerator for rate in own.kept}
+        wanted = named - covered
+        assumptions.append(_own_market_note(wanted))
+        published = _published(scenario, offers, today, only=wanted)
+    else:
+        published = _published(scenario, offers, today, only=None)
+    kept, shown = _apart(scenario, published.kept)
+    return Market(
+        rates=(*own.kept, *kept),
+        shown=shown,
+        refused=(*own.refused, *published.refused),
+        assumptions=tuple(assumptions),
+    )
+
+
+def _price(rate: NodeRate, candidate: Candidate, n_replicas: int) -> float | None:
+    nodes = nodes_for(candidate, n_replicas, rate.node.n_accelerators)
+    limit = rate.terms.n_nodes_max
+    if nodes is None or (limit is not None and nodes > limit):
+        return None
+    return nodes * rate.price_usd_per_h.mid
+
+
+def _own_rates(scenario: Scenario, catalog: Catalog) -> Rates:
+    found = user_rates(scenario.prices.offers, purchases=scenario.policy.purchases)
+    kept = tuple(
+        replace(rate, node=replace(rate.node, accelerator=_id(rate.node.accelerator, catalog)))
+        for rate in found.kept
+    )
+    return Rates(kept=kept, refused=found.refused)
+
+
+def _id(name: str, catalog: Catalog) -> str:
+    return str(find_accelerator(name, catalog).accelerator.id)
+
+
+def _named_accelerators(scenario: Scenario, catalog: Catalog) -> set[str]:
+    """Accelerators that the user speaks of by name: what is allowed, and where speed is known."""
+    own_offers = {offer.name for offer in scenario.prices.offers}
+    names = set(scenario.policy.accelerators.allowed)
+    for work in scenario.workloads:
+        names |= {capacity.accelerator for capacity in work.capacities}
+    return {_id(name, catalog) for name in names - own_offers}
+
+
+def _own_market_note(wanted: set[str]) -> Assumption:
+    rest = f", and the catalog for {', '.join(sorted(wanted))}" if wanted else ""
+    return Assumption(
+        what="what can be had",
+        value=f"your own offers{rest}",
+        why="prices.offers says what is on offer; other prices of the catalog are left out",
+        change="prices.offers",
+    )
+
+
+def _published(
+    scenario: Scenario, offers: Iterable[Offer], today: date, *, only: set[str] | None
+) -> Rates:
+    purchases: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
+    best = _cheapest(_allowed(scenario, rentable(tuple(offers)), only), today)
+    found = [
+        catalog_rates([offer], today, discounts=read_discounts(), purchases=purchases)
+        for offer in best
+    ]
+    return Rates(
+        kept=tuple(_as_sockets(rate) for part in found for rate in part.kept),
+        refused=tuple(refusal for part in found for refusal in part.refused),
+    )
+
+
+def _allowed(scenario: Scenario, offers: Iterable[Offer], only: set[str] | None) -> Iterator[Offer]:
+    policy = scenario.policy
+    for offer in offers:
+        name = _carried(offer)
+        is_wanted = name is not None and (only is None or name in only)
+        place = (offer.region, f"{offer.cloud}:{offer.region}")
+        if is_wanted and _fits(policy.clouds, offer.cloud) and _fits(policy.regions, *place):
+            yield offer
+
+
+def _fits(choice: Choice, *names: str) -> bool:
+    is_allowed = not choice.allowed or any(name in choice.allowed for name in names)
+    return is_allowed and not any(name in choice.forbidden for name in names)
+
+
+def _carried(offer: Offer) -> str | None:
+    """The accelerator of the offer; a machine without one counts by its processor."""
+    if offer.accelerator is not None:
+        return offer.accelerator
+    for cpu, prefixes in CPU_INSTANCES.items():
+        is_whole = (offer.shape.n_vcpu or 0) >= CPU_VCPUS[cpu]
+        if offer.n_accelerators == 0 and offer.instance.startswith(prefixes) and is_whole:
+            return cpu
+    return None
+
+
+def _as_sockets(rate: NodeRate) -> NodeRate:
+    """A machine without accelerators as a node of whole processors."""
+    if rate.node.accelerator:
+        return rate
+    for cpu, prefixes in CPU_INSTANCES.items():
+        if rate.node.name.startswith(prefixes):
+            n = (rate.node.n_vcpus or 0) // CPU_VCPUS[cpu]
+            return replace(rate, node=replace(rate.node, accelerator=cpu, n_accelerators=n))
+    return rate
+
+
+def _cheapest(offers: Iterable[Offer], today: date) -> list[Offer]:
+    """The cheapest of equal machines that has a price at all: dearer equals can never win."""
+    groups: dict[tuple[str | None, float], list[Offer]] = defaultdict(list)
+    for offer in offers:
+        groups[_carried(offer), offer.n_accelerators].append(offer)
+    best = []
+    for equal in groups.values():
+        ordered = sorted(equal, key=lambda offer: (offer.usd_per_h, offer.cloud, offer.region))
+        for offer in ordered:
+            best.append(offer)
+            if catalog_rates([offer], today, purchases=("on_demand",)).kept:
+                break
+    return best
+
+
+def _apart(
+    scenario: Scenario, rates: tuple[NodeRate, ...]
+) -> tuple[tuple[NodeRate, ...], tuple[NodeRate, ...]]:
+    """Rates that may win, and those that are only shown."""
+    is_default = any(note.change == "policy.purchases" for note in scenario.assumptions)
+    allowed = [p for p in scenario.policy.purchases if p == "on_demand" or not is_default]
+    kept = tuple(rate for rate in rates if rate.purchase in allowed)
+    return kept, tuple(rate for rate in rates if rate.purchase not in allowed)

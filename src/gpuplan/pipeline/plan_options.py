@@ -1,0 +1,187 @@
+"""Sized fleets and rates as rows to choose from, in: Sizings and a Market; out: a problem."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.cost import NodeRate
+from gpuplan.domain.packing import accelerators_for, nodes_for
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.selection import (
+    FleetOption,
+    Horizon,
+    NodePool,
+    NodeTerms,
+    SelectionProblem,
+)
+from gpuplan.domain.sizing import HourLoads, Periods, Sized, Sizing
+from gpuplan.pipeline.plan_limits import limits_of
+from gpuplan.pipeline.plan_market import Market, rates_for
+from gpuplan.pipeline.plan_power import node_power
+from gpuplan.units import DAY
+
+WEEK_H = 168.0
+YEAR_S = 365.0 * DAY
+
+
+class Row(NamedTuple):
+    """An option with what it was made of."""
+
+    option: FleetOption
+    sized: Sized
+    n_per_node: int
+
+
+class Rows(NamedTuple):
+    """The problem, and for each of its options the fleet behind it."""
+
+    problem: SelectionProblem
+    by_name: dict[tuple[str, str], Row]  # workload, option
+    rates: dict[str, NodeRate]  # by the name of the terms
+
+    def row_of(self, option: FleetOption) -> Row:
+        """What the option was made of."""
+        return self.by_name[option.workload, option.name]
+
+
+def rows_of(
+    scenario: Scenario, catalog: Catalog, sizings: Sequence[Sizing], *, market: Market
+) -> Rows:
+    """Every sized fleet on every kind of node that carries it."""
+    hours, places = aligned_hours([sizing.demand.hours for sizing in sizings])
+    periods = sizings[0].demand.periods
+    rows = [
+        row
+        for sizing, place in zip(sizings, places, strict=True)
+        for sized in sizing.sized
+        for row in _rows(sized, place, market)
+    ]
+    used = {row.option.pool for row in rows}
+    rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
+    pools = _pools(scenario, catalog, rates.values())
+    problem = SelectionProblem(
+        horizon=horizon_of(scenario, hours, periods),
+        pools=pools,
+        terms=tuple(terms_of(rate, periods) for rate in rates.values()),
+        options=tuple(row.option for row in rows),
+        limits=limits_of(scenario, periods),
+        objective=scenario.objective if scenario.objective != "regret" else "cost",
+    )
+    by_name = {(row.option.workload, row.option.name): row for row in rows}
+    return Rows(problem=problem, by_name=by_name, rates=rates)
+
+
+def pool_name(rate: NodeRate) -> str:
+    """Equal nodes are one pool, whoever they come from; processors also by their size."""
+    node = rate.node
+    size = f" {node.n_vcpus} vCPU" if node.accelerator.startswith("cpu") else ""
+    return f"{node.accelerator}{size} x{node.n_accelerators}"
+
+
+def aligned_hours(all_hours: Sequence[HourLoads]) -> tuple[Floats, list[Ints]]:
+    """One axis of hours for all workloads, and where each finds its own hour on it.
+
+    Equal axes are kept. Others say how long but not when: their peaks are taken to coincide, which
+    never needs fewer nodes than the truth.
+    """
+    first = all_hours[0].hours_per_week
+    if all(np.array_equal(hours.hours_per_week, first) for hours in all_hours):
+        return first, [ints(range(len(first))) for _ in all_hours]
+    orders = [np.argsort(-hours.load_frac, kind="stable") for hours in all_hours]
+    ends = [
+        np.cumsum(hours.hours_per_week[order])
+        for hours, order in zip(all_hours, orders, strict=True)
+    ]
+    edges = np.unique(np.round(np.concatenate(ends), 9))
+    width = np.diff(np.concatenate([[0.0], edges]))
+    middle = edges - width / 2
+    places = [
+        ints(order[np.minimum(np.searchsorted(end, middle, side="right"), len(order) - 1)])
+        for order, end in zip(orders, ends, strict=True)
+    ]
+    return floats(width), places
+
+
+def horizon_of(scenario: Scenario, hours_per_week: Floats, periods: Periods) -> Horizon:
+    """Periods of equal hours, discounted as the budget says; the middle growth alone."""
+    length_s = float(periods.length_s[0])
+    yearly = scenario.budget.discount_frac_per_year
+    start = np.asarray(periods.start_s)
+    n = len(start)
+    return Horizon(
+        hour_s=floats(np.asarray(hours_per_week) / WEEK_H * length_s),
+        upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR_S)),
+        running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR_S)),
+        end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR_S)),
+        probability_frac=floats([1.0]),
+    )
+
+
+def _rows(sized: Sized, place: Ints, market: Market) -> Iterator[Row]:
+    seen = set()
+    for rate in rates_for(market.rates, sized.candidate):
+        pool, n_per_node = pool_name(rate), rate.node.n_accelerators
+        if pool in seen or nodes_for(sized.candidate, 1, n_per_node) is None:
+            continue
+        seen.add(pool)
+        option = _option(sized, place, pool=pool, n_per_node=n_per_node)
+        yield Row(option=option, sized=sized, n_per_node=n_per_node)
+
+
+def _option(sized: Sized, place: Ints, *, pool: str, n_per_node: int) -> FleetOption:
+    candidate = sized.candidate
+    replicas = sized.need.n_replicas[:1][:, :, place]  # the middle growth
+    table = [accelerators_for(candidate, n, n_per_node) or 0 for n in range(replicas.max() + 1)]
+    return FleetOption(
+        workload=candidate.workload,
+        name=f"{candidate.name} on {pool}",
+        pool=pool,
+        need=ints(np.asarray(table)[replicas]),
+        n_reserve=reserve_accelerators(sized, n_per_node),
+    )
+
+
+def reserve_accelerators(sized: Sized, n_per_node: int) -> int:
+    """Accelerators held back: the spare replicas, or whole nodes where nodes may fail."""
+    reserve, candidate = sized.reserve, sized.candidate
+    if reserve.n_spare == 0:
+        return 0
+    if reserve.domain == "node" and not candidate.is_node:
+        per_replica = nodes_for(candidate, 1, n_per_node) or 1
+        return reserve.n_failures * per_replica * n_per_node
+    return accelerators_for(candidate, reserve.n_spare, n_per_node) or 0
+
+
+def terms_of(rate: NodeRate, periods: Periods) -> NodeTerms:
+    """One way to pay, in periods."""
+    length_s = float(periods.length_s[0])
+    term_s = rate.terms.term_s
+    n_term = None if term_s is None else max(1, round(term_s / length_s))
+    return NodeTerms(
+        name=rate.id,
+        pool=pool_name(rate),
+        purchase=rate.purchase,
+        usd_per_node_h=rate.price_usd_per_h.mid,
+        n_term_periods=n_term if n_term is None or n_term < len(periods.start_s) else None,
+        n_nodes_max=rate.terms.n_nodes_max,
+        is_on_site=rate.purchase == "owned",
+    )
+
+
+def _pools(scenario: Scenario, catalog: Catalog, rates: Iterable[NodeRate]) -> tuple[NodePool, ...]:
+    pools: dict[str, NodePool] = {}
+    for rate in rates:
+        name = pool_name(rate)
+        if name not in pools:
+            power = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+            pools[name] = NodePool(
+                name=name,
+                accelerator=rate.node.accelerator,
+                n_accelerators_per_node=max(1, rate.node.n_accelerators),
+                max_w=power.max_w,
+                mean_w=power.mean_w,
+            )
+    return tuple(pools.values())
