@@ -149,7 +149,7 @@ class Sized:
 
     @property
     def n_serving(self) -> int:
-        """Replicas that carry the peak of today."""
+        """Replicas that carry the peak of the first period."""
         return self.need.n_peak
 
     @property
@@ -159,7 +159,7 @@ class Sized:
 
     @property
     def n_accelerators(self) -> int:
-        """Whole accelerators at the peak of today, reserve included."""
+        """Whole accelerators at the peak of the first period, reserve included."""
         return self.candidate.n_accelerators_for(self.n_replicas)
 
 

@@ -1,0 +1,1 @@
+"""Deployments that could do the work: proposed, pruned with reasons, and sized."""

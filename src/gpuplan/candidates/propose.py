@@ -1,0 +1,160 @@
+"""Every deployment worth a look: accelerators x layouts x precisions x settings x shares.
+
+Nothing is judged here. What cannot run is proposed all the same and leaves later with a reason.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from gpuplan.domain.candidate import AcceleratorShare, Candidate
+from gpuplan.domain.hardware import Accelerator, MigProfile
+from gpuplan.domain.performance import EngineChoice
+from gpuplan.domain.serving import EngineSettings, ServingLayout
+from gpuplan.domain.workload import Layout
+
+USUAL_NODE = 8  # accelerators of a node: tensor parallelism is tried up to here everywhere
+MOST_TENSOR = 64
+STAGES = (2, 4, 8, 16)
+TIME_SLICES = (2, 4)
+SMALL_BATCH_TOKENS = 2048
+SettingsFor = Callable[[Accelerator], EngineSettings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What candidates are proposed for."""
+
+    workload: str
+    precisions: tuple[str, ...]  # allowed; the published one where the user named none
+    cache_precision: str
+    narrow: tuple[str, ...]  # of the precisions: narrower than published
+    is_moe: bool
+    engine: EngineChoice
+    layout: Layout | None  # where the user insists
+    limits_gaps: bool  # single gaps between tokens are promised: smaller prefill chunks may help
+
+
+def propose(
+    ask: Ask, accelerators: Iterable[Accelerator], settings_for: SettingsFor
+) -> tuple[Candidate, ...]:
+    """Whole accelerators, without pipeline stages."""
+    return tuple(
+        _candidate(ask, card, layout, precision=precision, settings=settings)
+        for card in accelerators
+        for layout in layouts_for(ask, card)
+        for precision in ask.precisions
+        for settings in _settings(ask, settings_for(card))
+    )
+
+
+def _candidate(
+    ask: Ask,
+    card: Accelerator,
+    layout: ServingLayout,
+    *,
+    precision: str,
+    settings: EngineSettings,
+    share: AcceleratorShare | None = None,
+) -> Candidate:
+    return Candidate(
+        workload=ask.workload,
+        accelerator=card.id,
+        layout=layout,
+        precision=precision,
+        cache_precision=ask.cache_precision,
+        engine=ask.engine,
+        settings=settings,
+        share=share,
+        is_quantized_below=precision in ask.narrow,
+    )
+
+
+def _settings(ask: Ask, usual: EngineSettings) -> list[EngineSettings]:
+    """The engine's defaults, and smaller chunks where single gaps are promised."""
+    if not ask.limits_gaps or usual.max_batch_tokens <= SMALL_BATCH_TOKENS:
+        return [usual]
+    n = min(usual.max_sequences, SMALL_BATCH_TOKENS)
+    return [usual, replace(usual, max_batch_tokens=SMALL_BATCH_TOKENS, max_sequences=n)]
+
+
+def layouts_for(ask: Ask, card: Accelerator) -> list[ServingLayout]:
+    """Powers of two up to the island or a usual node; experts dealt out as well as cut."""
+    asked = ask.layout
+    if asked is not None and (asked.n_tensor or asked.n_pipeline or asked.n_expert):
+        tp, pp = asked.n_tensor or 1, asked.n_pipeline or 1
+        return [ServingLayout(tp=tp, pp=pp, ep=asked.n_expert or 1)]
+    island = card.scale_up.n_domain if card.scale_up else 1
+    most = 1 if card.is_cpu else min(MOST_TENSOR, max(USUAL_NODE, island))
+    sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
+    layouts = [ServingLayout(tp=tp) for tp in sizes]
+    if ask.is_moe:
+        layouts += [ServingLayout(tp=tp, ep=tp) for tp in sizes if tp > 1]
+        layouts += [ServingLayout(tp=1, dp=n, ep=n) for n in sizes if n > 1]
+    return layouts
+
+
+def with_stages(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Pipeline stages over the widest layout of each accelerator, where nothing fits without."""
+    widest: dict[tuple[str, str, int], Candidate] = {}
+    for found in not_fitting:
+        if found.layout.dp > 1 or found.layout.ep > 1 or found.layout.pp > 1:
+            continue
+        tokens = found.settings.max_batch_tokens if found.settings else 0
+        key = (found.accelerator, found.precision, tokens)
+        known = widest.get(key)
+        if known is None or known.layout.tp < found.layout.tp:
+            widest[key] = found
+    return tuple(
+        replace(found, layout=replace(found.layout, pp=pp))
+        for found in widest.values()
+        for pp in STAGES
+    )
+
+
+def shares_of(
+    card: Accelerator, profiles: Sequence[MigProfile], needed_bytes: float
+) -> Iterator[AcceleratorShare]:
+    """Parts of this accelerator that could hold so much: MIG, else turns."""
+    if profiles:
+        for profile in profiles:
+            if profile.n_max > 1 and profile.memory_bytes >= needed_bytes:
+                yield AcceleratorShare(
+                    kind="mig", name=profile.name, n_per_accelerator=profile.n_max,
+                    compute_frac=profile.compute_frac, memory_bytes=profile.memory_bytes,
+                )  # fmt: skip
+        return
+    for n in TIME_SLICES:
+        memory = card.memory.visible_bytes / n
+        if memory >= needed_bytes and not card.is_cpu:
+            yield AcceleratorShare(
+                kind="time_slice", name=f"1/{n}", n_per_accelerator=n, compute_frac=1.0 / n,
+                memory_bytes=memory,
+            )  # fmt: skip
+
+
+def on_shares(
+    ask: Ask, card: Accelerator, shares: Iterable[AcceleratorShare], settings_for: SettingsFor
+) -> tuple[Candidate, ...]:
+    """Small models on parts of an accelerator."""
+    return tuple(
+        _candidate(
+            ask, card, ServingLayout(), precision=precision,
+            settings=settings_for(shared_device(card, share)), share=share,
+        )
+        for share in shares
+        for precision in ask.precisions
+    )  # fmt: skip
+
+
+def shared_device(card: Accelerator, share: AcceleratorShare) -> Accelerator:
+    """The part as a device of its own: its share of arithmetic, memory and bandwidth."""
+    memory_frac = min(1.0, share.memory_bytes / card.memory.visible_bytes)
+    # A MIG profile's memory slices carry their share of the bandwidth; turns share it by time.
+    bandwidth_frac = memory_frac if share.kind == "mig" else share.compute_frac
+    memory = replace(
+        card.memory,
+        visible_bytes=share.memory_bytes,
+        bytes_per_s=card.memory.bytes_per_s * bandwidth_frac,
+    )
+    peaks = {name: peak * share.compute_frac for name, peak in card.peak_flop_per_s.items()}
+    return replace(card, memory=memory, peak_flop_per_s=peaks, scale_up=None)

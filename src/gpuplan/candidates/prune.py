@@ -1,0 +1,183 @@
+"""What cannot run, each with the first limit that it breaks and the least that would help."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuplan.domain.candidate import Candidate, Constraint, Pruned, Rejection
+from gpuplan.domain.demand import LatencyLimit
+from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.precision import format_named
+from gpuplan.domain.serving import InferenceMemory
+from gpuplan.errors import Problem
+from gpuplan.units import GB
+
+Check = Callable[[Candidate], Rejection | None]
+# Narrow weights are unpacked to 16 bits inside the kernels of these and later [vLLM-Marlin].
+UNPACKS_FROM = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120")
+SIXTEEN = ("bf16", "fp16")
+
+
+def prune(found: Iterable[Candidate], checks: Sequence[Check]) -> Pruned:
+    """Each candidate is kept, or rejected by the first check that objects."""
+    kept, rejected = [], []
+    for candidate in found:
+        objection = next((r for check in checks if (r := check(candidate)) is not None), None)
+        if objection is None:
+            kept.append(candidate)
+        else:
+            rejected.append(objection)
+    return Pruned(kept=tuple(kept), rejected=tuple(rejected))
+
+
+def rejection(
+    candidate: Candidate, constraint: Constraint, reason: str, relaxation: str
+) -> Rejection:
+    """A rejection, in one line."""
+    return Rejection(
+        candidate=candidate, constraint=constraint, reason=reason, relaxation=relaxation
+    )
+
+
+def policy_check(allowed: frozenset[str], forbidden: frozenset[str]) -> Check:
+    """Only what the user allows; an empty set of allowed ones allows all."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        card = candidate.accelerator
+        if card in forbidden:
+            fix = f"take {card} out of policy.accelerators.forbidden"
+            return rejection(candidate, "policy", f"{card} is forbidden", fix)
+        if allowed and card not in allowed:
+            fix = f"add {card} to policy.accelerators.allowed"
+            return rejection(candidate, "policy", f"{card} is not among the allowed", fix)
+        return None
+
+    return check
+
+
+def precision_check(cards: Mapping[str, Accelerator]) -> Check:
+    """The device computes in this format, or can unpack it to one that it computes in."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        card = cards[candidate.accelerator]
+        form = format_named(candidate.precision)
+        peaks = card.peak_flop_per_s
+        if form is None or form.compute in peaks:
+            return None
+        has_sixteen = any(name in peaks for name in SIXTEEN)
+        is_unpacked = form.is_quantized and card.instruction_set[:6].rstrip("a") in UNPACKS_FROM
+        if has_sixteen and (is_unpacked or not form.is_quantized):
+            return None
+        known = ", ".join(sorted(peaks))
+        reason = f"{card.name} does not compute in {form.compute or form.name} (has {known})"
+        wide = next((name for name in SIXTEEN if name in peaks), "fp32")
+        return rejection(candidate, "precision", reason, f"allow {wide} for this workload")
+
+    return check
+
+
+def layout_check(problems_of: Callable[[Candidate], Sequence[Problem]]) -> Check:
+    """Heads, experts and layers come in whole numbers."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        problems = problems_of(candidate)
+        if not problems:
+            return None
+        first = problems[0]
+        return rejection(candidate, "layout", first.what, first.fix)
+
+    return check
+
+
+def island_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool) -> Check:
+    """Tensor and expert parallelism stay inside the fast links."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        card, layout = cards[candidate.accelerator], candidate.layout
+        n_joined = layout.tp * layout.dp
+        island = card.scale_up.n_domain if card.scale_up else 1
+        if n_joined <= island or is_crossing_allowed:
+            return None
+        link = card.scale_up.name if card.scale_up else "fast link"
+        reason = (
+            f"{n_joined} ways of tensor parallelism leave the {link} island of {island}"
+            if card.scale_up
+            else f"{card.name} has no fast link for {n_joined} ways of tensor parallelism"
+        )
+        fix = "set policy.tensor_parallel_across_islands: true, at the price of slow exchanges"
+        return rejection(candidate, "island", reason, fix)
+
+    return check
+
+
+def memory_check(
+    memory_of: Callable[[Candidate], InferenceMemory],
+    smallest_fit: Callable[[Candidate], str],
+) -> Check:
+    """The weights and at least one sequence have room."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        memory = memory_of(candidate)
+        short = memory.sequence_bytes - memory.cache_bytes
+        if short <= 0:
+            return None
+        reason = (
+            f"weights {memory.weights_bytes / GB:.1f} GB and one sequence "
+            f"{memory.sequence_bytes / GB:.1f} GB miss {short / GB:.1f} GB of the "
+            f"{memory.budget_bytes / GB:.1f} GB that the engine may use"
+        )
+        return rejection(candidate, "memory", reason, smallest_fit(candidate))
+
+    return check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floors:
+    """The least that one request alone takes on an idle replica."""
+
+    ttft_s: float
+    tpot_s: float
+    e2e_s: float
+
+
+def floor_check(limits: Sequence[LatencyLimit], floors_of: Callable[[Candidate], Floors]) -> Check:
+    """No promise is shorter than an idle replica takes."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        floors = floors_of(candidate)
+        least = {"ttft": floors.ttft_s, "tpot": floors.tpot_s, "itl": floors.tpot_s,
+                 "e2e": floors.e2e_s}  # fmt: skip
+        for limit in limits:
+            if least[limit.metric] > limit.limit_s:
+                return _too_slow(candidate, limit, least[limit.metric])
+        return None
+
+    return check
+
+
+def _too_slow(candidate: Candidate, limit: LatencyLimit, least_s: float) -> Rejection:
+    what = {
+        "ttft": "one prompt alone takes", "tpot": "one sequence alone takes a token every",
+        "itl": "one sequence alone takes a token every", "e2e": "one request alone takes",
+    }[limit.metric]  # fmt: skip
+    constraint: Constraint = "tpot" if limit.metric == "itl" else limit.metric
+    name = f"{limit.metric} {limit.statistic}"
+    reason = f"{what} {_time(least_s)}, {name} must be within {_time(limit.limit_s)}"
+    fix = f"promise {name} of {_time(least_s * 1.05)} or more, or spread over more accelerators"
+    return rejection(candidate, constraint, reason, fix)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def count_check(n_least_of: Callable[[Candidate], int], n_most: int | None) -> Check:
+    """The least fleet is within the accelerators that the user allows."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        n = candidate.n_accelerators_for(n_least_of(candidate))
+        if n_most is None or n <= n_most:
+            return None
+        reason = f"needs at least {n} accelerators, {n_most} are allowed"
+        return rejection(candidate, "accelerators", reason, f"allow {n} accelerators or more")
+
+    return check

@@ -1,0 +1,92 @@
+"""Replicas beyond the load: what may fail, and what an upgrade takes away.
+
+A failure takes away the smallest unit that cannot work without its broken part: one accelerator
+stops its whole tensor-parallel replica, a node stops every replica on it.
+"""
+
+from math import ceil
+
+from gpuplan.domain.candidate import Candidate
+from gpuplan.domain.sizing import Reserve
+from gpuplan.domain.terms import FailureDomain, Resilience
+
+SPREAD = ("node", "rack", "zone")
+NODES_PER_RACK = 4  # Assumption: four 8-accelerator machines of 10 kW fill a 40 kW rack
+
+
+def reserve_for(
+    candidate: Candidate,
+    n_serving: int,
+    resilience: Resilience,
+    *,
+    n_accelerators_per_node: int,
+    n_nodes_per_rack: int = NODES_PER_RACK,
+) -> Reserve:
+    """Spare replicas so that the promise holds after the failures the user wants to survive."""
+    domain, n_failures = resilience.survive, resilience.n_failures
+    lost = replicas_per_domain(
+        candidate,
+        domain,
+        n_accelerators_per_node=n_accelerators_per_node,
+        n_nodes_per_rack=n_nodes_per_rack,
+    )
+    if domain == "none":
+        return Reserve(
+            n_spare=0, domain=domain, n_failures=0, n_replicas_per_domain=0,
+            why="nothing is kept for failures: the promise breaks with the first one",
+            upgrade=_upgrade(n_serving, 0),
+        )  # fmt: skip
+    if domain == "zone":
+        lost = n_serving  # Assumption: two zones, of which either must carry all
+    if domain in SPREAD:
+        # No more than the load itself need stand in one such part: the rest goes elsewhere.
+        lost = min(lost, n_serving)
+    n_spare = lost * n_failures
+    return Reserve(
+        n_spare=n_spare, domain=domain, n_failures=n_failures, n_replicas_per_domain=lost,
+        why=_why(n_failures, domain, lost, n_spare=n_spare),
+        upgrade=_upgrade(n_serving, n_spare),
+    )  # fmt: skip
+
+
+def replicas_per_domain(
+    candidate: Candidate,
+    domain: FailureDomain,
+    *,
+    n_accelerators_per_node: int,
+    n_nodes_per_rack: int = NODES_PER_RACK,
+) -> int:
+    """Replicas that stop when one such part does."""
+    share = candidate.share.n_per_accelerator if candidate.share else 1
+    if domain == "none":
+        return 0
+    if domain == "gpu":
+        return share
+    if domain == "replica":
+        return 1
+    per_node = 1
+    if not candidate.is_node:
+        per_node = max(1, n_accelerators_per_node * share // candidate.n_accelerators)
+    return per_node if domain == "node" else per_node * n_nodes_per_rack
+
+
+def _why(n_failures: int, domain: str, lost: int, *, n_spare: int) -> str:
+    times = "one" if n_failures == 1 else str(n_failures)
+    what = {"gpu": "accelerator", "replica": "replica"}.get(domain, domain)
+    stops = "1 replica" if lost == 1 else f"{lost} replicas"
+    return f"+{n_spare}: {times} {what} may fail at the peak, which stops {stops} each time"
+
+
+def _upgrade(n_serving: int, n_spare: int) -> str:
+    if n_spare:
+        return "a rolling upgrade takes one replica at a time, out of the reserve"
+    left = (n_serving - 1) / n_serving if n_serving else 0.0
+    return (
+        "a rolling upgrade needs one replica more while it lasts, or a quiet hour: "
+        f"without it {left:.0%} of the fleet is left"
+    )
+
+
+def nodes_for(n_accelerators: int, n_accelerators_per_node: int) -> int:
+    """Whole nodes."""
+    return ceil(n_accelerators / n_accelerators_per_node)

@@ -1,0 +1,56 @@
+"""The smallest number that holds, by trial: few trials, and the answer is checked on both sides.
+
+A trial is a simulation. More replicas are taken to hold whenever fewer do; routers that look at
+the load keep to that [measured:planning-notes], and the caller tries the answer and its
+predecessor again on fresh draws.
+"""
+
+from collections.abc import Callable
+from math import ceil, sqrt
+
+Holds = Callable[[int], bool]
+
+
+def staffing_bracket(fluid: float) -> tuple[int, int]:
+    """From what the load needs on average to what square-root staffing adds [Halfin1981]."""
+    low = max(1, ceil(fluid - 1e-9))
+    return low, max(low, ceil(fluid + 2.0 * sqrt(fluid)))
+
+
+def smallest_that_holds(holds: Holds, low: int, high: int, *, most: int) -> int | None:
+    """The least n in [low, most] that holds, tried from the bracket outward; None: none does."""
+    if holds(low):
+        return low
+    failed, held = low, max(high, low + 1)
+    while not holds(min(held, most)):
+        failed = min(held, most)
+        if failed >= most:
+            return None
+        held = 2 * failed
+    return _bisect(holds, failed, min(held, most))
+
+
+def _bisect(holds: Holds, failed: int, held: int) -> int:
+    while held - failed > 1:
+        middle = (failed + held) // 2
+        if holds(middle):
+            held = middle
+        else:
+            failed = middle
+    return held
+
+
+def largest_load(
+    holds: Callable[[float], bool], *, known: float, limit: float, rel_tol: float = 0.02
+) -> float:
+    """The highest load between one that is known to hold and a limit, to a relative tolerance."""
+    low, high = known, limit
+    if high <= low or holds(high):
+        return high if high > low else low
+    while high - low > rel_tol * high:
+        middle = 0.5 * (low + high)
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low

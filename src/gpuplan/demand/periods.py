@@ -1,0 +1,102 @@
+"""How a load repeats over the week and moves over the horizon: what capacity is planned for.
+
+In: the hours and the growth that a scenario describes. Out: kinds of hours with their weight, and
+the highest load of each period under low, middle and high growth.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpuplan.demand.profile import MONTH, growth_ratio, hourly_weights
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.demand import Growth, LoadStep
+from gpuplan.domain.sizing import HourLoads, Periods
+from gpuplan.errors import InputError, one
+from gpuplan.units import HOUR
+
+WEEK_H = 168.0
+N_MONTHS_PER_PERIOD = 3  # a quarter: how often budgets and orders are made
+MONTHS_PER_YEAR = 12
+SCENARIOS = ("mid", "low", "high")
+
+
+def constant_hours() -> HourLoads:
+    """Always at the peak: a mean without a profile does not say when valleys come."""
+    return HourLoads(load_frac=floats([1.0]), hours_per_week=floats([WEEK_H]))
+
+
+def hours_of_profile(profile: tuple[float, ...]) -> HourLoads:
+    """The hours of a day or a week as given, over their highest."""
+    weights = hourly_weights(profile)
+    each = WEEK_H / len(weights)
+    return HourLoads(
+        load_frac=floats(weights / weights.max()),
+        hours_per_week=floats(np.full(len(weights), each)),
+    )
+
+
+def hours_of_steps(steps: Sequence[LoadStep], loads: Sequence[float]) -> HourLoads:
+    """A load-duration curve: "at least this much, for so long" becomes bands of hours.
+
+    What no step covers is without load.
+    """
+    order = sorted(range(len(steps)), key=lambda i: -loads[i])
+    held_h = np.array([steps[i].held_s / HOUR for i in order])
+    if np.any(np.diff(held_h) < 0):
+        what = "a higher load is held longer than a lower one"
+        raise one(InputError, "demand", "load-duration", what, "each step counts the higher ones")
+    load = np.array([loads[i] for i in order])
+    hours = np.diff(np.concatenate([[0.0], held_h]))
+    if held_h[-1] < WEEK_H:
+        load, hours = np.append(load, 0.0), np.append(hours, WEEK_H - held_h[-1])
+    return HourLoads(load_frac=floats(load / load.max()), hours_per_week=floats(hours))
+
+
+def periods_of(growth: Growth, horizon_s: float) -> Periods:
+    """Quarters up to the horizon; one period where nothing grows and no season turns."""
+    rates = growth.per_month_frac
+    by_name = {"mid": rates.mid, "low": rates.low, "high": rates.high}
+    names = ("mid",) if rates.is_exact else SCENARIOS
+    is_still = rates.is_exact and rates.mid == 0 and not growth.monthly_profile
+    n_months = 1 if is_still else max(1, int(np.ceil(horizon_s / MONTH - 1e-9)))
+    edges = np.arange(0, n_months, N_MONTHS_PER_PERIOD)
+    length_s = np.diff(np.append(edges * MONTH, horizon_s))
+    ratios = [_highest(_months(by_name[name], growth, n_months), edges) for name in names]
+    return Periods(
+        scenarios=names,
+        start_s=floats(edges * MONTH),
+        length_s=floats(length_s),
+        load_ratio=floats(ratios),
+    )
+
+
+def _months(rate: float, growth: Growth, n_months: int) -> Floats:
+    """Load of each month over that of the first, today's."""
+    grown = [growth_ratio(rate, month * MONTH) for month in range(n_months)]
+    return floats(np.array(grown) * _seasons(growth.monthly_profile, n_months))
+
+
+def _seasons(profile: tuple[float, ...], n_months: int) -> Floats:
+    """Load of each month over that of the first, today's."""
+    if not profile:
+        return floats(np.ones(n_months))
+    if len(profile) != MONTHS_PER_YEAR or min(profile) <= 0:
+        what = f"got {len(profile)} numbers"
+        raise one(InputError, "growth", "monthly profile", what, "give 12 numbers above 0")
+    months = np.array(profile, dtype=np.float64)
+    return floats(months[np.arange(n_months) % MONTHS_PER_YEAR] / months[0])
+
+
+def _highest(monthly: Floats, edges: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
+    return floats(np.maximum.reduceat(monthly, edges))
+
+
+def p99_minute_per_s(peak_per_s: float, burstiness_ratio: float) -> float:
+    """The rate that 99 of 100 minutes of the peak hour stay below.
+
+    Counts of a minute have mean m and variance cv² m for renewal arrivals over times that are
+    long against the gaps [Cox1962]; 2.326 deviations of a normal law.
+    """
+    mean = peak_per_s * 60.0
+    return float((mean + 2.326 * burstiness_ratio * np.sqrt(mean)) / 60.0)
