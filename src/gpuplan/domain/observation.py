@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats
+from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.provenance import Assumption
 
 MetricKind = Literal["device", "host", "engine", "cluster"]
@@ -157,7 +157,7 @@ class Series:
             return np.ones(len(self.at_s))
         gaps_s = np.diff(self.at_s)
         usual_s = float(np.median(gaps_s))
-        return np.minimum(np.append(gaps_s, usual_s), 3.0 * usual_s)
+        return floats(np.minimum(np.append(gaps_s, usual_s), 3.0 * usual_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
