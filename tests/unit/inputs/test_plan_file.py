@@ -1,0 +1,50 @@
+"""plan.yaml is read back as it was written, and refused where it is not ours."""
+
+import pytest
+
+from fakes.plans import answer
+from gpuplan.errors import InputError
+from gpuplan.inputs.plan_file import plan_of, read_plan
+from gpuplan.inputs.yaml_reader import read_yaml_text
+from gpuplan.report.plan_document import plan_text
+
+
+def test_written_and_read_back_is_the_same(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(answer()))
+    assert read_plan(path) == answer()
+
+
+def test_same_answer_same_bytes():
+    assert plan_text(answer()) == plan_text(answer())
+
+
+def test_a_changed_count_changes_few_lines():
+    old, new = plan_text(answer(6)).splitlines(), plan_text(answer(8)).splitlines()
+    assert len(old) == len(new)
+    assert 0 < sum(a != b for a, b in zip(old, new, strict=True)) < 20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("feasible: true", "feasible: 12", "boolean"),
+        ("kind: gpuplan-plan", "kind: recipe", "is no plan"),
+        ("schema_version: '1.0'", "schema_version: '9.0'", "format"),
+        ("    tp: 2", "    tp: two", "integer"),
+        ("    tp: 2", "    tp: 2\n    colour: red", "is no key"),
+    ],
+)
+def test_what_is_not_ours_is_refused_with_its_place(old, new, said):
+    text = plan_text(answer())
+    assert old in text
+    with pytest.raises(InputError, match=said):
+        plan_of(read_yaml_text(text.replace(old, new, 1), name="plan.yaml"))
+
+
+def test_every_wrong_value_is_told_at_once():
+    text = plan_text(answer()).replace("    tp: 2", "    tp: two").replace("    pp: 1", "    pp: x")
+    with pytest.raises(InputError) as caught:
+        plan_of(read_yaml_text(text, name="plan.yaml"))
+    assert len(caught.value.problems) == 2
+    assert "plan.yaml:" in caught.value.problems[0].where

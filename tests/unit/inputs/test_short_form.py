@@ -1,0 +1,86 @@
+"""One line of words becomes a scenario; what it does not say is assumed under a flag's name."""
+
+import pytest
+
+from gpuplan.errors import InputError
+from gpuplan.inputs.short_form import USES, short_scenario
+from gpuplan.inputs.tree_scenario import scenario_from
+
+
+def tree_of(text, **given):
+    return short_scenario(text, given)[0]
+
+
+def work_of(text, **given):
+    return tree_of(text, **given)["workloads"][0]
+
+
+def test_the_line_of_the_readme():
+    work = work_of("Llama-3.3-70B, 6000 users, chat")
+    assert work["model"] == "Llama-3.3-70B"
+    assert work["demand"] == {"users": 6000}
+    assert work["slo"] == dict(USES["chat"].slo)
+
+
+@pytest.mark.parametrize(
+    ("part", "where", "value"),
+    [
+        ("1,200 users", ("demand", "users"), 1200),
+        ("6k users", ("demand", "users"), 6000),
+        ("5 requests/s", ("demand", "requests_per_s"), 5),
+        ("12 rps", ("demand", "requests_per_s"), 12),
+        ("200k docs/day", ("demand", "requests_per_day"), 200_000),
+        ("ttft 1.5 s", ("slo", "ttft_p95_ms"), 1500),
+        ("tpot 40 ms", ("slo", "tpot_p95_ms"), 40),
+        ("fp8", ("precision",), "fp8"),
+    ],
+)
+def test_parts_are_understood(part, where, value):
+    found = work_of(f"Qwen3-32B, 3 users, chat, {part}")
+    for key in where:
+        found = found[key]
+    assert found == value
+
+
+def test_policy_and_budget_are_understood():
+    tree = tree_of("Qwen3-32B, 10 users, on H100 or L40S, $20k/month, N+1")
+    assert tree["policy"] == {
+        "accelerators": {"allowed": ["H100", "L40S"]},
+        "survive": "replica",
+    }
+    assert tree["budget"] == {"usd_per_month": 20_000}
+
+
+def test_flags_win_over_words_and_over_what_is_usual():
+    work = work_of("Qwen3-32B, 10 users, chat", users=99.0, ttft_p95_ms=800.0, input=123)
+    assert work["demand"]["users"] == 99
+    assert work["slo"] == {"ttft_p95_ms": 800}
+    assert work["request"]["input_tokens"] == 123
+
+
+def test_every_assumption_names_its_flag():
+    _, notes = short_scenario("Qwen3-32B, 10 users, agents", {})
+    assert {note.change for note in notes} == {
+        "--input", "--output-tokens", "--prefix-hit", "--ttft-p95-ms", "--tpot-p95-ms",
+    }  # fmt: skip
+    assert all(note.why for note in notes)
+
+
+@pytest.mark.parametrize("use", sorted(USES))
+def test_every_use_makes_a_scenario_that_is_read(use):
+    tree = tree_of(f"Qwen3-32B, 10 users, {use}")
+    assert scenario_from(tree, name="line", folder=None).workloads[0].name == use
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("chat, 10 users", "model"),
+        ("Qwen3-32B, chat", "load"),
+        ("Qwen3-32B, 10 users, purple, unicorns", "not understood"),
+        ("", "model"),
+    ],
+)
+def test_what_is_missing_or_strange_is_told(text, said):
+    with pytest.raises(InputError, match=said):
+        short_scenario(text, {})
