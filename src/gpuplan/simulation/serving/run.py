@@ -159,6 +159,8 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.IS_RESERVING] = limits.reserves_prompt
     values[st.WINDOW] = window
     values[st.LONG_PREFILL] = limits.long_prefill_tokens or 0
+    values[st.CHECKED] = 1
+    values[st.GAIN_FRAC] = st.ONE_TOKEN
     return values
 
 

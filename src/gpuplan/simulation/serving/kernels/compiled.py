@@ -1,12 +1,28 @@
-"""How kernels of this room are compiled."""
+"""How kernels of this room are compiled, and when what was compiled before is stale."""
 
 from collections.abc import Callable
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.extending import overload
 
-OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True}
+OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True}
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def _sources() -> str:
+    """One figure for the text of every kernel of this room."""
+    found = sorted(
+        (file.name, file.read_bytes())
+        for file in files("gpuplan.simulation.serving.kernels").iterdir()
+        if file.name.endswith(".py")
+    )
+    return sha256(b"\0".join(name.encode() + b"\0" + text for name, text in found)).hexdigest()
+
+
+SOURCES = _sources()
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -16,5 +32,14 @@ def kernel(function: Kernel) -> Kernel:
     references to views of them would take two thirds of the time. Helpers are inlined: a call would
     copy every array's header.
     """
-    compiled: Kernel = njit(**OPTIONS)(function)
+    compiled: Kernel = njit(cache=True, **OPTIONS)(function)
+    stored = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if stored is not None:
+        # The compiler compares a kernel with its own file alone, though callees are inlined.
+        stored._source_stamp = SOURCES  # noqa: SLF001
     return compiled
+
+
+def by_kind(choose: Callable[..., Callable[..., Any] | None], name: Callable[..., Any]) -> None:
+    """Where `name` is called in a kernel, compile what `choose` picks for the types at hand."""
+    overload(name, jit_options=OPTIONS, strict=False)(choose)

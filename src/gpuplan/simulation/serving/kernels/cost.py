@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuplan.simulation.serving.kernels.compiled import kernel
 from gpuplan.simulation.serving.kernels.state import (
+    CHECKED,
     CONTEXT,
     FRAC_BITS,
     N_DECODES,
@@ -45,10 +46,12 @@ def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     seen = min(pairs, n_prefill * e.limit[WINDOW])
     scan = mix[SCAN_FLOP]
     decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * held + scan * n_decodes
+    decode *= e.limit[CHECKED]
     prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * seen + scan * n_prefill
     read = mix[CACHE_BYTES] * context + mix[WINDOW_CACHE_BYTES] * held
     read += mix[STATE_BYTES] * n_decodes
-    n_tokens, n_rows = s[PREFILL_TOKENS] + s[N_DECODES], s[N_ENDED] + s[N_DECODES]
+    n_checked = s[N_DECODES] * e.limit[CHECKED]
+    n_tokens, n_rows = s[PREFILL_TOKENS] + n_checked, s[N_ENDED] + n_checked
     decode_s, read_s = decode * mix[DEVICE_S_PER_FLOP], read * mix[DEVICE_S_PER_BYTE]
     attention_s = max(decode_s, read_s) + mix[SERIAL_FRAC] * min(decode_s, read_s)
     attention_s += prefill * mix[DEVICE_S_PER_FLOP]
@@ -57,7 +60,7 @@ def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     arithmetic_s += (decode + prefill) * mix[PEAK_S_PER_FLOP]
     memory_s = e.tokens_s[MEMORY, n_tokens] + read * mix[PEAK_S_PER_BYTE]
     longest_s = max(device_s, arithmetic_s, memory_s, e.tokens_s[LINK, n_tokens])
-    step_s = longest_s + mix[HOST_S] + mix[HOST_SEQUENCE_S] * n_rows
+    step_s = longest_s + mix[HOST_S] + mix[HOST_SEQUENCE_S] * (s[N_ENDED] + s[N_DECODES])
     return step_s, arithmetic_s, memory_s
 
 

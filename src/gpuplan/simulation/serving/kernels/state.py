@@ -21,6 +21,8 @@ FOREVER = 1 << 62
 FRAC_BITS = 16
 FRAC_MASK = (1 << FRAC_BITS) - 1
 TICKS_PER_S = 1e12
+GAIN_BITS = 16
+ONE_TOKEN = 1 << GAIN_BITS  # gained by a decode in a step; more where drafts are accepted
 
 # Columns of a request.
 # GIVEN: leading tokens whose keys and values come with the request, from another engine.
@@ -34,14 +36,17 @@ N_SLOT = 7
     NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD, WAIT_TAIL,
     PARTIAL, PARTIAL_DONE, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC, MARK, PREFILL_TOKENS,
     PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING, N_STEPS, N_PREEMPTIONS, BIN, BIN_END,
-    BIN_WIDTH, COMPUTED, USED_BEFORE, STOP, PHASES,
-) = range(32)  # fmt: skip
+    BIN_WIDTH, COMPUTED, USED_BEFORE, STOP,
+    # Of engines with more policies: see featured.py.
+    TICK, GAIN, N_PARTIALS, PARKED, READY, ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE,
+    RUN_TOP, RUN_SPARE, NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, PHASES,
+) = range(50)  # fmt: skip
 # Limits of an engine.
 (
     MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
-    IS_JUMPING, LAST_INSTANT,
-) = range(9)  # fmt: skip
-N_LIMITS = 9
+    IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY,
+) = range(13)  # fmt: skip
+N_LIMITS = 13
 # What a bin of time sums up.
 BUSY_S, BLOCKS_S, COMPUTE_S, READ_S = range(4)
 N_SUMS = 4
