@@ -1,31 +1,13 @@
 """Rent, buy or both, in: prices and a load; out: how many of what, and where the winner changes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 
-from gpuplan.domain.worth import FleetCost, OwnOrBurst
+from gpuplan.domain.worth import FleetCost, LoadBlock, NodeOffer, OwnOrBurst
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR
 
 ROUNDING = 1e-9  # 0.7 × 900 must serve 630
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeOffer:
-    """Equal nodes at a price that serve so much each while their promise holds."""
-
-    name: str
-    usd_per_node_h: float
-    n_tokens_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadBlock:
-    """A stretch of the year in which so many nodes are needed."""
-
-    n_nodes: int
-    hours: float
 
 
 def fleet_for(
@@ -90,7 +72,7 @@ def own_or_burst(
 
     Owned nodes are paid for all hours, rented ones for the hours in which they are needed.
     """
-    hours = sum(block.hours for block in blocks)
+    hours = sum(block.n_hours for block in blocks)
     if hours <= 0 or cloud_usd_per_node_h <= 0 or own_usd_per_node_h <= 0:
         fix = "give hours and prices above 0"
         raise one(InputError, "own or burst", "blocks", f"{hours} hours", fix)
@@ -98,7 +80,7 @@ def own_or_burst(
     most = most if n_owned_max is None else min(most, n_owned_max)
 
     def burst_usd(owned: int) -> float:
-        node_h = sum(max(0, block.n_nodes - owned) * block.hours for block in blocks)
+        node_h = sum(max(0, block.n_nodes - owned) * block.n_hours for block in blocks)
         return node_h * cloud_usd_per_node_h
 
     owning = own_usd_per_node_h * hours
@@ -116,7 +98,7 @@ def own_or_burst(
 
 def _use_frac(blocks: Sequence[LoadBlock], k: int, hours: float) -> float:
     """Share of hours in which the k-th node is needed."""
-    return sum(block.hours for block in blocks if block.n_nodes >= k) / hours
+    return sum(block.n_hours for block in blocks if block.n_nodes >= k) / hours
 
 
 def regret_usd(plan_usd: float, best_usd: float) -> float:

@@ -1,7 +1,6 @@
 """What a unit costs, in: a bill and what was done; out: dollars per hour, token, run, team."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuplan.cost.statement import cents, shares_of
 from gpuplan.domain.terms import TokenPrice
@@ -13,6 +12,8 @@ from gpuplan.domain.worth import (
     TokenCosts,
     TokenKind,
     TokenRule,
+    Tokens,
+    TokenWeights,
 )
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR
@@ -22,25 +23,6 @@ RULE_TEXTS: dict[TokenRule, str] = {
     "price ratio": "in the ratio of the prices of a bought service",
     "token count": "every token alike",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """Tokens that were served while the bill ran."""
-
-    n_input: float  # read by prefill: not found in a cache
-    n_cached: float
-    n_output: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenWeights:
-    """What a token of each kind weighs in the bill, in any one unit."""
-
-    input: float
-    cached: float
-    output: float
-    rule: TokenRule
 
 
 def hour_cost(
@@ -60,7 +42,10 @@ def token_costs(total_cents: int, tokens: Tokens, weights: TokenWeights) -> Toke
     kinds: tuple[TokenKind, ...] = ("input", "cached", "output")
     counts = (tokens.n_input, tokens.n_cached, tokens.n_output)
     loads = [
-        n * w for n, w in zip(counts, (weights.input, weights.cached, weights.output), strict=True)
+        n * w
+        for n, w in zip(
+            counts, (weights.input_ratio, weights.cached_ratio, weights.output_ratio), strict=True
+        )
     ]
     if sum(loads) <= 0:
         raise one(InputError, "cost", "tokens", "none were served", "give the offered tokens")
@@ -85,9 +70,9 @@ def time_weights(
 ) -> TokenWeights:
     """Weights by accelerator time; a cached token costs no prefill unless a share is given."""
     return TokenWeights(
-        input=input_s_per_token,
-        cached=cached_frac * input_s_per_token,
-        output=output_s_per_token,
+        input_ratio=input_s_per_token,
+        cached_ratio=cached_frac * input_s_per_token,
+        output_ratio=output_s_per_token,
         rule="accelerator time",
     )
 
@@ -96,9 +81,9 @@ def price_weights(price: TokenPrice) -> TokenWeights:
     """Weights in the ratio of a bought service's prices; without a cached price input's holds."""
     cached = price.cached_usd_per_token
     return TokenWeights(
-        input=price.input_usd_per_token,
-        cached=price.input_usd_per_token if cached is None else cached,
-        output=price.output_usd_per_token,
+        input_ratio=price.input_usd_per_token,
+        cached_ratio=price.input_usd_per_token if cached is None else cached,
+        output_ratio=price.output_usd_per_token,
         rule="price ratio",
     )
 
@@ -106,8 +91,8 @@ def price_weights(price: TokenPrice) -> TokenWeights:
 def service_cents(tokens: Tokens, price: TokenPrice) -> int:
     """What a service that sells tokens would charge for the same tokens."""
     weights = price_weights(price)
-    usd = tokens.n_input * weights.input + tokens.n_cached * weights.cached
-    return cents(usd + tokens.n_output * weights.output)
+    usd = tokens.n_input * weights.input_ratio + tokens.n_cached * weights.cached_ratio
+    return cents(usd + tokens.n_output * weights.output_ratio)
 
 
 def service_break_even_tokens(

@@ -49,6 +49,25 @@ class HourCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens that were served while the bill ran."""
+
+    n_input: float  # read by prefill: not found in a cache
+    n_cached: float
+    n_output: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenWeights:
+    """What a token of each kind weighs in the bill; only their ratios matter."""
+
+    input_ratio: float
+    cached_ratio: float
+    output_ratio: float
+    rule: TokenRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCost:
     """One kind of token: its share of the bill, and what a token then costs."""
 
@@ -71,6 +90,23 @@ class TokenCosts:
     def total_cents(self) -> int:
         """The whole bill."""
         return sum(part.cost_cents for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOffer:
+    """Equal nodes at a price that serve so much each while their promise holds."""
+
+    name: str
+    usd_per_node_h: float
+    n_tokens_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBlock:
+    """A stretch of time in which so many nodes are needed."""
+
+    n_nodes: int
+    n_hours: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

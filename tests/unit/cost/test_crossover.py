@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.cost.crossover import (
-    LoadBlock,
-    NodeOffer,
     cheapest_fleet,
     crossovers,
     fleet_for,
@@ -15,6 +13,7 @@ from gpuplan.cost.crossover import (
     regret_usd,
     use_curve,
 )
+from gpuplan.domain.worth import LoadBlock, NodeOffer
 from gpuplan.errors import InputError
 
 L4 = NodeOffer(name="L4", usd_per_node_h=0.80, n_tokens_per_s=900)
@@ -22,9 +21,9 @@ L40S = NodeOffer(name="L40S", usd_per_node_h=1.60, n_tokens_per_s=2600)
 H100 = NodeOffer(name="H100", usd_per_node_h=2.95, n_tokens_per_s=9000)
 OFFERS = (L4, L40S, H100)
 # 52 weeks: 16 always, 40 for 50 h a week, 60 for 20 of those.
-WEEKLY = (LoadBlock(n_nodes=16, hours=118), LoadBlock(n_nodes=40, hours=30),
-          LoadBlock(n_nodes=60, hours=20))  # fmt: skip
-YEAR = tuple(LoadBlock(n_nodes=b.n_nodes, hours=52 * b.hours) for b in WEEKLY)
+WEEKLY = (LoadBlock(n_nodes=16, n_hours=118), LoadBlock(n_nodes=40, n_hours=30),
+          LoadBlock(n_nodes=60, n_hours=20))  # fmt: skip
+YEAR = tuple(LoadBlock(n_nodes=b.n_nodes, n_hours=52 * b.n_hours) for b in WEEKLY)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +90,14 @@ def test_burst_above_the_base():
 
 def test_a_year_of_8760_hours_costs_more():
     hours = 8760 / 168
-    year = [LoadBlock(n_nodes=b.n_nodes, hours=hours * b.hours) for b in WEEKLY]
+    year = [LoadBlock(n_nodes=b.n_nodes, n_hours=hours * b.n_hours) for b in WEEKLY]
     found = own_or_burst(year, own_usd_per_node_h=1.45, cloud_usd_per_node_h=3.00)
     assert found.total_usd == pytest.approx(453_518, abs=1)
 
 
 def test_regret_when_peaks_double():
     doubled = [
-        LoadBlock(n_nodes=16 if b.n_nodes == 16 else 2 * b.n_nodes, hours=b.hours) for b in YEAR
+        LoadBlock(n_nodes=16 if b.n_nodes == 16 else 2 * b.n_nodes, n_hours=b.n_hours) for b in YEAR
     ]
     found = own_or_burst(doubled, own_usd_per_node_h=1.45, cloud_usd_per_node_h=3.00)
     assert found.n_owned == 16
@@ -107,7 +106,7 @@ def test_regret_when_peaks_double():
 
 
 blocks_strategy = st.lists(
-    st.builds(LoadBlock, n_nodes=st.integers(0, 30), hours=st.floats(1, 2000)),
+    st.builds(LoadBlock, n_nodes=st.integers(0, 30), n_hours=st.floats(1, 2000)),
     min_size=1,
     max_size=6,
 )

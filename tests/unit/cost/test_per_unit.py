@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.cost.per_unit import (
-    Tokens,
-    TokenWeights,
     hour_cost,
     price_weights,
     run_cost,
@@ -17,6 +15,7 @@ from gpuplan.cost.per_unit import (
     token_costs,
 )
 from gpuplan.domain.terms import TokenPrice
+from gpuplan.domain.worth import Tokens, TokenWeights
 from gpuplan.errors import InputError
 from gpuplan.units import DAY
 
@@ -55,7 +54,7 @@ def test_cached_tokens_have_their_own_price():
     assert service_cents(tokens, API) == round(100 * (0.6 + 0.54 + 2.4))
     blind = Tokens(n_input=10e6, n_cached=0.0, n_output=1e6)
     assert service_cents(blind, API) == round(100 * (6.0 + 2.4))
-    assert price_weights(API).cached == pytest.approx(0.06e-6)
+    assert price_weights(API).cached_ratio == pytest.approx(0.06e-6)
 
 
 def test_break_even_against_a_service():
@@ -72,7 +71,9 @@ def test_break_even_against_a_service():
     w=st.tuples(st.floats(0, 10), st.floats(0, 10), st.floats(0.01, 10)),
 )
 def test_token_costs_add_up(total, n, w):
-    weights = TokenWeights(input=w[0], cached=w[1], output=w[2], rule="price ratio")
+    weights = TokenWeights(
+        input_ratio=w[0], cached_ratio=w[1], output_ratio=w[2], rule="price ratio"
+    )
     found = token_costs(total, Tokens(n_input=n[0], n_cached=n[1], n_output=n[2]), weights)
     assert found.total_cents == total
 
