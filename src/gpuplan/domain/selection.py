@@ -315,6 +315,7 @@ class Conflict:
     alone: tuple[Relaxation, ...]  # each limit by itself, where that is enough
     together: Relaxation | None  # the smallest joint relaxation, each counted by its own size
     without_limits: str = ""  # why there is no choice even with none of them
+    is_exact: bool = True  # False: whole numbers were let go, what is needed is at least so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
