@@ -1,6 +1,7 @@
 """Unit constants. Multiply to enter base units, divide to leave them."""
 
 MS = 1e-3  # s
+MINUTE = 60.0  # s
 HOUR = 3600.0  # s
 DAY = 86400.0  # s
 KB = 1e3  # bytes

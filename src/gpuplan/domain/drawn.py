@@ -1,0 +1,58 @@
+"""A load described by a few figures, as typed, and the requests that were taken from somewhere."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuplan.domain.demand import TokenLengths
+from gpuplan.domain.outcome import Slo
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.stream import PrefixBlocks, Requests
+
+ArrivalLaw = Literal["poisson", "gamma", "weibull", "mmpp", "closed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A time of steady Poisson arrivals; its length is random around this mean."""
+
+    requests_per_s: float
+    stay_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTerms:
+    """How the rate moves."""
+
+    hourly_profile: tuple[float, ...] = ()  # relative load: 24 hours of a day or 168 of a week
+    growth_per_month_frac: float = 0.0
+    after_s: float | None = None  # of growth before the run; None: it grows during the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLoad:
+    """Arrivals and lengths by law; None is what was left out."""
+
+    law: ArrivalLaw | None = None
+    requests_per_s: float | None = None
+    burstiness_ratio: float | None = None  # deviation over mean of gaps
+    phases: tuple[Phase, ...] = ()
+    input: TokenLengths | None = None
+    output: TokenLengths | None = None
+    duration_s: float | None = None
+    n_requests: int | None = None
+    terms: LoadTerms | None = None
+    n_users: int | None = None  # of a closed loop
+    think_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTaken:
+    """Requests to replay, and all that had to be assumed or is odd about them."""
+
+    requests: Requests
+    source: str  # "trace", "drawn" or "scenario"
+    assumptions: tuple[Assumption, ...] = ()
+    told: tuple[str, ...] = ()
+    blocks: PrefixBlocks | None = None  # content of prompts, where a trace tells it
+    slo: Slo | None = None  # that a scenario sets
+    model: str | None = None  # that a scenario names

@@ -1,0 +1,199 @@
+"""Requests to replay, from a trace, from figures, or from a scenario; what is assumed is told."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.demand.arrivals import gamma_bursts, mmpp, poisson, weibull_bursts
+from gpuplan.demand.lengths import draw_lengths
+from gpuplan.demand.profile import growing, growth_ratio, hourly_weights, warped
+from gpuplan.demand.scale import scaled
+from gpuplan.demand.streams import stream
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.drawn import DrawnLoad, LoadTaken, LoadTerms
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.stream import requests_of
+from gpuplan.domain.trace import TraceQuery
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.traces.read import read_trace
+from gpuplan.units import HOUR
+
+DEFAULT_S = HOUR
+DEFAULT_BURSTINESS_RATIO = 2.0
+
+
+class Settled(NamedTuple):
+    """A load in which nothing is left out, and what was put in."""
+
+    load: DrawnLoad
+    assumptions: tuple[Assumption, ...]
+
+
+def traced_load(
+    path: Path, *, query: TraceQuery | None = None, scale_factor: float = 1.0, seed: int = 0
+) -> LoadTaken:
+    """The requests of a file; scaled by superposing shifted copies, so that bursts stay."""
+    read = read_trace(path, query)
+    requests, blocks, assumed = read.requests, read.blocks, []
+    if scale_factor != 1.0:
+        requests, blocks = scaled(requests, scale_factor, seed=seed), None
+        assumed.append(_scaling(scale_factor))
+    told = (*read.told, *([f"{read.n_bad:,} bad lines left out"] if read.n_bad else []))
+    told += tuple(str(problem) for problem in read.bad)
+    if not read.has_arrivals:
+        told += ("has no times: all requests come at once",)
+    return LoadTaken(
+        requests=requests, source="trace", assumptions=tuple(assumed), told=told, blocks=blocks
+    )
+
+
+def drawn_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
+    """Requests drawn by law; same figures and seed, same requests."""
+    settled, assumptions = settled_load(load)
+    assert settled.input is not None
+    assert settled.output is not None
+    arrive_s = _arrive_s(settled, seed)
+    if settled.n_requests is not None:
+        arrive_s = arrive_s[: settled.n_requests]
+    n = len(arrive_s)
+    requests = requests_of(
+        arrive_s,
+        draw_lengths(settled.input, n, stream(seed, "input lengths")),
+        draw_lengths(settled.output, n, stream(seed, "output lengths")),
+    )
+    return LoadTaken(requests=requests, source="drawn", assumptions=assumptions)
+
+
+def settled_load(load: DrawnLoad) -> Settled:
+    """The load with its gaps filled; InputError with every figure that is missing or wrong."""
+    problems = _problems(load)
+    if problems:
+        raise InputError("simulate", problems)
+    changes: dict[str, object] = {}
+    assumed = []
+    if load.law is None:
+        is_bursty = load.burstiness_ratio not in (None, 1.0)
+        changes["law"] = "mmpp" if load.phases else "gamma" if is_bursty else "poisson"
+        if not load.phases and load.burstiness_ratio is None:
+            assumed.append(_assumed("arrivals", "Poisson", "no burstiness was given",
+                                    "--arrivals, --burstiness, --phases"))  # fmt: skip
+    elif load.law in ("gamma", "weibull") and load.burstiness_ratio is None:
+        changes["burstiness_ratio"] = DEFAULT_BURSTINESS_RATIO
+        assumed.append(_assumed("burstiness", f"{DEFAULT_BURSTINESS_RATIO:g}",
+                                "gaps deviate by twice their mean", "--burstiness"))  # fmt: skip
+    if load.duration_s is None and load.n_requests is None:
+        seconds = _default_s(load)
+        changes["duration_s"] = seconds
+        why = "the profile's whole period" if seconds > DEFAULT_S else "long enough for p99.9"
+        assumed.append(_assumed("duration", f"{seconds / HOUR:g} h", why,
+                                "--duration, --requests"))  # fmt: skip
+    for name in ("input", "output"):
+        lengths = getattr(load, name)
+        if lengths.shape == "fixed":
+            assumed.append(_assumed(f"{name} lengths", f"{lengths.mean_tokens:g} tokens each",
+                                    "one figure was given", f"--{name}-p95"))  # fmt: skip
+    return Settled(replace(load, **changes), tuple(assumed))  # type: ignore[arg-type]
+
+
+def _default_s(load: DrawnLoad) -> float:
+    profile = load.terms.hourly_profile if load.terms else ()
+    return len(profile) * HOUR if profile else DEFAULT_S
+
+
+def _problems(load: DrawnLoad) -> list[Problem]:
+    found = []
+    if load.law == "mmpp" and not load.phases:
+        fix = "give e.g. 2x300,20x30: 2 a second for 300 s on average, then 20 for 30 s"
+        found.append(Problem("--phases", "missing", fix))
+    if load.phases and load.law not in (None, "mmpp"):
+        found.append(Problem("--phases", f"with {load.law} arrivals", "use --arrivals mmpp"))
+    if not load.phases and load.law != "mmpp" and load.requests_per_s is None:
+        found.append(Problem("--rate", "missing", "give requests a second, e.g. 5, or --trace"))
+    for flag, lengths in (("--input-tokens", load.input), ("--output-tokens", load.output)):
+        if lengths is None:
+            found.append(Problem(flag, "missing", "give the tokens of a request, e.g. 1000"))
+    if load.duration_s is not None and load.n_requests is not None:
+        what = "both a duration and a number of requests"
+        found.append(Problem("--requests", what, "give one of them"))
+    if load.phases and not sum(phase.requests_per_s for phase in load.phases) > 0:
+        found.append(Problem("--phases", "no phase has a rate", "give one above 0"))
+    if load.law == "poisson" and load.burstiness_ratio not in (None, 1.0):
+        what = f"{load.burstiness_ratio:g} with Poisson arrivals, whose burstiness is 1"
+        found.append(Problem("--burstiness", what, "use --arrivals gamma or weibull"))
+    return [*found, *_bad_numbers(load)]
+
+
+def _bad_numbers(load: DrawnLoad) -> list[Problem]:
+    figures = {
+        "--rate": load.requests_per_s,
+        "--burstiness": load.burstiness_ratio,
+        "--duration": load.duration_s,
+        "--requests": load.n_requests,
+        "--input-tokens": load.input.mean_tokens if load.input else None,
+        "--output-tokens": load.output.mean_tokens if load.output else None,
+    }
+    return [
+        Problem(flag, f"got {value:g}", "must be above 0, and finite")
+        for flag, value in figures.items()
+        if value is not None and not (np.isfinite(value) and value > 0)
+    ]
+
+
+def _arrive_s(load: DrawnLoad, seed: int) -> Floats:
+    """Arrivals up to the duration, or the first n: drawn over twice the time until there are n."""
+    if load.duration_s is not None:
+        return _drawn_s(load, load.duration_s, seed)
+    n = load.n_requests or 0
+    duration_s = (n + 6.0 * float(np.sqrt(n)) + 50.0) / _mean_rate(load)
+    arrive_s = _drawn_s(load, duration_s, seed)
+    while len(arrive_s) < n:
+        duration_s *= 2.0
+        arrive_s = _drawn_s(load, duration_s, seed)
+    return arrive_s
+
+
+def _drawn_s(load: DrawnLoad, duration_s: float, seed: int) -> Floats:
+    terms = load.terms or LoadTerms()
+    monthly = terms.growth_per_month_frac
+    grown = growth_ratio(monthly, terms.after_s or 0.0)
+    # An hour may run faster than the mean clock: enough is drawn, and what is late is cut.
+    most = float(hourly_weights(terms.hourly_profile).max()) if terms.hourly_profile else 1.0
+    is_growing = terms.after_s is None and monthly != 0
+    ahead = growth_ratio(max(0.0, monthly), duration_s) if is_growing else 1.0
+    drawn = _by_law(load, grown, duration_s * most * ahead, seed)
+    if is_growing:
+        drawn = growing(drawn, monthly)
+    if terms.hourly_profile:
+        drawn = warped(drawn, terms.hourly_profile)
+    return floats(drawn[drawn < duration_s])
+
+
+def _mean_rate(load: DrawnLoad) -> float:
+    if load.requests_per_s is not None:
+        return load.requests_per_s
+    stays = sum(phase.stay_s for phase in load.phases)
+    return sum(phase.requests_per_s * phase.stay_s for phase in load.phases) / stays
+
+
+def _by_law(load: DrawnLoad, grown: float, duration_s: float, seed: int) -> Floats:
+    if load.law == "mmpp":
+        rates = floats([phase.requests_per_s * grown for phase in load.phases])
+        stays = floats([phase.stay_s for phase in load.phases])
+        return mmpp(rates, stays, duration_s=duration_s, seed=seed)
+    rate, ratio = (load.requests_per_s or 0.0) * grown, load.burstiness_ratio or 1.0
+    if load.law == "weibull":
+        return weibull_bursts(rate, duration_s, cv_ratio=ratio, seed=seed)
+    if load.law == "gamma":
+        return gamma_bursts(rate, duration_s, cv_ratio=ratio, seed=seed)
+    return poisson(rate, duration_s, seed=seed)
+
+
+def _scaling(factor: float) -> Assumption:
+    why = "copies of the trace shifted by up to 30 minutes: as bursty as it was"
+    return _assumed("scaled load", f"x {factor:g}", why, "--scale")
+
+
+def _assumed(what: str, value: str, why: str, change: str) -> Assumption:
+    return Assumption(what=what, value=value, why=why, change=change)

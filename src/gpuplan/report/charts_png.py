@@ -1,0 +1,67 @@
+"""Charts as one picture."""
+
+import io
+import textwrap
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from gpuplan.domain.chart import Chart, Series
+from gpuplan.domain.columns import Floats
+
+COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
+N_NOTE = 95
+
+
+def charts_png(charts: tuple[Chart, ...], title: str) -> bytes:
+    """The picture's bytes: two charts beside each other, as many rows as it takes."""
+    n_columns = min(2, len(charts))
+    n_rows = -(-len(charts) // n_columns)
+    figure = Figure(figsize=(7.2 * n_columns, 3.6 * n_rows + 0.5), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle("\n".join(textwrap.wrap(title, 80 * n_columns)), fontsize=11)
+    for place, chart in enumerate(charts):
+        _draw(figure.add_subplot(n_rows, n_columns, place + 1), chart)
+    held = io.BytesIO()
+    # No date inside: the same run is the same bytes.
+    figure.savefig(held, format="png", metadata={"Software": None})
+    return held.getvalue()
+
+
+def _draw(axes: Axes, chart: Chart) -> None:
+    for place, series in enumerate(chart.series):
+        _series(axes, series, COLOURS[place % len(COLOURS)])
+    axes.set_title(chart.title, fontsize=10, loc="left")
+    axes.set_xlabel(_below(chart), fontsize=9)
+    axes.set_ylabel(chart.y.title, fontsize=9)
+    axes.grid(visible=True, alpha=0.25)
+    axes.tick_params(labelsize=8)
+    axes.margins(y=0.08)
+    axes.set_ylim(bottom=0)
+    if chart.top:
+        axes.set_ylim(0, max([*chart.top, axes.get_ylim()[1]]))
+    if len(chart.series) > 1:
+        axes.legend(fontsize=8, framealpha=0.8)
+
+
+def _below(chart: Chart) -> str:
+    return "\n".join([chart.x.title, *textwrap.wrap(chart.note, N_NOTE)])
+
+
+def _series(axes: Axes, series: Series, colour: str) -> None:
+    if series.style == "bars":
+        axes.bar(series.x, series.y, width=_width(series.x), align="edge", color=colour)
+    elif series.style == "points":
+        axes.plot(series.x, series.y, "o", color=colour, label=series.name, markersize=5)
+    elif series.style == "step":
+        axes.step(series.x, series.y, where="post", color=colour, label=series.name, linewidth=1.3)
+    else:
+        axes.plot(series.x, series.y, color=colour, label=series.name, linewidth=1.3)
+    for x, y, label in zip(series.x, series.y, series.labels, strict=False):
+        axes.annotate(label, (x, y), fontsize=8, xytext=(3, 4), textcoords="offset points")
+
+
+def _width(x: Floats) -> float:
+    return 0.9 * float(np.diff(x).min()) if len(x) > 1 else 0.9
