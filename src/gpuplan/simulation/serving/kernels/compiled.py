@@ -32,7 +32,16 @@ def kernel(function: Kernel) -> Kernel:
     references to views of them would take two thirds of the time. Helpers are inlined: a call would
     copy every array's header.
     """
-    compiled: Kernel = njit(cache=True, **OPTIONS)(function)
+    return _kept(function, OPTIONS)
+
+
+def seldom(function: Kernel) -> Kernel:
+    """A kernel that is called rather than inlined: what is rare must not swell what is not."""
+    return _kept(function, OPTIONS | {"forceinline": False})
+
+
+def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
+    compiled: Kernel = njit(cache=True, **options)(function)
     stored = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if stored is not None:
         # The compiler compares a kernel with its own file alone, though callees are inlined.
