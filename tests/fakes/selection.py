@@ -135,7 +135,7 @@ def brute_force_usd(problem):
 def pool_plans(problem, pool, picks):
     """Cost and use of the limits [plan, limit, scenario, period, hour] of every set of orders."""
     time = problem.horizon
-    n_s, n_q, n_h = time.shape
+    n_q = time.shape[1]
     here = [pick for pick in picks if pick.pool == pool.name]
     need = sum((pick.need for pick in here), start=np.zeros(time.shape, dtype=int))
     need = need + max((pick.n_reserve for pick in here), default=0)
@@ -157,21 +157,24 @@ def pool_plans(problem, pool, picks):
             if other is terms:
                 first = t + terms.n_lead_periods
                 last = min(n_q, first + (terms.n_term_periods or n_q))
-                n = plans[:, column]
-                mine[:, first:last] += n[:, None]
-                upfront += n * terms.upfront_usd
-                served = time.running_discount_frac[first:last].sum() * time.period_s / HOUR
-                usd = terms.upfront_usd * time.upfront_discount_frac[t]
-                usd += terms.usd_per_node_h * served
-                if terms.residual_usd is not None:
-                    usd -= terms.residual_usd[last - first] * time.end_discount_frac
-                cost += n * usd
+                mine[:, first:last] += plans[:, column][:, None]
+                upfront += plans[:, column] * terms.upfront_usd
+                cost += plans[:, column] * order_usd(time, terms, (t, first, last))
         lawful += (mine > terms.n_nodes_max).any(axis=1)
         held += mine
         site += mine * terms.is_on_site
     cost = np.where(lawful > 0, np.inf, cost)
     rest = np.maximum(0, nodes[None] - held[:, None, :, None])
     return with_recourse(problem, pool, (cost, upfront, held, site, rest))
+
+
+def order_usd(time, terms, periods):
+    ordered, first, last = periods
+    served = time.running_discount_frac[first:last].sum() * time.period_s / HOUR
+    usd = terms.upfront_usd * time.upfront_discount_frac[ordered] + terms.usd_per_node_h * served
+    if terms.residual_usd is not None:
+        usd -= terms.residual_usd[last - first] * time.end_discount_frac
+    return usd
 
 
 def with_recourse(problem, pool, plans):

@@ -42,6 +42,7 @@ class Goal:
     slack_on: tuple[str, ...] = ()
     best_usd: tuple[float, ...] = ()  # [scenario] what regret is counted from
     most_regret_usd: float | None = None
+    unlike: tuple[frozenset[str], ...] = ()  # sets of pools that may not be the one used
 
 
 def model(tab: Tables, *, integer: bool = True, goal: Goal | None = None) -> Model:
@@ -62,6 +63,7 @@ def model(tab: Tables, *, integer: bool = True, goal: Goal | None = None) -> Mod
     for limit in tab.problem.limits:
         key = limit_key(limit.name)
         rows[key], scale[key] = named_limit(tab, lay, builder, limit=limit)
+    other_pools(tab, lay, builder, unlike=goal.unlike)
     for kind, most in goal.ceilings:
         ceiling(builder, expected(tab, lay, kind), most=most)
     cost = _cost(tab, lay, builder, goal=goal, rows=rows, scale=scale)
@@ -102,6 +104,28 @@ def _cost(
     else:
         cost[: lay.n_columns] = expected(tab, lay, goal.measure)
     return cost
+
+
+def other_pools(
+    tab: Tables, lay: Layout, builder: Builder, *, unlike: tuple[frozenset[str], ...]
+) -> None:
+    """The set of pools that options run in is none of these; counts alone make no difference."""
+    if not unlike:
+        return
+    pools = np.unique(tab.pool)
+    names = [tab.problem.pools[a].name for a in pools]
+    used = builder.columns((len(pools),), upper=1.0, integer=True)
+    at = np.searchsorted(pools, tab.pool)
+    each = builder.rows((len(tab.pool),), lower=0.0)
+    builder.put(each, used[at], 1.0)
+    builder.put(each, lay.choose, -1.0)
+    some = builder.rows((len(pools),), upper=0.0)
+    builder.put(some, used, 1.0)
+    builder.put(some[at], lay.choose, -1.0)
+    for seen in unlike:
+        sign = np.array([-1.0 if name in seen else 1.0 for name in names])
+        row = builder.rows((1,), lower=1.0 - float((sign < 0).sum()))
+        builder.put(row, used, sign)
 
 
 def _regret_most(goal: Goal) -> float:

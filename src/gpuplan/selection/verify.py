@@ -7,9 +7,11 @@ import numpy as np
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.selection import (
     DeferrableWork,
+    LimitKind,
     MixedFleet,
     NamedLimit,
     NodePool,
+    Objective,
     Selection,
     SelectionProblem,
     Share,
@@ -177,6 +179,21 @@ def limit_used(problem: SelectionProblem, selection: Selection, limit: NamedLimi
     used = used[:, periods]
     is_sum = limit.kind in ("energy", "carbon")
     return float(used.sum(axis=(1, 2)).max() if is_sum else used.max())
+
+
+def expected_measure(problem: SelectionProblem, selection: Selection, measure: Objective) -> float:
+    """Cost, time, energy or carbon of the choice, weighted by probability."""
+    if measure == "cost":
+        return selection.worth_usd
+    if measure == "time":
+        return sum(option.time_s for option in selection.chosen)
+    kind: LimitKind = "carbon" if measure == "carbon" else "energy"
+    limit = NamedLimit(name="", kind=kind, most=0.0)
+    used = np.zeros(problem.horizon.shape)
+    for held in selection.held:
+        pool = next(p for p in problem.pools if p.name == held.pool)
+        used = used + held.n_nodes * _per_node(problem, pool, limit)
+    return float(used.sum(axis=(1, 2)) @ problem.horizon.probability_frac)
 
 
 def _per_node(problem: SelectionProblem, pool: NodePool, limit: NamedLimit) -> Floats | float:
