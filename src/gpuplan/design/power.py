@@ -1,0 +1,197 @@
+"""Power of a place, in: machines and feeds; out: draws at every level, circuits, supplies, UPS."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, sqrt
+
+from gpuplan.domain.facility import BoardDraw, Level, NodeDraw, PowerLevel, PsuSet, UpsSize
+from gpuplan.domain.findings import Finding, Severity
+from gpuplan.domain.site import Circuit, Site
+from gpuplan.errors import InputError, one
+from gpuplan.units import KW
+
+# A share of overhead that stays when the machines rest: fans, pumps, conversion at no load.
+# Assumption: 0.4; plants differ widely.
+FIXED_OVERHEAD_FRAC = 0.4
+# PUE of air-side cooling by outside temperature: 1.08 up to 15 °C, then 0.015 a kelvin
+# [Flucker2013].
+MILD_PUE_RATIO, MILD_C, PUE_PER_K = 1.08, 15.0, 0.015
+UPS_POWER_FACTOR = 0.95
+UPS_EFFICIENCY_FRAC = 0.95
+# Synchronous training moves all machines at once, a few times a second [Choukse2025].
+SWING_NODES = 4
+
+
+def capped(node: NodeDraw, cap_w: float) -> NodeDraw:
+    """The machine with its accelerators capped: only their part of the highest draw shrinks."""
+    board = node.board
+    if board is None:
+        what = "its accelerators' power limit is unknown"
+        raise one(InputError, "power cap", node.name, what, "give the board's limit in watts")
+    if cap_w <= 0:
+        raise one(InputError, "power cap", node.name, f"got {cap_w} W", "use a cap above 0 W")
+    held = replace(board, cap_w=cap_w, typical_w=min(board.typical_w, cap_w))
+    n = node.n_accelerators
+    most = node.max_w - n * (board.max_w - held.max_w)
+    typical = node.typical_w - n * (board.typical_w - held.typical_w)
+    return replace(node, board=held, max_w=most, typical_w=min(typical, most))
+
+
+def levels(
+    node: NodeDraw, n_nodes: int, *, n_per_rack: int, n_racks_per_row: int, pue_ratio: float
+) -> tuple[PowerLevel, ...]:
+    """Idle, typical and highest draw of each level; only the last has cooling and losses in it."""
+    per_rack = min(n_nodes, n_per_rack)
+    per_row = min(n_nodes, n_per_rack * n_racks_per_row)
+    found = [] if node.board is None else [_board_level(node.board)]
+    counts: tuple[tuple[Level, int], ...] = (
+        ("node", 1), ("rack", per_rack), ("row", per_row), ("machines", n_nodes)
+    )  # fmt: skip
+    found += [_level(name, node, n) for name, n in counts]
+    found.append(_level("facility", node, n_nodes, pue_ratio))
+    return tuple(found)
+
+
+def _board_level(board: BoardDraw) -> PowerLevel:
+    return PowerLevel(
+        level="accelerator",
+        n_nodes=0,
+        idle_w=board.idle_w,
+        typical_w=board.typical_w,
+        max_w=board.max_w,
+    )
+
+
+def _level(name: Level, node: NodeDraw, n: int, pue_ratio: float = 1.0) -> PowerLevel:
+    return PowerLevel(
+        level=name,
+        n_nodes=n,
+        idle_w=n * node.idle_w * pue_ratio,
+        typical_w=n * node.typical_w * pue_ratio,
+        max_w=n * node.max_w * pue_ratio,
+    )
+
+
+def line_current_a(power_w: float, circuit: Circuit) -> float:
+    """Amperes in each line of one circuit that carries this alone."""
+    factor = sqrt(3.0) if circuit.n_phases == 3 else 1.0
+    return power_w / (circuit.line_v * factor)
+
+
+def circuits_needed(power_w: float, circuit: Circuit) -> int:
+    """Circuits per feed for this rack: each feed must carry all of it alone."""
+    one_w = circuit.usable_w / circuit.n_circuits_per_feed
+    return ceil(power_w / one_w * (1 - 1e-9))
+
+
+def psu_set(text: str) -> PsuSet | None:
+    """Supplies as a data sheet prints them: "6x 3300 W, five needed"; None if not understood."""
+    words = {"three": 3, "four": 4, "five": 5, "six": 6}
+    found = re.fullmatch(r"(\d+)\s*x\s*(\d+)\s*W(?:,\s*(\w+) needed)?", text.strip())
+    if found is None:
+        return None
+    needed = found[3]
+    n_needed = words.get(needed, int(needed) if needed.isdigit() else None) if needed else None
+    return PsuSet(n_supplies=int(found[1]), each_w=float(found[2]), n_needed=n_needed)
+
+
+def psu_findings(node: NodeDraw, n_feeds: int) -> tuple[Finding, ...]:
+    """Whether the machine runs on when one supply, or one of two feeds, is lost."""
+    psu = node.psu
+    if psu is None:
+        return ()
+    needed = psu.n_needed or ceil(node.max_w / psu.each_w * (1 - 1e-9))
+    where = f"{node.name}, supplies"
+    if psu.n_supplies < needed:
+        what = f"{psu.n_supplies} of {psu.each_w:.0f} W cannot carry {node.max_w / KW:.1f} kW"
+        return (_finding("error", "psu-size", where, what, f"fit {needed}, or cap the boards"),)
+    found = []
+    if psu.n_supplies == needed:
+        what = f"all {needed} are needed at full draw: one that fails stops the machine"
+        found.append(_finding("warning", "psu-spare", where, what, "cap the boards or add one"))
+    left = psu.n_supplies // 2
+    if n_feeds == 2 and left < needed:
+        what = f"with one feed lost {left} supplies remain of {needed} needed at full draw"
+        fix = f"cap the node to {left * psu.each_w / KW:.1f} kW, or spread over three feeds"
+        found.append(_finding("warning", "psu-feed-loss", where, what, fix))
+    return tuple(found)
+
+
+def supply_findings(
+    nodes_w: float, supply_w: float, *, where: str, typical_w: float | None = None
+) -> tuple[Finding, ...]:
+    """Error where highest draw exceeds the supply; it may still do under caps, and says so."""
+    if nodes_w <= supply_w:
+        return ()
+    short = f"{(nodes_w - supply_w) / KW:.1f} short"
+    gap = f"needs {nodes_w / KW:.1f} kW, has {supply_w / KW:.1f}: {short}"
+    fix = f"supply {nodes_w / KW:.1f} kW or take machines away"
+    if typical_w is not None and typical_w <= supply_w:
+        fix += "; or enforce power caps: the usual draw fits, but nothing else holds it there"
+    return (_finding("error", "supply", where, gap, fix),)
+
+
+def site_findings(machines_w: float, pue_ratio: float, site: Site) -> tuple[Finding, ...]:
+    """Whether the place can feed them: its limit counts the machines or the whole facility."""
+    if site.power_w is None:
+        return ()
+    drawn = machines_w * pue_ratio if site.is_facility_power else machines_w
+    scope = "facility" if site.is_facility_power else "machines"
+    return supply_findings(drawn, site.power_w, where=f"site power ({scope})")
+
+
+def swing_findings(node: NodeDraw, n_nodes: int, *, is_training: bool) -> tuple[Finding, ...]:
+    """What happens between milliseconds and seconds, which averages hide."""
+    found = []
+    if is_training and n_nodes >= SWING_NODES:
+        swing = n_nodes * (node.max_w - node.idle_w) / KW
+        what = f"machines swing together by up to {swing:.0f} kW several times a second"
+        fix = "size UPS and generator for steps, smooth the load, stagger starts"
+        found.append(_finding("warning", "synchronous-swing", "power", what, fix))
+    what = "boards exceed limit and cap for milliseconds; breakers bear it, tight margins do not"
+    fix = "keep the 80 % derate and the reserve under caps"
+    found.append(_finding("note", "transients", node.name, what, fix))
+    return tuple(found)
+
+
+def ups_size(
+    load_w: float, bridge_s: float, *, module_w: float, n_spare_modules: int = 1
+) -> UpsSize:
+    """Modules and stored energy that carry the machines until the generator does."""
+    if module_w <= 0 or load_w <= 0 or bridge_s <= 0:
+        fix = "load, time and module must be above 0"
+        raise one(InputError, "ups", "size", f"{load_w} W, {bridge_s} s, {module_w} W", fix)
+    return UpsSize(
+        load_w=load_w,
+        load_va=load_w / UPS_POWER_FACTOR,
+        bridge_s=bridge_s,
+        energy_j=load_w * bridge_s / UPS_EFFICIENCY_FRAC,
+        n_modules=ceil(load_w / module_w * (1 - 1e-9)) + n_spare_modules,
+        module_w=module_w,
+    )
+
+
+def pue_at_load(pue_ratio: float, load_frac: float, *, fixed_frac: float | None = None) -> float:
+    """PUE while the machines draw a share of what the place was built for: it rises at rest."""
+    if not 0 < load_frac <= 1:
+        raise one(InputError, "pue", "load_frac", f"got {load_frac}", "use a share in (0, 1]")
+    fixed = FIXED_OVERHEAD_FRAC if fixed_frac is None else fixed_frac
+    overhead = (pue_ratio - 1.0) * (fixed + (1.0 - fixed) * load_frac)
+    return 1.0 + overhead / load_frac
+
+
+def pue_at_temperature(outside_c: float) -> float:
+    """PUE of an air-cooled place at this outside temperature; a rule, not a measurement."""
+    return MILD_PUE_RATIO + PUE_PER_K * max(0.0, outside_c - MILD_C)
+
+
+def sum_of(draws: Sequence[tuple[NodeDraw, int]]) -> tuple[float, float, float]:
+    """Idle, typical and highest draw of several kinds of machines together."""
+    idle = sum(node.idle_w * n for node, n in draws)
+    typical = sum(node.typical_w * n for node, n in draws)
+    return idle, typical, sum(node.max_w * n for node, n in draws)
+
+
+def _finding(severity: Severity, rule: str, where: str, what: str, fix: str) -> Finding:
+    return Finding(severity=severity, rule=rule, where=where, what=what, fix=fix)
