@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gpuplan.domain.chart import Chart
     from gpuplan.domain.sheet import Sheet
 
 
@@ -18,3 +19,36 @@ def to_markdown(sheet: "Sheet") -> str:
     from gpuplan.report.table import to_markdown as verb
 
     return verb(sheet)
+
+
+def charts_text(charts: "tuple[Chart, ...]", *, width: int = 100) -> str:
+    """Charts for a terminal."""
+    from gpuplan.report.charts_text import charts_text as verb
+
+    return verb(charts, width=width)
+
+
+def charts_html(charts: "tuple[Chart, ...]", title: str) -> str:
+    """Charts as one page that needs no network."""
+    _need("plotly", "HTML charts")
+    from gpuplan.report.charts_html import charts_html as verb
+
+    return verb(charts, title)
+
+
+def charts_png(charts: "tuple[Chart, ...]", title: str) -> bytes:
+    """Charts as one picture."""
+    _need("matplotlib", "PNG charts")
+    from gpuplan.report.charts_png import charts_png as verb
+
+    return verb(charts, title)
+
+
+def _need(package: str, what: str) -> None:
+    from importlib.util import find_spec
+
+    from gpuplan.errors import InputError, one
+
+    if find_spec(package) is None:
+        fix = "install it with: pip install 'gpuplan[report]'"
+        raise one(InputError, "charts", what, f"need {package}, which is not installed", fix)

@@ -5,11 +5,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from gpuplan.domain.chart import Chart
+    from gpuplan.domain.drawn import DrawnLoad, LoadTaken
     from gpuplan.domain.outcome import Outcome
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.simulation import SimulateRequest, Simulation
+    from gpuplan.domain.simulation import (
+        CurveRequest,
+        FleetCurve,
+        PreparedFleet,
+        SimulateRequest,
+        Simulation,
+        StreamedSimulation,
+    )
     from gpuplan.domain.stream import Requests
     from gpuplan.domain.trace import TraceQuery, TraceRead
 
@@ -38,7 +47,22 @@ def simulate(
     return verb(model, on, requests, asked=asked, overlays=overlays, store=store)
 
 
-def simulate_sheet(found: "Simulation") -> "Sheet":
+def simulate_load(
+    model: str,
+    on: str,
+    load: "LoadTaken",
+    request: "SimulateRequest",
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> "Simulation":
+    """Replay a load; of a fleet that is overloaded, also find the smallest that would hold it."""
+    from gpuplan.pipeline.simulate import simulate_load as verb
+
+    return verb(model, on, load, asked=request, overlays=overlays, store=store)
+
+
+def simulate_sheet(found: "Simulation | StreamedSimulation") -> "Sheet":
     """A simulated run, ready to show."""
     from gpuplan.report.simulate import simulate_sheet as verb
 
@@ -57,3 +81,78 @@ def requests_csv(outcome: "Outcome") -> "Iterator[str]":
     from gpuplan.report.request_rows import requests_csv as verb
 
     return verb(outcome)
+
+
+def trace_load(
+    path: Path, *, query: "TraceQuery | None" = None, scale: float = 1.0, seed: int = 0
+) -> "LoadTaken":
+    """Requests of a trace file, more or fewer of them, as bursty as they were."""
+    from gpuplan.pipeline.simulate_load import traced_load as verb
+
+    return verb(path, query=query, scale_factor=scale, seed=seed)
+
+
+def drawn_load(load: "DrawnLoad", *, seed: int = 0) -> "LoadTaken":
+    """Requests drawn from a few figures."""
+    from gpuplan.pipeline.simulate_load import drawn_load as verb
+
+    return verb(load, seed=seed)
+
+
+def scenario_load(
+    path: Path, workload: str | None = None, *, duration_s: float | None = None, seed: int = 0
+) -> "LoadTaken":
+    """Requests of a scenario's workload, with its model and its objective."""
+    from gpuplan.pipeline.simulate_scenario import scenario_load as verb
+
+    return verb(path, workload, duration_s=duration_s, seed=seed)
+
+
+def prepare_fleet(
+    model: str,
+    on: str,
+    requests: "Requests",
+    request: "SimulateRequest",
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> "PreparedFleet":
+    """Engines ready to replay streams like this one."""
+    from gpuplan.pipeline.simulate import prepared as verb
+
+    return verb(model, on, requests, asked=request, overlays=overlays, store=store)
+
+
+def simulate_curve(
+    ready: "PreparedFleet",
+    requests: "Requests",
+    curve: "CurveRequest",
+    *,
+    request: "SimulateRequest",
+    told: "Callable[[int], None] | None" = None,
+) -> "FleetCurve":
+    """Precision and recall over the size of the fleet, and the size that balances them."""
+    from gpuplan.pipeline.simulate_sizes import fleet_curve as verb
+
+    return verb(ready, requests, curve, slo=request.slo, router=request.router, told=told)
+
+
+def curve_sheet(curve: "FleetCurve") -> "Sheet":
+    """A curve over fleet sizes, ready to show."""
+    from gpuplan.report.curve import curve_sheet as verb
+
+    return verb(curve)
+
+
+def simulate_charts(found: "Simulation | StreamedSimulation") -> "tuple[Chart, ...]":
+    """A run as charts."""
+    from gpuplan.report.charts_simulate import simulate_charts as verb
+
+    return verb(found)
+
+
+def curve_charts(curve: "FleetCurve") -> "tuple[Chart, ...]":
+    """A curve over fleet sizes as charts."""
+    from gpuplan.report.charts_simulate import curve_charts as verb
+
+    return verb(curve)

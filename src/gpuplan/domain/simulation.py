@@ -119,6 +119,16 @@ class StreamedSimulation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurveRequest:
+    """Fleet sizes to compare, and what waste and delay cost."""
+
+    sizes: tuple[int, ...]
+    waste_usd_per_accelerator_s: float
+    delay_usd_per_request: float
+    n_workers: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetCurve:
     """Precision against recall over the fleet's size, and the size that balances them."""
 

@@ -10,6 +10,7 @@ from gpuplan.calibration.inference_labels import inference_labels
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.outcome import Outcome, Slo
 from gpuplan.domain.performance import ServingSetup
@@ -31,6 +32,7 @@ from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.simulate_power import power_over_time
+from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.statistics import flow_of, statistics_of
@@ -93,6 +95,27 @@ def replayed(ready: PreparedFleet, requests: Requests, asked: SimulateRequest) -
         flow=flow_of(outcome),
         power=power_over_time(ready.setup, outcome),
     )
+
+
+def simulate_load(
+    model_name: str,
+    accelerator_name: str,
+    taken: LoadTaken,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Simulation:
+    """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
+    ready = prepared(
+        model_name, accelerator_name, taken.requests, asked=asked, overlays=overlays, store=store
+    )
+    ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
+    found = replayed(ready, taken.requests, asked)
+    if not found.statistics.is_overloaded:
+        return found
+    held = smallest_holding(ready, taken.requests, router=asked.router, slo=asked.slo)
+    return replace(found, holding=held)
 
 
 def _timed(requests: Requests, fleet: Fleet, bin_s: float) -> tuple[Outcome, float]:

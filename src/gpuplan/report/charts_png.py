@@ -38,10 +38,8 @@ def _draw(axes: Axes, chart: Chart) -> None:
     axes.set_ylabel(chart.y.title, fontsize=9)
     axes.grid(visible=True, alpha=0.25)
     axes.tick_params(labelsize=8)
-    axes.margins(y=0.08)
-    axes.set_ylim(bottom=0)
-    if chart.top:
-        axes.set_ylim(0, max([*chart.top, axes.get_ylim()[1]]))
+    highest = max((float(s.y.max()) for s in chart.series if len(s.y)), default=1.0)
+    axes.set_ylim(0, 1.08 * max([highest, *chart.top]) or 1.0)
     if len(chart.series) > 1:
         axes.legend(fontsize=8, framealpha=0.8)
 

@@ -90,8 +90,9 @@ def _steps(name: str, values: Floats | Ints, bin_s: float) -> Series:
 def _layers(found: Run) -> Chart:
     use = found.outcome.use
     layers = (
-        ("allocated", np.ones(len(use.busy_frac))), ("busy", use.busy_frac), ("KV cache", use.cache_frac),
-        ("memory bandwidth", use.bandwidth_frac), ("compute", use.compute_frac),
+        ("allocated", np.ones(len(use.busy_frac))), ("busy", use.busy_frac),
+        ("KV cache", use.cache_frac), ("memory bandwidth", use.bandwidth_frac),
+        ("compute", use.compute_frac),
     )  # fmt: skip
     return Chart(
         title="Layers of utilization", x=TIME, y=Axis(label="Share", unit="%"), top=(PERCENT,),

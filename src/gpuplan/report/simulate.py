@@ -2,74 +2,171 @@
 
 from typing import Any
 
-from gpuplan.domain.outcome import Outcome, Summary
+from gpuplan.domain.outcome import Outcome, StreamedOutcome, Summary
+from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.simulation import Simulation
+from gpuplan.domain.simulation import Holding, Simulation, StreamedSimulation
 from gpuplan.report.fit import precision_name
 from gpuplan.report.numbers import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.units import MS
+from gpuplan.units import HOUR, MS
 
 Document = dict[str, Any]
+Run = Simulation | StreamedSimulation
+KWH = 1e3 * HOUR  # J
 MEASURES = (("ttft", "first token"), ("tpot", "per token after the first"),
             ("e2e", "whole answer"), ("wait", "in the queue"))  # fmt: skip
-PERCENTILES = ("p50", "p90", "p95", "p99")
+PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
+DEFINITIONS = {
+    "ttft": "arrival to first token, with what a request takes outside the engine",
+    "tpot": "(last token - first token) / (tokens - 1), answers of 2 tokens or more",
+    "itl_mean": "mean of all single gaps between tokens, over all answers",
+    "e2e": "arrival to last token",
+    "wait": "arrival to the first iteration that reads the prompt",
+    "intervals": "95 %, by 20 batches of consecutive requests; null: the run is too short",
+    "precision": "share of the paid accelerator time that worked on requests within the objective",
+    "recall": "share of the requests served within the objective; refused ones are missed",
+}
 N_SHOWN_BINS = 20
 
 
-def simulate_sheet(found: Simulation) -> Sheet:
+def simulate_sheet(found: Run) -> Sheet:
     """One run, ready to show."""
     refused = tuple(f"{why}: {count(n)} requests" for why, n in found.outcome.refused)
+    first = (_latency_table(found), _totals_table(found))
     return Sheet(
         document=simulate_document(found),
-        tables=(_latency_table(found), _totals_table(found), _use_table(found, N_SHOWN_BINS)),
-        whole_tables=(_latency_table(found), _totals_table(found), _use_table(found, None)),
+        tables=(*first, _use_table(found, N_SHOWN_BINS)),
+        whole_tables=(*first, _interval_table(found), _use_table(found, None)),
         head=_head(found),
         remarks=(
+            ("Overloaded:", overload_lines(found)),
             ("Refused:", refused),
+            ("Measured:", _measured_lines(found)),
             ("Assumed:", assumption_lines(found.outcome.assumptions)),
         ),
     )
 
 
-def verdict(found: Simulation) -> str:
+def verdict(found: Run) -> str:
     """One word: overloaded, missed where a promise is broken too often, else kept."""
     if found.statistics.is_overloaded:
         return "overloaded"
     if found.outcome.n_completed == 0:
         return "nothing served"
-    return "within limits" if found.statistics.recall_frac >= 0.99 else "objective missed"
+    is_kept = found.statistics.recall_frac >= found.slo.kept_frac
+    return "within limits" if is_kept else "objective missed"
 
 
-def simulate_document(found: Simulation) -> Document:
+def overload_lines(found: Run) -> tuple[str, ...]:
+    """How fast the queue grows, and what would hold the load."""
+    if not found.statistics.is_overloaded:
+        return ()
+    growth = found.statistics.backlog_requests_per_s
+    lines = [f"the queue grows by {growth:,.2f} requests a second: waits have no upper limit"]
+    if found.holding is not None:
+        lines.append(holding_line(found.holding))
+    return tuple(lines)
+
+
+def holding_line(holding: Holding) -> str:
+    """The smallest fleet, and what shows that it is the smallest."""
+    if holding.n_replicas is None:
+        most = max(point.n_replicas for point in holding.tried)
+        return f"not even {most:,} replicas hold it ({holding.criterion})"
+    below = [p for p in holding.tried if p.n_replicas == holding.n_replicas - 1]
+    proof = f"; {below[0].n_replicas:,} do not" if below else ""
+    return f"{holding.n_replicas:,} replicas would hold it ({holding.criterion}{proof})"
+
+
+def simulate_document(found: Run) -> Document:
     """The machine-readable run."""
     statistics, outcome = found.statistics, found.outcome
     return {
         "schema_version": SCHEMA_VERSION,
         **_setup_document(found),
-        "n_requests": len(outcome.requests),
+        "n_requests": outcome.n_requests,
         "n_completed": outcome.n_completed,
         "n_refused": outcome.n_refused,
         "refused": dict(outcome.refused),
         "wall_s": found.wall_s,
-        "requests_per_wall_s": len(outcome.requests) / max(found.wall_s, 1e-9),
+        "requests_per_wall_s": outcome.n_requests / max(found.wall_s, 1e-9),
         **{f"{name}_s": _summary(getattr(statistics, name)) for name, _ in MEASURES},
-        "tpot_definition": "(last token - first token) / (tokens - 1), answers of 2 tokens or more",
+        "itl_mean_s": statistics.delivery.itl_mean_s,
+        "definitions": DEFINITIONS,
+        "tpot_definition": DEFINITIONS["tpot"],
         "n_measured": statistics.n_measured,
+        "warmup": _warmup_document(found),
         "simulated_s": outcome.totals.span_s,
-        "output_tokens_per_s": statistics.output_tokens_per_s,
+        **_delivery_document(found),
         "n_iterations": outcome.totals.n_steps,
         "n_preemptions": outcome.totals.n_preemptions,
         "utilization": _use_document(outcome, statistics.busy_frac),
+        "power": _power_document(found),
         "precision": statistics.precision_frac,
         "recall": statistics.recall_frac,
+        "token_recall": statistics.delivery.token_recall_frac,
         "backlog_growth_requests_per_s": statistics.backlog_requests_per_s,
         "verdict": verdict(found),
+        "smallest_fleet": _holding_document(found.holding),
         "assumptions": assumptions_document(outcome.assumptions),
     }
 
 
-def _setup_document(found: Simulation) -> Document:
+def _delivery_document(found: Run) -> Document:
+    statistics, delivery = found.statistics, found.statistics.delivery
+    return {
+        "output_tokens_per_s": statistics.output_tokens_per_s,
+        "input_tokens_per_s": delivery.input_tokens_per_s,
+        "requests_per_s": delivery.requests_per_s,
+        "goodput_requests_per_s": delivery.good_requests_per_s,
+        "goodput_output_tokens_per_s": delivery.good_output_tokens_per_s,
+    }
+
+
+def _warmup_document(found: Run) -> Document:
+    warmup = found.statistics.delivery.warmup
+    return {
+        "cut_s": warmup.cut_s, "n_requests": warmup.n_requests,
+        "is_automatic": warmup.is_automatic, "is_settled": warmup.is_settled, "note": warmup.note,
+    }  # fmt: skip
+
+
+def _power_document(found: Run) -> Document | None:
+    power = found.power
+    if power is None:
+        return None
+    each = power.energy_j_per_output_token
+    return {
+        "mean_power_w": _estimate(power.mean_power_w),
+        "energy_kwh": _estimate(power.energy_j, KWH),
+        "energy_j_per_output_token": None if each is None else _estimate(each),
+        "bin_s": power.bin_s,
+        "power_w_over_time": power.power_w.tolist(),
+    }
+
+
+def _estimate(estimate: Estimate, unit: float = 1.0) -> Document:
+    return {
+        "value": estimate.value / unit, "low": estimate.low / unit, "high": estimate.high / unit,
+        "tier": estimate.tier,
+    }  # fmt: skip
+
+
+def _holding_document(holding: Holding | None) -> Document | None:
+    if holding is None:
+        return None
+    return {
+        "replicas": holding.n_replicas,
+        "criterion": holding.criterion,
+        "tried": [
+            {"replicas": p.n_replicas, "recall": p.recall_frac, "overloaded": p.is_overloaded}
+            for p in holding.tried
+        ],
+    }
+
+
+def _setup_document(found: Run) -> Document:
     setup, limits = found.setup, found.fleet.limits
     return {
         "model": setup.model.name,
@@ -85,6 +182,7 @@ def _setup_document(found: Simulation) -> Document:
         "max_num_batched_tokens": limits.max_batch_tokens,
         "kv_blocks": limits.n_blocks,
         "slo_s": {"ttft": found.slo.ttft_s, "tpot": found.slo.tpot_s, "e2e": found.slo.e2e_s},
+        "slo_kept_frac": found.slo.kept_frac,
     }
 
 
@@ -94,21 +192,26 @@ def _summary(summary: Summary | None) -> Document | None:
     return {
         "mean": summary.mean_s,
         **{p: getattr(summary, f"{p}_s") for p in PERCENTILES},
+        "max": summary.max_s,
         "mean_low": summary.mean_low_s,
         "mean_high": summary.mean_high_s,
+        "intervals": {b.percentile: {"low": b.low_s, "high": b.high_s} for b in summary.bounds},
     }
 
 
-def _use_document(outcome: Outcome, busy_frac: float) -> Document:
+def _use_document(outcome: Outcome | StreamedOutcome, busy_frac: float) -> Document:
     use, span_s = outcome.use, outcome.totals.span_s
     n_bins = span_s / use.bin_s if span_s > 0 else 1.0
+    n_each = len(use.busy_frac)
     return {
+        "allocated": 1.0,
         "busy": busy_frac,
         "kv_cache": float(use.cache_frac.sum()) / n_bins,
         "compute": float(use.compute_frac.sum()) / n_bins,
         "bandwidth": float(use.bandwidth_frac.sum()) / n_bins,
         "bin_s": use.bin_s,
         "over_time": {
+            "allocated": [1.0] * n_each,
             "busy": use.busy_frac.tolist(),
             "kv_cache": use.cache_frac.tolist(),
             "compute": use.compute_frac.tolist(),
@@ -117,43 +220,103 @@ def _use_document(outcome: Outcome, busy_frac: float) -> Document:
     }
 
 
-def _head(found: Simulation) -> str:
+def _head(found: Run) -> str:
     setup, n = found.setup, found.fleet.n_engines
     return (
         f"{setup.model.name} in {precision_name(setup.storage)} on {n} x {setup.layout.tp} "
         f"{setup.accelerator.name}, {setup.engine.name} {setup.engine.version}: "
-        f"{count(found.outcome.n_completed)} of {count(len(found.outcome.requests))} requests "
+        f"{count(found.outcome.n_completed)} of {count(found.outcome.n_requests)} requests "
         f"served, {verdict(found)}"
     )
 
 
-def _latency_table(found: Simulation) -> Table:
+def _latency_table(found: Run) -> Table:
     rows = []
     for name, label in MEASURES:
         summary: Summary | None = getattr(found.statistics, name)
         if summary is not None:
             figures = (summary.mean_s, *(getattr(summary, f"{p}_s") for p in PERCENTILES))
-            rows.append((label, *(f"{figure / MS:,.1f}" for figure in figures)))
-    columns = ("time", "mean ms", *(f"{p} ms" for p in PERCENTILES))
+            p99 = next(b for b in summary.bounds if b.percentile == "p99")
+            interval = f"{_ms(p99.low_s)} to {_ms(p99.high_s)}"
+            rows.append((label, *(_ms(figure) for figure in figures), interval))
+    heads = (*(f"{p} ms" for p in ("p50", "p90", "p95", "p99", "p99.9")), "p99 within")
+    columns = ("time", "mean ms", *heads)
     return Table(title="What users feel", columns=columns, rows=tuple(rows), right=columns[1:])
 
 
-def _totals_table(found: Simulation) -> Table:
+def _interval_table(found: Run) -> Table:
+    """Every percentile with its bounds."""
+    rows = []
+    for name, label in MEASURES:
+        summary: Summary | None = getattr(found.statistics, name)
+        if summary is None:
+            continue
+        rows.append(
+            (label, "mean", _ms(summary.mean_s), _ms(summary.mean_low_s), _ms(summary.mean_high_s))
+        )
+        rows += [
+            (label, b.percentile, _ms(getattr(summary, f"{b.percentile}_s")), _ms(b.low_s),
+             _ms(b.high_s))
+            for b in summary.bounds
+        ]  # fmt: skip
+    columns = ("time", "statistic", "ms", "low ms", "high ms")
+    return Table(title="95 % intervals", columns=columns, rows=tuple(rows), right=columns[2:])
+
+
+def _ms(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds / MS:,.1f}"
+
+
+def _totals_table(found: Run) -> Table:
     statistics, totals = found.statistics, found.outcome.totals
-    rows = (
+    delivery = statistics.delivery
+    rows = [
+        ("requests a second", f"{delivery.requests_per_s:,.2f}"),
+        ("  of them within the objective", f"{delivery.good_requests_per_s:,.2f}"),
         ("output tokens a second", f"{statistics.output_tokens_per_s:,.0f}"),
+        ("  of them within the objective", f"{delivery.good_output_tokens_per_s:,.0f}"),
         ("busy share of the time", f"{100 * statistics.busy_frac:.1f} %"),
         ("precision: useful share of paid time", f"{100 * statistics.precision_frac:.1f} %"),
         ("recall: requests within the objective", f"{100 * statistics.recall_frac:.1f} %"),
+        ("recall: tokens within the objective", f"{100 * delivery.token_recall_frac:.1f} %"),
+        *_power_rows(found),
         ("preemptions", count(totals.n_preemptions)),
         ("iterations", count(totals.n_steps)),
         ("simulated", f"{totals.span_s:,.1f} s"),
-        ("requests simulated a second", f"{len(found.outcome.requests) / found.wall_s:,.0f}"),
+        ("requests simulated a second", f"{found.outcome.n_requests / found.wall_s:,.0f}"),
+    ]
+    return Table(
+        title="The fleet", columns=("measure", "value"), rows=tuple(rows), right=("value",)
     )
-    return Table(title="The fleet", columns=("measure", "value"), rows=rows, right=("value",))
 
 
-def _use_table(found: Simulation, n_most: int | None) -> Table:
+def _power_rows(found: Run) -> list[tuple[str, str]]:
+    power = found.power
+    if power is None:
+        return []
+    rows = [
+        ("power of the accelerators", f"{power.mean_power_w.value / 1e3:,.2f} kW"),
+        ("energy of the accelerators", f"{power.energy_j.value / KWH:,.3f} kWh"),
+    ]
+    each = power.energy_j_per_output_token
+    return rows if each is None else [*rows, ("energy per output token", f"{each.value:.3f} J")]
+
+
+def _measured_lines(found: Run) -> tuple[str, ...]:
+    warmup = found.statistics.delivery.warmup
+    gap_s = found.statistics.delivery.itl_mean_s
+    lines = [f"per token after the first: {DEFINITIONS['tpot']}"]
+    if gap_s is not None:
+        lines.append(f"single gaps between tokens (ITL): {_ms(gap_s)} ms in the mean of all gaps")
+    how = "found by MSER-5" if warmup.is_automatic and warmup.is_settled else warmup.note
+    lines.append(
+        f"warm-up: {warmup.cut_s:,.1f} s and {count(warmup.n_requests)} requests not measured "
+        f"({how}); change with --warmup"
+    )
+    return (*lines, "p99 within: its 95 % interval; ? where the run is too short to bound it")
+
+
+def _use_table(found: Run, n_most: int | None) -> Table:
     use = found.outcome.use
     columns = ("from", "busy", "key-value cache", "compute", "bandwidth")
     parts = (use.busy_frac, use.cache_frac, use.compute_frac, use.bandwidth_frac)

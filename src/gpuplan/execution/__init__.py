@@ -1,0 +1,1 @@
+"""Many cases at once: the same answers in the same order, whatever the number of workers."""

@@ -1,0 +1,74 @@
+"""One function over many cases, on as many processes as asked.
+
+Every case is computed alone from what it was given, so the number of workers changes the time and
+nothing else; answers come in the order of the cases.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+from gpuplan.errors import InputError, one
+
+Shared = TypeVar("Shared")
+Case = TypeVar("Case")
+Answer = TypeVar("Answer")
+Told = Callable[[int], None]
+
+_held: dict[str, Any] = {}  # what a worker process was given once, for all of its cases
+
+
+def map_cases(
+    compute: Callable[[Shared, Case], Answer],
+    cases: Sequence[Case],
+    *,
+    shared: Shared,
+    n_workers: int = 1,
+    told: Told | None = None,
+) -> list[Answer]:
+    """`compute(shared, case)` for each case, in order; `told` hears how many are done.
+
+    `shared` is sent to each process once. The function must be one of a module, so that a new
+    process can find it.
+    """
+    if n_workers < 1:
+        raise one(InputError, "execution", "workers", f"got {n_workers}", "use 1 or more")
+    answers = []
+    for answer in _computed(compute, cases, shared=shared, n_workers=min(n_workers, len(cases))):
+        answers.append(answer)
+        if told is not None:
+            told(len(answers))
+    return answers
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _computed(
+    compute: Callable[[Shared, Case], Answer],
+    cases: Sequence[Case],
+    *,
+    shared: Shared,
+    n_workers: int,
+) -> Any:
+    if n_workers <= 1:
+        yield from (compute(shared, case) for case in cases)
+        return
+    # A fresh process: a fork would copy locks that other threads hold.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        n_workers, mp_context=context, initializer=_hold, initargs=(compute, shared)
+    ) as pool:
+        yield from pool.map(_one, cases)
+
+
+def _hold(compute: Callable[..., Any], shared: object) -> None:
+    _held["compute"], _held["shared"] = compute, shared
+
+
+def _one(case: object) -> object:
+    return _held["compute"](_held["shared"], case)

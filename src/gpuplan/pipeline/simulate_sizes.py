@@ -1,0 +1,177 @@
+"""The same stream against fleets of several sizes: the smallest that holds, and the best balance.
+
+All sizes see the same requests, so they differ by merit, not by luck.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import NamedTuple
+
+from gpuplan.domain.engine import Fleet
+from gpuplan.domain.outcome import Slo
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation import CurveRequest, FleetCurve, FleetTried, Holding, PreparedFleet
+from gpuplan.domain.stream import Requests
+from gpuplan.errors import InputError, Problem
+from gpuplan.execution.cases import map_cases
+from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.simulation.serving.statistics import statistics_of
+
+MOST_REPLICAS = 4096
+Told = Callable[[int], None]
+
+
+class Stream(NamedTuple):
+    """What every size is given."""
+
+    requests: Requests
+    fleet: Fleet
+    router: str
+    slo: Slo
+    n_accelerators: int  # of one replica
+
+
+def tried(stream: Stream, n_replicas: int) -> FleetTried:
+    """One size, replayed."""
+    fleet = replace(
+        stream.fleet, n_engines=n_replicas,
+        router=stream.router if n_replicas > 1 else "round_robin",
+    )  # fmt: skip
+    outcome = simulate_serving(stream.requests, fleet)
+    found = statistics_of(outcome, slo=stream.slo)
+    paid_s = outcome.paid_s * stream.n_accelerators
+    return FleetTried(
+        n_replicas=n_replicas,
+        precision_frac=found.precision_frac,
+        recall_frac=found.recall_frac,
+        busy_frac=found.busy_frac,
+        ttft_p99_s=found.ttft.p99_s if found.ttft else None,
+        is_overloaded=found.is_overloaded,
+        paid_accelerator_s=paid_s,
+        useful_accelerator_s=paid_s * found.precision_frac,
+        n_late=round((1.0 - found.recall_frac) * len(stream.requests)),
+    )
+
+
+def smallest_holding(
+    ready: PreparedFleet, requests: Requests, *, router: str, slo: Slo | None
+) -> Holding:
+    """The fewest replicas that are not overloaded and keep the objective, found by replaying.
+
+    Doubling finds a size that holds, halving the gap finds the first; the one below it was tried
+    and does not.
+    """
+    stream = _stream(ready, requests, router, slo or Slo())
+    seen: dict[int, FleetTried] = {}
+
+    def holds(n: int) -> bool:
+        seen[n] = tried(stream, n)
+        return _holds(seen[n], stream.slo)
+
+    n = max(1, ready.fleet.n_engines)
+    while n <= MOST_REPLICAS and not holds(n):
+        n *= 2
+    low, high = n // 2, n
+    if n == ready.fleet.n_engines:
+        low = 0
+    while n <= MOST_REPLICAS and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return Holding(
+        n_replicas=high if n <= MOST_REPLICAS else None,
+        criterion=_criterion(stream.slo),
+        tried=tuple(seen[size] for size in sorted(seen)),
+    )
+
+
+def fleet_curve(
+    ready: PreparedFleet,
+    requests: Requests,
+    asked: CurveRequest,
+    *,
+    slo: Slo | None = None,
+    router: str = "least_outstanding",
+    told: Told | None = None,
+) -> FleetCurve:
+    """Precision and recall of every size, and the size whose F is greatest."""
+    _check(asked)
+    stream = _stream(ready, requests, router, slo or Slo())
+    sizes = sorted(set(asked.sizes))
+    points = tuple(map_cases(tried, sizes, shared=stream, n_workers=asked.n_workers, told=told))
+    each_s = _useful_s(points, len(requests))
+    beta = sqrt(asked.delay_usd_per_request / (asked.waste_usd_per_accelerator_s * each_s))
+    f_frac = tuple(f_measure(p.precision_frac, p.recall_frac, beta) for p in points)
+    return FleetCurve(
+        setup=ready.setup,
+        slo=stream.slo,
+        points=points,
+        waste_usd_per_accelerator_s=asked.waste_usd_per_accelerator_s,
+        delay_usd_per_request=asked.delay_usd_per_request,
+        useful_accelerator_s_per_request=each_s,
+        beta_ratio=beta,
+        f_frac=f_frac,
+        cost_usd=tuple(_cost_usd(point, asked) for point in points),
+        best=max(range(len(points)), key=lambda k: (f_frac[k], -points[k].n_replicas)),
+        assumptions=(*ready.assumptions, _free(stream.slo)) if not stream.slo.is_given
+        else ready.assumptions,
+    )  # fmt: skip
+
+
+def f_measure(precision_frac: float, recall_frac: float, beta: float) -> float:
+    """(1 + β²)·P·R / (β²·P + R): missed work weighs β² times wasted time [VanRijsbergen1979]."""
+    below = beta**2 * precision_frac + recall_frac
+    return (1.0 + beta**2) * precision_frac * recall_frac / below if below > 0 else 0.0
+
+
+def _useful_s(points: Sequence[FleetTried], n_requests: int) -> float:
+    """Accelerator time that a kept request takes, in the smallest fleet with the best recall."""
+    best = max(points, key=lambda point: (point.recall_frac, -point.n_replicas))
+    n_kept = n_requests - best.n_late
+    if n_kept == 0:
+        what = f"no request is kept by any fleet of up to {points[-1].n_replicas} replicas"
+        fix = "loosen the objective, or try larger fleets"
+        raise InputError("simulate", [Problem("--curve", what, fix)])
+    return best.useful_accelerator_s / n_kept
+
+
+def _cost_usd(point: FleetTried, asked: CurveRequest) -> float:
+    wasted_s = point.paid_accelerator_s - point.useful_accelerator_s
+    waste_usd = asked.waste_usd_per_accelerator_s * wasted_s
+    return waste_usd + asked.delay_usd_per_request * point.n_late
+
+
+def _stream(ready: PreparedFleet, requests: Requests, router: str, slo: Slo) -> Stream:
+    return Stream(requests, ready.fleet, router, slo, ready.setup.layout.n_accelerators)
+
+
+def _holds(point: FleetTried, slo: Slo) -> bool:
+    return not point.is_overloaded and (not slo.is_given or point.recall_frac >= slo.kept_frac)
+
+
+def _criterion(slo: Slo) -> str:
+    if not slo.is_given:
+        return "the queue does not grow"
+    return f"the queue does not grow, and {100 * slo.kept_frac:g} % of requests keep the objective"
+
+
+def _free(slo: Slo) -> Assumption:
+    return Assumption(
+        what="objective", value="none", why="every request that is served counts as kept",
+        change="--slo-ttft-ms, --slo-tpot-ms, --slo-e2e-s",
+    )  # fmt: skip
+
+
+def _check(asked: CurveRequest) -> None:
+    problems, sizes = [], asked.sizes
+    if not sizes or min(sizes) < 1 or max(sizes) > MOST_REPLICAS:
+        what, fix = f"got {list(sizes)[:5]}", f"use sizes from 1 to {MOST_REPLICAS:,}, e.g. 1..12"
+        problems.append(Problem("--curve", what, fix))
+    for flag, value in (
+        ("--cost-waste", asked.waste_usd_per_accelerator_s),
+        ("--cost-delay", asked.delay_usd_per_request),
+    ):
+        if not 0 < value < float("inf"):
+            problems.append(Problem(flag, f"got {value:g}", "must be above 0 USD, and finite"))
+    if problems:
+        raise InputError("simulate", problems)
