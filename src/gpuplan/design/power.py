@@ -17,7 +17,7 @@ FIXED_OVERHEAD_FRAC = 0.4
 # PUE of air-side cooling by outside temperature: 1.08 up to 15 °C, then 0.015 a kelvin
 # [Flucker2013].
 MILD_PUE_RATIO, MILD_C, PUE_PER_K = 1.08, 15.0, 0.015
-UPS_POWER_FACTOR = 0.95
+UPS_POWER_FACTOR_FRAC = 0.95
 UPS_EFFICIENCY_FRAC = 0.95
 # Synchronous training moves all machines at once, a few times a second [Choukse2025].
 SWING_NODES = 4
@@ -164,7 +164,7 @@ def ups_size(
         raise one(InputError, "ups", "size", f"{load_w} W, {bridge_s} s, {module_w} W", fix)
     return UpsSize(
         load_w=load_w,
-        load_va=load_w / UPS_POWER_FACTOR,
+        power_factor_frac=UPS_POWER_FACTOR_FRAC,
         bridge_s=bridge_s,
         energy_j=load_w * bridge_s / UPS_EFFICIENCY_FRAC,
         n_modules=ceil(load_w / module_w * (1 - 1e-9)) + n_spare_modules,

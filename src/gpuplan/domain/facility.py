@@ -151,11 +151,16 @@ class UpsSize:
     """A store of energy that bridges to the generator."""
 
     load_w: float
-    load_va: float
+    power_factor_frac: float
     bridge_s: float
     energy_j: float  # usable, after losses
     n_modules: int
     module_w: float
+
+    @property
+    def load_va(self) -> float:
+        """Apparent power, which the windings carry."""
+        return self.load_w / self.power_factor_frac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
