@@ -22,6 +22,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.terms import Choice, Purchase
 
+ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
 # Clouds whose large machines carry the processor that the catalog knows [product-names].
 CPU_INSTANCES = {"cpu-xeon-8480": ("c7i.", "m7i.", "c3-")}
 CPU_VCPUS = {"cpu-xeon-8480": 112}
@@ -174,7 +175,7 @@ def _cheapest(offers: Iterable[Offer], today: date) -> list[Offer]:
         ordered = sorted(equal, key=lambda offer: (offer.usd_per_h, offer.cloud, offer.region))
         for offer in ordered:
             best.append(offer)
-            if catalog_rates([offer], today, purchases=("on_demand",)).kept:
+            if catalog_rates([offer], today, purchases=ON_DEMAND).kept:
                 break
     return best
 

@@ -1,0 +1,42 @@
+"""What a kind of fleet costs as its load moves: the same arithmetic as its sizing, at any load."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuplan.domain.candidate import Candidate
+from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.packing import nodes_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetCurve:
+    """One candidate on one kind of node, paid in one way."""
+
+    name: str
+    candidate: Candidate
+    n_per_node: int
+    n_load_per_replica: float  # carried within the promises, in the unit of the load
+    n_spare: int
+    usd_per_node_h: float
+    is_committed: bool  # paid at its peak all the time
+    speed_log_sd_ratio: float = 0.0  # of the logarithm of the load that a replica carries
+    once_usd: float = 0.0
+
+    def n_replicas(self, loads: Floats, speed_ratio: float | Floats = 1.0) -> Ints:
+        """Replicas with spares; none where there is no load."""
+        need = np.ceil(loads / (self.n_load_per_replica * speed_ratio) - 1e-9).astype(np.int64)
+        return np.where(need > 0, need + self.n_spare, 0)
+
+    def n_nodes(self, loads: Floats, speed_ratio: float | Floats = 1.0) -> Ints:
+        """Whole nodes at each load."""
+        replicas = self.n_replicas(loads, speed_ratio)
+        distinct, place = np.unique(replicas, return_inverse=True)
+        nodes = [nodes_for(self.candidate, int(n), self.n_per_node) or 0 for n in distinct]
+        return np.asarray(nodes, dtype=np.int64)[place].reshape(replicas.shape)
+
+    def usd_per_h(self, loads: Floats, weights: Floats, speed_ratio: float | Floats = 1.0) -> float:
+        """Mean hourly price of loads, each with its share of the time."""
+        nodes = self.n_nodes(loads, speed_ratio)
+        mean = float(nodes.max()) if self.is_committed else float((nodes * weights).sum())
+        return mean * self.usd_per_node_h

@@ -1,0 +1,22 @@
+"""What is asked of the planner, as typed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """A scenario file or a line of words, flags over it, and how to plan."""
+
+    target: str  # scenario.yaml, or "Llama-3.3-70B, 6000 users, chat"
+    today: date  # against which the age of prices is judged
+    given: Mapping[str, Any] = field(default_factory=dict)  # flags; None is what was left out
+    changes: tuple[str, ...] = ()  # key=value, set before reading
+    seed: int = 0
+    n_samples: int = 200  # of uncertain inputs; 0: none
+    is_check: bool = False  # limits of money, power and count are judged after, not kept to
+    overlays: tuple[Path, ...] = ()
+    store: Path | None = None

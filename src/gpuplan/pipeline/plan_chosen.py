@@ -1,0 +1,309 @@
+"""A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.cost import NodeRate
+from gpuplan.domain.plan import (
+    ChosenPlan,
+    CostLine,
+    LimitUse,
+    PlannedPool,
+    PoolUse,
+    Promise,
+    Promises,
+    PurchaseLine,
+)
+from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.selection import (
+    LIMIT_UNITS,
+    FleetOption,
+    NamedLimit,
+    NodePool,
+    NodesHeld,
+    Selection,
+)
+from gpuplan.domain.sizing import Sized
+from gpuplan.pipeline.plan_options import Row, Rows
+from gpuplan.units import HOUR, KW
+
+HOURS_PER_MONTH = 730.0
+MONTH_S = HOURS_PER_MONTH * HOUR
+KINDS = {
+    "upfront": "purchase", "committed": "committed nodes", "existing": "nodes you have",
+    "burst": "nodes by the hour", "spot": "spot nodes", "once": "porting, once",
+    "residual": "worth at the end",
+}  # fmt: skip
+
+
+class Choice(NamedTuple):
+    """What was chosen, with everything that it was chosen from."""
+
+    rows: Rows
+    selection: Selection
+
+    @property
+    def n_months(self) -> float:
+        """Of the horizon."""
+        horizon = self.rows.problem.horizon
+        return horizon.shape[1] * horizon.period_s / MONTH_S
+
+    def pool(self, name: str) -> NodePool:
+        """The pool of this name."""
+        return next(pool for pool in self.rows.problem.pools if pool.name == name)
+
+
+def chosen_plan(choice: Choice) -> ChosenPlan:
+    """Pools, bill, power and promises of the choice."""
+    pools = tuple(_pools(choice))
+    promises = tuple(p for option in choice.selection.chosen for p in _promises(choice, option))
+    lines = tuple(_cost_lines(choice))
+    cost = sum(line.usd_per_month for line in lines)
+    return ChosenPlan(
+        pools=pools,
+        cost_usd_per_month=_ranged(cost, choice),
+        power_w=_power(choice),
+        slo=Promises(is_kept=all(p.is_kept for p in promises), promises=promises),
+        cost_lines=lines,
+        limits=tuple(limit_use(limit, choice) for limit in choice.rows.problem.limits),
+        once_usd=_once(choice),
+        energy_j_per_month=_energy_j(choice) / choice.n_months,
+        carbon_kg_per_month=None,
+    )
+
+
+def held_in(choice: Choice, pool: str) -> list[NodesHeld]:
+    """Nodes of one pool, by terms, that are held at any time."""
+    return [h for h in choice.selection.held if h.pool == pool and h.n_nodes.max(initial=0) > 0]
+
+
+def _pools(choice: Choice) -> Iterator[PlannedPool]:
+    told: set[str] = set()
+    for option in choice.selection.chosen:
+        row = choice.rows.row_of(option)
+        is_first = option.pool not in told
+        told.add(option.pool)
+        sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
+        yield _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1)
+
+
+def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> PlannedPool:
+    candidate, option = row.sized.candidate, row.option
+    lines = tuple(_purchases(choice, option.pool)) if is_first else ()
+    n_nodes = int(sum(h.n_nodes[0, 0] for h in held_in(choice, option.pool)).max(initial=0))
+    need = int(option.need[0, 0].max(initial=0)) + option.n_reserve
+    is_cpu = str(candidate.accelerator).startswith("cpu")
+    n = need if is_shared else n_nodes * row.n_per_node
+    return PlannedPool(
+        workload=option.workload,
+        accelerator=str(candidate.accelerator),
+        n_accelerators=0 if is_cpu else n,
+        n_replicas=row.sized.n_replicas,
+        tp=candidate.layout.tp,
+        pp=candidate.layout.pp,
+        precision=candidate.precision,
+        source=_source(lines) if is_first else f"shares the nodes of pool {option.pool}",
+        n_spare_replicas=row.sized.reserve.n_spare,
+        engine=_engine(row.sized),
+        purchases=lines,
+        use=_use(row.sized),
+    )
+
+
+def _engine(sized: Sized) -> str:
+    engine = sized.candidate.engine
+    return "" if engine is None else f"{engine.name} {engine.version}"
+
+
+def _use(sized: Sized) -> PoolUse:
+    found = sized.utilization
+    return PoolUse(
+        peak_frac=found.peak_frac, mean_frac=None, safe_frac=found.safe_frac, remark=found.band
+    )
+
+
+def _source(lines: Iterable[PurchaseLine]) -> str:
+    return " + ".join(
+        " ".join(filter(None, (line.purchase, line.cloud, line.offer, line.region)))
+        for line in lines
+    )
+
+
+def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
+    horizon = choice.rows.problem.horizon
+    share = horizon.hour_s / horizon.hour_s.sum()
+    for held in held_in(choice, pool):
+        rate = choice.rows.rates.get(held.terms)
+        peak = int(held.n_nodes.max())
+        mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
+        price = _price(rate, choice.pool(pool))
+        yield PurchaseLine(
+            purchase=held.purchase if held.terms != "existing" else "existing",
+            offer=rate.node.name if rate else pool,
+            cloud=(rate.node.cloud or "") if rate else "",
+            region=(rate.node.region or "") if rate else "",
+            n_nodes=peak,
+            n_accelerators_per_node=choice.pool(pool).n_accelerators_per_node,
+            paid_frac=mean / peak,
+            price_usd_per_node_h=price,
+            usd_per_month=_terms_usd(choice, held.terms, pool) / choice.n_months,
+            price_date=_date(rate),
+            price_source=rate.evidence.source if rate else "",
+        )
+
+
+def _date(rate: NodeRate | None) -> str:
+    day = rate.evidence.price_date if rate else None
+    return day.isoformat() if day else ""
+
+
+def _price(rate: NodeRate | None, pool: NodePool) -> Estimate:
+    if rate is None:
+        usd = pool.existing_usd_per_node_h
+        return Estimate(value=usd, low=usd, high=usd, tier="assumed")
+    price, tier = rate.price_usd_per_h, "assumed" if rate.evidence.is_weak else "measured"
+    return Estimate(
+        value=price.mid, low=price.low, high=price.high, sources=(rate.evidence.source,),
+        tier=tier,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
+    lines = [b for b in choice.selection.bill if b.terms == terms and b.pool == pool]
+    return sum(line.nominal_cents for line in lines) / 100.0
+
+
+def _cost_lines(choice: Choice) -> Iterator[CostLine]:
+    """The bill by kind, in the money of its day; a month is a 36th of three years."""
+    cents: dict[str, int] = {}
+    for line in choice.selection.bill:
+        cents[line.kind] = cents.get(line.kind, 0) + line.nominal_cents
+    for kind, total in cents.items():
+        yield CostLine(what=KINDS[kind], usd_per_month=total / 100.0 / choice.n_months)
+
+
+def _ranged(cost: float, choice: Choice) -> Estimate:
+    """The bill with the range of its prices."""
+    low = high = mid = 0.0
+    for held in choice.selection.held:
+        rate = choice.rows.rates.get(held.terms)
+        usd = _terms_usd(choice, held.terms, held.pool) / choice.n_months
+        price = rate.price_usd_per_h if rate else Range(low=1.0, mid=1.0, high=1.0)
+        mid += usd
+        low += usd * price.low / price.mid
+        high += usd * price.high / price.mid
+    rest = cost - mid
+    return Estimate(value=cost, low=low + rest, high=high + rest, tier="estimated")
+
+
+def _once(choice: Choice) -> float:
+    kinds = ("upfront", "once")
+    return sum(b.nominal_cents for b in choice.selection.bill if b.kind in kinds) / 100.0
+
+
+def _peak_nodes(choice: Choice, pool: str) -> int:
+    held = held_in(choice, pool)
+    return int(sum(h.n_nodes[0] for h in held).max()) if held else 0
+
+
+def _power(choice: Choice) -> Estimate:
+    """What the nodes draw together at most, and on average while busy."""
+    highest = mean = 0.0
+    for pool in choice.rows.problem.pools:
+        n = _peak_nodes(choice, pool.name)
+        highest += n * pool.max_w
+        mean += n * pool.mean_w
+    return Estimate(value=highest, low=mean, high=highest, tier="estimated")
+
+
+def _energy_j(choice: Choice) -> float:
+    hour_s = choice.rows.problem.horizon.hour_s
+    return sum(
+        float((h.n_nodes[0] * hour_s).sum()) * choice.pool(h.pool).mean_w
+        for h in choice.selection.held
+    )
+
+
+def _promises(choice: Choice, option: FleetOption) -> Iterator[Promise]:
+    for limit in choice.rows.row_of(option).sized.limits:
+        yield Promise(
+            workload=option.workload,
+            what=f"{limit.metric} {limit.statistic}",
+            limit_s=limit.limit_s,
+            reached_s=limit.reached_s,
+            is_kept=limit.is_kept,
+        )
+
+
+def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
+    """How much of a limit the plan takes."""
+    used = _used(limit, choice)
+    shown = _units(limit)
+    return LimitUse(
+        name=limit.name,
+        used=shown(used),
+        limit=shown(limit.most),
+        used_frac=used / limit.most if limit.most > 0 else float(used > 0),
+        is_kept=used <= limit.most * (1 + 1e-6) + 1e-9,
+    )
+
+
+def _units(limit: NamedLimit):  # type: ignore[no-untyped-def]
+    if limit.kind in ("spend", "upfront"):
+        return lambda usd: f"${usd:,.0f}"
+    if limit.kind == "power":
+        return lambda watts: f"{watts / KW:,.1f} kW"
+    return lambda amount: f"{amount:,.6g} {LIMIT_UNITS[limit.kind]}"
+
+
+def _used(limit: NamedLimit, choice: Choice) -> float:
+    if limit.kind in ("spend", "upfront"):
+        return _spent(limit, choice)
+    if limit.kind in ("power", "racks", "accelerators", "nodes"):
+        return _peak_of(limit, choice)
+    horizon_j = _energy_j(choice)
+    if limit.kind == "energy":
+        return horizon_j
+    return _carbon_kg(choice)
+
+
+def _spent(limit: NamedLimit, choice: Choice) -> float:
+    is_upfront = limit.kind == "upfront"
+    lines = [
+        line
+        for line in choice.selection.bill
+        if (not limit.periods or line.period in limit.periods)
+        and line.kind != "residual"
+        and (line.kind == "upfront") >= is_upfront
+    ]
+    return sum(line.nominal_cents for line in lines) / 100.0
+
+
+def _peak_of(limit: NamedLimit, choice: Choice) -> float:
+    """The most at any hour; power and racks count nodes on site only."""
+    on_site = {t.name for t in choice.rows.problem.terms if t.is_on_site} | {"existing"}
+    total = np.zeros(choice.rows.problem.horizon.shape)
+    for held in choice.selection.held:
+        pool = choice.pool(held.pool)
+        each = {
+            "power": pool.max_w,
+            "racks": pool.n_racks_per_node,
+            "accelerators": float(pool.n_accelerators_per_node),
+            "nodes": 1.0,
+        }[limit.kind]
+        if limit.kind in ("accelerators", "nodes") or held.terms in on_site:
+            total += held.n_nodes * each
+    return float(total.max(initial=0.0))
+
+
+def _carbon_kg(choice: Choice) -> float:
+    hour_s = choice.rows.problem.horizon.hour_s
+    total = 0.0
+    for held in choice.selection.held:
+        pool = choice.pool(held.pool)
+        if pool.carbon_kg_per_j is not None:
+            total += float((held.n_nodes[0] * hour_s * pool.carbon_kg_per_j).sum()) * pool.mean_w
+    return total

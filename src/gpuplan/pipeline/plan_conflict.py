@@ -1,0 +1,55 @@
+"""Why there is no plan, in words: limits that clash by how much, or work that nothing can do."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gpuplan.domain.selection import LIMIT_UNITS, Conflict, NamedLimit, SelectionProblem
+from gpuplan.domain.sizing import Sizing
+from gpuplan.units import KW
+
+N_SHOWN = 5
+
+
+def conflict_lines(found: Conflict, problem: SelectionProblem) -> tuple[str, ...]:
+    """Each limit that clashes, with the least that would do."""
+    if found.without_limits:
+        return (found.without_limits,)
+    limits = {limit.name: limit for limit in problem.limits}
+    lines = [f"these limits cannot hold together: {', '.join(found.limits)}"]
+    for alone in found.alone:
+        for name, most, needed in zip(alone.limits, alone.most, alone.needed, strict=True):
+            limit = limits[name]
+            lines.append(
+                f"{name}: {_shown(limit, needed - most)} short; {_shown(limit, needed)} would do "
+                f"(now {_shown(limit, most)})"
+            )
+    return tuple(lines)
+
+
+def hopeless_lines(lost: Sequence[Sizing]) -> tuple[str, ...]:
+    """For each workload that nothing can do: the commonest reasons, and what would help."""
+    return tuple(line for sizing in lost for line in _hopeless(sizing))
+
+
+def _hopeless(sizing: Sizing) -> list[str]:
+    counts = Counter(r.constraint for r in sizing.rejected)
+    unpriced = sum(s.cost_least_usd_per_h is None for s in sizing.skipped)
+    n = len(sizing.rejected) + len(sizing.skipped)
+    why = ", ".join(f"{count} by {name}" for name, count in counts.most_common(N_SHOWN))
+    lines = [f"{sizing.workload}: none of {n} candidates can do it ({why or 'no price'})"]
+    if unpriced:
+        lines.append(f"{sizing.workload}: {unpriced} candidates have no price")
+    seen: set[str] = set()
+    for rejection in reversed(sizing.rejected):
+        if rejection.relaxation and rejection.constraint not in seen and len(seen) < N_SHOWN:
+            seen.add(rejection.constraint)
+            lines.append(f"{rejection.candidate.name}: {rejection.reason}; {rejection.relaxation}")
+    return lines
+
+
+def _shown(limit: NamedLimit, amount: float) -> str:
+    if limit.kind in ("spend", "upfront"):
+        return f"${amount:,.0f}"
+    if limit.kind == "power":
+        return f"{amount / KW:,.1f} kW"
+    return f"{amount:,.6g} {LIMIT_UNITS[limit.kind]}"

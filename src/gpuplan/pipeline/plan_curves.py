@@ -1,0 +1,147 @@
+"""Fleets as curves over load, in: rows and rates; out: FleetCurves, and where they cross."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.cost import NodeRate
+from gpuplan.domain.fleet_curve import FleetCurve
+from gpuplan.domain.plan import Crossover, Curve
+from gpuplan.domain.sizing import DemandProfile
+from gpuplan.pipeline.plan_options import Row, Rows, pool_name
+
+SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
+N_GRID = 241
+Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
+HOURS_PER_MONTH = 730.0
+
+
+class Winner(NamedTuple):
+    """The cheapest fleet from a load on."""
+
+    load: float
+    curve: FleetCurve
+
+
+def curves_of(rows: Rows, workload: str) -> list[FleetCurve]:
+    """The cheapest way to pay for every accelerator that can do the work, cheapest first."""
+    demand_free = [
+        curve
+        for row in rows.by_name.values()
+        if row.option.workload == workload
+        for curve in _curves(row, rows.rates)
+    ]
+    best: dict[str, FleetCurve] = {}
+    for curve in demand_free:
+        name = str(curve.candidate.accelerator)
+        known = best.get(name)
+        if known is None or unit_price(curve) < unit_price(known):
+            best[name] = curve
+    return list(best.values())
+
+
+def all_curves(rows: Rows, workload: str) -> list[FleetCurve]:
+    """Every row with every way to pay for it."""
+    return [
+        curve
+        for row in rows.by_name.values()
+        if row.option.workload == workload
+        for curve in _curves(row, rows.rates)
+    ]
+
+
+def unit_price(curve: FleetCurve) -> float:
+    """USD per unit of load at many replicas: what ranks fleets where whole nodes hardly matter."""
+    nodes = curve.n_nodes(floats([1000 * curve.n_load_per_replica]))
+    return float(nodes[0]) * curve.usd_per_node_h / (1000 * curve.n_load_per_replica)
+
+
+def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
+    sized = row.sized
+    if sized.capacity_per_s is None:
+        return
+    capacity = sized.capacity_per_s
+    for rate in rates.values():
+        is_own = not sized.candidate.offer or rate.node.name == sized.candidate.offer
+        if pool_name(rate) != row.option.pool or not is_own:
+            continue
+        spread = log(capacity.high / capacity.low) / (2 * Z_80) if capacity.low > 0 else 0.0
+        yield FleetCurve(
+            name=f"{row.option.name}, {rate.purchase}",
+            candidate=sized.candidate,
+            n_per_node=row.n_per_node,
+            n_load_per_replica=capacity.value,
+            n_spare=sized.reserve.n_spare,
+            usd_per_node_h=rate.price_usd_per_h.mid,
+            is_committed=rate.is_committed,
+            speed_log_sd_ratio=spread,
+            once_usd=row.option.once_usd,
+        )
+
+
+def cost_usd_per_month(curve: FleetCurve, demand: DemandProfile, *, factor: float = 1.0) -> float:
+    """A month of the first period at today's hours, the load being larger by a factor."""
+    weights = demand.hours.hours_per_week / demand.hours.hours_per_week.sum()
+    loads = floats(factor * demand.peak_of(0, 0) * demand.hours.load_frac)
+    return curve.usd_per_h(loads, weights) * HOURS_PER_MONTH
+
+
+def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[Winner]:
+    """Cheapest fleet over the load, from a tenth of today's to ten times it; changes only."""
+    peak = demand.peak_of(0, 0)
+    found: list[Winner] = []
+    for factor in np.geomspace(*SPAN, N_GRID):
+        best = min(curves, key=lambda c: (cost_usd_per_month(c, demand, factor=factor), c.name))
+        if not found or _kind(found[-1].curve) != _kind(best):
+            found.append(Winner(load=float(factor * peak), curve=best))
+    return found
+
+
+def _kind(curve: FleetCurve) -> str:
+    return str(curve.candidate.accelerator)
+
+
+def load_crossovers(
+    curves: Sequence[FleetCurve], demand: DemandProfile, *, unit: str
+) -> tuple[Crossover, ...]:
+    """Loads at which another accelerator becomes the cheapest."""
+    found = winners(curves, demand)
+    return tuple(
+        Crossover(
+            what=f"load of {demand.workload}",
+            at=f"about {after.load:,.3g} {unit} (now {demand.peak_of(0, 0):,.3g})",
+            then=f"{_kind(after.curve)} is cheaper than {_kind(before.curve)}",
+        )
+        for before, after in pairwise(found)
+    )
+
+
+def cost_curves(
+    curves: Sequence[FleetCurve], demand: DemandProfile, *, unit: str, n_most: int = 4
+) -> tuple[Curve, ...]:
+    """Monthly cost over load for the best few kinds, as lines of a chart."""
+    ranked = sorted(curves, key=lambda curve: cost_usd_per_month(curve, demand))
+    kinds: dict[str, FleetCurve] = {}
+    for curve in ranked:
+        kinds.setdefault(_kind(curve), curve)
+    factors = np.linspace(0.1, 3.0, 59)
+    peak = demand.peak_of(0, 0)
+    return tuple(
+        Curve(
+            chart=f"What {demand.workload} costs as its load moves",
+            name=kind,
+            x_name=f"load at the peak, {unit}",
+            y_name="USD a month",
+            x=tuple(_round(factors * peak)),
+            y=tuple(_round([cost_usd_per_month(curve, demand, factor=f) for f in factors])),
+        )
+        for kind, curve in list(kinds.items())[:n_most]
+    )
+
+
+def _round(values: Sequence[float] | Floats) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]

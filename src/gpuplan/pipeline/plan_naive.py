@@ -1,0 +1,85 @@
+"""What simpler reasoning would have bought, and what more money would buy."""
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from gpuplan.domain.columns import floats
+from gpuplan.domain.fleet_curve import FleetCurve
+from gpuplan.domain.packing import nodes_for
+from gpuplan.domain.plan import WhyNot
+from gpuplan.domain.sizing import DemandProfile, Sized, Sizing
+from gpuplan.pipeline.plan_curves import HOURS_PER_MONTH, cost_usd_per_month
+
+SUM_USD = 10_000.0
+
+
+def naive_choices(
+    sizing: Sizing, sized: Sized, curves: Sequence[FleetCurve], *, chosen_usd: float
+) -> Iterator[WhyNot]:
+    """Rate over capacity, and the dearest accelerator: what they cost, and what they break."""
+    yield from _by_throughput(sizing, sized, curves[0])
+    dearest = max(curves, key=lambda curve: curve.usd_per_node_h / max(1, curve.n_per_node))
+    usd = min(
+        cost_usd_per_month(curve, sizing.demand)
+        for curve in curves
+        if curve.candidate.accelerator == dearest.candidate.accelerator
+    )
+    if dearest.candidate.accelerator != curves[0].candidate.accelerator:
+        yield WhyNot(
+            question="buy the priciest accelerator",
+            fleet=str(dearest.candidate.accelerator),
+            answer="does the same work; the difference buys nothing that was asked for",
+            extra_usd_per_month=usd - chosen_usd,
+        )
+
+
+def _by_throughput(sizing: Sizing, sized: Sized, curve: FleetCurve) -> Iterator[WhyNot]:
+    share = sized.utilization.peak_frac
+    if share is None:
+        return
+    n = max(1, ceil(share * sized.n_serving - 1e-9))
+    nodes = nodes_for(curve.candidate, n, curve.n_per_node)
+    if nodes is None:
+        return
+    extra = nodes * curve.usd_per_node_h * HOURS_PER_MONTH
+    extra -= cost_usd_per_month(curve, sizing.demand)
+    load = share * sized.n_serving / n
+    if n < sized.n_serving:
+        answer = f"runs at {load:.0%} of what it could ever do: the promises break"
+    elif n < sized.n_replicas:
+        answer = f"keeps the promises while nothing fails; {sized.reserve.why}"
+    else:
+        answer = "is enough here: promises and failures ask for no more"
+    yield WhyNot(
+        question="load over throughput, rounded up",
+        fleet=f"{n} replica{'s' if n > 1 else ''} instead of {sized.n_replicas}",
+        answer=answer,
+        extra_usd_per_month=extra,
+    )
+
+
+def next_spend(sized: Sized, curve: FleetCurve, demand: DemandProfile) -> Iterator[str]:
+    """What the next 10,000 USD a month would buy in load, by more of the same."""
+    peak = demand.peak_of(0, 0)
+    base = cost_usd_per_month(curve, demand)
+    most = peak
+    for step in range(1, 65):
+        factor = 1.0 + step / 8.0
+        if cost_usd_per_month(curve, demand, factor=factor) > base + SUM_USD:
+            break
+        most = peak * factor
+    n_more = int(curve.n_nodes(floats([most]))[0] - curve.n_nodes(floats([peak]))[0])
+    if most > peak:
+        bound = "at least " if most >= 9.0 * peak else ""
+        yield (
+            f"$10,000 a month more on {curve.candidate.accelerator} ({n_more} nodes) carry "
+            f"{bound}{most / peak:.2g} times today's load"
+        )
+    else:
+        yield "$10,000 a month more do not pay for the next eighth of load"
+    if sized.n_slow_end is not None and sized.n_slow_end > sized.n_serving:
+        more = sized.n_slow_end - sized.n_serving
+        yield (
+            f"{more} more replica{'s' if more > 1 else ''} would keep the promises even if the "
+            "model is as slow as the slow end of its range; measuring one replica costs less"
+        )
