@@ -1,123 +1,236 @@
 """`gpuplan simulate`: replay requests against a fleet and see what users would feel."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from gpuplan.cli.options import user_store
+from gpuplan.cli import simulate_options as o
+from gpuplan.cli.options import Json, Output, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.simulate_show import check_targets, progress, show_charts, write_requests
 
 if TYPE_CHECKING:
-    from gpuplan.domain.outcome import Outcome, Slo
+    from gpuplan.domain.chart import Chart
+    from gpuplan.domain.drawn import DrawnLoad, LoadTaken
+    from gpuplan.domain.sheet import Sheet
+    from gpuplan.domain.simulation import CurveRequest, SimulateRequest
 
-Model = Annotated[str, typer.Option("--model", help="Model name, config.json, or its folder.")]
-On = Annotated[str, typer.Option(help="Accelerator of one replica, e.g. H100, 2xH100.")]
-Trace = Annotated[Path, typer.Option(help="Requests: CSV, JSONL or Parquet, known formats as is.")]
-Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel of one replica.")]
-Replicas = Annotated[int, typer.Option(min=1, help="Replicas behind the router.")]
-Router = Annotated[str, typer.Option(help="least_outstanding, round_robin or power_of_two.")]
-Precision = Annotated[str | None, typer.Option(help="Of the weights; as published by default.")]
-KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache.")]
-Engine = Annotated[str, typer.Option(help="vllm, sglang, trtllm …")]
-EngineVersion = Annotated[str | None, typer.Option(help="Its version; a recent one by default.")]
-MaxSeqs = Annotated[int | None, typer.Option("--max-num-seqs", min=1, help="Of one iteration.")]
-MaxTokens = Annotated[
-    int | None, typer.Option("--max-num-batched-tokens", min=1, help="Of one iteration.")
-]
-KvBlocks = Annotated[int | None, typer.Option(min=1, help="Of the cache; computed by default.")]
-LongPrefill = Annotated[
-    int | None, typer.Option(min=1, help="The most that one prompt takes of an iteration.")
-]
-SloTtft = Annotated[float | None, typer.Option("--slo-ttft-ms", min=0, help="To the first token.")]
-SloTpot = Annotated[float | None, typer.Option("--slo-tpot-ms", min=0, help="Per later token.")]
-SloE2e = Annotated[float | None, typer.Option("--slo-e2e-s", min=0, help="For the whole answer.")]
-Warmup = Annotated[float, typer.Option("--warmup-s", min=0, help="Arrivals not measured.")]
-Bin = Annotated[float, typer.Option("--bin-s", min=0.001, help="Width of the use over time.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of a router that draws.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
-Out = Annotated[Path | None, typer.Option("--out", help="Every request: .parquet or .csv.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
+    Shown = tuple[Sheet, tuple[Chart, ...]]
+
+Served = tuple[str, str, list[Path]]  # model, accelerator, overlays
+
+
+class Sources(NamedTuple):
+    """Where requests may come from, as typed."""
+
+    trace: Path | None
+    scale: float
+    scenario: Path | None
+    workload: str | None
+    drawn: "DrawnLoad"
 
 
 def simulate(
-    model: Model,
-    on: On,
-    trace: Trace,
-    tp: Tp = None,
-    replicas: Replicas = 1,
-    router: Router = "least_outstanding",
-    precision: Precision = None,
-    kv_precision: KvPrecision = None,
-    engine: Engine = "vllm",
-    engine_version: EngineVersion = None,
-    max_num_seqs: MaxSeqs = None,
-    max_num_batched_tokens: MaxTokens = None,
-    kv_blocks: KvBlocks = None,
-    long_prefill_tokens: LongPrefill = None,
-    slo_ttft_ms: SloTtft = None,
-    slo_tpot_ms: SloTpot = None,
-    slo_e2e_s: SloE2e = None,
-    warmup_s: Warmup = 0.0,
-    bin_s: Bin = 60.0,
-    seed: Seed = 0,
-    overlay: Overlay = None,
-    out: Out = None,
+    on: o.On,
+    model: o.Model = None,
+    trace: o.Trace = None,
+    tp: o.Tp = None,
+    replicas: o.Replicas = 1,
+    router: o.Router = "least_outstanding",
+    precision: o.Precision = None,
+    kv_precision: o.KvPrecision = None,
+    engine: o.Engine = "vllm",
+    engine_version: o.EngineVersion = None,
+    max_num_seqs: o.MaxSeqs = None,
+    max_num_batched_tokens: o.MaxTokens = None,
+    kv_blocks: o.KvBlocks = None,
+    long_prefill_tokens: o.LongPrefill = None,
+    scale: o.Scale = 1.0,
+    scenario: o.ScenarioFile = None,
+    workload: o.Workload = None,
+    rate: o.Rate = None,
+    arrivals: o.Arrivals = None,
+    burstiness: o.Burstiness = None,
+    phases: o.Phases = None,
+    input_tokens: o.InputTokens = None,
+    output_tokens: o.OutputTokens = None,
+    input_p95: o.InputP95 = None,
+    output_p95: o.OutputP95 = None,
+    lengths: o.Lengths = None,
+    duration: o.Duration = None,
+    n_requests: o.NRequests = None,
+    profile: o.Profile = None,
+    growth: o.Growth = 0.0,
+    months: o.Months = None,
+    slo_ttft_ms: o.SloTtft = None,
+    slo_tpot_ms: o.SloTpot = None,
+    slo_e2e_s: o.SloE2e = None,
+    slo_percentile: o.SloKept = None,
+    warmup: o.Warmup = None,
+    warmup_s: o.WarmupS = None,
+    bin_s: o.Bin = 60.0,
+    curve: o.Curve = None,
+    cost_waste: o.CostWaste = None,
+    cost_delay: o.CostDelay = None,
+    workers: o.Workers = None,
+    seed: o.Seed = 0,
+    overlay: o.Overlay = None,
+    out: o.Out = None,
+    chart: o.ChartTo = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Replay requests against a fleet: latencies, throughput, use over time, kept promises."""
-    from gpuplan import api
+    """Replay requests against a fleet: latencies, throughput, use over time, kept promises.
+
+    Requests come from --trace, from --scenario, or are drawn: --rate 5 --input-tokens 1000
+    --output-tokens 200.
+    """
+    from gpuplan.domain.drawn import DrawnLoad, LoadTerms
     from gpuplan.domain.simulation import EngineRequest, SimulateRequest
 
-    scheduler = EngineRequest(
-        max_sequences=max_num_seqs, max_batch_tokens=max_num_batched_tokens, n_blocks=kv_blocks,
-        long_prefill_tokens=long_prefill_tokens,
-    )  # fmt: skip
-    asked = SimulateRequest(
-        tp=tp, n_replicas=replicas, router=router, precision=precision,
-        cache_precision=kv_precision, engine=engine, engine_version=engine_version,
-        scheduler=scheduler, slo=_slo(slo_ttft_ms, slo_tpot_ms, slo_e2e_s), warmup_s=warmup_s,
-        bin_s=bin_s, seed=seed,
-    )  # fmt: skip
-    read = api.read_trace(trace)
-    for line in read.told:
-        typer.echo(f"{trace.name}: {line}", err=True)
-    with busy("replaying; the first run compiles its kernels"):
-        found = api.simulate(
-            model, on, read.requests, asked, overlays=overlay or [], store=user_store()
-        )
-    if out is not None:
-        _write(out, found.outcome)
-    emit(api.simulate_sheet(found), chosen(output, as_json=as_json))
-
-
-def _slo(ttft_ms: float | None, tpot_ms: float | None, e2e_s: float | None) -> "Slo":
-    from gpuplan.domain.outcome import Slo
-    from gpuplan.units import MS
-
-    return Slo(
-        ttft_s=None if ttft_ms is None else ttft_ms * MS,
-        tpot_s=None if tpot_ms is None else tpot_ms * MS,
-        e2e_s=e2e_s,
+    drawn = DrawnLoad(
+        law=arrivals.value if arrivals else None,
+        requests_per_s=rate,
+        burstiness_ratio=burstiness,
+        phases=o.phases(phases),
+        input=o.lengths(input_tokens, input_p95, lengths.value if lengths else None),
+        output=o.lengths(output_tokens, output_p95, lengths.value if lengths else None),
+        duration_s=o.seconds(duration, "--duration"),
+        n_requests=n_requests,
+        terms=LoadTerms(
+            hourly_profile=o.hours(profile),
+            growth_per_month_frac=growth,
+            after_s=None if months is None else months * o.MONTH_S,
+        ),
     )
+    scheduler = EngineRequest(
+        max_sequences=max_num_seqs,
+        max_batch_tokens=max_num_batched_tokens,
+        n_blocks=kv_blocks,
+        long_prefill_tokens=long_prefill_tokens,
+    )
+    asked = SimulateRequest(
+        tp=tp,
+        n_replicas=replicas,
+        router=router,
+        precision=precision,
+        cache_precision=kv_precision,
+        engine=engine,
+        engine_version=engine_version,
+        scheduler=scheduler,
+        slo=o.objective(slo_ttft_ms, slo_tpot_ms, slo_e2e_s, slo_percentile),
+        bin_s=bin_s,
+        seed=seed,
+    )
+    taken = _load(Sources(trace, scale, scenario, workload, drawn), seed)
+    typed = str(warmup_s) if warmup_s is not None else warmup
+    asked = replace(
+        asked,
+        slo=asked.slo or taken.slo,
+        warmup_s=o.warmup_s(typed, is_drawn=taken.source != "trace"),
+    )
+    check_targets(out, chart or [])
+    served = (_model(model, taken), on, overlay or [])
+    if curve is None:
+        sheet, charts = _run(served, taken, asked, out)
+    else:
+        sizes = _sizes(curve, cost_waste, cost_delay, workers)
+        sheet, charts = _curve(served, taken, asked, sizes)
+    form = chosen(output, as_json=as_json)
+    emit(sheet, form)
+    show_charts(chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
 
 
-def _write(path: Path, outcome: "Outcome") -> None:
+def _load(sources: Sources, seed: int) -> "LoadTaken":
+    """Requests from the one source that was given."""
     from gpuplan import api
     from gpuplan.errors import InputError, one
 
-    if path.suffix not in (".csv", ".parquet"):
-        raise one(InputError, "simulate", "--out", f"got {path.name!r}", "end in .parquet or .csv")
-    try:
-        if path.suffix == ".csv":
-            path.write_text("".join(api.requests_csv(outcome)), encoding="utf-8")
-        else:
-            import polars
+    given = [
+        flag
+        for flag, value in (
+            ("--trace", sources.trace),
+            ("--scenario", sources.scenario),
+            ("--rate", sources.drawn.requests_per_s),
+            ("--phases", sources.drawn.phases or None),
+        )
+        if value is not None
+    ]
+    if len(given) != 1:
+        what = f"got {' and '.join(given) or 'none'}"
+        fix = "give one of --trace FILE, --scenario FILE, --rate REQUESTS_PER_S or --phases"
+        raise one(InputError, "simulate", "load", what, fix)
+    if sources.trace is not None:
+        taken = api.trace_load(sources.trace, scale=sources.scale, seed=seed)
+    elif sources.scenario is not None:
+        seconds = sources.drawn.duration_s
+        taken = api.scenario_load(sources.scenario, sources.workload, duration_s=seconds, seed=seed)
+    else:
+        taken = api.drawn_load(sources.drawn, seed=seed)
+    name = (sources.trace or sources.scenario or Path("load")).name
+    for line in taken.told:
+        typer.echo(f"{name}: {line}", err=True)
+    return taken
 
-            polars.DataFrame(api.request_columns(outcome)).write_parquet(path)
-    except OSError as error:
-        fix = "name a file in a folder that can be written"
-        raise one(InputError, "simulate", "--out", f"{path}: {error.strerror}", fix) from error
-    typer.echo(f"wrote {len(outcome.requests)} requests to {path}", err=True)
+
+def _model(named: str | None, taken: "LoadTaken") -> str:
+    from gpuplan.errors import InputError, one
+
+    found = named or taken.model
+    if found is None:
+        raise one(InputError, "simulate", "--model", "missing", "name the model to serve")
+    return found
+
+
+def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", out: Path | None) -> "Shown":
+    from gpuplan import api
+
+    model, on, overlays = served
+    with busy("replaying; the first run compiles its kernels"):
+        found = api.simulate_load(model, on, taken, asked, overlays=overlays, store=user_store())
+    if out is not None:
+        write_requests(out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found)
+
+
+def _sizes(
+    curve: str, cost_waste: float | None, cost_delay: float | None, workers: int | None
+) -> "CurveRequest":
+    from gpuplan.domain.simulation import CurveRequest
+    from gpuplan.errors import InputError, Problem
+    from gpuplan.execution.cases import n_cores
+    from gpuplan.units import HOUR
+
+    problems = [
+        Problem(flag, "missing", f"say what {what} costs, e.g. {example}")
+        for flag, value, what, example in (
+            ("--cost-waste", cost_waste, "a wasted GPU-hour", "2.5"),
+            ("--cost-delay", cost_delay, "a late request", "0.01"),
+        )
+        if value is None
+    ]
+    if cost_waste is None or cost_delay is None:
+        raise InputError("simulate", problems)
+    return CurveRequest(
+        sizes=o.sizes(curve),
+        waste_usd_per_accelerator_s=cost_waste / HOUR,
+        delay_usd_per_request=cost_delay,
+        n_workers=workers or n_cores(),
+    )
+
+
+def _curve(
+    served: Served, taken: "LoadTaken", asked: "SimulateRequest", curve: "CurveRequest"
+) -> "Shown":
+    from gpuplan import api
+
+    model, on, overlays = served
+    ready = api.prepare_fleet(
+        model, on, taken.requests, asked, overlays=overlays, store=user_store()
+    )
+    ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
+    with progress(len(set(curve.sizes)), "fleet sizes") as told:
+        found = api.simulate_curve(ready, taken.requests, curve, request=asked, told=told)
+    return api.curve_sheet(found), api.curve_charts(found)

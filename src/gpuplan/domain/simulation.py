@@ -137,7 +137,8 @@ class FleetCurve:
     points: tuple[FleetTried, ...]  # rising size
     waste_usd_per_accelerator_s: float
     delay_usd_per_request: float
-    useful_accelerator_s_per_request: float
+    useful_accelerator_s_per_request: float  # in the size that took least
+    precision_frac: tuple[float, ...]  # of each point: time that kept requests need / paid time
     beta_ratio: float  # how many times recall weighs as much as precision
     f_frac: tuple[float, ...]  # of each point
     cost_usd: tuple[float, ...]  # of waste and delay, each point

@@ -101,7 +101,12 @@ def fleet_curve(
     points = tuple(map_cases(tried, sizes, shared=stream, n_workers=asked.n_workers, told=told))
     each_s = _useful_s(points, len(requests))
     beta = sqrt(asked.delay_usd_per_request / (asked.waste_usd_per_accelerator_s * each_s))
-    f_frac = tuple(f_measure(p.precision_frac, p.recall_frac, beta) for p in points)
+    useful_s = [each_s * (len(requests) - point.n_late) for point in points]
+    precision = tuple(u / p.paid_accelerator_s for u, p in zip(useful_s, points, strict=True))
+    f_frac = tuple(
+        f_measure(share, point.recall_frac, beta)
+        for share, point in zip(precision, points, strict=True)
+    )
     return FleetCurve(
         setup=ready.setup,
         slo=stream.slo,
@@ -109,9 +114,12 @@ def fleet_curve(
         waste_usd_per_accelerator_s=asked.waste_usd_per_accelerator_s,
         delay_usd_per_request=asked.delay_usd_per_request,
         useful_accelerator_s_per_request=each_s,
+        precision_frac=precision,
         beta_ratio=beta,
         f_frac=f_frac,
-        cost_usd=tuple(_cost_usd(point, asked) for point in points),
+        cost_usd=tuple(
+            _cost_usd(point, u, asked) for u, point in zip(useful_s, points, strict=True)
+        ),
         best=max(range(len(points)), key=lambda k: (f_frac[k], -points[k].n_replicas)),
         assumptions=(*ready.assumptions, _free(stream.slo)) if not stream.slo.is_given
         else ready.assumptions,
@@ -125,19 +133,23 @@ def f_measure(precision_frac: float, recall_frac: float, beta: float) -> float:
 
 
 def _useful_s(points: Sequence[FleetTried], n_requests: int) -> float:
-    """Accelerator time that a kept request takes, in the smallest fleet with the best recall."""
-    best = max(points, key=lambda point: (point.recall_frac, -point.n_replicas))
-    n_kept = n_requests - best.n_late
-    if n_kept == 0:
+    """Accelerator time that a kept request takes in the size that makes the most of it.
+
+    An engine that runs a small batch is busy all the time and yet wasteful: what a larger batch
+    would have saved is waste too.
+    """
+    each = [
+        p.useful_accelerator_s / (n_requests - p.n_late) for p in points if p.n_late < n_requests
+    ]
+    if not each:
         what = f"no request is kept by any fleet of up to {points[-1].n_replicas} replicas"
         fix = "loosen the objective, or try larger fleets"
         raise InputError("simulate", [Problem("--curve", what, fix)])
-    return best.useful_accelerator_s / n_kept
+    return min(each)
 
 
-def _cost_usd(point: FleetTried, asked: CurveRequest) -> float:
-    wasted_s = point.paid_accelerator_s - point.useful_accelerator_s
-    waste_usd = asked.waste_usd_per_accelerator_s * wasted_s
+def _cost_usd(point: FleetTried, useful_s: float, asked: CurveRequest) -> float:
+    waste_usd = asked.waste_usd_per_accelerator_s * (point.paid_accelerator_s - useful_s)
     return waste_usd + asked.delay_usd_per_request * point.n_late
 
 

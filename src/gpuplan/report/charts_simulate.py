@@ -18,7 +18,11 @@ def simulate_charts(found: Run) -> tuple[Chart, ...]:
     """Every chart of a run; power only where it is known."""
     power = _power(found)
     return (
-        utilization(found.outcome.use.busy_frac, found.outcome.use.bin_s),
+        utilization(
+            _covered(found.outcome.use.busy_frac, found),
+            found.outcome.use.bin_s,
+            mean_frac=found.statistics.busy_frac,
+        ),
         _layers(found),
         _throughput(found),
         _tokens(found),
@@ -28,10 +32,11 @@ def simulate_charts(found: Run) -> tuple[Chart, ...]:
     )
 
 
-def utilization(busy_frac: Floats, bin_s: float) -> Chart:
+def utilization(busy_frac: Floats, bin_s: float, *, mean_frac: float | None = None) -> Chart:
     """Minute against busy share: the mean alone would hide the peak."""
     y = floats(PERCENT * busy_frac)
-    note = f"mean {y.mean():.0f} %, peak {y.max():.0f} %; the rest of each bar is idle"
+    mean = y.mean() if mean_frac is None else PERCENT * mean_frac
+    note = f"mean {mean:.0f} %, peak {y.max():.0f} %; the rest of each bar is idle"
     series = Series(name="busy", x=_minutes(len(y), bin_s), y=y, style="bars")
     return Chart(
         title="GPU utilization: busy and idle", x=Axis(label="Time", unit="min"),
@@ -43,7 +48,7 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
     """Precision against recall by fleet size, and what each size costs."""
     sizes = floats([point.n_replicas for point in curve.points])
     recall = floats([PERCENT * point.recall_frac for point in curve.points])
-    precision = floats([PERCENT * point.precision_frac for point in curve.points])
+    precision = floats(PERCENT * np.array(curve.precision_frac))
     names = tuple(str(point.n_replicas) for point in curve.points)
     best = curve.best
     note = f"numbers are replicas; best at {names[best]} (F with beta {curve.beta_ratio:.2f})"
@@ -51,8 +56,8 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
         title="Precision against recall by fleet size", x=Axis(label="Recall", unit="%"),
         y=Axis(label="Precision", unit="%"), note=note,
         series=(
-            Series(name="fleet sizes", x=recall, y=precision, style="points", labels=names),
             Series(name="best", x=recall[[best]], y=precision[[best]], style="points"),
+            Series(name="fleet sizes", x=recall, y=precision, style="points", labels=names),
         ),
     )  # fmt: skip
     scores = Chart(
@@ -81,22 +86,36 @@ def _minutes(n: int, bin_s: float) -> Floats:
     return floats(np.arange(n) * bin_s / MINUTE)
 
 
-def _steps(name: str, values: Floats | Ints, bin_s: float) -> Series:
-    """Values that hold for a whole bin, to the end of the last."""
+def _covered(values: Floats | Ints, found: Run) -> Floats:
+    """Shares and rates of bins, the last over the part of it that the run covers."""
+    bin_s, span_s = found.outcome.use.bin_s, found.outcome.totals.span_s
+    rest_s = span_s - bin_s * (len(values) - 1)
+    covered = np.array(values, dtype=np.float64)
+    covered[-1] *= bin_s / rest_s if 0 < rest_s < bin_s else 1.0
+    return floats(covered)
+
+
+def _steps(name: str, values: Floats | Ints, found: Run) -> Series:
+    """Values that hold for a whole bin, to the end of the run."""
     y = np.append(values, values[-1:])
-    return Series(name=name, x=_minutes(len(y), bin_s), y=floats(y), style="step")
+    x = _minutes(len(y), found.outcome.use.bin_s).copy()
+    x[-1] = max(x[-2], found.outcome.totals.span_s / MINUTE)
+    return Series(name=name, x=floats(x), y=floats(y), style="step")
 
 
 def _layers(found: Run) -> Chart:
     use = found.outcome.use
-    layers = (
-        ("allocated", np.ones(len(use.busy_frac))), ("busy", use.busy_frac),
-        ("KV cache", use.cache_frac), ("memory bandwidth", use.bandwidth_frac),
-        ("compute", use.compute_frac),
-    )  # fmt: skip
+    layers = {
+        "busy": use.busy_frac,
+        "KV cache": use.cache_frac,
+        "memory bandwidth": use.bandwidth_frac,
+        "compute": use.compute_frac,
+    }
+    paid = _steps("allocated", np.full(len(use.busy_frac), PERCENT), found)
     return Chart(
         title="Layers of utilization", x=TIME, y=Axis(label="Share", unit="%"), top=(PERCENT,),
-        series=tuple(_steps(name, PERCENT * share, use.bin_s) for name, share in layers),
+        series=(paid, *(_steps(name, _covered(PERCENT * share, found), found)
+                        for name, share in layers.items())),
     )  # fmt: skip
 
 
@@ -105,7 +124,7 @@ def _throughput(found: Run) -> Chart:
     return Chart(
         title="Requests", x=TIME, y=Axis(label="Requests", unit="1/s"),
         series=tuple(
-            _steps(name, counts / flow.bin_s, flow.bin_s)
+            _steps(name, _covered(counts / flow.bin_s, found), found)
             for name, counts in (("arrived", flow.n_arrived), ("done", flow.n_ended))
         ),
     )  # fmt: skip
@@ -113,10 +132,10 @@ def _throughput(found: Run) -> Chart:
 
 def _tokens(found: Run) -> Chart:
     flow = found.flow
-    rate = flow.output_tokens / flow.bin_s
+    rate = _covered(flow.output_tokens / flow.bin_s, found)
     return Chart(
         title="Throughput", x=TIME, y=Axis(label="Output tokens", unit="1/s"),
-        series=(_steps("output tokens", rate, flow.bin_s),),
+        series=(_steps("output tokens", rate, found),),
         note="tokens count when their answer is whole",
     )  # fmt: skip
 
@@ -125,7 +144,7 @@ def _outstanding(found: Run) -> Chart:
     flow = found.flow
     return Chart(
         title="Requests in the fleet", x=TIME, y=Axis(label="Outstanding"),
-        series=(_steps("outstanding", flow.n_outstanding, flow.bin_s),),
+        series=(_steps("outstanding", flow.n_outstanding, found),),
     )  # fmt: skip
 
 
@@ -135,7 +154,7 @@ def _power(found: Run) -> Chart | None:
     watts = found.power.mean_power_w
     return Chart(
         title="Power of the accelerators", x=TIME, y=Axis(label="Power", unit="kW"),
-        series=(_steps("power", found.power.power_w / 1e3, found.power.bin_s),),
+        series=(_steps("power", found.power.power_w / 1e3, found),),
         note=f"mean {watts.value / 1e3:.2f} kW ({watts.low / 1e3:.2f} to {watts.high / 1e3:.2f})",
     )  # fmt: skip
 

@@ -37,6 +37,7 @@ def curve_document(curve: FleetCurve) -> dict[str, Any]:
         "points": [
             {
                 **_point(point),
+                "precision": curve.precision_frac[place],
                 "f": curve.f_frac[place],
                 "cost_usd": curve.cost_usd[place],
             }
@@ -51,13 +52,12 @@ def curve_document(curve: FleetCurve) -> dict[str, Any]:
 def _point(point: FleetTried) -> dict[str, Any]:
     return {
         "replicas": point.n_replicas,
-        "precision": point.precision_frac,
+        "busy_precision": point.precision_frac,
         "recall": point.recall_frac,
         "busy": point.busy_frac,
         "ttft_p99_s": point.ttft_p99_s,
         "overloaded": point.is_overloaded,
         "paid_gpu_h": point.paid_accelerator_s / HOUR,
-        "useful_gpu_h": point.useful_accelerator_s / HOUR,
         "n_late": point.n_late,
     }
 
@@ -80,7 +80,7 @@ def _table(curve: FleetCurve) -> Table:
     rows = tuple(
         (
             ("→ " if place == curve.best else "  ") + str(point.n_replicas),
-            f"{100 * point.precision_frac:.1f} %",
+            f"{100 * curve.precision_frac[place]:.1f} %",
             f"{100 * point.recall_frac:.1f} %",
             f"{100 * curve.f_frac[place]:.1f} %",
             f"{100 * point.busy_frac:.0f} %",
@@ -104,7 +104,8 @@ def _lines(curve: FleetCurve) -> tuple[str, ...]:
     each = curve.useful_accelerator_s_per_request
     cheapest = _cheapest(curve).n_replicas
     return (
-        "precision: share of the paid GPU time that worked on requests within the objective",
+        f"precision: share of the paid GPU time that kept requests need, {each:,.3f} GPU-seconds "
+        "each: what they take in the size that batches best",
         "recall: share of the requests served within the objective",
         f"beta² = cost of missed work / cost of wasted time = {delay:g} USD a late request / "
         f"({waste:g} USD a GPU-hour x {each:,.3f} GPU-seconds a request) = "

@@ -1,0 +1,210 @@
+"""Options of `gpuplan simulate`, and what they become."""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gpuplan.domain.demand import LengthShape, TokenLengths
+    from gpuplan.domain.drawn import Phase
+    from gpuplan.domain.outcome import Slo
+
+MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
+
+
+class Law(StrEnum):
+    """How arrivals are drawn."""
+
+    POISSON = "poisson"
+    GAMMA = "gamma"
+    WEIBULL = "weibull"
+    MMPP = "mmpp"
+
+
+class Shape(StrEnum):
+    """How lengths are drawn."""
+
+    FIXED = "fixed"
+    LOGNORMAL = "lognormal"
+    EXPONENTIAL = "exponential"
+    UNIFORM = "uniform"
+
+
+Model = Annotated[
+    str | None, typer.Option("--model", help="Model name, config.json, or its folder.")
+]
+On = Annotated[str, typer.Option(help="Accelerator of one replica, e.g. H100, 2xH100.")]
+Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel of one replica.")]
+Replicas = Annotated[int, typer.Option(min=1, help="Replicas behind the router.")]
+Router = Annotated[str, typer.Option(help="least_outstanding, round_robin or power_of_two.")]
+Precision = Annotated[str | None, typer.Option(help="Of the weights; as published by default.")]
+KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache.")]
+Engine = Annotated[str, typer.Option(help="vllm, sglang, trtllm …")]
+EngineVersion = Annotated[str | None, typer.Option(help="Its version; a recent one by default.")]
+MaxSeqs = Annotated[int | None, typer.Option("--max-num-seqs", min=1, help="Of one iteration.")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-num-batched-tokens", min=1, help="Of one iteration.")
+]
+KvBlocks = Annotated[int | None, typer.Option(min=1, help="Of the cache; computed by default.")]
+LongPrefill = Annotated[
+    int | None, typer.Option(min=1, help="The most that one prompt takes of an iteration.")
+]
+
+Trace = Annotated[
+    Path | None, typer.Option(help="Requests: CSV, JSONL or Parquet, known formats as is.")
+]
+Scale = Annotated[float, typer.Option(help="With --trace: so many times its load, as bursty.")]
+ScenarioFile = Annotated[Path | None, typer.Option("--scenario", help="Or a scenario's workload.")]
+Workload = Annotated[str | None, typer.Option(help="Which workload of the scenario.")]
+Rate = Annotated[float | None, typer.Option(help="Or requests a second, with lengths as below.")]
+Arrivals = Annotated[Law | None, typer.Option(help="Law of the gaps between arrivals.")]
+Burstiness = Annotated[
+    float | None, typer.Option(help="Deviation over mean of gaps; 1 is Poisson, 3 bursty.")
+]
+Phases = Annotated[str | None, typer.Option(help="Of mmpp: rate x mean seconds, e.g. 2x300,20x30.")]
+InputTokens = Annotated[float | None, typer.Option(help="Mean tokens of a prompt.")]
+OutputTokens = Annotated[float | None, typer.Option(help="Mean tokens of an answer.")]
+InputP95 = Annotated[float | None, typer.Option("--input-p95", help="Lengths are lognormal then.")]
+OutputP95 = Annotated[float | None, typer.Option("--output-p95", help="As --input-p95.")]
+Lengths = Annotated[Shape | None, typer.Option(help="Law of the lengths.")]
+Duration = Annotated[
+    str | None, typer.Option(help="Of the arrivals: 600, 10m, 2h, 7d; an hour by default.")
+]
+NRequests = Annotated[int | None, typer.Option("--requests", help="Or so many requests.")]
+Profile = Annotated[
+    str | None, typer.Option(help="24 or 168 relative hourly loads, with commas, or a file.")
+]
+Growth = Annotated[float, typer.Option(help="Of the rate per month: 0.05 is 5 %.")]
+Months = Annotated[
+    float | None, typer.Option(min=0, help="Of growth before the run; else it grows in it.")
+]
+
+SloTtft = Annotated[float | None, typer.Option("--slo-ttft-ms", min=0, help="To the first token.")]
+SloTpot = Annotated[float | None, typer.Option("--slo-tpot-ms", min=0, help="Per later token.")]
+SloE2e = Annotated[float | None, typer.Option("--slo-e2e-s", min=0, help="For the whole answer.")]
+SloKept = Annotated[
+    float | None,
+    typer.Option("--slo-percentile", min=0, max=100, help="Share that must keep it; 99 if unsaid."),
+]
+Warmup = Annotated[
+    str | None,
+    typer.Option("--warmup", help="Seconds not measured, or auto; auto for drawn loads."),
+]
+WarmupS = Annotated[float | None, typer.Option("--warmup-s", min=0, hidden=True)]
+Bin = Annotated[float, typer.Option("--bin-s", min=0.001, help="Width of the use over time.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
+Curve = Annotated[str | None, typer.Option(help="Compare fleet sizes, e.g. 1..12 or 1,2,4,8.")]
+CostWaste = Annotated[
+    float | None, typer.Option(help="With --curve: USD of a GPU-hour that does nothing useful.")
+]
+CostDelay = Annotated[float | None, typer.Option(help="With --curve: USD of a late request.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes of --curve; as many as cores by default.")
+]
+
+Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
+Out = Annotated[Path | None, typer.Option("--out", help="Every request: .parquet or .csv.")]
+ChartTo = Annotated[
+    list[str] | None, typer.Option("--chart", help="- for the terminal, FILE.html or FILE.png.")
+]
+Stream = Annotated[
+    bool, typer.Option("--stream", help="Keep no request in memory: for loads of any length.")
+]
+
+UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(text: str | None, flag: str) -> float | None:
+    """600, 600s, 10m, 2h, 7d."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([a-z]*)\s*", text)
+    try:
+        return float(found[1]) * UNITS_S[found[2]] if found else float("nan")
+    except (ValueError, KeyError):
+        raise _wrong(flag, text, "write e.g. 600, 10m, 2h or 7d") from None
+
+
+def warmup_s(text: str | None, *, is_drawn: bool) -> float | None:
+    """None: found by itself. What was recorded is measured from its start, unless asked."""
+    if text == "auto" or (text is None and is_drawn):
+        return None
+    if text is None:
+        return 0.0
+    found = seconds(text, "--warmup")
+    if found is None or not found >= 0:
+        raise _wrong("--warmup", text, "write auto, or seconds of 0 or more")
+    return found
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """1..12, or 1,2,4,8."""
+    try:
+        if ".." in text:
+            low, high = (int(part) for part in text.split("..", 1))
+            return tuple(range(low, high + 1))
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise _wrong("--curve", text, "write e.g. 1..12 or 1,2,4,8") from None
+
+
+def phases(text: str | None) -> "tuple[Phase, ...]":
+    """2x300,20x30: rates and mean stays."""
+    from gpuplan.domain.drawn import Phase
+
+    if text is None:
+        return ()
+    try:
+        pairs = [part.split("x", 1) for part in text.split(",")]
+        return tuple(Phase(requests_per_s=float(a), stay_s=float(b)) for a, b in pairs)
+    except ValueError:
+        raise _wrong("--phases", text, "write rate x seconds, e.g. 2x300,20x30") from None
+
+
+def hours(text: str | None) -> tuple[float, ...]:
+    """Numbers with commas or lines, in place or in a file."""
+    if text is None:
+        return ()
+    path = Path(text)
+    try:
+        given = path.read_text(encoding="utf-8") if path.is_file() else text
+        return tuple(float(part) for part in re.split(r"[,\s]+", given.strip()))
+    except (ValueError, OSError):
+        raise _wrong("--profile", text, "give 24 or 168 numbers, or a file of them") from None
+
+
+def lengths(
+    mean: float | None, p95: float | None, shape: "LengthShape | None"
+) -> "TokenLengths | None":
+    """One figure is a fixed length, two are a lognormal law, unless a shape is named."""
+    from gpuplan.domain.demand import TokenLengths
+
+    if mean is None:
+        return None
+    default: LengthShape = "fixed" if p95 is None else "lognormal"
+    return TokenLengths(shape=shape or default, mean_tokens=mean, p95_tokens=p95)
+
+
+def objective(
+    ttft_ms: float | None, tpot_ms: float | None, e2e_s: float | None, percentile: float | None
+) -> "Slo | None":
+    """Limits of each request; None where none was given."""
+    from gpuplan.domain.outcome import Slo
+    from gpuplan.units import MS
+
+    slo = Slo(
+        ttft_s=None if ttft_ms is None else ttft_ms * MS,
+        tpot_s=None if tpot_ms is None else tpot_ms * MS,
+        e2e_s=e2e_s,
+        kept_frac=0.99 if percentile is None else percentile / 100,
+    )
+    return slo if slo.is_given or percentile is not None else None
+
+
+def _wrong(flag: str, text: str, fix: str) -> Exception:
+    from gpuplan.errors import InputError, one
+
+    return one(InputError, "simulate", flag, f"got {text!r}", fix)

@@ -1,0 +1,107 @@
+"""What `gpuplan simulate` writes beside its result: requests, charts, progress."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from gpuplan.domain.chart import Chart
+    from gpuplan.domain.outcome import Outcome
+
+TERMINAL = "-"
+Told = Callable[[int], None]
+
+
+def check_targets(out: Path | None, charts: list[str]) -> None:
+    """Before anything is computed: can what was asked be written?"""
+    from gpuplan.errors import InputError, Problem
+
+    problems = []
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        problems.append(Problem("--out", f"got {out.name!r}", "end in .parquet or .csv"))
+    for target in charts:
+        if target != TERMINAL and Path(target).suffix not in (".html", ".png"):
+            fix = "use - for the terminal, or a name that ends in .html or .png"
+            problems.append(Problem("--chart", f"got {target!r}", fix))
+    for flag, path in (("--out", out), *(("--chart", Path(c)) for c in charts if c != TERMINAL)):
+        if path is not None and not path.resolve().parent.is_dir():
+            what = f"{path}: the folder does not exist"
+            problems.append(Problem(flag, what, "name a folder that exists"))
+    if problems:
+        raise InputError("simulate", problems)
+
+
+def write_requests(path: Path, outcome: "Outcome") -> None:
+    """Every request in a file of its own."""
+    from gpuplan import api
+
+    with _writing("--out", path):
+        if path.suffix == ".csv":
+            path.write_text("".join(api.requests_csv(outcome)), encoding="utf-8")
+        else:
+            import polars
+
+            polars.DataFrame(api.request_columns(outcome)).write_parquet(path)
+    typer.echo(f"wrote {outcome.n_requests} requests to {path}", err=True)
+
+
+def show_charts(
+    targets: list[str], charts: "tuple[Chart, ...]", title: str, *, is_beside: bool
+) -> None:
+    """Charts where they were asked for; beside a result that machines read, on stderr."""
+    from gpuplan import api
+
+    for target in targets:
+        path = Path(target)
+        if target == TERMINAL:
+            typer.echo(api.charts_text(charts), err=is_beside)
+        elif path.suffix == ".html":
+            page = api.charts_html(charts, title)
+            with _writing("--chart", path):
+                path.write_text(page, encoding="utf-8")
+        else:
+            picture = api.charts_png(charts, title)
+            with _writing("--chart", path):
+                path.write_bytes(picture)
+        if target != TERMINAL:
+            typer.echo(f"wrote {len(charts)} charts to {path}", err=True)
+
+
+@contextmanager
+def progress(n_all: int | None, what: str) -> Iterator[Told]:
+    """A bar on stderr, told how many are done; silent where nobody watches."""
+    if not sys.stderr.isatty():
+        yield lambda n_done: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=n_all)
+        yield lambda n_done: bar.update(task, completed=n_done)
+
+
+@contextmanager
+def _writing(flag: str, path: Path) -> Iterator[None]:
+    from gpuplan.errors import InputError, one
+
+    try:
+        yield
+    except OSError as error:
+        fix = "name a file in a folder that can be written"
+        raise one(InputError, "simulate", flag, f"{path}: {error.strerror}", fix) from error
