@@ -16,7 +16,7 @@ USUAL_NODE = 8  # accelerators of a node: tensor parallelism is tried up to here
 MOST_TENSOR = 64
 STAGES = (2, 4, 8, 16)
 TIME_SLICES = (2, 4)
-SMALL_BATCH_TOKENS = 2048
+SMALL_BATCH_TOKENS = (2048, 512)
 SettingsFor = Callable[[Accelerator], EngineSettings]
 
 
@@ -71,10 +71,13 @@ def _candidate(
 
 def _settings(ask: Ask, usual: EngineSettings) -> list[EngineSettings]:
     """The engine's defaults, and smaller chunks where single gaps are promised."""
-    if not ask.limits_gaps or usual.max_batch_tokens <= SMALL_BATCH_TOKENS:
-        return [usual]
-    n = min(usual.max_sequences, SMALL_BATCH_TOKENS)
-    return [usual, replace(usual, max_batch_tokens=SMALL_BATCH_TOKENS, max_sequences=n)]
+    sizes = [n for n in SMALL_BATCH_TOKENS if ask.limits_gaps and n < usual.max_batch_tokens]
+    return [usual, *(_with_chunks(usual, n) for n in sizes)]
+
+
+def _with_chunks(usual: EngineSettings, n_tokens: int) -> EngineSettings:
+    n_sequences = min(usual.max_sequences, n_tokens)
+    return replace(usual, max_batch_tokens=n_tokens, max_sequences=n_sequences)
 
 
 def layouts_for(ask: Ask, card: Accelerator) -> list[ServingLayout]:

@@ -20,6 +20,9 @@ def staffing_bracket(fluid: float) -> tuple[int, int]:
 def smallest_that_holds(holds: Holds, low: int, high: int, *, most: int) -> int | None:
     """The least n in [low, most] that holds, tried from the bracket outward; None: none does."""
     if holds(low):
+        # The bracket is a guess: what lies below it is tried before it is believed.
+        while low > 1 and holds(low - 1):
+            low -= 1
         return low
     failed, held = low, max(high, low + 1)
     while not holds(min(held, most)):

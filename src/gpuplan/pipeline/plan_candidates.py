@@ -141,6 +141,12 @@ class Bench:
         rest = max(0.0, self.load.output_tokens - 1.0)
         return cut.Floors(ttft_s=first_s, tpot_s=token_s, e2e_s=first_s + rest * token_s)
 
+    def chunk_s(self, candidate: Candidate) -> float:
+        """An iteration full of prompt tokens, with nothing else in it."""
+        p = self.prospect(candidate)
+        fresh = max(1.0, p.case.input_tokens - p.case.cached_tokens)
+        return float(prefill_s(p.work, p.step, p.case, p.setup.settings.max_batch_tokens / fresh))
+
     def ranged(self, candidate: Candidate) -> Ranged:
         """What attaches ranges to predictions of this candidate."""
         setup = self.prospect(candidate).setup
@@ -187,6 +193,7 @@ def _checks(
         _context_check(bench),
         cut.memory_check(bench.memory, _smallest_fit(bench)),
         cut.floor_check(limits, bench.floors),
+        _chunk_check(limits, bench),
     ]
 
 
@@ -202,6 +209,29 @@ def _context_check(bench: Bench) -> cut.Check:
             return None
         reason = f"requests of {bench.context_tokens} tokens, the model reads {most}"
         return cut.rejection(candidate, "context", reason, f"keep requests within {most} tokens")
+
+    return check
+
+
+def _chunk_check(limits: Sequence[LatencyLimit], bench: Bench) -> cut.Check:
+    """Smaller chunks are worth a try only where a gap with such a chunk keeps its promise."""
+    gaps = [limit for limit in limits if limit.metric == "itl"]
+
+    def check(candidate: Candidate) -> Rejection | None:
+        usual = _settings_for(bench.card_for(candidate)).max_batch_tokens
+        chunk = candidate.settings.max_batch_tokens if candidate.settings else usual
+        if not gaps or chunk >= usual:
+            return None
+        limit = min(gaps, key=lambda each: each.limit_s)
+        chunk_s = bench.chunk_s(candidate)
+        if chunk_s <= limit.limit_s:
+            return None
+        reason = (
+            f"a chunk of {chunk} tokens takes {chunk_s * 1e3:.0f} ms, single gaps must be within "
+            f"{limit.limit_s * 1e3:.0f} ms: smaller chunks only make more such gaps"
+        )
+        fix = f"promise itl {limit.statistic} of {chunk_s * 1.05e3:.0f} ms or more"
+        return cut.rejection(candidate, "tpot", reason, fix)
 
     return check
 

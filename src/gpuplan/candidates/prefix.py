@@ -1,0 +1,35 @@
+"""A prefix cache as an engine without one sees it: less to read, as much to hold.
+
+Prompts keep only the tokens that must be computed. What is cached still lies in memory and is
+still attended to: each sequence reads it at every step, and holds its blocks. Exact for sequences
+that share nothing and are equally long; conversations that share a prefix hold it once and need
+less memory than is counted here.
+"""
+
+from dataclasses import replace
+from math import ceil, floor
+
+from gpuplan.domain.engine import AttentionWork, EngineLimits, StepTable
+
+
+def with_cached_prefix(table: StepTable, cached_tokens: float) -> StepTable:
+    """Step times of prompts that leave their cached tokens out."""
+    work = table.attention
+    in_window = min(cached_tokens, work.window_tokens)
+    per_token = max(work.decode_flop, work.prefill_flop) * cached_tokens
+    per_token += max(work.window_decode_flop, work.window_prefill_flop) * in_window
+    read = work.cache_bytes * cached_tokens + work.window_cache_bytes * in_window
+    moved: AttentionWork = replace(
+        work, scan_flop=work.scan_flop + per_token, state_bytes=work.state_bytes + read
+    )
+    return replace(table, attention=moved)
+
+
+def with_held_prefix(
+    limits: EngineLimits, *, cached_tokens: float, other_tokens: float
+) -> EngineLimits:
+    """Blocks for the rest of a request, so that as many requests fit as with their prefix."""
+    size = limits.block_tokens
+    whole = ceil((cached_tokens + other_tokens) / size)
+    n_blocks = floor(limits.n_blocks * ceil(other_tokens / size) / whole)
+    return replace(limits, n_blocks=max(1, n_blocks))

@@ -1,0 +1,286 @@
+"""Sizing of one workload: demand, candidates, then fleets, the cheapest first and no more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuplan.domain.candidate import Candidate, Pruned, Rejection
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.demand import LatencyLimit
+from gpuplan.domain.model import Model
+from gpuplan.domain.performance import ServingLoad
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.sizing import (
+    DemandProfile,
+    NotSized,
+    PriceOf,
+    Sized,
+    Sizing,
+    SizingOptions,
+)
+from gpuplan.domain.workload import Generic, Serving, Training, Workload
+from gpuplan.errors import InputError, one
+from gpuplan.pipeline.models import model_named
+from gpuplan.pipeline.plan_candidates import Bench, candidates_of
+from gpuplan.pipeline.plan_demand import ReadTrace, demand_of
+from gpuplan.pipeline.plan_given import given_sizes
+from gpuplan.pipeline.plan_nodes import node_sizes
+from gpuplan.pipeline.plan_sizing_analytic import AnalyticSizer
+from gpuplan.pipeline.plan_sizing_networks import network_sizes
+from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
+from gpuplan.pipeline.plan_sizing_serving import ServingSizer
+from gpuplan.pipeline.plan_training import training_sizes
+
+DEFAULTS = SizingOptions()
+N_SAFE = 3  # of the cheapest: their safe utilization and slow end are searched for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What sizing needs beside the scenario."""
+
+    catalog: Catalog
+    price: PriceOf
+    options: SizingOptions = DEFAULTS
+    store: Path | None = None
+    read_trace: ReadTrace | None = None
+
+
+def by_count(candidate: Candidate, n_replicas: int) -> float:
+    """Accelerators, as if each cost one: for callers without prices."""
+    return float(candidate.n_accelerators_for(n_replicas))
+
+
+def size_workload(workload: Workload, scenario: Scenario, around: Surroundings) -> Sizing:
+    """Every candidate of the workload: sized, rejected with a reason, or skipped with a bound."""
+    demand = demand_of(workload, scenario, read_trace=around.read_trace)
+    given = given_sizes(workload, scenario, demand, catalog=around.catalog, options=around.options)
+    work = workload.work
+    if isinstance(work, Training):
+        return training_sizes(workload, scenario, demand, catalog=around.catalog)
+    if given.is_complete or isinstance(work, Generic):
+        return given.sizing
+    model = _model(workload, around.store)
+    if model.kind in ("encoder", "vision", "diffusion"):
+        estimated = network_sizes(
+            workload, scenario, demand, catalog=around.catalog, options=around.options
+        )
+    else:
+        estimated = _language(workload, scenario, demand, model=model, around=around)
+    return _merged(given.sizing, estimated, around.price)
+
+
+def _model(workload: Workload, store: Path | None) -> Model:
+    if workload.model is None or workload.model.name is None:
+        fix = "name the model, or give the capacity of each accelerator"
+        raise one(InputError, "plan", f"{workload.name}.model", "has no name", fix)
+    return model_named(workload.model.name, store)
+
+
+def _merged(given: Sizing, estimated: Sizing, price: PriceOf) -> Sizing:
+    """The user's own figures take the place of ours, accelerator by accelerator."""
+    known = {sized.candidate.accelerator for sized in given.sized}
+    return replace(
+        estimated,
+        sized=_by_price([*given.sized, *(s for s in estimated.sized
+                                         if s.candidate.accelerator not in known)], price),
+        rejected=tuple(r for r in estimated.rejected if r.candidate.accelerator not in known),
+        skipped=tuple(s for s in estimated.skipped if s.candidate.accelerator not in known),
+        assumptions=(*given.assumptions, *estimated.assumptions),
+    )  # fmt: skip
+
+
+def _language(
+    workload: Workload, scenario: Scenario, demand: DemandProfile, *, model: Model,
+    around: Surroundings,
+) -> Sizing:  # fmt: skip
+    """A language model behind an engine."""
+    bench = Bench(
+        model, serving_load(workload, demand), around.catalog,
+        context_tokens=_context(workload, demand),
+    )  # fmt: skip
+    pruned, told = candidates_of(workload, bench, scenario.policy)
+    sizer = Sizer(workload, scenario, demand, bench=bench, around=around)
+    found = sizer.run(pruned)
+    return Sizing(
+        workload=workload.name,
+        demand=demand,
+        sized=_by_price(found.sized, around.price),
+        jobs=(),
+        rejected=(*pruned.rejected, *found.rejected),
+        skipped=tuple(found.skipped),
+        assumptions=(*demand.assumptions, *told, *_assumed(sizer)),
+    )
+
+
+def serving_load(workload: Workload, demand: DemandProfile) -> ServingLoad:
+    """What predictions need to know of the load."""
+    work = workload.work
+    hit = 0.0 if isinstance(work, Training | Generic) else work.request.prefix_hit_frac.mid
+    arrivals = work.arrivals if isinstance(work, Serving) else None
+    n_concurrent = arrivals.n_concurrent if arrivals else None
+    is_open = demand.peak_requests_per_s is not None and isinstance(work, Serving)
+    closed = "fixed_concurrency" if n_concurrent is not None else "max_load"
+    return ServingLoad(
+        regime="poisson" if is_open else closed,  # type: ignore[arg-type]
+        input_tokens=max(1.0, demand.input_tokens),
+        output_tokens=max(1.0, demand.output_tokens),
+        n_sequences=n_concurrent,
+        requests_per_s=demand.peak_requests_per_s,
+        cached_input_frac=hit,
+    )
+
+
+def _context(workload: Workload, demand: DemandProfile) -> int:
+    """Of a mean request, in whole blocks of cache."""
+    return max(1, round(demand.input_tokens + demand.output_tokens))
+
+
+@dataclass(slots=True)
+class _Found:
+    sized: list[Sized]
+    rejected: list[Rejection]
+    skipped: list[NotSized]
+
+
+class Sizer:
+    """Candidates in order of the least they can cost; the search ends where none can win."""
+
+    def __init__(
+        self, workload: Workload, scenario: Scenario, demand: DemandProfile, *, bench: Bench,
+        around: Surroundings,
+    ) -> None:  # fmt: skip
+        work = workload.work
+        self.limits: tuple[LatencyLimit, ...] = work.slo.limits if isinstance(work, Serving) else ()
+        self.bench, self.around, self.demand = bench, around, demand
+        resilience = scenario.policy.resilience
+        sizes = node_sizes(around.catalog)
+        self.serving = ServingSizer(bench, demand, resilience, node_size=sizes)
+        self.analytic = AnalyticSizer(bench, demand, resilience, node_size=sizes)
+        self._streams = (
+            Streams(work.arrivals, work.request, around.options.seed)
+            if isinstance(work, Serving)
+            else None
+        )
+        self.n_trials = 0
+
+    def run(self, pruned: Pruned) -> _Found:
+        """Sized, rejected by simulation, and skipped: together all that was kept."""
+        found = _Found(sized=[], rejected=[], skipped=[])
+        queue = sorted(
+            (self._bounded(candidate) for candidate in pruned.kept), key=lambda each: each.order
+        )
+        best: float | None = None
+        for each in queue:
+            why = self._why_skipped(each, best)
+            if why:
+                found.skipped.append(each.skipped(why))
+                continue
+            sized = self._size(each)
+            if isinstance(sized, Rejection):
+                found.rejected.append(sized)
+                continue
+            found.sized.append(sized)
+            cost = self.around.price(each.candidate, sized.n_replicas)
+            if cost is not None and (best is None or cost < best):
+                best = cost
+        found.sized = self._with_safety(found.sized)
+        return found
+
+    def _bounded(self, candidate: Candidate) -> "_Bounded":
+        runs = self._runs(candidate)
+        n = self.analytic.least(candidate) if runs is None else self.serving.least(runs)
+        cost = self.around.price(candidate, n + self.serving.n_spare(candidate, n))
+        return _Bounded(candidate=candidate, runs=runs, n_least=n, cost_usd_per_h=cost)
+
+    def _runs(self, candidate: Candidate) -> Runs | None:
+        """Trials of a candidate that can be simulated; None where a formula has to do."""
+        layout = candidate.layout
+        is_open = self.bench.load.regime == "poisson" and self._streams is not None
+        if not is_open or layout.pp > 1 or layout.dp > 1 or self._streams is None:
+            return None
+        return Runs(
+            self.bench.prospect(candidate), self.bench, self._streams, limits=self.limits,
+            options=self.around.options,
+        )  # fmt: skip
+
+    def _size(self, each: "_Bounded") -> Sized | Rejection:
+        if each.runs is None:
+            return self.analytic.size(each.candidate, self.limits)
+        sized = self.serving.size(each.runs)
+        self.n_trials += each.runs.n_trials
+        return sized
+
+    def _why_skipped(self, each: "_Bounded", best: float | None) -> str:
+        options = self.around.options
+        if options.is_exhaustive:
+            return ""
+        if each.cost_usd_per_h is None:
+            return "no price is known, so it cannot be compared"
+        if best is not None and each.cost_usd_per_h > best * (1.0 + options.slack_frac):
+            return (
+                f"not simulated: costs at least {each.cost_usd_per_h:.2f} USD/h with "
+                f"{each.n_least} replicas, {best:.2f} USD/h is enough"
+            )
+        return ""
+
+    def _with_safety(self, sized: Sequence[Sized]) -> list[Sized]:
+        """The cheapest few with the load up to which they are safe."""
+        order = _by_price(sized, self.around.price)
+        done = []
+        for place, each in enumerate(order):
+            runs = self._runs(each.candidate) if place < N_SAFE else None
+            is_simulated = runs is not None and each.method == "simulated"
+            done.append(self.serving.with_safety(each, runs) if runs and is_simulated else each)
+        return done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bounded:
+    candidate: Candidate
+    runs: Runs | None
+    n_least: int
+    cost_usd_per_h: float | None
+
+    @property
+    def order(self) -> tuple[bool, float, int, str]:
+        """Priced first, then cheap, then few, then by name: the same order every time."""
+        cost = self.cost_usd_per_h
+        name = self.candidate.name
+        return cost is None, cost or 0.0, self.candidate.n_accelerators, name
+
+    def skipped(self, why: str) -> NotSized:
+        return NotSized(
+            candidate=self.candidate, n_replicas_least=self.n_least,
+            cost_least_usd_per_h=self.cost_usd_per_h, why=why,
+        )  # fmt: skip
+
+
+def _by_price(sized: Sequence[Sized], price: PriceOf) -> tuple[Sized, ...]:
+    def order(each: Sized) -> tuple[bool, float, int, str]:
+        cost = price(each.candidate, each.n_replicas)
+        return cost is None, cost or 0.0, each.n_accelerators, each.candidate.name
+
+    return tuple(sorted(sized, key=order))
+
+
+def _assumed(sizer: Sizer) -> list[Assumption]:
+    options = sizer.around.options
+    told = [
+        Assumption(
+            what="sizing runs", change="--seed",
+            value=f"{options.n_requests} requests or more each, seed {options.seed}",
+            why="the upper 90 % confidence bound of each promised statistic must keep its limit",
+        )
+    ]  # fmt: skip
+    if sizer.bench.load.cached_input_frac:
+        hit = sizer.bench.load.cached_input_frac
+        told.append(
+            Assumption(
+                what="prefix cache", value=f"{hit:.0%} of each prompt, private to its conversation",
+                why="hits save prefill, not memory; shared prefixes would need less memory",
+                change="workloads[].request.prefix_hit_frac",
+            )
+        )  # fmt: skip
+    return told

@@ -1,0 +1,265 @@
+"""The smallest fleet of one candidate that keeps its promises, by simulation."""
+
+from dataclasses import replace
+from math import ceil
+
+from gpuplan.calibration.startup import start_constants, start_estimates
+from gpuplan.candidates.need import load_points, need_of
+from gpuplan.candidates.reserve import reserve_for
+from gpuplan.candidates.search import largest_load, smallest_that_holds, staffing_bracket
+from gpuplan.domain.candidate import Candidate, Rejection
+from gpuplan.domain.performance import ServingSetup
+from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.sizing import (
+    DemandProfile,
+    KeptLimit,
+    LittleClosure,
+    PoolUtilization,
+    Reserve,
+    Sized,
+)
+from gpuplan.domain.startup import StartConditions
+from gpuplan.domain.terms import Resilience
+from gpuplan.performance.startup import startup_phases
+from gpuplan.pipeline.plan_candidates import Bench
+from gpuplan.pipeline.plan_sizing_runs import Runs, Trial
+from gpuplan.pipeline.serving_power import power_at_rate
+
+# The fluid bound is of mean batches; runs may fill them a little better.
+SOUND_FRAC = 0.9
+TOKEN_SLACK_RATIO = 1.1
+OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
+MOST_OVER_FLUID = 16
+POOL = 32  # larger fleets are sized as pools of so many, each behind its own router
+LOAD_TOLERANCE_FRAC = 0.01
+USUAL_BAND = (0.70, 0.90)
+RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
+
+
+class ServingSizer:
+    """Sizes candidates of one workload at one demand."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        demand: DemandProfile,
+        resilience: Resilience,
+        *,
+        node_size: dict[str, int],
+    ) -> None:
+        self.bench, self.demand, self.resilience = bench, demand, resilience
+        self.node_size = node_size
+
+    @property
+    def peak_per_s(self) -> float:
+        """Of the first period."""
+        return self.demand.peak_of(0, 0)
+
+    def least(self, runs: Runs) -> int:
+        """Replicas below which the load cannot be carried at all, whatever the luck."""
+        return max(1, ceil(SOUND_FRAC * self.peak_per_s / self._bound_per_s(runs) - 1e-9))
+
+    def n_spare(self, candidate: Candidate, n_serving: int) -> int:
+        """Reserve beside so many."""
+        return self._reserve(candidate, n_serving).n_spare
+
+    def _reserve(self, candidate: Candidate, n_serving: int) -> Reserve:
+        n_node = self.node_size.get(candidate.accelerator, 1)
+        return reserve_for(candidate, n_serving, self.resilience, n_accelerators_per_node=n_node)
+
+    def _bound_per_s(self, runs: Runs) -> float:
+        """The most that one replica could carry: full, or as full as its time per token allows."""
+        tokens = [
+            limit.limit_s
+            for limit in runs.limits
+            if limit.metric in ("tpot", "itl") and limit.statistic != "p50"
+        ]
+        bound = runs.capacity_per_s(TOKEN_SLACK_RATIO * min(tokens)) if tokens else 0.0
+        return bound or runs.capacity_per_s()
+
+    def n_at(self, runs: Runs, load: float, *, slowness_ratio: float = 1.0) -> int | None:
+        """The fewest replicas that keep the promises at this load; None: no number does."""
+        fluid = load * slowness_ratio / self._bound_per_s(runs)
+        if fluid > POOL:
+            return self._n_in_pools(runs, load, slowness_ratio=slowness_ratio)
+
+        def holds(n: int) -> bool:
+            is_below = self._is_below_ceiling(runs, load, n, slowness_ratio=slowness_ratio)
+            return is_below and runs.trial(load, n, slowness_ratio=slowness_ratio).holds
+
+        low, high = staffing_bracket(SOUND_FRAC * fluid)
+        most = ceil(MOST_OVER_FLUID * fluid) + MOST_OVER_FLUID
+        return smallest_that_holds(holds, low, high, most=most)
+
+    def _is_below_ceiling(self, runs: Runs, load: float, n: int, *, slowness_ratio: float) -> bool:
+        """The user's ceiling on utilization, a default one where nothing is promised, or all."""
+        ceiling = self.resilience.max_utilization_frac
+        if ceiling is None:
+            ceiling = OVERLOAD_RATIO if runs.limits else runs.options.max_utilization_frac
+        return load * slowness_ratio <= ceiling * n * runs.capacity_per_s()
+
+    def _n_in_pools(self, runs: Runs, load: float, *, slowness_ratio: float) -> int | None:
+        """Fleets of many pools: what one pool carries, times as many as it takes."""
+        full = POOL * runs.capacity_per_s() / slowness_ratio
+
+        def holds(at: float) -> bool:
+            is_below = self._is_below_ceiling(runs, at, POOL, slowness_ratio=slowness_ratio)
+            return is_below and runs.trial(at, POOL, slowness_ratio=slowness_ratio).holds
+
+        known = 0.25 * full
+        if not holds(known):
+            return None
+        most = largest_load(holds, known=known, limit=full, rel_tol=LOAD_TOLERANCE_FRAC)
+        return ceil(load / most * POOL - 1e-9)
+
+    def size(self, runs: Runs) -> Sized | Rejection:
+        """The candidate with its fleet, verified on fresh draws; or why no fleet keeps it."""
+        candidate = runs.prospect.candidate
+        peak = self.peak_per_s
+        n = self.n_at(runs, peak)
+        if n is not None and n <= POOL:
+            n = self._verified(runs, peak, n)
+        if n is None:
+            return _no_fleet(candidate, runs)
+        sized = {peak: n}
+        for load in load_points(self.demand):
+            if load != peak:
+                sized[load] = self.n_at(runs, load) or n
+        need = need_of(self.demand, sized)
+        last = self._last_trial(runs, peak, n)
+        return Sized(
+            candidate=candidate,
+            method="simulated",
+            need=need,
+            reserve=self._reserve(candidate, n),
+            capacity_per_s=self._ranged_rate(candidate, peak / n),
+            n_slow_end=None,
+            limits=self._kept(candidate, last, runs),
+            little=_with_prefix(last, runs),
+            utilization=PoolUtilization(
+                peak_frac=peak / (n * runs.capacity_per_s()), safe_frac=None, band=""
+            ),
+            power_w=self._power(runs, last, n),
+            cold_start_s=_cold_start(runs.prospect.setup, runs.prospect.memory.weights_bytes),
+            remarks=self._remarks(runs, peak, n),
+        )
+
+    def _verified(self, runs: Runs, load: float, n: int) -> int | None:
+        """The same on other draws; one more replica until these hold as well."""
+        for more in range(MOST_OVER_FLUID):
+            if runs.trial(load, n + more, draw=1).holds:
+                return n + more
+        return None
+
+    def _last_trial(self, runs: Runs, peak: float, n: int) -> Trial:
+        if n <= POOL:
+            return runs.trial(peak, n)
+        return runs.trial(peak * POOL / n, POOL)
+
+    def _n_slow_end(self, runs: Runs, peak: float) -> int | None:
+        """Replicas if every step takes as long as the slow end of the model's range."""
+        token = self.bench.ranged(runs.prospect.candidate).estimate("tpot_mean_ms", 1.0)
+        return self.n_at(runs, peak, slowness_ratio=token.high)
+
+    def _kept(self, candidate: Candidate, trial: Trial, runs: Runs) -> tuple[KeptLimit, ...]:
+        ranged = self.bench.ranged(candidate)
+        return tuple(
+            KeptLimit(
+                metric=limit.metric,
+                statistic=limit.statistic,
+                limit_s=limit.limit_s,
+                reached_s=replace(
+                    ranged.estimate(RANGED[limit.metric], each.value_s), tier="simulated"
+                ),
+                bound_s=each.bound_s,
+            )
+            for limit, each in trial.judged
+        )
+
+    def _ranged_rate(self, candidate: Candidate, per_s: float) -> Estimate:
+        ranged = self.bench.ranged(candidate).estimate("output_tokens_per_s", per_s)
+        return replace(ranged, tier="simulated")
+
+    def _power(self, runs: Runs, trial: Trial, n: int) -> Estimate | None:
+        output = max(1.0, self.bench.load.output_tokens)
+        rate = self._ranged_rate(runs.prospect.candidate, self.peak_per_s / n * output)
+        setup = runs.prospect.setup
+        return power_at_rate(setup, rate, max(1.0, trial.n_running)).get("power_w")
+
+    def _remarks(self, runs: Runs, peak: float, n: int) -> tuple[str, ...]:
+        found = []
+        if 1 < n <= POOL:
+            found.append(f"{n - 1} would not do: {_broken(runs.trial(peak, n - 1))}")
+        if n > POOL:
+            found.append(f"sized as pools of {POOL} replicas, each behind a router of its own")
+        return tuple(found)
+
+    def with_safety(self, sized: Sized, runs: Runs) -> Sized:
+        """With the highest load that this pool carries, and the need if the model is too fast."""
+        n = min(sized.n_serving, POOL)
+        full = n * runs.capacity_per_s()
+        known = self.peak_per_s * n / sized.n_serving
+        most = largest_load(
+            lambda load: runs.trial(load, n).holds, known=known, limit=full, rel_tol=0.02
+        )
+        safe = most / full
+        band = _band(safe, sized.n_serving)
+        use = replace(sized.utilization, safe_frac=safe, band=band)
+        slow = self._n_slow_end(runs, self.peak_per_s)
+        return replace(sized, utilization=use, n_slow_end=slow)
+
+
+def _with_prefix(trial: Trial, runs: Runs) -> LittleClosure:
+    little = trial.little
+    held = little.cache_tokens + runs.cached_tokens * little.n_counted
+    return replace(little, cache_tokens=held)
+
+
+def _band(safe_frac: float, n: int) -> str:
+    low, high = USUAL_BAND
+    what = f"{n} replica{'s' if n > 1 else ''}"
+    if safe_frac < low:
+        return (
+            f"the usual {low:.0%} to {high:.0%} are too much for {what}: above {safe_frac:.0%} "
+            "the promises break"
+        )
+    if safe_frac > high:
+        return f"{what} may run up to {safe_frac:.0%}, above the usual {low:.0%} to {high:.0%}"
+    return f"safe up to {safe_frac:.0%} with {what}, within the usual {low:.0%} to {high:.0%}"
+
+
+def _broken(trial: Trial) -> str:
+    """The promises that a run breaks, and its mean time per token."""
+    broken = [
+        f"{limit.metric} {limit.statistic} would be {_time(each.bound_s)}, "
+        f"not {_time(limit.limit_s)}"
+        for limit, each in trial.judged
+        if each.bound_s > limit.limit_s
+    ]
+    if not broken:
+        return "requests come faster than they are answered"
+    return f"{', '.join(broken)} (a token every {_time(trial.tpot_mean_s)} on average)"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _no_fleet(candidate: Candidate, runs: Runs) -> Rejection:
+    n = MOST_OVER_FLUID
+    worst = _broken(runs.trial(runs.capacity_per_s() * 0.05 * n, n))
+    return Rejection(
+        candidate=candidate,
+        constraint="slo",
+        reason=f"no number of replicas keeps the promises: even nearly idle, {worst}",
+        relaxation="loosen that promise, shorten the prompts or read them in smaller chunks",
+    )
+
+
+def _cold_start(setup: ServingSetup, weights_bytes: float) -> Estimate | None:
+    start = StartConditions(
+        weight_bytes=weights_bytes * setup.layout.n_accelerators,
+        n_layers=setup.model.main.n_layers,
+        tp=setup.layout.tp,
+    )
+    return start_estimates(startup_phases(start, start_constants())).get("total")
