@@ -12,13 +12,17 @@ from gpuplan.cli.app import app
 # command → the api verb that answers it
 VERBS = {
     "calibrate": "calibrate",
+    "diff": "diff",
+    "explain": "explain",
     "fit": "fit",
     "fit-training": "training_fit",
     "init": "scenario_template",
+    "plan": "plan",
     "predict": "predict",
     "predict-network": "predict_network",
     "predict-table": "predict_table",
     "predict-training": "predict_training",
+    "report": "report",
     "roofline": "roofline",
     "scale": "scale",
     "simulate": "simulate",

@@ -15,6 +15,10 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "plan": Entry("plan:plan", "What to get, how many, from where, at what cost, and why."),
+    "explain": Entry("explain:explain", "Why a plan is as it is, and why not otherwise."),
+    "diff": Entry("explain:diff", "What changed between two plans."),
+    "report": Entry("explain:report", "A plan as one page to read and send."),
     "fit": Entry("fit:fit", "Does a model fit for inference, by how much, how many at once."),
     "fit-training": Entry("fit_training:fit_training", "Does a training job fit, and what helps."),
     "predict": Entry("predict:predict", "Speed, power and memory of one configuration."),

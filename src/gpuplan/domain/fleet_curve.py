@@ -33,10 +33,12 @@ class FleetCurve:
         replicas = self.n_replicas(loads, speed_ratio)
         distinct, place = np.unique(replicas, return_inverse=True)
         nodes = [nodes_for(self.candidate, int(n), self.n_per_node) or 0 for n in distinct]
-        return np.asarray(nodes, dtype=np.int64)[place].reshape(replicas.shape)
+        return np.asarray(np.array(nodes, dtype=np.int64)[place].reshape(replicas.shape))
 
-    def usd_per_h(self, loads: Floats, weights: Floats, speed_ratio: float | Floats = 1.0) -> float:
-        """Mean hourly price of loads, each with its share of the time."""
+    def usd_per_h(
+        self, loads: Floats, weights: Floats, speed_ratio: float | Floats = 1.0
+    ) -> Floats:
+        """Mean hourly price over the last axis: loads, each with its share of the time."""
         nodes = self.n_nodes(loads, speed_ratio)
-        mean = float(nodes.max()) if self.is_committed else float((nodes * weights).sum())
-        return mean * self.usd_per_node_h
+        mean = nodes.max(axis=-1) if self.is_committed else (nodes * weights).sum(axis=-1)
+        return np.asarray(mean * self.usd_per_node_h, dtype=np.float64)

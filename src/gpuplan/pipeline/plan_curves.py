@@ -15,7 +15,7 @@ from gpuplan.domain.sizing import DemandProfile
 from gpuplan.pipeline.plan_options import Row, Rows, pool_name
 
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
-N_GRID = 241
+N_GRID = 2001
 Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
 HOURS_PER_MONTH = 730.0
 
@@ -85,19 +85,27 @@ def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
 
 def cost_usd_per_month(curve: FleetCurve, demand: DemandProfile, *, factor: float = 1.0) -> float:
     """A month of the first period at today's hours, the load being larger by a factor."""
+    return float(costs_usd_per_month(curve, demand, floats([factor]))[0])
+
+
+def costs_usd_per_month(curve: FleetCurve, demand: DemandProfile, factors: Floats) -> Floats:
+    """The same for many factors at once."""
     weights = demand.hours.hours_per_week / demand.hours.hours_per_week.sum()
-    loads = floats(factor * demand.peak_of(0, 0) * demand.hours.load_frac)
-    return curve.usd_per_h(loads, weights) * HOURS_PER_MONTH
+    loads = np.asarray(factors)[:, None] * demand.peak_of(0, 0) * demand.hours.load_frac[None, :]
+    return curve.usd_per_h(floats(loads), weights) * HOURS_PER_MONTH
 
 
 def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[Winner]:
     """Cheapest fleet over the load, from a tenth of today's to ten times it; changes only."""
     peak = demand.peak_of(0, 0)
+    ordered = sorted(curves, key=lambda curve: curve.name)
+    factors = floats(np.geomspace(*SPAN, N_GRID))
+    costs = np.array([costs_usd_per_month(curve, demand, factors) for curve in ordered])
+    best = costs.argmin(axis=0)
     found: list[Winner] = []
-    for factor in np.geomspace(*SPAN, N_GRID):
-        best = min(curves, key=lambda c: (cost_usd_per_month(c, demand, factor=factor), c.name))
-        if not found or _kind(found[-1].curve) != _kind(best):
-            found.append(Winner(load=float(factor * peak), curve=best))
+    for factor, place in zip(factors, best, strict=True):
+        if not found or _kind(found[-1].curve) != _kind(ordered[place]):
+            found.append(Winner(load=float(factor * peak), curve=ordered[place]))
     return found
 
 
@@ -137,7 +145,7 @@ def cost_curves(
             x_name=f"load at the peak, {unit}",
             y_name="USD a month",
             x=tuple(_round(factors * peak)),
-            y=tuple(_round([cost_usd_per_month(curve, demand, factor=f) for f in factors])),
+            y=tuple(_round(costs_usd_per_month(curve, demand, floats(factors)))),
         )
         for kind, curve in list(kinds.items())[:n_most]
     )

@@ -5,14 +5,14 @@ backs, and purchases without a place to stand, are kept apart: shown, never chos
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_discounts, rentable
-from gpuplan.cost.rates import catalog_rates, user_rates
+from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, user_rates
 from gpuplan.domain.candidate import Candidate
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.cost import NodeRate, PriceRefusal, Rates
@@ -51,7 +51,7 @@ def rates_for(rates: Iterable[NodeRate], candidate: Candidate) -> Iterator[NodeR
 
 
 def market_of(
-    scenario: Scenario, catalog: Catalog, *, offers: Iterable[Offer], today: date
+    scenario: Scenario, catalog: Catalog, *, offers: Sequence[Offer], today: date
 ) -> Market:
     """Rates for this scenario: the user's offers, else the cheapest published ones."""
     own = _own_rates(scenario, catalog)
@@ -64,6 +64,7 @@ def market_of(
         published = _published(scenario, offers, today, only=wanted)
     else:
         published = _published(scenario, offers, today, only=None)
+        assumptions += _age_note(offers, today)
     kept, shown = _apart(scenario, published.kept)
     return Market(
         rates=(*own.kept, *kept),
@@ -117,9 +118,13 @@ def _published(
     scenario: Scenario, offers: Iterable[Offer], today: date, *, only: set[str] | None
 ) -> Rates:
     purchases: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
-    best = _cheapest(_allowed(scenario, rentable(tuple(offers)), only), today)
+    known = rentable(tuple(offers))
+    oldest = oldest_days(known, today)
+    best = _cheapest(_allowed(scenario, known, only), today, oldest)
     found = [
-        catalog_rates([offer], today, discounts=read_discounts(), purchases=purchases)
+        catalog_rates(
+            [offer], today, discounts=read_discounts(), purchases=purchases, max_age_days=oldest
+        )
         for offer in best
     ]
     return Rates(
@@ -165,7 +170,27 @@ def _as_sockets(rate: NodeRate) -> NodeRate:
     return rate
 
 
-def _cheapest(offers: Iterable[Offer], today: date) -> list[Offer]:
+def oldest_days(offers: Iterable[Offer], today: date) -> int:
+    """Age beyond which a price is stale: half a year behind the newest, never above the limit."""
+    newest = min((offer.age_days(today) for offer in offers), default=0)
+    return min(OLD_DAYS, max(0, newest) + STALE_DAYS)
+
+
+def _age_note(offers: Iterable[Offer], today: date) -> list[Assumption]:
+    newest = min((offer.age_days(today) for offer in offers), default=0)
+    if newest <= STALE_DAYS:
+        return []
+    return [
+        Assumption(
+            what="age of the prices",
+            value=f"the newest is {newest} days old",
+            why="the catalog was not refreshed since",
+            change="gpuplan catalog update",
+        )
+    ]
+
+
+def _cheapest(offers: Iterable[Offer], today: date, oldest: int) -> list[Offer]:
     """The cheapest of equal machines that has a price at all: dearer equals can never win."""
     groups: dict[tuple[str | None, float], list[Offer]] = defaultdict(list)
     for offer in offers:
@@ -175,7 +200,7 @@ def _cheapest(offers: Iterable[Offer], today: date) -> list[Offer]:
         ordered = sorted(equal, key=lambda offer: (offer.usd_per_h, offer.cloud, offer.region))
         for offer in ordered:
             best.append(offer)
-            if catalog_rates([offer], today, purchases=ON_DEMAND).kept:
+            if catalog_rates([offer], today, purchases=ON_DEMAND, max_age_days=oldest).kept:
                 break
     return best
 

@@ -104,17 +104,16 @@ def _at(
     """USD a month at a load and a speed."""
     weights = demand.hours.hours_per_week / demand.hours.hours_per_week.sum()
     loads = floats(load_ratio * demand.peak_of(0, 0) * demand.hours.load_frac)
-    return curve.usd_per_h(loads, weights, speed_ratio) * HOURS_PER_MONTH
+    return float(curve.usd_per_h(loads, weights, speed_ratio)) * HOURS_PER_MONTH
 
 
 def _sampled(curve: FleetCurve, demand: DemandProfile, draws: Draws) -> Floats:
     weights = demand.hours.hours_per_week / demand.hours.hours_per_week.sum()
     ratio = draws.demand * draws.growth
     loads = ratio[:, None] * demand.peak_of(0, 0) * demand.hours.load_frac[None, :]
-    nodes = curve.n_nodes(floats(loads), _speed(curve, draws)[:, None])
-    mean = nodes.max(axis=1) if curve.is_committed else (nodes * weights).sum(axis=1)
+    hourly = curve.usd_per_h(floats(loads), weights, _speed(curve, draws)[:, None])
     price = np.ones(len(ratio)) if curve.is_committed else draws.price
-    return np.asarray(mean * price * curve.usd_per_node_h * HOURS_PER_MONTH)
+    return np.asarray(hourly * price * HOURS_PER_MONTH)
 
 
 def _speed(curve: FleetCurve, draws: Draws) -> Floats:

@@ -1,0 +1,193 @@
+"""The planner, in order: scenario, prices, fleets, choice, replay, reasons, answer."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.offers import read_offers
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.plan import Answer, Explanation, Load, PlanProvenance, Proof
+from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.selection import Conflict, Selection
+from gpuplan.domain.sizing import Sizing, SizingOptions
+from gpuplan.inputs.traces.read import read_trace
+from gpuplan.pipeline.overlays import with_overlays
+from gpuplan.pipeline.plan_chosen import Choice, chosen_plan
+from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
+from gpuplan.pipeline.plan_explain import Story, explanation_of
+from gpuplan.pipeline.plan_market import Market, market_of
+from gpuplan.pipeline.plan_options import Rows, rows_of
+from gpuplan.pipeline.plan_rejected import rejected_of
+from gpuplan.pipeline.plan_replay import replayed
+from gpuplan.pipeline.plan_scenario import Asked, asked_scenario
+from gpuplan.pipeline.plan_sizing import Surroundings, size_workload
+from gpuplan.selection.choose import select
+
+MOST_ROUNDS = 4
+ALSO_SIZED_FRAC = 0.3  # fleets whose least cost is within this of the best are sized too
+
+
+class Setting(NamedTuple):
+    """Everything that is known before anything is chosen."""
+
+    request: PlanRequest
+    asked: Asked
+    catalog: Catalog
+    market: Market
+    around: Surroundings
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is to be planned."""
+        return self.asked.scenario
+
+
+def plan(request: PlanRequest) -> Answer:
+    """The plan that was asked for, with its reasons; without one, what stands in the way."""
+    setting = setting_of(request)
+    sizings = [
+        size_workload(w, setting.scenario, setting.around) for w in setting.scenario.workloads
+    ]
+    lost = [sizing for sizing in sizings if not sizing.sized]
+    if lost:
+        return _nothing(setting, sizings, hopeless_lines(lost))
+    return _solved(setting, sizings)
+
+
+def setting_of(request: PlanRequest) -> Setting:
+    """Scenario, catalog and prices."""
+    asked = asked_scenario(request)
+    catalog = with_overlays(read_catalog(), request.overlays)
+    offers = read_offers(request.store)
+    market = market_of(asked.scenario, catalog, offers=offers, today=request.today)
+    around = Surroundings(
+        catalog=catalog,
+        price=market.price_usd_per_h,
+        options=SizingOptions(seed=request.seed, slack_frac=ALSO_SIZED_FRAC),
+        store=request.store,
+        read_trace=lambda path: read_trace(path).requests,
+    )
+    return Setting(request, asked, catalog, market, around)
+
+
+def _solved(setting: Setting, sizings: Sequence[Sizing]) -> Answer:
+    """Choose, replay, and choose again with one replica more where a promise broke."""
+    for n_rounds in range(1, MOST_ROUNDS + 1):
+        rows = rows_of(setting.scenario, setting.catalog, sizings, market=setting.market)
+        problem = replace(rows.problem, limits=()) if setting.request.is_check else rows.problem
+        found = select(problem)
+        if isinstance(found, Conflict):
+            return _nothing(setting, sizings, conflict_lines(found, rows.problem))
+        sizings, is_tightened = replayed(setting.scenario, setting.around, sizings, chosen=found)
+        if not is_tightened:
+            return _answer(setting, sizings, rows, selection=found, n_rounds=n_rounds)
+    what = f"a promise breaks after {MOST_ROUNDS} rounds of adding replicas"
+    return _nothing(setting, sizings, (what,))
+
+
+def _answer(
+    setting: Setting, sizings: Sequence[Sizing], rows: Rows, *, selection: Selection, n_rounds: int
+) -> Answer:
+    choice = Choice(rows=rows, selection=selection)
+    chosen = chosen_plan(choice)
+    told = explanation_of(
+        Story(
+            setting.scenario,
+            setting.market,
+            sizings,
+            choice,
+            chosen,
+            setting.request,
+            setting.around,
+        )
+    )
+    if told.uncertainty is not None:
+        chosen = replace(chosen, cost_usd_per_month=told.uncertainty.cost_usd_per_month)
+    return replace(
+        _bare(setting, sizings),
+        feasible=True,
+        plan=chosen,
+        alternatives=told.alternatives,
+        explanation=told.explanation,
+        uncertainty=told.uncertainty,
+        charts=told.charts,
+        assumptions=(*_assumptions(setting, sizings), *told.assumptions),
+        proof=_proof(selection, n_rounds),
+    )
+
+
+def _nothing(setting: Setting, sizings: Sequence[Sizing], lines: tuple[str, ...]) -> Answer:
+    return replace(_bare(setting, sizings), explanation=Explanation(conflicts=lines))
+
+
+def _bare(setting: Setting, sizings: Sequence[Sizing]) -> Answer:
+    """What is known without a choice."""
+    return Answer(
+        name=setting.scenario.name,
+        feasible=False,
+        plan=None,
+        alternatives=(),
+        rejected=tuple(r for sizing in sizings for r in rejected_of(sizing)),
+        assumptions=_assumptions(setting, sizings),
+        load=tuple(_load(setting.scenario, sizing) for sizing in sizings),
+        explanation=Explanation(),
+        uncertainty=None,
+        charts=(),
+        proof=None,
+        provenance=PlanProvenance(
+            package_version=_package_version(),
+            catalog_sha256=setting.catalog.content_hash,
+            scenario_sha256=setting.scenario.sha256,
+            seed=setting.request.seed,
+            as_of=setting.request.today.isoformat(),
+            scenario=setting.asked.tree,
+        ),
+    )
+
+
+def _package_version() -> str:
+    try:
+        return version("gpuplan")
+    except PackageNotFoundError:
+        return "not installed"  # run from its source tree
+
+
+def _assumptions(setting: Setting, sizings: Sequence[Sizing]) -> tuple[Assumption, ...]:
+    notes = (
+        *setting.scenario.assumptions,
+        *setting.market.assumptions,
+        *(note for sizing in sizings for note in sizing.assumptions),
+    )
+    return tuple(dict.fromkeys(notes))
+
+
+def _load(scenario: Scenario, sizing: Sizing) -> Load:
+    work = scenario.workload(sizing.workload)
+    model = work.model.name if work and work.model and work.model.name else ""
+    little = sizing.sized[0].little if sizing.sized else None
+    return Load(
+        workload=sizing.workload,
+        kind=work.kind if work else "",
+        model=model,
+        peak_requests_per_s=sizing.demand.peak_requests_per_s,
+        mean_requests_per_s=sizing.demand.mean_requests_per_s,
+        residence_s=little.residence_s if little else None,
+        n_in_flight=little.n_in_flight if little else None,
+        lines=sizing.demand.lines,
+    )
+
+
+def _proof(selection: Selection, n_rounds: int) -> Proof:
+    proof = selection.proof
+    return Proof(
+        objective=proof.objective,
+        bill_usd=selection.worth_usd,
+        bound_usd=proof.bound,
+        gap_frac=proof.gap_frac,
+        n_rounds=n_rounds,
+        status=proof.status,
+    )

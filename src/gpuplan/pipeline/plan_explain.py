@@ -1,0 +1,257 @@
+"""Why this plan, in: everything that was weighed; out: reasons, alternatives, ranges, charts."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.fleet_curve import FleetCurve
+from gpuplan.domain.plan import (
+    Alternative,
+    ChosenPlan,
+    Curve,
+    Explanation,
+    Uncertainty,
+    WhyNot,
+)
+from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.sizing import Sized, Sizing
+from gpuplan.pipeline.plan_chosen import MONTH_S, Choice
+from gpuplan.pipeline.plan_curves import (
+    all_curves,
+    cost_curves,
+    cost_usd_per_month,
+    load_crossovers,
+)
+from gpuplan.pipeline.plan_market import Market
+from gpuplan.pipeline.plan_naive import naive_choices, next_spend
+from gpuplan.pipeline.plan_replay import latency_curves, sized_of
+from gpuplan.pipeline.plan_sizing import Surroundings
+from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, uncertainty_of
+
+N_ALTERNATIVES = 8
+UNITS = {"requests": "requests/s", "samples": "samples/s", "accelerators": "accelerators"}
+
+
+class Story(NamedTuple):
+    """What there is to tell of."""
+
+    scenario: Scenario
+    market: Market
+    sizings: Sequence[Sizing]
+    choice: Choice
+    chosen: ChosenPlan
+    request: PlanRequest
+    around: Surroundings
+
+
+class Told(NamedTuple):
+    """What was told."""
+
+    explanation: Explanation
+    alternatives: tuple[Alternative, ...]
+    uncertainty: Uncertainty | None
+    charts: tuple[Curve, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+class Contest(NamedTuple):
+    """One workload's fleets, the chosen one first, each with its monthly price."""
+
+    sizing: Sizing
+    sized: Sized
+    curves: list[FleetCurve]
+    usd_per_month: list[float]
+
+
+def explanation_of(story: Story) -> Told:
+    """Reasons for every workload, and ranges where there is one."""
+    contests = [c for c in (_contest(story, s) for s in story.sizings) if c is not None]
+    found = _uncertainty(story, contests)
+    return Told(
+        explanation=Explanation(
+            why=tuple(line for contest in contests for line in _why(contest)),
+            why_not=tuple(item for contest in contests for item in _why_not(contest)),
+            binding=tuple(line for contest in contests for line in _binding(contest)),
+            crossovers=tuple(
+                item
+                for contest in contests
+                for item in load_crossovers(
+                    contest.curves, contest.sizing.demand, unit=UNITS[contest.sizing.demand.unit]
+                )
+            ),
+            next_spend=tuple(
+                line for c in contests for line in next_spend(c.sized, c.curves[0], c.sizing.demand)
+            ),
+            naive=tuple(
+                item
+                for c in contests
+                for item in naive_choices(
+                    c.sizing, c.sized, c.curves, chosen_usd=c.usd_per_month[0]
+                )
+            ),
+        ),
+        alternatives=tuple(item for contest in contests for item in _alternatives(contest)),
+        uncertainty=found,
+        charts=tuple(curve for contest in contests for curve in _charts(story, contest)),
+        assumptions=assumed() if found is not None else (),
+    )
+
+
+def _contest(story: Story, sizing: Sizing) -> Contest | None:
+    """All fleets of a workload that could be paid for; None where none has a capacity."""
+    sized = sized_of(sizing, story.choice.selection)
+    option = next((o for o in story.choice.selection.chosen if o.workload == sizing.workload), None)
+    if sized is None or option is None:
+        return None
+    curves = all_curves(story.choice.rows, sizing.workload)
+    mine = [curve for curve in curves if curve.name.startswith(option.name + ", ")]
+    if not mine:
+        return None
+    held = {h.terms for h in story.choice.selection.held if h.n_nodes.max(initial=0) > 0}
+    purchases = {story.choice.rows.rates[name].purchase for name in held if name != "existing"}
+    first = next((c for c in mine if c.name.rsplit(", ", 1)[1] in purchases), mine[0])
+    rest = sorted(
+        (curve for curve in curves if curve is not first),
+        key=lambda curve: (cost_usd_per_month(curve, sizing.demand), curve.name),
+    )
+    ordered = [first, *rest]
+    prices = [cost_usd_per_month(curve, sizing.demand) for curve in ordered]
+    return Contest(sizing=sizing, sized=sized, curves=ordered, usd_per_month=prices)
+
+
+def fleet_name(curve: FleetCurve, contest: Contest) -> str:
+    """How many of what, at today's peak."""
+    nodes = int(curve.n_nodes(_peak(contest))[0])
+    candidate = curve.candidate
+    if str(candidate.accelerator).startswith("cpu"):
+        return f"{nodes} x {candidate.offer or candidate.accelerator}"
+    return f"{nodes * curve.n_per_node} x {candidate.accelerator} TP{candidate.layout.tp}"
+
+
+def _peak(contest: Contest) -> Floats:
+    return floats([contest.sizing.demand.peak_of(0, 0)])
+
+
+def _why(contest: Contest) -> Iterator[str]:
+    name = contest.sizing.workload
+    for remark in contest.sized.remarks:
+        yield f"{name}: {remark}"
+    if contest.sized.reserve.n_spare:
+        yield f"{name}: {contest.sized.reserve.why}"
+    others = _kinds(contest)[1:]
+    if others:
+        curve, usd = others[0]
+        extra = usd - contest.usd_per_month[0]
+        share = extra / usd if usd else 0.0
+        yield (
+            f"{name}: {fleet_name(contest.curves[0], contest)} is the cheapest that does it; next "
+            f"comes {fleet_name(curve, contest)} at ${usd:,.0f} a month ({share:.0%} saved)"
+        )
+
+
+def _kinds(contest: Contest) -> list[tuple[FleetCurve, float]]:
+    """The cheapest fleet of each accelerator, the chosen kind first."""
+    best: dict[str, tuple[FleetCurve, float]] = {}
+    for curve, usd in zip(contest.curves, contest.usd_per_month, strict=True):
+        best.setdefault(str(curve.candidate.accelerator), (curve, usd))
+    first, *rest = best.values()
+    return [first, *sorted(rest, key=lambda item: item[1])]
+
+
+def _binding(contest: Contest) -> Iterator[str]:
+    limits = contest.sized.limits
+    if limits:
+        tightest = max(limits, key=lambda kept: kept.bound_s / kept.limit_s)
+        share = tightest.bound_s / tightest.limit_s
+        yield (
+            f"{contest.sizing.workload}: {tightest.metric} {tightest.statistic} binds: "
+            f"{share:.0%} of its limit is used"
+        )
+
+
+def _why_not(contest: Contest) -> Iterator[WhyNot]:
+    """The priciest, the cheapest by the hour, and the strongest accelerator."""
+    kinds = _kinds(contest)
+    chosen_usd = contest.usd_per_month[0]
+
+    def price(item: tuple[FleetCurve, float]) -> float:
+        return item[0].usd_per_node_h / max(1, item[0].n_per_node)
+
+    def strength(item: tuple[FleetCurve, float]) -> float:
+        curve = item[0]
+        return curve.n_load_per_replica / curve.candidate.n_accelerators
+
+    asked = (
+        ("the priciest accelerator", max(kinds, key=price)),
+        ("the cheapest by the hour", min(kinds, key=price)),
+        ("the strongest accelerator", max(kinds, key=strength)),
+    )
+    for question, (curve, usd) in asked:
+        is_chosen = curve.candidate.accelerator == contest.curves[0].candidate.accelerator
+        each = price((curve, usd))
+        answer = f"${each:,.2f} an hour each; {fleet_name(curve, contest)} would do the same work"
+        yield WhyNot(
+            question=f"{question}, for {contest.sizing.workload}",
+            fleet=fleet_name(curve, contest),
+            answer="it is the one chosen" if is_chosen else answer,
+            extra_usd_per_month=0.0 if is_chosen else usd - chosen_usd,
+        )
+
+
+def _alternatives(contest: Contest) -> Iterator[Alternative]:
+    chosen_usd = contest.usd_per_month[0]
+    for place, (curve, usd) in enumerate(_kinds(contest)[1 : N_ALTERNATIVES + 1]):
+        yield Alternative(
+            kind="next cheapest" if place == 0 else "another accelerator",
+            fleet=fleet_name(curve, contest),
+            usd_per_month=usd,
+            extra_usd_per_month=usd - chosen_usd,
+            power_w=0.0,
+            remark=f"{contest.sizing.workload}, {curve.name.rsplit(', ', 1)[1]}",
+        )
+
+
+def _uncertainty(story: Story, contests: Sequence[Contest]) -> Uncertainty | None:
+    """Ranges of the largest workload; several at once are told by their own plans."""
+    n = story.request.n_samples
+    if not contests or n == 0 or len(story.sizings) > 1:
+        return None
+    contest = contests[0]
+    months = story.scenario.budget.horizon_s / MONTH_S
+    draws = draws_of(n, story.request.seed, story.scenario.growth.per_month_frac, months)
+    fleets = Fleets(
+        demand=contest.sizing.demand,
+        curves=[curve for curve, _ in _kinds(contest)],
+        base_usd_per_month=story.chosen.cost_usd_per_month.value,
+    )
+    return uncertainty_of(fleets, draws, seed=story.request.seed)
+
+
+def _charts(story: Story, contest: Contest) -> tuple[Curve, ...]:
+    demand = contest.sizing.demand
+    felt = latency_curves(story.scenario, story.around, contest.sizing, sized=contest.sized)
+    kinds = [curve for curve, _ in _kinds(contest)]
+    return (*felt, *_use_curves(contest), *cost_curves(kinds, demand, unit=UNITS[demand.unit]))
+
+
+def _use_curves(contest: Contest) -> tuple[Curve, ...]:
+    """Share of the paid capacity that is used, hour by hour."""
+    sized, demand = contest.sized, contest.sizing.demand
+    use = sized.utilization
+    if use.peak_frac is None:
+        return ()
+    hours = demand.hours
+    ends = [float(x) for x in hours.hours_per_week.cumsum()]
+    x = tuple(value for end, width in zip(ends, hours.hours_per_week, strict=True)
+              for value in (end - float(width), end))  # fmt: skip
+    full = use.peak_frac * sized.n_serving / sized.n_replicas
+    y = tuple(100.0 * full * float(frac) for frac in hours.load_frac for _ in range(2))
+    chart = f"How busy the nodes of {contest.sizing.workload} are"
+    names = {"x_name": "hours of the week", "y_name": "% of what the pool could do"}
+    lines = [Curve(chart=chart, name="load on all replicas", x=x, y=y, **names)]
+    if use.safe_frac is not None:
+        safe = 100.0 * use.safe_frac
+        lines.append(Curve(chart=chart, name="safe", x=(0.0, 168.0), y=(safe, safe), **names))
+    return tuple(lines)

@@ -1,0 +1,62 @@
+"""What was left out, the most telling first: near misses, then the dear, then the forbidden."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from gpuplan.domain.candidate import Rejection
+from gpuplan.domain.plan import Rejected
+from gpuplan.domain.sizing import NotSized, Sizing
+
+# The later a test fails, the nearer the candidate came.
+ORDER = (
+    "slo", "deadline", "accelerators", "e2e", "tpot", "ttft", "context", "memory", "cost", "price",
+    "island", "layout", "precision", "software", "policy",
+)  # fmt: skip
+
+
+def rejected_of(sizing: Sizing) -> list[Rejected]:
+    """Every candidate that was left out; those that policy forbids by accelerator."""
+    found = [
+        *(_rejected(sizing, r) for r in sizing.rejected if r.constraint != "policy"),
+        *(_skipped(sizing, s) for s in sizing.skipped),
+        *_forbidden(sizing),
+    ]
+    return sorted(found, key=lambda each: ORDER.index(each.constraint))
+
+
+def _rejected(sizing: Sizing, found: Rejection) -> Rejected:
+    return Rejected(
+        candidate=found.candidate.name,
+        workload=sizing.workload,
+        constraint=found.constraint,
+        reason=found.reason,
+        relaxation=found.relaxation,
+    )
+
+
+def _skipped(sizing: Sizing, found: NotSized) -> Rejected:
+    is_unpriced = found.cost_least_usd_per_h is None
+    return Rejected(
+        candidate=found.candidate.name,
+        workload=sizing.workload,
+        constraint="price" if is_unpriced else "cost",
+        reason=found.why,
+        relaxation="give a price under prices.offers" if is_unpriced else "a lower price",
+    )
+
+
+def _forbidden(sizing: Sizing) -> Iterator[Rejected]:
+    ruled_out = [r for r in sizing.rejected if r.constraint == "policy"]
+
+    def key(found: Rejection) -> tuple[str, str]:
+        return str(found.candidate.accelerator), found.reason
+
+    for (accelerator, reason), group in groupby(sorted(ruled_out, key=key), key=key):
+        same = list(group)
+        yield Rejected(
+            candidate=same[0].candidate.name if len(same) == 1 else f"{accelerator}, any layout",
+            workload=sizing.workload,
+            constraint="policy",
+            reason=reason,
+            relaxation=same[0].relaxation,
+        )
