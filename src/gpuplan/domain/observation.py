@@ -98,6 +98,7 @@ METRICS: dict[str, Metric] = {
             ("tpot_mean_s", "per later token"),
             ("e2e_mean_s", "whole request"),
             ("wait_mean_s", "in the queue"),
+            ("load_mean_s", "to load a model or an adapter"),
             ("step_s", "one training step or iteration"),
             ("samples_per_s", "of a training job"),
         ),
@@ -108,7 +109,9 @@ METRICS: dict[str, Metric] = {
             ("idle_count", "accelerators not given to jobs"),
             ("total_count", "accelerators"),
             ("pending_count", "accelerators that waiting jobs ask for"),
+            ("submitted_count", "accelerators that newly submitted jobs ask for"),
             ("active_nodes_count", "nodes that run something"),
+            ("total_nodes_count", "nodes"),
             ("replicas_count", "of a service"),
         ),
     )

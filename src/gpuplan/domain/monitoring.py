@@ -1,0 +1,39 @@
+"""How to reach a monitoring server, and what stretch of time to ask for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAccess:
+    """Address and credentials; secrets never leave this value."""
+
+    url: str
+    token: str = ""
+    user: str = ""
+    password: str = ""
+    cert_file: str = ""  # client certificate, for servers that ask for one
+    key_file: str = ""
+    ca_file: str = ""  # authority to trust besides the system's
+    is_tls_verified: bool = True
+    headers: tuple[tuple[str, str], ...] = ()  # X-Scope-OrgID of Mimir, THANOS-TENANT …
+    matcher: str = ""  # narrows every query: namespace="prod"
+    timeout_s: float = 30.0
+    n_tries: int = 4
+
+    @property
+    def retry_s(self) -> float:
+        """Wait before the second try; each further wait is twice as long."""
+        return min(1.0, self.timeout_s / 10.0)
+
+    def __repr__(self) -> str:
+        """Without secrets, so that no log or error can show them."""
+        return f"ServerAccess({self.url!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeWindow:
+    """A stretch of time, in seconds since 1970, and the step to sample it with."""
+
+    begin_s: float
+    end_s: float
+    step_s: float

@@ -1,0 +1,1 @@
+"""Readers: what monitoring emits, as files or over the network, becomes `Telemetry`."""

@@ -1,0 +1,125 @@
+"""A Prometheus sample, whatever carried it here, becomes a reading of the vocabulary."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from gpuplan.domain.observation import Subject
+from gpuplan.observe.collect import Collector
+from gpuplan.observe.generation import PERCENT_NAMES, is_ratio
+from gpuplan.observe.names import HISTOGRAMS, LABELS, MIG_LABELS, PROMETHEUS, QUOTIENTS, Word
+
+_HITS, _QUERIES = Word("hits", is_counter=True), Word("queries", is_counter=True)
+_SUMMED = ("requests_per_s", "disk_", "network_", "fabric_", "requests_failed_per_s")
+
+
+class Sample(NamedTuple):
+    """One line of an exposition, or one point of a query."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    at_s: float
+
+
+def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
+    """Hand every sample of a known name to the collector; count the names that are not known."""
+    held: dict[str, list[Sample]] = defaultdict(list)
+    hits: dict[tuple[int, float], dict[str, float]] = defaultdict(dict)
+    unknown: dict[str, int] = defaultdict(int)
+    for sample in samples:
+        if sample.name in PERCENT_NAMES:
+            held[sample.name].append(sample)
+        elif not _take(collector, sample, hits):
+            unknown[sample.name] += 1
+    for name, group in held.items():
+        _take_utilization(collector, name, group)
+    _take_quotients(collector, hits)
+    if unknown:
+        collector.quirk(
+            "names outside the vocabulary", ", ".join(sorted(unknown)[:6]), "left out",
+            n_cases=sum(unknown.values()),
+        )  # fmt: skip
+
+
+def subject_of(labels: Mapping[str, str]) -> Subject:
+    """What a label set is about; an exporter's own pod and namespace are not the user's."""
+    found = {
+        what: next((labels[name] for name in names if labels.get(name)), "")
+        for what, names in LABELS.items()
+    }
+    is_device = bool(found["device"] or found["uuid"])
+    share = " ".join(labels[name] for name in MIG_LABELS if labels.get(name))
+    return Subject(
+        node=found["node"].rsplit(":", 1)[0] if is_device else found["node"],
+        device=found["device"],
+        uuid=found["uuid"],
+        model=found["model"],
+        share=share,
+        team=found["team"],
+        job=found["job"],
+        service="" if is_device else found["service"],
+    )
+
+
+def _take(
+    collector: Collector, sample: Sample, hits: dict[tuple[int, float], dict[str, float]]
+) -> bool:
+    word = PROMETHEUS.get(sample.name)
+    if word is not None:
+        subject = collector.subject(subject_of(sample.labels))
+        if word.metric.startswith(_SUMMED):
+            collector.add_up(subject, word)
+        collector.sample(subject, word, sample.at_s, sample.value)
+        return True
+    if sample.name in QUOTIENTS:
+        subject = collector.subject(subject_of(sample.labels))
+        hits[subject, sample.at_s][QUOTIENTS[sample.name][1]] = sample.value
+        return True
+    return _take_histogram(collector, sample)
+
+
+def _take_histogram(collector: Collector, sample: Sample) -> bool:
+    base, _, part = sample.name.rpartition("_")
+    metric = HISTOGRAMS.get(base)
+    if metric is None or part not in ("bucket", "sum", "count"):
+        return False
+    subject = collector.subject(subject_of(sample.labels))
+    if part == "bucket":
+        upper = float(sample.labels.get("le", "nan").replace("+Inf", "inf"))
+        if not math.isnan(upper):
+            collector.bucket(subject, metric, sample.at_s, upper=upper, count=sample.value)
+    elif part == "sum":
+        collector.bucket_sum(subject, metric, sample.at_s, sample.value)
+    else:
+        collector.bucket_number(subject, metric, sample.at_s, sample.value)
+    return True
+
+
+def _take_utilization(collector: Collector, name: str, group: list[Sample]) -> None:
+    word = PROMETHEUS[name]
+    if is_ratio(name, (sample.value for sample in group)):
+        collector.quirk(
+            "an old name with ratios", name, "read as a ratio: whole percents have no fractions"
+        )
+        word = Word(word.metric)
+    for sample in group:
+        subject = collector.subject(subject_of(sample.labels))
+        collector.sample(subject, word, sample.at_s, sample.value)
+
+
+def _take_quotients(collector: Collector, hits: dict[tuple[int, float], dict[str, float]]) -> None:
+    """Share of hits among the queries between two samples; nothing asked, nothing said."""
+    by_subject: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
+    for (subject, at_s), pair in sorted(hits.items()):
+        if len(pair) == 2:
+            by_subject[subject].append((at_s, pair["over"], pair["under"]))
+    word = Word("prefix_hit_frac")
+    for subject, rows in by_subject.items():
+        for (at_s, over, under), (_, later_over, later_under) in pairwise(rows):
+            asked, found = later_under - under, later_over - over
+            if asked < 0:  # the engine was restarted: it counts from zero
+                asked, found = later_under, later_over
+            collector.sample(subject, word, at_s, found / asked if asked > 0 else math.nan)

@@ -1,0 +1,128 @@
+"""Logs meant for people: an engine's own lines, the kernel's, a pasted table, captures of tools."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from gpuplan.domain.observation import Subject
+from gpuplan.domain.provenance import Assumption
+from gpuplan.observe.collect import Collector
+from gpuplan.observe.names import PERCENT, Word
+
+_VLLM = re.compile(
+    r"(?P<at>\d\d-\d\d \d\d:\d\d:\d\d).*?(?:Engine (?P<engine>\d+): )?"
+    r"Avg prompt throughput: (?P<input>[\d.]+) tokens/s, "
+    r"Avg generation throughput: (?P<output>[\d.]+) tokens/s, "
+    r"Running: (?P<running>\d+) reqs?, .*?(?:Waiting|Pending): (?P<waiting>\d+) reqs?, "
+    r"GPU KV cache usage: (?P<cache>[\d.]+)%(?:, Prefix cache hit rate: (?P<hit>[\d.]+)%)?"
+)
+_VLLM_WORDS = {
+    "input": Word("input_tokens_per_s"),
+    "output": Word("output_tokens_per_s"),
+    "running": Word("requests_running_count"),
+    "waiting": Word("requests_waiting_count"),
+    "cache": Word("kv_cache_frac", PERCENT),
+    "hit": Word("prefix_hit_frac", PERCENT),
+}
+_XID = re.compile(
+    r"^(?:<\d+>)?\s*\[(?P<at>[^\]]+)\].*?NVRM: Xid \((?:PCI:)?(?P<bus>[^)]+)\): (?P<code>\d+)"
+)
+_PASTED = re.compile(r"^\s*(?P<at>\d+(?:\.\d+)?)\s*[|,;\t ]\s*(?P<value>\d+(?:\.\d+)?)\s*%?\s*$")
+_PASTED_HEAD = re.compile(r"time\s*\(?\s*(?P<unit>s|sec|min|h|hour)\w*", re.IGNORECASE)
+_UNIT_S = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
+_ANSI = re.compile(r"\x1b?\[[0-9;]*m")
+NO_YEAR = Assumption(
+    what="year of the log",
+    value="1970",
+    why="the log's lines name day and hour but no year",
+    change="only differences between its times are used",
+)
+
+
+def has_engine_lines(text: str) -> bool:
+    """Whether an engine's statistics stand in this log."""
+    return "Avg prompt throughput" in text
+
+
+def take_engine_log(collector: Collector, text: str) -> None:
+    """Statistics that vLLM prints while it runs."""
+    collector.assume(NO_YEAR)
+    collector.sampling = "mean"
+    for line in text.splitlines():
+        match = _VLLM.search(_ANSI.sub("", line))
+        if match is None:
+            continue
+        moment = datetime.strptime(f"1970-{match['at']}", "%Y-%m-%d %H:%M:%S")
+        at_s = moment.replace(tzinfo=UTC).timestamp()
+        subject = collector.subject(Subject(service=f"engine {match['engine'] or 0}"))
+        for part, word in _VLLM_WORDS.items():
+            if match[part] is not None:
+                collector.sample(subject, word, at_s, float(match[part]))
+
+
+def has_xid_lines(text: str) -> bool:
+    """Whether the kernel reports faults of accelerators here."""
+    return "NVRM: Xid" in text
+
+
+def take_kernel_log(collector: Collector, text: str) -> None:
+    """Faults that the driver reported to the kernel."""
+    word = Word("xid_code")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if "NVRM: Xid" not in line:
+            continue
+        match = _XID.search(line)
+        at_s = None if match is None else _kernel_s(match["at"])
+        if match is None or at_s is None:
+            collector.quirk("a fault without a time", f"line {number}", "left out")
+            continue
+        subject = collector.subject(Subject(device=match["bus"]))
+        # Several faults within the clock's step are all kept, a millisecond apart.
+        collector.sample(subject, word, at_s + number * 1e-3 % 1.0, float(match["code"]))
+
+
+def _kernel_s(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def pasted_rows(text: str) -> list[tuple[float, float]]:
+    """Time in seconds and percent of a two-column table pasted as text; empty if it is none."""
+    unit_s, rows = 60.0, []
+    for line in text.splitlines():
+        head = _PASTED_HEAD.search(line)
+        match = _PASTED.match(line)
+        if head is not None:
+            unit_s = _UNIT_S[head["unit"].lower()]
+        elif match is not None:
+            rows.append((float(match["at"]) * unit_s, float(match["value"])))
+        elif line.strip() and not set(line.strip()) <= set("-=+|: "):
+            return []
+    return rows
+
+
+def take_pasted(collector: Collector, rows: list[tuple[float, float]]) -> None:
+    """Utilization in percent by the minute, as people write it into a message."""
+    subject, word = collector.subject(Subject()), Word("gpu_util_frac", PERCENT)
+    for at_s, percent in rows:
+        collector.sample(subject, word, at_s, percent)
+
+
+def capture_tables(text: str) -> Iterator[list[str]]:
+    """Lines of the comma-separated sections in a capture of several tools."""
+    section: list[str] | None = None
+    for line in text.splitlines():
+        if line.startswith("# $"):
+            if section:
+                yield section
+            section = [] if "--query-gpu=" in line and "--format=csv" in line else None
+        elif section is not None and line.strip() and not line.startswith("#"):
+            section.append(line)
+    if section:
+        yield section
