@@ -25,6 +25,7 @@ from gpuplan.domain.sizing import (
     SizingOptions,
 )
 from gpuplan.domain.workload import Batch, Serving, Workload
+from gpuplan.errors import CatalogError
 from gpuplan.pipeline.plan_candidates import allowed_ids
 from gpuplan.pipeline.plan_nodes import node_sizes
 from gpuplan.pipeline.predict_network import predict_network
@@ -95,7 +96,12 @@ class _NetworkSizer:
 
     def size(self, candidate: Candidate, card: Accelerator) -> Sized | Rejection:
         """The batch that carries most within the promises, and as many accelerators as it takes."""
-        served = [self._served(card, batch) for batch in BATCHES]
+        try:
+            served = [self._served(card, batch) for batch in BATCHES]
+        except CatalogError as error:
+            # The speed of such networks follows the power limit too; some makers publish none.
+            first = error.problems[0]
+            return rejection(candidate, "software", f"{first.where}: {first.what}", first.fix)
         kept = [each for each in served if all(limit.is_kept for limit in each.limits)]
         if not kept:
             return self._rejected(candidate, served[0])

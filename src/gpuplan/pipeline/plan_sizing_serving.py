@@ -126,7 +126,7 @@ class ServingSizer:
             if load != peak:
                 sized[load] = self.n_at(runs, load) or n
         need = need_of(self.demand, sized)
-        last = self._last_trial(runs, peak, n)
+        last = self.peak_trial(runs, peak, n)
         return Sized(
             candidate=candidate,
             method="simulated",
@@ -151,7 +151,8 @@ class ServingSizer:
                 return n + more
         return None
 
-    def _last_trial(self, runs: Runs, peak: float, n: int) -> Trial:
+    def peak_trial(self, runs: Runs, peak: float, n: int) -> Trial:
+        """A run at this size; of one pool, where there are several."""
         if n <= POOL:
             return runs.trial(peak, n)
         return runs.trial(peak * POOL / n, POOL)
