@@ -1,6 +1,10 @@
 """What drives the power of an accelerator, and the constants that turn it into watts."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+# How the heat leaves a board: the machine's fans, a liquid, or fans of the board's own.
+BoardCooling = Literal["air", "liquid", "own fan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

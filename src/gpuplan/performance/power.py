@@ -3,7 +3,7 @@
 from math import exp, sqrt
 
 from gpuplan.domain.hardware import Accelerator, PowerDraw
-from gpuplan.domain.power import CapCurve, NodePower, PowerConstants, Utilization
+from gpuplan.domain.power import BoardCooling, CapCurve, NodePower, PowerConstants, Utilization
 from gpuplan.errors import CatalogError, InputError, one
 
 # Idle with a model in memory over idle without, and over the limit: medians of published
@@ -14,10 +14,12 @@ LOADED_OVER_LIMIT_FRAC = 0.17
 CLIFF_FRAC = 0.45
 # Average draw under a cap: a smooth minimum of demand and 97 % of the cap [Zeus, Perseus].
 CAP_REACHED_FRAC, CAP_SHARPNESS = 0.97, 5.8
-# Processors, memory and adapters: 1.3 kW beside eight accelerators, 0.18 beside one; supplies
-# and fans add a tenth. Solved on few systems [MLPerf-power]: expect ±12 %.
-HOST_BASE_W, HOST_PER_ACCELERATOR_W = 20.0, 160.0
-LOSS_FRAC = 0.10
+# Processors, memory, adapters and switches at work: 1.1 kW beside eight accelerators, 0.16 beside
+# one. Fans follow the heat: 18 % of what passive boards draw, 3 % where liquid takes it, none
+# where boards bring their own. Supplies lose 6 %. Set on five machines of eight [MLPerf-power].
+HOST_BASE_W, HOST_PER_ACCELERATOR_W = 20.0, 140.0
+FAN_FRAC: dict[BoardCooling, float] = {"air": 0.18, "liquid": 0.03, "own fan": 0.0}
+LOSS_FRAC = 0.06
 NODE_SPREAD_FRAC = 0.12
 
 
@@ -87,10 +89,13 @@ def is_cliff(cap_w: float, limit: float) -> bool:
     return cap_w < CLIFF_FRAC * limit
 
 
-def node_power(accelerators_w: float, n_accelerators: int) -> NodePower:
+def node_power(
+    accelerators_w: float, n_accelerators: int, *, cooling: BoardCooling = "air"
+) -> NodePower:
     """Server at the wall from the draw of its accelerators; ±12 %."""
     host = HOST_BASE_W + HOST_PER_ACCELERATOR_W * n_accelerators
-    losses = LOSS_FRAC * (accelerators_w + host)
+    fans = FAN_FRAC[cooling] * accelerators_w
+    losses = fans + LOSS_FRAC * (accelerators_w + host + fans)
     return NodePower(accelerators_w=accelerators_w, host_w=host, losses_w=losses)
 
 
