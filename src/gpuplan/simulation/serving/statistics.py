@@ -14,6 +14,7 @@ from gpuplan.domain.outcome import (
     Delivery,
     FlowOverTime,
     Outcome,
+    RequestTimes,
     ServingStatistics,
     Slo,
     Warmup,
@@ -64,15 +65,20 @@ def statistics_of(
 
 def kept(outcome: Outcome, slo: Slo) -> Mask:
     """Requests that were served to their end, each within every limit."""
-    times = outcome.times
-    is_kept: Mask = times.is_finished == 1
+    is_done: Mask = outcome.times.is_finished == 1
+    return is_done & within(outcome.times, slo)
+
+
+def within(times: RequestTimes, slo: Slo) -> Mask:
+    """Requests within every limit."""
+    is_kept: Mask = np.ones(len(times.e2e_s), dtype=np.bool_)
     for limit_s, values in (
         (slo.ttft_s, times.ttft_s),
         (slo.tpot_s, times.tpot_s),
         (slo.e2e_s, times.e2e_s),
     ):
         if limit_s is not None:
-            is_kept = is_kept & (values <= limit_s)
+            is_kept &= values <= limit_s
     return is_kept
 
 
