@@ -63,6 +63,8 @@ def chosen(n: int = 6, *, is_kept: bool = True, is_within: bool = True) -> Chose
                      used_frac=0.646, is_kept=is_within),
         ),
         once_usd=0.0,
+        total_usd=36 * n // 2 * 5.9 * 730,
+        span_s=36 * 730 * 3600.0,
         energy_j_per_month=1e9,
         carbon_kg_per_month=None,
     )  # fmt: skip

@@ -101,6 +101,8 @@ class ChosenPlan:
     cost_lines: tuple[CostLine, ...]
     limits: tuple[LimitUse, ...]
     once_usd: float  # purchase and porting, before the first month
+    total_usd: float  # over the span below
+    span_s: float  # the horizon of a service; a run from start to end
     energy_j_per_month: float | None
     carbon_kg_per_month: float | None
 

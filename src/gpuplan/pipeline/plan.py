@@ -8,23 +8,26 @@ from typing import NamedTuple
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
 from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.plan import Answer, Explanation, Load, PlanProvenance, Proof
+from gpuplan.domain.plan import Answer, Explanation, Load, PlanProvenance
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.selection import Conflict, Selection
+from gpuplan.domain.selection import Conflict
 from gpuplan.domain.sizing import Sizing, SizingOptions
+from gpuplan.domain.workload import Training
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.pipeline.overlays import with_overlays
-from gpuplan.pipeline.plan_chosen import Choice, chosen_plan
+from gpuplan.pipeline.plan_chosen import Choice
 from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
-from gpuplan.pipeline.plan_explain import Story, explanation_of
+from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
+from gpuplan.pipeline.plan_jobs import as_fleets
 from gpuplan.pipeline.plan_market import Market, market_of
-from gpuplan.pipeline.plan_options import Rows, rows_of
+from gpuplan.pipeline.plan_options import rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
 from gpuplan.pipeline.plan_replay import replayed
 from gpuplan.pipeline.plan_scenario import Asked, asked_scenario
 from gpuplan.pipeline.plan_sizing import Surroundings, size_workload
+from gpuplan.pipeline.plan_whole import whole_plan, whole_proof
 from gpuplan.selection.choose import select
 
 MOST_ROUNDS = 4
@@ -49,13 +52,18 @@ class Setting(NamedTuple):
 def plan(request: PlanRequest) -> Answer:
     """The plan that was asked for, with its reasons; without one, what stands in the way."""
     setting = setting_of(request)
-    sizings = [
-        size_workload(w, setting.scenario, setting.around) for w in setting.scenario.workloads
-    ]
-    lost = [sizing for sizing in sizings if not sizing.sized]
+    scenario = setting.scenario
+    sizings = [size_workload(work, scenario, setting.around) for work in scenario.workloads]
+    lost = [sizing for sizing in sizings if not sizing.sized and not sizing.jobs]
     if lost:
         return _nothing(setting, sizings, hopeless_lines(lost))
-    return _solved(setting, sizings)
+    parts = []
+    for group, is_jobs in _groups(scenario, sizings):
+        part = _solved(setting, group, is_jobs=is_jobs)
+        if not isinstance(part, Part):
+            return _nothing(setting, sizings, part)
+        parts.append(part)
+    return _answer(setting, parts)
 
 
 def setting_of(request: PlanRequest) -> Setting:
@@ -74,36 +82,41 @@ def setting_of(request: PlanRequest) -> Setting:
     return Setting(request, asked, catalog, market, around)
 
 
-def _solved(setting: Setting, sizings: Sequence[Sizing]) -> Answer:
+def _groups(scenario: Scenario, sizings: Sequence[Sizing]) -> list[tuple[list[Sizing], bool]]:
+    """Services share their fleet; runs with an end are bought apart."""
+    works = {work.name: work.work for work in scenario.workloads}
+    runs = [s for s in sizings if isinstance(works[s.workload], Training)]
+    services = [s for s in sizings if not isinstance(works[s.workload], Training)]
+    groups = [(services, False), (as_fleets(runs), True)]
+    return [group for group in groups if group[0]]
+
+
+def _solved(
+    setting: Setting, sizings: Sequence[Sizing], *, is_jobs: bool
+) -> Part | tuple[str, ...]:
     """Choose, replay, and choose again with one replica more where a promise broke."""
     for n_rounds in range(1, MOST_ROUNDS + 1):
-        rows = rows_of(setting.scenario, setting.catalog, sizings, market=setting.market)
+        rows = rows_of(
+            setting.scenario, setting.catalog, sizings, market=setting.market, is_jobs=is_jobs
+        )
+        if set(rows.problem.workloads) != {sizing.workload for sizing in sizings}:
+            return hopeless_lines(sizings)
         problem = replace(rows.problem, limits=()) if setting.request.is_check else rows.problem
         found = select(problem)
         if isinstance(found, Conflict):
-            return _nothing(setting, sizings, conflict_lines(found, rows.problem))
+            return conflict_lines(found, rows.problem)
         sizings, is_tightened = replayed(setting.scenario, setting.around, sizings, chosen=found)
         if not is_tightened:
-            return _answer(setting, sizings, rows, selection=found, n_rounds=n_rounds)
-    what = f"a promise breaks after {MOST_ROUNDS} rounds of adding replicas"
-    return _nothing(setting, sizings, (what,))
+            choice = Choice(rows=rows, selection=found, is_jobs=is_jobs)
+            return Part(choice=choice, sizings=sizings, n_rounds=n_rounds)
+    return (f"a promise still breaks after {MOST_ROUNDS} rounds of adding replicas",)
 
 
-def _answer(
-    setting: Setting, sizings: Sequence[Sizing], rows: Rows, *, selection: Selection, n_rounds: int
-) -> Answer:
-    choice = Choice(rows=rows, selection=selection)
-    chosen = chosen_plan(choice)
+def _answer(setting: Setting, parts: Sequence[Part]) -> Answer:
+    sizings = [sizing for part in parts for sizing in part.sizings]
+    chosen = whole_plan(setting.scenario, parts)
     told = explanation_of(
-        Story(
-            setting.scenario,
-            setting.market,
-            sizings,
-            choice,
-            chosen,
-            setting.request,
-            setting.around,
-        )
+        Story(setting.scenario, setting.market, parts, chosen, setting.request, setting.around)
     )
     if told.uncertainty is not None:
         chosen = replace(chosen, cost_usd_per_month=told.uncertainty.cost_usd_per_month)
@@ -116,7 +129,7 @@ def _answer(
         uncertainty=told.uncertainty,
         charts=told.charts,
         assumptions=(*_assumptions(setting, sizings), *told.assumptions),
-        proof=_proof(selection, n_rounds),
+        proof=whole_proof(parts),
     )
 
 
@@ -131,7 +144,7 @@ def _bare(setting: Setting, sizings: Sequence[Sizing]) -> Answer:
         feasible=False,
         plan=None,
         alternatives=(),
-        rejected=tuple(r for sizing in sizings for r in rejected_of(sizing)),
+        rejected=tuple(r for sizing in sizings for r in rejected_of(sizing, setting.market)),
         assumptions=_assumptions(setting, sizings),
         load=tuple(_load(setting.scenario, sizing) for sizing in sizings),
         explanation=Explanation(),
@@ -178,16 +191,4 @@ def _load(scenario: Scenario, sizing: Sizing) -> Load:
         residence_s=little.residence_s if little else None,
         n_in_flight=little.n_in_flight if little else None,
         lines=sizing.demand.lines,
-    )
-
-
-def _proof(selection: Selection, n_rounds: int) -> Proof:
-    proof = selection.proof
-    return Proof(
-        objective=proof.objective,
-        bill_usd=selection.worth_usd,
-        bound_usd=proof.bound,
-        gap_frac=proof.gap_frac,
-        n_rounds=n_rounds,
-        status=proof.status,
     )

@@ -1,6 +1,6 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +44,21 @@ class Choice(NamedTuple):
 
     rows: Rows
     selection: Selection
+    is_jobs: bool = False  # runs with an end, not services
+
+    @property
+    def span_s(self) -> float:
+        """The horizon of services; of runs, until the last one ends."""
+        horizon = self.rows.problem.horizon
+        if self.is_jobs:
+            busy = sum(option.need[0, 0] for option in self.selection.chosen) > 0
+            return float(horizon.hour_s[busy].sum())
+        return horizon.shape[1] * horizon.period_s
 
     @property
     def n_months(self) -> float:
-        """Of the horizon."""
-        horizon = self.rows.problem.horizon
-        return horizon.shape[1] * horizon.period_s / MONTH_S
+        """Of the span."""
+        return self.span_s / MONTH_S
 
     def pool(self, name: str) -> NodePool:
         """The pool of this name."""
@@ -70,6 +79,8 @@ def chosen_plan(choice: Choice) -> ChosenPlan:
         cost_lines=lines,
         limits=tuple(limit_use(limit, choice) for limit in choice.rows.problem.limits),
         once_usd=_once(choice),
+        total_usd=sum(b.nominal_cents for b in choice.selection.bill) / 100.0,
+        span_s=choice.span_s,
         energy_j_per_month=_energy_j(choice) / choice.n_months,
         carbon_kg_per_month=None,
     )
@@ -101,7 +112,7 @@ def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> Plann
         workload=option.workload,
         accelerator=str(candidate.accelerator),
         n_accelerators=0 if is_cpu else n,
-        n_replicas=row.sized.n_replicas,
+        n_replicas=1 if choice.is_jobs else row.sized.n_replicas,
         tp=candidate.layout.tp,
         pp=candidate.layout.pp,
         precision=candidate.precision,
@@ -135,10 +146,12 @@ def _source(lines: Iterable[PurchaseLine]) -> str:
 def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
     horizon = choice.rows.problem.horizon
     share = horizon.hour_s / horizon.hour_s.sum()
+    share_periods = horizon.running_discount_frac
     for held in held_in(choice, pool):
         rate = choice.rows.rates.get(held.terms)
         peak = int(held.n_nodes.max())
         mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
+        mean *= len(share_periods) * horizon.period_s / choice.span_s
         price = _price(rate, choice.pool(pool))
         yield PurchaseLine(
             purchase=held.purchase if held.terms != "existing" else "existing",
@@ -177,7 +190,7 @@ def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
 
 
 def _cost_lines(choice: Choice) -> Iterator[CostLine]:
-    """The bill by kind, in the money of its day; a month is a 36th of three years."""
+    """The bill by kind, in the money of its day, spread over the months of the span."""
     cents: dict[str, int] = {}
     for line in choice.selection.bill:
         cents[line.kind] = cents.get(line.kind, 0) + line.nominal_cents
@@ -251,7 +264,7 @@ def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
     )
 
 
-def _units(limit: NamedLimit):  # type: ignore[no-untyped-def]
+def _units(limit: NamedLimit) -> Callable[[float], str]:
     if limit.kind in ("spend", "upfront"):
         return lambda usd: f"${usd:,.0f}"
     if limit.kind == "power":

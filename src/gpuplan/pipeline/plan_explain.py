@@ -1,6 +1,8 @@
 """Why this plan, in: everything that was weighed; out: reasons, alternatives, ranges, charts."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import reduce
 from typing import NamedTuple
 
 from gpuplan.domain.columns import Floats, floats
@@ -24,6 +26,7 @@ from gpuplan.pipeline.plan_curves import (
     cost_usd_per_month,
     load_crossovers,
 )
+from gpuplan.pipeline.plan_job_reasons import told_jobs
 from gpuplan.pipeline.plan_market import Market
 from gpuplan.pipeline.plan_naive import naive_choices, next_spend
 from gpuplan.pipeline.plan_replay import latency_curves, sized_of
@@ -34,13 +37,20 @@ N_ALTERNATIVES = 8
 UNITS = {"requests": "requests/s", "samples": "samples/s", "accelerators": "accelerators"}
 
 
+class Part(NamedTuple):
+    """What was chosen together: all services, or all runs."""
+
+    choice: Choice
+    sizings: Sequence[Sizing]
+    n_rounds: int
+
+
 class Story(NamedTuple):
     """What there is to tell of."""
 
     scenario: Scenario
     market: Market
-    sizings: Sequence[Sizing]
-    choice: Choice
+    parts: Sequence[Part]
     chosen: ChosenPlan
     request: PlanRequest
     around: Surroundings
@@ -67,50 +77,60 @@ class Contest(NamedTuple):
 
 def explanation_of(story: Story) -> Told:
     """Reasons for every workload, and ranges where there is one."""
-    contests = [c for c in (_contest(story, s) for s in story.sizings) if c is not None]
-    found = _uncertainty(story, contests)
+    services = [part for part in story.parts if not part.choice.is_jobs]
+    found = [_contest(part, sizing) for part in services for sizing in part.sizings]
+    contests = [contest for contest in found if contest is not None]
+    runs = [part for part in story.parts if part.choice.is_jobs]
+    jobs = [told for part in runs for told in told_jobs(story.scenario, part.choice, part.sizings)]
+    ranges = _uncertainty(story, contests)
     return Told(
-        explanation=Explanation(
-            why=tuple(line for contest in contests for line in _why(contest)),
-            why_not=tuple(item for contest in contests for item in _why_not(contest)),
-            binding=tuple(line for contest in contests for line in _binding(contest)),
-            crossovers=tuple(
-                item
-                for contest in contests
-                for item in load_crossovers(
-                    contest.curves, contest.sizing.demand, unit=UNITS[contest.sizing.demand.unit]
-                )
-            ),
-            next_spend=tuple(
-                line for c in contests for line in next_spend(c.sized, c.curves[0], c.sizing.demand)
-            ),
-            naive=tuple(
-                item
-                for c in contests
-                for item in naive_choices(
-                    c.sizing, c.sized, c.curves, chosen_usd=c.usd_per_month[0]
-                )
-            ),
-        ),
-        alternatives=tuple(item for contest in contests for item in _alternatives(contest)),
-        uncertainty=found,
+        explanation=reduce(joined, [*(_reasons(c) for c in contests), *(j.reasons for j in jobs)],
+                           Explanation()),
+        alternatives=(*(item for contest in contests for item in _alternatives(contest)),
+                      *(item for job in jobs for item in job.alternatives)),
+        uncertainty=ranges,
         charts=tuple(curve for contest in contests for curve in _charts(story, contest)),
-        assumptions=assumed() if found is not None else (),
+        assumptions=assumed() if ranges is not None else (),
+    )  # fmt: skip
+
+
+def _reasons(contest: Contest) -> Explanation:
+    demand = contest.sizing.demand
+    return Explanation(
+        why=tuple(_why(contest)),
+        why_not=tuple(_why_not(contest)),
+        binding=tuple(_binding(contest)),
+        crossovers=load_crossovers(contest.curves, demand, unit=UNITS[demand.unit]),
+        next_spend=tuple(next_spend(contest.sized, contest.curves[0], demand)),
+        naive=tuple(
+            naive_choices(
+                contest.sizing, contest.sized, contest.curves, chosen_usd=contest.usd_per_month[0]
+            )
+        ),
     )
 
 
-def _contest(story: Story, sizing: Sizing) -> Contest | None:
+def joined(first: Explanation, second: Explanation) -> Explanation:
+    """Both, part by part."""
+    return Explanation(
+        **{part.name: getattr(first, part.name) + getattr(second, part.name)
+           for part in fields(Explanation)}
+    )  # fmt: skip
+
+
+def _contest(part: Part, sizing: Sizing) -> Contest | None:
     """All fleets of a workload that could be paid for; None where none has a capacity."""
-    sized = sized_of(sizing, story.choice.selection)
-    option = next((o for o in story.choice.selection.chosen if o.workload == sizing.workload), None)
+    choice = part.choice
+    sized = sized_of(sizing, choice.selection)
+    option = next((o for o in choice.selection.chosen if o.workload == sizing.workload), None)
     if sized is None or option is None:
         return None
-    curves = all_curves(story.choice.rows, sizing.workload)
+    curves = all_curves(choice.rows, sizing.workload)
     mine = [curve for curve in curves if curve.name.startswith(option.name + ", ")]
     if not mine:
         return None
-    held = {h.terms for h in story.choice.selection.held if h.n_nodes.max(initial=0) > 0}
-    purchases = {story.choice.rows.rates[name].purchase for name in held if name != "existing"}
+    held = {h.terms for h in choice.selection.held if h.n_nodes.max(initial=0) > 0}
+    purchases = {choice.rows.rates[name].purchase for name in held if name != "existing"}
     first = next((c for c in mine if c.name.rsplit(", ", 1)[1] in purchases), mine[0])
     rest = sorted(
         (curve for curve in curves if curve is not first),
@@ -216,7 +236,7 @@ def _alternatives(contest: Contest) -> Iterator[Alternative]:
 def _uncertainty(story: Story, contests: Sequence[Contest]) -> Uncertainty | None:
     """Ranges of the largest workload; several at once are told by their own plans."""
     n = story.request.n_samples
-    if not contests or n == 0 or len(story.sizings) > 1:
+    if not contests or n == 0 or len(story.scenario.workloads) > 1:
         return None
     contest = contests[0]
     months = story.scenario.budget.horizon_s / MONTH_S

@@ -11,12 +11,16 @@ YEAR_S = 365.0 * DAY
 MONTH_S = YEAR_S / 12
 
 
-def limits_of(scenario: Scenario, periods: Periods) -> tuple[NamedLimit, ...]:
+def limits_of(
+    scenario: Scenario, periods: Periods, *, is_jobs: bool = False
+) -> tuple[NamedLimit, ...]:
     """Every limit that the scenario sets, under the key that sets it."""
-    return (*_money(scenario, periods), *_rest(scenario, periods))
+    running = () if is_jobs else _running(scenario, periods)
+    return (*running, *_money(scenario), *_rest(scenario, periods))
 
 
-def _money(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
+def _running(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
+    """Limits on what a service costs while it runs; a run is bounded as a whole."""
     budget = scenario.budget
     length_s, n = float(periods.length_s[0]), len(periods.start_s)
     if budget.usd_per_month is not None:
@@ -27,6 +31,10 @@ def _money(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
     if budget.opex_usd_per_year is not None:
         most = budget.opex_usd_per_year * n * length_s / YEAR_S
         yield NamedLimit(name="budget.opex_usd_per_year", kind="spend", most=most)
+
+
+def _money(scenario: Scenario) -> Iterator[NamedLimit]:
+    budget = scenario.budget
     if budget.total_usd is not None:
         yield NamedLimit(name="budget.total_usd", kind="spend", most=budget.total_usd)
     if budget.capex_usd is not None:

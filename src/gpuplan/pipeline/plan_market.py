@@ -5,7 +5,7 @@ backs, and purchases without a place to stand, are kept apart: shown, never chos
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
@@ -35,6 +35,7 @@ class Market(NamedTuple):
     shown: tuple[NodeRate, ...]  # weak evidence, or not allowed: for alternatives only
     refused: tuple[PriceRefusal, ...]
     assumptions: tuple[Assumption, ...]
+    porting_usd: Mapping[str, float]  # by accelerator: software that does not run there yet
 
     def price_usd_per_h(self, candidate: Candidate, n_replicas: int) -> float | None:
         """Least price of so many replicas in whole nodes; None where there is none."""
@@ -71,6 +72,11 @@ def market_of(
         shown=shown,
         refused=(*own.refused, *published.refused),
         assumptions=tuple(assumptions),
+        porting_usd={
+            _id(price.accelerator, catalog): price.porting_usd.mid
+            for price in scenario.prices.hardware
+            if price.porting_usd is not None
+        },
     )
 
 

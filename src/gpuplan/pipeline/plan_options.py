@@ -1,6 +1,7 @@
 """Sized fleets and rates as rows to choose from, in: Sizings and a Market; out: a problem."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,12 @@ class Rows(NamedTuple):
 
 
 def rows_of(
-    scenario: Scenario, catalog: Catalog, sizings: Sequence[Sizing], *, market: Market
+    scenario: Scenario,
+    catalog: Catalog,
+    sizings: Sequence[Sizing],
+    *,
+    market: Market,
+    is_jobs: bool = False,
 ) -> Rows:
     """Every sized fleet on every kind of node that carries it."""
     hours, places = aligned_hours([sizing.demand.hours for sizing in sizings])
@@ -57,7 +63,7 @@ def rows_of(
         row
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
-        for row in _rows(sized, place, market)
+        for row in _rows(sized, place, market, hours=hours)
     ]
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
@@ -67,7 +73,7 @@ def rows_of(
         pools=pools,
         terms=tuple(terms_of(rate, periods) for rate in rates.values()),
         options=tuple(row.option for row in rows),
-        limits=limits_of(scenario, periods),
+        limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective if scenario.objective != "regret" else "cost",
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
@@ -120,7 +126,7 @@ def horizon_of(scenario: Scenario, hours_per_week: Floats, periods: Periods) -> 
     )
 
 
-def _rows(sized: Sized, place: Ints, market: Market) -> Iterator[Row]:
+def _rows(sized: Sized, place: Ints, market: Market, *, hours: Floats) -> Iterator[Row]:
     seen = set()
     for rate in rates_for(market.rates, sized.candidate):
         pool, n_per_node = pool_name(rate), rate.node.n_accelerators
@@ -128,7 +134,16 @@ def _rows(sized: Sized, place: Ints, market: Market) -> Iterator[Row]:
             continue
         seen.add(pool)
         option = _option(sized, place, pool=pool, n_per_node=n_per_node)
-        yield Row(option=option, sized=sized, n_per_node=n_per_node)
+        busy_h = float(hours[option.need[0, 0] > 0].sum())
+        yield Row(
+            option=replace(
+                option,
+                once_usd=market.porting_usd.get(str(sized.candidate.accelerator), 0.0),
+                time_s=busy_h / WEEK_H,
+            ),
+            sized=sized,
+            n_per_node=n_per_node,
+        )
 
 
 def _option(sized: Sized, place: Ints, *, pool: str, n_per_node: int) -> FleetOption:
@@ -151,7 +166,10 @@ def reserve_accelerators(sized: Sized, n_per_node: int) -> int:
         return 0
     if reserve.domain == "node" and not candidate.is_node:
         per_replica = nodes_for(candidate, 1, n_per_node) or 1
-        return reserve.n_failures * per_replica * n_per_node
+        lost = reserve.n_failures * per_replica * n_per_node
+        # No more than the load itself need stand on one node.
+        serving = accelerators_for(candidate, sized.n_serving, n_per_node) or 0
+        return min(lost, reserve.n_failures * serving)
     return accelerators_for(candidate, reserve.n_spare, n_per_node) or 0
 
 

@@ -6,6 +6,7 @@ from itertools import groupby
 from gpuplan.domain.candidate import Rejection
 from gpuplan.domain.plan import Rejected
 from gpuplan.domain.sizing import NotSized, Sizing
+from gpuplan.pipeline.plan_market import Market, rates_for
 
 # The later a test fails, the nearer the candidate came.
 ORDER = (
@@ -14,14 +15,33 @@ ORDER = (
 )  # fmt: skip
 
 
-def rejected_of(sizing: Sizing) -> list[Rejected]:
+def rejected_of(sizing: Sizing, market: Market) -> list[Rejected]:
     """Every candidate that was left out; those that policy forbids by accelerator."""
     found = [
+        *_unpriced(sizing, market),
         *(_rejected(sizing, r) for r in sizing.rejected if r.constraint != "policy"),
         *(_skipped(sizing, s) for s in sizing.skipped),
         *_forbidden(sizing),
     ]
     return sorted(found, key=lambda each: ORDER.index(each.constraint))
+
+
+def _unpriced(sizing: Sizing, market: Market) -> Iterator[Rejected]:
+    """Fleets that would do, and that nobody sells at a price that counts."""
+    fleets = [fleet.candidate for fleet in sizing.sized]
+    runs = [job.candidate for job in sizing.jobs]
+    # Runs that were made fleets of stand in both.
+    for candidate in dict.fromkeys(fleets + runs):
+        if next(rates_for(market.rates, candidate), None) is None:
+            refused = [r for r in market.refused if r.node.accelerator == candidate.accelerator]
+            why = f": {refused[0].what}" if refused else " among the offers"
+            yield Rejected(
+                candidate=candidate.name,
+                workload=sizing.workload,
+                constraint="price",
+                reason=f"would do, but there is no price{why}",
+                relaxation="give a price under prices.offers",
+            )
 
 
 def _rejected(sizing: Sizing, found: Rejection) -> Rejected:

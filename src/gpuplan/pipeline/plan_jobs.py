@@ -1,0 +1,160 @@
+"""Training runs as fleets that are needed until they are done, in: SizedJobs; out: Sizings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gpuplan.domain.columns import floats, ints
+from gpuplan.domain.plan import Promise, WhyNot
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.selection import FleetOption
+from gpuplan.domain.sizing import (
+    HourLoads,
+    Periods,
+    PoolUtilization,
+    ReplicaNeed,
+    Reserve,
+    Sized,
+    SizedJob,
+    Sizing,
+)
+from gpuplan.domain.training_time import CheckpointWrites, Failures
+from gpuplan.domain.workload import Training
+from gpuplan.performance.goodput import goodput
+from gpuplan.units import DAY, GB, HOUR
+
+WEEK_H = 168.0
+NO_RESERVE = Reserve(
+    n_spare=0, domain="none", n_failures=0, n_replicas_per_domain=0,
+    why="a run restarts from its checkpoint", upgrade="",
+)  # fmt: skip
+
+
+def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
+    """Runs that begin together: each is needed in the blocks of time before its end."""
+    walls = sorted({job.wall_s.value for sizing in sizings for job in sizing.jobs})
+    if not walls:
+        return list(sizings)
+    widths = np.diff(np.concatenate([[0.0], walls]))
+    hours = HourLoads(
+        # Falling, so that blocks keep their order in time.
+        load_frac=floats(np.linspace(1.0, 0.5, len(walls))),
+        hours_per_week=floats(widths / walls[-1] * WEEK_H),
+    )
+    periods = Periods(
+        scenarios=("mid",),
+        start_s=floats([0.0]),
+        length_s=floats([walls[-1]]),
+        load_ratio=floats([[1.0]]),
+    )
+    return [
+        replace(
+            sizing,
+            demand=replace(sizing.demand, hours=hours, periods=periods),
+            sized=tuple(_sized(job, walls) for job in sizing.jobs),
+        )
+        for sizing in sizings
+    ]
+
+
+def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
+    n = [job.n_accelerators if end <= job.wall_s.value else 0 for end in walls]
+    each_w = None
+    if job.power_w is not None:
+        power, count = job.power_w, job.n_accelerators
+        each_w = replace(
+            power, value=power.value / count, low=power.low / count, high=power.high / count
+        )
+    return Sized(
+        candidate=job.candidate,
+        method=job.method,
+        need=ReplicaNeed(n_replicas=ints([[n]])),
+        reserve=NO_RESERVE,
+        capacity_per_s=None,
+        n_slow_end=job.n_slow_end,
+        limits=(),
+        little=None,
+        utilization=PoolUtilization(peak_frac=None, safe_frac=None, band=""),
+        power_w=each_w,
+        cold_start_s=None,
+        remarks=(*job.remarks, job_line(job)),
+    )
+
+
+def job_line(job: SizedJob) -> str:
+    """How long on how many."""
+    hours = job.accelerator_s.value / HOUR
+    return (
+        f"{hours:,.0f} accelerator-hours of {job.candidate.accelerator}: {job.n_accelerators} of "
+        f"them take {job.wall_s.value / DAY:.1f} days ({job.wall_s.low / DAY:.1f} … "
+        f"{job.wall_s.high / DAY:.1f}), {job.ideal_s / DAY:.1f} if nothing ever stopped"
+    )
+
+
+def job_behind(sizings: Sequence[Sizing], option: FleetOption) -> SizedJob | None:
+    """The run that an option stands for."""
+    name = option.name.rsplit(" on ", 1)[0]
+    return next(
+        (
+            job
+            for sizing in sizings
+            if sizing.workload == option.workload
+            for job in sizing.jobs
+            if job.candidate.name == name
+        ),
+        None,
+    )
+
+
+def job_promise(scenario: Scenario, job: SizedJob) -> Promise | None:
+    """The deadline, and when the run ends."""
+    workload = scenario.workload(job.candidate.workload)
+    work = workload.work if workload else None
+    if not isinstance(work, Training) or work.deadline_s is None:
+        return None
+    return Promise(
+        workload=job.candidate.workload,
+        what="deadline",
+        limit_s=work.deadline_s,
+        reached_s=job.wall_s,
+        is_kept=job.wall_s.value <= work.deadline_s * (1 + 1e-9),
+    )
+
+
+def storage_lines(scenario: Scenario, job: SizedJob) -> Iterator[str]:
+    """What writing checkpoints slower or faster costs: storage is bought for goodput."""
+    workload = scenario.workload(job.candidate.workload)
+    work = workload.work if workload else None
+    if not isinstance(work, Training) or work.checkpoint is None or job.goodput is None:
+        return
+    rate, mtbf = work.checkpoint.write_bytes_per_s, work.accelerator_mtbf_s
+    if rate is None or mtbf is None or rate.is_exact:
+        return
+    size = job.goodput.write_s * rate.mid
+    restart = (job.goodput.restart_frac or 0.0) * mtbf / job.n_accelerators
+    lost = []
+    for each in (rate.low, rate.mid, rate.high):
+        found = goodput(
+            Failures(mtbf_s=mtbf / job.n_accelerators, restart_s=restart),
+            CheckpointWrites(size_bytes=size, write_bytes_per_s=each),
+        )
+        useful = found.goodput_frac or 0.0
+        every = (found.interval_s or 0.0) / 60
+        lost.append(f"{each / GB:g} GB/s lose {1 - useful:.1%} (every {every:.0f} min)")
+    yield f"{job.candidate.workload}: checkpoints written at " + ", ".join(lost)
+
+
+def ideal_choice(job: SizedJob, *, deadline_s: float | None) -> Iterator[WhyNot]:
+    """Accelerators by arithmetic alone, as if nothing ever stopped."""
+    if deadline_s is None or job.goodput is None or job.goodput.goodput_frac is None:
+        return
+    n = -(-job.accelerator_s.value // deadline_s)
+    late = job.accelerator_s.value / n / job.goodput.goodput_frac - deadline_s
+    if n < job.n_accelerators and late > 0:
+        yield WhyNot(
+            question="divide the work by the deadline",
+            fleet=f"{n:.0f} x {job.candidate.accelerator}",
+            answer=f"ends {late / DAY:.1f} days late: stops and checkpoints take their share",
+            extra_usd_per_month=None,
+        )
