@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-# How the heat leaves a board: the machine's fans, a liquid, or fans of the board's own.
-BoardCooling = Literal["air", "liquid", "own fan"]
+# Boards joined by switches, plain cards in a server, or a card with fans of its own in a PC.
+BuildName = Literal["island", "island, liquid", "cards", "desktop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,15 @@ class CapCurve:
     burst_ratio: float  # demand over average draw: bursts meet the cap before the average does
     clock_exponent_ratio: float  # dynamic power over clock
     knee_frac: float  # clock below which the voltage falls no further
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBuild:
+    """What surrounds the accelerators of a machine, as far as power goes."""
+
+    host_base_w: float
+    host_w_per_accelerator: float
+    fan_frac: float  # of what the boards draw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,14 @@
 from math import exp, sqrt
 
 from gpuplan.domain.hardware import Accelerator, PowerDraw
-from gpuplan.domain.power import BoardCooling, CapCurve, NodePower, PowerConstants, Utilization
+from gpuplan.domain.power import (
+    BuildName,
+    CapCurve,
+    NodeBuild,
+    NodePower,
+    PowerConstants,
+    Utilization,
+)
 from gpuplan.errors import CatalogError, InputError, one
 
 # Idle with a model in memory over idle without, and over the limit: medians of published
@@ -14,11 +21,17 @@ LOADED_OVER_LIMIT_FRAC = 0.17
 CLIFF_FRAC = 0.45
 # Average draw under a cap: a smooth minimum of demand and 97 % of the cap [Zeus, Perseus].
 CAP_REACHED_FRAC, CAP_SHARPNESS = 0.97, 5.8
-# Processors, memory, adapters and switches at work: 1.1 kW beside eight accelerators, 0.16 beside
-# one. Fans follow the heat: 18 % of what passive boards draw, 3 % where liquid takes it, none
-# where boards bring their own. Supplies lose 6 %. Set on five machines of eight [MLPerf-power].
-HOST_BASE_W, HOST_PER_ACCELERATOR_W = 20.0, 140.0
-FAN_FRAC: dict[BoardCooling, float] = {"air": 0.18, "liquid": 0.03, "own fan": 0.0}
+# Processors, memory, adapters and switches at work. Machines around a switched island hold 1.1 kW
+# of them beside eight accelerators; machines with plain cards 0.3. Fans follow the heat: 18 % of
+# what passive boards draw, 3 % where liquid takes it, none where boards bring their own. Supplies
+# lose 6 %. Set by hand on published wall readings [MLPerf-power].
+BUILDS: dict[BuildName, NodeBuild] = {
+    "island": NodeBuild(host_base_w=20.0, host_w_per_accelerator=140.0, fan_frac=0.18),
+    "island, liquid": NodeBuild(host_base_w=20.0, host_w_per_accelerator=140.0, fan_frac=0.03),
+    "cards": NodeBuild(host_base_w=160.0, host_w_per_accelerator=20.0, fan_frac=0.18),
+    "desktop": NodeBuild(host_base_w=160.0, host_w_per_accelerator=20.0, fan_frac=0.0),
+}
+OWN_FANS = ("GeForce",)
 LOSS_FRAC = 0.06
 NODE_SPREAD_FRAC = 0.12
 
@@ -90,13 +103,21 @@ def is_cliff(cap_w: float, limit: float) -> bool:
 
 
 def node_power(
-    accelerators_w: float, n_accelerators: int, *, cooling: BoardCooling = "air"
+    accelerators_w: float, n_accelerators: int, *, build: BuildName = "island"
 ) -> NodePower:
     """Server at the wall from the draw of its accelerators; ±12 %."""
-    host = HOST_BASE_W + HOST_PER_ACCELERATOR_W * n_accelerators
-    fans = FAN_FRAC[cooling] * accelerators_w
+    kind = BUILDS[build]
+    host = kind.host_base_w + kind.host_w_per_accelerator * n_accelerators
+    fans = kind.fan_frac * accelerators_w
     losses = fans + LOSS_FRAC * (accelerators_w + host + fans)
     return NodePower(accelerators_w=accelerators_w, host_w=host, losses_w=losses)
+
+
+def build_of(accelerator: Accelerator, *, is_liquid: bool = False) -> BuildName:
+    """The kind of machine that such boards usually sit in."""
+    if accelerator.form_factor.startswith("PCIe"):
+        return "desktop" if any(word in accelerator.name for word in OWN_FANS) else "cards"
+    return "island, liquid" if is_liquid else "island"
 
 
 def capped_node_limit_w(
