@@ -1,0 +1,129 @@
+"""Every proposal is kept or leaves with a reason."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuplan.candidates import prune as cut
+from gpuplan.candidates.propose import (
+    Ask,
+    layouts_for,
+    on_shares,
+    propose,
+    shared_device,
+    shares_of,
+    with_stages,
+)
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.demand import LatencyLimit
+from gpuplan.domain.performance import EngineChoice
+from gpuplan.domain.workload import Layout
+from gpuplan.performance.memory.engines import vllm_settings
+from gpuplan.units import GB
+
+CARDS = {str(name): card for name, card in read_catalog().accelerators.items()}
+ASK = Ask(
+    workload="w", precisions=("fp8",), cache_precision="bf16", narrow=(), is_moe=False,
+    engine=EngineChoice(name="vllm", version="0.15"), layout=None, limits_gaps=False,
+)  # fmt: skip
+FOUND = propose(ASK, CARDS.values(), vllm_settings)
+
+
+def test_every_accelerator_is_proposed_processors_too():
+    assert {str(c.accelerator) for c in FOUND} == set(CARDS)
+    vendors = {CARDS[str(c.accelerator)].vendor for c in FOUND}
+    assert {"NVIDIA", "AMD", "Intel", "Google", "AWS"} <= vendors
+    assert any(CARDS[str(c.accelerator)].is_cpu for c in FOUND)
+
+
+def test_names_are_unique():
+    assert len({c.name for c in FOUND}) == len(FOUND)
+
+
+def test_kept_and_rejected_are_all():
+    checks = [
+        cut.policy_check(frozenset(), frozenset({"t4"})),
+        cut.precision_check(CARDS),
+        cut.island_check(CARDS, is_crossing_allowed=False),
+    ]
+    pruned = cut.prune(FOUND, checks)
+    assert len(pruned.kept) + len(pruned.rejected) == len(FOUND)
+    assert all(r.reason and r.relaxation for r in pruned.rejected)
+    assert {r.constraint for r in pruned.rejected} == {"policy", "precision", "island"}
+
+
+def named(card, tp=1):
+    return next(c for c in FOUND if c.accelerator == card and c.layout.tp == tp)
+
+
+@pytest.mark.parametrize(
+    ("card", "is_kept"),
+    [("h100-sxm", True), ("l4", True), ("a100-sxm-80gb", True), ("v100-pcie-32gb", False),
+     ("t4", False), ("mi210", False), ("mi300x", True), ("tpu-v5p", False), ("tpu-v6e", True),
+     ("cpu-xeon-8480", False)],
+)  # fmt: skip
+def test_fp8_needs_units_or_kernels_that_unpack_it(card, is_kept):
+    rejected = cut.precision_check(CARDS)(named(card))
+    assert (rejected is None) == is_kept
+    if rejected:
+        assert "16" in rejected.relaxation
+
+
+@pytest.mark.parametrize(
+    ("card", "tp", "is_kept"),
+    [("h100-sxm", 8, True), ("h100-pcie", 2, True), ("h100-pcie", 4, False), ("l40s", 2, False),
+     ("gb200", 64, True), ("mi300x", 8, True)],
+)  # fmt: skip
+def test_tensor_parallelism_stays_inside_its_island(card, tp, is_kept):
+    assert (cut.island_check(CARDS, is_crossing_allowed=False)(named(card, tp)) is None) == is_kept
+    assert cut.island_check(CARDS, is_crossing_allowed=True)(named(card, tp)) is None
+
+
+def test_an_idle_replica_that_is_too_slow_says_by_how_much():
+    limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.040),)
+    floors = cut.Floors(ttft_s=0.1, tpot_s=0.079, e2e_s=9.0)
+    rejected = cut.floor_check(limits, lambda c: floors)(named("a40", 2))
+    assert rejected is not None
+    assert rejected.constraint == "tpot"
+    assert "79 ms" in rejected.reason
+    assert "83 ms" in rejected.relaxation
+    fast = replace(floors, tpot_s=0.039)
+    assert cut.floor_check(limits, lambda c: fast)(named("a40", 2)) is None
+
+
+def test_the_user_may_insist_on_a_layout():
+    layouts = layouts_for(replace(ASK, layout=Layout(n_tensor=4, n_pipeline=2)), CARDS["l4"])
+    assert [(x.tp, x.pp) for x in layouts] == [(4, 2)]
+
+
+def test_experts_are_dealt_out_as_well_as_cut():
+    layouts = layouts_for(replace(ASK, is_moe=True), CARDS["h200-sxm"])
+    assert {(x.tp, x.dp, x.ep) for x in layouts} >= {(8, 1, 1), (8, 1, 8), (1, 8, 8)}
+
+
+def test_stages_stand_on_the_widest_layout():
+    staged = with_stages([named("h100-sxm", 4), named("h100-sxm", 8), named("l4")])
+    assert {(c.accelerator, c.layout.tp) for c in staged} == {("h100-sxm", 8), ("l4", 1)}
+    assert {c.layout.pp for c in staged} == {2, 4, 8, 16}
+
+
+def test_small_chunks_are_tried_where_single_gaps_are_promised():
+    found = propose(replace(ASK, limits_gaps=True), [CARDS["h100-sxm"]], vllm_settings)
+    assert {c.settings.max_batch_tokens for c in found} == {8192, 2048, 512}
+
+
+def test_parts_of_an_accelerator_hold_and_do_their_share():
+    catalog = read_catalog()
+    card = CARDS["h100-sxm"]
+    shares = list(shares_of(card, catalog.mig_profiles_of(card.id), 15 * GB))
+    assert {share.kind for share in shares} == {"mig"}
+    assert all(share.memory_bytes >= 15 * GB for share in shares)
+    for share in shares:
+        part = shared_device(card, share)
+        assert part.memory.visible_bytes == share.memory_bytes
+        assert part.peak_flop_per_s["bf16"] < card.peak_flop_per_s["bf16"]
+        assert part.memory.bytes_per_s < card.memory.bytes_per_s
+    turns = list(shares_of(CARDS["l4"], (), 5 * GB))
+    assert [share.n_per_accelerator for share in turns] == [2, 4]
+    [half] = on_shares(ASK, CARDS["l4"], turns[:1], vllm_settings)
+    assert half.n_accelerators_for(3) == 2

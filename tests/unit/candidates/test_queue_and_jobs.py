@@ -1,0 +1,62 @@
+"""Formulas where nothing is simulated: a queue, and jobs with a deadline."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuplan.candidates.jobs import fewest_for, wall_s, whole_nodes
+from gpuplan.candidates.queue import wait_ratio
+
+
+@pytest.mark.parametrize("busy", [0.3, 0.5, 0.7, 0.85])
+def test_waits_of_even_services(busy):
+    """Against Lindley's recursion: the mean is exact, tails err to the safe side."""
+    rng = np.random.default_rng(7)
+    gaps = rng.exponential(1 / busy, 400_000)
+    waits = np.empty(len(gaps))
+    now = 0.0
+    for i, gap in enumerate(gaps):
+        waits[i] = now
+        now = max(0.0, now + 1.0 - gap)
+    assert wait_ratio(busy, "mean") == pytest.approx(waits.mean(), rel=0.05)
+    for statistic, quantile in (("p95", 0.95), ("p99", 0.99)):
+        true = np.quantile(waits, quantile)
+        assert 0.9 * true <= wait_ratio(busy, statistic) <= 1.5 * true
+
+
+def test_a_full_queue_has_no_wait_to_tell():
+    with pytest.raises(ValueError, match="no mean wait"):
+        wait_ratio(1.0, "p95")
+
+
+@given(
+    work=st.floats(1e3, 1e9), deadline=st.floats(1e3, 1e6), node=st.sampled_from([1, 4, 8, 72]),
+    loss=st.floats(0.0, 1e-4),
+)  # fmt: skip
+def test_fewest_equals_a_scan(work, deadline, node, loss):
+    def useful(n):
+        return max(0.0, 1.0 - loss * n)
+
+    found = fewest_for(work, deadline, n_per_node=node, n_least=1, goodput_at=useful)
+    counts = range(node, 40_000, node)
+    scan = next(
+        (n for n in counts if (t := wall_s(work, n, useful)) and t <= deadline * (1 + 1e-9)), None
+    )
+    if scan is not None:
+        assert found == scan
+    elif found is not None:
+        assert found >= counts[-1]
+    if found is not None:
+        assert found % node == 0
+
+
+def test_unknown_goodput_takes_nothing_off():
+    assert wall_s(100.0, 4, lambda n: None) == 25.0
+    assert fewest_for(100.0, 10.0, n_per_node=8, n_least=1, goodput_at=lambda n: None) == 16
+
+
+def test_memory_sets_a_floor():
+    found = fewest_for(1.0, 1e9, n_per_node=8, n_least=30, goodput_at=lambda n: None)
+    assert found == 32
+    assert whole_nodes(0.1, 8) == 8
