@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.drawn import DrawnLoad, LoadTaken
-    from gpuplan.domain.outcome import Outcome
+    from gpuplan.domain.outcome import Outcome, RequestTimes
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.simulation import (
         CurveRequest,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from gpuplan.domain.stream import Requests
     from gpuplan.domain.trace import TraceQuery, TraceRead
+    from gpuplan.pipeline.simulate_stream import Blocks
 
 
 def read_trace(path: Path, query: "TraceQuery | None" = None) -> "TraceRead":
@@ -48,18 +49,44 @@ def simulate(
 
 
 def simulate_load(
-    model: str,
-    on: str,
+    ready: "PreparedFleet",
     load: "LoadTaken",
     request: "SimulateRequest",
     *,
-    overlays: Sequence[Path] = (),
-    store: Path | None = None,
+    told: "Callable[[int], None] | None" = None,
 ) -> "Simulation":
     """Replay a load; of a fleet that is overloaded, also find the smallest that would hold it."""
     from gpuplan.pipeline.simulate import simulate_load as verb
 
-    return verb(model, on, load, asked=request, overlays=overlays, store=store)
+    return verb(ready, load, request, told=told)
+
+
+def trace_blocks(path: Path, query: "TraceQuery | None" = None) -> "Blocks":
+    """Requests of a file of any size, block by block."""
+    from gpuplan.pipeline.simulate_stream import traced_blocks as verb
+
+    return verb(path, query)
+
+
+def drawn_blocks(load: "DrawnLoad", *, seed: int = 0) -> "Blocks":
+    """Requests drawn from a few figures, block by block."""
+    from gpuplan.pipeline.simulate_stream import drawn_blocks as verb
+
+    return verb(load, seed=seed)
+
+
+def simulate_stream(
+    ready: "PreparedFleet",
+    blocks: "Blocks",
+    request: "SimulateRequest",
+    *,
+    told: "Callable[[int], None] | None" = None,
+    sink: "Callable[[Requests, RequestTimes], None] | None" = None,
+) -> "StreamedSimulation":
+    """Replay blocks without keeping a request; `sink` gets each that has passed."""
+    from gpuplan.pipeline.simulate_stream import streamed as verb
+
+    return verb(ready, blocks, request, told=told, sink=sink)
 
 
 def simulate_sheet(found: "Simulation | StreamedSimulation") -> "Sheet":
@@ -74,6 +101,15 @@ def request_columns(outcome: "Outcome") -> dict[str, list[float | int | None]]:
     from gpuplan.report.request_rows import request_columns as verb
 
     return verb(outcome)
+
+
+def passed_columns(
+    requests: "Requests", times: "RequestTimes", *, first: int = 0
+) -> "dict[str, Any]":
+    """Requests and their times as columns by name, numbered from `first`."""
+    from gpuplan.report.request_rows import passed_columns as verb
+
+    return verb(requests, times, first=first)
 
 
 def requests_csv(outcome: "Outcome") -> "Iterator[str]":

@@ -9,16 +9,25 @@ import typer
 from gpuplan.cli import simulate_options as o
 from gpuplan.cli.options import Json, Output, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
-from gpuplan.cli.simulate_show import check_targets, progress, show_charts, write_requests
+from gpuplan.cli.simulate_show import (
+    RequestFile,
+    check_targets,
+    n_cores,
+    progress,
+    show_charts,
+    write_requests,
+)
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.drawn import DrawnLoad, LoadTaken
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.simulation import CurveRequest, SimulateRequest
+    from gpuplan.domain.simulation import CurveRequest, PreparedFleet, SimulateRequest
+    from gpuplan.domain.stream import Requests
 
     Shown = tuple[Sheet, tuple[Chart, ...]]
 
+MANY = 500_000  # requests: below, a run is over before a bar is drawn
 Served = tuple[str, str, list[Path]]  # model, accelerator, overlays
 
 
@@ -75,6 +84,7 @@ def simulate(
     cost_waste: o.CostWaste = None,
     cost_delay: o.CostDelay = None,
     workers: o.Workers = None,
+    stream: o.Stream = False,
     seed: o.Seed = 0,
     overlay: o.Overlay = None,
     out: o.Out = None,
@@ -124,29 +134,31 @@ def simulate(
         bin_s=bin_s,
         seed=seed,
     )
-    taken = _load(Sources(trace, scale, scenario, workload, drawn), seed)
-    typed = str(warmup_s) if warmup_s is not None else warmup
-    asked = replace(
-        asked,
-        slo=asked.slo or taken.slo,
-        warmup_s=o.warmup_s(typed, is_drawn=taken.source != "trace"),
-    )
     check_targets(out, chart or [])
-    served = (_model(model, taken), on, overlay or [])
-    if curve is None:
-        sheet, charts = _run(served, taken, asked, out)
+    sources = Sources(trace, scale, scenario, workload, drawn)
+    _check_sources(sources, is_stream=stream)
+    typed = str(warmup_s) if warmup_s is not None else warmup
+    asked = replace(asked, warmup_s=o.warmup_s(typed, is_drawn=trace is None))
+    if stream:
+        served = (_model(model, None), on, overlay or [])
+        sheet, charts = _stream(served, sources, asked, out)
     else:
-        sizes = _sizes(curve, cost_waste, cost_delay, workers)
-        sheet, charts = _curve(served, taken, asked, sizes)
+        taken = _load(sources, seed)
+        asked = replace(asked, slo=asked.slo or taken.slo)
+        served = (_model(model, taken.model), on, overlay or [])
+        if curve is None:
+            sheet, charts = _run(served, taken, asked, out)
+        else:
+            sizes = _sizes(curve, cost_waste, cost_delay, workers)
+            sheet, charts = _curve(served, taken, asked, sizes)
     form = chosen(output, as_json=as_json)
     emit(sheet, form)
     show_charts(chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
 
 
-def _load(sources: Sources, seed: int) -> "LoadTaken":
-    """Requests from the one source that was given."""
-    from gpuplan import api
-    from gpuplan.errors import InputError, one
+def _check_sources(sources: Sources, *, is_stream: bool) -> None:
+    """One source, and one that can be streamed where that was asked."""
+    from gpuplan.errors import InputError, Problem
 
     given = [
         flag
@@ -158,10 +170,24 @@ def _load(sources: Sources, seed: int) -> "LoadTaken":
         )
         if value is not None
     ]
+    problems = []
     if len(given) != 1:
         what = f"got {' and '.join(given) or 'none'}"
         fix = "give one of --trace FILE, --scenario FILE, --rate REQUESTS_PER_S or --phases"
-        raise one(InputError, "simulate", "load", what, fix)
+        problems.append(Problem("load", what, fix))
+    if is_stream and sources.scenario is not None:
+        problems.append(Problem("--stream", "with --scenario", "use --trace or --rate"))
+    if sources.scale != 1.0 and (sources.trace is None or is_stream):
+        what = "without --trace" if sources.trace is None else "with --stream"
+        problems.append(Problem("--scale", what, "scale a trace in memory, or the --rate"))
+    if problems:
+        raise InputError("simulate", problems)
+
+
+def _load(sources: Sources, seed: int) -> "LoadTaken":
+    """Requests from the one source that was given."""
+    from gpuplan import api
+
     if sources.trace is not None:
         taken = api.trace_load(sources.trace, scale=sources.scale, seed=seed)
     elif sources.scenario is not None:
@@ -175,23 +201,51 @@ def _load(sources: Sources, seed: int) -> "LoadTaken":
     return taken
 
 
-def _model(named: str | None, taken: "LoadTaken") -> str:
+def _model(named: str | None, of_scenario: str | None) -> str:
     from gpuplan.errors import InputError, one
 
-    found = named or taken.model
+    found = named or of_scenario
     if found is None:
         raise one(InputError, "simulate", "--model", "missing", "name the model to serve")
     return found
 
 
-def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", out: Path | None) -> "Shown":
+def _ready(served: Served, requests: "Requests", asked: "SimulateRequest") -> "PreparedFleet":
     from gpuplan import api
 
     model, on, overlays = served
-    with busy("replaying; the first run compiles its kernels"):
-        found = api.simulate_load(model, on, taken, asked, overlays=overlays, store=user_store())
+    with busy("loading; the first run on a machine compiles its kernels"):
+        return api.prepare_fleet(model, on, requests, asked, overlays=overlays, store=user_store())
+
+
+def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", out: Path | None) -> "Shown":
+    from gpuplan import api
+
+    ready, n = _ready(served, taken.requests, asked), len(taken.requests)
+    if n < MANY:
+        with busy("replaying; the first run on a machine compiles its kernels"):
+            found = api.simulate_load(ready, taken, asked)
+    else:
+        with progress(n, "requests") as told:
+            found = api.simulate_load(ready, taken, asked, told=told)
     if out is not None:
         write_requests(out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found)
+
+
+def _stream(
+    served: Served, sources: Sources, asked: "SimulateRequest", out: Path | None
+) -> "Shown":
+    from gpuplan import api
+
+    coming = (
+        api.trace_blocks(sources.trace)
+        if sources.trace is not None
+        else api.drawn_blocks(sources.drawn, seed=asked.seed)
+    )
+    ready = _ready(served, coming.first, asked)
+    with progress(coming.n_expected, "requests") as told, RequestFile(out) as file:
+        found = api.simulate_stream(ready, coming, asked, told=told, sink=file.sink)
     return api.simulate_sheet(found), api.simulate_charts(found)
 
 
@@ -200,7 +254,6 @@ def _sizes(
 ) -> "CurveRequest":
     from gpuplan.domain.simulation import CurveRequest
     from gpuplan.errors import InputError, Problem
-    from gpuplan.execution.cases import n_cores
     from gpuplan.units import HOUR
 
     problems = [
@@ -226,10 +279,7 @@ def _curve(
 ) -> "Shown":
     from gpuplan import api
 
-    model, on, overlays = served
-    ready = api.prepare_fleet(
-        model, on, taken.requests, asked, overlays=overlays, store=user_store()
-    )
+    ready = _ready(served, taken.requests, asked)
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
     with progress(len(set(curve.sizes)), "fleet sizes") as told:
         found = api.simulate_curve(ready, taken.requests, curve, request=asked, told=told)

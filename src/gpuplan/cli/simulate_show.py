@@ -1,16 +1,19 @@
 """What `gpuplan simulate` writes beside its result: requests, charts, progress."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
-    from gpuplan.domain.outcome import Outcome
+    from gpuplan.domain.outcome import Outcome, RequestTimes
+    from gpuplan.domain.stream import Requests
 
 TERMINAL = "-"
 Told = Callable[[int], None]
@@ -45,8 +48,63 @@ def write_requests(path: Path, outcome: "Outcome") -> None:
         else:
             import polars
 
-            polars.DataFrame(api.request_columns(outcome)).write_parquet(path)
+            columns = api.passed_columns(outcome.requests, outcome.times)
+            polars.DataFrame(columns).write_parquet(path)
     typer.echo(f"wrote {outcome.n_requests} requests to {path}", err=True)
+
+
+class RequestFile:
+    """Requests written as they pass: parts beside the file, joined at the end.
+
+    A Parquet file is written whole; parts keep memory small until then.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._n = 0
+        self._n_parts = 0
+        self._folder: TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> "RequestFile":
+        if self._path is not None:
+            self._folder = TemporaryDirectory(dir=self._path.resolve().parent)
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        if self._path is None or self._folder is None:
+            return
+        with self._folder as folder, _writing("--out", self._path):
+            if kind is None and self._n_parts:
+                self._join(Path(folder))
+        if kind is None:
+            typer.echo(f"wrote {self._n} requests to {self._path}", err=True)
+
+    @property
+    def sink(self) -> "Callable[[Requests, RequestTimes], None] | None":
+        """Where passed requests go; None where no file was asked for."""
+        return None if self._path is None else self._take
+
+    def _take(self, requests: "Requests", times: "RequestTimes") -> None:
+        if not len(requests) or self._folder is None:
+            return
+        import polars
+
+        from gpuplan import api
+
+        columns = api.passed_columns(requests, times, first=self._n)
+        part = Path(self._folder.name) / f"{self._n_parts:06d}.parquet"
+        polars.DataFrame(columns).write_parquet(part)
+        self._n += len(requests)
+        self._n_parts += 1
+
+    def _join(self, folder: Path) -> None:
+        import polars
+
+        parts = polars.scan_parquet(sorted(folder.glob("*.parquet")))
+        if self._path is not None and self._path.suffix == ".csv":
+            parts.sink_csv(self._path)
+        elif self._path is not None:
+            parts.sink_parquet(self._path)
 
 
 def show_charts(
@@ -69,6 +127,11 @@ def show_charts(
                 path.write_bytes(picture)
         if target != TERMINAL:
             typer.echo(f"wrote {len(charts)} charts to {path}", err=True)
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

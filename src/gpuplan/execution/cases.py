@@ -5,7 +5,6 @@ nothing else; answers come in the order of the cases.
 """
 
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
@@ -41,11 +40,6 @@ def map_cases(
         if told is not None:
             told(len(answers))
     return answers
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _computed(

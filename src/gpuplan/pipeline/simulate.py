@@ -1,7 +1,7 @@
 """Simulate: names and a stream of requests -> a fleet -> times of every request and their sum."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -12,7 +12,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import Outcome, Slo
+from gpuplan.domain.outcome import Slo
 from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests import LoadRequest, PredictRequest
@@ -23,7 +23,7 @@ from gpuplan.domain.simulation import (
     SimulateRequest,
     Simulation,
 )
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.pipeline.inference_work import setup_work
@@ -36,7 +36,9 @@ from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.statistics import flow_of, statistics_of
+from gpuplan.simulation.serving.stream import can_stream, in_blocks
 
+Told = Callable[[int], None]
 N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
 
 
@@ -82,9 +84,23 @@ def prepared(
     return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
 
 
-def replayed(ready: PreparedFleet, requests: Requests, asked: SimulateRequest) -> Simulation:
-    """One run of a fleet that is ready."""
-    outcome, wall_s = _timed(requests, ready.fleet, asked.bin_s)
+def replayed(
+    ready: PreparedFleet,
+    requests: Requests,
+    asked: SimulateRequest,
+    *,
+    blocks: PrefixBlocks | None = None,
+    told: Told | None = None,
+) -> Simulation:
+    """One run of a fleet that is ready; `told` hears how many requests have been taken."""
+    # Compilation, or its load from disk, is no part of the run.
+    simulate_serving(requests.take([0]), ready.fleet)
+    start_s = perf_counter()
+    if told is not None and can_stream(ready.fleet.limits):
+        outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, told=told)
+    else:
+        outcome = simulate_serving(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
+    wall_s = perf_counter() - start_s
     return Simulation(
         setup=ready.setup,
         fleet=ready.fleet,
@@ -98,32 +114,17 @@ def replayed(ready: PreparedFleet, requests: Requests, asked: SimulateRequest) -
 
 
 def simulate_load(
-    model_name: str,
-    accelerator_name: str,
-    taken: LoadTaken,
-    *,
-    asked: SimulateRequest,
-    overlays: Sequence[Path] = (),
-    store: Path | None = None,
+    ready: PreparedFleet, taken: LoadTaken, asked: SimulateRequest, *, told: Told | None = None
 ) -> Simulation:
     """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
-    ready = prepared(
-        model_name, accelerator_name, taken.requests, asked=asked, overlays=overlays, store=store
-    )
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
-    found = replayed(ready, taken.requests, asked)
+    found = replayed(ready, taken.requests, asked, blocks=taken.blocks, told=told)
     if not found.statistics.is_overloaded:
         return found
-    held = smallest_holding(ready, taken.requests, router=asked.router, slo=asked.slo)
+    held = smallest_holding(
+        ready, taken.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
+    )
     return replace(found, holding=held)
-
-
-def _timed(requests: Requests, fleet: Fleet, bin_s: float) -> tuple[Outcome, float]:
-    # Compilation, or its load from disk, is no part of the run.
-    simulate_serving(requests.take([0]), fleet)
-    start_s = perf_counter()
-    outcome = simulate_serving(requests, fleet, bin_s=bin_s)
-    return outcome, perf_counter() - start_s
 
 
 def _mean_load(requests: Requests) -> LoadRequest:

@@ -12,7 +12,7 @@ from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation import CurveRequest, FleetCurve, FleetTried, Holding, PreparedFleet
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
 from gpuplan.execution.cases import map_cases
 from gpuplan.simulation.serving.run import simulate_serving
@@ -30,6 +30,7 @@ class Stream(NamedTuple):
     router: str
     slo: Slo
     n_accelerators: int  # of one replica
+    blocks: PrefixBlocks | None = None  # text of the prompts, where it is known
 
 
 def tried(stream: Stream, n_replicas: int) -> FleetTried:
@@ -38,7 +39,7 @@ def tried(stream: Stream, n_replicas: int) -> FleetTried:
         stream.fleet, n_engines=n_replicas,
         router=stream.router if n_replicas > 1 else "round_robin",
     )  # fmt: skip
-    outcome = simulate_serving(stream.requests, fleet)
+    outcome = simulate_serving(stream.requests, fleet, blocks=stream.blocks)
     found = statistics_of(outcome, slo=stream.slo)
     paid_s = outcome.paid_s * stream.n_accelerators
     return FleetTried(
@@ -55,14 +56,19 @@ def tried(stream: Stream, n_replicas: int) -> FleetTried:
 
 
 def smallest_holding(
-    ready: PreparedFleet, requests: Requests, *, router: str, slo: Slo | None
+    ready: PreparedFleet,
+    requests: Requests,
+    *,
+    router: str,
+    slo: Slo | None,
+    blocks: PrefixBlocks | None = None,
 ) -> Holding:
     """The fewest replicas that are not overloaded and keep the objective, found by replaying.
 
     Doubling finds a size that holds, halving the gap finds the first; the one below it was tried
     and does not.
     """
-    stream = _stream(ready, requests, router, slo or Slo())
+    stream = _stream(ready, requests, router, slo or Slo())._replace(blocks=blocks)
     seen: dict[int, FleetTried] = {}
 
     def holds(n: int) -> bool:

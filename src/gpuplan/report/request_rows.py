@@ -1,29 +1,33 @@
 """Simulated requests as rows: one line each, in order of arrival."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from gpuplan.domain.outcome import Outcome
+import numpy as np
+
+from gpuplan.domain.outcome import Outcome, RequestTimes
+from gpuplan.domain.stream import Requests
 
 COLUMNS = ("request_id", "arrival_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions")
 
 
 def request_columns(outcome: Outcome) -> dict[str, list[float | int | None]]:
     """Columns by name; what a request never had is empty."""
-    times, rows = outcome.times, range(len(outcome.requests))
-    done = times.is_finished.astype(bool).tolist()
-    many = (outcome.requests.output_tokens > 1).tolist()
+    columns = passed_columns(outcome.requests, outcome.times)
+    return {name: _listed(column) for name, column in columns.items()}
 
-    def given(column: list[float], is_there: list[bool]) -> list[float | int | None]:
-        return [value if there else None for value, there in zip(column, is_there, strict=True)]
 
-    has_tpot = [a and b for a, b in zip(done, many, strict=True)]
+def passed_columns(requests: Requests, times: RequestTimes, *, first: int = 0) -> dict[str, Any]:
+    """Columns of arrays, the requests numbered from `first`; what never was is masked."""
+    is_lost = times.is_finished == 0
+    has_no_tpot = is_lost | (requests.output_tokens <= 1)
     return {
-        "request_id": list(rows),
-        "arrival_s": outcome.requests.arrive_s.tolist(),
-        "ttft_s": given(times.ttft_s.tolist(), done),
-        "tpot_s": given(times.tpot_s.tolist(), has_tpot),
-        "e2e_s": given(times.e2e_s.tolist(), done),
-        "n_preemptions": times.n_preemptions.tolist(),
+        "request_id": np.arange(first, first + len(requests)),
+        "arrival_s": requests.arrive_s,
+        "ttft_s": np.ma.masked_array(times.ttft_s, is_lost),
+        "tpot_s": np.ma.masked_array(times.tpot_s, has_no_tpot),
+        "e2e_s": np.ma.masked_array(times.e2e_s, is_lost),
+        "n_preemptions": times.n_preemptions,
     }
 
 
@@ -33,3 +37,9 @@ def requests_csv(outcome: Outcome) -> Iterator[str]:
     yield ",".join(COLUMNS) + "\n"
     for row in zip(*(columns[name] for name in COLUMNS), strict=True):
         yield ",".join("" if cell is None else str(cell) for cell in row) + "\n"
+
+
+def _listed(column: Any) -> list[float | int | None]:
+    """Masked values become None."""
+    listed: list[float | int | None] = column.tolist()
+    return listed

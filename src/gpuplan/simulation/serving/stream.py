@@ -6,14 +6,15 @@ are those of one long run, bit for bit: engines stop at the last arrival of a bl
 that could see the next one is begun.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import EngineTotals, RequestTimes, UseOverTime
+from gpuplan.domain.engine import EngineLimits, Fleet
+from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
 from gpuplan.simulation.serving.features import has_features
@@ -32,6 +33,7 @@ from gpuplan.simulation.serving.run import (
 )
 
 LEAST_ROWS = 1 << 16
+N_BLOCK = 100_000
 MAX_HELD = 1 << 22  # requests in the fleet; beyond, its queue has no end
 
 
@@ -47,7 +49,7 @@ class ServingStream:
 
     def __init__(self, fleet: Fleet, *, bin_s: float = BIN_S, max_held: int = MAX_HELD) -> None:
         check_fleet(no_requests(), fleet)
-        if has_features(fleet.limits):
+        if not can_stream(fleet.limits):
             what = "prefix caching, priorities, drafts or limits on long prompts"
             raise one(InputError, "simulate", "--stream", f"with {what}", "run it in memory")
         self._fleet = fleet
@@ -219,6 +221,36 @@ class ServingStream:
             requests_of(self._arrive_s[rows], records[:, st.INPUT], records[:, st.OUTPUT]),
             _times(records, finished, self._fleet.limits.start_s),
         )
+
+
+def can_stream(limits: EngineLimits) -> bool:
+    """Policies that look at the text of prompts or reorder the queue need the whole run."""
+    return not has_features(limits)
+
+
+def in_blocks(
+    requests: Requests, fleet: Fleet, *, bin_s: float = BIN_S, told: Callable[[int], None]
+) -> Outcome:
+    """As `simulate_serving`, bit for bit, telling how many requests have been taken."""
+    check_fleet(requests, fleet)
+    stream = ServingStream(fleet, bin_s=bin_s)
+    parts = []
+    for first in range(0, len(requests), N_BLOCK):
+        last = min(first + N_BLOCK, len(requests))
+        parts.append(stream.feed(requests.take(np.arange(first, last))).times)
+        told(last)
+    parts.append(stream.finish().times)
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in RequestTimes.__dataclass_fields__
+    }
+    for column in columns.values():
+        column.flags.writeable = False
+    return Outcome(
+        requests=requests, times=RequestTimes(**columns), use=stream.use(),
+        totals=stream.totals(), n_engines=fleet.n_engines,
+        refused=tuple(stream.refused.items()),
+    )  # fmt: skip
 
 
 def _ticks(arrive_s: Floats, origin_s: float) -> Ints:

@@ -1,0 +1,178 @@
+"""Simulate without keeping a request: blocks of any source -> engines -> running sums."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.demand.generate import request_blocks
+from gpuplan.domain.demand import Arrivals, RequestShape
+from gpuplan.domain.drawn import DrawnLoad
+from gpuplan.domain.outcome import RequestTimes, Slo, StreamedOutcome
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import exactly
+from gpuplan.domain.simulation import PreparedFleet, SimulateRequest, StreamedSimulation
+from gpuplan.domain.stream import Requests
+from gpuplan.domain.trace import TraceQuery
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.inputs.traces.read import stream_trace
+from gpuplan.pipeline.simulate_load import settled_load
+from gpuplan.pipeline.simulate_power import power_over_time
+from gpuplan.simulation.serving.sketch import ERROR_FRAC
+from gpuplan.simulation.serving.stream import ServingStream
+from gpuplan.simulation.serving.tally import Spent, Tally
+
+N_BLOCK = 200_000
+Told = Callable[[int], None]
+Sink = Callable[[Requests, RequestTimes], None]
+
+
+class Blocks(NamedTuple):
+    """Requests to come, and what is known of them."""
+
+    blocks: Iterator[Requests]
+    first: Requests  # the first block: it is among the blocks, too
+    n_expected: int | None
+    source: str
+    assumptions: tuple[Assumption, ...]
+
+
+def traced_blocks(path: Path, query: TraceQuery | None = None) -> Blocks:
+    """A file of any size, block by block; its rows must be in order."""
+    return _peeked(iter(stream_trace(path, query)), None, "trace", ())
+
+
+def drawn_blocks(load: DrawnLoad, *, seed: int) -> Blocks:
+    """A load drawn block by block: Poisson or Gamma gaps, with or without a profile."""
+    settled, assumptions = settled_load(load)
+    terms = settled.terms
+    problems = []
+    if settled.law not in ("poisson", "gamma"):
+        problems.append(Problem("--arrivals", f"{settled.law} with --stream", "use gamma"))
+    if terms is not None and terms.growth_per_month_frac:
+        problems.append(Problem("--growth", "with --stream", "give the grown --rate"))
+    if problems:
+        raise InputError("simulate", problems)
+    assert settled.input is not None
+    assert settled.output is not None
+    rate = settled.requests_per_s or 0.0
+    arrivals = Arrivals(
+        peak_requests_per_s=rate, mean_requests_per_s=rate,
+        burstiness_ratio=settled.burstiness_ratio or 1.0,
+        hourly_profile=terms.hourly_profile if terms else (),
+    )  # fmt: skip
+    shape = RequestShape(
+        input=settled.input, output=settled.output, prefix_hit_frac=exactly(0.0), n_turns=1.0
+    )
+    n = settled.n_requests
+    # Twice the mean time brings n requests for certain; what is more is cut.
+    duration_s = (
+        settled.duration_s if settled.duration_s is not None else 2.0 * (n or 0) / rate + 60
+    )
+    drawn = request_blocks(arrivals, shape, duration_s=duration_s, seed=seed, n_block=N_BLOCK)
+    expected = n if n is not None else round(rate * duration_s)
+    return _peeked(_first_n(drawn, n), expected, "drawn", assumptions)
+
+
+def streamed(
+    ready: PreparedFleet,
+    coming: Blocks,
+    asked: SimulateRequest,
+    *,
+    told: Told | None = None,
+    sink: Sink | None = None,
+) -> StreamedSimulation:
+    """One run; `sink` gets every request that has passed, in order of arrival.
+
+    A queue that outgrows memory ends the run: the fleet is overloaded, and the rest is not asked.
+    """
+    stream = ServingStream(ready.fleet, bin_s=asked.bin_s)
+    tally = Tally(slo=asked.slo, warmup_s=asked.warmup_s, bin_s=asked.bin_s)
+    start_s = perf_counter()
+    for block in coming.blocks:
+        passed = stream.feed(block)
+        _take(passed.requests, passed.times, tally, sink)
+        if told is not None:
+            told(stream.n_fed)
+        if stream.is_full:
+            break
+    if not stream.is_full:
+        passed = stream.finish()
+        _take(passed.requests, passed.times, tally, sink)
+    outcome = _outcome(ready, coming, stream, tally)
+    return StreamedSimulation(
+        setup=ready.setup,
+        fleet=ready.fleet,
+        outcome=outcome,
+        statistics=outcome.statistics,
+        slo=asked.slo or Slo(),
+        wall_s=perf_counter() - start_s,
+        flow=outcome.flow,
+        power=power_over_time(ready.setup, outcome),
+    )
+
+
+def _outcome(
+    ready: PreparedFleet, coming: Blocks, stream: ServingStream, tally: Tally
+) -> StreamedOutcome:
+    use, totals, n_engines = stream.use(), stream.totals(), ready.fleet.n_engines
+    spent = Spent(totals=totals, paid_s=totals.span_s * n_engines, last_s=stream.last_s)
+    n_left = stream.n_held
+    return StreamedOutcome(
+        n_requests=stream.n_fed,
+        n_completed=tally.n_finished,
+        n_left=n_left,
+        use=use,
+        flow=tally.flow(len(use.busy_frac), use.bin_s),
+        totals=totals,
+        statistics=tally.statistics(spent, n_left=n_left),
+        n_engines=n_engines,
+        refused=tuple(stream.refused.items()),
+        assumptions=(*coming.assumptions, *ready.assumptions, _sketched(), *_given_up(n_left)),
+    )
+
+
+def _take(requests: Requests, times: RequestTimes, tally: Tally, sink: Sink | None) -> None:
+    tally.add(requests, times)
+    if sink is not None:
+        sink(requests, times)
+
+
+def _peeked(
+    blocks: Iterator[Requests], n_expected: int | None, source: str,
+    assumptions: tuple[Assumption, ...],
+) -> Blocks:  # fmt: skip
+    first = next((block for block in blocks if len(block)), None)
+    if first is None:
+        raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
+    return Blocks(chain([first], blocks), first, n_expected, source, assumptions)
+
+
+def _first_n(blocks: Iterable[Requests], n: int | None) -> Iterator[Requests]:
+    left = n
+    for block in blocks:
+        if left is None:
+            yield block
+            continue
+        yield block.take(np.arange(min(left, len(block))))
+        left -= len(block)
+        if left <= 0:
+            return
+
+
+def _sketched() -> Assumption:
+    return Assumption(
+        what="percentiles", value=f"within {100 * ERROR_FRAC:.2f} %",
+        why="a stream keeps counts, not requests; times and means are exact",
+        change="leave out --stream",
+    )  # fmt: skip
+
+
+def _given_up(n_left: int) -> tuple[Assumption, ...]:
+    if not n_left:
+        return ()
+    why = "the queue outgrew memory, so the run was ended there"
+    return (Assumption(what="given up", value=f"{n_left:,} left", why=why, change="--replicas"),)
