@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # Boards joined by switches, plain cards in a server, or a card with fans of its own in a PC.
-BuildName = Literal["island", "island, liquid", "cards", "desktop"]
+BuildName = Literal["island", "island, old", "island, liquid", "cards", "desktop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class NodeBuild:
     host_base_w: float
     host_w_per_accelerator: float
     fan_frac: float  # of what the boards draw
+    second_socket_w: float = 0.0  # beside more than one accelerator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

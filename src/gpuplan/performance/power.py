@@ -22,15 +22,20 @@ CLIFF_FRAC = 0.45
 # Average draw under a cap: a smooth minimum of demand and 97 % of the cap [Zeus, Perseus].
 CAP_REACHED_FRAC, CAP_SHARPNESS = 0.97, 5.8
 # Processors, memory, adapters and switches at work. Machines around a switched island hold 1.1 kW
-# of them beside eight accelerators; machines with plain cards 0.3. Fans follow the heat: 18 % of
+# of them beside eight accelerators, those of the years before Hopper 0.7; machines with plain cards
+# 0.2 to 0.4, more where a second processor serves several cards. Fans follow the heat: 18 % of
 # what passive boards draw, 3 % where liquid takes it, none where boards bring their own. Supplies
-# lose 6 %. Set by hand on published wall readings [MLPerf-power].
+# lose 6 %. Set by hand on published wall readings of 17 machines [MLPerf-power].
 BUILDS: dict[BuildName, NodeBuild] = {
     "island": NodeBuild(host_base_w=20.0, host_w_per_accelerator=140.0, fan_frac=0.18),
+    "island, old": NodeBuild(host_base_w=20.0, host_w_per_accelerator=85.0, fan_frac=0.18),
     "island, liquid": NodeBuild(host_base_w=20.0, host_w_per_accelerator=140.0, fan_frac=0.03),
-    "cards": NodeBuild(host_base_w=160.0, host_w_per_accelerator=20.0, fan_frac=0.18),
-    "desktop": NodeBuild(host_base_w=160.0, host_w_per_accelerator=20.0, fan_frac=0.0),
+    "cards": NodeBuild(
+        host_base_w=150.0, host_w_per_accelerator=15.0, fan_frac=0.18, second_socket_w=90.0
+    ),
+    "desktop": NodeBuild(host_base_w=150.0, host_w_per_accelerator=15.0, fan_frac=0.0),
 }
+MODERN_ISLAND = "2022"  # launched in this year or later
 OWN_FANS = ("GeForce",)
 LOSS_FRAC = 0.06
 NODE_SPREAD_FRAC = 0.12
@@ -108,6 +113,7 @@ def node_power(
     """Server at the wall from the draw of its accelerators; ±12 %."""
     kind = BUILDS[build]
     host = kind.host_base_w + kind.host_w_per_accelerator * n_accelerators
+    host += kind.second_socket_w if n_accelerators > 1 else 0.0
     fans = kind.fan_frac * accelerators_w
     losses = fans + LOSS_FRAC * (accelerators_w + host + fans)
     return NodePower(accelerators_w=accelerators_w, host_w=host, losses_w=losses)
@@ -117,7 +123,9 @@ def build_of(accelerator: Accelerator, *, is_liquid: bool = False) -> BuildName:
     """The kind of machine that such boards usually sit in."""
     if accelerator.form_factor.startswith("PCIe"):
         return "desktop" if any(word in accelerator.name for word in OWN_FANS) else "cards"
-    return "island, liquid" if is_liquid else "island"
+    if is_liquid:
+        return "island, liquid"
+    return "island" if accelerator.launched >= MODERN_ISLAND else "island, old"
 
 
 def capped_node_limit_w(

@@ -98,6 +98,17 @@ def test_node_is_more_than_its_accelerators() -> None:
     assert desktop.wall_w == pytest.approx(606, rel=0.08)
 
 
+def test_a_machine_is_built_for_its_boards() -> None:
+    cards = read_catalog().accelerators
+    assert p.build_of(cards["h100-sxm"]) == "island"
+    assert p.build_of(cards["a100-sxm-80gb"]) == "island, old"
+    assert p.build_of(cards["b200-sxm"], is_liquid=True) == "island, liquid"
+    assert p.build_of(cards["l4"]) == "cards"
+    assert p.build_of(cards["rtx-4090"]) == "desktop"
+    one = p.node_power(300.0, 1, build="cards").host_w
+    assert p.node_power(600.0, 2, build="cards").host_w > one + 90.0
+
+
 def test_capped_node_of_the_rack_scenario() -> None:
     """10.2 kW is the node, 5.6 kW its accelerators: two nodes capped at 450 W need 16.4 kW."""
     capped = p.capped_node_limit_w(10_200.0, 8, limit=700.0, cap_w=450.0)
