@@ -21,7 +21,13 @@ class FleetCurve:
     usd_per_node_h: float
     is_committed: bool  # paid at its peak all the time
     speed_log_sd_ratio: float = 0.0  # of the logarithm of the load that a replica carries
-    once_usd: float = 0.0
+    n_base_nodes: int = 0  # owned or reserved: paid all the time, the rest by need
+    base_usd_per_node_h: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """The accelerator."""
+        return str(self.candidate.accelerator)
 
     def n_replicas(self, loads: Floats, speed_ratio: float | Floats = 1.0) -> Ints:
         """Replicas with spares; none where there is no load."""
@@ -39,6 +45,7 @@ class FleetCurve:
         self, loads: Floats, weights: Floats, speed_ratio: float | Floats = 1.0
     ) -> Floats:
         """Mean hourly price over the last axis: loads, each with its share of the time."""
-        nodes = self.n_nodes(loads, speed_ratio)
-        mean = nodes.max(axis=-1) if self.is_committed else (nodes * weights).sum(axis=-1)
-        return np.asarray(mean * self.usd_per_node_h, dtype=np.float64)
+        rented = np.maximum(0, self.n_nodes(loads, speed_ratio) - self.n_base_nodes)
+        mean = rented.max(axis=-1) if self.is_committed else (rented * weights).sum(axis=-1)
+        base = self.n_base_nodes * self.base_usd_per_node_h
+        return np.asarray(base + mean * self.usd_per_node_h, dtype=np.float64)

@@ -27,23 +27,6 @@ class Winner(NamedTuple):
     curve: FleetCurve
 
 
-def curves_of(rows: Rows, workload: str) -> list[FleetCurve]:
-    """The cheapest way to pay for every accelerator that can do the work, cheapest first."""
-    demand_free = [
-        curve
-        for row in rows.by_name.values()
-        if row.option.workload == workload
-        for curve in _curves(row, rows.rates)
-    ]
-    best: dict[str, FleetCurve] = {}
-    for curve in demand_free:
-        name = str(curve.candidate.accelerator)
-        known = best.get(name)
-        if known is None or unit_price(curve) < unit_price(known):
-            best[name] = curve
-    return list(best.values())
-
-
 def all_curves(rows: Rows, workload: str) -> list[FleetCurve]:
     """Every row with every way to pay for it."""
     return [
@@ -52,12 +35,6 @@ def all_curves(rows: Rows, workload: str) -> list[FleetCurve]:
         if row.option.workload == workload
         for curve in _curves(row, rows.rates)
     ]
-
-
-def unit_price(curve: FleetCurve) -> float:
-    """USD per unit of load at many replicas: what ranks fleets where whole nodes hardly matter."""
-    nodes = curve.n_nodes(floats([1000 * curve.n_load_per_replica]))
-    return float(nodes[0]) * curve.usd_per_node_h / (1000 * curve.n_load_per_replica)
 
 
 def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
@@ -79,7 +56,6 @@ def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
             usd_per_node_h=rate.price_usd_per_h.mid,
             is_committed=rate.is_committed,
             speed_log_sd_ratio=spread,
-            once_usd=row.option.once_usd,
         )
 
 
@@ -104,13 +80,9 @@ def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[Winner]
     best = costs.argmin(axis=0)
     found: list[Winner] = []
     for factor, place in zip(factors, best, strict=True):
-        if not found or _kind(found[-1].curve) != _kind(ordered[place]):
+        if not found or found[-1].curve.kind != ordered[place].kind:
             found.append(Winner(load=float(factor * peak), curve=ordered[place]))
     return found
-
-
-def _kind(curve: FleetCurve) -> str:
-    return str(curve.candidate.accelerator)
 
 
 def load_crossovers(
@@ -122,7 +94,7 @@ def load_crossovers(
         Crossover(
             what=f"load of {demand.workload}",
             at=f"about {after.load:,.3g} {unit} (now {demand.peak_of(0, 0):,.3g})",
-            then=f"{_kind(after.curve)} is cheaper than {_kind(before.curve)}",
+            then=f"{after.curve.kind} is cheaper than {before.curve.kind}",
         )
         for before, after in pairwise(found)
     )
@@ -135,7 +107,7 @@ def cost_curves(
     ranked = sorted(curves, key=lambda curve: cost_usd_per_month(curve, demand))
     kinds: dict[str, FleetCurve] = {}
     for curve in ranked:
-        kinds.setdefault(_kind(curve), curve)
+        kinds.setdefault(curve.kind, curve)
     factors = np.linspace(0.1, 3.0, 59)
     peak = demand.peak_of(0, 0)
     return tuple(

@@ -1,7 +1,7 @@
 """Why this plan, in: everything that was weighed; out: reasons, alternatives, ranges, charts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -19,15 +19,24 @@ from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.sizing import Sized, Sizing
-from gpuplan.pipeline.plan_chosen import MONTH_S, Choice
+from gpuplan.pipeline.plan_burst import (
+    Burst,
+    burst_alternatives,
+    burst_crossovers,
+    burst_lines,
+    burst_of,
+)
+from gpuplan.pipeline.plan_chosen import MONTH_S, Choice, held_in
 from gpuplan.pipeline.plan_curves import (
     all_curves,
     cost_curves,
     cost_usd_per_month,
     load_crossovers,
 )
+from gpuplan.pipeline.plan_growth import growth_lines, growth_rows
 from gpuplan.pipeline.plan_job_reasons import told_jobs
 from gpuplan.pipeline.plan_market import Market
+from gpuplan.pipeline.plan_mixed import mixed_alternative
 from gpuplan.pipeline.plan_naive import naive_choices, next_spend
 from gpuplan.pipeline.plan_replay import latency_curves, sized_of
 from gpuplan.pipeline.plan_sizing import Surroundings
@@ -83,10 +92,18 @@ def explanation_of(story: Story) -> Told:
     runs = [part for part in story.parts if part.choice.is_jobs]
     jobs = [told for part in runs for told in told_jobs(story.scenario, part.choice, part.sizings)]
     ranges = _uncertainty(story, contests)
+    options = [(part.choice, o) for part in services for o in part.choice.selection.chosen]
+    bursts = [b for b in (burst_of(choice, option) for choice, option in options) if b is not None]
     return Told(
-        explanation=reduce(joined, [*(_reasons(c) for c in contests), *(j.reasons for j in jobs)],
-                           Explanation()),
+        explanation=reduce(
+            joined,
+            [*(_reasons(c) for c in contests), *(_growth(story, c) for c in contests),
+             *(_burst_reasons(b) for b in bursts), *(j.reasons for j in jobs)],
+            Explanation(),
+        ),
         alternatives=(*(item for contest in contests for item in _alternatives(contest)),
+                      *_mixed(services, contests),
+                      *(item for burst in bursts for item in burst_alternatives(burst)),
                       *(item for job in jobs for item in job.alternatives)),
         uncertainty=ranges,
         charts=tuple(curve for contest in contests for curve in _charts(story, contest)),
@@ -110,6 +127,32 @@ def _reasons(contest: Contest) -> Explanation:
     )
 
 
+def _mixed(services: Sequence[Part], contests: Sequence[Contest]) -> list[Alternative]:
+    """A mix of kinds, where one workload stands alone."""
+    if len(contests) != 1 or len(services) != 1:
+        return []
+    contest = contests[0]
+    found = mixed_alternative(
+        services[0].choice.rows.problem,
+        contest.curves,
+        contest.sizing.demand,
+        chosen_usd=contest.usd_per_month[0],
+    )
+    return [] if found is None else [found]
+
+
+def _growth(story: Story, contest: Contest) -> Explanation:
+    demand = contest.sizing.demand
+    return Explanation(
+        why=tuple(growth_lines(story.scenario, demand)),
+        crossovers=growth_rows(story.scenario, demand),
+    )
+
+
+def _burst_reasons(burst: Burst) -> Explanation:
+    return Explanation(why=tuple(burst_lines(burst)), crossovers=tuple(burst_crossovers(burst)))
+
+
 def joined(first: Explanation, second: Explanation) -> Explanation:
     """Both, part by part."""
     return Explanation(
@@ -129,16 +172,32 @@ def _contest(part: Part, sizing: Sizing) -> Contest | None:
     mine = [curve for curve in curves if curve.name.startswith(option.name + ", ")]
     if not mine:
         return None
-    held = {h.terms for h in choice.selection.held if h.n_nodes.max(initial=0) > 0}
-    purchases = {choice.rows.rates[name].purchase for name in held if name != "existing"}
-    first = next((c for c in mine if c.name.rsplit(", ", 1)[1] in purchases), mine[0])
+    first = _as_held(choice, option.pool, mine)
     rest = sorted(
-        (curve for curve in curves if curve is not first),
+        (curve for curve in curves if curve.name != first.name),
         key=lambda curve: (cost_usd_per_month(curve, sizing.demand), curve.name),
     )
     ordered = [first, *rest]
     prices = [cost_usd_per_month(curve, sizing.demand) for curve in ordered]
     return Contest(sizing=sizing, sized=sized, curves=ordered, usd_per_month=prices)
+
+
+def _as_held(choice: Choice, pool: str, mine: Sequence[FleetCurve]) -> FleetCurve:
+    """The chosen fleet as it is paid for: a base that is held all the time, the rest by need."""
+    committed, by_need, base_usd = 0, None, 0.0
+    for held in held_in(choice, pool):
+        rate = choice.rows.rates.get(held.terms)
+        n = int(held.n_nodes.max())
+        if rate is not None and not rate.is_committed:
+            by_need = rate.purchase
+            continue
+        price = rate.price_usd_per_h.mid if rate else choice.pool(pool).existing_usd_per_node_h
+        committed, base_usd = committed + n, base_usd + n * price
+    rented = [c for c in mine if not c.is_committed]
+    first = next((c for c in rented if c.name.endswith(f", {by_need}")), (rented or mine)[0])
+    if not committed:
+        return first
+    return replace(first, n_base_nodes=committed, base_usd_per_node_h=base_usd / committed)
 
 
 def fleet_name(curve: FleetCurve, contest: Contest) -> str:
@@ -175,7 +234,7 @@ def _kinds(contest: Contest) -> list[tuple[FleetCurve, float]]:
     """The cheapest fleet of each accelerator, the chosen kind first."""
     best: dict[str, tuple[FleetCurve, float]] = {}
     for curve, usd in zip(contest.curves, contest.usd_per_month, strict=True):
-        best.setdefault(str(curve.candidate.accelerator), (curve, usd))
+        best.setdefault(curve.kind, (curve, usd))
     first, *rest = best.values()
     return [first, *sorted(rest, key=lambda item: item[1])]
 
@@ -209,14 +268,14 @@ def _why_not(contest: Contest) -> Iterator[WhyNot]:
         ("the strongest accelerator", max(kinds, key=strength)),
     )
     for question, (curve, usd) in asked:
-        is_chosen = curve.candidate.accelerator == contest.curves[0].candidate.accelerator
+        is_chosen = curve.kind == contest.curves[0].kind
         each = price((curve, usd))
         answer = f"${each:,.2f} an hour each; {fleet_name(curve, contest)} would do the same work"
         yield WhyNot(
             question=f"{question}, for {contest.sizing.workload}",
             fleet=fleet_name(curve, contest),
             answer="it is the one chosen" if is_chosen else answer,
-            extra_usd_per_month=0.0 if is_chosen else usd - chosen_usd,
+            extra_usd_per_month=None if is_chosen else usd - chosen_usd,
         )
 
 
@@ -240,10 +299,18 @@ def _uncertainty(story: Story, contests: Sequence[Contest]) -> Uncertainty | Non
         return None
     contest = contests[0]
     months = story.scenario.budget.horizon_s / MONTH_S
-    draws = draws_of(n, story.request.seed, story.scenario.growth.per_month_frac, months)
+    curves = [curve for curve, _ in _kinds(contest)]
+    draws = draws_of(
+        n,
+        story.request.seed,
+        story.scenario.growth.per_month_frac,
+        n_months=months,
+        kinds=[curve.kind for curve in curves],
+    )
     fleets = Fleets(
         demand=contest.sizing.demand,
-        curves=[curve for curve, _ in _kinds(contest)],
+        curves=curves,
+        names=[fleet_name(curve, contest) for curve in curves],
         base_usd_per_month=story.chosen.cost_usd_per_month.value,
     )
     return uncertainty_of(fleets, draws, seed=story.request.seed)

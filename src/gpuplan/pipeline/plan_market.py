@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_discounts, rentable
-from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, user_rates
+from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, sorted_out, user_rates
 from gpuplan.domain.candidate import Candidate
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.cost import NodeRate, PriceRefusal, Rates
@@ -21,6 +21,7 @@ from gpuplan.domain.packing import nodes_for
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.terms import Choice, Purchase
+from gpuplan.pipeline.plan_owned import Standing, bought_nodes, place_of, standing_nodes
 
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
 # Clouds whose large machines carry the processor that the catalog knows [product-names].
@@ -36,10 +37,16 @@ class Market(NamedTuple):
     refused: tuple[PriceRefusal, ...]
     assumptions: tuple[Assumption, ...]
     porting_usd: Mapping[str, float]  # by accelerator: software that does not run there yet
+    standing: tuple[Standing, ...] = ()  # nodes that are there already
+
+    @property
+    def ways(self) -> tuple[NodeRate, ...]:
+        """All that nodes can be had by, those that are there already included."""
+        return (*(each.rate for each in self.standing), *self.rates)
 
     def price_usd_per_h(self, candidate: Candidate, n_replicas: int) -> float | None:
         """Least price of so many replicas in whole nodes; None where there is none."""
-        prices = (_price(rate, candidate, n_replicas) for rate in rates_for(self.rates, candidate))
+        prices = (_price(rate, candidate, n_replicas) for rate in rates_for(self.ways, candidate))
         return min((price for price in prices if price is not None), default=None)
 
 
@@ -67,11 +74,19 @@ def market_of(
         published = _published(scenario, offers, today, only=None)
         assumptions += _age_note(offers, today)
     kept, shown = _apart(scenario, published.kept)
+    place = place_of(scenario)
+    bought = sorted_out(bought_nodes(scenario, catalog, place))
+    standing = tuple(standing_nodes(scenario, catalog, place))
+    if standing:
+        assumptions += place.assumptions
+    for rate in bought.kept:
+        assumptions += rate.assumptions
     return Market(
-        rates=(*own.kept, *kept),
+        rates=(*own.kept, *bought.kept, *kept),
         shown=shown,
-        refused=(*own.refused, *published.refused),
-        assumptions=tuple(assumptions),
+        refused=(*own.refused, *bought.refused, *published.refused),
+        assumptions=tuple(dict.fromkeys(assumptions)),
+        standing=standing,
         porting_usd={
             _id(price.accelerator, catalog): price.porting_usd.mid
             for price in scenario.prices.hardware

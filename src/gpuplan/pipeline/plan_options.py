@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.cost import NodeRate
@@ -21,6 +22,7 @@ from gpuplan.domain.selection import (
 from gpuplan.domain.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.pipeline.plan_limits import limits_of
 from gpuplan.pipeline.plan_market import Market, rates_for
+from gpuplan.pipeline.plan_owned import lead_time_s, worth_by_age
 from gpuplan.pipeline.plan_power import node_power
 from gpuplan.units import DAY
 
@@ -67,11 +69,15 @@ def rows_of(
     ]
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
-    pools = _pools(scenario, catalog, rates.values())
+    pools = _pools(catalog, [rate for rate in market.ways if pool_name(rate) in used], market)
+    leads = _leads(scenario, catalog)
     problem = SelectionProblem(
         horizon=horizon_of(scenario, hours, periods),
         pools=pools,
-        terms=tuple(terms_of(rate, periods) for rate in rates.values()),
+        terms=tuple(
+            terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
+            for rate in rates.values()
+        ),
         options=tuple(row.option for row in rows),
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective if scenario.objective != "regret" else "cost",
@@ -128,7 +134,7 @@ def horizon_of(scenario: Scenario, hours_per_week: Floats, periods: Periods) -> 
 
 def _rows(sized: Sized, place: Ints, market: Market, *, hours: Floats) -> Iterator[Row]:
     seen = set()
-    for rate in rates_for(market.rates, sized.candidate):
+    for rate in rates_for(market.ways, sized.candidate):
         pool, n_per_node = pool_name(rate), rate.node.n_accelerators
         if pool in seen or nodes_for(sized.candidate, 1, n_per_node) is None:
             continue
@@ -173,33 +179,58 @@ def reserve_accelerators(sized: Sized, n_per_node: int) -> int:
     return accelerators_for(candidate, reserve.n_spare, n_per_node) or 0
 
 
-def terms_of(rate: NodeRate, periods: Periods) -> NodeTerms:
-    """One way to pay, in periods."""
-    length_s = float(periods.length_s[0])
+def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTerms:
+    """One way to pay, in periods; bought nodes as money up front, and what they are worth then."""
+    length_s, n_periods = float(periods.length_s[0]), len(periods.start_s)
     term_s = rate.terms.term_s
     n_term = None if term_s is None else max(1, round(term_s / length_s))
-    return NodeTerms(
+    terms = NodeTerms(
         name=rate.id,
         pool=pool_name(rate),
         purchase=rate.purchase,
         usd_per_node_h=rate.price_usd_per_h.mid,
-        n_term_periods=n_term if n_term is None or n_term < len(periods.start_s) else None,
+        n_term_periods=n_term if n_term is None or n_term < n_periods else None,
         n_nodes_max=rate.terms.n_nodes_max,
         is_on_site=rate.purchase == "owned",
     )
+    capital = rate.capital
+    if capital is None or capital.is_sunk:
+        return terms
+    held = sum(part.usd_per_h.mid for part in rate.parts if part.name == "capital")
+    return replace(
+        terms,
+        usd_per_node_h=rate.price_usd_per_h.mid - held,
+        upfront_usd=capital.outlay_usd.mid,
+        residual_usd=worth_by_age(capital, length_s, n_periods),
+        n_lead_periods=min(n_periods - 1, round(lead_s / length_s)),
+    )
 
 
-def _pools(scenario: Scenario, catalog: Catalog, rates: Iterable[NodeRate]) -> tuple[NodePool, ...]:
+def _leads(scenario: Scenario, catalog: Catalog) -> dict[str, float]:
+    """Time from order to service, by accelerator that can be bought."""
+    return {
+        str(find_accelerator(given.accelerator, catalog).accelerator.id): lead_time_s(
+            scenario, given
+        )
+        for given in scenario.prices.hardware
+    }
+
+
+def _pools(catalog: Catalog, ways: Iterable[NodeRate], market: Market) -> tuple[NodePool, ...]:
+    there = {pool_name(each.rate): each for each in market.standing}
     pools: dict[str, NodePool] = {}
-    for rate in rates:
+    for rate in ways:
         name = pool_name(rate)
         if name not in pools:
             power = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+            standing = there.get(name)
             pools[name] = NodePool(
                 name=name,
                 accelerator=rate.node.accelerator,
                 n_accelerators_per_node=max(1, rate.node.n_accelerators),
                 max_w=power.max_w,
                 mean_w=power.mean_w,
+                n_nodes_existing=standing.n_nodes if standing else 0,
+                existing_usd_per_node_h=standing.rate.price_usd_per_h.mid if standing else 0.0,
             )
     return tuple(pools.values())

@@ -32,7 +32,7 @@ def _unpriced(sizing: Sizing, market: Market) -> Iterator[Rejected]:
     runs = [job.candidate for job in sizing.jobs]
     # Runs that were made fleets of stand in both.
     for candidate in dict.fromkeys(fleets + runs):
-        if next(rates_for(market.rates, candidate), None) is None:
+        if next(rates_for(market.ways, candidate), None) is None:
             refused = [r for r in market.refused if r.node.accelerator == candidate.accelerator]
             why = f": {refused[0].what}" if refused else " among the offers"
             yield Rejected(

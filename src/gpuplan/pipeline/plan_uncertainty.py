@@ -1,6 +1,6 @@
 """A plan when inputs are not what was assumed: samples, regret, tornado, named prices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +25,12 @@ class Draws(NamedTuple):
     """Samples of what is not known; ratios to what was assumed."""
 
     demand: Floats
-    price: Floats
+    prices: Mapping[str, Floats]  # by accelerator: each kind moves by itself
     growth: Floats  # ratio of the mean load over the horizon
     speed: Floats  # standard normal, scaled by each fleet's own spread
 
 
-def draws_of(n: int, seed: int, growth: Range, n_months: float) -> Draws:
+def draws_of(n: int, seed: int, growth: Range, *, n_months: float, kinds: Iterable[str]) -> Draws:
     """Independent draws, one stream per cause, the same for every fleet."""
     streams = np.random.SeedSequence(seed).spawn(4)
     demand, price, grown, speed = (np.random.default_rng(stream) for stream in streams)
@@ -40,7 +40,7 @@ def draws_of(n: int, seed: int, growth: Range, n_months: float) -> Draws:
         rates = grown.triangular(growth.low, growth.mid, growth.high, n)
     return Draws(
         demand=floats(demand.lognormal(-(sd**2) / 2, sd, n)),
-        price=floats(price.choice(PRICE_RATIOS, n)),
+        prices={kind: floats(price.choice(PRICE_RATIOS, n)) for kind in sorted(set(kinds))},
         growth=floats(mean_growth(rates, n_months) / mean_growth(growth.mid, n_months)),
         speed=floats(speed.standard_normal(n)),
     )
@@ -58,6 +58,7 @@ class Fleets(NamedTuple):
 
     demand: DemandProfile
     curves: Sequence[FleetCurve]
+    names: Sequence[str]  # of the curves, for people
     base_usd_per_month: float  # of the chosen plan, as billed
 
 
@@ -72,7 +73,7 @@ def uncertainty_of(found: Fleets, draws: Draws, *, seed: int) -> Uncertainty:
     order = np.argsort(cost.mean(axis=1), kind="stable")
     rows = tuple(
         RegretRow(
-            fleet=found.curves[i].name,
+            fleet=found.names[i],
             mean_usd_per_month=float(cost[i].mean() * scale),
             p95_regret_usd_per_month=float(p95[i] * scale),
             kept_frac=float(kept[i]),
@@ -90,7 +91,7 @@ def uncertainty_of(found: Fleets, draws: Draws, *, seed: int) -> Uncertainty:
             tier="simulated",
         ),
         kept_frac=float(kept[0]),
-        least_regret=found.curves[int(np.argmin(p95))].name,
+        least_regret=found.names[int(np.argmin(p95))],
         rows=rows[:6],
         tornado=_tornado(found, draws, scale),
         prices=_prices(found, scale),
@@ -112,8 +113,14 @@ def _sampled(curve: FleetCurve, demand: DemandProfile, draws: Draws) -> Floats:
     ratio = draws.demand * draws.growth
     loads = ratio[:, None] * demand.peak_of(0, 0) * demand.hours.load_frac[None, :]
     hourly = curve.usd_per_h(floats(loads), weights, _speed(curve, draws)[:, None])
-    price = np.ones(len(ratio)) if curve.is_committed else draws.price
-    return np.asarray(hourly * price * HOURS_PER_MONTH)
+    return _moved(curve, hourly, draws.prices[curve.kind]) * HOURS_PER_MONTH
+
+
+def _moved(curve: FleetCurve, usd_per_h: Floats | float, ratio: Floats | float) -> Floats:
+    """The price after rents have moved; what is owned or committed stays as it is."""
+    base = curve.n_base_nodes * curve.base_usd_per_node_h
+    moving = 1.0 if curve.is_committed else ratio
+    return np.asarray(base + (np.asarray(usd_per_h) - base) * moving)
 
 
 def _speed(curve: FleetCurve, draws: Draws) -> Floats:
@@ -148,7 +155,9 @@ def _tornado(found: Fleets, draws: Draws, scale: float) -> tuple[TornadoBar, ...
             *(_at(chosen, demand, load_ratio=ratio) for ratio in load)),
         bar("growth", _span(grown, "the middle"),
             *(_at(chosen, demand, load_ratio=ratio) for ratio in grown)),
-        bar("prices", _span(price, "today's"), *(base * ratio for ratio in price)),
+        bar("prices", _span(price, "today's"),
+            *(float(_moved(chosen, base / HOURS_PER_MONTH, ratio)) * HOURS_PER_MONTH
+              for ratio in price)),
         bar("speed of the model", _span(speed, "the prediction"),
             *(_at(chosen, demand, speed_ratio=ratio) for ratio in speed)),
     ]  # fmt: skip
@@ -162,15 +171,21 @@ def _span(ratios: list[float], of: str) -> str:
 def _prices(found: Fleets, scale: float) -> tuple[PriceScenario, ...]:
     """Named movements: all together, then the chosen kind against the others."""
     chosen = found.curves[0]
-    kind = chosen.candidate.accelerator
+    kind = chosen.kind
     moves = [(name, ratio, ratio) for name, ratio in PRICE_MOVES]
     moves += [(f"{kind} alone rises by 20 %", 1.2, 1.0), (f"all but {kind} fall by 20 %", 1.0, 0.8),
               (f"all but {kind} fall by 40 %", 1.0, 0.6)]  # fmt: skip
     rows = []
     for name, own, other in moves:
         costs = [
-            _at(curve, found.demand)
-            * (1.0 if curve.is_committed else own if curve.candidate.accelerator == kind else other)
+            float(
+                _moved(
+                    curve,
+                    _at(curve, found.demand) / HOURS_PER_MONTH,
+                    own if curve.kind == kind else other,
+                )
+            )
+            * HOURS_PER_MONTH
             * scale
             for curve in found.curves
         ]
@@ -179,7 +194,7 @@ def _prices(found: Fleets, scale: float) -> tuple[PriceScenario, ...]:
             PriceScenario(
                 name=name,
                 usd_per_month=costs[0],
-                best_fleet=found.curves[best].name,
+                best_fleet=found.names[best],
                 best_usd_per_month=costs[best],
             )
         )

@@ -7,6 +7,7 @@ from gpuplan.report.plan import head_line
 from gpuplan.report.plan_document import plan_document
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines
 
+N_SHOWN = 20
 PARTS = ("name", "explanation", "uncertainty", "alternatives", "rejected", "assumptions", "proof")
 
 
@@ -20,7 +21,8 @@ def explain_sheet(answer: Answer) -> Sheet:
             "feasible": answer.feasible,
             **{part: whole[part] for part in PARTS},
         },
-        tables=tuple(table for table in _tables(answer) if table.rows),
+        tables=_tables(answer, n_most=N_SHOWN),
+        whole_tables=_tables(answer, n_most=None),
         head=head_line(answer),
         remarks=(
             ("Nothing fits:", why.conflicts),
@@ -31,8 +33,10 @@ def explain_sheet(answer: Answer) -> Sheet:
     )
 
 
-def _tables(answer: Answer) -> list[Table]:
+def _tables(answer: Answer, *, n_most: int | None) -> tuple[Table, ...]:
     why = answer.explanation
+    shown = answer.rejected[:n_most]
+    rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
     tables = [
         _list_table("Why this", "reason", why.why),
         _list_table("What binds", "limit", why.binding),
@@ -44,16 +48,14 @@ def _tables(answer: Answer) -> list[Table]:
             rows=tuple((c.what, c.at, c.then) for c in why.crossovers),
         ),
         Table(
-            title="Left out",
+            title=f"Left out{rest}",
             columns=("candidate", "first failed", "why not", "what would help"),
-            rows=tuple(
-                (r.candidate, r.constraint, r.reason, r.relaxation) for r in answer.rejected
-            ),
+            rows=tuple((r.candidate, r.constraint, r.reason, r.relaxation) for r in shown),
         ),
     ]
     if answer.uncertainty is not None:
         tables[5:5] = uncertainty_tables(answer.uncertainty)
-    return tables
+    return tuple(table for table in tables if table.rows)
 
 
 def _list_table(title: str, column: str, lines: tuple[str, ...]) -> Table:
