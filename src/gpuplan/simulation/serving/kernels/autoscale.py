@@ -2,7 +2,7 @@
 
 import math
 
-from gpuplan.simulation.serving.kernels.compiled import kernel, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, seldom
 from gpuplan.simulation.serving.kernels.elastic_state import (
     COLD,
     COUNTS,
@@ -50,7 +50,7 @@ from gpuplan.simulation.serving.kernels.state import (
 HOUR = int(3600 * TICKS_PER_S)
 
 
-@kernel
+@part
 def _demand(engines: Engines, f: Elastic, p: int) -> int:
     """Requests that count: all that are outstanding, or only those that do not run yet."""
     if not f.pool[p, IS_BY_QUEUE]:
@@ -62,7 +62,7 @@ def _demand(engines: Engines, f: Elastic, p: int) -> int:
     return int(n)
 
 
-@kernel
+@part
 def _wanted(engines: Engines, f: Elastic, p: int, n_active: int) -> int:
     """Replicas at which each has its target, within the pool's bounds.
 
@@ -81,7 +81,7 @@ def _wanted(engines: Engines, f: Elastic, p: int, n_active: int) -> int:
     return int(min(max(wanted, floor), f.pool[p, MOST]))
 
 
-@kernel
+@part
 def _most_of_late(f: Elastic, p: int, wanted: int) -> int:
     """The most that was wanted within the window: a pool shrinks only after all of it."""
     n = f.pool[p, N_WINDOW]
@@ -93,7 +93,7 @@ def _most_of_late(f: Elastic, p: int, wanted: int) -> int:
     return int(most)
 
 
-@kernel
+@part
 def _grow(engines: Engines, f: Elastic, p: int, n_more: int) -> int:
     """Replicas that are off start, the first ones first; how many did."""
     first, n = f.pool[p, FIRST_REPLICA], 0
@@ -104,7 +104,7 @@ def _grow(engines: Engines, f: Elastic, p: int, n_more: int) -> int:
     return n
 
 
-@kernel
+@part
 def _least_missed(engines: Engines, f: Elastic, p: int) -> int:
     """The last that starts; else the last of those that have the fewest to finish."""
     first, best = f.pool[p, FIRST_REPLICA], NONE
@@ -118,7 +118,7 @@ def _least_missed(engines: Engines, f: Elastic, p: int) -> int:
     return int(best)
 
 
-@kernel
+@part
 def _shrink(engines: Engines, f: Elastic, p: int, n_less: int) -> None:
     for _ in range(n_less):
         r = _least_missed(engines, f, p)

@@ -1,6 +1,6 @@
 """What clients do: lose patience, ask again after a pause, and come back after a while."""
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.elastic_state import (
     ASKED_AT,
     BACKOFF,
@@ -37,14 +37,14 @@ from gpuplan.simulation.serving.kernels.state import END, NONE, Engines, Ints
 WHEN, WHO = range(2)
 
 
-@kernel
+@part
 def _is_before(heap: Ints, a: int, b: int) -> bool:
     if heap[a, WHEN] == heap[b, WHEN]:
         return bool(heap[a, WHO] < heap[b, WHO])
     return bool(heap[a, WHEN] < heap[b, WHEN])
 
 
-@kernel
+@part
 def _swap(heap: Ints, a: int, b: int) -> None:
     for column in range(2):
         kept = heap[a, column]
@@ -52,7 +52,7 @@ def _swap(heap: Ints, a: int, b: int) -> None:
         heap[b, column] = kept
 
 
-@kernel
+@part
 def wait_until(f: Elastic, i: int, instant: int) -> None:
     """The job comes at this instant."""
     heap, at = f.delayed, f.scalar[N_DELAYED]
@@ -64,13 +64,13 @@ def wait_until(f: Elastic, i: int, instant: int) -> None:
         at = (at - 1) >> 1
 
 
-@kernel
+@part
 def next_delayed(f: Elastic) -> int:
     """When the first of those that are to come comes."""
     return int(f.delayed[0, WHEN]) if f.scalar[N_DELAYED] > 0 else NEVER
 
 
-@kernel
+@part
 def pop_delayed(f: Elastic) -> int:
     """The job that comes now; NONE where it no longer wants to."""
     heap = f.delayed
@@ -90,7 +90,7 @@ def pop_delayed(f: Elastic) -> int:
     return NONE if is_stale else int(i)
 
 
-@kernel
+@part
 def retry(f: Elastic, i: int, since: int) -> bool:
     """The client asks again after a pause that doubles each time; False where it has had enough."""
     row, s = f.job[i], f.scalar
@@ -103,7 +103,7 @@ def retry(f: Elastic, i: int, since: int) -> bool:
     return True
 
 
-@kernel
+@part
 def come_again(f: Elastic, i: int) -> None:
     """Who has an answer, or none, thinks and asks the next question."""
     following = f.job[i, NEXT_TURN]
@@ -111,7 +111,7 @@ def come_again(f: Elastic, i: int) -> None:
         wait_until(f, following, f.scalar[NOW] + f.job[following, THINK])
 
 
-@kernel
+@part
 def gave_up(f: Elastic, i: int, state: int) -> None:
     """The job ends here, without its answer."""
     drop_late(f, i)
@@ -119,7 +119,7 @@ def gave_up(f: Elastic, i: int, state: int) -> None:
     come_again(f, i)
 
 
-@kernel
+@part
 def list_late(f: Elastic, i: int) -> None:
     """The client's patience is counted from when it asked; all have the same."""
     row, s = f.job[i], f.scalar
@@ -133,7 +133,7 @@ def list_late(f: Elastic, i: int) -> None:
     s[LATE_TAIL] = i
 
 
-@kernel
+@part
 def drop_late(f: Elastic, i: int) -> None:
     """Nobody counts this job's patience any more."""
     row, s = f.job[i], f.scalar
@@ -151,7 +151,7 @@ def drop_late(f: Elastic, i: int) -> None:
     row[IS_LATE_LISTED] = 0
 
 
-@kernel
+@part
 def next_late(engines: Engines, f: Elastic) -> int:
     """When the patience of the first unanswered client ends."""
     while f.scalar[LATE_HEAD] >= 0:
@@ -162,7 +162,7 @@ def next_late(engines: Engines, f: Elastic) -> int:
     return NEVER
 
 
-@kernel
+@part
 def unhold(f: Elastic, i: int) -> None:
     """The job no longer waits before its pool."""
     p = f.job[i, ON]

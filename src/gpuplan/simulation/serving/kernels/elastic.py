@@ -5,7 +5,6 @@ noticed, replicas that have drained leave, and what waits is sent; then replicas
 tick, patience ends, and jobs come, in this order. No step begins at an instant before all of it.
 """
 
-from gpuplan.simulation.serving.kernels.autoscale import roll, tick
 from gpuplan.simulation.serving.kernels.clients import (
     come_again,
     drop_late,
@@ -15,15 +14,12 @@ from gpuplan.simulation.serving.kernels.clients import (
     unhold,
     wait_until,
 )
-from gpuplan.simulation.serving.kernels.compiled import kernel, seldom
+from gpuplan.simulation.serving.kernels.compiled import kernel, part, seldom
 from gpuplan.simulation.serving.kernels.elastic_state import (
     DELAYED,
     DONE,
-    DRAINING,
     DUE,
     ENDED_AT,
-    FAIL_AT,
-    FAILED,
     HAND_OVER,
     HAS_TOLD,
     IS_ABORTED,
@@ -37,31 +33,21 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     N_ABORTS,
     N_DELAYED,
     N_DRAINING,
-    N_FAILURES,
     N_HANDOVERS,
     N_HELD,
-    N_LOG,
     NEVER,
     NEXT_FRESH,
-    NEXT_OUTAGE,
     NEXT_SENT,
-    NOTICE_AT,
     NOW,
-    OFF,
     ON,
     ORIGIN,
     POOL,
     POOL_OUT,
-    READY_AT,
-    REPAIR_AT,
-    ROLL_AT,
     SENT_HEAD,
     SENT_TAIL,
     SERVED,
     STAGE,
     STATE,
-    STATUS,
-    TICK_AT,
     TICKS_PER_TOKEN,
     WAITING,
     Elastic,
@@ -71,17 +57,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     show_load,
 )
 from gpuplan.simulation.serving.kernels.engine import advance
-from gpuplan.simulation.serving.kernels.lifecycle import (
-    become_ready,
-    come_back,
-    drained,
-    fail,
-    remove_aborted,
-    repair_lasts,
-    run_out,
-    take_notice,
-    time_out,
-)
+from gpuplan.simulation.serving.kernels.lifecycle import is_drained, remove_aborted, time_out
 from gpuplan.simulation.serving.kernels.router import ask, route, send_held
 from gpuplan.simulation.serving.kernels.state import (
     END,
@@ -98,17 +74,17 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 from gpuplan.simulation.serving.kernels.trees import first_least
 
-OVER, MORE_LOG = range(2)
+OVER, CONTROL, DRAINED = range(3)
 
 
-@kernel
+@part
 def _is_watching(f: Elastic) -> bool:
     """What an engine tells must be heard at once, not only when the next job comes."""
     s = f.scalar
     return bool(s[N_HELD] > 0 or s[N_DRAINING] > 0 or s[N_ABORTING] > 0 or s[IS_FOLLOWING])
 
 
-@kernel
+@part
 def _settle(engines: Engines, f: Elastic, until: int) -> None:
     """Every engine has told all up to this instant."""
     while f.event[1] <= until:
@@ -124,7 +100,7 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
             show_load(engines, f, r)
 
 
-@kernel
+@part
 def _hand_over(engines: Engines, f: Elastic, i: int, r: int) -> None:
     """The prompt is read: its keys and values travel to who writes the answer, one at a time."""
     p, row = f.replica[r, POOL], engines.request[i]
@@ -137,7 +113,7 @@ def _hand_over(engines: Engines, f: Elastic, i: int, r: int) -> None:
     wait_until(f, i, ends + f.pool[p, HAND_OVER])
 
 
-@kernel
+@part
 def _end(engines: Engines, f: Elastic, i: int, r: int) -> None:
     if f.job[i, STAGE] == 0 and engines.request[i, OUTPUT] < f.job[i, LENGTH]:
         _hand_over(engines, f, i, r)
@@ -167,75 +143,22 @@ def _follow(engines: Engines, f: Elastic, r: int) -> None:
     f.replica[r, SENT_TAIL] = kept
 
 
-@seldom
-def _look_at_replica(engines: Engines, f: Elastic, r: int) -> None:
-    row = f.replica[r]
-    if row[N_ABORTS] > 0:
-        remove_aborted(engines, f, r)
-    if row[HAS_TOLD] and f.scalar[IS_FOLLOWING]:
-        _follow(engines, f, r)
-    if row[STATUS] == DRAINING and engines.scalar[r, OUTSTANDING] == 0:
-        drained(engines, f, r)
-
-
-@seldom
-def _look(engines: Engines, f: Elastic) -> None:
-    """What engines have told has its consequences before anything else happens."""
-    s = f.scalar
+@part
+def _look(engines: Engines, f: Elastic) -> bool:
+    """What engines have told has its consequences at once; True where a replica has drained."""
+    s, has_drained = f.scalar, False
     if s[N_ABORTING] > 0 or s[N_DRAINING] > 0 or s[IS_FOLLOWING]:
         for r in range(f.replica.shape[0]):
-            _look_at_replica(engines, f, r)
+            row = f.replica[r]
+            if row[N_ABORTS] > 0:
+                remove_aborted(engines, f, r)
+            if row[HAS_TOLD] and s[IS_FOLLOWING]:
+                _follow(engines, f, r)
+            has_drained = has_drained or is_drained(engines, f, r)
     if s[N_HELD] > 0:
         for p in range(f.pool.shape[0]):
             send_held(engines, f, p)
-
-
-@seldom
-def _change(engines: Engines, f: Elastic, r: int) -> None:
-    """The replica's own clock has come: the first of what it has in store."""
-    row, now = f.replica[r], f.scalar[NOW]
-    if row[READY_AT] == now:
-        become_ready(engines, f, r)
-    elif row[REPAIR_AT] == now:
-        come_back(engines, f, r)
-    elif row[FAIL_AT] == now:
-        f.scalar[N_FAILURES] += 1
-        fail(engines, f, r, repair_lasts(f, r))
-    elif row[NOTICE_AT] == now:
-        take_notice(engines, f, r)
-    else:
-        run_out(engines, f, r)
-
-
-@seldom
-def _break(engines: Engines, f: Elastic) -> None:
-    """The next given outage; a replica that is not there cannot fail."""
-    row = f.outage[f.scalar[NEXT_OUTAGE]]
-    f.scalar[NEXT_OUTAGE] += 1
-    status = f.replica[row[1], STATUS]
-    if status not in (OFF, FAILED):
-        f.scalar[N_FAILURES] += 1
-        fail(engines, f, row[1], row[2])
-
-
-@seldom
-def _control(engines: Engines, f: Elastic) -> None:
-    """One change of the fleet itself: a replica's, a given outage, a pool's clock."""
-    now = f.scalar[NOW]
-    if f.due[1] == now:
-        _change(engines, f, leaf_replica(f, first_least(f.due)))
-        return
-    n_outage = f.scalar[NEXT_OUTAGE]
-    if n_outage < f.outage.shape[0] and f.outage[n_outage, 0] == now:
-        _break(engines, f)
-        return
-    for p in range(f.pool.shape[0]):
-        if f.pool[p, ROLL_AT] == now:
-            roll(engines, f, p)
-            return
-        if f.pool[p, TICK_AT] == now:
-            tick(engines, f, p)
-            return
+    return has_drained
 
 
 @seldom
@@ -261,7 +184,7 @@ def _lose_patience(engines: Engines, f: Elastic) -> None:
         time_out(engines, f, i)
 
 
-@kernel
+@part
 def _come(engines: Engines, f: Elastic, i: int) -> None:
     """A job comes: for the first time, again, or for its second stage."""
     if f.job[i, STAGE] == 1:
@@ -272,13 +195,13 @@ def _come(engines: Engines, f: Elastic, i: int) -> None:
     ask(engines, f, i)
 
 
-@kernel
+@part
 def _next_fresh(f: Elastic) -> int:
     at = f.scalar[NEXT_FRESH]
     return int(f.job[f.fresh[at], ORIGIN]) if at < f.fresh.shape[0] else NEVER
 
 
-@kernel
+@part
 def _is_over(f: Elastic) -> bool:
     s = f.scalar
     if s[NEXT_FRESH] < f.fresh.shape[0] or s[N_DELAYED] > 0 or s[N_HELD] > 0:
@@ -289,13 +212,11 @@ def _is_over(f: Elastic) -> bool:
     return bool(n_out == 0)
 
 
-@kernel
+@part
 def _happen(engines: Engines, f: Elastic, late: int, delayed: int) -> None:
     """The first of what is due now; nothing where only an engine had something to tell."""
     now = f.scalar[NOW]
-    if next_control(f) == now:
-        _control(engines, f)
-    elif late == now:
+    if late == now:
         _lose_patience(engines, f)
     elif delayed == now:
         i = pop_delayed(f)
@@ -308,11 +229,11 @@ def _happen(engines: Engines, f: Elastic, late: int, delayed: int) -> None:
 
 @kernel
 def run_elastic(engines: Engines, f: Elastic) -> int:
-    """OVER when nothing is left to happen; MORE_LOG where the log needs room to go on."""
-    s, n_spare = f.scalar, 4 * f.replica.shape[0] + 16
-    while s[N_LOG] + n_spare <= f.log.shape[0]:
-        late, delayed = next_late(engines, f), next_delayed(f)
-        instant = min(next_control(f), late, delayed, _next_fresh(f))
+    """OVER when nothing is left to happen; else what the caller has to do before it goes on."""
+    s = f.scalar
+    while True:
+        late, delayed, control = next_late(engines, f), next_delayed(f), next_control(f)
+        instant = min(control, late, delayed, _next_fresh(f))
         if instant >= s[LAST]:
             # Nothing but the engines goes on; they run to their end.
             if s[NEXT_FRESH] < f.fresh.shape[0] or delayed < NEVER or f.event[1] >= s[LAST]:
@@ -322,9 +243,10 @@ def run_elastic(engines: Engines, f: Elastic) -> int:
             instant = min(instant, f.event[1])
         _settle(engines, f, instant)
         s[NOW] = max(s[NOW], instant)
-        if _is_watching(f):
-            _look(engines, f)
+        if _is_watching(f) and _look(engines, f):
+            return DRAINED
         if _is_over(f):
             return OVER
+        if control == s[NOW]:
+            return CONTROL
         _happen(engines, f, late, delayed)
-    return MORE_LOG

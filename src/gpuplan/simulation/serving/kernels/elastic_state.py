@@ -6,7 +6,7 @@ as in the engines; NEVER is later than all of them.
 
 from typing import NamedTuple
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.state import (
     FOREVER,
     OUTSTANDING,
@@ -47,9 +47,9 @@ TO_LEAVE, TO_RESTART, TO_RETURN = range(3)
     HELD_TAIL, HELD, MAX_OUT, MAX_HELD, TURN, SENT, DESIRED, LEAST, MOST, TICK_AT, INTERVAL,
     IS_BY_QUEUE, UP_WAIT, DOWN_WAIT, LAST_UP, LAST_DOWN, N_WINDOW, N_TICKS, COLD, WARM, MTBF,
     MTTR, IS_FIXED_REPAIR, MTBN, NOTICE, AWAY, IS_FAILED_PAID, ROLL_AT, ROLL_EVERY,
-    MAX_UNAVAILABLE, N_RESTARTING, GRACE, HAND_OVER,
-) = range(42)  # fmt: skip
-N_POOL = 42
+    MAX_UNAVAILABLE, N_RESTARTING, GRACE, HAND_OVER, CAPACITY,
+) = range(43)  # fmt: skip
+N_POOL = 43
 # What a pool has as real numbers.
 TARGET, TOLERANCE, SPILL_AT, TICKS_PER_TOKEN, GUARD_MORE, GUARD_RATIO = range(6)
 N_REAL = 6
@@ -58,9 +58,9 @@ N_REAL = 6
 (
     ORIGIN, SERVICE, ON, STATE, N_TRIES, N_SENT_AGAIN, ASKED_AT, NEXT_SENT, LATE_BEFORE,
     LATE_AFTER, IS_LATE_LISTED, NEXT_HELD, STAGE, LENGTH, NEXT_TURN, THINK, IS_ABORTED, DUE,
-    ENDED_AT,
-) = range(19)  # fmt: skip
-N_JOB = 19
+    ENDED_AT, NEED,
+) = range(20)  # fmt: skip
+N_JOB = 20
 TO_COME, WAITING, SERVED, DELAYED, DONE, REFUSED, TIMED_OUT, LOST = range(8)
 
 ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO, AFFINITY = range(4)
@@ -97,14 +97,14 @@ class Elastic(NamedTuple):
     log: Ints  # (capacity, N_LOG_COLUMNS)
 
 
-@kernel
+@part
 def leaf_replica(f: Elastic, leaf: int) -> int:
     """The replica of a leaf."""
     p = leaf >> f.scalar[LEAVES_BITS]
     return int(f.pool[p, FIRST_REPLICA] + leaf - (p << f.scalar[LEAVES_BITS]))
 
 
-@kernel
+@part
 def show_load(engines: Engines, f: Elastic, r: int) -> None:
     """What the router sees of a replica; NEVER where it may not be chosen."""
     row = f.replica[r]
@@ -114,13 +114,13 @@ def show_load(engines: Engines, f: Elastic, r: int) -> None:
     set_leaf(f.load, row[LEAF], value)
 
 
-@kernel
+@part
 def look_at(f: Elastic, r: int, instant: int) -> None:
     """The engine is to be advanced once time has come to this instant."""
     set_leaf(f.event, f.replica[r, LEAF], instant)
 
 
-@kernel
+@part
 def reschedule(f: Elastic, r: int) -> None:
     """When the replica next changes by itself."""
     row = f.replica[r]
@@ -128,7 +128,7 @@ def reschedule(f: Elastic, r: int) -> None:
     set_leaf(f.due, row[LEAF], soonest)
 
 
-@kernel
+@part
 def next_control(f: Elastic) -> int:
     """When a replica, a given outage or a pool's clock next acts."""
     soonest = f.due[1]
@@ -139,7 +139,7 @@ def next_control(f: Elastic) -> int:
     return int(soonest)
 
 
-@kernel
+@part
 def write_log(f: Elastic, p: int) -> None:
     """How many replicas of the pool are in each status from now on."""
     at = f.scalar[N_LOG]

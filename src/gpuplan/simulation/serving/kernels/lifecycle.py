@@ -1,7 +1,7 @@
 """What becomes of replicas: they start, serve, drain, fail, are taken away, and come back."""
 
 from gpuplan.simulation.serving.kernels.clients import gave_up, retry
-from gpuplan.simulation.serving.kernels.compiled import kernel, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, seldom
 from gpuplan.simulation.serving.kernels.elastic_state import (
     ASKED_AT,
     AWAY,
@@ -92,17 +92,19 @@ from gpuplan.simulation.serving.kernels.state import (
     one_engine,
 )
 
+FAR = float(1 << 61)  # later than any run
 
-@kernel
+
+@part
 def _drawn(f: Elastic, r: int, which: int, mean: int) -> int:
     """A drawn duration; a replica has its own row of draws, whatever the others do."""
     column = DREW_FAIL + which
     at = (r * 7919 + f.replica[r, column]) % f.draw.shape[1]
     f.replica[r, column] += 1
-    return int(f.draw[which, at] * mean) + 1
+    return int(min(f.draw[which, at] * mean, FAR)) + 1
 
 
-@kernel
+@part
 def _list_ready(f: Elastic, p: int) -> None:
     first, n = f.pool[p, FIRST_REPLICA], 0
     for r in range(first, first + f.pool[p, N_SLOTS]):
@@ -137,7 +139,7 @@ def set_status(engines: Engines, f: Elastic, r: int, status: int) -> None:
     row[IS_PAID] = int(is_paid)
 
 
-@kernel
+@part
 def _clear_clocks(f: Elastic, r: int) -> None:
     row = f.replica[r]
     row[READY_AT] = row[FAIL_AT] = row[NOTICE_AT] = row[KILL_AT] = row[REPAIR_AT] = NEVER
@@ -162,7 +164,7 @@ def start(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
     reschedule(f, r)
 
 
-@kernel
+@part
 def _is_no_longer_restarting(f: Elastic, r: int) -> None:
     if f.replica[r, IS_RESTARTING]:
         f.replica[r, IS_RESTARTING] = 0
@@ -227,7 +229,7 @@ def roll_on(engines: Engines, f: Elastic, p: int) -> None:
             drain(engines, f, r, TO_RESTART)
 
 
-@kernel
+@part
 def _fresh_start(engines: Engines, f: Elastic, i: int) -> None:
     """All that was computed for the job is lost."""
     forget_work(one_engine(engines, 0), i)
@@ -236,7 +238,7 @@ def _fresh_start(engines: Engines, f: Elastic, i: int) -> None:
     engines.request[i, OUTPUT] = first_length(f, i) if is_split else f.job[i, LENGTH]
 
 
-@kernel
+@part
 def first_length(f: Elastic, i: int) -> int:
     """Tokens that the first stage makes: one, where another stage makes the rest."""
     for p in range(f.pool.shape[0]):
@@ -245,7 +247,7 @@ def first_length(f: Elastic, i: int) -> int:
     return int(f.job[i, LENGTH])
 
 
-@kernel
+@part
 def time_out(engines: Engines, f: Elastic, i: int) -> None:
     """The client has gone; it may ask again."""
     f.scalar[N_TIMEOUTS] += 1
@@ -255,7 +257,7 @@ def time_out(engines: Engines, f: Elastic, i: int) -> None:
         gave_up(f, i, TIMED_OUT)
 
 
-@kernel
+@part
 def _send_again(engines: Engines, f: Elastic, i: int) -> None:
     """The replica died under the job: the router sends it elsewhere, a few times."""
     f.scalar[N_BROKEN] += 1
@@ -268,7 +270,7 @@ def _send_again(engines: Engines, f: Elastic, i: int) -> None:
     route(engines, f, i)
 
 
-@kernel
+@part
 def _take_back(engines: Engines, f: Elastic, r: int) -> int:
     """The engine dies with all it held; the first of the jobs that were sent to it."""
     row, e = f.replica[r], one_engine(engines, r)
@@ -283,7 +285,7 @@ def _take_back(engines: Engines, f: Elastic, r: int) -> int:
     return int(first)
 
 
-@kernel
+@part
 def _send_all_again(engines: Engines, f: Elastic, first: int) -> None:
     i = first
     while i >= 0:
@@ -297,7 +299,9 @@ def _send_all_again(engines: Engines, f: Elastic, first: int) -> None:
 
 @seldom
 def fail(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
-    """The replica is gone for so long; what it had is computed again elsewhere."""
+    """The replica is gone for so long, NONE: as drawn; what it had is computed again elsewhere."""
+    if lasts < 0:
+        lasts = _repair_lasts(f, r)
     first = _take_back(engines, f, r)
     _clear_clocks(f, r)
     _is_no_longer_restarting(f, r)
@@ -309,8 +313,8 @@ def fail(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
     roll_on(engines, f, f.replica[r, POOL])
 
 
-@kernel
-def repair_lasts(f: Elastic, r: int) -> int:
+@part
+def _repair_lasts(f: Elastic, r: int) -> int:
     """How long a failed replica is away."""
     p = f.replica[r, POOL]
     if f.pool[p, IS_FIXED_REPAIR] or f.pool[p, MTTR] == NEVER:
@@ -337,7 +341,7 @@ def take_notice(engines: Engines, f: Elastic, r: int) -> None:
         roll_on(engines, f, row[POOL])
 
 
-@kernel
+@part
 def _reclaimed(engines: Engines, f: Elastic, r: int) -> None:
     fail(engines, f, r, f.pool[f.replica[r, POOL], AWAY])
 
@@ -368,7 +372,7 @@ def come_back(engines: Engines, f: Elastic, r: int) -> None:
         stop(engines, f, r)
 
 
-@kernel
+@part
 def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
     """The list of what was sent keeps what is still there."""
     kept, i = NONE, f.replica[r, SENT_HEAD]
@@ -411,3 +415,11 @@ def remove_aborted(engines: Engines, f: Elastic, r: int) -> None:
         following = f.job[aborted, NEXT_HELD]
         time_out(engines, f, aborted)
         aborted = following
+
+
+@part
+def is_drained(engines: Engines, f: Elastic, r: int) -> bool:
+    """Nothing is left on a replica that waits for just that."""
+    row = f.replica[r]
+    is_waiting = row[STATUS] == DRAINING and row[PURPOSE] != TO_RETURN
+    return bool(is_waiting and engines.scalar[r, OUTSTANDING] == 0)

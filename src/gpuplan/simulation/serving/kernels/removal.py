@@ -1,7 +1,7 @@
 """Requests leave an engine before their end: the client has gone, or the engine has died."""
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.cost import peaks_s
 from gpuplan.simulation.serving.kernels.jump import plan_jump
 from gpuplan.simulation.serving.kernels.state import (
@@ -49,7 +49,7 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 
 
-@kernel
+@part
 def forget_work(e: Engine, i: int) -> None:
     """The request is as if it had never been started."""
     row = e.request[i]
@@ -57,7 +57,7 @@ def forget_work(e: Engine, i: int) -> None:
     row[START] = row[FIRST] = row[END] = NONE
 
 
-@kernel
+@part
 def _running_slot(e: Engine, i: int) -> int:
     """The request's slot; NONE where it does not run."""
     v = e.scalar[HEAD]
@@ -66,7 +66,7 @@ def _running_slot(e: Engine, i: int) -> int:
     return int(v)
 
 
-@kernel
+@part
 def _drop_running(e: Engine, v: int) -> None:
     s, slot = e.scalar, e.slot
     if v == s[PARTIAL]:
@@ -82,7 +82,7 @@ def _drop_running(e: Engine, v: int) -> None:
     unlink_running(e, v)
 
 
-@kernel
+@part
 def _drop_waiting(e: Engine, i: int) -> None:
     s = e.scalar
     before, at = NONE, s[WAIT_HEAD]
@@ -97,7 +97,7 @@ def _drop_waiting(e: Engine, i: int) -> None:
         s[WAIT_TAIL] = before
 
 
-@kernel
+@part
 def abort(e: Engine, i: int) -> None:
     """The request leaves between two steps, wherever it is; whoever waits may now fit."""
     v = _running_slot(e, i)
@@ -109,13 +109,13 @@ def abort(e: Engine, i: int) -> None:
     e.scalar[BLOCKED] = 0
 
 
-@kernel
+@part
 def at_boundary(e: Engine) -> bool:
     """The engine is between two steps, at or after the instant that it was to stop at."""
     return bool(e.scalar[IN_FLIGHT] == 0 and e.scalar[NOW] >= e.scalar[STOP])
 
 
-@kernel
+@part
 def _spend_jump(e: Engine, until: int) -> None:
     """Whole decode steps that end by this instant were computed, whatever becomes of them."""
     s = e.scalar
@@ -132,7 +132,7 @@ def _spend_jump(e: Engine, until: int) -> None:
         s[NOW] = until
 
 
-@kernel
+@part
 def spend(e: Engine, until: int) -> None:
     """The engine dies at this instant: busy until then, with the step in progress lost."""
     s = e.scalar
@@ -145,7 +145,7 @@ def spend(e: Engine, until: int) -> None:
     s[NOW], s[FRAC] = until, 0
 
 
-@kernel
+@part
 def empty(e: Engine, now: int) -> None:
     """A fresh engine at this instant; what it has counted stays."""
     s = e.scalar

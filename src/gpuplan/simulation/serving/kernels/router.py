@@ -1,12 +1,13 @@
 """Where a job goes: a pool that serves it, a replica of that pool, the queue before it, or away."""
 
 from gpuplan.simulation.serving.kernels.clients import gave_up, list_late, retry, unhold
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.elastic_state import (
     AFFINITY,
     ASKED_AT,
     BY_ORDER,
     BY_SHARE,
+    CAPACITY,
     COUNTS,
     FIRST_REPLICA,
     GUARD_MORE,
@@ -22,6 +23,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     N_HELD,
     N_REFUSALS,
     N_TRIES,
+    NEED,
     NEVER,
     NEXT_HELD,
     NEXT_SENT,
@@ -63,20 +65,20 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 
 
-@kernel
+@part
 def _pool_load(f: Elastic, p: int, weight: float) -> float:
     """What stands before a pool, for its size; less is better."""
     n_ready = max(1, f.pool[p, COUNTS + READY])
     return float((f.pool[p, POOL_OUT] + f.pool[p, HELD]) / (weight * n_ready))
 
 
-@kernel
+@part
 def _least(f: Elastic, p: int) -> int:
     """Load and leaf of the replica of a pool that has the fewest outstanding."""
     return int(f.load[f.scalar[POOL_ROOT] + p])
 
 
-@kernel
+@part
 def _pool_rank(f: Elastic, p: int, weight: float) -> float:
     """How far back the pool stands by the rule; pools with nothing ready come last."""
     is_empty = f.pool[p, COUNTS + READY] == 0
@@ -89,7 +91,7 @@ def _pool_rank(f: Elastic, p: int, weight: float) -> float:
     return rank + 1e18 if is_empty else rank
 
 
-@kernel
+@part
 def choose_pool(f: Elastic, i: int) -> int:
     """The pool of least rank that serves the job; the first of equals."""
     n_pools = f.pool.shape[0]
@@ -98,14 +100,14 @@ def choose_pool(f: Elastic, i: int) -> int:
     best, least = NONE, 0.0
     for p in range(n_pools):
         weight = f.serves[f.job[i, STAGE], f.job[i, SERVICE], p]
-        if weight > 0.0:
+        if weight > 0.0 and f.job[i, NEED] <= f.pool[p, CAPACITY]:
             rank = _pool_rank(f, p, weight)
             if best < 0 or rank < least:
                 best, least = p, rank
     return best
 
 
-@kernel
+@part
 def _of_pair(engines: Engines, f: Elastic, p: int, i: int) -> int:
     """The better of a drawn pair of replicas; a job sent again draws another pair."""
     first, n = f.pool[p, FIRST_REPLICA], f.pool[p, COUNTS + READY]
@@ -117,7 +119,7 @@ def _of_pair(engines: Engines, f: Elastic, p: int, i: int) -> int:
     return int(a if engines.scalar[a, OUTSTANDING] < engines.scalar[b, OUTSTANDING] else b)
 
 
-@kernel
+@part
 def _keeper(engines: Engines, f: Elastic, p: int, i: int) -> int:
     """The replica that last saw the job's longest known beginning, unless it has far more to do."""
     least = _least(f, p) >> LEAF_BITS
@@ -132,7 +134,7 @@ def _keeper(engines: Engines, f: Elastic, p: int, i: int) -> int:
     return NONE
 
 
-@kernel
+@part
 def _choose(engines: Engines, f: Elastic, p: int, i: int) -> int:
     """A replica by the router's rule; NONE where it has no opinion."""
     rule = f.scalar[ROUTER]
@@ -145,7 +147,7 @@ def _choose(engines: Engines, f: Elastic, p: int, i: int) -> int:
     return _keeper(engines, f, p, i) if rule == AFFINITY else NONE
 
 
-@kernel
+@part
 def choose_replica(engines: Engines, f: Elastic, p: int, i: int) -> int:
     """A replica that is ready and has room; NONE where none is."""
     least = _least(f, p)
@@ -158,7 +160,7 @@ def choose_replica(engines: Engines, f: Elastic, p: int, i: int) -> int:
     return r
 
 
-@kernel
+@part
 def send(engines: Engines, f: Elastic, i: int, r: int) -> None:
     """The job waits in the replica's engine from now on."""
     row, p, now = f.job[i], f.replica[r, POOL], f.scalar[NOW]
@@ -181,7 +183,7 @@ def send(engines: Engines, f: Elastic, i: int, r: int) -> None:
             f.owner[f.key[at]] = r
 
 
-@kernel
+@part
 def _hold(f: Elastic, i: int, p: int) -> None:
     """The job is the last that waits before the pool."""
     f.job[i, STATE], f.job[i, NEXT_HELD], f.job[i, ON] = WAITING, NONE, p
@@ -194,7 +196,7 @@ def _hold(f: Elastic, i: int, p: int) -> None:
     f.scalar[N_HELD] += 1
 
 
-@kernel
+@part
 def refuse(f: Elastic, i: int) -> None:
     """There is no room for the job, not even to wait."""
     f.scalar[N_REFUSALS] += 1
@@ -202,7 +204,7 @@ def refuse(f: Elastic, i: int) -> None:
         gave_up(f, i, REFUSED)
 
 
-@kernel
+@part
 def route(engines: Engines, f: Elastic, i: int) -> None:
     """The job goes to a replica, or waits before a pool, or is refused."""
     p = choose_pool(f, i)
@@ -217,14 +219,14 @@ def route(engines: Engines, f: Elastic, i: int) -> None:
         refuse(f, i)
 
 
-@kernel
+@part
 def ask(engines: Engines, f: Elastic, i: int) -> None:
     """The client sends the job."""
     f.job[i, ASKED_AT] = f.scalar[NOW]
     route(engines, f, i)
 
 
-@kernel
+@part
 def send_held(engines: Engines, f: Elastic, p: int) -> None:
     """What waits before the pool goes to its replicas in order while they have room."""
     while f.pool[p, HELD] > 0:

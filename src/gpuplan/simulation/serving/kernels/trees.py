@@ -4,11 +4,11 @@ Node 1 is the root; the leaves are the second half of the array. A change costs 
 stops where nothing changes any more.
 """
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.state import Ints
 
 
-@kernel
+@part
 def set_leaf(tree: Ints, leaf: int, value: int) -> None:
     """The leaf has this value from now on."""
     at = (tree.shape[0] >> 1) + leaf
@@ -23,7 +23,7 @@ def set_leaf(tree: Ints, leaf: int, value: int) -> None:
         tree[at] = least
 
 
-@kernel
+@part
 def first_least(tree: Ints) -> int:
     """The first leaf that has the root's value."""
     at, n_leaves = 1, tree.shape[0] >> 1

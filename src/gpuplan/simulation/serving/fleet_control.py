@@ -1,0 +1,81 @@
+"""What happens to a fleet now and then: its clocks, its outages, its replicas that have drained.
+
+Each kind of change is compiled when it first happens, so that a fleet pays for what it has.
+"""
+
+import numpy as np
+
+from gpuplan.simulation.serving.kernels import elastic_state as el
+from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.autoscale import roll, tick
+from gpuplan.simulation.serving.kernels.elastic import CONTROL, OVER, run_elastic
+from gpuplan.simulation.serving.kernels.lifecycle import (
+    become_ready,
+    come_back,
+    drained,
+    fail,
+    run_out,
+    take_notice,
+)
+
+
+def run_to_end(engines: st.Engines, f: el.Elastic) -> el.Elastic:
+    """Everything has happened; the state that is left."""
+    while (code := run_elastic(engines, f)) != OVER:
+        f = _with_room(f)
+        if code == CONTROL:
+            _control(engines, f)
+        else:
+            _drained(engines, f)
+    return f
+
+
+def _with_room(f: el.Elastic) -> el.Elastic:
+    """One change may write a line of the log for every replica, and for each a few."""
+    if f.scalar[el.N_LOG] + 4 * len(f.replica) + 16 <= len(f.log):
+        return f
+    return f._replace(log=np.concatenate([f.log, np.zeros_like(f.log)]))
+
+
+def _drained(engines: st.Engines, f: el.Elastic) -> None:
+    for r in np.flatnonzero(f.replica[:, el.STATUS] == el.DRAINING):
+        if engines.scalar[r, st.OUTSTANDING] == 0:
+            drained(engines, f, int(r))
+
+
+def _control(engines: st.Engines, f: el.Elastic) -> None:
+    """One change that is due now: a replica's, a given outage, a pool's clock; in this order."""
+    now, n_outage = f.scalar[el.NOW], f.scalar[el.NEXT_OUTAGE]
+    if f.due[1] == now:
+        due = f.due[len(f.due) >> 1 :][f.replica[:, el.LEAF]]
+        _change(engines, f, int(np.flatnonzero(due == now)[0]))
+    elif n_outage < len(f.outage) and f.outage[n_outage, 0] == now:
+        _break(engines, f)
+    else:
+        p = int(np.flatnonzero((f.pool[:, [el.ROLL_AT, el.TICK_AT]] == now).any(axis=1))[0])
+        (roll if f.pool[p, el.ROLL_AT] == now else tick)(engines, f, p)
+
+
+def _change(engines: st.Engines, f: el.Elastic, r: int) -> None:
+    """The replica's own clock has come: the first of what it has in store."""
+    row, now = f.replica[r], f.scalar[el.NOW]
+    if row[el.READY_AT] == now:
+        become_ready(engines, f, r)
+    elif row[el.REPAIR_AT] == now:
+        come_back(engines, f, r)
+    elif row[el.FAIL_AT] == now:
+        f.scalar[el.N_FAILURES] += 1
+        fail(engines, f, r, st.NONE)
+    elif row[el.NOTICE_AT] == now:
+        take_notice(engines, f, r)
+    else:
+        run_out(engines, f, r)
+
+
+def _break(engines: st.Engines, f: el.Elastic) -> None:
+    """The next given outage; a replica that is not there cannot fail."""
+    _, r, lasts = f.outage[f.scalar[el.NEXT_OUTAGE]]
+    f.scalar[el.NEXT_OUTAGE] += 1
+    if f.replica[r, el.STATUS] not in (el.OFF, el.FAILED):
+        f.scalar[el.N_FAILURES] += 1
+        fail(engines, f, int(r), int(lasts))
