@@ -118,6 +118,7 @@ def streamed(
 def _outcome(
     ready: PreparedFleet, coming: Blocks, stream: ServingStream, tally: Tally
 ) -> StreamedOutcome:
+    tally.close()
     use, totals, n_engines = stream.use(), stream.totals(), ready.fleet.n_engines
     spent = Spent(totals=totals, paid_s=totals.span_s * n_engines, last_s=stream.last_s)
     n_left = stream.n_held

@@ -36,6 +36,7 @@ def tallied(requests, *, slo: Slo, warmup_s: float | None, n_block: int = 3000):
         rows = np.arange(first, min(first + n_block, len(requests)))
         tally.add(*stream.feed(requests.take(rows)))
     tally.add(*stream.finish())
+    tally.close()
     totals = stream.totals()
     spent = Spent(totals=totals, paid_s=totals.span_s, last_s=stream.last_s)
     return tally, tally.statistics(spent), stream
@@ -113,6 +114,15 @@ def test_block_size_does_not_matter():
         assert one.mean_s == pytest.approx(other.mean_s, rel=1e-12)
 
 
+def test_the_warm_up_is_found_as_in_memory():
+    requests = load(30_000, 15.0)
+    kept = statistics_of(simulate_serving(requests, fleet()), warmup_s=None)
+    _, found, _ = tallied(requests, slo=Slo(), warmup_s=None, n_block=1000)
+    a, b = kept.delivery.warmup, found.delivery.warmup
+    assert (b.cut_s, b.n_requests, b.is_settled) == (a.cut_s, a.n_requests, a.is_settled)
+    assert found.n_measured == kept.n_measured
+
+
 def test_overload_is_seen_and_given_up_runs_say_so():
     requests = load(40_000, 24.0)
     kept = statistics_of(simulate_serving(requests, fleet()))
@@ -122,6 +132,7 @@ def test_overload_is_seen_and_given_up_runs_say_so():
     stream, tally = ServingStream(fleet(), max_held=1000), Tally()
     tally.add(*stream.feed(requests))
     assert stream.is_full
+    tally.close()
     totals = stream.totals()
     spent = Spent(totals=totals, paid_s=totals.span_s, last_s=stream.last_s)
     given_up = tally.statistics(spent, n_left=stream.n_held)

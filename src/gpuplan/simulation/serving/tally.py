@@ -1,10 +1,10 @@
 """What a stream of passed requests says, without keeping them: the measures of `statistics`.
 
 Requests are put into batches of equal number, in order of arrival; when all batches are full, two
-become one. The warm-up is a number of whole batches.
+become one. The warm-up is looked for in the first requests, which are held back for it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,13 @@ from gpuplan.domain.outcome import (
 from gpuplan.domain.stream import Requests
 from gpuplan.simulation.serving.sketch import Sketch
 from gpuplan.simulation.serving.statistics import growth_of, within
-from gpuplan.simulation.serving.warmup import least_error_cut
+from gpuplan.simulation.serving.warmup import steady_from
 
 N_BATCHES = 40  # at least half of them are in use once the first have been joined
 N_FIRST = 512  # requests of a batch at the beginning
 N_BINS = 2048
+N_SEARCHED = 100_000  # first requests, in which the warm-up is looked for
+NO_WARMUP = Warmup(cut_s=0.0, n_requests=0, is_automatic=False, is_settled=True, note="as asked")
 MEASURES = ("ttft", "tpot", "e2e", "wait")
 # Sums of a batch.
 REQUESTS, KEPT, INPUT, OUTPUT, GOOD, GAPS, DEMANDED = range(7)
@@ -52,11 +54,11 @@ class Tally:
         self, *, slo: Slo | None = None, warmup_s: float | None = None, bin_s: float = 60.0
     ) -> None:
         self._slo = slo or Slo()
-        self._warmup_s = warmup_s
+        self._warmup = None if warmup_s is None else replace(NO_WARMUP, cut_s=warmup_s)
+        self._waiting: list[tuple[Requests, RequestTimes]] = []
         self._sketch = {name: Sketch(N_BATCHES) for name in MEASURES}
         self._sums = np.zeros((N_BATCHES, 7), dtype=np.int64)
         self._gap_s = np.zeros(N_BATCHES)
-        self._start_s = np.full(N_BATCHES, np.inf)
         self._n_each, self._n_added, self._n_cut = N_FIRST, 0, 0
         self._bins = np.zeros((N_BINS, 4), dtype=np.int64)
         self._bin_s = bin_s
@@ -69,15 +71,48 @@ class Tally:
         if not len(requests):
             return
         self._origin_s = float(requests.arrive_s[0]) if self._origin_s is None else self._origin_s
-        since_s = requests.arrive_s - self._origin_s
+        if self._warmup is not None:
+            self._add(requests, times, self._warmup)
+            return
+        self._waiting.append((requests, times))
+        if sum(len(held) for held, _ in self._waiting) >= N_SEARCHED:
+            self._settle()
+
+    def close(self) -> None:
+        """No more will come: what was held back counts too."""
+        if self._waiting:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Find the warm-up from the first requests, which have been held back, and go on."""
+        ttft_s, tpot_s, since_s = (
+            np.concatenate(columns)
+            for columns in zip(*(self._measured(*held) for held in self._waiting), strict=True)
+        )
+        found = steady_from(ttft_s, tpot_s)
+        self._warmup = Warmup(
+            cut_s=float(since_s[found.n_cut]) if found.n_cut else 0.0, n_requests=0,
+            is_automatic=True, is_settled=found.is_settled,
+            note=f"{found.note}, in the first {len(ttft_s):,} requests",
+        )  # fmt: skip
+        for requests, times in self._waiting:
+            self._add(requests, times, self._warmup)
+        self._waiting = []
+
+    def _measured(self, requests: Requests, times: RequestTimes) -> tuple[Floats, Floats, Floats]:
+        done = times.is_finished == 1
+        since_s = requests.arrive_s - (self._origin_s or 0.0)
+        return times.ttft_s[done], times.tpot_s[done], since_s[done]
+
+    def _add(self, requests: Requests, times: RequestTimes, warmup: Warmup) -> None:
+        since_s = requests.arrive_s - (self._origin_s or 0.0)
         finished: Mask = times.is_finished == 1
         is_kept = finished & within(times, self._slo)
         self._needed += int((requests.input_tokens + requests.output_tokens - 1)[is_kept].sum())
         self.n_finished += int(finished.sum())
         self._count(requests, since_s, since_s + times.e2e_s, finished)
-        n_cut = int((since_s < self._warmup_s).sum()) if self._warmup_s is not None else 0
-        self._n_cut += n_cut
-        at = n_cut
+        at = int(np.searchsorted(since_s, warmup.cut_s, side="left"))
+        self._n_cut += at
         while at < len(requests):
             at = self._batch(requests, times, is_kept, at)
 
@@ -100,8 +135,6 @@ class Tally:
             (outputs * done).sum(), (outputs * is_kept[rows]).sum(), gaps.sum(),
             outputs.sum(),
         )  # fmt: skip
-        first_s = float(requests.arrive_s[rows.start]) - (self._origin_s or 0.0)
-        self._start_s[batch] = min(self._start_s[batch], first_s)
         self._n_added += rows.stop - rows.start
         return int(rows.stop)
 
@@ -112,7 +145,6 @@ class Tally:
         self._sums[:half] = self._sums[0::2] + self._sums[1::2]
         self._sums[half:] = 0
         self._gap_s[:half], self._gap_s[half:] = self._gap_s[0::2] + self._gap_s[1::2], 0.0
-        self._start_s[:half], self._start_s[half:] = self._start_s[0::2].copy(), np.inf
         self._n_each *= 2
 
     def _count(self, requests: Requests, since_s: Floats, end_s: Floats, finished: Mask) -> None:
@@ -146,7 +178,8 @@ class Tally:
 
     def statistics(self, spent: Spent, *, n_left: int = 0) -> ServingStatistics:
         """The measures of all that was added; a run that was given up is overloaded."""
-        warmup, batches = self._warmup()
+        warmup = replace(self._warmup or NO_WARMUP, n_requests=self._n_cut)
+        batches = slice(0, -(-self._n_added // self._n_each))
         sums = self._sums[batches].sum(axis=0)
         busy = spent.totals.busy_s / spent.paid_s if spent.paid_s > 0 else 0.0
         computed = spent.totals.n_computed_tokens
@@ -186,31 +219,6 @@ class Tally:
             itl_mean_s=gap_s / int(sums[GAPS]) if sums[GAPS] else None,
             warmup=warmup,
         )
-
-    def _warmup(self) -> tuple[Warmup, slice]:
-        """The cut that was asked, or the batches that MSER leaves out."""
-        n_used = -(-self._n_added // self._n_each)
-        if self._warmup_s is not None:
-            warmup = Warmup(
-                cut_s=self._warmup_s, n_requests=self._n_cut, is_automatic=False, is_settled=True,
-                note="as asked",
-            )  # fmt: skip
-            return warmup, slice(0, n_used)
-        n_whole = self._n_added // self._n_each
-        cuts = [
-            least_error_cut(self._sketch[name].means(slice(0, n_whole)))
-            for name in ("ttft", "tpot")
-        ] if n_whole >= N_BATCHES // 2 else []  # fmt: skip
-        is_settled = bool(cuts) and max(cuts) <= n_whole // 2
-        n_cut = max(cuts) if is_settled else 0
-        return Warmup(
-            cut_s=float(self._start_s[n_cut]) if n_cut else 0.0,
-            n_requests=n_cut * self._n_each,
-            is_automatic=True,
-            is_settled=is_settled,
-            note=f"MSER on batches of {self._n_each:,} requests" if is_settled
-            else "nothing cut: no steady state was found",
-        ), slice(n_cut, n_used)  # fmt: skip
 
     def _backlog(self) -> tuple[float, bool]:
         """Growth of what is outstanding over the second half of the arrivals, by bins."""
