@@ -1,0 +1,1 @@
+"""Telemetry in; bands, layers, causes with evidence, waste and actions out."""

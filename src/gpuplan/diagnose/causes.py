@@ -1,0 +1,8 @@
+"""The named causes: what each is called, how bad it is, and what helps, best first."""
+
+from gpuplan.diagnose.cause import Cause
+from gpuplan.diagnose.causes_compute import COMPUTE
+from gpuplan.diagnose.causes_fleet import FLEET
+from gpuplan.diagnose.causes_serving import SERVING
+
+CAUSES: dict[str, Cause] = SERVING | COMPUTE | FLEET

@@ -1,0 +1,88 @@
+"""Precision and recall of a fleet, as the documents mean them, from what was measured.
+
+Precision: of the paid accelerator time, the share that did useful work. Recall: of the work that
+was demanded, the share that was done in time. Too many devices: high recall, low precision; too
+few: the other way round.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpuplan.diagnose.features import DeviceView, EngineView
+from gpuplan.diagnose.quantiles import summed
+from gpuplan.domain.diagnosis import Quality
+from gpuplan.domain.observation import Telemetry
+
+
+def quality_of(
+    telemetry: Telemetry, devices: Sequence[DeviceView], engines: Sequence[EngineView], *,
+    ttft_limit_s: float | None, beta_ratio: float,
+) -> Quality:  # fmt: skip
+    """Both figures with what they rest on; None where nothing was measured for one."""
+    precision, meant = _precision(telemetry, devices)
+    recall, demanded = _recall(telemetry, engines, ttft_limit_s)
+    return Quality(
+        precision_frac=precision,
+        recall_frac=recall,
+        f_beta_ratio=f_beta(precision, recall, beta_ratio),
+        beta_ratio=beta_ratio,
+        meaning=f"precision: {meant}; recall: {demanded}",
+    )
+
+
+def f_beta(precision: float | None, recall: float | None, beta: float) -> float | None:
+    """Weighted harmonic mean; a miss counts beta squared times a waste [VanRijsbergen1979]."""
+    if precision is None or recall is None:
+        return None
+    below = beta**2 * precision + recall
+    return (1 + beta**2) * precision * recall / below if below else 0.0
+
+
+def _precision(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[float | None, str]:
+    """Work done by the processors, else time with any kernel, over all measured device time."""
+    for metric, meant in (
+        ("sm_active_frac", "share of processor time with work, of all device time"),
+        ("gpu_util_frac", "share of device time with any kernel: an upper bound of useful time"),
+        ("allocated_frac", "share of devices given to jobs: an upper bound of useful time"),
+    ):
+        series = [one for one in telemetry.of(metric) if one.is_given.any()]
+        if series:
+            weights = [float(one.weight_s[one.is_given].sum()) for one in series]
+            means = [one.mean() for one in series]
+            return float(np.average(means, weights=weights)), meant
+    return None, "no device reports its use"
+
+
+def _recall(
+    telemetry: Telemetry, engines: Sequence[EngineView], ttft_limit_s: float | None
+) -> tuple[float | None, str]:
+    if ttft_limit_s is not None:
+        found = [one for one in telemetry.histograms if one.metric == "ttft_s"]
+        if found:
+            upper, count = summed(found)
+            within = float(count[upper <= ttft_limit_s * (1 + 1e-9)].sum())
+            whole = float(count.sum())
+            share = within / whole if whole else None
+            return share, f"requests whose first token came within {ttft_limit_s:g} s"
+    waits = [
+        one.series["requests_waiting_count"]
+        for one in engines
+        if "requests_waiting_count" in one.series
+    ]
+    runs = [
+        one.series["requests_running_count"]
+        for one in engines
+        if "requests_running_count" in one.series
+    ]
+    if waits and runs:
+        waiting = sum(float(np.nanmean(one.value)) for one in waits)
+        running = sum(float(np.nanmean(one.value)) for one in runs)
+        share = running / (running + waiting) if running + waiting > 0 else 1.0
+        return share, "requests in the batch, of those in batch and queue"
+    pending, held = telemetry.of("pending_count"), telemetry.of("allocated_count")
+    if pending and held:
+        waiting = sum(one.mean() for one in pending)
+        running = sum(one.mean() for one in held)
+        return running / (running + waiting), "devices given, of those given and asked for"
+    return None, "nothing says what was demanded"

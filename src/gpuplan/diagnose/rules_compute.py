@@ -1,0 +1,273 @@
+"""Causes that a device's counters show: three clusters at 98 % utilization, three answers.
+
+Utilization says that some kernel ran, not that it worked: recorded runs with 99 and 100 % have
+tensor units at 11 and 58 % [H100-telemetry]. What tells them apart is tensor activity, power and
+link traffic.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gpuplan.diagnose.features import DeviceView
+from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.domain.diagnosis import Evidence
+from gpuplan.domain.observation import Telemetry
+
+OCCUPIED = 0.90
+TENSOR_FULL = 0.35
+TENSOR_LOW = 0.15
+SM_LOW = 0.50
+POWER_LOW = 0.65
+POWER_IDLE = 0.25
+DRAM_FULL = 0.60
+LINK_HEAVY = 25e9  # a device so busy on its links exchanges much of the time
+LINE_SHARE = 0.80
+CPU_FULL = 0.85
+IOWAIT = 0.15
+GAPS = 0.30  # spread of utilization that stop-and-go shows
+FINE_S = 10.0
+LITTLE = 3  # samples below which a steady state cannot be told from an instant
+
+
+def compute_findings(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
+    """One finding at most for each device that worked, and the stragglers among them."""
+    hosts = _hosts(telemetry)
+    busy = [device for device in devices if device.busy_frac > 0.1]
+    found = [one for device in busy if (one := _device(device, hosts)) is not None]
+    return [*found, *_stragglers(busy)]
+
+
+Hosts = Mapping[str, Mapping[str, float]]
+
+
+def _hosts(telemetry: Telemetry) -> Hosts:
+    """Means of host metrics by node; those without a node count for all."""
+    found: dict[str, dict[str, float]] = {}
+    for series in telemetry.series:
+        subject = telemetry.subjects[series.subject]
+        if not subject.device and series.is_given.any():
+            found.setdefault(subject.node, {})[series.metric] = series.mean()
+    return found
+
+
+def _host(hosts: Hosts, node: str, metric: str) -> float | None:
+    for name in (node, ""):
+        if metric in hosts.get(name, {}):
+            return hosts[name][metric]
+    # One node's counters speak for its devices even if the two name it differently.
+    others = [metrics[metric] for metrics in hosts.values() if metric in metrics]
+    return others[0] if len(others) == 1 else None
+
+
+def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
+    util = device.get("gpu_util_frac")
+    tensor, power = device.get("tensor_active_frac"), device.power_frac
+    if util is None:
+        util = device.get("sm_active_frac")
+    if util is None:
+        return None
+    node = device.subject.node
+    line = _line_share(device, hosts)
+    if line is not None and line[0] >= LINE_SHARE and (tensor is None or tensor < TENSOR_FULL):
+        return _network(device, util, line)
+    pcie = _pcie_share(device)
+    if pcie is not None and pcie >= LINE_SHARE and (device.get("sm_active_frac") or util) < SM_LOW:
+        row = seen("PCIe", f"{percent(pcie)} of its rate", f"below {percent(LINE_SHARE)}")
+        return Finding("pcie_bound", 0.85, (row, *_layers(device)), (device.name,))
+    feeding = _feeding(device, util, hosts, node)
+    if feeding is not None:
+        return feeding
+    if util >= OCCUPIED:
+        return _occupied(device, util, tensor=tensor, power=power)
+    return _healthy(device, tensor, power)
+
+
+def _layers(device: DeviceView) -> tuple[Evidence, ...]:
+    """The layers of utilization as evidence, those that are known."""
+    names = (
+        ("any kernel", "gpu_util_frac"), ("processors", "sm_active_frac"),
+        ("tensor units", "tensor_active_frac"), ("device memory", "dram_active_frac"),
+    )  # fmt: skip
+    rows = [
+        seen(f"{what} active", percent(value), "")
+        for what, metric in names
+        if (value := device.get(metric)) is not None
+    ]
+    if device.power_frac is not None:
+        rows.append(seen("power", f"{percent(device.power_frac)} of the board's", ""))
+    return tuple(rows)
+
+
+def _line_share(device: DeviceView, hosts: Hosts) -> tuple[float, str] | None:
+    """The fullest link as a share of its line rate, and which it is."""
+    shares = []
+    link, line = device.link_bytes_per_s, device.facts.link_bytes_per_s
+    if link is not None and line:
+        shares.append((link / line, "links between devices"))
+    node = device.subject.node
+    fabric_line = _host(hosts, node, "fabric_line_bytes_per_s")
+    for metric in ("fabric_tx_bytes_per_s", "fabric_rx_bytes_per_s"):
+        rate = _host(hosts, node, metric)
+        if rate is not None and fabric_line:
+            shares.append((rate / fabric_line, "network between nodes"))
+    return max(shares) if shares else None
+
+
+def _pcie_share(device: DeviceView) -> float | None:
+    rates = [device.get("pcie_tx_bytes_per_s"), device.get("pcie_rx_bytes_per_s")]
+    known = [rate for rate in rates if rate is not None]
+    line = device.facts.pcie_bytes_per_s
+    return max(known) / line if known and line else None
+
+
+def _network(device: DeviceView, util: float, line: tuple[float, str]) -> Finding:
+    share, which = line
+    rows = (
+        seen(which, f"{percent(share)} of the line rate", f"below {percent(LINE_SHARE)}"),
+        seen("any kernel active", percent(util), "waiting for others counts as active"),
+        *_layers(device)[1:],
+    )
+    return Finding("network_bound", 0.9, rows, (device.name,))
+
+
+def _feeding(device: DeviceView, util: float, hosts: Hosts, node: str) -> Finding | None:
+    """Whether something before the device is too slow: it stops and goes, or its host is full."""
+    stat = device.busy.get("gpu_util_frac") or device.busy.get("sm_active_frac")
+    is_swinging = stat is not None and stat.n_samples >= LITTLE and stat.high - stat.low >= GAPS
+    if util >= OCCUPIED or not (is_swinging or util < 0.6):
+        return None
+    iowait, disk = _host(hosts, node, "cpu_iowait_frac"), _host(hosts, node, "disk_busy_frac")
+    cpu = _host(hosts, node, "cpu_util_frac")
+    rows = _layers(device)
+    if (iowait is not None and iowait >= IOWAIT) or (disk is not None and disk >= 0.9):
+        what = seen(
+            "host waits for storage", percent(iowait or disk or 0.0), f"below {percent(IOWAIT)}"
+        )
+        return Finding("storage_bound", 0.85, (what, *rows), (device.name,))
+    if cpu is not None and cpu >= CPU_FULL:
+        what = seen("host's cores", f"{percent(cpu)} busy", f"below {percent(CPU_FULL)}")
+        return Finding("host_bound", 0.85, (what, *rows), (device.name,))
+    # Seconds apart, gaps are stalls; minutes apart they may be gaps in demand.
+    is_fine = stat is not None and device.span_s / max(stat.n_samples, 1) <= FINE_S
+    if is_swinging and stat is not None and is_fine and device.busy_frac > 0.3 and stat.low < 0.2:
+        what = seen("utilization swings", f"{percent(stat.low)} to {percent(stat.high)}", "steady")
+        return Finding("input_bound", 0.6, (what, *rows), (device.name,))
+    return None
+
+
+def _occupied(
+    device: DeviceView, util: float, *, tensor: float | None, power: float | None
+) -> Finding | None:
+    """Always some kernel on the device: is it working?"""
+    rows = _layers(device)
+    sm, dram = device.get("sm_active_frac"), device.get("dram_active_frac")
+    if power is not None and power < POWER_IDLE and (tensor is None or tensor < 0.02):
+        row = seen(
+            "power", f"{percent(power)} of the board's", f"above {percent(POWER_IDLE)} at work"
+        )
+        return Finding(
+            "busy_in_name", 0.75 if sm is not None else 0.6, (row, *rows), (device.name,)
+        )
+    if tensor is None:
+        return None if power is None or power >= POWER_LOW else _unclear(device, rows)
+    if tensor >= TENSOR_FULL or (dram is not None and dram >= DRAM_FULL):
+        return _healthy(device, tensor, power)
+    is_low_power = power is None or power <= POWER_LOW
+    fp32 = device.get("fp32_active_frac")
+    if tensor < 0.05 and fp32 is not None and fp32 >= 0.3:
+        row = seen("single-precision pipe", percent(fp32), "idle where tensor units do the work")
+        return Finding("wrong_precision", 0.85, (row, *rows), (device.name,))
+    if tensor >= TENSOR_LOW or not is_low_power:
+        return None
+    return _low_work(device, rows, sm=sm)
+
+
+def _low_work(
+    device: DeviceView, rows: tuple[Evidence, ...], *, sm: float | None
+) -> Finding | None:
+    """Occupied, little arithmetic, little power: exchange, or many small kernels?"""
+    link = device.link_bytes_per_s
+    if link is not None and link >= LINK_HEAVY:
+        row = seen(
+            "links between devices", f"{link / 1e9:.0f} GB/s", f"{LINK_HEAVY / 1e9:.0f} GB/s"
+        )
+        return Finding("communication_heavy", 0.7, (row, *rows), (device.name,))
+    if sm is not None and sm >= 0.8:
+        row = seen("processors active without arithmetic", percent(sm), "spinning kernels look so")
+        return Finding("kernels_or_exchange", 0.6, (row, *rows), (device.name,))
+    if link is None:
+        return _unclear(device, rows)
+    if sm is None or sm < SM_LOW:
+        return Finding("small_kernels", 0.85, rows, (device.name,))
+    return None
+
+
+def _unclear(device: DeviceView, rows: tuple[Evidence, ...]) -> Finding:
+    sm = device.get("sm_active_frac")
+    if sm is not None and sm < SM_LOW and device.get("dram_active_frac") is not None:
+        return Finding("small_kernels", 0.6, rows, (device.name,))
+    return Finding("kernels_or_exchange", 0.5, rows, (device.name,))
+
+
+def _healthy(device: DeviceView, tensor: float | None, power: float | None) -> Finding | None:
+    dram = device.get("dram_active_frac")
+    if tensor is not None and tensor >= TENSOR_FULL:
+        return Finding("compute_bound", 0.9, _layers(device), (device.name,))
+    if dram is not None and dram >= DRAM_FULL:
+        return Finding("memory_bandwidth_bound", 0.85, _layers(device), (device.name,))
+    return None
+
+
+def _stragglers(devices: Sequence[DeviceView]) -> list[Finding]:
+    """A device that works longer than its group: the others spin until it arrives."""
+    found = []
+    for node, group in _groups(devices).items():
+        if len(group) < 4:
+            continue
+        found += _slow_clock(node, group) or _works_longer(group)
+    return found
+
+
+def _groups(devices: Sequence[DeviceView]) -> dict[str, list[DeviceView]]:
+    """Devices that work on one job: by job, else by node; all must be occupied."""
+    groups: dict[str, list[DeviceView]] = {}
+    for device in devices:
+        if (device.get("gpu_util_frac") or 0.0) >= 0.8:
+            groups.setdefault(device.subject.job or device.subject.node, []).append(device)
+    return groups
+
+
+def _slow_clock(node: str, group: Sequence[DeviceView]) -> list[Finding]:
+    clocks = [(device.get("sm_clock_hz"), device) for device in group]
+    known = [(clock, device) for clock, device in clocks if clock is not None]
+    if len(known) < 4:
+        return []
+    middle = float(np.median([clock for clock, _ in known]))
+    slow = [device for clock, device in known if clock < 0.88 * middle]
+    if not slow or len(slow) > len(known) // 4:
+        return []
+    rows = (
+        seen(
+            "its clock",
+            f"{percent((slow[0].get('sm_clock_hz') or 0.0) / middle)} of the group's",
+            "100 %",
+        ),
+    )
+    return [Finding("straggler", 0.85, rows, tuple(device.name for device in slow))]
+
+
+def _works_longer(group: Sequence[DeviceView]) -> list[Finding]:
+    values = [(device.get("tensor_active_frac"), device) for device in group]
+    known = [(value, device) for value, device in values if value is not None]
+    if len(known) < 4:
+        return []
+    middle = float(np.median([value for value, _ in known]))
+    late = [device for value, device in known if middle > 0.02 and value > 1.35 * middle]
+    if len(late) != 1:
+        return []
+    share = (late[0].get("tensor_active_frac") or 0.0) / middle
+    rows = (
+        seen("its tensor units are active", f"{share:.1f} x as long as the group's", "as long"),
+    )
+    return [Finding("straggler", 0.6, rows, (late[0].name,))]
