@@ -25,6 +25,8 @@ def smallest_that_holds(holds: Holds, low: int, high: int, *, most: int) -> int 
             low -= 1
         return low
     failed, held = low, max(high, low + 1)
+    if failed >= most:
+        return None
     while not holds(min(held, most)):
         failed = min(held, most)
         if failed >= most:

@@ -69,16 +69,24 @@ class Bench:
     """Candidates of one workload, each set up once and on demand."""
 
     def __init__(
-        self, model: Model, load: ServingLoad, catalog: Catalog, *, context_tokens: int
+        self,
+        model: Model,
+        load: ServingLoad,
+        catalog: Catalog,
+        *,
+        context_tokens: int,
+        longest_tokens: int | None = None,
     ) -> None:
         self.model, self.load, self.catalog = model, load, catalog
         self.context_tokens = context_tokens
+        self.longest_tokens = longest_tokens or context_tokens
         self.calibration: InferenceCalibration = inference_calibration()
         self.cards: Mapping[str, Accelerator] = {
             str(name): card for name, card in catalog.accelerators.items()
         }
         self._prospects: dict[Candidate, Prospect] = {}
         self._memory: dict[Candidate, InferenceMemory] = {}
+        self._floors: dict[Candidate, cut.Floors] = {}
         self.storage = cache(self._storage)
 
     def _storage(self, precision: str, cache_precision: str) -> Storage:
@@ -112,15 +120,27 @@ class Bench:
         )
 
     def memory(self, candidate: Candidate) -> InferenceMemory:
-        """Of the fullest accelerator, for one sequence of the longest context."""
+        """Of the fullest accelerator, with one sequence of mean length."""
         if candidate not in self._memory:
-            setup = self.setup(candidate)
-            self._memory[candidate] = inference_memory(
-                setup.model, setup.accelerator, storage=setup.storage, layout=setup.layout,
-                engine=setup.settings,
-                load=Load(context_tokens=self.context_tokens, n_sequences=1),
-            )  # fmt: skip
+            self._memory[candidate] = self._memory_at(candidate, self.context_tokens)
         return self._memory[candidate]
+
+    def longest_memory(self, candidate: Candidate) -> InferenceMemory:
+        """The same with one sequence of the greatest length."""
+        if self.longest_tokens == self.context_tokens:
+            return self.memory(candidate)
+        return self._memory_at(candidate, self.longest_tokens)
+
+    def _memory_at(self, candidate: Candidate, n_tokens: int) -> InferenceMemory:
+        setup = self.setup(candidate)
+        return inference_memory(
+            setup.model,
+            setup.accelerator,
+            storage=setup.storage,
+            layout=setup.layout,
+            engine=setup.settings,
+            load=Load(context_tokens=n_tokens, n_sequences=1),
+        )
 
     def prospect(self, candidate: Candidate) -> Prospect:
         """Work of an iteration and the constants of its labels."""
@@ -135,6 +155,11 @@ class Bench:
 
     def floors(self, candidate: Candidate) -> cut.Floors:
         """One request alone on an idle replica."""
+        if candidate not in self._floors:
+            self._floors[candidate] = self._floors_of(candidate)
+        return self._floors[candidate]
+
+    def _floors_of(self, candidate: Candidate) -> cut.Floors:
         p = self.prospect(candidate)
         first_s = float(p.regime.serve_start_s + prefill_s(p.work, p.step, p.case))
         token_s = float(decode_token_s(p.work, p.step, p.case, 1.0))
@@ -191,7 +216,7 @@ def _checks(
         cut.layout_check(lambda c: _layout_problems(bench, c)),
         cut.island_check(bench.cards, is_crossing_allowed=is_crossing),
         _context_check(bench),
-        cut.memory_check(bench.memory, _smallest_fit(bench)),
+        cut.memory_check(bench.longest_memory, _smallest_fit(bench)),
         cut.floor_check(limits, bench.floors),
         _chunk_check(limits, bench),
     ]
@@ -205,9 +230,9 @@ def _context_check(bench: Bench) -> cut.Check:
     most = bench.model.max_context_tokens
 
     def check(candidate: Candidate) -> Rejection | None:
-        if most is None or bench.context_tokens <= most:
+        if most is None or bench.longest_tokens <= most:
             return None
-        reason = f"requests of {bench.context_tokens} tokens, the model reads {most}"
+        reason = f"requests of {bench.longest_tokens} tokens, the model reads {most}"
         return cut.rejection(candidate, "context", reason, f"keep requests within {most} tokens")
 
     return check
@@ -240,14 +265,16 @@ def _smallest_fit(bench: Bench) -> Callable[[Candidate], str]:
     """The fewest ways of tensor parallelism that would fit, or what is missing."""
 
     def relaxation(candidate: Candidate) -> str:
+        if candidate.share is not None:
+            return "a larger part of the accelerator, or all of it"
         for tp in (2 * candidate.layout.tp, 4 * candidate.layout.tp, 8 * candidate.layout.tp):
             wider = replace(candidate, layout=replace(candidate.layout, tp=tp), share=None)
             if tp > 64 or _layout_problems(bench, wider):
                 continue
-            memory = bench.memory(wider)
+            memory = bench.longest_memory(wider)
             if memory.cache_bytes >= memory.sequence_bytes:
                 return f"tp {tp} would fit, {wider.n_accelerators} accelerators a replica"
-        memory = bench.memory(candidate)
+        memory = bench.longest_memory(candidate)
         short = (memory.sequence_bytes - memory.cache_bytes) / GB
         return f"{short:.1f} GB more on each accelerator, or narrower weights"
 
@@ -276,7 +303,7 @@ def _on_parts(ask: Ask, bench: Bench) -> tuple[Candidate, ...]:
     found: list[Candidate] = []
     for card in bench.cards.values():
         whole = propose(replace(ask, is_moe=False, limits_gaps=False), [card], _settings_for)[0]
-        memory = bench.memory(whole)
+        memory = bench.longest_memory(whole)
         needed = memory.visible_bytes - memory.cache_bytes + memory.sequence_bytes
         needed -= memory.visible_bytes - memory.budget_bytes
         if needed > SMALL_MODEL_FRAC * card.memory.visible_bytes:

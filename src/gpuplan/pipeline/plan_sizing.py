@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuplan.candidates.prune import count_check
 from gpuplan.domain.candidate import Candidate, Pruned, Rejection
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.demand import LatencyLimit
@@ -98,7 +99,7 @@ def _language(
     """A language model behind an engine."""
     bench = Bench(
         model, serving_load(workload, demand), around.catalog,
-        context_tokens=_context(workload, demand),
+        context_tokens=_context(demand), longest_tokens=_longest(workload, demand),
     )  # fmt: skip
     pruned, told = candidates_of(workload, bench, scenario.policy)
     sizer = Sizer(workload, scenario, demand, bench=bench, around=around)
@@ -132,9 +133,21 @@ def serving_load(workload: Workload, demand: DemandProfile) -> ServingLoad:
     )
 
 
-def _context(workload: Workload, demand: DemandProfile) -> int:
-    """Of a mean request, in whole blocks of cache."""
+def _context(demand: DemandProfile) -> int:
+    """Tokens of a mean request."""
     return max(1, round(demand.input_tokens + demand.output_tokens))
+
+
+def _longest(workload: Workload, demand: DemandProfile) -> int:
+    """Tokens of the longest request that must have room: as the user says, or as far as known."""
+    work = workload.work
+    if isinstance(work, Training | Generic):
+        return _context(demand)
+    ends = [
+        lengths.max_tokens or lengths.p99_tokens or lengths.mean_tokens
+        for lengths in (work.request.input, work.request.output)
+    ]
+    return max(_context(demand), round(sum(ends)), work.max_context_tokens or 0)
 
 
 @dataclass(slots=True)
@@ -154,6 +167,7 @@ class Sizer:
         work = workload.work
         self.limits: tuple[LatencyLimit, ...] = work.slo.limits if isinstance(work, Serving) else ()
         self.bench, self.around, self.demand = bench, around, demand
+        self._n_most = scenario.policy.n_accelerators_max
         resilience = scenario.policy.resilience
         sizes = node_sizes(around.catalog)
         self.serving = ServingSizer(bench, demand, resilience, node_size=sizes)
@@ -177,7 +191,9 @@ class Sizer:
             if why:
                 found.skipped.append(each.skipped(why))
                 continue
-            sized = self._size(each)
+            sized = self._too_many(each.candidate, each.n_least) or self._size(each)
+            if isinstance(sized, Sized):
+                sized = self._too_many(each.candidate, sized.n_replicas) or sized
             if isinstance(sized, Rejection):
                 found.rejected.append(sized)
                 continue
@@ -211,6 +227,10 @@ class Sizer:
         sized = self.serving.size(each.runs)
         self.n_trials += each.runs.n_trials
         return sized
+
+    def _too_many(self, candidate: Candidate, n_replicas: int) -> Rejection | None:
+        """More accelerators than the user allows."""
+        return count_check(lambda _: n_replicas, self._n_most)(candidate)
 
     def _why_skipped(self, each: "_Bounded", best: float | None) -> str:
         options = self.around.options

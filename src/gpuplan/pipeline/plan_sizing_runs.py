@@ -78,6 +78,7 @@ class Trial:
     little: LittleClosure
     n_running: float  # of one replica, on average
     tpot_mean_s: float
+    n_refused: int = 0  # larger than the whole cache
 
 
 class Runs:
@@ -204,6 +205,7 @@ class Runs:
             little=little,
             n_running=n_running,
             tpot_mean_s=float(columns["tpot"].mean()) if len(columns["tpot"]) else 0.0,
+            n_refused=outcome.n_refused,
         )
 
     def _n_requests(self, rate: float) -> int:

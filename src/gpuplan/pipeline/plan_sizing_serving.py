@@ -121,11 +121,7 @@ class ServingSizer:
             n = self._verified(runs, peak, n)
         if n is None:
             return _no_fleet(candidate, runs)
-        sized = {peak: n}
-        for load in load_points(self.demand):
-            if load != peak:
-                sized[load] = self.n_at(runs, load) or n
-        need = need_of(self.demand, sized)
+        need = need_of(self.demand, self._by_load(runs, peak, n))
         last = self.peak_trial(runs, peak, n)
         return Sized(
             candidate=candidate,
@@ -143,6 +139,32 @@ class ServingSizer:
             cold_start_s=_cold_start(runs.prospect.setup, runs.prospect.memory.weights_bytes),
             remarks=self._remarks(runs, peak, n),
         )
+
+    def _by_load(self, runs: Runs, peak: float, n_peak: int) -> dict[float, int]:
+        """Replicas at a few loads; what carries a higher load carries a lower one."""
+        sized = {peak: n_peak}
+        above = n_peak
+        for load in sorted((x for x in load_points(self.demand) if x < peak), reverse=True):
+            above = self._at_most(runs, load, above)
+            sized[load] = above
+        for load in (x for x in load_points(self.demand) if x > peak):
+            # A load that cannot be sized is left to proportion.
+            n = self.n_at(runs, load)
+            sized |= {} if n is None else {load: max(n, n_peak)}
+        return sized
+
+    def _at_most(self, runs: Runs, load: float, known: int) -> int:
+        """The fewest up to a number that is known to hold."""
+        if load / self._bound_per_s(runs) > POOL:
+            return self.n_at(runs, load) or known
+
+        def holds(n: int) -> bool:
+            is_below = self._is_below_ceiling(runs, load, n, slowness_ratio=1.0)
+            return n >= known or (is_below and runs.trial(load, n).holds)
+
+        low, _ = staffing_bracket(SOUND_FRAC * load / self._bound_per_s(runs))
+        low = min(low, known)
+        return smallest_that_holds(holds, low, known, most=known) or known
 
     def _verified(self, runs: Runs, load: float, n: int) -> int | None:
         """The same on other draws; one more replica until these hold as well."""
@@ -237,6 +259,8 @@ def _broken(trial: Trial) -> str:
         for limit, each in trial.judged
         if each.bound_s > limit.limit_s
     ]
+    if trial.n_refused:
+        return f"{trial.n_refused} requests are larger than the whole cache of a replica"
     if not broken:
         return "requests come faster than they are answered"
     return f"{', '.join(broken)} (a token every {_time(trial.tpot_mean_s)} on average)"
