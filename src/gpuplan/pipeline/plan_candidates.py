@@ -186,16 +186,20 @@ def candidates_of(
     workload: Workload, bench: Bench, policy: Policy
 ) -> tuple[Pruned, tuple[Assumption, ...]]:
     """All proposals, kept or rejected, with what was assumed."""
-    assert isinstance(workload.work, Serving)
     allowed, told = allowed_ids(policy, bench.catalog)
     ask, assumed = _ask(workload, bench.model, policy)
     found = propose(ask, bench.cards.values(), _settings_for)
     found = (*found, *_on_parts(ask, bench))
-    checks = _checks(workload.work.slo.limits, bench, policy, allowed=allowed)
+    checks = _checks(limits_of(workload), bench, policy, allowed=allowed)
     pruned = cut.prune(found, checks)
     staged = cut.prune(with_stages(_short_everywhere(pruned)), checks)
     both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
     return both, (*told, *assumed)
+
+
+def limits_of(workload: Workload) -> tuple[LatencyLimit, ...]:
+    """Promised latencies; work that may wait has none."""
+    return workload.work.slo.limits if isinstance(workload.work, Serving) else ()
 
 
 def _settings_for(card: Accelerator) -> EngineSettings:
@@ -329,7 +333,6 @@ def allowed_ids(
 
 
 def _ask(workload: Workload, model: Model, policy: Policy) -> tuple[Ask, list[Assumption]]:
-    assert isinstance(workload.work, Serving)
     published = model.checkpoint.quantized or model.checkpoint.base
     named = [format_named(name) for name in (workload.precisions or policy.precisions)]
     known = [form for form in named if form is not None]
@@ -355,7 +358,7 @@ def _ask(workload: Workload, model: Model, policy: Policy) -> tuple[Ask, list[As
         is_moe=model.is_moe,
         engine=ENGINE,
         layout=workload.layout,
-        limits_gaps=any(limit.metric == "itl" for limit in workload.work.slo.limits),
+        limits_gaps=any(limit.metric == "itl" for limit in limits_of(workload)),
     )
     return ask, told
 

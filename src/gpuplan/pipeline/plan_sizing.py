@@ -7,7 +7,6 @@ from pathlib import Path
 from gpuplan.candidates.prune import count_check
 from gpuplan.domain.candidate import Candidate, Pruned, Rejection
 from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.demand import LatencyLimit
 from gpuplan.domain.model import Model
 from gpuplan.domain.performance import ServingLoad
 from gpuplan.domain.provenance import Assumption
@@ -23,7 +22,7 @@ from gpuplan.domain.sizing import (
 from gpuplan.domain.workload import Generic, Serving, Training, Workload
 from gpuplan.errors import InputError, one
 from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.plan_candidates import Bench, candidates_of
+from gpuplan.pipeline.plan_candidates import Bench, candidates_of, limits_of
 from gpuplan.pipeline.plan_demand import ReadTrace, demand_of
 from gpuplan.pipeline.plan_given import given_sizes
 from gpuplan.pipeline.plan_nodes import node_sizes

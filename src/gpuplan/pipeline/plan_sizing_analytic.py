@@ -89,7 +89,7 @@ class AnalyticSizer:
         rate = float(served.output_tokens_per_s) / self.bench.load.output_tokens
         demand = replace(self.demand, peak_requests_per_s=rate * n)
         sizer = AnalyticSizer(self.bench, demand, self.resilience, node_size=self.node_size)
-        full = max(rate, rate)
+        full = max(rate, self.capacity_per_s(candidate))
         return sizer._sized(candidate, limits, rate=rate, full=full, need_peak=n)
 
     def _served(self, candidate: Candidate, share: float | None) -> Served:
