@@ -124,8 +124,9 @@ def _plan(request: "PlanRequest", form: Form, *, out: Path | None, page: Path | 
 
     with busy("planning; the first run compiles its kernels"):
         answer = api.plan(request)
-    emit(api.plan_sheet(answer), form)
+    # Files first: a reader that has seen enough must not cost the plan.
     _write(answer, out, page)
+    emit(api.plan_sheet(answer), form)
     api.refuse(answer, is_check=request.is_check)
 
 

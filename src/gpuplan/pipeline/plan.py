@@ -13,7 +13,7 @@ from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.selection import Conflict
-from gpuplan.domain.sizing import Sizing, SizingOptions
+from gpuplan.domain.sizing import LittleClosure, Sizing, SizingOptions
 from gpuplan.domain.workload import Training
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.pipeline.overlays import with_overlays
@@ -182,13 +182,25 @@ def _load(scenario: Scenario, sizing: Sizing) -> Load:
     work = scenario.workload(sizing.workload)
     model = work.model.name if work and work.model and work.model.name else ""
     little = sizing.sized[0].little if sizing.sized else None
+    peak = sizing.demand.peak_requests_per_s
     return Load(
         workload=sizing.workload,
         kind=work.kind if work else "",
         model=model,
-        peak_requests_per_s=sizing.demand.peak_requests_per_s,
+        peak_requests_per_s=peak,
         mean_requests_per_s=sizing.demand.mean_requests_per_s,
         residence_s=little.residence_s if little else None,
-        n_in_flight=little.n_in_flight if little else None,
-        lines=sizing.demand.lines,
+        n_in_flight=little.residence_s * peak if little and peak else None,
+        lines=(*sizing.demand.lines, *_little_lines(little)),
+    )
+
+
+def _little_lines(little: LittleClosure | None) -> tuple[str, ...]:
+    """The law, closed by a count that does not use it."""
+    if little is None:
+        return ()
+    return (
+        f"Little's law in the run: {little.requests_per_s:.3g} requests/s x "
+        f"{little.residence_s:.3g} s = {little.n_in_flight:.3g} in flight; "
+        f"counted: {little.n_counted:.3g}",
     )

@@ -16,6 +16,7 @@ from gpuplan.pipeline.plan_options import Row, Rows, pool_name
 
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
 N_GRID = 2001
+TIE = 1e-9
 Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
 HOURS_PER_MONTH = 730.0
 
@@ -77,11 +78,15 @@ def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[Winner]
     ordered = sorted(curves, key=lambda curve: curve.name)
     factors = floats(np.geomspace(*SPAN, N_GRID))
     costs = np.array([costs_usd_per_month(curve, demand, factors) for curve in ordered])
-    best = costs.argmin(axis=0)
     found: list[Winner] = []
-    for factor, place in zip(factors, best, strict=True):
-        if not found or found[-1].curve.kind != ordered[place].kind:
+    leader = -1
+    for at, factor in enumerate(factors):
+        place = int(costs[:, at].argmin())
+        # At equal price the one that led so far stays.
+        is_cheaper = leader < 0 or costs[place, at] < costs[leader, at] * (1 - TIE)
+        if is_cheaper and (leader < 0 or ordered[place].kind != ordered[leader].kind):
             found.append(Winner(load=float(factor * peak), curve=ordered[place]))
+        leader = place if is_cheaper else leader
     return found
 
 

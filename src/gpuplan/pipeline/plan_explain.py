@@ -253,6 +253,8 @@ def _binding(contest: Contest) -> Iterator[str]:
 def _why_not(contest: Contest) -> Iterator[WhyNot]:
     """The priciest, the cheapest by the hour, and the strongest accelerator."""
     kinds = _kinds(contest)
+    if len(kinds) == 1:
+        return
     chosen_usd = contest.usd_per_month[0]
 
     def price(item: tuple[FleetCurve, float]) -> float:

@@ -16,6 +16,7 @@ from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, sorted_out, 
 from gpuplan.domain.candidate import Candidate
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.cost import NodeRate, PriceRefusal, Rates
+from gpuplan.domain.hardware import AcceleratorId
 from gpuplan.domain.market import Offer
 from gpuplan.domain.packing import nodes_for
 from gpuplan.domain.provenance import Assumption
@@ -23,6 +24,7 @@ from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.terms import Choice, Purchase
 from gpuplan.pipeline.plan_owned import Standing, bought_nodes, place_of, standing_nodes
 
+LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
 # Clouds whose large machines carry the processor that the catalog knows [product-names].
 CPU_INSTANCES = {"cpu-xeon-8480": ("c7i.", "m7i.", "c3-")}
@@ -69,10 +71,10 @@ def market_of(
         covered = {rate.node.accelerator for rate in own.kept}
         wanted = named - covered
         assumptions.append(_own_market_note(wanted))
-        published = _published(scenario, offers, today, only=wanted)
+        published = _published(scenario, catalog, offers, today=today, only=wanted)
     else:
-        published = _published(scenario, offers, today, only=None)
-        assumptions += _age_note(offers, today)
+        published = _published(scenario, catalog, offers, today=today, only=None)
+        assumptions += [*_age_note(offers, today), *_room_note(offers, catalog)]
     kept, shown = _apart(scenario, published.kept)
     place = place_of(scenario)
     bought = sorted_out(bought_nodes(scenario, catalog, place))
@@ -136,10 +138,15 @@ def _own_market_note(wanted: set[str]) -> Assumption:
 
 
 def _published(
-    scenario: Scenario, offers: Iterable[Offer], today: date, *, only: set[str] | None
+    scenario: Scenario,
+    catalog: Catalog,
+    offers: Iterable[Offer],
+    *,
+    today: date,
+    only: set[str] | None,
 ) -> Rates:
     purchases: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
-    known = rentable(tuple(offers))
+    known = [offer for offer in rentable(tuple(offers)) if has_room(offer, catalog)]
     oldest = oldest_days(known, today)
     best = _cheapest(_allowed(scenario, known, only), today, oldest)
     found = [
@@ -195,6 +202,30 @@ def oldest_days(offers: Iterable[Offer], today: date) -> int:
     """Age beyond which a price is stale: half a year behind the newest, never above the limit."""
     newest = min((offer.age_days(today) for offer in offers), default=0)
     return min(OLD_DAYS, max(0, newest) + STALE_DAYS)
+
+
+def has_room(offer: Offer, catalog: Catalog) -> bool:
+    """Whether the host can stage what its accelerators hold; unknown memory is let pass."""
+    card = catalog.accelerators.get(AcceleratorId(offer.accelerator or ""))
+    if card is None or offer.shape.ram_bytes is None:
+        return True
+    held = card.memory.marketed_bytes * offer.n_accelerators
+    return offer.shape.ram_bytes >= LEAST_HOST_FRAC * held
+
+
+def _room_note(offers: Sequence[Offer], catalog: Catalog) -> list[Assumption]:
+    n = sum(not has_room(offer, catalog) for offer in rentable(offers))
+    if n == 0:
+        return []
+    return [
+        Assumption(
+            what="hosts of rented accelerators",
+            value=f"{n} offers are left out",
+            why=f"their memory is below {LEAST_HOST_FRAC:.0%} of their accelerators': too little "
+            "to load a model through",
+            change="prices.offers",
+        )
+    ]
 
 
 def _age_note(offers: Iterable[Offer], today: date) -> list[Assumption]:

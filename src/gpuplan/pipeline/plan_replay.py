@@ -17,6 +17,7 @@ from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
 FRESH_DRAW = 2  # sizing used 0 and 1
 LARGEST_REPLAY = 32  # replicas; larger fleets were sized as pools of so many
 LOAD_FRACS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25)
+_ENDS = (100.0 * LOAD_FRACS[0], 100.0 * LOAD_FRACS[-1])
 
 
 def replayed(
@@ -49,18 +50,21 @@ def latency_curves(
     if runs is None or not runs.limits or sized.n_serving > LARGEST_REPLAY:
         return ()
     peak = sizing.demand.peak_of(0, 0)
+    chart = f"What users of {sizing.workload} feel as the load moves, spares left out"
     trials = [runs.trial(frac * peak, sized.n_serving, draw=FRESH_DRAW) for frac in LOAD_FRACS]
-    return tuple(
+    names = {"x_name": "load, % of the planned peak", "y_name": "% of the promised limit"}
+    broken = Curve(chart=chart, name="limit", x=_ENDS, y=(100.0, 100.0), **names)
+    felt = (
         Curve(
-            chart=f"What users of {sizing.workload} feel as the load moves",
+            chart=chart,
             name=f"{limit.metric} {limit.statistic}",
-            x_name="load, % of the planned peak",
-            y_name="% of the promised limit (100 is broken); spares not counted",
             x=tuple(100.0 * frac for frac in LOAD_FRACS),
             y=tuple(_share(trial.judged[place][1].value_s, limit.limit_s) for trial in trials),
+            **names,
         )
         for place, limit in enumerate(runs.limits)
     )
+    return (*felt, broken)
 
 
 def _share(value_s: float, limit_s: float) -> float:

@@ -161,7 +161,8 @@ def _tornado(found: Fleets, draws: Draws, scale: float) -> tuple[TornadoBar, ...
         bar("speed of the model", _span(speed, "the prediction"),
             *(_at(chosen, demand, speed_ratio=ratio) for ratio in speed)),
     ]  # fmt: skip
-    return tuple(sorted(bars, key=lambda b: b.low_usd_per_month - b.high_usd_per_month))
+    moving = [b for b in bars if b.high_usd_per_month > b.low_usd_per_month * (1 + 1e-9)]
+    return tuple(sorted(moving, key=lambda b: b.low_usd_per_month - b.high_usd_per_month))
 
 
 def _span(ratios: list[float], of: str) -> str:
@@ -173,8 +174,12 @@ def _prices(found: Fleets, scale: float) -> tuple[PriceScenario, ...]:
     chosen = found.curves[0]
     kind = chosen.kind
     moves = [(name, ratio, ratio) for name, ratio in PRICE_MOVES]
-    moves += [(f"{kind} alone rises by 20 %", 1.2, 1.0), (f"all but {kind} fall by 20 %", 1.0, 0.8),
-              (f"all but {kind} fall by 40 %", 1.0, 0.6)]  # fmt: skip
+    if len({curve.kind for curve in found.curves}) > 1:
+        moves += [
+            (f"{kind} alone rises by 20 %", 1.2, 1.0),
+            (f"all but {kind} fall by 20 %", 1.0, 0.8),
+            (f"all but {kind} fall by 40 %", 1.0, 0.6),
+        ]
     rows = []
     for name, own, other in moves:
         costs = [

@@ -1,6 +1,6 @@
 """A plan as tables and remarks: the answer first, then what it rests on."""
 
-from gpuplan.domain.plan import Answer, ChosenPlan, Load, PlannedPool, Promise
+from gpuplan.domain.plan import Answer, ChosenPlan, PlannedPool, Promise
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan_document import plan_document
@@ -21,7 +21,10 @@ def plan_sheet(answer: Answer) -> Sheet:
         remarks=(
             ("Why:", (*answer.explanation.why, *answer.explanation.binding)),
             ("Nothing fits:", answer.explanation.conflicts),
-            ("Load:", tuple(line for load in answer.load for line in _load_lines(load))),
+            (
+                "Load:",
+                tuple(f"{load.workload}: {line}" for load in answer.load for line in load.lines),
+            ),
             ("Assumed:", assumption_lines(answer.assumptions)),
         ),
     )
@@ -154,13 +157,3 @@ def _rejected_table(answer: Answer, n_most: int | None) -> Table:
     rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
     columns = ("candidate", "why not", "what would help")
     return Table(title=f"Left out{rest}", columns=columns, rows=rows)
-
-
-def _load_lines(load: Load) -> tuple[str, ...]:
-    lines = load.lines
-    if load.peak_requests_per_s and load.residence_s and load.n_in_flight is not None:
-        lines += (
-            f"{load.workload}: {load.peak_requests_per_s:,.2f} requests/s x "
-            f"{load.residence_s:,.1f} s = {load.n_in_flight:,.1f} in flight (Little's law)",
-        )
-    return lines
