@@ -164,7 +164,7 @@ class Sizer:
         around: Surroundings,
     ) -> None:  # fmt: skip
         work = workload.work
-        self.limits: tuple[LatencyLimit, ...] = work.slo.limits if isinstance(work, Serving) else ()
+        self.limits = limits_of(workload)
         self.bench, self.around, self.demand = bench, around, demand
         self._n_most = scenario.policy.n_accelerators_max
         resilience = scenario.policy.resilience
