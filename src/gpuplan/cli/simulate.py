@@ -144,7 +144,12 @@ def simulate(
         sheet, charts = _stream(served, sources, asked, out)
     else:
         taken = _load(sources, seed)
-        asked = replace(asked, slo=asked.slo or taken.slo)
+        asked = replace(
+            asked,
+            slo=asked.slo or taken.slo,
+            precision=precision or taken.precision,
+            cache_precision=kv_precision or taken.cache_precision,
+        )
         served = (_model(model, taken.model), on, overlay or [])
         if curve is None:
             sheet, charts = _run(served, taken, asked, out)

@@ -56,3 +56,5 @@ class LoadTaken:
     blocks: PrefixBlocks | None = None  # content of prompts, where a trace tells it
     slo: Slo | None = None  # that a scenario sets
     model: str | None = None  # that a scenario names
+    precision: str | None = None  # of the weights, that a scenario allows
+    cache_precision: str | None = None

@@ -37,8 +37,22 @@ def scenario_load(
         taken,
         source="scenario",
         model=chosen.model.name if chosen.model else None,
-        assumptions=(*scenario.assumptions, *taken.assumptions, *note),
+        precision=chosen.precisions[0] if chosen.precisions else None,
+        cache_precision=chosen.cache_precision,
+        assumptions=(*_own(scenario, chosen), *taken.assumptions, *note),
     )
+
+
+def _own(scenario: Scenario, chosen: Workload) -> list[Assumption]:
+    """What was assumed about this workload; places and budgets do not touch a replay."""
+    where = f"workloads[{scenario.workloads.index(chosen)}]."
+    told = [a for a in scenario.assumptions if a.change.startswith(where)]
+    if len(chosen.precisions) > 1:
+        why = f"first of those allowed, before {', '.join(chosen.precisions[1:])}"
+        told.append(Assumption(
+            what="precision", value=chosen.precisions[0], why=why, change="--precision"
+        ))  # fmt: skip
+    return told
 
 
 def _chosen(scenario: Scenario, name: str | None, file: str) -> Workload:

@@ -237,9 +237,9 @@ def _latency_table(found: Run) -> Table:
         if summary is not None:
             figures = (summary.mean_s, *(getattr(summary, f"{p}_s") for p in PERCENTILES))
             p99 = next(b for b in summary.bounds if b.percentile == "p99")
-            interval = f"{_ms(p99.low_s)} to {_ms(p99.high_s)}"
+            interval = f"{_off(p99.low_s, summary.p99_s)} {_off(p99.high_s, summary.p99_s)}"
             rows.append((label, *(_ms(figure) for figure in figures), interval))
-    heads = (*(f"{p} ms" for p in ("p50", "p90", "p95", "p99", "p99.9")), "p99 within")
+    heads = (*(f"{p} ms" for p in ("p50", "p90", "p95", "p99", "p99.9")), "p99 ± %")
     columns = ("time", "mean ms", *heads)
     return Table(title="What users feel", columns=columns, rows=tuple(rows), right=columns[1:])
 
@@ -264,7 +264,16 @@ def _interval_table(found: Run) -> Table:
 
 
 def _ms(seconds: float | None) -> str:
-    return "?" if seconds is None else f"{seconds / MS:,.1f}"
+    if seconds is None:
+        return "?"
+    return f"{seconds / MS:,.1f}" if seconds < 10 else f"{seconds / MS:,.0f}"
+
+
+def _off(bound_s: float | None, value_s: float) -> str:
+    """How far a bound is from its value, in percent."""
+    if bound_s is None or value_s <= 0:
+        return "?"
+    return f"{100 * (bound_s / value_s - 1):+.0f}"
 
 
 def _totals_table(found: Run) -> Table:
@@ -313,7 +322,7 @@ def _measured_lines(found: Run) -> tuple[str, ...]:
         f"warm-up: {warmup.cut_s:,.1f} s and {count(warmup.n_requests)} requests not measured "
         f"({how}); change with --warmup"
     )
-    return (*lines, "p99 within: its 95 % interval; ? where the run is too short to bound it")
+    return (*lines, "p99 ± %: its 95 % interval; ? where the run is too short to bound it")
 
 
 def _use_table(found: Run, n_most: int | None) -> Table:

@@ -6,8 +6,9 @@ import pytest
 from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.outcome import Outcome, Slo
 from gpuplan.domain.stream import no_requests, requests_of
+from gpuplan.simulation.serving.intervals import summary
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.simulation.serving.statistics import statistics_of, summary
+from gpuplan.simulation.serving.statistics import growth_of, statistics_of
 from kernels.cases import constant_table
 
 
@@ -50,13 +51,15 @@ def test_warm_up_is_left_out():
     assert later.ttft.mean_s == pytest.approx(outcome.times.ttft_s[since_s >= 100.0].mean())
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(4.0, False), (14.0, False), (24.0, True)])
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(4.0, False), (14.0, False), (19.0, True), (24.0, True), (60.0, True)]
+)
 def test_overload_is_what_capacity_says(rate: float, expected: bool):
     for seed in range(5):
         found = statistics_of(run(rate, seed=seed))
         assert found.is_overloaded is expected
         if expected:  # the queue grows by what is offered above 16 a second
-            assert found.backlog_requests_per_s == pytest.approx(rate - 16, rel=0.15)
+            assert found.backlog_requests_per_s == pytest.approx(rate - 16, rel=0.15, abs=1.0)
 
 
 def test_recall_counts_refused_requests_and_broken_promises():
@@ -88,3 +91,14 @@ def test_nothing_measured_is_no_number():
     assert found.ttft is None
     assert found.output_tokens_per_s == 0.0
     assert found.recall_frac == 0.0
+
+
+def test_even_growth_at_any_slope_is_overload():
+    """The ratio of the end to the middle is two for every straight queue, steep or flat."""
+    instants = np.linspace(300.0, 600.0, 9)
+    for slope in (3.0, 18.0, 70.0, 900.0):
+        found, is_overloaded = growth_of(instants, slope * instants, 30_000)
+        assert found == pytest.approx(slope)
+        assert is_overloaded
+    assert not growth_of(instants, np.full(9, 5000.0), 30_000)[1]
+    assert not growth_of(instants, 100.0 + 0.1 * instants, 30_000)[1]

@@ -106,13 +106,14 @@ def growth_of(instants_s: Floats, outstanding: Ints | Floats, n_arrived: int) ->
     """Growth of what is outstanding in requests a second, and whether no chance explains it.
 
     Overloaded: it grows over these instants by more than three times the root of the arrivals
-    between them, and by no small share of what stood there at first.
+    between them, and by half of what stood there at first: a queue that grows evenly from the start
+    of a run doubles over its second half.
     """
     slope = float(np.polyfit(instants_s, outstanding, 1)[0])
     growth = slope * float(instants_s[-1] - instants_s[0])
     # A random walk of as many arrivals moves by their root; three of those are no chance.
     is_growing = growth > max(LEAST_BACKLOG, 3.0 * np.sqrt(n_arrived))
-    is_queueing = outstanding[-1] > 2 * outstanding[0] or outstanding[0] > n_arrived / 4
+    is_queueing = growth > 0.5 * outstanding[0] or outstanding[0] > n_arrived / 4
     return max(0.0, slope), bool(is_growing and is_queueing)
 
 
