@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from gpuplan.candidates.need import loads_of
 from gpuplan.candidates.prune import count_check
 from gpuplan.domain.candidate import Candidate, Pruned, Rejection
 from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.model import Model
 from gpuplan.domain.performance import ServingLoad
 from gpuplan.domain.provenance import Assumption
@@ -177,6 +181,9 @@ class Sizer:
             else None
         )
         self.n_trials = 0
+        self._loads, self._place = np.unique(loads_of(demand).ravel(), return_inverse=True)
+        self._held: list[Floats] = []  # costs of what is sized, by load
+        self._slack_ratio = 1.0 + around.options.slack_frac
 
     def run(self, pruned: Pruned) -> _Found:
         """Sized, rejected by simulation, and skipped: together all that was kept."""
@@ -184,9 +191,8 @@ class Sizer:
         queue = sorted(
             (self._bounded(candidate) for candidate in pruned.kept), key=lambda each: each.order
         )
-        best: float | None = None
         for each in queue:
-            why = self._why_skipped(each, best)
+            why = self._why_skipped(each)
             if why:
                 found.skipped.append(each.skipped(why))
                 continue
@@ -197,17 +203,42 @@ class Sizer:
                 found.rejected.append(sized)
                 continue
             found.sized.append(sized)
-            cost = self.around.price(each.candidate, sized.n_replicas)
-            if cost is not None and (best is None or cost < best):
-                best = cost
+            costs = self._costs(each.candidate, self._n_at_loads(sized))
+            if costs is not None:
+                self._held.append(costs)
         found.sized = self._with_safety(found.sized)
         return found
 
     def _bounded(self, candidate: Candidate) -> "_Bounded":
+        """The candidate with the least that it can cost at every load of the horizon."""
         runs = self._runs(candidate)
-        n = self.analytic.least(candidate) if runs is None else self.serving.least(runs)
+        if runs is None:
+            n, per_s = self.analytic.least(candidate), self.analytic.least_per_s(candidate)
+        else:
+            n, per_s = self.serving.least(runs), self.serving.least_per_s(runs)
+        least = np.maximum(np.ceil(self._loads / per_s - 1e-9), self._loads > 0).astype(np.int64)
+        costs = self._costs(candidate, least)
         cost = self.around.price(candidate, n + self.serving.n_spare(candidate, n))
-        return _Bounded(candidate=candidate, runs=runs, n_least=n, cost_usd_per_h=cost)
+        return _Bounded(
+            candidate=candidate, runs=runs, n_least=n, cost_usd_per_h=cost, costs_usd_per_h=costs
+        )
+
+    def _n_at_loads(self, sized: Sized) -> Ints:
+        """Replicas at every load of the horizon, in rising order of loads."""
+        n = np.zeros(len(self._loads), dtype=np.int64)
+        n[self._place] = sized.need.n_replicas.ravel()
+        return n
+
+    def _costs(self, candidate: Candidate, n_replicas: Ints) -> Floats | None:
+        """USD per hour with reserve at every load; None: no price is known."""
+        known: dict[int, float] = {0: 0.0}
+        for n in {int(x) for x in n_replicas} - {0}:
+            spare = self.serving.n_spare(candidate, n)
+            cost = self.around.price(candidate, n + spare)
+            if cost is None:
+                return None
+            known[n] = cost
+        return np.array([known[int(n)] for n in n_replicas])
 
     def _runs(self, candidate: Candidate) -> Runs | None:
         """Trials of a candidate that can be simulated; None where a formula has to do."""
@@ -231,17 +262,20 @@ class Sizer:
         """More accelerators than the user allows."""
         return count_check(lambda _: n_replicas, self._n_most)(candidate)
 
-    def _why_skipped(self, each: "_Bounded", best: float | None) -> str:
+    def _why_skipped(self, each: "_Bounded") -> str:
+        """Why it need not be simulated: one that is sized costs less at every load there is."""
         options = self.around.options
+        least = each.costs_usd_per_h
         if options.is_exhaustive:
             return ""
-        if each.cost_usd_per_h is None:
+        if least is None:
             return "no price is known, so it cannot be compared"
-        if best is not None and each.cost_usd_per_h > best * (1.0 + options.slack_frac):
-            return (
-                f"not simulated: costs at least {each.cost_usd_per_h:.2f} USD/h with "
-                f"{each.n_least} replicas, {best:.2f} USD/h is enough"
-            )
+        for costs in self._held:
+            if bool(np.all(least >= costs)) and bool(least[-1] > costs[-1] * self._slack_ratio):
+                return (
+                    f"not simulated: at the highest load it costs at least {least[-1]:.2f} USD/h, "
+                    f"{costs[-1]:.2f} USD/h is enough"
+                )
         return ""
 
     def _with_safety(self, sized: Sequence[Sized]) -> list[Sized]:
@@ -260,7 +294,8 @@ class _Bounded:
     candidate: Candidate
     runs: Runs | None
     n_least: int
-    cost_usd_per_h: float | None
+    cost_usd_per_h: float | None  # at the peak of the first period
+    costs_usd_per_h: Floats | None  # at every load
 
     @property
     def order(self) -> tuple[bool, float, int, str]:

@@ -52,6 +52,12 @@ class AnalyticSizer:
             return 1
         return max(1, ceil(self.demand.peak_of(0, 0) / self.capacity_per_s(candidate) - 1e-9))
 
+    def least_per_s(self, candidate: Candidate) -> float:
+        """More than one replica can carry: what bounds costs from below."""
+        if self.bench.load.regime == "fixed_concurrency":
+            return inf
+        return self.capacity_per_s(candidate)
+
     def size(self, candidate: Candidate, limits: tuple[LatencyLimit, ...]) -> Sized | Rejection:
         """The candidate with its fleet, or why no fleet keeps the promises."""
         if self.bench.load.regime == "fixed_concurrency":

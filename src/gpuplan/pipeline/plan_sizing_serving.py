@@ -57,7 +57,11 @@ class ServingSizer:
 
     def least(self, runs: Runs) -> int:
         """Replicas below which the load cannot be carried at all, whatever the luck."""
-        return max(1, ceil(SOUND_FRAC * self.peak_per_s / self._bound_per_s(runs) - 1e-9))
+        return max(1, ceil(self.peak_per_s / self.least_per_s(runs) - 1e-9))
+
+    def least_per_s(self, runs: Runs) -> float:
+        """More than one replica can carry: what bounds costs from below."""
+        return self._bound_per_s(runs) / SOUND_FRAC
 
     def n_spare(self, candidate: Candidate, n_serving: int) -> int:
         """Reserve beside so many."""
