@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.scalars import printable, shorten
-from gpuplan.inputs.yaml_reader import KeyPath, read_yaml_text
+from gpuplan.inputs.yaml_reader import KeyPath, read_yaml_text, show_path
 
 Tree = dict[str, Any]
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
@@ -75,7 +75,7 @@ def _found(tree: Tree, path: KeyPath) -> KeyPath:
         return path
     places = [found for found in _paths(tree) if found[-1] == path[0]]
     if len(places) > 1:
-        raise KeyError(f"stands in {len(places)} places; write the whole key")
+        raise KeyError(f"stands in {len(places)} places: {', '.join(map(show_path, places[:3]))}")
     return places[0] if places else path
 
 

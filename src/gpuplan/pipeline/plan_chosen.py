@@ -1,6 +1,6 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from gpuplan.domain.plan import (
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.selection import (
-    LIMIT_UNITS,
     FleetOption,
     NamedLimit,
     NodePool,
@@ -27,8 +26,9 @@ from gpuplan.domain.selection import (
     Selection,
 )
 from gpuplan.domain.sizing import Sized
+from gpuplan.pipeline.plan_limits import amount_text
 from gpuplan.pipeline.plan_options import Row, Rows
-from gpuplan.units import HOUR, KW
+from gpuplan.units import HOUR
 
 HOURS_PER_MONTH = 730.0
 MONTH_S = HOURS_PER_MONTH * HOUR
@@ -254,22 +254,14 @@ def _promises(choice: Choice, option: FleetOption) -> Iterator[Promise]:
 def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
     """How much of a limit the plan takes."""
     used = _used(limit, choice)
-    shown = _units(limit)
+    period_s = choice.rows.problem.horizon.period_s
     return LimitUse(
         name=limit.name,
-        used=shown(used),
-        limit=shown(limit.most),
+        used=amount_text(limit, used, period_s),
+        limit=amount_text(limit, limit.most, period_s),
         used_frac=used / limit.most if limit.most > 0 else float(used > 0),
         is_kept=used <= limit.most * (1 + 1e-6) + 1e-9,
     )
-
-
-def _units(limit: NamedLimit) -> Callable[[float], str]:
-    if limit.kind in ("spend", "upfront"):
-        return lambda usd: f"${usd:,.0f}"
-    if limit.kind == "power":
-        return lambda watts: f"{watts / KW:,.1f} kW"
-    return lambda amount: f"{amount:,.6g} {LIMIT_UNITS[limit.kind]}"
 
 
 def _used(limit: NamedLimit, choice: Choice) -> float:

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuplan.domain.selection import LIMIT_UNITS, Conflict, NamedLimit, SelectionProblem
+from gpuplan.domain.selection import Conflict, SelectionProblem
 from gpuplan.domain.sizing import Sizing
-from gpuplan.units import KW
+from gpuplan.pipeline.plan_limits import amount_text
 
 N_SHOWN = 5
 
@@ -15,14 +15,15 @@ def conflict_lines(found: Conflict, problem: SelectionProblem) -> tuple[str, ...
     if found.without_limits:
         return (found.without_limits,)
     limits = {limit.name: limit for limit in problem.limits}
+    period_s = problem.horizon.period_s
     lines = [f"these limits cannot hold together: {', '.join(found.limits)}"]
     for alone in found.alone:
         for name, most, needed in zip(alone.limits, alone.most, alone.needed, strict=True):
-            limit = limits[name]
-            lines.append(
-                f"{name}: {_shown(limit, needed - most)} short; {_shown(limit, needed)} would do "
-                f"(now {_shown(limit, most)})"
+            gap, wanted, now = (
+                amount_text(limits[name], amount, period_s)
+                for amount in (needed - most, needed, most)
             )
+            lines.append(f"{name}: {gap} short; {wanted} would do (now {now})")
     return tuple(lines)
 
 
@@ -45,11 +46,3 @@ def _hopeless(sizing: Sizing) -> list[str]:
             seen.add(rejection.constraint)
             lines.append(f"{rejection.candidate.name}: {rejection.reason}; {rejection.relaxation}")
     return lines
-
-
-def _shown(limit: NamedLimit, amount: float) -> str:
-    if limit.kind in ("spend", "upfront"):
-        return f"${amount:,.0f}"
-    if limit.kind == "power":
-        return f"{amount / KW:,.1f} kW"
-    return f"{amount:,.6g} {LIMIT_UNITS[limit.kind]}"

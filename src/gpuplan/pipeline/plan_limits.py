@@ -3,12 +3,23 @@
 from collections.abc import Iterator
 
 from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.selection import NamedLimit
+from gpuplan.domain.selection import LIMIT_UNITS, NamedLimit
 from gpuplan.domain.sizing import Periods
-from gpuplan.units import DAY
+from gpuplan.units import DAY, KW
 
 YEAR_S = 365.0 * DAY
 MONTH_S = YEAR_S / 12
+
+
+def amount_text(limit: NamedLimit, amount: float, period_s: float) -> str:
+    """An amount of a limit as the user gave it: by the month or the year where it was so."""
+    if limit.kind in ("spend", "upfront"):
+        if limit.name.startswith("budget.usd_per_month"):
+            return f"${amount * MONTH_S / period_s:,.0f} a month"
+        return f"${amount:,.0f}"
+    if limit.kind == "power":
+        return f"{amount / KW:,.1f} kW"
+    return f"{amount:,.6g} {LIMIT_UNITS[limit.kind]}"
 
 
 def limits_of(
