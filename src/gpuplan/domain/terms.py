@@ -49,6 +49,20 @@ class TokenPrice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PurchaseExtras:
+    """What comes on top of the price of hardware, as shares of it; None leaves it to defaults."""
+
+    freight_frac: float | None = None
+    tax_frac: float | None = None  # of hardware, gear, spares and freight
+    install_frac: float | None = None
+    gear_frac: float | None = None  # racks, switches, cables
+    spares_frac: float | None = None
+    loan_frac: float | None = None  # of all that is laid out
+    loan_interest_frac_per_year: float | None = None
+    loan_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """Prices that the user knows better than the catalog; None leaves them to it."""
 
@@ -62,6 +76,7 @@ class Prices:
     support_frac_per_year: float | None = None  # of the purchase price
     licence_usd_per_accelerator_year: float | None = None
     carbon_usd_per_kg: float | None = None
+    extras: PurchaseExtras = PurchaseExtras()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from gpuplan.domain.terms import (
     Policy,
     Prices,
     Purchase,
+    PurchaseExtras,
     Resilience,
     Team,
     TokenPrice,
@@ -30,6 +31,7 @@ from gpuplan.inputs.schema_site import (
     OwnedSpec,
     PolicySpec,
     PricesSpec,
+    PurchaseExtrasSpec,
     RackSpec,
     SiteSpec,
     TeamSpec,
@@ -206,6 +208,20 @@ def prices(spec: PricesSpec) -> Prices:
         support_frac_per_year=spec.support_frac_per_year,
         licence_usd_per_accelerator_year=spec.licence_usd_per_accelerator_year,
         carbon_usd_per_kg=times(spec.carbon_usd_per_t, 1 / TONNE),
+        extras=_extras(spec.purchase_extras),
+    )
+
+
+def _extras(spec: PurchaseExtrasSpec) -> PurchaseExtras:
+    return PurchaseExtras(
+        freight_frac=spec.freight_frac,
+        tax_frac=spec.tax_frac,
+        install_frac=spec.installation_frac,
+        gear_frac=spec.network_gear_frac,
+        spares_frac=spec.spares_frac,
+        loan_frac=spec.loan_frac,
+        loan_interest_frac_per_year=spec.loan_interest_frac_per_year,
+        loan_s=times(spec.loan_months, MONTH),
     )
 
 

@@ -236,6 +236,19 @@ class TokenPriceSpec(Strict):
     usd_per_m_output_tokens: Positive = key("Output", "USD per million tokens", example=0.6)
 
 
+class PurchaseExtrasSpec(Strict):
+    """What comes on top of the price of hardware; left out, usual shares are assumed and told."""
+
+    freight_frac: Frac | None = optional("Freight, of the hardware", "fraction", example=0.02)
+    tax_frac: Frac | None = optional("Tax that you cannot reclaim", "fraction", example=0.0)
+    installation_frac: Frac | None = optional("Installation, of the hardware", "fraction")
+    network_gear_frac: Frac | None = optional("Racks, switches, cables", "fraction", example=0.12)
+    spares_frac: Frac | None = optional("Spare parts, of the hardware", "fraction")
+    loan_frac: Frac | None = optional("Share that is borrowed", "fraction", example=0.8)
+    loan_interest_frac_per_year: Frac | None = optional("Interest", "fraction per year")
+    loan_months: Positive | None = optional("Until it is paid back", "months", example=36)
+
+
 class PricesSpec(Strict):
     """Prices that you know better than the catalog."""
 
@@ -257,6 +270,7 @@ class PricesSpec(Strict):
         "Software licences", "USD per accelerator and year"
     )
     carbon_usd_per_t: NonNegative | None = optional("Price of carbon", "USD per tonne CO2e")
+    purchase_extras: PurchaseExtrasSpec = section("On top of hardware", PurchaseExtrasSpec)
 
 
 class TeamSpec(Strict):
