@@ -26,6 +26,10 @@ class PlannerError(Exception):
         lines = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(f"{source}: {len(self.problems)} to mend\n{lines}")
 
+    def __reduce__(self) -> tuple[type["PlannerError"], tuple[str, tuple[Problem, ...]]]:
+        """Made again from its parts: an error of another process arrives whole."""
+        return type(self), (self.source, self.problems)
+
 
 class InputError(PlannerError):
     """The request is wrong. Holds every problem found, not the first."""
