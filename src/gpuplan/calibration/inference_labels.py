@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from gpuplan.calibration.eras import ERAS, era_of
+from gpuplan.domain.calibration import Labels
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.layers import Experts, LatentAttention, Recurrence
 from gpuplan.domain.model import Model
@@ -85,3 +86,9 @@ def nearest_era(era: str, known: Iterable[str]) -> str:
     if not near:
         return era
     return min(near, key=lambda label: abs(order.index(label) - order.index(era)))
+
+
+def cells_of(labels: Labels) -> tuple[str, ...]:
+    """Cells of the ranges, narrowest first."""
+    kind = "dense" if labels["class"] == "dense" else "experts"
+    return f"{labels['engine']}|{kind}", kind

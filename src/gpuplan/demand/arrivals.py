@@ -5,10 +5,9 @@ Every process starts in equilibrium: the first gap is what remains of a gap that
 """
 
 from collections.abc import Callable, Iterator
+from math import exp, lgamma, log1p
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammaln
 
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats
@@ -42,7 +41,7 @@ def weibull_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, see
     """Arrivals whose gaps are Weibull with this deviation over mean: a longer tail than Gamma."""
     _check(rate_per_s, duration_s, cv_ratio)
     shape = weibull_shape(cv_ratio)
-    scale = float(np.exp(-gammaln(1.0 + 1.0 / shape))) / rate_per_s
+    scale = exp(-lgamma(1.0 + 1.0 / shape)) / rate_per_s
     rng = stream(seed, "arrivals")
     # A gap that holds time 0 is drawn in proportion to its length.
     first = scale * rng.gamma(1.0 + 1.0 / shape) ** (1.0 / shape) * rng.uniform()
@@ -55,14 +54,18 @@ def weibull_shape(cv_ratio: float) -> float:
     """The shape that gives this deviation over mean."""
 
     def miss(log_shape: float) -> float:
-        inverse = np.exp(-log_shape)
-        log_ratio = gammaln(1.0 + 2.0 * inverse) - 2.0 * gammaln(1.0 + inverse)
-        return float(log_ratio - np.log1p(cv_ratio**2))
+        inverse = exp(-log_shape)
+        log_ratio = lgamma(1.0 + 2.0 * inverse) - 2.0 * lgamma(1.0 + inverse)
+        return log_ratio - log1p(cv_ratio**2)
 
-    if miss(LOG_SHAPES[0]) < 0 or miss(LOG_SHAPES[1]) > 0:
+    low, high = LOG_SHAPES
+    if miss(low) < 0 or miss(high) > 0:
         fix = "must be between 0.03 and 1000"
         raise one(InputError, "arrivals", "deviation over mean", f"got {cv_ratio:g}", fix)
-    return float(np.exp(brentq(miss, *LOG_SHAPES, xtol=1e-12)))
+    # The deviation falls as the shape rises: halving finds the shape to the last digit.
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if miss(middle) > 0 else (low, middle)
+    return exp(low)
 
 
 def mmpp(rates_per_s: Floats, stays_s: Floats, *, duration_s: float, seed: int) -> Floats:

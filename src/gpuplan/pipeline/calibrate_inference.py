@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values, start_from
 from gpuplan.calibration.inference_constants import CONSTANTS
-from gpuplan.calibration.inference_labels import nearest_era
+from gpuplan.calibration.inference_labels import cells_of, nearest_era
 from gpuplan.calibration.novelty import hardware_label, model_family, version_label
 from gpuplan.calibration.ranges import Miss, left_out_errors, spreads
-from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, Labels
+from gpuplan.domain.calibration import FittedConstants, InferenceCalibration
 from gpuplan.pipeline.inference_table import (
     TAIL_METRICS,
     Group,
@@ -206,12 +206,6 @@ SPLITS = {
     "engine": (by_version, 10),
     "source": (by_source, 8),
 }
-
-
-def cells_of(labels: Labels) -> tuple[str, ...]:
-    """Cells of the ranges, narrowest first."""
-    kind = "dense" if labels["class"] == "dense" else "experts"
-    return f"{labels['engine']}|{kind}", kind
 
 
 def calibrate_inference(of: Study, *, version: str) -> InferenceCalibration:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from gpuplan.calibration.eras import version_pair
-from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.inference_labels import cells_of, inference_labels
 from gpuplan.calibration.novelty import novelty, unknown
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.candidates import prune as cut
@@ -43,7 +43,6 @@ from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving_engines import engine_settings
 from gpuplan.performance.serving_regimes import serving_case
-from gpuplan.pipeline.calibrate_inference import cells_of
 from gpuplan.pipeline.inference_work import setup_work
 from gpuplan.pipeline.predict import Ranged, constants_for
 from gpuplan.units import GB

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import exp, hypot
 
-from gpuplan.calibration.inference_labels import inference_labels, nearest_era
+from gpuplan.calibration.inference_labels import cells_of, inference_labels, nearest_era
 from gpuplan.calibration.novelty import novelty, unknown
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.domain.calibration import InferenceCalibration, Labels
@@ -13,7 +13,6 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.performance.kernels.regimes import RegimeConstants, Served, ServingCase, mixed_load
 from gpuplan.performance.kernels.step import StepConstants, StepWork, step_parts
 from gpuplan.performance.serving_regimes import serve, serving_case
-from gpuplan.pipeline.calibrate_inference import cells_of
 from gpuplan.pipeline.inference_work import setup_work
 
 # The same machine measured twice differs by this much [MLPerf]: no range is narrower.

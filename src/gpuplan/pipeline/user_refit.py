@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Columns, Observed, columns, fit, fitted, row_values
-from gpuplan.calibration.inference_labels import nearest_era
+from gpuplan.calibration.inference_labels import cells_of, nearest_era
 from gpuplan.calibration.novelty import unknown
 from gpuplan.calibration.ranges import Miss
 from gpuplan.calibration.user_fit import (
@@ -26,7 +26,7 @@ from gpuplan.calibration.user_fit import (
 )
 from gpuplan.domain.calibration import InferenceCalibration
 from gpuplan.domain.validation import PredictedRow
-from gpuplan.pipeline.calibrate_inference import Study, by_row, cells_of, known_labels
+from gpuplan.pipeline.calibrate_inference import Study, by_row, known_labels
 from gpuplan.pipeline.inference_table import (
     METRICS,
     TAIL_METRICS,
