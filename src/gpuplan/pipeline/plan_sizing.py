@@ -31,10 +31,8 @@ from gpuplan.pipeline.plan_demand import ReadTrace, demand_of
 from gpuplan.pipeline.plan_given import given_sizes
 from gpuplan.pipeline.plan_nodes import node_sizes
 from gpuplan.pipeline.plan_sizing_analytic import AnalyticSizer
-from gpuplan.pipeline.plan_sizing_networks import network_sizes
 from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
 from gpuplan.pipeline.plan_sizing_serving import ServingSizer
-from gpuplan.pipeline.plan_training import training_sizes
 
 DEFAULTS = SizingOptions()
 N_SAFE = 3  # of the cheapest: their safe utilization and slow end are searched for
@@ -62,11 +60,15 @@ def size_workload(workload: Workload, scenario: Scenario, around: Surroundings) 
     given = given_sizes(workload, scenario, demand, catalog=around.catalog, options=around.options)
     work = workload.work
     if isinstance(work, Training):
+        from gpuplan.pipeline.plan_training import training_sizes
+
         return training_sizes(workload, scenario, demand, catalog=around.catalog)
     if given.is_complete or isinstance(work, Generic):
         return given.sizing
     model = _model(workload, around.store)
     if model.kind in ("encoder", "vision", "diffusion"):
+        from gpuplan.pipeline.plan_sizing_networks import network_sizes
+
         estimated = network_sizes(
             workload, scenario, demand, catalog=around.catalog, options=around.options
         )
