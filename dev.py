@@ -37,24 +37,12 @@ def main() -> int:
 
 
 def demo(_: list[str]) -> int:
-    """Does a 70-billion-parameter model fit, where, and how fast is it there?"""
+    """A plan for a chat service of 6000 users, its reasons, and a page to read and send."""
     set_up()
-    model = "Llama-3.3-70B"
-    asked = ["--precision", "fp8", "--context", "2550", "--concurrency", "38"]
-    load = [
-        "--precision",
-        "fp8",
-        "--concurrency",
-        "38",
-        "--input",
-        "2200",
-        "--output-tokens",
-        "350",
-    ]
     commands = [
-        ["fit", model, "--on", "H100", *asked],
-        ["fit", model, *asked],
-        ["predict", model, "--on", "2xH100", *load],
+        ["plan", "examples/chat.yaml", "--out", "plan.yaml"],
+        ["explain", "plan.yaml"],
+        ["report", "plan.yaml", "--out", "plan.html"],
     ]
     for command in commands:
         print("\n$ gpuplan " + " ".join(command), flush=True)

@@ -11,8 +11,8 @@ from gpuplan.errors import PlannerError
 EXAMPLES = """\
 gpuplan plans GPU infrastructure. Try:
 
+  gpuplan plan "Llama-3.3-70B, 6000 users, chat" --page plan.html
   gpuplan fit Llama-3.3-70B --on H100 --precision fp8 --context 16000
-  gpuplan fit Qwen3-32B
   gpuplan fit-training Llama-3.1-8B --on A10G --task qlora
   gpuplan predict Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 32
   gpuplan scale Llama-3.1-8B --on H100 --node-gbit 100

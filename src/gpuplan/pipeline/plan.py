@@ -21,7 +21,7 @@ from gpuplan.pipeline.plan_chosen import Choice
 from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
 from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
 from gpuplan.pipeline.plan_jobs import as_fleets
-from gpuplan.pipeline.plan_market import Market, market_of
+from gpuplan.pipeline.plan_market import Market, market_of, no_price
 from gpuplan.pipeline.plan_options import rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
 from gpuplan.pipeline.plan_replay import replayed
@@ -72,6 +72,8 @@ def setting_of(request: PlanRequest) -> Setting:
     catalog = with_overlays(read_catalog(), request.overlays)
     offers = read_offers(request.store)
     market = market_of(asked.scenario, catalog, offers=offers, today=request.today)
+    if not market.ways:
+        raise no_price(market)
     around = Surroundings(
         catalog=catalog,
         price=market.price_usd_per_h,

@@ -16,7 +16,8 @@ def conflict_lines(found: Conflict, problem: SelectionProblem) -> tuple[str, ...
         return (found.without_limits,)
     limits = {limit.name: limit for limit in problem.limits}
     period_s = problem.horizon.period_s
-    lines = [f"these limits cannot hold together: {', '.join(found.limits)}"]
+    together = "cannot hold together" if len(found.limits) > 1 else "cannot be kept"
+    lines = [f"{', '.join(found.limits)}: {together}"]
     for alone in found.alone:
         for name, most, needed in zip(alone.limits, alone.most, alone.needed, strict=True):
             gap, wanted, now = (

@@ -4,7 +4,7 @@ The user's own offers stand for the market where there are any. Discounts that n
 backs, and purchases without a place to stand, are kept apart: shown, never chosen in silence.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -22,6 +22,7 @@ from gpuplan.domain.packing import nodes_for
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.terms import Choice, Purchase
+from gpuplan.errors import CatalogError, PlannerError, one
 from gpuplan.pipeline.plan_owned import Standing, bought_nodes, place_of, standing_nodes
 
 LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
@@ -95,6 +96,14 @@ def market_of(
             if price.porting_usd is not None
         },
     )
+
+
+def no_price(market: Market) -> PlannerError:
+    """Nothing can be had: why prices were refused, and how to get better ones."""
+    codes = Counter(refusal.code for refusal in market.refused)
+    why = ", ".join(f"{n} {code}" for code, n in codes.most_common(4)) or "none is known"
+    fix = "run `gpuplan catalog update`, or give prices.offers"
+    return one(CatalogError, "plan", "prices", f"none is left to plan with ({why})", fix)
 
 
 def _price(rate: NodeRate, candidate: Candidate, n_replicas: int) -> float | None:
