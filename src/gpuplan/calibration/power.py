@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpuplan.calibration.power_fit import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.power import CapCurve, PowerConstants
 from gpuplan.domain.provenance import Estimate, Tier
 
+LEAST_BUSY_FRAC = 0.1
 # Runs that leave the board waiting now and then, and those that keep its matrix units full.
 CAP_CURVES: Mapping[str, CapCurve] = {
     "light": CapCurve(static_frac=0.2, burst_ratio=1.1, clock_exponent_ratio=3.9, knee_frac=0.82),
@@ -80,3 +80,9 @@ def cap_estimate(light: float, saturated: float, *, is_saturated: bool) -> Estim
 
 def _stored() -> Mapping[str, Any]:
     return read_constants("power.json")
+
+
+def step_busy_frac(step_s: float, n_accelerators: int, *, values: Mapping[str, Any]) -> float:
+    """What the gaps between steps leave; never under a tenth."""
+    gap_s = values["gap_s"] + (values["peer_gap_s"] if n_accelerators > 1 else 0.0)
+    return max(LEAST_BUSY_FRAC, 1.0 - float(gap_s) / step_s)

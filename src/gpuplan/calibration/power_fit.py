@@ -1,12 +1,13 @@
 """Fit of power constants, in: measured draws with utilizations; out: constants and residuals."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration import fit as robust
+from gpuplan.calibration.power import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration import Constant, Effect, FittedConstants, Labels
 from gpuplan.domain.power import PowerConstants, Utilization
@@ -42,7 +43,6 @@ CONSTANTS = (
 # Work that keeps a board busy but for the gaps; the rest only informs its own share.
 BUSY_WORK = ("text", "diffusion")
 WAITING_WEIGHT = 0.2
-LEAST_BUSY_FRAC = 0.1
 
 
 class PowerRow(NamedTuple):
@@ -128,12 +128,6 @@ def busy_of(row: PowerRow, values: Mapping[str, float]) -> float:
     if row.work == "diffusion":
         return max(LEAST_BUSY_FRAC, 1.0 - values["layer_gap_s"] / row.step_s)
     return step_busy_frac(row.step_s, row.n_accelerators, values=values)
-
-
-def step_busy_frac(step_s: float, n_accelerators: int, *, values: Mapping[str, Any]) -> float:
-    """What the gaps between steps leave; never under a tenth."""
-    gap_s = values["gap_s"] + (values["peer_gap_s"] if n_accelerators > 1 else 0.0)
-    return max(LEAST_BUSY_FRAC, 1.0 - float(gap_s) / step_s)
 
 
 def constants_of(values: Mapping[str, float]) -> PowerConstants:
