@@ -14,6 +14,8 @@ VERBS = {
     "calibrate": "calibrate",
     "diff": "diff",
     "explain": "explain",
+    "diagnose": "diagnose",
+    "score": "score",
     "fit": "fit",
     "fit-training": "training_fit",
     "init": "scenario_template",

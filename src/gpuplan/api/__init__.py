@@ -23,6 +23,13 @@ from gpuplan.api.facts import (
     training_sheet,
     update_sheet,
 )
+from gpuplan.api.observing import (
+    diagnose,
+    diagnose_sheet,
+    diagnose_text,
+    score,
+    score_sheet,
+)
 from gpuplan.api.planning import (
     diff,
     diff_sheet,
@@ -99,6 +106,9 @@ __all__ = [
     "charts_text",
     "curve_charts",
     "curve_sheet",
+    "diagnose",
+    "diagnose_sheet",
+    "diagnose_text",
     "diff",
     "diff_sheet",
     "drawn_blocks",
@@ -136,6 +146,8 @@ __all__ = [
     "scenario_schema",
     "scenario_sheet",
     "scenario_template",
+    "score",
+    "score_sheet",
     "simulate",
     "simulate_charts",
     "simulate_curve",

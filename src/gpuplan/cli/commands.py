@@ -28,6 +28,8 @@ COMMANDS = {
     "roofline": Entry("predict:roofline", "What limits prefill and decode."),
     "scale": Entry("validate:scale", "Speed of training over the number of devices."),
     "simulate": Entry("simulate:simulate", "Replay requests against a fleet."),
+    "diagnose": Entry("diagnose:diagnose", "What monitoring saw, why, and what helps."),
+    "score": Entry("diagnose:score", "Hold telemetry against limits; a gate."),
     "validate": Entry("validate:validate", "Predictions against measured rows."),
     "calibrate": Entry("calibrate:calibrate", "Refit with your own runs."),
     "init": Entry("scenario:init", "Write a commented scenario to start from."),

@@ -16,6 +16,7 @@ WAIT_CHANCE = 0.2  # of a request that meets all servers busy, at the safe point
 
 def band_of(use_frac: float, edges: BandEdges) -> str:
     """The band: <30 waste, 30 to <70 under-used, 70 to 90 good, >90 to 95 hot, >95 overload."""
+    use_frac = round(use_frac, 9)  # 95 % is 0.95, not 0.9500000000000001
     if use_frac < edges.waste_frac:
         return "waste"
     if use_frac < edges.good_frac:

@@ -159,6 +159,43 @@ FLEET: dict[str, Cause] = {
         "fault",
         (do("leave the stretch out; look at the collector", "true means", "little"),),
     ),
+    # ── utilization alone ────────────────────────────────────────────────────────────────────────
+    "uneven_load": Cause(
+        "the mean hides the peaks: idle in the valleys, full at the peak",
+        "note",
+        (
+            do(
+                "move work that can wait into the valleys",
+                "lower peaks on the same devices",
+                "a scheduler with priorities",
+                0.1,
+                0.5,
+            ),
+            do("follow the load with the number of replicas", "pay for peaks only", "cold starts"),
+            do("size for the peak", "the peak is served in time", "idle valleys"),
+        ),
+    ),
+    "under_used": Cause(
+        "most of the paid time nothing runs",
+        "waste",
+        (
+            do("fewer or smaller devices, or shares of them", "the same work for less", "headroom"),
+            NOTHING,
+        ),
+        more_devices_help=False,
+    ),
+    "full_by_name": Cause(
+        "busy all the time by the only counter there is, which cannot tell work from waiting",
+        "note",
+        (
+            do(
+                "turn on profiling counters (processors, tensor units, memory, links)",
+                "tells whether more devices or better code would help",
+                "an exporter setting",
+            ),
+            do("hold power against the board's", "a full device draws its power", "nothing"),
+        ),
+    ),
     "missing_devices": Cause(
         "a node reports fewer devices than its neighbours",
         "fault",

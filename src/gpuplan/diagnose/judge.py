@@ -21,6 +21,7 @@ from gpuplan.diagnose.rules_fleet import fleet_findings
 from gpuplan.diagnose.rules_hardware import hardware_findings
 from gpuplan.diagnose.rules_serving import serving_findings
 from gpuplan.diagnose.rules_telemetry import telemetry_findings
+from gpuplan.diagnose.rules_use import use_findings
 from gpuplan.diagnose.waste import reclaims, team_use, waste_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.diagnosis import (
@@ -44,6 +45,7 @@ LAYERS = (
 )
 USE = ("gpu_util_frac", "engine_active_frac", "sm_active_frac", "allocated_frac")
 SEVERITY = ("fault", "slow", "waste", "note", "fine")
+SELDOM = ("dead_counter", "kv_thrash", "slot_limited", "thermal_throttling")
 N_HEAT_ROWS, N_HEAT_COLUMNS = 64, 96
 
 
@@ -57,16 +59,18 @@ def diagnose(
 ) -> Diagnosis:
     """Everything that can be said, worst first."""
     devices, engines = device_views(telemetry, facts), engine_views(telemetry)
+    use = _use(telemetry, len(devices), edges or BandEdges())
     findings = [
         *together(telemetry_findings(telemetry, devices), len(devices)),
         *together(hardware_findings(devices), len(devices)),
         *together(serving_findings(telemetry, engines), len(engines)),
         *together(compute_findings(telemetry, devices), len(devices)),
         *together(fleet_findings(telemetry, devices), len(devices)),
+        *use_findings(use, edges or BandEdges()),
     ]
     return Diagnosis(
         source=telemetry.source,
-        use=_use(telemetry, len(devices), edges or BandEdges()),
+        use=use,
         verdicts=_verdicts(findings, devices),
         quality=quality_of(
             telemetry, devices, engines, ttft_limit_s=ttft_limit_s, beta_ratio=beta_ratio
@@ -84,7 +88,8 @@ def diagnose(
 
 def _verdicts(findings: Sequence[Finding], devices: Sequence[DeviceView]) -> tuple[Verdict, ...]:
     """Worst and surest first; what a graver finding explains is left out."""
-    causes = {finding.cause for finding in findings}
+    # A cause that few devices show explains nothing about the rest.
+    causes = {one.cause for one in findings if one.share_frac >= 0.5 or one.cause in SELDOM}
     kept = [one for one in findings if not _is_explained(one, causes)]
     if not kept:
         row = seen("rules that fired", "none", "")
@@ -105,6 +110,8 @@ def _is_explained(finding: Finding, causes: set[str]) -> bool:
         "overload": {"kv_thrash", "slot_limited"},
         "low_demand": {"kv_thrash", "slot_limited", "overload"},
         "input_bound": {"storage_bound", "host_bound"},
+        "under_used": {"idle_allocated", "idle_free", "dead_counter", "telemetry_outage"},
+        "full_by_name": {"busy_in_name", "kernels_or_exchange"},
     }
     return bool(by.get(finding.cause, set()) & causes)
 

@@ -44,7 +44,10 @@ def _node(telemetry: Telemetry, node: str, rows: Sequence[int]) -> list[PhaseSpa
     is_busy = _mean(use, at_s) > least
     memory = [one for row in rows if (one := telemetry.one("memory_used_bytes", row)) is not None]
     states = _states(is_busy, _mean(memory, at_s) if memory else None)
-    phases = _phases(at_s, is_busy, states, _mean(memory, at_s) if memory else None)
+    phases = _phases(
+        at_s, is_busy, _mean(memory, at_s) if memory else None,
+        second_s=min(float(one.at_s[1]) for one in use if len(one.at_s) > 1),
+    )  # fmt: skip
     return _spans(node, at_s, states, phases)
 
 
@@ -83,26 +86,29 @@ def _states(
 
 
 def _phases(
-    at_s: Floats, is_busy: np.ndarray[tuple[int], np.dtype[np.bool_]], states: list[str],
-    memory: Floats | None,
+    at_s: Floats, is_busy: np.ndarray[tuple[int], np.dtype[np.bool_]], memory: Floats | None, *,
+    second_s: float,
 ) -> list[str]:  # fmt: skip
-    """Init, loading, warm-up, steady, cool-down, by what came before and what comes after."""
+    """Init, loading, warm-up, steady, cool-down, by what came before and what comes after.
+
+    The first sample is taken before the program starts: it stands until the second.
+    """
     busy = np.flatnonzero(is_busy)
     first = int(busy[0]) if len(busy) else _loaded(memory)
     last = int(busy[-1]) if len(busy) else len(at_s) - 1
     if first is None:
         return ["idle"] * len(at_s)
-    # Until the first memory is taken nothing has begun.
-    begun = 0 if memory is None else int(np.argmax(memory > memory[0] + GROWTH * memory.max()))
-    begun = min(begun, first)
-    phases = []
-    for k, at in enumerate(at_s):
-        if k > last:
-            phases.append("cooldown")
-        elif k < begun or (k == 0 and begun > 0):
+    # Where work follows, recorders count the way to it as warm-up; where only a model is loaded
+    # and nothing is asked of it, as loading.
+    before = "warmup" if len(busy) else "loading"
+    phases = ["init"]
+    for k, at in enumerate(at_s[1:], start=1):
+        if at < second_s:
             phases.append("init")
+        elif k > last:
+            phases.append("cooldown")
         elif k < first:
-            phases.append("loading")
+            phases.append(before)
         elif at < at_s[first] + WARMUP_S:
             phases.append("warmup")
         else:

@@ -185,3 +185,27 @@ class DeviceFacts:
     pcie_bytes_per_s: float | None = None
     usd_per_h: float | None = None
     sm_clock_max_hz: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnoseRequest:
+    """How to look at telemetry, as asked; None is what was left out."""
+
+    edges: BandEdges | None = None
+    ttft_limit_s: float | None = None
+    beta_ratio: float = 1.0
+    accelerator: str | None = None  # where the source does not name it
+    usd_per_h: float | None = None  # of one accelerator
+    expected_devices: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreLimits:
+    """What a fleet must keep to, for a gate; None is no limit."""
+
+    precision_frac: float | None = None
+    recall_frac: float | None = None
+    peak_frac: float | None = None
+    mean_least_frac: float | None = None
+    waste_usd_per_month: float | None = None
+    worst: Severity | None = None  # a verdict this grave or graver breaks it

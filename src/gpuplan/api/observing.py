@@ -1,0 +1,58 @@
+"""Verbs on what runs: diagnose, score."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis, ScoreLimits
+    from gpuplan.domain.monitoring import ServerAccess, TimeWindow
+    from gpuplan.domain.sheet import Sheet
+    from gpuplan.errors import Problem
+
+
+def diagnose(
+    source: "Path | ServerAccess",
+    request: "DiagnoseRequest | None" = None,
+    *,
+    window: "TimeWindow | None" = None,
+) -> "Diagnosis":
+    """What telemetry says: bands, peaks, causes with evidence, waste, and what helps."""
+    from gpuplan.domain.diagnosis import DiagnoseRequest
+    from gpuplan.errors import InputError, one
+    from gpuplan.pipeline.diagnose import diagnose_file, diagnose_server
+
+    asked = request or DiagnoseRequest()
+    if isinstance(source, Path):
+        return diagnose_file(source, asked)
+    if window is None:
+        raise one(InputError, "diagnose", "window", "missing", "say from when to when")
+    return diagnose_server(source, window, asked)
+
+
+def diagnose_text(text: str, request: "DiagnoseRequest | None" = None) -> "Diagnosis":
+    """The same, of a text: a pasted table, a scrape."""
+    from gpuplan.domain.diagnosis import DiagnoseRequest
+    from gpuplan.pipeline.diagnose import diagnose_text as verb
+
+    return verb(text, request or DiagnoseRequest())
+
+
+def diagnose_sheet(found: "Diagnosis") -> "Sheet":
+    """A diagnosis, ready to show."""
+    from gpuplan.report.diagnose import diagnose_sheet as verb
+
+    return verb(found)
+
+
+def score(found: "Diagnosis", limits: "ScoreLimits") -> "tuple[Problem, ...]":
+    """Every limit that a fleet breaks."""
+    from gpuplan.pipeline.diagnose import score as verb
+
+    return verb(found, limits)
+
+
+def score_sheet(found: "Diagnosis", broken: "tuple[Problem, ...]") -> "Sheet":
+    """A score, ready to show."""
+    from gpuplan.report.diagnose import score_sheet as verb
+
+    return verb(found, broken)
