@@ -81,17 +81,22 @@ def price_fault(usd_per_h: float | None) -> tuple[RefusalCode, str] | None:
 
 
 def effective_spot_usd_per_h(
-    rate: NodeRate, *, lost_s_per_interruption: float, interruptions_per_s: float | None = None
+    rate: NodeRate,
+    *,
+    lost_s_per_interruption: float,
+    interruptions_per_s: float | None = None,
+    n_nodes_together: int = 1,
 ) -> Range | None:
     """Price of an hour of work that counts: interruptions destroy work and cost a restart.
 
+    Nodes that work together stop together, so a group is struck as often as all of its nodes.
     None where no interruption rate is known, or where all time is lost.
     """
     known = rate.terms.interruptions_per_s
     often = interruptions_per_s if interruptions_per_s is not None else known
     if often is None:
         return None
-    useful_frac = 1.0 - often * lost_s_per_interruption
+    useful_frac = 1.0 - often * n_nodes_together * lost_s_per_interruption
     return rate.price_usd_per_h.times(1.0 / useful_frac) if useful_frac > 0 else None
 
 

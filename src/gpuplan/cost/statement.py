@@ -184,7 +184,9 @@ def _rent_line(rent: RentPlan, n_months: int) -> CostLine:
         RENT_CATEGORIES[rate.purchase],
         rate.node.name,
         n_months,
-        usd=lambda month: rate.price_usd_per_h.times(hours[month] * paid),
+        usd=lambda month: rate.price_usd_per_h.times(
+            hours[month] * paid * grown(rent.growth_frac_per_year, month)
+        ),
         source=evidence_text(rate),
     )
 
@@ -195,10 +197,15 @@ def _recurring_line(item: Recurring, n_months: int) -> CostLine:
     def usd(month: int) -> Range:
         if not item.first_month <= month <= last:
             return exactly(0.0)
-        years = (month - 1) // MONTHS_PER_YEAR if month else 0
-        return item.usd_per_month.times((1 + item.growth_frac_per_year) ** years)
+        return item.usd_per_month.times(grown(item.growth_frac_per_year, month))
 
     return _line(item.category, item.name, n_months, usd=usd, source=item.source)
+
+
+def grown(growth_frac_per_year: float, month: int) -> float:
+    """A price in this month over today's: it steps once a year."""
+    years = (month - 1) // MONTHS_PER_YEAR if month else 0
+    return float((1 + growth_frac_per_year) ** years)
 
 
 def _once_line(item: Once, n_months: int) -> CostLine:

@@ -28,6 +28,15 @@ def equal_monthly_usd(statement: Statement) -> float:
     return npv_usd(statement) / annuity(statement.n_months, statement.discount_frac_per_year)
 
 
+def cumulative_usd(statement: Statement) -> tuple[float, ...]:
+    """What has been paid in all after each month: the line of a chart."""
+    total, sums = 0, []
+    for cents in statement.cents_by_month:
+        total += cents
+        sums.append(total / 100.0)
+    return tuple(sums)
+
+
 def payback(dear_first: Statement, cheap_first: Statement) -> Payback:
     """When what was laid out first has been saved back; None where it never is within life."""
     if dear_first.n_months != cheap_first.n_months:

@@ -108,6 +108,7 @@ class RentPlan:
     rate: NodeRate
     node_hours: tuple[float, ...]  # one for each month, today first
     lost_frac: float = 0.0  # of spot hours, by preemption: paid on top
+    growth_frac_per_year: float = 0.0  # of the price, which may rise or fall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,6 +159,23 @@ def test_preemption_makes_the_hour_dearer():
     )
 
 
+def test_a_group_is_struck_as_often_as_all_its_nodes():
+    """Trap 38: a replica over four nodes on spot loses four times as often."""
+    rate = rate_of(OFFER, "spot")
+    often = 1 / (10 * HOUR)
+    one, four = (
+        effective_spot_usd_per_h(
+            rate,
+            lost_s_per_interruption=HOUR,
+            interruptions_per_s=often,
+            n_nodes_together=n,
+        )
+        for n in (1, 4)
+    )
+    assert one.mid == pytest.approx(20 / 0.9)
+    assert four.mid == pytest.approx(20 / 0.6)
+
+
 def user_offer(price, purchase="on_demand"):
     return terms.Offer(
         name="H100 at home",
