@@ -23,10 +23,17 @@ from gpuplan.selection.verify import breaches
 
 def selection(tab: Tables, lay: Layout, values: Floats, *, proof: Proof) -> Selection:
     """The choice that the values stand for; InvariantError where it breaks a rule."""
+    found = draft(tab, lay, values, proof=proof)
+    check(tab.problem, found)
+    return found
+
+
+def draft(tab: Tables, lay: Layout, values: Floats, *, proof: Proof) -> Selection:
+    """The choice that the values stand for, not yet held against the rules."""
     chosen = chosen_options(tab, values[lay.choose])
     orders = _orders(tab, np.rint(values[lay.order]))
     held = (*_committed(tab, orders), *_flexible(tab, lay, values))
-    found = Selection(
+    return Selection(
         chosen=chosen,
         orders=orders,
         held=held,
@@ -35,8 +42,6 @@ def selection(tab: Tables, lay: Layout, values: Floats, *, proof: Proof) -> Sele
         bill=bill(tab.problem, chosen=chosen, orders=orders, held=held),
         proof=proof,
     )
-    check(tab.problem, found)
-    return found
 
 
 def check(problem: SelectionProblem, found: Selection) -> None:

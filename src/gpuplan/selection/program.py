@@ -28,7 +28,7 @@ class Model:
     tab: Tables
     lay: Layout
     program: Program
-    rows: dict[str, Ints]  # "one" [workload], "capacity" [used pool, …], and each named limit
+    rows: dict[str, Ints]  # "one", "capacity", "any", "firm", "work", and each named limit
     scale: dict[str, float]  # row of a limit = limit / scale
     cost_scale: float = 1.0  # cost of the program = objective / scale
 
@@ -56,7 +56,7 @@ def model(tab: Tables, *, integer: bool = True, goal: Goal | None = None) -> Mod
     }
     shared_reserve(tab, lay, builder)
     enough_slices(tab, lay, builder)
-    deferrable_work_done(tab, lay, builder)
+    rows |= deferrable_work_done(tab, lay, builder)
     mixed_load_served(tab, lay, builder)
     nodes_to_be_had(tab, lay, builder)
     scale = {}
@@ -211,12 +211,17 @@ def put_nodes(
 
 
 def shared_reserve(tab: Tables, lay: Layout, builder: Builder) -> None:
-    """A pool holds back as much as the largest failure domain that runs in it."""
+    """A pool holds back as much as the largest failure domain that runs in it.
+
+    One row for a workload and a pool, not for each option: only one of them is chosen.
+    """
     reserve = np.array([float(o.n_reserve) for o in tab.problem.options])
     has = np.flatnonzero(reserve > 0)
-    rows = builder.rows((len(has),), lower=0.0)
-    builder.put(rows, lay.reserve[tab.pool[has]], 1.0)
-    builder.put(rows, lay.choose[has], -reserve[has])
+    pair = tab.workload[has] * len(tab.problem.pools) + tab.pool[has]
+    pairs, at = np.unique(pair, return_inverse=True)
+    rows = builder.rows((len(pairs),), lower=0.0)
+    builder.put(rows, lay.reserve[pairs % len(tab.problem.pools)], 1.0)
+    builder.put(rows[at], lay.choose[has], -reserve[has])
 
 
 def enough_slices(tab: Tables, lay: Layout, builder: Builder) -> None:
@@ -234,11 +239,11 @@ def enough_slices(tab: Tables, lay: Layout, builder: Builder) -> None:
             builder.put(rows[None], columns, -tab.need[chosen])
 
 
-def deferrable_work_done(tab: Tables, lay: Layout, builder: Builder) -> None:
+def deferrable_work_done(tab: Tables, lay: Layout, builder: Builder) -> dict[str, Ints]:
     """Each period's work is done; what spot does not may do is done on firm nodes."""
     s, q, _ = tab.shape
     if not len(lay.share):
-        return
+        return {}
     place = {int(a): i for i, a in enumerate(lay.batch_pool)}
     at = np.array([place[int(a)] for a in tab.shares.pool], dtype=int)
     any_rows = builder.rows((len(lay.batch_pool), s, q), lower=0.0)
@@ -254,6 +259,7 @@ def deferrable_work_done(tab: Tables, lay: Layout, builder: Builder) -> None:
             builder.put(any_rows[place[int(a)]][..., None], lay.spot[m], useful)
     work_rows = builder.rows((len(tab.work), s, q), lower=tab.work)
     builder.put(work_rows[tab.shares.work], lay.share, tab.shares.rate[:, None, None])
+    return {"any": any_rows, "firm": firm_rows, "work": work_rows}
 
 
 def mixed_load_served(tab: Tables, lay: Layout, builder: Builder) -> None:

@@ -1,0 +1,221 @@
+"""From a relaxed optimum to one option for each workload, and to whole nodes.
+
+Choices that are whole already are kept; of the split ones the surest is decided, both ways tried,
+and the program solved again with new rounding rows, until nothing is split. Nodes follow pool by
+pool, large nodes first: what they leave free is known before the next pool is decided.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, Ints
+from gpuplan.selection.cuts import Point, rounding_cuts
+from gpuplan.selection.master import Master, Relaxed
+from gpuplan.selection.nodes import (
+    Batch,
+    Costs,
+    held_nodes,
+    plan_pool,
+    pool_need,
+    rent_rest,
+    whole_nodes,
+)
+from gpuplan.selection.solver import Effort, run
+from gpuplan.selection.tables import Tables
+
+SURE = 0.999
+N_CUT_ROUNDS = 6
+N_TRIED = 2  # options of a split workload that are tried
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Whole nodes: orders [order], switched on [pool, s, q], rented for firm work [terms, …]."""
+
+    orders: Floats
+    existing: Floats
+    burst: Floats
+
+
+@dataclass
+class Dive:
+    """A master whose choices are being fixed; its bound stays what it was."""
+
+    master: Master
+    full: Tables
+    cluster: Ints
+    fixed: dict[int, int]
+
+    def node_values(self, values: Floats) -> Floats:
+        """[pool, scenario, period, cluster] nodes held in a relaxed solution."""
+        tab, lay = self.master.built.tab, self.master.built.lay
+        existing = np.zeros((len(tab.problem.pools), *tab.shape[:2]))
+        existing[lay.existing_pool] = values[lay.existing]
+        held = held_nodes(tab, values[lay.order], existing)
+        nodes: Floats = np.repeat(held[..., None], tab.shape[2], axis=3)
+        np.add.at(nodes, tab.burst.pool, values[lay.burst])
+        return nodes
+
+    def cut(self, found: Relaxed) -> int:
+        """Add the rounding rows that the solution breaks; how many."""
+        lay = self.master.built.lay
+        point = Point(
+            choose=found.values[lay.choose],
+            nodes=self.node_values(found.values),
+            price=self.master.node_prices(found.duals),
+        )
+        cuts = rounding_cuts(self.full, self.cluster, point)
+        for cut in cuts:
+            self.master.add_cut(cut)
+        return sum(len(cut.right) for cut in cuts)
+
+    def solve(self) -> Relaxed | None:
+        """The relaxed optimum with what is fixed, without new columns."""
+        self.master.highs.setOptionValue("simplex_strategy", 1)
+        answer = run(self.master.highs, is_mip=False, effort=Effort())
+        return None if answer is None else self.master.finished(answer)
+
+    def settle(self, n_rounds: int = N_CUT_ROUNDS) -> Relaxed | None:
+        """Solve, cut and solve again until few rows are broken."""
+        found = self.solve()
+        for _ in range(n_rounds):
+            if found is None or self.cut(found) < 3:
+                break
+            found = self.solve()
+        return found
+
+    def bind(self) -> None:
+        """Pass what is fixed on to the program."""
+        workload = self.master.built.tab.workload
+        inside = np.array(self.master.inside)
+        places = np.flatnonzero(inside < len(workload))
+        options = inside[places]
+        wanted = np.array([self.fixed.get(int(workload[o]), -1) for o in options])
+        lower = (wanted == options).astype(float)
+        upper = np.where(wanted < 0, np.inf, lower)
+        first = len(self.master.early.number) + self.master.n_artificial
+        columns = (first + places).astype(np.int32)
+        self.master.highs.changeColsBounds(len(columns), columns, lower, upper)
+
+    def choose(self, found: Relaxed) -> Relaxed | None:
+        """Fix every workload to one option; the relaxed optimum of that choice."""
+        tab, lay = self.master.built.tab, self.master.built.lay
+        n_workloads = len(tab.problem.workloads)
+        now: Relaxed | None = found
+        while now is not None and len(self.fixed) < n_workloads:
+            share = now.values[lay.choose]
+            split = []
+            for w in range(n_workloads):
+                mine = np.flatnonzero(tab.workload == w)
+                order = mine[np.argsort(-share[mine], kind="stable")]
+                if w not in self.fixed and share[order[0]] > SURE:
+                    self.fixed[w] = int(order[0])
+                elif w not in self.fixed:
+                    split.append((float(share[order[0]]), w, order[:N_TRIED]))
+            split.sort(key=lambda row: (-row[0], row[1]))
+            # With many split, all but the last few are decided without trying both ways.
+            for _, w, order in split[: max(0, (len(split) - 12) // 4)]:
+                self.fixed[w] = int(order[0])
+            now = self._decide(split, share)
+        return now
+
+    def _decide(self, split: list[tuple[float, int, Ints]], share: Floats) -> Relaxed | None:
+        """Try the surest split workload both ways and keep the cheaper."""
+        todo = [(w, order) for _, w, order in split if w not in self.fixed]
+        if not todo:
+            self.bind()
+            return self.settle()
+        w, order = todo[0]
+        tried: list[tuple[float, int, Relaxed]] = []
+        for option in order[share[order] > 0.02]:
+            self.fixed[w] = int(option)
+            self.bind()
+            found = self.settle(2)
+            if found is not None:
+                tried.append((found.objective, int(option), found))
+        if not tried:
+            return None
+        _, self.fixed[w], best = min(tried, key=lambda row: (row[0], row[1]))
+        self.bind()
+        return best
+
+
+def plan_fleet(dive: Dive, costs: Costs, found: Relaxed) -> Fleet | None:
+    """Whole nodes pool by pool; the rest is solved again after each."""
+    full = dive.full
+    options = np.array([dive.fixed[w] for w in sorted(dive.fixed)], dtype=np.int64)
+    need = pool_need(full, options)
+    nodes = whole_nodes(full, need)
+    orders = np.zeros(len(full.orders.pool))
+    existing = np.zeros((len(full.problem.pools), *full.shape[:2]))
+    now: Relaxed | None = found
+    for pool in _large_first(full):
+        if now is None:
+            return None
+        batch = _batch(dive, now, pool)
+        plan = plan_pool(full, costs, pool, need=need[pool], batch=batch)
+        if plan is None:
+            return None
+        mine = np.flatnonzero(full.orders.pool == pool)
+        was_idle = not need[pool].any() and not plan.orders.any() and not batch.most_h.any()
+        orders[mine], existing[pool] = plan.orders, plan.existing
+        held = held_nodes(full, orders, existing)[pool]
+        rest = np.zeros_like(need)
+        rest[pool] = np.maximum(0.0, nodes[pool] - held[..., None])
+        burst = rent_rest(full, rest)
+        if burst is None:
+            return None
+        _fix_pool(dive, pool, plan.orders, existing=plan.existing, burst=burst)
+        now = now if was_idle else dive.solve()
+    held = held_nodes(full, orders, existing)
+    burst = rent_rest(full, np.maximum(0.0, nodes - held[..., None]))
+    return None if burst is None else Fleet(orders, existing, burst)
+
+
+def _large_first(full: Tables) -> list[int]:
+    """Pools by the price of a node, dearest first: small nodes adapt best, so they come last."""
+    price = np.zeros(len(full.problem.pools))
+    for terms in full.problem.terms:
+        a = full.place(terms.pool)
+        hourly = terms.usd_per_node_h + terms.upfront_usd / full.problem.horizon.period_s
+        price[a] = max(price[a], hourly)
+    return sorted((int(a) for a in full.used_pools), key=lambda a: (-price[a], a))
+
+
+def _batch(dive: Dive, found: Relaxed, pool: int) -> Batch:
+    """What batch pays in a pool, for as much as it does there now and one node more."""
+    built = dive.master.built
+    tab, lay = built.tab, built.lay
+    at = np.flatnonzero(lay.batch_pool == pool)
+    if not len(at):
+        nothing = np.zeros(tab.shape[:2])
+        return Batch(nothing, nothing)
+    done_h = (found.values[lay.batch[at[0]]] * tab.hour_h).sum(axis=2)
+    duals = found.duals
+    price = duals[built.rows["any"][at[0]]] + duals[built.rows["firm"][at[0]]]
+    more_h = tab.n_per_node[pool] * tab.hour_h.sum() * (done_h > 1e-6)
+    return Batch(np.maximum(0.0, price), done_h + more_h)
+
+
+def _fix_pool(dive: Dive, pool: int, orders: Floats, *, existing: Floats, burst: Floats) -> None:
+    """Hold the pool's orders where they are, and at least the nodes rented for firm work."""
+    built, full = dive.master.built, dive.full
+    lay = built.lay
+    mine = np.flatnonzero(full.orders.pool == pool)
+    _set(dive, lay.order[mine], orders, orders)
+    at = np.flatnonzero(lay.existing_pool == pool)
+    _set(dive, lay.existing[at].ravel(), existing.ravel()[: len(at) * existing.size], None)
+    share = full.hour_h / np.bincount(dive.cluster, full.hour_h)[dive.cluster]
+    mean = np.zeros((full.shape[2], built.tab.shape[2]))
+    mean[np.arange(len(share)), dive.cluster] = share
+    for m in np.flatnonzero(full.burst.pool == pool):
+        low = (burst[m] @ mean).ravel()
+        _set(dive, lay.burst[m].ravel(), low, np.full(len(low), full.burst.n_max[m]))
+
+
+def _set(dive: Dive, columns: Ints, lower: Floats, upper: Floats | None) -> None:
+    if len(columns):
+        places = np.searchsorted(dive.master.early.number, columns).astype(np.int32)
+        most = lower if upper is None else np.maximum(lower, upper)
+        dive.master.highs.changeColsBounds(len(places), places, lower, most)

@@ -1,0 +1,138 @@
+"""Problems too large for one program: bound, choice, nodes and batch one after the other.
+
+The bound comes from merged hours, generated columns and rounding rows; the bill from all hours and
+whole nodes. Their distance is the proven gap, whatever happened in between.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.selection import Proof, Selection, SelectionProblem
+from gpuplan.selection.builder import Builder
+from gpuplan.selection.clusters import cluster_hours
+from gpuplan.selection.dive import Dive, Fleet, plan_fleet
+from gpuplan.selection.exact import solve_exactly, with_proof
+from gpuplan.selection.extract import check, draft
+from gpuplan.selection.fill import Filled, fill
+from gpuplan.selection.layout import layout
+from gpuplan.selection.master import Relaxed, open_master, solve_relaxed
+from gpuplan.selection.measures import expected
+from gpuplan.selection.nodes import Costs, held_nodes, pool_need
+from gpuplan.selection.program import model
+from gpuplan.selection.prune import undominated
+from gpuplan.selection.solver import Effort
+from gpuplan.selection.tables import Tables, compress, tables
+from gpuplan.selection.verify import breaches
+
+N_CLUSTERS = 8
+N_CUT_ROUNDS = 10
+METHOD = "merged hours, column generation, rounding rows, pools in turn, all hours replayed"
+JOINT_S = 30.0
+
+
+def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
+    """A choice with a proven gap; None where even the relaxed problem has no answer."""
+    whole = tables(problem)
+    kept, _ = undominated(whole)
+    smaller = replace(problem, options=tuple(problem.options[i] for i in kept))
+    full = tables(smaller)
+    cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=N_CLUSTERS)
+    master = open_master(model(compress(full, cluster), integer=False))
+    dive = Dive(master, full, cluster, {})
+    found = _bounded(dive)
+    if not np.isfinite(found.objective):
+        return None
+    bound = found.bound
+    settled = dive.choose(found)
+    if settled is None:
+        return None
+    options = tuple(smaller.options[dive.fixed[w]] for w in sorted(dive.fixed))
+    chosen = replace(problem, options=options)
+    plan = _by_pools(dive, chosen, settled) if _is_plain(problem) else None
+    if plan is None:
+        joint = Effort(gap_frac=max(effort.gap_frac, 1e-3), max_s=JOINT_S)
+        plan = solve_exactly(model(tables(chosen)), joint)
+    if plan is None:
+        return None
+    is_proven = plan.worth_usd - bound <= effort.gap_frac * plan.worth_usd
+    return with_proof(plan, bound=bound, is_proven=is_proven, method=METHOD)
+
+
+def _bounded(dive: Dive) -> Relaxed:
+    """The relaxed optimum after rounding rows and the columns that they call for."""
+    found = solve_relaxed(dive.master)
+    for _ in range(N_CUT_ROUNDS):
+        if not np.isfinite(found.objective) or dive.cut(found) < 3:
+            break
+        found = solve_relaxed(dive.master)
+    return found
+
+
+def _hour_features(full: Tables) -> Floats:
+    """[hour, workload] the mean need of each workload, as a share of its own mean."""
+    n_workloads = len(full.problem.workloads)
+    load = np.ones((full.shape[2], max(1, n_workloads)))
+    for w in range(n_workloads):
+        mean = full.need[full.workload == w].mean(axis=(0, 1, 2))
+        size = np.abs(full.need[full.workload == w]).mean()
+        load[:, w] = mean / size * np.sqrt(size) if size else 1.0
+    return load
+
+
+def _is_plain(problem: SelectionProblem) -> bool:
+    """Nothing but options and batch joins the pools; limits are checked afterwards."""
+    has_most = any(pool.n_nodes_max is not None for pool in problem.pools)
+    return not (problem.mixed or problem.geometries or has_most)
+
+
+def unit_costs(full: Tables) -> Costs:
+    """What a unit of each decision is worth today."""
+    lay = layout(full, Builder(), integer=False)
+    cost = expected(full, lay, "worth")
+    existing = np.zeros((len(full.problem.pools), *full.shape[:2]))
+    existing[lay.existing_pool] = cost[lay.existing]
+    return Costs(cost[lay.order], existing, cost[lay.burst], cost[lay.spot])
+
+
+def _by_pools(dive: Dive, chosen: SelectionProblem, found: Relaxed) -> Selection | None:
+    """The plan from whole nodes pool by pool; None where that does not keep every rule."""
+    full = dive.full
+    costs = unit_costs(full)
+    fleet = plan_fleet(dive, costs, found)
+    if fleet is None:
+        return None
+    options = np.array([dive.fixed[w] for w in sorted(dive.fixed)], dtype=np.int64)
+    filled = _filled(full, costs, fleet, options)
+    return None if filled is None else assemble(chosen, fleet, filled)
+
+
+def _filled(full: Tables, costs: Costs, fleet: Fleet, options: Ints) -> Filled | None:
+    need = pool_need(full, options)
+    held = held_nodes(full, fleet.orders, fleet.existing)
+    firm: Floats = np.repeat(held[..., None], full.shape[2], axis=3)
+    np.add.at(firm, full.burst.pool, fleet.burst)
+    spare = firm * full.n_per_node[:, None, None, None] - need
+    return fill(full, costs, free_h=(spare * full.hour_h).sum(axis=3), burst=fleet.burst)
+
+
+def assemble(chosen: SelectionProblem, fleet: Fleet, filled: Filled) -> Selection | None:
+    """The nouns of a plan; None where a limit of the user is broken."""
+    tab = tables(chosen)
+    lay = layout(tab, Builder(), integer=True)
+    values = np.zeros(lay.n_columns)
+    values[lay.choose] = 1.0
+    values[lay.order] = fleet.orders
+    values[lay.existing] = fleet.existing[lay.existing_pool]
+    values[lay.burst] = filled.burst
+    values[lay.spot] = filled.spot
+    values[lay.share] = filled.share
+    proof = Proof(
+        status="not proven", objective="cost", value=0.0, bound=0.0, gap_frac=0.0, method=METHOD
+    )
+    found = draft(tab, lay, values, proof=proof)
+    if chosen.limits and breaches(chosen, found):
+        return None
+    check(chosen, found)
+    return found

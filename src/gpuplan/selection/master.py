@@ -1,0 +1,399 @@
+"""The relaxed problem by column generation: a live program that choices join as they pay.
+
+Every row is there from the start; choices and batch shares enter when their reduced cost is
+negative. Prices of the rows prove a lower bound on every plan, whatever is still outside
+[Vanderbeck2005]; they are smoothed towards the best ones so far [Wentges1997].
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, Ints
+from gpuplan.errors import SolverError, one
+from gpuplan.selection.builder import Program
+from gpuplan.selection.cuts import Cut
+from gpuplan.selection.opening import opening_prices
+from gpuplan.selection.program import Model
+from gpuplan.selection.solver import Answer, Effort, load, run
+
+if TYPE_CHECKING:
+    from highspy import Highs
+
+N_ROUNDS = 80
+N_ENTRANTS = 3  # options of a workload that join in one round
+N_FIRST = 20  # at the opening prices
+SMOOTH = 0.8
+CLOSED = 1e-4  # relative distance of bound and relaxed optimum that ends the search
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some columns of a program, column by column."""
+
+    number: Ints  # in the whole program
+    cost: Floats
+    upper: Floats
+    starts: Ints  # one more than there are columns
+    row: Ints
+    value: Floats
+
+    def reduced_cost(self, prices: Floats) -> Floats:
+        """What each adds to the objective at these prices of the rows."""
+        sums = np.concatenate([[0.0], np.cumsum(self.value * prices[self.row])])
+        found: Floats = self.cost - (sums[self.starts[1:]] - sums[self.starts[:-1]])
+        return found
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """The optimum of the relaxed problem and what it proves."""
+
+    values: Floats  # of the whole program's columns
+    objective: float
+    bound: float
+    duals: Floats  # of the rows
+
+
+def solve_relaxed(master: "Master") -> Relaxed:
+    """The relaxed optimum of what the master holds; an infinite one where there is none."""
+    effort = Effort()
+    for n_round in range(N_ROUNDS):
+        # Rows broke the last basis, columns did not: each has the method that keeps its work.
+        master.highs.setOptionValue("simplex_strategy", 4 if n_round else 1)
+        answer = run(master.highs, is_mip=False, effort=effort)
+        if answer is None or answer.row_duals is None:
+            return Relaxed(np.zeros(0), np.inf, np.inf, master.best)
+        entrants = master.price(answer.row_duals)
+        is_closed = answer.objective - master.bound <= CLOSED * abs(answer.objective)
+        if is_closed or not len(entrants):
+            return master.finished(answer)
+        master.add(entrants)
+    what = f"no end after {N_ROUNDS} rounds"
+    raise one(SolverError, "selection", "column generation", what, "use fewer options")
+
+
+@dataclass
+class Master:
+    """The live program and what is in it."""
+
+    built: Model
+    highs: "Highs"
+    early: Columns
+    late: Columns
+    group: Ints  # of each late column: workloads, then work by scenario and period
+    group_work: Floats  # [group] how much of it must be chosen: 1, or the work
+    group_rate: Floats  # [late] how much one unit of the column does
+    best: Floats  # prices of the best bound so far
+    row_lower: Floats
+    row_upper: Floats
+    bound: float = -np.inf
+    n_artificial: int = 0
+    cuts: list[tuple[Cut, Ints]] = field(default_factory=list)
+    inside: list[int] = field(default_factory=list)
+    is_inside: Ints = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def add(self, positions: Ints) -> None:
+        """Let these late columns in."""
+        late = self.late
+        spans = [np.arange(late.starts[i], late.starts[i + 1]) for i in positions]
+        entries = np.concatenate([*spans, np.zeros(0, dtype=int)])
+        starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])])[:-1]
+        self.highs.addCols(
+            len(positions), late.cost[positions], np.zeros(len(positions)), late.upper[positions],
+            len(entries), starts.astype(np.int32), late.row[entries].astype(np.int32),
+            late.value[entries],
+        )  # fmt: skip
+        self.inside += [int(i) for i in positions]
+        self.is_inside[positions] = True
+
+    def price(self, duals: Floats) -> Ints:
+        """Late columns to let in; the bound is raised where these prices prove more."""
+        own = self._fill(duals)
+        for share in (SMOOTH, SMOOTH / 2, 0.0):
+            prices = share * self.best + (1.0 - share) * own
+            unit = self.unit_costs(prices)
+            self.raise_bound(prices, unit)
+            found = self.entrants(unit, duals)
+            if len(found):
+                break
+        return found
+
+    def _fill(self, duals: Floats) -> Floats:
+        """Prices for pools in which nothing runs yet: free nodes would draw everything in."""
+        filled = duals.copy()
+        empty = self.built.tab.used_pools[~np.isin(self.built.tab.used_pools, self._pools_inside())]
+        for rows, pools in pool_rows(self.built):
+            at = rows[np.isin(pools, empty)].ravel()
+            filled[at] = self.best[at]
+        return filled
+
+    def _pools_inside(self) -> Ints:
+        return np.unique(late_pools(self.built)[self.inside])
+
+    def unit_costs(self, prices: Floats) -> Floats:
+        """[late] cost of one unit of what a group needs, at these prices of the pools."""
+        bare = prices.copy()
+        bare[group_rows(self.built)] = 0.0
+        return self.late.reduced_cost(bare) / self.group_rate
+
+    def raise_bound(self, prices: Floats, unit: Floats) -> None:
+        """Keep these prices where they prove more than the best so far."""
+        found = self.proven(prices, unit)
+        if found > self.bound:
+            self.bound, self.best = found, prices
+
+    def proven(self, prices: Floats, unit: Floats) -> float:
+        """The bound that these prices prove; -inf where they are not lawful."""
+        cheapest = np.full(len(self.group_work), np.inf)
+        np.minimum.at(cheapest, self.group, unit)
+        bare = prices.copy()
+        bare[group_rows(self.built)] = 0.0
+        side = np.where(bare > 0, self.row_lower, self.row_upper)
+        is_priced = np.abs(bare) > 1e-12
+        rows = float((bare[is_priced] * side[is_priced]).sum())
+        reduced = self.early.reduced_cost(bare)
+        # A price above what a node costs, where there is no end of nodes, proves nothing; one that
+        # is above by rounding alone is charged for as many nodes as any plan could hold.
+        upper = np.minimum(self.early.upper, self._most_nodes())
+        tolerance = 1e-7 * (1.0 + np.abs(self.early.cost))
+        if np.any((reduced < -tolerance) & np.isinf(self.early.upper)):
+            return -np.inf
+        below = float((np.minimum(0.0, reduced) * upper).sum())
+        return rows + below + float((cheapest * self.group_work).sum())
+
+    def _most_nodes(self) -> float:
+        tab = self.built.tab
+        return float(tab.need.max(initial=1.0) * len(tab.problem.workloads) + 1.0)
+
+    def entrants(self, unit: Floats, duals: Floats, n_each: int = N_ENTRANTS) -> Ints:
+        """The cheapest outside each group that beat what the group pays now."""
+        paid = duals[group_rows(self.built)]
+        gain = unit - paid[self.group]
+        outside = np.flatnonzero(~self.is_inside & (gain < -1e-9 * (1.0 + np.abs(unit))))
+        order = outside[np.lexsort((unit[outside], self.group[outside]))]
+        first = np.searchsorted(self.group[order], self.group[order])
+        return order[np.arange(len(order)) - first < n_each]
+
+    def finished(self, answer: Answer) -> Relaxed:
+        """The optimum in the columns of the whole program."""
+        values = answer.values
+        whole = np.zeros(self.built.program.n_columns)
+        n_early = len(self.early.number)
+        whole[self.early.number] = values[:n_early]
+        whole[self.late.number[self.inside]] = values[n_early + self.n_artificial :]
+        if np.any(values[n_early : n_early + self.n_artificial] > 1e-6):
+            return Relaxed(whole, np.inf, np.inf, self.best)
+        duals = np.zeros(0) if answer.row_duals is None else answer.row_duals
+        return Relaxed(whole, answer.objective, self.bound, duals)
+
+    def add_cut(self, cut: Cut) -> None:
+        """Let the rows of a cut in; every column, inside or not, takes its part in them."""
+        first = len(self.row_lower)
+        rows = np.arange(first, first + len(cut.right))
+        nodes = node_columns(self.built, cut)
+        at = np.searchsorted(self.early.number, nodes.column)
+        self.early = joined(self.early, nodes.row + first, at, nodes.value)
+        place = np.broadcast_to(cut.options, cut.coefficient.shape).ravel()
+        row = np.repeat(rows, len(cut.options))
+        self.late = joined(self.late, row, place, -cut.coefficient.ravel())
+        self._to_highs(cut, nodes, at)
+        self.row_lower = np.append(self.row_lower, cut.right)
+        self.row_upper = np.append(self.row_upper, np.full(len(rows), np.inf))
+        self.best = np.append(self.best, np.zeros(len(rows)))
+        self.cuts.append((cut, rows))
+
+    def _to_highs(self, cut: Cut, nodes: "NodeColumns", at: Ints) -> None:
+        number = np.full(len(self.late.number), -1)
+        number[self.inside] = (
+            len(self.early.number) + self.n_artificial + np.arange(len(self.inside))
+        )
+        inside = number[cut.options] >= 0
+        n_rows = len(cut.right)
+        row = np.concatenate([nodes.row, np.repeat(np.arange(n_rows), int(inside.sum()))])
+        column = np.concatenate([at, np.tile(number[cut.options][inside], n_rows)])
+        value = np.concatenate([nodes.value, -cut.coefficient[:, inside].ravel()])
+        kept = value != 0.0
+        row, column, value = row[kept], column[kept], value[kept]
+        order = np.lexsort((column, row))
+        starts = np.searchsorted(row[order], np.arange(n_rows))
+        self.highs.addRows(
+            n_rows, cut.right, np.full(n_rows, np.inf), len(value),
+            starts.astype(np.int32), column[order].astype(np.int32), value[order],
+        )  # fmt: skip
+
+    def node_prices(self, duals: Floats) -> Floats:
+        """[pool, scenario, period, cluster] what one more node is worth, cuts included."""
+        tab = self.built.tab
+        prices = np.zeros((len(tab.problem.pools), *tab.shape))
+        size = tab.n_per_node[tab.used_pools][:, None, None, None]
+        prices[tab.used_pools] = duals[self.built.rows["capacity"]] * size
+        for cut, rows in self.cuts:
+            prices[cut.pool, cut.scenario, cut.period] += duals[rows][:, None] * cut.weight
+        return np.maximum(0.0, prices)
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """Coefficients of node counts in the rows of a cut."""
+
+    row: Ints
+    column: Ints
+    value: Floats
+
+
+def node_columns(built: Model, cut: Cut) -> NodeColumns:
+    """Every column that holds nodes of the pool, in the rows whose period it serves."""
+    tab, lay = built.tab, built.lay
+    n_rows = len(cut.right)
+    rows, columns, values = [], [], []
+    total = cut.weight.sum(axis=1)
+    for i in np.flatnonzero(tab.orders.pool == cut.pool):
+        served = (cut.period >= tab.orders.first[i]) & (cut.period < tab.orders.last[i])
+        served &= np.isin(tab.orders.scenario[i], (-1,)) | (cut.scenario == tab.orders.scenario[i])
+        at = np.flatnonzero(served)
+        rows.append(at)
+        columns.append(np.full(len(at), lay.order[i]))
+        values.append(total[at])
+    for place in np.flatnonzero(lay.existing_pool == cut.pool):
+        rows.append(np.arange(n_rows))
+        columns.append(lay.existing[place, cut.scenario, cut.period])
+        values.append(total)
+    for place in np.flatnonzero(tab.burst.pool == cut.pool):
+        block = lay.burst[place, cut.scenario, cut.period]
+        rows.append(np.repeat(np.arange(n_rows), block.shape[1]))
+        columns.append(block.ravel())
+        values.append(cut.weight.ravel())
+    return NodeColumns(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
+
+
+def joined(columns: Columns, row: Ints, place: Ints, value: Floats) -> Columns:
+    """The columns with more entries: rows, positions among the columns, values."""
+    kept = value != 0.0
+    row, place, value = row[kept], place[kept], value[kept]
+    old = np.repeat(np.arange(len(columns.number)), np.diff(columns.starts))
+    where = np.concatenate([old, place])
+    order = np.argsort(where, kind="stable")
+    counts = np.bincount(where, minlength=len(columns.number))
+    return replace(
+        columns,
+        starts=np.concatenate([[0], np.cumsum(counts)]),
+        row=np.concatenate([columns.row, row])[order],
+        value=np.concatenate([columns.value, value])[order],
+    )
+
+
+def group_rows(built: Model) -> Ints:
+    """Rows that ask for something to be chosen: one option each, all work done."""
+    work = built.rows.get("work", np.zeros(0, dtype=np.int64))
+    return np.concatenate([built.rows["one"], work.ravel()])
+
+
+def pool_rows(built: Model) -> list[tuple[Ints, Ints]]:
+    """Blocks of rows whose first index is a pool, and those pools."""
+    blocks = [(built.rows["capacity"], built.tab.used_pools)]
+    if "any" in built.rows:
+        blocks += [(built.rows[key], built.lay.batch_pool) for key in ("any", "firm")]
+    return blocks
+
+
+def late_pools(built: Model) -> Ints:
+    """[late] the pool of each option and share."""
+    n_each = built.tab.shape[0] * built.tab.shape[1]
+    return np.concatenate([built.tab.pool, np.repeat(built.tab.shares.pool, n_each)])
+
+
+def open_master(built: Model) -> Master:
+    """A live program with the best few columns of each group at the opening prices."""
+    tab, lay, program = built.tab, built.lay, built.program
+    late_numbers = np.concatenate([lay.choose, lay.share.ravel()])
+    early, late = _columns(program, late_numbers)
+    n_each = tab.shape[0] * tab.shape[1]
+    n_workloads = len(tab.problem.workloads)
+    cell = np.arange(n_each)
+    work = n_workloads + tab.shares.work[:, None] * n_each + cell
+    prices = opening_prices(built)
+    master = Master(
+        built=built,
+        highs=load(_without(program, late_numbers)),
+        early=early,
+        late=late,
+        group=np.concatenate([tab.workload, work.ravel()]),
+        group_work=np.concatenate([np.ones(n_workloads), tab.work.ravel()]),
+        group_rate=np.concatenate([np.ones(len(tab.pool)), np.repeat(tab.shares.rate, n_each)]),
+        best=prices,
+        row_lower=program.row_lower,
+        row_upper=program.row_upper,
+        is_inside=np.zeros(len(late.number), dtype=bool),
+    )
+    unit = master.unit_costs(prices)
+    master.raise_bound(prices, unit)
+    _add_artificial(master, unit)
+    master.add(master.entrants(unit, np.full(program.n_rows, np.inf), N_FIRST))
+    return master
+
+
+def _add_artificial(master: Master, unit: Floats) -> None:
+    """Very dear columns that fill what no other can: the first program always has an answer."""
+    rows = group_rows(master.built)
+    dearest = np.zeros(len(rows))
+    np.maximum.at(dearest, master.group, unit)
+    n = len(rows)
+    master.highs.addCols(
+        n, 10.0 * dearest + 1.0, np.zeros(n), np.full(n, np.inf),
+        n, np.arange(n, dtype=np.int32), rows.astype(np.int32), np.ones(n),
+    )  # fmt: skip
+    master.n_artificial = n
+
+
+def _columns(program: Program, late: Ints) -> tuple[Columns, Columns]:
+    """Early and late columns, each column by column, in the order of their numbers."""
+    is_late = np.zeros(program.n_columns, dtype=bool)
+    is_late[late] = True
+    row = np.repeat(np.arange(program.n_rows), _row_lengths(program))
+    order = np.argsort(program.index, kind="stable")
+    index, row, value = program.index[order], row[order], program.value[order]
+    found = []
+    for numbers in (np.flatnonzero(~is_late), late):
+        first = np.searchsorted(index, numbers)
+        last = np.searchsorted(index, numbers, side="right")
+        spans = np.concatenate(
+            [*(np.arange(a, b) for a, b in zip(first, last, strict=True)), np.zeros(0, dtype=int)]
+        )
+        starts = np.concatenate([[0], np.cumsum(last - first)])
+        found.append(
+            Columns(
+                numbers,
+                program.cost[numbers],
+                program.upper[numbers],
+                starts,
+                row[spans],
+                value[spans],
+            )
+        )
+    return found[0], found[1]
+
+
+def _row_lengths(program: Program) -> Ints:
+    return np.diff(np.append(program.starts, len(program.index)))
+
+
+def _without(program: Program, late: Ints) -> Program:
+    """The program with the late columns left out and the others renumbered in order."""
+    is_early = np.ones(program.n_columns, dtype=bool)
+    is_early[late] = False
+    row = np.repeat(np.arange(program.n_rows), _row_lengths(program))
+    kept = is_early[program.index]
+    number = np.cumsum(is_early) - 1
+    return Program(
+        cost=program.cost[is_early],
+        lower=program.lower[is_early],
+        upper=program.upper[is_early],
+        is_integer=np.zeros(int(is_early.sum())),
+        row_lower=program.row_lower,
+        row_upper=program.row_upper,
+        starts=np.searchsorted(row[kept], np.arange(program.n_rows)).astype(np.int32),
+        index=number[program.index[kept]].astype(np.int32),
+        value=program.value[kept],
+    )
