@@ -85,7 +85,7 @@ class ShiftPlan:
     """When deferrable work runs, and what waiting gains over running at once."""
 
     names: tuple[str, ...]
-    power_w: Floats  # [job, hour]
+    power_w: Floats  # a row for each job, a column for each hour
     at_once_kg: float  # emissions of running as soon as possible
     shifted_kg: float
     meaning: str  # what the weights are: kg CO2e, location, marginal …
