@@ -37,7 +37,8 @@ def citations() -> list[tuple[str, str]]:
     found = set()
     for path in SOURCE.rglob("*.py"):
         for match in CITATION.finditer(words_of(path)):
-            keys = (match[1] or match[2]).split(", ")
+            # Axes of an array stand in brackets too; they are small words without a figure.
+            keys = [key for key in match[1].split(", ") if not re.fullmatch("[a-z ]+", key)]
             found |= {(key, str(path.relative_to(ROOT))) for key in keys}
     return sorted(found)
 

@@ -40,7 +40,7 @@ def _sum(cause: str, group: Sequence[DeviceView]) -> Waste:
         energy_j = sum(
             h * HOUR_S * (stat.low if stat else 0.0) for h, stat in zip(hours, watts, strict=True)
         )
-    return Waste(cause=cause, accelerator_h=sum(hours), usd=usd, energy_j=energy_j)
+    return Waste(cause=cause, accelerator_s=sum(hours) * HOUR_S, usd=usd, energy_j=energy_j)
 
 
 def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamUse, ...]:
@@ -60,7 +60,13 @@ def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamU
             usd = sum(h * (price or 0.0) for h, price in zip(hours, prices, strict=True))
         busy = 1.0 - sum(idle) / whole if whole else 0.0
         found.append(
-            TeamUse(team=team, accelerator_h=whole, busy_frac=busy, idle_h=sum(idle), usd=usd)
+            TeamUse(
+                team=team,
+                accelerator_s=whole * HOUR_S,
+                busy_frac=busy,
+                idle_s=sum(idle) * HOUR_S,
+                usd=usd,
+            )
         )
     return tuple(found)
 

@@ -82,7 +82,7 @@ class Waste:
     """Paid accelerator time that did nothing useful."""
 
     cause: str
-    accelerator_h: float
+    accelerator_s: float
     usd: float | None  # None: no price is known
     energy_j: float | None
 
@@ -92,9 +92,9 @@ class TeamUse:
     """What one team holds and uses."""
 
     team: str
-    accelerator_h: float
+    accelerator_s: float
     busy_frac: float
-    idle_h: float
+    idle_s: float
     usd: float | None
 
 

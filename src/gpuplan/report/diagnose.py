@@ -165,7 +165,7 @@ def _waste_table(found: Diagnosis) -> Table:
     rows = tuple(
         (
             one.cause,
-            f"{one.accelerator_h:,.1f}",
+            f"{one.accelerator_s / HOUR_S:,.1f}",
             _usd(one.usd),
             "" if one.energy_j is None else f"{one.energy_j / KWH:,.1f}",
         )
@@ -183,9 +183,9 @@ def _team_table(found: Diagnosis) -> Table:
     rows = tuple(
         (
             one.team,
-            f"{one.accelerator_h:,.1f}",
+            f"{one.accelerator_s / HOUR_S:,.1f}",
             f"{one.busy_frac:.0%}",
-            f"{one.idle_h:,.1f}",
+            f"{one.idle_s / HOUR_S:,.1f}",
             _usd(one.usd),
         )
         for one in found.teams
@@ -235,13 +235,25 @@ def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
         "f_beta": found.quality.f_beta_ratio,
         "beta": found.quality.beta_ratio,
         "quality_meaning": found.quality.meaning,
+        **_holdings(found),
+        "quirks": [
+            {"what": q.what, "where": q.where, "n_cases": q.n_cases, "done": q.done}
+            for q in found.quirks
+        ],
+        "assumptions": assumptions_document(found.assumptions),
+    }
+
+
+def _holdings(found: Diagnosis) -> dict[str, Any]:
+    """What was paid for, by whom, and what became of it."""
+    return {
         "latency_s": {
             name: {"p50": p50, "p95": p95, "p99": p99} for name, p50, p95, p99 in found.latencies
         },
         "waste": [
             {
                 "cause": w.cause,
-                "accelerator_h": w.accelerator_h,
+                "accelerator_h": w.accelerator_s / HOUR_S,
                 "usd": w.usd,
                 "energy_j": w.energy_j,
             }
@@ -250,9 +262,9 @@ def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
         "teams": [
             {
                 "team": t.team,
-                "accelerator_h": t.accelerator_h,
+                "accelerator_h": t.accelerator_s / HOUR_S,
                 "busy_frac": t.busy_frac,
-                "idle_h": t.idle_h,
+                "idle_h": t.idle_s / HOUR_S,
                 "usd": t.usd,
             }
             for t in found.teams
@@ -279,11 +291,6 @@ def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
             }
             for p in found.phases
         ],
-        "quirks": [
-            {"what": q.what, "where": q.where, "n_cases": q.n_cases, "done": q.done}
-            for q in found.quirks
-        ],
-        "assumptions": assumptions_document(found.assumptions),
     }
 
 

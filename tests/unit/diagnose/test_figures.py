@@ -100,7 +100,7 @@ def test_idle_time_is_counted_and_owned():
     scene.device(1, gpu_util=0.8, power_w=500.0, held_bytes=20e9, namespace="cv", pod="q")
     found = diagnose(scene.telemetry(), DiagnoseRequest(usd_per_h=3.0))
     (waste,) = found.waste
-    assert waste.accelerator_h == pytest.approx(1200 / 3600)
+    assert waste.accelerator_s == pytest.approx(1200)
     assert waste.usd == pytest.approx(1.0)
     assert [(one.team, one.job, one.usd_per_month) for one in found.reclaims] == [
         ("nlp", "p", 2190.0)
