@@ -63,6 +63,8 @@ def simulate(
     arrivals: o.Arrivals = None,
     burstiness: o.Burstiness = None,
     phases: o.Phases = None,
+    users: o.Users = None,
+    think_s: o.Think = None,
     input_tokens: o.InputTokens = None,
     output_tokens: o.OutputTokens = None,
     input_p95: o.InputP95 = None,
@@ -109,6 +111,8 @@ def simulate(
         output=o.lengths(output_tokens, output_p95, lengths.value if lengths else None),
         duration_s=o.seconds(duration, "--duration"),
         n_requests=n_requests,
+        n_users=users,
+        think_s=think_s,
         terms=LoadTerms(
             hourly_profile=o.hours(profile),
             growth_per_month_frac=growth,
@@ -172,16 +176,20 @@ def _check_sources(sources: Sources, *, is_stream: bool) -> None:
             ("--scenario", sources.scenario),
             ("--rate", sources.drawn.requests_per_s),
             ("--phases", sources.drawn.phases or None),
+            ("--users", sources.drawn.n_users),
         )
         if value is not None
     ]
     problems = []
     if len(given) != 1:
         what = f"got {' and '.join(given) or 'none'}"
-        fix = "give one of --trace FILE, --scenario FILE, --rate REQUESTS_PER_S or --phases"
+        fix = (
+            "give one of --trace FILE, --scenario FILE, --rate REQUESTS_PER_S, --phases or --users"
+        )
         problems.append(Problem("load", what, fix))
-    if is_stream and sources.scenario is not None:
-        problems.append(Problem("--stream", "with --scenario", "use --trace or --rate"))
+    if is_stream and (sources.scenario is not None or sources.drawn.n_users is not None):
+        what = "with --scenario or --users"
+        problems.append(Problem("--stream", what, "use --trace or --rate"))
     if sources.scale != 1.0 and (sources.trace is None or is_stream):
         what = "without --trace" if sources.trace is None else "with --stream"
         problems.append(Problem("--scale", what, "scale a trace in memory, or the --rate"))

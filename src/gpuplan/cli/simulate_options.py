@@ -22,6 +22,7 @@ class Law(StrEnum):
     GAMMA = "gamma"
     WEIBULL = "weibull"
     MMPP = "mmpp"
+    CLOSED = "closed"
 
 
 class Shape(StrEnum):
@@ -65,6 +66,12 @@ Burstiness = Annotated[
     float | None, typer.Option(help="Deviation over mean of gaps; 1 is Poisson, 3 bursty.")
 ]
 Phases = Annotated[str | None, typer.Option(help="Of mmpp: rate x mean seconds, e.g. 2x300,20x30.")]
+Users = Annotated[
+    int | None, typer.Option(help="Or a closed loop: users who wait for each answer.")
+]
+Think = Annotated[
+    float | None, typer.Option("--think-s", help="Mean pause of a user after an answer.")
+]
 InputTokens = Annotated[float | None, typer.Option(help="Mean tokens of a prompt.")]
 OutputTokens = Annotated[float | None, typer.Option(help="Mean tokens of an answer.")]
 InputP95 = Annotated[float | None, typer.Option("--input-p95", help="Lengths are lognormal then.")]

@@ -6,7 +6,7 @@ from typing import Literal
 from gpuplan.domain.demand import TokenLengths
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.domain.stream import ClosedLoop, PrefixBlocks, Requests
 
 ArrivalLaw = Literal["poisson", "gamma", "weibull", "mmpp", "closed"]
 
@@ -54,6 +54,7 @@ class LoadTaken:
     assumptions: tuple[Assumption, ...] = ()
     told: tuple[str, ...] = ()
     blocks: PrefixBlocks | None = None  # content of prompts, where a trace tells it
+    loop: ClosedLoop | None = None  # users who wait for their answers; requests have no times then
     slo: Slo | None = None  # that a scenario sets
     model: str | None = None  # that a scenario names
     precision: str | None = None  # of the weights, that a scenario allows

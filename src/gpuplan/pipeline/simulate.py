@@ -23,7 +23,7 @@ from gpuplan.domain.simulation import (
     SimulateRequest,
     Simulation,
 )
-from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.domain.stream import ClosedLoop, PrefixBlocks, Requests
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.pipeline.inference_work import setup_work
@@ -31,6 +31,7 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
+from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
@@ -89,14 +90,20 @@ def replayed(
     requests: Requests,
     asked: SimulateRequest,
     *,
+    loop: ClosedLoop | None = None,
     blocks: PrefixBlocks | None = None,
     told: Told | None = None,
 ) -> Simulation:
     """One run of a fleet that is ready; `told` hears how many requests have been taken."""
     # Compilation, or its load from disk, is no part of the run.
-    simulate_serving(requests.take([0]), ready.fleet)
+    if loop is None:
+        simulate_serving(requests.take([0]), ready.fleet)
+    else:
+        closed_outcome(first_of(loop), ready.fleet, bin_s=asked.bin_s)
     start_s = perf_counter()
-    if told is not None and can_stream(ready.fleet.limits):
+    if loop is not None:
+        outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
+    elif told is not None and can_stream(ready.fleet.limits):
         outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, told=told)
     else:
         outcome = simulate_serving(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
@@ -118,8 +125,8 @@ def simulate_load(
 ) -> Simulation:
     """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
-    found = replayed(ready, taken.requests, asked, blocks=taken.blocks, told=told)
-    if not found.statistics.is_overloaded:
+    found = replayed(ready, taken.requests, asked, loop=taken.loop, blocks=taken.blocks, told=told)
+    if taken.loop is not None or not found.statistics.is_overloaded:
         return found
     held = smallest_holding(
         ready, taken.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks

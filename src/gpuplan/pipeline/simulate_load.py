@@ -18,6 +18,7 @@ from gpuplan.domain.stream import requests_of
 from gpuplan.domain.trace import TraceQuery
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.traces.read import read_trace
+from gpuplan.pipeline.simulate_closed import closed_load
 from gpuplan.units import HOUR
 
 DEFAULT_S = HOUR
@@ -51,6 +52,8 @@ def traced_load(
 
 def drawn_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
     """Requests drawn by law; same figures and seed, same requests."""
+    if load.law == "closed" or (load.law is None and load.n_users is not None):
+        return closed_load(load, seed=seed)
     settled, assumptions = settled_load(load)
     assert settled.input is not None
     assert settled.output is not None
@@ -122,6 +125,8 @@ def _problems(load: DrawnLoad) -> list[Problem]:
     if load.law == "poisson" and load.burstiness_ratio not in (None, 1.0):
         what = f"{load.burstiness_ratio:g} with Poisson arrivals, whose burstiness is 1"
         found.append(Problem("--burstiness", what, "use --arrivals gamma or weibull"))
+    if load.n_users is not None or load.think_s is not None:
+        found.append(Problem("--users", f"with {load.law} arrivals", "use --arrivals closed"))
     return [*found, *_bad_numbers(load)]
 
 

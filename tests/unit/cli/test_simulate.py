@@ -65,3 +65,153 @@ def test_wrong_wishes_are_named(trace: Path, arguments: tuple[str, ...], where: 
     found = call("--trace", trace, *arguments)
     assert isinstance(found.exception, InputError)
     assert where in str(found.exception)
+
+
+def drawn(*arguments: object):
+    figures = ("--rate", 5, "--input-tokens", 300, "--output-tokens", 50, "--requests", 300)
+    return call(*figures, *arguments)
+
+
+def test_a_drawn_load_is_measured_after_its_warm_up(tmp_path: Path):
+    document = json.loads(drawn("--json").stdout)
+    assert document["n_requests"] == 300
+    assert document["warmup"]["is_automatic"] is True
+    assert {a["what"] for a in document["assumptions"]} >= {"arrivals", "input lengths"}
+    fixed = json.loads(drawn("--json", "--warmup", "10").stdout)
+    assert fixed["warmup"]["cut_s"] == 10.0
+    assert fixed["n_measured"] < 300
+
+
+def test_a_trace_is_measured_whole_unless_asked(trace: Path):
+    document = json.loads(call("--trace", trace, "--json").stdout)
+    assert document["warmup"]["cut_s"] == 0.0
+    assert document["warmup"]["is_automatic"] is False
+    assert document["n_measured"] == 3
+
+
+def test_percentiles_have_intervals_and_definitions():
+    document = json.loads(drawn("--json").stdout)
+    for measure in ("ttft_s", "tpot_s", "e2e_s", "wait_s"):
+        figures = document[measure]
+        assert figures["p50"] <= figures["p99"] <= figures["p999"] <= figures["max"]
+        assert figures["intervals"].keys() == {"p50", "p90", "p95", "p99", "p999"}
+    assert document["definitions"].keys() >= {"ttft", "tpot", "itl_mean", "precision", "recall"}
+    assert document["power"]["energy_kwh"]["value"] > 0
+    assert len(document["utilization"]["over_time"]["allocated"]) > 0
+
+
+def test_overload_says_how_fast_the_queue_grows_and_what_would_hold_it():
+    found = call(
+        "--rate", 60, "--input-tokens", 800, "--output-tokens", 200, "--duration", "2m", "--json"
+    )
+    document = json.loads(found.stdout)
+    assert document["verdict"] == "overloaded"
+    assert document["backlog_growth_requests_per_s"] > 10
+    assert document["smallest_fleet"]["replicas"] >= 2
+
+
+def test_a_stream_writes_what_memory_writes(trace: Path, tmp_path: Path):
+    polars = pytest.importorskip("polars")
+    kept, passed = tmp_path / "kept.parquet", tmp_path / "passed.parquet"
+    assert call("--trace", trace, "--json", "--out", kept).exit_code == 0
+    found = call("--trace", trace, "--json", "--out", passed, "--stream")
+    assert found.exit_code == 0, found.output
+    assert polars.read_parquet(kept).equals(polars.read_parquet(passed))
+    assert json.loads(found.stdout)["n_completed"] == 3
+
+
+def test_a_drawn_stream_is_answered_in_the_same_form():
+    one, two = drawn("--json"), drawn("--json", "--stream")
+    assert two.exit_code == 0, two.output
+    a, b = json.loads(one.stdout), json.loads(two.stdout)
+    assert a.keys() == b.keys()
+    assert b["n_requests"] == 300
+
+
+def test_charts_go_where_they_are_sent(tmp_path: Path):
+    page, picture = tmp_path / "run.html", tmp_path / "run.png"
+    found = drawn("--json", "--chart", "-", "--chart", page, "--chart", picture)
+    assert found.exit_code == 0, found.output
+    json.loads(found.stdout)  # charts for people go to stderr beside a document
+    assert "GPU Utilization (%)" in found.stderr
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "GPU Utilization (%)" in drawn("--chart", "-").stdout
+
+
+def test_a_curve_names_the_best_size():
+    found = drawn("--json", "--curve", "1,2", "--cost-waste", 2, "--cost-delay", 0.01,
+                  "--workers", 1)  # fmt: skip
+    document = json.loads(found.stdout)
+    assert [point["replicas"] for point in document["points"]] == [1, 2]
+    assert document["best_replicas"] in (1, 2)
+    assert document["beta"] > 0
+
+
+def test_same_seed_same_document_and_another_seed_another():
+    def answer(seed: int) -> dict[str, object]:
+        document = json.loads(drawn("--json", "--seed", seed).stdout)
+        return {k: v for k, v in document.items() if "wall_s" not in k}
+
+    assert answer(1) == answer(1)
+    assert answer(1)["e2e_s"] != answer(2)["e2e_s"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ((), "load"),
+        (("--rate", "5", "--users", "3"), "load"),
+        (("--rate", "nan", "--input-tokens", "5", "--output-tokens", "5"), "--rate"),
+        (("--rate", "5"), "--input-tokens"),
+        (("--rate", "5", "--duration", "soon"), "--duration"),
+        (("--rate", "5", "--profile", "1,2,x"), "--profile"),
+        (("--phases", "5 for 3"), "--phases"),
+        (("--rate", "5", "--scale", "2"), "--scale"),
+        (("--rate", "5", "--warmup", "-3"), "--warmup"),
+        (("--rate", "5", "--chart", "run.pdf"), "--chart"),
+        (("--rate", "5", "--out", "no/such/folder/rows.csv"), "--out"),
+        (("--scenario", "s.yaml", "--stream"), "--stream"),
+    ],
+)
+def test_wrong_loads_are_named(arguments: tuple[str, ...], where: str):
+    found = call(*arguments)
+    assert isinstance(found.exception, InputError), found.output
+    assert where in str(found.exception)
+
+
+BAD_TRACES = {
+    "no requests": ("", "holds no request|empty"),
+    "negative times": ("-1.0,5,5\n-0.5,5,5\n", None),
+    "not a number": ("nan,5,5\n1.0,nan,5\n2.0,5,5\n", None),
+    "no tokens": ("0.0,0,5\n1.0,5,0\n", None),
+    "unsorted": ("5.0,9,9\n1.0,9,9\n", None),
+    "one request": ("0.0,9,9\n", None),
+    "longer than any context": ("0.0,900000,5\n1.0,5,5\n", None),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD_TRACES))
+def test_odd_traces_are_an_error_or_a_defined_result(name: str, tmp_path: Path):
+    rows, error = BAD_TRACES[name]
+    path = tmp_path / "odd.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n" + rows)
+    found = call("--trace", path, "--json")
+    if error is not None:
+        assert isinstance(found.exception, InputError)
+        return
+    if found.exit_code:
+        assert isinstance(found.exception, InputError), found.output
+        return
+    document = json.loads(found.stdout)
+    assert document["n_completed"] + document["n_refused"] == document["n_requests"]
+    json.dumps(document, allow_nan=False)
+
+
+def test_nothing_that_can_be_served_is_a_verdict(tmp_path: Path):
+    path = tmp_path / "odd.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n0.0,0,5\n1.0,5,0\n")
+    document = json.loads(call("--trace", path, "--json").stdout)
+    assert document["verdict"] == "nothing served"
+    assert document["ttft_s"] is None
+    assert document["n_refused"] == 2

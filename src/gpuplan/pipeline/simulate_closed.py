@@ -1,0 +1,98 @@
+"""A closed loop: so many users who ask, wait for the answer, think, and ask again."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.demand.sessions import Conversation, closed_loop
+from gpuplan.domain.drawn import DrawnLoad, LoadTaken
+from gpuplan.domain.engine import Fleet
+from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
+from gpuplan.domain.outcome import Outcome
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.stream import ClosedLoop, requests_of
+from gpuplan.errors import InputError, Problem
+from gpuplan.simulation.serving.fleet_run import simulate_closed_loop
+
+N_EACH = 50  # requests of one user where no number is given
+
+
+class Wanted(NamedTuple):
+    """Figures of a loop that are all there."""
+
+    n_users: int
+    n_each: int
+    think_s: float
+
+
+def closed_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
+    """Users' requests in the order of the users; when they are asked is the fleet's doing."""
+    _check(load)
+    wanted = _wanted(load)
+    assert load.input is not None
+    assert load.output is not None
+    shape = Conversation(
+        message=load.input, answer=load.output, n_turns_mean=1.0, think_s=wanted.think_s,
+        answer_s_per_token=0.0,
+    )  # fmt: skip
+    loop = closed_loop(wanted.n_users, wanted.n_each, request=shape, seed=seed)
+    requests = requests_of(np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens)
+    return LoadTaken(
+        requests=requests, source="drawn", assumptions=_assumed(load, wanted), loop=loop
+    )
+
+
+def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
+    """The loop against equal engines behind one router."""
+    size = PoolSize(n_first=fleet.n_engines)
+    pool = Pool(name="fleet", limits=fleet.limits, table=fleet.table, size=size)
+    living = ElasticFleet(pools=(pool,), router=Router(rule=fleet.router), seed=fleet.seed)
+    found = simulate_closed_loop(loop, living, bin_s=bin_s)
+    return replace(found.outcome, paid_engine_s=None)
+
+
+def first_of(loop: ClosedLoop) -> ClosedLoop:
+    """The first request alone."""
+    return ClosedLoop(
+        user=loop.user[:1], think_s=loop.think_s[:1], input_tokens=loop.input_tokens[:1],
+        output_tokens=loop.output_tokens[:1],
+    )  # fmt: skip
+
+
+def _check(load: DrawnLoad) -> None:
+    problems = []
+    if load.n_users is None or load.n_users < 1:
+        problems.append(Problem("--users", f"got {load.n_users}", "give 1 or more, e.g. 64"))
+    if load.think_s is not None and not (np.isfinite(load.think_s) and load.think_s >= 0):
+        problems.append(Problem("--think-s", f"got {load.think_s:g}", "give 0 seconds or more"))
+    for flag, lengths in (("--input-tokens", load.input), ("--output-tokens", load.output)):
+        if lengths is None or not (np.isfinite(lengths.mean_tokens) and lengths.mean_tokens > 0):
+            problems.append(Problem(flag, "missing", "give the tokens of a request, e.g. 1000"))
+    if load.n_requests is not None and load.n_requests < 1:
+        problems.append(Problem("--requests", f"got {load.n_requests}", "give 1 or more"))
+    for flag, value in (("--rate", load.requests_per_s), ("--duration", load.duration_s)):
+        if value is not None:
+            what = "with a closed loop, where the answers set the pace"
+            problems.append(Problem(flag, what, "use --users, --think-s and --requests"))
+    if problems:
+        raise InputError("simulate", problems)
+
+
+def _wanted(load: DrawnLoad) -> Wanted:
+    n_users = load.n_users or 1
+    n_each = N_EACH if load.n_requests is None else -(-load.n_requests // n_users)
+    return Wanted(n_users, n_each, load.think_s or 0.0)
+
+
+def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
+    found = []
+    if load.think_s is None:
+        found.append(Assumption(
+            what="think time", value="0 s", why="users ask again at once", change="--think-s"
+        ))  # fmt: skip
+    if load.n_requests is None or load.n_requests % wanted.n_users:
+        n = wanted.n_each * wanted.n_users
+        why = f"{wanted.n_each} of each user"
+        found.append(Assumption(what="requests", value=f"{n:,}", why=why, change="--requests"))
+    return tuple(found)
