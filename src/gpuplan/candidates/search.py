@@ -1,8 +1,7 @@
 """The smallest number that holds, by trial: few trials, and the answer is checked on both sides.
 
 A trial is a simulation. More replicas are taken to hold whenever fewer do; routers that look at
-the load keep to that [measured:planning-notes], and the caller tries the answer and its
-predecessor again on fresh draws.
+the load keep to that, and the caller tries the answer again on fresh draws.
 """
 
 from collections.abc import Callable
