@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-# Boards joined by switches, plain cards in a server, or a card with fans of its own in a PC.
-BuildName = Literal["island", "island, old", "island, liquid", "cards", "desktop"]
+# Boards joined by switches, plain cards in a server, a card with fans of its own in a PC, or
+# processors alone.
+BuildName = Literal["island", "island, old", "island, liquid", "cards", "desktop", "processors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,8 @@ BUILDS: dict[BuildName, NodeBuild] = {
         host_base_w=150.0, host_w_per_accelerator=15.0, fan_frac=0.18, second_socket_w=90.0
     ),
     "desktop": NodeBuild(host_base_w=150.0, host_w_per_accelerator=15.0, fan_frac=0.0),
+    # Memory, board and drives beside the sockets. Assumption: no reading stands behind it.
+    "processors": NodeBuild(host_base_w=40.0, host_w_per_accelerator=50.0, fan_frac=0.1),
 }
 MODERN_ISLAND = "2022"  # launched in this year or later
 OWN_FANS = ("GeForce",)
@@ -121,6 +123,8 @@ def node_power(
 
 def build_of(accelerator: Accelerator, *, is_liquid: bool = False) -> BuildName:
     """The kind of machine that such boards usually sit in."""
+    if accelerator.is_cpu:
+        return "processors"
     if accelerator.form_factor.startswith("PCIe"):
         return "desktop" if any(word in accelerator.name for word in OWN_FANS) else "cards"
     if is_liquid:

@@ -104,6 +104,7 @@ def test_a_machine_is_built_for_its_boards() -> None:
     assert p.build_of(cards["a100-sxm-80gb"]) == "island, old"
     assert p.build_of(cards["b200-sxm"], is_liquid=True) == "island, liquid"
     assert p.build_of(cards["l4"]) == "cards"
+    assert p.build_of(cards["cpu-epyc-9654"]) == "processors"
     assert p.build_of(cards["rtx-4090"]) == "desktop"
     one = p.node_power(300.0, 1, build="cards").host_w
     assert p.node_power(600.0, 2, build="cards").host_w > one + 90.0
