@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from gpuplan.domain.selection import Conflict, Objective, Selection, SelectionProblem
+from gpuplan.errors import SolverError
 from gpuplan.selection.check import check
 from gpuplan.selection.conflict import conflict
-from gpuplan.selection.exact import cost_selection, solve_exactly
+from gpuplan.selection.exact import cost_selection, solve_exactly, with_proof
+from gpuplan.selection.large import solve_large
 from gpuplan.selection.measures import Total
 from gpuplan.selection.program import Goal, Model, model
 from gpuplan.selection.regret import only
@@ -18,6 +20,9 @@ MEASURES: dict[Objective, Total] = {
     "energy": "energy",
     "carbon": "carbon",
 }
+# Up to here one program takes a moment; up to the second it is given a while to improve.
+N_SMALL_CELLS, N_SMALL_OPTIONS = 400, 200
+N_MEDIUM_CELLS, MEDIUM_S = 2500, 10.0
 # Ties are broken by cost within so much of the best.
 TIE = 1e-7
 
@@ -32,11 +37,55 @@ def select(problem: SelectionProblem, effort: Effort | None = None) -> Selection
 def best(problem: SelectionProblem, effort: Effort) -> Selection | None:
     """The best choice by the problem's objective; None where there is none."""
     if problem.objective == "cost":
-        return solve_exactly(model(tables(problem)), effort)
+        return cheapest(problem, effort)
     tab = tables(problem)
     if problem.objective == "regret":
         return _least_regret(tab, effort)
     return cheapest_of_best(tab, MEASURES[problem.objective], effort)
+
+
+def cheapest(problem: SelectionProblem, effort: Effort) -> Selection | None:
+    """The cheapest choice: one program where that is quick, else in parts with a proven gap."""
+    if is_small(problem):
+        return solve_exactly(model(tables(problem)), effort)
+    found = solve_large(problem, effort)
+    if found is not None and found.proof.gap_frac > effort.gap_frac and is_medium(problem):
+        return _better(problem, found, effort)
+    return found
+
+
+def is_small(problem: SelectionProblem) -> bool:
+    """Whether one program proves the optimum in a moment."""
+    return n_cells(problem) <= N_SMALL_CELLS and len(problem.options) <= N_SMALL_OPTIONS
+
+
+def is_medium(problem: SelectionProblem) -> bool:
+    """Whether one program may still do better than the parts."""
+    return n_cells(problem) <= N_MEDIUM_CELLS
+
+
+def n_cells(problem: SelectionProblem) -> int:
+    """Pools that something could run in, times scenarios, periods and hours."""
+    pools = {option.pool for option in problem.options}
+    pools |= {option.pool for work in problem.deferrable for option in work.options}
+    pools |= {part.pool for fleet in problem.mixed for part in fleet.parts}
+    n_scenarios, n_periods, n_hours = problem.horizon.shape
+    return len(pools) * n_scenarios * n_periods * n_hours
+
+
+def _better(problem: SelectionProblem, found: Selection, effort: Effort) -> Selection:
+    """One program for a while; the better plan and the better bound of the two."""
+    max_s = MEDIUM_S if effort.max_s is None else min(MEDIUM_S, effort.max_s)
+    try:
+        other = solve_exactly(model(tables(problem)), replace(effort, max_s=max_s))
+    except SolverError:
+        return found
+    if other is None:
+        return found
+    plan = min(found, other, key=lambda plan: plan.worth_cents)
+    bound = max(found.proof.bound, other.proof.bound)
+    is_proven = plan.worth_usd - bound <= effort.gap_frac * plan.worth_usd
+    return with_proof(plan, bound=bound, is_proven=is_proven, method=plan.proof.method)
 
 
 def cheapest_of_best(tab: Tables, measure: Total, effort: Effort) -> Selection | None:
@@ -52,9 +101,7 @@ def cheapest_of_best(tab: Tables, measure: Total, effort: Effort) -> Selection |
 
 
 def _least_regret(tab: Tables, effort: Effort) -> Selection | None:
-    alone = [
-        solve_exactly(model(tables(only(tab.problem, s))), effort) for s in range(tab.shape[0])
-    ]
+    alone = [cheapest(only(tab.problem, s), effort) for s in range(tab.shape[0])]
     if any(found is None for found in alone):
         return None
     best_usd = tuple(found.proof.value for found in alone if found is not None)

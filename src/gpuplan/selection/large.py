@@ -26,7 +26,9 @@ from gpuplan.selection.solver import Effort
 from gpuplan.selection.tables import Tables, compress, tables
 from gpuplan.selection.verify import breaches
 
-N_CLUSTERS = 8
+N_CLUSTERS = (4, 12)  # fewest and most
+# Rows of pools that the relaxed problem may have, for so many options; more options, fewer rows.
+N_POOL_ROWS, N_OPTIONS = 9000, 3000
 N_CUT_ROUNDS = 10
 METHOD = "merged hours, column generation, rounding rows, pools in turn, all hours replayed"
 JOINT_S = 30.0
@@ -38,7 +40,7 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
     kept, _ = undominated(whole)
     smaller = replace(problem, options=tuple(problem.options[i] for i in kept))
     full = tables(smaller)
-    cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=N_CLUSTERS)
+    cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=n_clusters(full))
     master = open_master(model(compress(full, cluster), integer=False))
     dive = Dive(master, full, cluster, {})
     found = _bounded(dive)
@@ -58,6 +60,14 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
         return None
     is_proven = plan.worth_usd - bound <= effort.gap_frac * plan.worth_usd
     return with_proof(plan, bound=bound, is_proven=is_proven, method=METHOD)
+
+
+def n_clusters(full: Tables) -> int:
+    """As many as the relaxed problem can carry: more of them raise the bound and take longer."""
+    n_scenarios, n_periods, _ = full.shape
+    many = min(1.0, float(np.sqrt(N_OPTIONS / max(1, len(full.pool)))))
+    n_rows = max(1, len(full.used_pools) * n_scenarios * n_periods)
+    return int(np.clip(N_POOL_ROWS * many / n_rows, *N_CLUSTERS))
 
 
 def _bounded(dive: Dive) -> Relaxed:

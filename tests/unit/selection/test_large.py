@@ -1,0 +1,189 @@
+"""Large problems in parts: the bound is below the optimum, the bill above, and both are near."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fakes.selection import draw, horizon
+from gpuplan.domain.columns import floats, ints
+from gpuplan.domain.selection import (
+    BatchOption,
+    DeferrableWork,
+    FleetOption,
+    NamedLimit,
+    NodePool,
+    NodeTerms,
+    SelectionProblem,
+)
+from gpuplan.selection.clusters import cluster_hours
+from gpuplan.selection.cuts import joins, leaves
+from gpuplan.selection.exact import solve_exactly
+from gpuplan.selection.large import solve_large
+from gpuplan.selection.master import open_master, solve_relaxed
+from gpuplan.selection.program import model
+from gpuplan.selection.prune import undominated
+from gpuplan.selection.solver import Effort, solve
+from gpuplan.selection.tables import compress, tables
+from gpuplan.selection.verify import breaches
+
+
+def drawn(seed, *, n_workloads=6, n_pools=5, n_hours=6, n_periods=3, n_scenarios=1, batch=2):
+    """A problem of the shape that large ones have, small enough for one program."""
+    rng = np.random.default_rng(seed)
+    shape = (n_scenarios, n_periods, n_hours)
+    pools, terms, options = [], [], []
+    speed = np.exp(rng.normal(0.0, 0.5, n_pools))
+    for a in range(n_pools):
+        name, size = f"pool{a}", int(rng.choice([1, 2, 4, 8]))
+        rent = float(2.0 * size * speed[a] ** 0.9 * np.exp(rng.normal(0.0, 0.1)))
+        pools.append(
+            NodePool(
+                name=name, accelerator=name, n_accelerators_per_node=size,
+                n_nodes_existing=int(rng.choice([0, 1])), existing_usd_per_node_h=0.3 * rent,
+            )
+        )  # fmt: skip
+        terms += [
+            NodeTerms(
+                name=f"{name}-demand", pool=name, purchase="on_demand", usd_per_node_h=rent,
+                n_nodes_max=40,
+            ),
+            NodeTerms(
+                name=f"{name}-own", pool=name, purchase="owned", usd_per_node_h=0.1 * rent,
+                upfront_usd=rent * 60.0, n_lead_periods=1, n_nodes_max=50, is_on_site=True,
+                residual_usd=floats(rent * 40.0 / (1.0 + np.arange(n_periods + 1))),
+            ),
+            NodeTerms(
+                name=f"{name}-spot", pool=name, purchase="spot", usd_per_node_h=0.5 * rent,
+                useful_frac=0.8, n_nodes_max=5,
+            ),
+        ]  # fmt: skip
+    for w in range(n_workloads):
+        load = rng.uniform(2.0, 20.0) * rng.uniform(0.3, 1.0, shape)
+        for a in range(n_pools):
+            for k in range(2):
+                need = np.ceil(load / speed[a] * rng.uniform(0.9, 1.3)).astype(int)
+                options.append(
+                    FleetOption(
+                        workload=f"w{w}", name=f"w{w}-{a}-{k}", pool=f"pool{a}", need=ints(need),
+                        n_reserve=int(rng.choice([0, 0, 1])),
+                    )
+                )  # fmt: skip
+    work = [
+        DeferrableWork(
+            workload=f"batch{b}",
+            n_work=floats(rng.uniform(20.0, 80.0, shape[:2])),
+            options=tuple(
+                BatchOption(name=f"b{a}", pool=f"pool{a}", n_work_per_accelerator_h=float(v))
+                for a, v in enumerate(speed)
+            ),
+            may_use_spot=bool(b % 2),
+        )
+        for b in range(batch)
+    ]
+    hours = rng.integers(1, 5, n_hours) if seed % 2 else np.full(n_hours, 4)
+    return SelectionProblem(
+        horizon=horizon(
+            n_scenarios=n_scenarios, n_periods=n_periods, hours=hours.astype(float), discount=0.95
+        ),
+        pools=tuple(pools),
+        terms=tuple(terms),
+        options=tuple(options),
+        deferrable=tuple(work),
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_scenarios", [1, 2])
+def test_generated_columns_reach_the_whole_relaxed_problem(seed, n_scenarios):
+    built = model(tables(drawn(seed, n_scenarios=n_scenarios)), integer=False)
+    whole = solve(built.program)
+    found = solve_relaxed(open_master(built))
+    assert found.objective == pytest.approx(whole.objective, rel=2e-4)
+    assert found.bound <= whole.objective * (1 + 1e-9)
+    assert found.bound >= whole.objective * (1 - 2e-4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bound_optimum_bill_stand_in_order(seed):
+    problem = drawn(
+        seed, n_workloads=4, n_pools=3, n_hours=4, n_periods=2, n_scenarios=1 + seed % 2
+    )
+    found = solve_large(problem, Effort())
+    one = solve_exactly(model(tables(problem)), Effort(gap_frac=1e-3, max_s=20.0))
+    assert not breaches(problem, found)
+    assert found.proof.bound <= one.worth_usd + 0.01
+    assert one.proof.bound <= found.worth_usd + 0.01
+    assert found.proof.gap_frac == pytest.approx(1 - found.proof.bound / found.worth_usd, abs=1e-9)
+    assert found.worth_usd <= one.worth_usd * 1.25
+
+
+def test_bounds_hold_on_problems_that_were_tried_completely():
+    n_tried = 0
+    for seed in range(120):
+        problem = replace(draw(seed), limits=())
+        one = solve_exactly(model(tables(problem)), Effort())
+        found = solve_large(problem, Effort())
+        if one is None or found is None:
+            assert found is None or one is not None, seed
+            continue
+        assert found.proof.bound <= one.worth_usd + 0.011, seed
+        assert found.worth_usd >= one.worth_usd - 0.011, seed
+        n_tried += 1
+    assert n_tried > 50
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3, 5])
+def test_merged_hours_are_a_relaxation(n_clusters):
+    full = tables(drawn(1))
+    load = full.need.mean(axis=(0, 1, 2))[:, None]
+    cluster = cluster_hours(load, full.hour_h, n_clusters=n_clusters)
+    assert len(np.unique(cluster)) == n_clusters
+    merged = solve(model(compress(full, cluster), integer=False).program)
+    assert merged.objective <= solve(model(full, integer=False).program).objective + 1e-6
+
+
+def test_rounding_rows_hold_for_every_set_of_workloads():
+    """n >= ceil(sum) for every subset, from the coefficients built on another set."""
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        need = np.round(rng.uniform(0.0, 3.0, 5), 2)
+        inside = rng.random(5) < 0.5
+        total = need[inside].sum()
+        top = np.ceil(total - 1e-9)
+        part = np.clip(total - top + 1.0, 1e-9, 1.0)
+        fall, rise = leaves(need, part), joins(need, part)
+        for mask in range(32):
+            chosen = np.array([bool(mask >> i & 1) for i in range(5)])
+            right = top - fall[inside & ~chosen].sum() + rise[~inside & chosen].sum()
+            assert np.ceil(need[chosen].sum() - 1e-9) >= right - 1e-6
+
+
+def test_a_limit_that_binds_is_kept():
+    problem = drawn(2)
+    free = solve_large(problem, Effort())
+    spent = sum(line.nominal_cents for line in free.bill if line.kind == "upfront") / 100.0
+    limit = NamedLimit(name="capex", kind="upfront", most=0.5 * spent)
+    held = solve_large(replace(problem, limits=(limit,)), Effort(gap_frac=0.02))
+    assert not breaches(replace(problem, limits=(limit,)), held)
+    assert held.proof.bound <= held.worth_usd
+    assert held.proof.bound >= free.proof.bound * (1 - 1e-6)
+
+
+def test_only_the_needier_of_a_pool_are_dropped():
+    problem = drawn(3)
+    tab = tables(problem)
+    kept, refused = undominated(tab)
+    assert len(kept) + len(refused) == len(problem.options)
+    one = solve(model(tab, integer=False).program)
+    less = replace(problem, options=tuple(problem.options[i] for i in kept))
+    assert solve(model(tables(less), integer=False).program).objective == pytest.approx(
+        one.objective
+    )
+
+
+def test_same_problem_same_plan():
+    problem = drawn(4)
+    first, second = (solve_large(problem, Effort()) for _ in range(2))
+    assert first.bill == second.bill
+    assert first.proof == second.proof
