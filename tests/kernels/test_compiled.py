@@ -1,6 +1,8 @@
 """Compiled equals Python, and every kernel is compiled once."""
 
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpuplan.simulation.serving import kernels as room
 from gpuplan.simulation.serving import run
-from gpuplan.simulation.serving.kernels import account, cost, engine, fleet, jump, plain, state
 from kernels.cases import fleet_of, limits_of, stream_of
 
-MODULES = (account, cost, engine, fleet, jump, plain, state)
+MODULES = tuple(
+    importlib.import_module(f"{room.__name__}.{found.name}")
+    for found in pkgutil.iter_modules(room.__path__)
+)
 TESTS = Path(__file__).parent.parent
 
 

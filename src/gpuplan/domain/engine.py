@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.performance import Drafts
+
+SCHEDULINGS = ("fcfs", "priority")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +20,9 @@ class EngineLimits:
     long_prefill_tokens: int | None = None  # the most that one prompt takes of an iteration
     max_context_tokens: int | None = None  # longer requests are refused
     start_s: float = 0.0  # of every request outside the engine: network, tokenizer
+    caches_prefixes: bool = False  # blocks of equal text are kept and found again
+    scheduling: str = "fcfs"  # or "priority": lower numbers first, then first come
+    drafts: Drafts | None = None  # speculative decoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ class RequestTimes:
     e2e_s: Floats  # from arrival to the last token
     n_preemptions: Ints
     is_finished: Ints  # 1 or 0
+    n_cached_tokens: Ints | None = None  # of the prompt, found in the cache; None: not kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class EngineTotals:
     n_free_blocks: int  # after the last request has left
     busy_s: float
     span_s: float  # from the first arrival to the last token
+    n_asked_tokens: int = 0  # of prompts that were looked up in the cache of prefixes
+    n_hit_tokens: int = 0  # of those, found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

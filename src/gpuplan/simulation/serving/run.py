@@ -1,5 +1,6 @@
 """Requests and a fleet in, an outcome out: values to kernel arrays and back."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -7,9 +8,16 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, InvariantError, Problem, one
+from gpuplan.simulation.serving.features import (
+    has_features,
+    hits_of,
+    problems_of,
+    with_features,
+)
 from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
 from gpuplan.simulation.serving.kernels.fleet import (
     LEAST_OUTSTANDING,
     POWER_OF_TWO,
@@ -39,21 +47,30 @@ class Refusals(NamedTuple):
 
 
 def simulate_serving(
-    requests: Requests, fleet: Fleet, *, bin_s: float = BIN_S, method: str = "jump"
+    requests: Requests,
+    fleet: Fleet,
+    *,
+    bin_s: float = BIN_S,
+    method: str = "jump",
+    blocks: PrefixBlocks | None = None,
 ) -> Outcome:
     """Every request's times and the engines' use; the method changes the speed, nothing else.
 
     "jump" skips over unchanged batches, "step" does not, "plain" looks at every sequence in
-    every step; a limit on long prompts is always served plainly.
+    every step (engines in turn, without prefixes, urgency and drafts). `blocks` is the text of
+    the prompts; without it, groups tell what prompts have in common.
     """
-    _check(requests, fleet)
+    check_fleet(requests, fleet)
     taken = _refusals(requests, fleet.limits)
-    sim = _state(requests, fleet, bin_s)
+    sim: AnyEngines = _state(requests, fleet, bin_s)
+    if has_features(fleet.limits) and method != "plain":
+        sim = with_features(sim, requests, fleet, blocks=blocks)
     _run(sim, taken.accepted, fleet, method=method)
     return _outcome(requests, fleet, sim, taken=taken)
 
 
-def _check(requests: Requests, fleet: Fleet) -> None:
+def check_fleet(requests: Requests, fleet: Fleet) -> None:
+    """InputError where these engines cannot be simulated; all that is wrong at once."""
     limits, problems = fleet.limits, []
     if fleet.n_engines < 1:
         problems.append(Problem("replicas", f"got {fleet.n_engines}", "use 1 or more"))
@@ -74,9 +91,7 @@ def _check(requests: Requests, fleet: Fleet) -> None:
     if is_long:
         days = f"{(requests.arrive_s[-1] - requests.arrive_s[0]) / 86400:.0f} days"
         problems.append(Problem("arrivals", f"span {days}", "split them: at most 40 days"))
-    if limits.long_prefill_tokens is not None and fleet.router != "round_robin":
-        fix = "use round_robin, or leave the limit out"
-        problems.append(Problem("long prefill", f"with {fleet.router}", fix))
+    problems += problems_of(limits)
     if problems:
         raise InputError("simulate", problems)
 
@@ -164,11 +179,10 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     return values
 
 
-def _run(sim: st.Engines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
+def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     sim.limit[:, st.IS_JUMPING] = method == "jump"
     sim.limit[:, st.LAST_INSTANT] = st.FOREVER
-    is_plain = method == "plain" or bool(sim.limit[0, st.LONG_PREFILL])
-    if is_plain and fleet.router == "round_robin":
+    if method == "plain":
         run_plain(sim, accepted, np.zeros((fleet.limits.max_sequences, N_RUN), dtype=np.int64))
     elif fleet.router == "round_robin":
         run_apart(sim, accepted)
@@ -179,7 +193,7 @@ def _run(sim: st.Engines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
         run_routed(sim, accepted, pairs, ROUTERS[fleet.router], event)
 
 
-def _outcome(requests: Requests, fleet: Fleet, sim: st.Engines, *, taken: Refusals) -> Outcome:
+def _outcome(requests: Requests, fleet: Fleet, sim: AnyEngines, *, taken: Refusals) -> Outcome:
     finished = sim.request[:, st.END] >= 0
     if int(finished.sum()) != len(taken.accepted):
         what = f"{len(taken.accepted) - int(finished.sum())} requests were lost"
@@ -188,7 +202,9 @@ def _outcome(requests: Requests, fleet: Fleet, sim: st.Engines, *, taken: Refusa
     s = sim.scalar
     return Outcome(
         requests=requests,
-        times=_times(sim.request, finished, fleet.limits.start_s),
+        times=replace(
+            _times(sim.request, finished, fleet.limits.start_s), n_cached_tokens=hits_of(sim)
+        ),
         use=_use(sim, fleet, end),
         totals=EngineTotals(
             n_steps=int(s[:, st.N_STEPS].sum()),
@@ -197,6 +213,8 @@ def _outcome(requests: Requests, fleet: Fleet, sim: st.Engines, *, taken: Refusa
             n_free_blocks=int(s[:, st.FREE].sum()),
             busy_s=float(sim.bins[:, :, st.BUSY_S].sum()),
             span_s=end / st.TICKS_PER_S,
+            n_asked_tokens=int(s[:, st.ASKED_TOKENS].sum()),
+            n_hit_tokens=int(s[:, st.HIT_TOKENS].sum()),
         ),
         n_engines=fleet.n_engines,
         refused=taken.reasons,
@@ -220,7 +238,7 @@ def _times(records: Ints, finished: np.ndarray[tuple[int], np.dtype[np.bool_]],
     )
 
 
-def _use(sim: st.Engines, fleet: Fleet, end: int) -> UseOverTime:
+def _use(sim: AnyEngines, fleet: Fleet, end: int) -> UseOverTime:
     """Engines whose bins were folded less often are folded to match."""
     width = int(sim.scalar[:, st.BIN_WIDTH].max())
     total = np.zeros((N_BINS, st.N_SUMS))

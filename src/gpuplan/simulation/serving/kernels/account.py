@@ -1,6 +1,6 @@
 """What the engine's time was spent on, in bins of equal width."""
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.state import (
     BIN,
     BIN_END,
@@ -15,7 +15,7 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 
 
-@kernel
+@part
 def _fold(e: Engine) -> None:
     """Two bins become one: a run of any length keeps its number of bins."""
     bins, s = e.bins, e.scalar
@@ -29,7 +29,7 @@ def _fold(e: Engine) -> None:
     s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
 
 
-@kernel
+@part
 def _add(e: Engine, frac: float, sums: tuple[float, float, float, float]) -> None:
     row = e.bins[e.scalar[BIN]]
     row[BUSY_S] += frac * sums[0]
@@ -38,7 +38,7 @@ def _add(e: Engine, frac: float, sums: tuple[float, float, float, float]) -> Non
     row[READ_S] += frac * sums[3]
 
 
-@kernel
+@part
 def account(e: Engine, end: int, used: float, peaks_s: tuple[float, float]) -> None:
     """From now to `end` the engine was busy; work is spread evenly over that time."""
     s = e.scalar

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.extending import overload
@@ -56,4 +56,4 @@ def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
 
 def by_kind(choose: Callable[..., Callable[..., Any] | None], name: Callable[..., Any]) -> None:
     """Where `name` is called in a kernel, compile what `choose` picks for the types at hand."""
-    overload(name, jit_options=OPTIONS, strict=False)(choose)
+    overload(name, jit_options=cast(Any, OPTIONS), strict=False)(choose)

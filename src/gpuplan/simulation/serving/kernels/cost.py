@@ -7,7 +7,7 @@ evaluation in floating point, rounded once.
 
 import numpy as np
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.state import (
     CHECKED,
     CONTEXT,
@@ -36,7 +36,7 @@ N_REGIMES = 2  # mean context inside the attention window, or beyond it
 SCALE = TICKS_PER_S * (1 << FRAC_BITS)
 
 
-@kernel
+@part
 def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     """The step that the engine has scheduled; arithmetic and memory at their peaks beside it."""
     s, mix = e.scalar, e.mix
@@ -64,13 +64,13 @@ def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     return step_s, arithmetic_s, memory_s
 
 
-@kernel
+@part
 def ticks(seconds: float) -> int:
     """Fixed-point picoseconds, rounded to even."""
     return int(np.rint(seconds * SCALE))
 
 
-@kernel
+@part
 def decode_line(e: Engine) -> tuple[int, int, int]:
     """What a decode step now costs, the line that says so, and its regime."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
@@ -83,7 +83,7 @@ def decode_line(e: Engine) -> tuple[int, int, int]:
     return best, line, regime
 
 
-@kernel
+@part
 def peaks_s(e: Engine, regime: int, k: int) -> tuple[float, float]:
     """Seconds that k decode steps would take at peak arithmetic and at peak memory rate."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]

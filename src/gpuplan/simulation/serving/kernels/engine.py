@@ -6,7 +6,7 @@ the result is the same as stepping, to the last bit. Rules and invariants: docs/
 """
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.cost import decode_line, mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.jump import plan_jump
 from gpuplan.simulation.serving.kernels.state import (
@@ -77,7 +77,7 @@ TAKEN = 0
 MUST_SCHEDULE = -1
 
 
-@kernel
+@part
 def _preempt_tail(e: Engine) -> None:
     """The last admitted loses its blocks and waits in front; it will recompute all it had."""
     s, slot = e.scalar, e.slot
@@ -102,7 +102,7 @@ def _preempt_tail(e: Engine) -> None:
     s[BLOCKED] = 0
 
 
-@kernel
+@part
 def _take_blocks(e: Engine) -> None:
     """Every decode that has filled its last block gets one, in order; the tail makes room."""
     s, slot = e.scalar, e.slot
@@ -123,7 +123,7 @@ def _take_blocks(e: Engine) -> None:
         v = slot[v, AFTER]
 
 
-@kernel
+@part
 def _read_chunk(e: Engine, v: int, done: int, chunk: int) -> None:
     """So many further tokens of the slot's prompt are read in this step."""
     s = e.scalar
@@ -140,7 +140,7 @@ def _read_chunk(e: Engine, v: int, done: int, chunk: int) -> None:
         s[N_ENDED] += 1
 
 
-@kernel
+@part
 def _continue_partial(e: Engine, budget: int) -> int:
     """The prompt that is half read goes on; being the tail, it can only preempt itself."""
     s = e.scalar
@@ -154,7 +154,7 @@ def _continue_partial(e: Engine, budget: int) -> int:
     return int(budget - chunk)
 
 
-@kernel
+@part
 def _admit(e: Engine, budget: int) -> None:
     """Waiting requests join in order while tokens, sequences and blocks last."""
     s = e.scalar
@@ -180,7 +180,7 @@ def _admit(e: Engine, budget: int) -> None:
         budget -= chunk
 
 
-@kernel
+@part
 def schedule_end(e: Engine) -> int:
     """Duration of what is scheduled; its arithmetic and memory at their peaks are noted."""
     s, flight_s = e.scalar, e.flight_s
@@ -194,7 +194,7 @@ def schedule_end(e: Engine) -> int:
     return lasts
 
 
-@kernel
+@part
 def begin(e: Engine) -> None:
     """Schedule one step from now and compute its end."""
     s = e.scalar
@@ -216,7 +216,7 @@ def begin(e: Engine) -> None:
     s[IN_FLIGHT] = 1
 
 
-@kernel
+@part
 def _release(e: Engine, v: int) -> None:
     """The slot's request has all its tokens."""
     s = e.scalar
@@ -229,7 +229,7 @@ def _release(e: Engine, v: int) -> None:
     s[BLOCKED] = 0
 
 
-@kernel
+@part
 def _finish_decodes(e: Engine) -> None:
     """Whatever was noted for this step ends now."""
     s, slot = e.scalar, e.slot
@@ -248,7 +248,7 @@ def _finish_decodes(e: Engine) -> None:
     e.word[at >> WORD_BITS] &= ~(1 << (at & WORD_MASK))
 
 
-@kernel
+@part
 def _start_decodes(e: Engine) -> None:
     """Prompts that were read to their end have one more token, and decode from now on."""
     s, slot = e.scalar, e.slot
@@ -273,7 +273,7 @@ def _start_decodes(e: Engine) -> None:
         v = after
 
 
-@kernel
+@part
 def complete(e: Engine) -> None:
     """The step in flight ends: the clock moves, tokens appear, finished requests leave."""
     s = e.scalar
@@ -289,7 +289,7 @@ def complete(e: Engine) -> None:
     _start_decodes(e)
 
 
-@kernel
+@part
 def _jump(e: Engine, until: int) -> int:
     """Take as many decode steps at once as nothing can interrupt.
 
@@ -316,7 +316,7 @@ def _jump(e: Engine, until: int) -> int:
     return TAKEN
 
 
-@kernel
+@part
 def _is_decoding_only(e: Engine) -> bool:
     """Nothing is half read, and nobody waits who might be admitted."""
     s = e.scalar
@@ -325,7 +325,7 @@ def _is_decoding_only(e: Engine) -> bool:
     return bool(s[PARTIAL] < 0 and s[N_DECODES] > 0 and not is_waiting)
 
 
-@kernel
+@part
 def _is_idle(e: Engine) -> bool:
     """Nothing runs and nobody is in the queue; an engine that runs nothing sleeps until then."""
     s = e.scalar
@@ -335,7 +335,7 @@ def _is_idle(e: Engine) -> bool:
     return bool(s[N_RUNNING] == 0 and head < 0)
 
 
-@kernel
+@part
 def advance(e: Engine, until: int) -> int:
     """Bring one engine up to this instant; the answer is when it next has something to tell.
 

@@ -1,7 +1,7 @@
 """Several equal engines behind a router: requests in order of arrival in, times of each out."""
 
 from gpuplan.simulation.serving.kernels.compiled import kernel
-from gpuplan.simulation.serving.kernels.engine import advance
+from gpuplan.simulation.serving.kernels.kinds import advance, one_engine
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     LAST_INSTANT,
@@ -9,7 +9,6 @@ from gpuplan.simulation.serving.kernels.state import (
     Engines,
     Ints,
     append_waiting,
-    one_engine,
 )
 
 ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.cost import N_LINES, decode_line
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
@@ -27,7 +27,7 @@ LONGEST = 1 << 60  # fixed-point ticks of one jump: 17 s; longer ones are made o
 LONGEST_GAP = 1 << 45  # picoseconds
 
 
-@kernel
+@part
 def _needed(e: Engine, k: int) -> int:
     """Blocks that k decode steps take."""
     s, bits = e.scalar, e.limit[BLOCK_BITS]
@@ -38,7 +38,7 @@ def _needed(e: Engine, k: int) -> int:
     return int(total)
 
 
-@kernel
+@part
 def _fitting(e: Engine, k: int) -> tuple[int, int]:
     """The most steps, up to k, whose blocks are free, and those blocks."""
     s, bits = e.scalar, e.limit[BLOCK_BITS]
@@ -56,12 +56,12 @@ def _fitting(e: Engine, k: int) -> tuple[int, int]:
     return k, needed
 
 
-@kernel
+@part
 def _lasting(k: int, first: int, growth: int) -> int:
     return k * first + growth * ((k * (k - 1)) >> 1)
 
 
-@kernel
+@part
 def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
     """The fewest steps, up to k, that last at least `gap`; k steps do."""
     linear = first - 0.5 * growth
@@ -74,7 +74,7 @@ def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
     return guess
 
 
-@kernel
+@part
 def _on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
     """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
@@ -94,7 +94,7 @@ def _on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
     return k, first, growth, regime
 
 
-@kernel
+@part
 def plan_jump(e: Engine) -> tuple[int, int, int, int]:
     """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled.
 

@@ -5,7 +5,7 @@ read at once, and a decode may go without a token), and is what the jumping engi
 """
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.engine import schedule_end
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
@@ -53,12 +53,12 @@ RUN_ID, RUN_DONE, RUN_NEW, RUN_DECODES = range(4)
 N_RUN = 4
 
 
-@kernel
+@part
 def _tokens(e: Engine, i: int) -> int:
     return int(e.request[i, INPUT] + e.request[i, MADE])
 
 
-@kernel
+@part
 def _share(e: Engine, n_left: int, budget: int) -> int:
     """Tokens of one request in this step."""
     longest = e.limit[LONG_PREFILL]
@@ -67,7 +67,7 @@ def _share(e: Engine, n_left: int, budget: int) -> int:
     return min(n_left, budget)
 
 
-@kernel
+@part
 def _drop_last(e: Engine, running: Ints) -> None:
     s = e.scalar
     s[N_RUNNING] -= 1
@@ -79,7 +79,7 @@ def _drop_last(e: Engine, running: Ints) -> None:
     s[N_PREEMPTIONS] += 1
 
 
-@kernel
+@part
 def _load(e: Engine, row: Ints) -> None:
     """Count what the row's request brings to the step."""
     s = e.scalar
@@ -93,7 +93,7 @@ def _load(e: Engine, row: Ints) -> None:
     s[N_ENDED] += 1 if done + n_new == _tokens(e, row[RUN_ID]) else 0
 
 
-@kernel
+@part
 def _go_on(e: Engine, running: Ints) -> int:
     """What runs gets its tokens and blocks in order; the budget that is left."""
     s, budget, at = e.scalar, e.limit[MAX_TOKENS], 0
@@ -116,7 +116,7 @@ def _go_on(e: Engine, running: Ints) -> int:
     return int(budget)
 
 
-@kernel
+@part
 def _admit(e: Engine, running: Ints, budget: int) -> None:
     s = e.scalar
     while budget > 0 and s[N_RUNNING] < e.limit[MAX_SEQUENCES]:
@@ -139,7 +139,7 @@ def _admit(e: Engine, running: Ints, budget: int) -> None:
         budget -= n_new
 
 
-@kernel
+@part
 def _gain(e: Engine, running: Ints) -> None:
     """Tokens appear, finished requests leave, the order of the others stays."""
     s, kept = e.scalar, 0
@@ -162,7 +162,7 @@ def _gain(e: Engine, running: Ints) -> None:
     s[N_RUNNING] = kept
 
 
-@kernel
+@part
 def _step(e: Engine, running: Ints) -> None:
     s = e.scalar
     s[N_DECODES] = s[CONTEXT] = s[PREFILL_TOKENS] = s[PREFILL_PAIRS] = s[N_ENDED] = 0

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,8 +39,9 @@ N_SLOT = 7
     BIN_WIDTH, COMPUTED, USED_BEFORE, STOP,
     # Of engines with more policies: see featured.py.
     TICK, GAIN, N_PARTIALS, PARKED, READY, ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE,
-    RUN_TOP, RUN_SPARE, NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, PHASES,
-) = range(50)  # fmt: skip
+    RUN_TOP, RUN_SPARE, NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING,
+    PHASES,
+) = range(51)  # fmt: skip
 # Limits of an engine.
 (
     MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
@@ -97,7 +98,7 @@ class Engine(NamedTuple):
     mix: Floats
 
 
-@kernel
+@part
 def one_engine(all_: Engines, r: int) -> Engine:
     """Views of one engine's rows: made once, handed down."""
     p = all_.pool[r]
@@ -108,20 +109,20 @@ def one_engine(all_: Engines, r: int) -> Engine:
     )  # fmt: skip
 
 
-@kernel
+@part
 def n_blocks(e: Engine, n_tokens: int) -> int:
     """Blocks that hold so many tokens."""
     bits = e.limit[BLOCK_BITS]
     return int((n_tokens + (1 << bits) - 1) >> bits)
 
 
-@kernel
+@part
 def phase_of(e: Engine, offset: int) -> int:
     """Column that counts the decodes which need a block in the same steps as this one."""
     return int(PHASES + ((1 - offset) & ((1 << e.limit[BLOCK_BITS]) - 1)))
 
 
-@kernel
+@part
 def link_running(e: Engine, i: int) -> int:
     """The request takes a slot at the tail of what runs."""
     s, slot = e.scalar, e.slot
@@ -137,7 +138,7 @@ def link_running(e: Engine, i: int) -> int:
     return int(v)
 
 
-@kernel
+@part
 def unlink_running(e: Engine, v: int) -> None:
     """The slot is free again."""
     s, slot = e.scalar, e.slot
@@ -155,7 +156,7 @@ def unlink_running(e: Engine, v: int) -> None:
     s[N_RUNNING] -= 1
 
 
-@kernel
+@part
 def note_finish(e: Engine, v: int, step: int) -> None:
     """The slot will finish in this step."""
     slot = e.slot
@@ -169,7 +170,7 @@ def note_finish(e: Engine, v: int, step: int) -> None:
     e.ring[at] = v
 
 
-@kernel
+@part
 def forget_finish(e: Engine, v: int) -> None:
     """The slot will not finish in the step noted."""
     slot = e.slot
@@ -184,7 +185,7 @@ def forget_finish(e: Engine, v: int) -> None:
         e.word[at >> WORD_BITS] &= ~(1 << (at & WORD_MASK))
 
 
-@kernel
+@part
 def next_finish(e: Engine) -> int:
     """First later step in which something finishes; only asked while something decodes."""
     size, n_words = e.ring.shape[0], e.word.shape[0]
@@ -200,7 +201,7 @@ def next_finish(e: Engine) -> int:
     return int(after + ((found - at) & (size - 1)))
 
 
-@kernel
+@part
 def append_waiting(e: Engine, i: int) -> None:
     """The request is the last to be admitted."""
     s = e.scalar
@@ -213,7 +214,7 @@ def append_waiting(e: Engine, i: int) -> None:
     s[OUTSTANDING] += 1
 
 
-@kernel
+@part
 def prepend_waiting(e: Engine, i: int) -> None:
     """A preempted request is the first to be admitted."""
     s = e.scalar
@@ -223,7 +224,7 @@ def prepend_waiting(e: Engine, i: int) -> None:
     s[WAIT_HEAD] = i
 
 
-@kernel
+@part
 def pop_waiting(e: Engine) -> int:
     """The first to be admitted leaves the queue."""
     s = e.scalar

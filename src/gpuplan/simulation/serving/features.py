@@ -1,0 +1,166 @@
+"""Engines with more policies: prefixes, urgency, drafts, limits on long prompts; state for them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.columns import Ints, ints
+from gpuplan.domain.engine import SCHEDULINGS, EngineLimits, Fleet
+from gpuplan.domain.stream import NONE, PrefixBlocks, Requests
+from gpuplan.errors import Problem
+from gpuplan.simulation.serving.kernels import featured as ft
+from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.paths import paths_of_blocks, paths_of_groups
+
+
+class Paths(NamedTuple):
+    """Where the text of each request is shared with requests before it."""
+
+    base: Ints
+    first: Ints
+    element: Ints
+
+
+def has_features(limits: EngineLimits) -> bool:
+    """Does the engine do more than first come, first served?"""
+    return bool(
+        limits.caches_prefixes
+        or limits.scheduling == "priority"
+        or limits.drafts is not None
+        or limits.long_prefill_tokens is not None
+    )
+
+
+def problems_of(limits: EngineLimits) -> list[Problem]:
+    """Why these policies cannot be simulated."""
+    found = []
+    if limits.scheduling not in SCHEDULINGS:
+        known = " or ".join(SCHEDULINGS)
+        found.append(Problem("scheduling", f"got {limits.scheduling!r}", f"use {known}"))
+    if limits.long_prefill_tokens is not None and limits.long_prefill_tokens < 1:
+        what = f"got {limits.long_prefill_tokens}"
+        found.append(Problem("long prefill", what, "use at least one token, or leave it out"))
+    return found + _draft_problems(limits)
+
+
+def _draft_problems(limits: EngineLimits) -> list[Problem]:
+    drafts = limits.drafts
+    if drafts is None:
+        return []
+    found = []
+    if drafts.n_tokens < 1 or not 0.0 <= drafts.acceptance_frac <= 1.0:
+        what = f"{drafts.n_tokens} tokens, accepted with {drafts.acceptance_frac}"
+        found.append(Problem("drafts", what, "draft at least one, accept a share from 0 to 1"))
+    elif limits.max_batch_tokens < limits.max_sequences * round(drafts.checked_tokens):
+        what = f"{limits.max_sequences} sequences check {drafts.checked_tokens:.0f} tokens each"
+        fix = f"raise max_num_batched_tokens above {limits.max_batch_tokens}, or lower the others"
+        found.append(Problem("drafts", what, fix))
+    if limits.long_prefill_tokens is not None or limits.scheduling != "fcfs":
+        what = "with a limit on long prompts, or with priorities"
+        found.append(Problem("drafts", what, "not simulated together: leave one out"))
+    return found
+
+
+def with_features(
+    sim: st.Engines, requests: Requests, fleet: Fleet, *, blocks: PrefixBlocks | None
+) -> ft.FeaturedEngines:
+    """The same engines with an empty cache of prefixes and the urgency of each request."""
+    limits, n = fleet.limits, fleet.n_engines
+    paths = paths_of(requests, limits, blocks)
+    extra = np.zeros((len(requests), ft.N_EXTRA), dtype=np.int64)
+    extra[:, ft.PRIORITY] = requests.priority
+    extra[:, ft.CHILD] = st.NONE
+    extra[:, ft.BASE] = paths.base
+    _begin(sim, limits)
+    n_nodes, n_entries, n_runs = _sizes(requests, limits, paths)
+    n_table = 1 << max(4, int(2 * n_entries).bit_length())
+    slot = np.zeros((n, limits.max_sequences, ft.N_FEATURED_SLOT), dtype=np.int64)
+    slot[:, :, : st.N_SLOT] = sim.slot
+    return ft.FeaturedEngines(
+        **(sim._asdict() | {"slot": slot}),
+        extra=extra,
+        path_first=paths.first,
+        path=paths.element,
+        table=np.full((n, n_table), st.NONE, dtype=np.int64),
+        # Pages of these that no run reaches are never touched.
+        entry=np.empty((n, n_entries, ft.N_ENTRY), dtype=np.int64),
+        run=np.empty((n, n_runs, ft.N_RUN_COLUMNS), dtype=np.int64),
+        node=np.empty((n, n_nodes, ft.N_NODE), dtype=np.int64),
+    )
+
+
+def hits_of(sim: AnyEngines) -> Ints | None:
+    """Tokens of each prompt that were found in the cache; None where nothing is looked up."""
+    return ints(sim.extra[:, ft.HIT]) if isinstance(sim, ft.FeaturedEngines) else None
+
+
+def _begin(sim: st.Engines, limits: EngineLimits) -> None:
+    scalar = sim.scalar
+    links = (st.PARKED, st.READY, st.OLDEST, st.NEWEST)
+    scalar[:, [*links, st.ENTRY_SPARE, st.RUN_SPARE, st.NODE_SPARE]] = st.NONE
+    scalar[:, st.BARE] = limits.n_blocks
+    sim.limit[:, st.IS_CACHING] = limits.caches_prefixes
+    sim.limit[:, st.IS_PRIORITY] = limits.scheduling == "priority"
+    if limits.drafts is not None:
+        sim.limit[:, st.CHECKED] = round(limits.drafts.checked_tokens)
+        sim.limit[:, st.GAIN_FRAC] = round(limits.drafts.gained_tokens * st.ONE_TOKEN)
+
+
+def _sizes(requests: Requests, limits: EngineLimits, paths: Paths) -> tuple[int, int, int]:
+    """Nodes, entries and runs that one engine can need at once."""
+    if not limits.caches_prefixes:
+        return 1, 1, 1
+    longest = int(np.diff(paths.first).max(initial=0)) + 1
+    n_running = min(limits.max_sequences, len(requests))
+    n_text = int((requests.input_tokens + requests.output_tokens).sum()) // limits.block_tokens
+    n_cached = min(limits.n_blocks, n_text)
+    n_nodes = n_running * longest
+    return n_nodes + 1, min(len(requests), n_cached + n_nodes) + 1, n_cached + 1
+
+
+def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | None) -> Paths:
+    """By the blocks of a trace where it has them, else by groups."""
+    n = len(requests)
+    base, first = np.zeros(n, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    if not limits.caches_prefixes:
+        return Paths(base, first, np.zeros((1, 2), dtype=np.int64))
+    bits = limits.block_tokens.bit_length() - 1
+    full = requests.input_tokens >> bits
+    if blocks is not None:
+        owned = np.full((blocks.n_distinct + 1, 2), st.NONE, dtype=np.int64)
+        element = np.empty((len(blocks.block) + 1, 2), dtype=np.int64)
+        tree = (base, np.full(n, st.NONE, dtype=np.int64), first, element)
+        unit = (blocks.n_block_tokens, bits)
+        count = paths_of_blocks(
+            _own(blocks.first), _own(blocks.block), owned, _own(full), unit, tree
+        )
+        return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
+    before = _members_before(requests.prefix_group)
+    shared = np.where(requests.prefix_group >= 0, requests.prefix_tokens, 0) >> bits
+    total = (requests.input_tokens + requests.output_tokens) >> bits
+    element = np.empty((_most_elements(before, requests.prefix_group) + 1, 2), dtype=np.int64)
+    count = paths_of_groups(
+        before, _own(np.minimum(shared, full)), _own(total), base, first, element
+    )
+    return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
+
+
+def _own(column: Ints) -> Ints:
+    """A column that kernels may take: another layout would be another compilation."""
+    return np.array(column, dtype=np.int64)
+
+
+def _members_before(group: Ints) -> Ints:
+    """The row of the same group that came last, or NONE."""
+    before = np.full(len(group), st.NONE, dtype=np.int64)
+    order = np.argsort(group, kind="stable")
+    is_next = (group[order[1:]] == group[order[:-1]]) & (group[order[1:]] != NONE)
+    before[order[1:][is_next]] = order[:-1][is_next]
+    return before
+
+
+def _most_elements(before: Ints, group: Ints) -> int:
+    """Every member's path has at most one element more than the one before it."""
+    sizes = np.bincount(group[group >= 0]) if np.any(before >= 0) else np.zeros(1, dtype=np.int64)
+    return int((sizes * (sizes - 1) // 2).sum())

@@ -1,0 +1,52 @@
+"""Engines of every kind behind three names, so that a router need not know what it routes to.
+
+A run compiles the kind that it uses, and no other.
+"""
+
+from typing import Any
+
+from gpuplan.simulation.serving.kernels.compiled import by_kind
+from gpuplan.simulation.serving.kernels.engine import advance as advance_plain
+from gpuplan.simulation.serving.kernels.featured import (
+    AnyEngine,
+    AnyEngines,
+    FeaturedEngine,
+    FeaturedEngines,
+    one_featured,
+)
+from gpuplan.simulation.serving.kernels.featured_engine import advance_featured
+from gpuplan.simulation.serving.kernels.state import one_engine as one_plain
+
+
+def one_engine(all_: AnyEngines, r: int) -> AnyEngine:
+    """Views of one engine's rows: made once, handed down."""
+    return one_featured(all_, r) if isinstance(all_, FeaturedEngines) else one_plain(all_, r)
+
+
+def advance(e: AnyEngine, until: int) -> int:
+    """Bring one engine up to this instant; the answer is when it next has something to tell."""
+    return advance_featured(e, until) if isinstance(e, FeaturedEngine) else advance_plain(e, until)
+
+
+def _one_engine(all_: Any, r: Any) -> Any:
+    def featured(all_: Any, r: Any) -> Any:
+        return one_featured(all_, r)
+
+    def plain(all_: Any, r: Any) -> Any:
+        return one_plain(all_, r)
+
+    return featured if all_.instance_class is FeaturedEngines else plain
+
+
+def _advance(e: Any, until: Any) -> Any:
+    def featured(e: Any, until: Any) -> Any:
+        return advance_featured(e, until)
+
+    def plain(e: Any, until: Any) -> Any:
+        return advance_plain(e, until)
+
+    return featured if e.instance_class is FeaturedEngine else plain
+
+
+by_kind(_one_engine, one_engine)
+by_kind(_advance, advance)

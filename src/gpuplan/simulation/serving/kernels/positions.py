@@ -1,0 +1,196 @@
+"""How far decodes move: one token a step, or more where drafts are accepted.
+
+All decodes of an engine move together: after t steps by floor(t g) tokens, g being what a step
+gains on average. So sums over many steps have closed forms in integers.
+"""
+
+import numpy as np
+
+from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.cost import N_LINES, decode_line
+from gpuplan.simulation.serving.kernels.featured import AnyEngine
+from gpuplan.simulation.serving.kernels.jump import LONGEST, LONGEST_GAP
+from gpuplan.simulation.serving.kernels.priority import BY_BLOCKS
+from gpuplan.simulation.serving.kernels.state import (
+    ARRIVE,
+    BLOCK_BITS,
+    BLOCKED,
+    CONTEXT,
+    FRAC,
+    FRAC_BITS,
+    FREE,
+    GAIN,
+    GAIN_BITS,
+    GAIN_FRAC,
+    IS_PRIORITY,
+    N_DECODES,
+    NOW,
+    ONE_TOKEN,
+    PHASES,
+    STEP,
+    STOP,
+    TICK,
+    WAIT_HEAD,
+    WINDOW,
+    next_finish,
+)
+
+
+@part
+def position(e: AnyEngine, tick: int) -> int:
+    """Tokens that a decode has moved by after so many steps."""
+    return int((tick * e.limit[GAIN_FRAC]) >> GAIN_BITS)
+
+
+@part
+def coming_gain(e: AnyEngine) -> int:
+    """Tokens of the step to come."""
+    return int(position(e, e.scalar[TICK] + 1) - e.scalar[STEP])
+
+
+@part
+def _steps_reaching(e: AnyEngine, at: int) -> int:
+    """The fewest steps after which the position is at least this."""
+    gain = e.limit[GAIN_FRAC]
+    return int(((at << GAIN_BITS) + gain - 1) // gain - e.scalar[TICK])
+
+
+@part
+def _steps_beginning(e: AnyEngine, at: int) -> int:
+    """The most steps that all begin at this position or before."""
+    return int((((at + 1) << GAIN_BITS) - 1) // e.limit[GAIN_FRAC] - e.scalar[TICK] + 1)
+
+
+@part
+def _floor_sum(n: int, a: int, b: int) -> int:
+    """Sum over j below n of floor((a j + b) / 2^GAIN_BITS), by Euclid's steps."""
+    total, m = 0, ONE_TOKEN
+    while True:
+        if a >= m:
+            total += (n * (n - 1) >> 1) * (a // m)
+            a %= m
+        if b >= m:
+            total += n * (b // m)
+            b %= m
+        top = a * n + b
+        if top < m:
+            return int(total)
+        n, b = top // m, top % m
+        m, a = a, m
+
+
+@part
+def _moved(e: AnyEngine, k: int) -> int:
+    """Sum over the next k steps of the tokens moved before each of them."""
+    gain = e.limit[GAIN_FRAC]
+    if gain == ONE_TOKEN:
+        return (k * (k - 1)) >> 1
+    return _floor_sum(k, gain, (e.scalar[TICK] * gain) & (ONE_TOKEN - 1))
+
+
+@part
+def _lasting(e: AnyEngine, k: int, first: int, growth: int) -> int:
+    return k * first + growth * _moved(e, k)
+
+
+@part
+def _blocks_between(e: AnyEngine, after: int, upto: int) -> int:
+    """Blocks that the decodes need on the way from one position to another."""
+    s, bits = e.scalar, e.limit[BLOCK_BITS]
+    mask, far = (1 << bits) - 1, upto - after
+    total = (far >> bits) * s[N_DECODES]
+    for j in range(1, (far & mask) + 1):
+        total += s[PHASES + ((after + j) & mask)]
+    return int(total)
+
+
+@part
+def due_blocks(e: AnyEngine) -> int:
+    """Blocks that the decodes need in the step to come."""
+    s = e.scalar
+    return _blocks_between(e, s[STEP] - s[GAIN], s[STEP])
+
+
+@part
+def _fitting(e: AnyEngine, k: int) -> int:
+    """The most steps, up to k, whose blocks are free."""
+    s, bits = e.scalar, e.limit[BLOCK_BITS]
+    mask, after = (1 << bits) - 1, s[STEP] - s[GAIN]
+    last = position(e, s[TICK] + k - 1)
+    if _blocks_between(e, after, last) <= s[FREE]:
+        return k
+    rounds = s[FREE] // s[N_DECODES]
+    at, left = after + (rounds << bits), s[FREE] - rounds * s[N_DECODES]
+    while s[PHASES + ((at + 1) & mask)] <= left:
+        at += 1
+        left -= s[PHASES + (at & mask)]
+    return max(0, _steps_beginning(e, at)) if at >= s[STEP] else 0
+
+
+@part
+def _on_line(e: AnyEngine, k: int) -> tuple[int, int, int, int]:
+    """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
+    s = e.scalar
+    n, context, at = s[N_DECODES], s[CONTEXT], s[STEP]
+    first, line, regime = decode_line(e)
+    far = position(e, s[TICK] + k - 1) - at
+    if regime == 0 and context + far * n > n * e.limit[WINDOW]:
+        far = (n * e.limit[WINDOW] - context) // n
+        k = _steps_beginning(e, at + far)
+        far = position(e, s[TICK] + k - 1) - at
+    growth = n * e.slopes[regime, line]
+    for other in range(N_LINES):
+        value = e.lines[regime, other, n] + e.slopes[regime, other] * context
+        gain = n * e.slopes[regime, other] - growth
+        if value + far * (gain + growth) > first + far * growth:
+            k = _steps_beginning(e, at + (first - value) // gain)
+            far = position(e, s[TICK] + k - 1) - at
+    last = first + far * growth
+    if float(k) * last > LONGEST:
+        k = max(1, LONGEST // last)
+    return k, first, growth, regime
+
+
+@part
+def _fewest_reaching(e: AnyEngine, gap: int, k: int, first: int, growth: int) -> int:
+    """The fewest steps, up to k, that last at least `gap`; k steps do."""
+    steep = growth * (e.limit[GAIN_FRAC] / ONE_TOKEN)
+    linear = first - 0.5 * steep
+    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * steep * gap)))
+    guess = min(max(guess, 1), k)
+    while guess > 1 and _lasting(e, guess - 1, first, growth) >= gap:
+        guess -= 1
+    while _lasting(e, guess, first, growth) < gap:
+        guess += 1
+    return guess
+
+
+@part
+def _until(e: AnyEngine, at: int, k: int, line: tuple[int, int]) -> int:
+    """Steps, up to k, of which only the last may end at this instant or later."""
+    s = e.scalar
+    ahead = at - s[NOW]
+    if ahead >= LONGEST_GAP:
+        return k
+    gap = (max(ahead, 0) << FRAC_BITS) - s[FRAC]
+    if gap >= _lasting(e, k, line[0], line[1]):
+        return k
+    return _fewest_reaching(e, gap, k, line[0], line[1])
+
+
+@part
+def plan_featured(e: AnyEngine) -> tuple[int, int, int, int]:
+    """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled."""
+    s = e.scalar
+    k = _fitting(e, _steps_reaching(e, next_finish(e)))
+    if k == 0:
+        return 0, 0, 0, 0
+    k, first, growth, regime = _on_line(e, k)
+    head = s[WAIT_HEAD]
+    # Of the urgent, one who comes later may fit where the one before did not.
+    is_heard = s[BLOCKED] == 0 or (e.limit[IS_PRIORITY] and s[BLOCKED] == BY_BLOCKS)
+    if head >= 0 and is_heard:
+        k = _until(e, e.request[head, ARRIVE], k, (first, growth))
+    k = _until(e, s[STOP], k, (first, growth))
+    needed = _blocks_between(e, s[STEP] - s[GAIN], position(e, s[TICK] + k - 1))
+    return k, _lasting(e, k, first, growth), needed, regime

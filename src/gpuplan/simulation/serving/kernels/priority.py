@@ -1,0 +1,124 @@
+"""Who is admitted next: first come first served, or the most urgent, then the first to come.
+
+The queue of the urgent is a pairing heap whose links are columns of the requests.
+"""
+
+from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.featured import CHILD, PRIORITY, AnyEngine
+from gpuplan.simulation.serving.kernels.state import (
+    AFTER,
+    ARRIVE,
+    BLOCKED,
+    HEAD,
+    ID,
+    IS_PRIORITY,
+    NEXT_WAITING,
+    NONE,
+    NOW,
+    READY,
+    TAIL,
+    WAIT_HEAD,
+    pop_waiting,
+    prepend_waiting,
+)
+
+BY_BLOCKS, BY_SEQUENCES = 1, 2  # why nobody is admitted
+
+
+@part
+def _meld(e: AnyEngine, a: int, b: int) -> int:
+    """Two heaps become one; a lower number is more urgent, of equals the earlier row."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    pa, pb = e.extra[a, PRIORITY], e.extra[b, PRIORITY]
+    if pb < pa or (pa == pb and b < a):
+        a, b = b, a
+    e.request[b, NEXT_WAITING] = e.extra[a, CHILD]
+    e.extra[a, CHILD] = b
+    return a
+
+
+@part
+def _push(e: AnyEngine, i: int) -> None:
+    e.request[i, NEXT_WAITING] = e.extra[i, CHILD] = NONE
+    e.scalar[READY] = _meld(e, e.scalar[READY], i)
+
+
+@part
+def _pop(e: AnyEngine) -> None:
+    request, done, c = e.request, NONE, e.extra[e.scalar[READY], CHILD]
+    while c >= 0:
+        one, other = c, request[c, NEXT_WAITING]
+        c = NONE
+        if other >= 0:
+            c = request[other, NEXT_WAITING]
+            one = _meld(e, one, other)
+        request[one, NEXT_WAITING] = done
+        done = one
+    root = NONE
+    while done >= 0:
+        after = request[done, NEXT_WAITING]
+        root = _meld(e, root, done)
+        done = after
+    e.scalar[READY] = root
+
+
+@part
+def see_arrivals(e: AnyEngine) -> None:
+    """Whoever has come by now takes a place by urgency, and may fit where another did not."""
+    s = e.scalar
+    if not e.limit[IS_PRIORITY]:
+        return
+    while s[WAIT_HEAD] >= 0 and e.request[s[WAIT_HEAD], ARRIVE] <= s[NOW]:
+        _push(e, pop_waiting(e))
+        if s[BLOCKED] == BY_BLOCKS:
+            s[BLOCKED] = 0
+
+
+@part
+def next_to_admit(e: AnyEngine) -> int:
+    """The request that would be admitted next, or NONE."""
+    s = e.scalar
+    if e.limit[IS_PRIORITY]:
+        return int(s[READY])
+    head = s[WAIT_HEAD]
+    if head >= 0 and e.request[head, ARRIVE] > s[NOW]:
+        return NONE
+    return int(head)
+
+
+@part
+def leave_queue(e: AnyEngine) -> None:
+    """That request is admitted."""
+    if e.limit[IS_PRIORITY]:
+        _pop(e)
+    else:
+        pop_waiting(e)
+
+
+@part
+def queue_again(e: AnyEngine, i: int) -> None:
+    """A preempted request waits: in front, or where its urgency puts it."""
+    if e.limit[IS_PRIORITY]:
+        _push(e, i)
+    else:
+        prepend_waiting(e, i)
+
+
+@part
+def victim(e: AnyEngine) -> int:
+    """The slot to preempt: the last admitted, or the least urgent, of equals the last to come."""
+    s, slot = e.scalar, e.slot
+    if not e.limit[IS_PRIORITY]:
+        return int(s[TAIL])
+    worst = s[HEAD]
+    v = slot[worst, AFTER]
+    while v >= 0:
+        i, j = slot[v, ID], slot[worst, ID]
+        pi, pj = e.extra[i, PRIORITY], e.extra[j, PRIORITY]
+        if pi > pj or (pi == pj and e.request[i, ARRIVE] > e.request[j, ARRIVE]):
+            worst = v
+        v = slot[v, AFTER]
+    return int(worst)
