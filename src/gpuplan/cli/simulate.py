@@ -80,7 +80,6 @@ def simulate(
     slo_e2e_s: o.SloE2e = None,
     slo_percentile: o.SloKept = None,
     warmup: o.Warmup = None,
-    warmup_s: o.WarmupS = None,
     bin_s: o.Bin = 60.0,
     curve: o.Curve = None,
     cost_waste: o.CostWaste = None,
@@ -99,70 +98,37 @@ def simulate(
     Requests come from --trace, from --scenario, or are drawn: --rate 5 --input-tokens 1000
     --output-tokens 200.
     """
-    from gpuplan.domain.drawn import DrawnLoad, LoadTerms
-    from gpuplan.domain.simulation import EngineRequest, SimulateRequest
+    _simulate(o.Typed(**locals()))
 
-    drawn = DrawnLoad(
-        law=arrivals.value if arrivals else None,
-        requests_per_s=rate,
-        burstiness_ratio=burstiness,
-        phases=o.phases(phases),
-        input=o.lengths(input_tokens, input_p95, lengths.value if lengths else None),
-        output=o.lengths(output_tokens, output_p95, lengths.value if lengths else None),
-        duration_s=o.seconds(duration, "--duration"),
-        n_requests=n_requests,
-        n_users=users,
-        think_s=think_s,
-        terms=LoadTerms(
-            hourly_profile=o.hours(profile),
-            growth_per_month_frac=growth,
-            after_s=None if months is None else months * o.MONTH_S,
-        ),
-    )
-    scheduler = EngineRequest(
-        max_sequences=max_num_seqs,
-        max_batch_tokens=max_num_batched_tokens,
-        n_blocks=kv_blocks,
-        long_prefill_tokens=long_prefill_tokens,
-    )
-    asked = SimulateRequest(
-        tp=tp,
-        n_replicas=replicas,
-        router=router,
-        precision=precision,
-        cache_precision=kv_precision,
-        engine=engine,
-        engine_version=engine_version,
-        scheduler=scheduler,
-        slo=o.objective(slo_ttft_ms, slo_tpot_ms, slo_e2e_s, slo_percentile),
-        bin_s=bin_s,
-        seed=seed,
-    )
-    check_targets(out, chart or [])
-    sources = Sources(trace, scale, scenario, workload, drawn)
-    _check_sources(sources, is_stream=stream)
-    typed = str(warmup_s) if warmup_s is not None else warmup
-    asked = replace(asked, warmup_s=o.warmup_s(typed, is_drawn=trace is None))
-    if stream:
-        served = (_model(model, None), on, overlay or [])
-        sheet, charts = _stream(served, sources, asked, out)
+
+def _simulate(typed: o.Typed) -> None:
+    form = chosen(typed.output, as_json=typed.as_json)
+    sources = Sources(typed.trace, typed.scale, typed.scenario, typed.workload, o.drawn_load(typed))
+    check_targets(typed.out, typed.chart or [])
+    _check_sources(sources, is_stream=typed.stream)
+    asked = o.simulate_request(typed)
+    if typed.stream:
+        served = (_model(typed.model, None), typed.on, typed.overlay or [])
+        sheet, charts = _stream(served, sources, asked, typed.out)
     else:
-        taken = _load(sources, seed)
-        asked = replace(
-            asked,
-            slo=asked.slo or taken.slo,
-            precision=precision or taken.precision,
-            cache_precision=kv_precision or taken.cache_precision,
-        )
-        served = (_model(model, taken.model), on, overlay or [])
-        if curve is None:
-            sheet, charts = _run(served, taken, asked, out)
-        else:
-            sizes = _sizes(curve, cost_waste, cost_delay, workers)
-            sheet, charts = _curve(served, taken, asked, sizes)
-    form = chosen(output, as_json=as_json)
+        sheet, charts = _in_memory(typed, sources, asked)
     emit(sheet, form)
-    show_charts(chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
+    show_charts(typed.chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
+
+
+def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "Shown":
+    taken = _load(sources, typed.seed)
+    asked = replace(
+        asked,
+        slo=asked.slo or taken.slo,
+        precision=typed.precision or taken.precision,
+        cache_precision=typed.kv_precision or taken.cache_precision,
+    )
+    served = (_model(typed.model, taken.model), typed.on, typed.overlay or [])
+    if typed.curve is None:
+        return _run(served, taken, asked, typed.out)
+    sizes = _sizes(typed.curve, typed.cost_waste, typed.cost_delay, typed.workers)
+    return _curve(served, taken, asked, sizes)
 
 
 def _check_sources(sources: Sources, *, is_stream: bool) -> None:

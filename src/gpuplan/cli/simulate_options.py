@@ -3,14 +3,17 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from gpuplan.cli.options import Json, Output
+
 if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape, TokenLengths
-    from gpuplan.domain.drawn import Phase
+    from gpuplan.domain.drawn import DrawnLoad, Phase
     from gpuplan.domain.outcome import Slo
+    from gpuplan.domain.simulation import SimulateRequest
 
 MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
 
@@ -98,9 +101,10 @@ SloKept = Annotated[
 ]
 Warmup = Annotated[
     str | None,
-    typer.Option("--warmup", help="Seconds not measured, or auto; auto for drawn loads."),
+    typer.Option(
+        "--warmup", "--warmup-s", help="Seconds not measured, or auto; auto for drawn loads."
+    ),
 ]
-WarmupS = Annotated[float | None, typer.Option("--warmup-s", min=0, hidden=True)]
 Bin = Annotated[float, typer.Option("--bin-s", min=0.001, help="Width of the use over time.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
 Curve = Annotated[str | None, typer.Option(help="Compare fleet sizes, e.g. 1..12 or 1,2,4,8.")]
@@ -120,6 +124,114 @@ ChartTo = Annotated[
 Stream = Annotated[
     bool, typer.Option("--stream", help="Keep no request in memory: for loads of any length.")
 ]
+
+
+class Typed(NamedTuple):
+    """Every option of the command, as typed."""
+
+    on: On
+    model: Model
+    trace: Trace
+    tp: Tp
+    replicas: Replicas
+    router: Router
+    precision: Precision
+    kv_precision: KvPrecision
+    engine: Engine
+    engine_version: EngineVersion
+    max_num_seqs: MaxSeqs
+    max_num_batched_tokens: MaxTokens
+    kv_blocks: KvBlocks
+    long_prefill_tokens: LongPrefill
+    scale: Scale
+    scenario: ScenarioFile
+    workload: Workload
+    rate: Rate
+    arrivals: Arrivals
+    burstiness: Burstiness
+    phases: Phases
+    users: Users
+    think_s: Think
+    input_tokens: InputTokens
+    output_tokens: OutputTokens
+    input_p95: InputP95
+    output_p95: OutputP95
+    lengths: Lengths
+    duration: Duration
+    n_requests: NRequests
+    profile: Profile
+    growth: Growth
+    months: Months
+    slo_ttft_ms: SloTtft
+    slo_tpot_ms: SloTpot
+    slo_e2e_s: SloE2e
+    slo_percentile: SloKept
+    warmup: Warmup
+    bin_s: Bin
+    curve: Curve
+    cost_waste: CostWaste
+    cost_delay: CostDelay
+    workers: Workers
+    stream: Stream
+    seed: Seed
+    overlay: Overlay
+    out: Out
+    chart: ChartTo
+    output: Output
+    as_json: Json
+
+
+def drawn_load(typed: Typed) -> "DrawnLoad":
+    """The load that the figures describe, whether or not they are enough."""
+    from gpuplan.domain.drawn import DrawnLoad, LoadTerms
+
+    shape: LengthShape | None = typed.lengths.value if typed.lengths else None
+    terms = LoadTerms(
+        hourly_profile=hours(typed.profile),
+        growth_frac_per_month=typed.growth,
+        after_s=None if typed.months is None else typed.months * MONTH_S,
+    )
+    return DrawnLoad(
+        law=typed.arrivals.value if typed.arrivals else None,
+        requests_per_s=typed.rate,
+        burstiness_ratio=typed.burstiness,
+        phases=phases(typed.phases),
+        input=lengths(typed.input_tokens, typed.input_p95, shape),
+        output=lengths(typed.output_tokens, typed.output_p95, shape),
+        duration_s=seconds(typed.duration, "--duration"),
+        n_requests=typed.n_requests,
+        n_users=typed.users,
+        think_s=typed.think_s,
+        terms=terms,
+    )
+
+
+def simulate_request(typed: Typed) -> "SimulateRequest":
+    """The fleet, and how to judge it."""
+    from gpuplan.domain.simulation import EngineRequest, SimulateRequest
+
+    scheduler = EngineRequest(
+        max_sequences=typed.max_num_seqs,
+        max_batch_tokens=typed.max_num_batched_tokens,
+        n_blocks=typed.kv_blocks,
+        long_prefill_tokens=typed.long_prefill_tokens,
+    )
+    limits = (typed.slo_ttft_ms, typed.slo_tpot_ms, typed.slo_e2e_s)
+    return SimulateRequest(
+        tp=typed.tp,
+        n_replicas=typed.replicas,
+        router=typed.router,
+        precision=typed.precision,
+        cache_precision=typed.kv_precision,
+        engine=typed.engine,
+        engine_version=typed.engine_version,
+        scheduler=scheduler,
+        slo=objective(*limits, typed.slo_percentile),
+        warmup_s=warmup_s(typed.warmup, is_drawn=typed.trace is None),
+        bin_s=typed.bin_s,
+        seed=typed.seed,
+    )
+
 
 UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 

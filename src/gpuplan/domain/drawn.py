@@ -24,7 +24,7 @@ class LoadTerms:
     """How the rate moves."""
 
     hourly_profile: tuple[float, ...] = ()  # relative load: 24 hours of a day or 168 of a week
-    growth_per_month_frac: float = 0.0
+    growth_frac_per_month: float = 0.0
     after_s: float | None = None  # of growth before the run; None: it grows during the run
 
 

@@ -161,7 +161,7 @@ def _arrive_s(load: DrawnLoad, seed: int) -> Floats:
 
 def _drawn_s(load: DrawnLoad, duration_s: float, seed: int) -> Floats:
     terms = load.terms or LoadTerms()
-    monthly = terms.growth_per_month_frac
+    monthly = terms.growth_frac_per_month
     grown = growth_ratio(monthly, terms.after_s or 0.0)
     # An hour may run faster than the mean clock: enough is drawn, and what is late is cut.
     most = float(hourly_weights(terms.hourly_profile).max()) if terms.hourly_profile else 1.0

@@ -52,7 +52,7 @@ def drawn_blocks(load: DrawnLoad, *, seed: int) -> Blocks:
     problems = []
     if settled.law not in ("poisson", "gamma"):
         problems.append(Problem("--arrivals", f"{settled.law} with --stream", "use gamma"))
-    if terms is not None and terms.growth_per_month_frac:
+    if terms is not None and terms.growth_frac_per_month:
         problems.append(Problem("--growth", "with --stream", "give the grown --rate"))
     if problems:
         raise InputError("simulate", problems)

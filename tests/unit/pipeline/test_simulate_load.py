@@ -73,7 +73,7 @@ def test_a_profile_moves_the_load_and_growth_raises_it():
     arrive_s = api.drawn_load(load).requests.arrive_s
     assert (arrive_s < 43200).mean() == pytest.approx(0.05, abs=0.01)
     year_s = 365 * 86400.0
-    grown = replace(CHAT, terms=LoadTerms(growth_per_month_frac=0.1, after_s=year_s))
+    grown = replace(CHAT, terms=LoadTerms(growth_frac_per_month=0.1, after_s=year_s))
     ratio = len(api.drawn_load(grown).requests) / len(api.drawn_load(CHAT).requests)
     assert ratio == pytest.approx(1.1**12, rel=0.05)
 
