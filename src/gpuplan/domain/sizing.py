@@ -10,7 +10,6 @@ from gpuplan.domain.candidate import Candidate, Rejection
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.demand import LatencyMetric, Statistic
 from gpuplan.domain.provenance import Assumption, Estimate
-from gpuplan.domain.ranges import Range
 from gpuplan.domain.terms import FailureDomain
 from gpuplan.domain.training_time import Goodput
 
@@ -223,7 +222,6 @@ class SizingOptions:
     is_exhaustive: bool = False  # simulate every candidate, also those that cannot win
     slack_frac: float = 0.0  # simulate also those whose least cost is within this of another's
     max_utilization_frac: float = 0.7  # where only a capacity is known
-    hit_frac: Range | None = None
 
 
 # USD per hour of so many replicas in whole nodes; None: no price is known.

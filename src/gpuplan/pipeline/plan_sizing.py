@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,8 @@ def by_count(candidate: Candidate, n_replicas: int) -> float:
 
 def size_workload(workload: Workload, scenario: Scenario, around: Surroundings) -> Sizing:
     """Every candidate of the workload: sized, rejected with a reason, or skipped with a bound."""
+    if around.read_trace is not None:
+        around = replace(around, read_trace=cache(around.read_trace))  # read once, used twice
     demand = demand_of(workload, scenario, read_trace=around.read_trace)
     given = given_sizes(workload, scenario, demand, catalog=around.catalog, options=around.options)
     work = workload.work
@@ -138,6 +141,17 @@ def serving_load(workload: Workload, demand: DemandProfile) -> ServingLoad:
     )
 
 
+def streams_of(workload: Workload, around: Surroundings) -> Streams | None:
+    """Draws of the described arrivals, or the busiest hour of a trace; None: nobody waits."""
+    work = workload.work
+    if not isinstance(work, Serving):
+        return None
+    recorded = None
+    if work.arrivals.trace is not None and around.read_trace is not None:
+        recorded = around.read_trace(Path(work.arrivals.trace))
+    return Streams(work.arrivals, work.request, around.options.seed, recorded=recorded)
+
+
 def _context(demand: DemandProfile) -> int:
     """Tokens of a mean request."""
     return max(1, round(demand.input_tokens + demand.output_tokens))
@@ -169,7 +183,6 @@ class Sizer:
         self, workload: Workload, scenario: Scenario, demand: DemandProfile, *, bench: Bench,
         around: Surroundings,
     ) -> None:  # fmt: skip
-        work = workload.work
         self.limits = limits_of(workload)
         self.bench, self.around, self.demand = bench, around, demand
         self._n_most = scenario.policy.n_accelerators_max
@@ -177,11 +190,7 @@ class Sizer:
         sizes = node_sizes(around.catalog)
         self.serving = ServingSizer(bench, demand, resilience, node_size=sizes)
         self.analytic = AnalyticSizer(bench, demand, resilience, node_size=sizes)
-        self._streams = (
-            Streams(work.arrivals, work.request, around.options.seed)
-            if isinstance(work, Serving)
-            else None
-        )
+        self._streams = streams_of(workload, around)
         self.n_trials = 0
         self._loads, self._place = np.unique(loads_of(demand).ravel(), return_inverse=True)
         self._held: list[Floats] = []  # costs of what is sized, by load

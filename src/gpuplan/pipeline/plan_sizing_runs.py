@@ -13,6 +13,7 @@ import numpy as np
 from gpuplan.candidates.judge import Gaps, Seen, is_growing, is_kept, judge
 from gpuplan.candidates.prefix import with_cached_prefix, with_held_prefix
 from gpuplan.demand.generate import requests_for
+from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.demand import Arrivals, LatencyLimit, RequestShape
 from gpuplan.domain.engine import EngineLimits, Fleet
@@ -24,6 +25,7 @@ from gpuplan.performance.kernels.step import step_time_s
 from gpuplan.pipeline.plan_candidates import Bench, Prospect
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.units import HOUR
 
 ROUTER = "least_outstanding"
 N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
@@ -39,13 +41,21 @@ FAR_RATIO = 1.5
 
 
 class Streams:
-    """Requests of a unit rate, by how many are needed and which seed."""
+    """Requests of a unit rate, by how many are needed and which draw."""
 
-    def __init__(self, arrivals: Arrivals, shape: RequestShape, seed: int) -> None:
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        shape: RequestShape,
+        seed: int,
+        *,
+        recorded: Requests | None = None,
+    ) -> None:
         self._arrivals = replace(
             arrivals, peak_requests_per_s=1.0, mean_requests_per_s=1.0, hourly_profile=(), steps=()
         )
         self._shape, self._seed = shape, seed
+        self._recorded = recorded
         self._known: dict[tuple[int, int], Requests] = {}
 
     def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
@@ -57,15 +67,34 @@ class Streams:
     def _base(self, n_requests: int, draw: int) -> Requests:
         key = (n_requests, draw)
         if key not in self._known:
-            drawn = requests_for(
-                self._arrivals, self._shape,
-                duration_s=float(n_requests), seed=self._seed + 7919 * draw,
-            )  # fmt: skip
-            fresh = np.maximum(1, drawn.input_tokens - drawn.prefix_tokens)
+            drawn = self._drawn(n_requests, self._seed + 7919 * draw)
+            cached = np.floor(drawn.input_tokens * self._shape.prefix_hit_frac.mid)
+            fresh = np.maximum(1, drawn.input_tokens - cached)
             self._known[key] = requests_of(
                 drawn.arrive_s, fresh, np.maximum(1, drawn.output_tokens)
             )
         return self._known[key]
+
+    def _drawn(self, n_requests: int, seed: int) -> Requests:
+        if self._recorded is not None:
+            return busiest_hour(self._recorded, n_requests, seed)
+        return requests_for(self._arrivals, self._shape, duration_s=float(n_requests), seed=seed)
+
+
+def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
+    """The busiest hour of a trace at a unit rate, repeated, each time turned by a random shift."""
+    start, rate = peak_hour(recorded.arrive_s)
+    inside = (recorded.arrive_s >= start) & (recorded.arrive_s < start + HOUR)
+    hour = recorded.take(np.flatnonzero(inside))
+    # In units of the mean gap, so that one request comes in one unit of time.
+    at = (hour.arrive_s - start) * rate
+    rng = np.random.default_rng(seed)
+    n_turns = -(-n_requests // len(hour))
+    turns = [(at + rng.uniform(0, len(hour))) % len(hour) for _ in range(n_turns)]
+    arrive = np.concatenate([turn + k * len(hour) for k, turn in enumerate(turns)])
+    order = np.argsort(arrive, kind="stable")
+    row = np.tile(np.arange(len(hour)), n_turns)[order]
+    return requests_of(arrive[order], hour.input_tokens[row], hour.output_tokens[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,17 +4,20 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.demand import LatencyLimit, Slo
 from gpuplan.domain.sizing import SizingOptions
+from gpuplan.domain.stream import requests_of
 from gpuplan.domain.terms import Choice
-from gpuplan.domain.workload import Batch, Generic, Workload
+from gpuplan.domain.workload import Batch, Generic, Training, Workload
 from gpuplan.errors import InputError
 from gpuplan.inputs.read import read_scenario
 from gpuplan.pipeline.plan_demand import demand_of
 from gpuplan.pipeline.plan_sizing import Surroundings, by_count, size_workload
+from gpuplan.pipeline.plan_sizing_runs import busiest_hour
 from gpuplan.units import HOUR
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -144,3 +147,47 @@ def test_demand_says_how_its_peak_was_found():
     assert demand.lines == ("6000 users x 2 requests an hour at the peak = 3.33 requests/s",)
     assert demand.p99_minute_requests_per_s > demand.peak_requests_per_s
     assert {a.what for a in demand.assumptions} == {"hours of the day"}
+
+
+def test_a_trace_is_sized_by_its_busiest_hour():
+    """Twice the rate in the second hour, and prompts of two lengths."""
+    rng = np.random.default_rng(4)
+    arrive = np.sort(np.concatenate([rng.uniform(0, 3600, 3600), rng.uniform(3600, 7200, 7200)]))
+    trace = requests_of(arrive, rng.choice([500, 3900], len(arrive)), np.full(len(arrive), 350))
+    arrivals = replace(
+        SERVED.work.arrivals, peak_requests_per_s=None, mean_requests_per_s=None, n_users=None,
+        trace="made.csv",
+    )  # fmt: skip
+    slo = Slo(limits=(LatencyLimit(metric="tpot", statistic="p95", limit_s=0.04),))
+    workload = replace(SERVED, work=replace(SERVED.work, arrivals=arrivals, slo=slo))
+    around = replace(AROUND, read_trace=lambda path: trace)
+    sizing = size_workload(workload, scenario_of(workload), around)
+    assert sizing.demand.peak_requests_per_s == pytest.approx(2.0, rel=0.05)
+    assert sizing.demand.mean_requests_per_s == pytest.approx(1.5, rel=0.02)
+    assert sizing.demand.input_tokens == pytest.approx(2200, rel=0.03)
+    assert sizing.sized[0].method == "simulated"
+    assert sizing.sized[0].little.requests_per_s == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_busiest_hour_keeps_its_lengths_and_its_rate():
+    rng = np.random.default_rng(5)
+    arrive = np.sort(rng.uniform(0, 3000, 900))
+    trace = requests_of(arrive, rng.integers(1, 99, 900), rng.integers(1, 99, 900))
+    hour = busiest_hour(trace, 5000, 1)
+    assert len(hour) == 5400
+    assert hour.arrive_s[-1] == pytest.approx(5400, rel=0.01)
+    assert hour.input_tokens.mean() == pytest.approx(trace.input_tokens.mean())
+
+
+def test_a_named_model_is_trained_at_a_predicted_rate():
+    work = Training(
+        method="lora", n_tokens=1e8, n_samples=None, n_epochs=2.0, sequence_tokens=2048,
+        deadline_s=24 * HOUR,
+    )  # fmt: skip
+    model = replace(SERVED.model, name="meta-llama/Llama-3.1-8B-Instruct")
+    workload = replace(SERVED, kind="finetuning", work=work, model=model, precisions=("bf16",))
+    [job] = sizes(workload).jobs
+    assert job.flop == pytest.approx(4 * 8.03e9 * 2e8, rel=0.01)
+    assert job.accelerator_s.tier in ("fitted", "estimated")
+    assert job.accelerator_s.low < job.accelerator_s.value < job.accelerator_s.high
+    assert job.wall_s.value <= 24 * HOUR
