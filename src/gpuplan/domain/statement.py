@@ -62,7 +62,8 @@ class Statement:
     @property
     def cents_by_month(self) -> tuple[int, ...]:
         """Cash of each month."""
-        return tuple(map(sum, zip(*(line.cents for line in self.lines), strict=True)))
+        zero = (0,) * (self.n_months + 1)
+        return tuple(map(sum, zip(zero, *(line.cents for line in self.lines), strict=True)))
 
     @property
     def cents_by_category(self) -> dict[CostCategory, int]:

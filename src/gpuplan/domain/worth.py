@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuplan.domain.cost import Evidence, NodeKind, NodePurchase, NodeRunning
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.statement import Statement
+
 TokenKind = Literal["input", "cached", "output"]
 TokenRule = Literal["accelerator time", "price ratio", "token count"]
 
@@ -165,3 +169,26 @@ class TeamCost:
     def total_cents(self) -> int:
         """All three."""
         return self.used_cents + self.idle_cents + self.shared_cents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnNode:
+    """A node that could be bought: outlay, life, what is left, and what running it takes."""
+
+    node: NodeKind
+    purchase: NodePurchase
+    running: NodeRunning
+    life_months: int
+    residual_frac: Range  # of the hardware price
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayCost:
+    """One way to have the nodes, over life."""
+
+    name: str
+    n_owned: int
+    statement: Statement
+    npv_usd: float
+    payback: Payback | None  # against renting all; None where nothing is owned
