@@ -101,7 +101,8 @@ def _solved(
         rows = rows_of(
             setting.scenario, setting.catalog, sizings, market=setting.market, is_jobs=is_jobs
         )
-        if set(rows.problem.workloads) != {sizing.workload for sizing in sizings}:
+        waiting = {work.workload for work in rows.problem.deferrable if work.options}
+        if {*rows.problem.workloads, *waiting} != {sizing.workload for sizing in sizings}:
             return hopeless_lines(sizings)
         problem = replace(rows.problem, limits=()) if setting.request.is_check else rows.problem
         found = select(problem)

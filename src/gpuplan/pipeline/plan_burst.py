@@ -8,7 +8,7 @@ from gpuplan.domain.cost import NodeRate
 from gpuplan.domain.plan import Alternative, Crossover
 from gpuplan.domain.selection import FleetOption
 from gpuplan.domain.worth import LoadBlock, OwnOrBurst
-from gpuplan.pipeline.plan_chosen import HOURS_PER_MONTH, Choice
+from gpuplan.pipeline.plan_chosen import HOURS_PER_MONTH, Choice, batch_shares
 from gpuplan.pipeline.plan_options import pool_name
 from gpuplan.units import HOUR
 
@@ -24,12 +24,14 @@ class Burst(NamedTuple):
 
 
 def burst_of(choice: Choice, option: FleetOption) -> Burst | None:
-    """The cheapest owned and rented way of the option's pool; None where one is missing."""
+    """The cheapest owned and rented way of a pool that one workload has to itself."""
     rates = [rate for rate in choice.rows.rates.values() if pool_name(rate) == option.pool]
     own = [rate for rate in rates if rate.purchase == "owned"]
     cloud = [rate for rate in rates if rate.purchase == "on_demand"]
     horizon = choice.rows.problem.horizon
-    if not own or not cloud or horizon.shape[1] > 1:
+    sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
+    sharers += [share.workload for share in batch_shares(choice) if share.pool == option.pool]
+    if not own or not cloud or horizon.shape[1] > 1 or len(sharers) > 1:
         return None
     mine = min(own, key=lambda rate: rate.price_usd_per_h.mid)
     rent = min(cloud, key=lambda rate: rate.price_usd_per_h.mid)

@@ -1,10 +1,11 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import ceil
 from typing import NamedTuple
 
-import numpy as np
-
+from gpuplan.cost.bill import statement_of_bill
 from gpuplan.domain.cost import NodeRate
 from gpuplan.domain.plan import (
     ChosenPlan,
@@ -24,10 +25,12 @@ from gpuplan.domain.selection import (
     NodePool,
     NodesHeld,
     Selection,
+    Share,
 )
 from gpuplan.domain.sizing import Sized
 from gpuplan.pipeline.plan_limits import amount_text
 from gpuplan.pipeline.plan_options import Row, Rows
+from gpuplan.selection.verify import limit_used
 from gpuplan.units import HOUR
 
 HOURS_PER_MONTH = 730.0
@@ -67,7 +70,7 @@ class Choice(NamedTuple):
 
 def chosen_plan(choice: Choice) -> ChosenPlan:
     """Pools, bill, power and promises of the choice."""
-    pools = tuple(_pools(choice))
+    pools = (*_pools(choice), *_batch_pools(choice))
     promises = tuple(p for option in choice.selection.chosen for p in _promises(choice, option))
     lines = tuple(_cost_lines(choice))
     cost = sum(line.usd_per_month for line in lines)
@@ -99,6 +102,36 @@ def _pools(choice: Choice) -> Iterator[PlannedPool]:
         told.add(option.pool)
         sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
         yield _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1)
+
+
+def batch_shares(choice: Choice) -> list[Share]:
+    """Where work that may wait is done, and for how many accelerator-hours."""
+    names = {work.workload for work in choice.rows.problem.deferrable}
+    return [
+        share
+        for share in choice.selection.shares
+        if share.workload in names and share.n_amount.max(initial=0.0) > 1e-6
+    ]
+
+
+def _batch_pools(choice: Choice) -> Iterator[PlannedPool]:
+    """Work that may wait: its mean share of a pool; nodes of its own are told with it."""
+    told = {option.pool for option in choice.selection.chosen}
+    hours = choice.rows.problem.horizon.period_s / HOUR
+    for share in batch_shares(choice):
+        row = choice.rows.by_name[share.workload, share.option]
+        lines = () if share.pool in told else tuple(_purchases(choice, share.pool))
+        told.add(share.pool)
+        mean = float(share.n_amount[0].max()) / hours
+        pool = _pool(choice, row, is_first=False, is_shared=True)
+        yield replace(
+            pool,
+            n_accelerators=ceil(mean - 1e-9),
+            n_replicas=ceil(mean / row.sized.candidate.n_accelerators - 1e-9),
+            n_spare_replicas=0,
+            purchases=lines,
+            source=_source(lines) or f"fills the valleys of pool {share.pool}",
+        )
 
 
 def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> PlannedPool:
@@ -190,12 +223,30 @@ def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
 
 
 def _cost_lines(choice: Choice) -> Iterator[CostLine]:
-    """The bill by kind, in the money of its day, spread over the months of the span."""
-    cents: dict[str, int] = {}
-    for line in choice.selection.bill:
-        cents[line.kind] = cents.get(line.kind, 0) + line.nominal_cents
-    for kind, total in cents.items():
-        yield CostLine(what=KINDS[kind], usd_per_month=total / 100.0 / choice.n_months)
+    """The bill by cause, in the money of its day, spread over the months of the span."""
+    for what, cents in _causes(choice).items():
+        if cents:
+            yield CostLine(what=what, usd_per_month=cents / 100.0 / choice.n_months)
+
+
+def _causes(choice: Choice) -> dict[str, int]:
+    """Cents by cause: energy, rent, hardware …; of runs by the kind of bill line."""
+    found: dict[str, int] = {}
+    horizon = choice.rows.problem.horizon
+    if choice.is_jobs:
+        for line in choice.selection.bill:
+            found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
+        return found
+    statement = statement_of_bill(
+        choice.selection.bill,
+        rates=choice.rows.rates,
+        months_per_period=max(1, round(horizon.period_s / MONTH_S)),
+        n_periods=horizon.shape[1],
+        discount_frac_per_year=0.0,
+    )
+    for part in statement.lines:
+        found[part.category] = found.get(part.category, 0) + part.total_cents
+    return found
 
 
 def _ranged(cost: float, choice: Choice) -> Estimate:
@@ -253,7 +304,7 @@ def _promises(choice: Choice, option: FleetOption) -> Iterator[Promise]:
 
 def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
     """How much of a limit the plan takes."""
-    used = _used(limit, choice)
+    used = limit_used(choice.rows.problem, choice.selection, limit)
     period_s = choice.rows.problem.horizon.period_s
     return LimitUse(
         name=limit.name,
@@ -262,53 +313,3 @@ def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
         used_frac=used / limit.most if limit.most > 0 else float(used > 0),
         is_kept=used <= limit.most * (1 + 1e-6) + 1e-9,
     )
-
-
-def _used(limit: NamedLimit, choice: Choice) -> float:
-    if limit.kind in ("spend", "upfront"):
-        return _spent(limit, choice)
-    if limit.kind in ("power", "racks", "accelerators", "nodes"):
-        return _peak_of(limit, choice)
-    horizon_j = _energy_j(choice)
-    if limit.kind == "energy":
-        return horizon_j
-    return _carbon_kg(choice)
-
-
-def _spent(limit: NamedLimit, choice: Choice) -> float:
-    is_upfront = limit.kind == "upfront"
-    lines = [
-        line
-        for line in choice.selection.bill
-        if (not limit.periods or line.period in limit.periods)
-        and line.kind != "residual"
-        and (line.kind == "upfront") >= is_upfront
-    ]
-    return sum(line.nominal_cents for line in lines) / 100.0
-
-
-def _peak_of(limit: NamedLimit, choice: Choice) -> float:
-    """The most at any hour; power and racks count nodes on site only."""
-    on_site = {t.name for t in choice.rows.problem.terms if t.is_on_site} | {"existing"}
-    total = np.zeros(choice.rows.problem.horizon.shape)
-    for held in choice.selection.held:
-        pool = choice.pool(held.pool)
-        each = {
-            "power": pool.max_w,
-            "racks": pool.n_racks_per_node,
-            "accelerators": float(pool.n_accelerators_per_node),
-            "nodes": 1.0,
-        }[limit.kind]
-        if limit.kind in ("accelerators", "nodes") or held.terms in on_site:
-            total += held.n_nodes * each
-    return float(total.max(initial=0.0))
-
-
-def _carbon_kg(choice: Choice) -> float:
-    hour_s = choice.rows.problem.horizon.hour_s
-    total = 0.0
-    for held in choice.selection.held:
-        pool = choice.pool(held.pool)
-        if pool.carbon_kg_per_j is not None:
-            total += float((held.n_nodes[0] * hour_s * pool.carbon_kg_per_j).sum()) * pool.mean_w
-    return total

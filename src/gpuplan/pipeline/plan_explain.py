@@ -20,10 +20,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.sizing import Sized, Sizing
 from gpuplan.pipeline.plan_burst import (
-    Burst,
     burst_alternatives,
-    burst_crossovers,
-    burst_lines,
     burst_of,
 )
 from gpuplan.pipeline.plan_chosen import MONTH_S, Choice, held_in
@@ -33,12 +30,18 @@ from gpuplan.pipeline.plan_curves import (
     cost_usd_per_month,
     load_crossovers,
 )
-from gpuplan.pipeline.plan_growth import growth_lines, growth_rows
 from gpuplan.pipeline.plan_job_reasons import told_jobs
 from gpuplan.pipeline.plan_market import Market
 from gpuplan.pipeline.plan_mixed import mixed_alternative
 from gpuplan.pipeline.plan_naive import naive_choices, next_spend
-from gpuplan.pipeline.plan_replay import latency_curves, sized_of
+from gpuplan.pipeline.plan_reasons import (
+    batch_reasons,
+    burst_reasons,
+    growth_reasons,
+    prefix_reasons,
+    worth_of_limits,
+)
+from gpuplan.pipeline.plan_replay import latency_curves
 from gpuplan.pipeline.plan_sizing import Surroundings
 from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, uncertainty_of
 
@@ -97,8 +100,12 @@ def explanation_of(story: Story) -> Told:
     return Told(
         explanation=reduce(
             joined,
-            [*(_reasons(c) for c in contests), *(_growth(story, c) for c in contests),
-             *(_burst_reasons(b) for b in bursts), *(j.reasons for j in jobs)],
+            [*(_reasons(c) for c in contests),
+             *(growth_reasons(story.scenario, c.sizing.demand) for c in contests),
+             *(worth_of_limits(part.choice) for part in services),
+             *(prefix_reasons(story.scenario, story.around, c.sized) for c in contests),
+             *(batch_reasons(part.choice) for part in services),
+             *(burst_reasons(b) for b in bursts), *(j.reasons for j in jobs)],
             Explanation(),
         ),
         alternatives=(*(item for contest in contests for item in _alternatives(contest)),
@@ -141,18 +148,6 @@ def _mixed(services: Sequence[Part], contests: Sequence[Contest]) -> list[Altern
     return [] if found is None else [found]
 
 
-def _growth(story: Story, contest: Contest) -> Explanation:
-    demand = contest.sizing.demand
-    return Explanation(
-        why=tuple(growth_lines(story.scenario, demand)),
-        crossovers=growth_rows(story.scenario, demand),
-    )
-
-
-def _burst_reasons(burst: Burst) -> Explanation:
-    return Explanation(why=tuple(burst_lines(burst)), crossovers=tuple(burst_crossovers(burst)))
-
-
 def joined(first: Explanation, second: Explanation) -> Explanation:
     """Both, part by part."""
     return Explanation(
@@ -164,10 +159,10 @@ def joined(first: Explanation, second: Explanation) -> Explanation:
 def _contest(part: Part, sizing: Sizing) -> Contest | None:
     """All fleets of a workload that could be paid for; None where none has a capacity."""
     choice = part.choice
-    sized = sized_of(sizing, choice.selection)
     option = next((o for o in choice.selection.chosen if o.workload == sizing.workload), None)
-    if sized is None or option is None:
+    if option is None:
         return None
+    sized = choice.rows.row_of(option).sized
     curves = all_curves(choice.rows, sizing.workload)
     mine = [curve for curve in curves if curve.name.startswith(option.name + ", ")]
     if not mine:

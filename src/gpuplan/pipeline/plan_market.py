@@ -54,9 +54,14 @@ class Market(NamedTuple):
 
 
 def rates_for(rates: Iterable[NodeRate], candidate: Candidate) -> Iterator[NodeRate]:
-    """Rates of nodes that carry the candidate's accelerator, or of the offer it was given for."""
+    """Rates of nodes that carry the candidate's accelerator, or of the offer it was given for.
+
+    What is known of one accelerator of an offer holds for one's own nodes too; what is known of a
+    whole node holds for that node alone.
+    """
     for rate in rates:
-        is_own = not candidate.offer or rate.node.name == candidate.offer
+        is_mine = rate.capital is not None and not candidate.is_node
+        is_own = not candidate.offer or rate.node.name == candidate.offer or is_mine
         if is_own and rate.node.accelerator == candidate.accelerator and rate.purchase != "spot":
             yield rate
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuplan.candidates.reserve import reserve_for
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import Floats, Ints, floats, ints
@@ -13,6 +14,8 @@ from gpuplan.domain.cost import NodeRate
 from gpuplan.domain.packing import accelerators_for, nodes_for
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.selection import (
+    BatchOption,
+    DeferrableWork,
     FleetOption,
     Horizon,
     NodePool,
@@ -20,11 +23,13 @@ from gpuplan.domain.selection import (
     SelectionProblem,
 )
 from gpuplan.domain.sizing import HourLoads, Periods, Sized, Sizing
+from gpuplan.domain.terms import Resilience
+from gpuplan.domain.workload import Batch
 from gpuplan.pipeline.plan_limits import limits_of
 from gpuplan.pipeline.plan_market import Market, rates_for
 from gpuplan.pipeline.plan_owned import lead_time_s, worth_by_age
 from gpuplan.pipeline.plan_power import node_power
-from gpuplan.units import DAY
+from gpuplan.units import DAY, HOUR
 
 WEEK_H = 168.0
 YEAR_S = 365.0 * DAY
@@ -61,11 +66,13 @@ def rows_of(
     """Every sized fleet on every kind of node that carries it."""
     hours, places = aligned_hours([sizing.demand.hours for sizing in sizings])
     periods = sizings[0].demand.periods
+    resilience = scenario.policy.resilience
+    waiting = [sizing for sizing in sizings if may_wait(scenario, sizing)]
     rows = [
         row
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
-        for row in _rows(sized, place, market, hours=hours)
+        for row in _rows(sized, place, market, hours=hours, resilience=resilience)
     ]
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
@@ -78,12 +85,45 @@ def rows_of(
             terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
             for rate in rates.values()
         ),
-        options=tuple(row.option for row in rows),
+        options=tuple(
+            row.option for row in rows if row.option.workload not in {w.workload for w in waiting}
+        ),
+        deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in waiting),
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective if scenario.objective != "regret" else "cost",
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
     return Rows(problem=problem, by_name=by_name, rates=rates)
+
+
+def may_wait(scenario: Scenario, sizing: Sizing) -> bool:
+    """A stream of documents that need not be done the same day: it fills valleys of others."""
+    workload = scenario.workload(sizing.workload)
+    work = workload.work if workload else None
+    if not isinstance(work, Batch) or len(scenario.workloads) == 1:
+        return False
+    return work.docs_per_s is not None and work.deadline_s >= DAY
+
+
+def deferrable_of(sizing: Sizing, rows: Sequence[Row], periods: Periods) -> DeferrableWork:
+    """The documents of each period, and what an accelerator-hour of each pool does of them."""
+    mine = [row for row in rows if row.option.workload == sizing.workload]
+    rate = floats([[sizing.demand.peak_of(0, q) for q in range(len(periods.start_s))]])
+    return DeferrableWork(
+        workload=sizing.workload,
+        n_work=floats(rate * float(periods.length_s[0])),
+        options=tuple(
+            BatchOption(
+                name=row.option.name,
+                pool=row.option.pool,
+                n_work_per_accelerator_h=row.sized.capacity_per_s.value
+                * HOUR
+                / row.sized.candidate.n_accelerators,
+            )
+            for row in mine
+            if row.sized.capacity_per_s is not None
+        ),
+    )
 
 
 def pool_name(rate: NodeRate) -> str:
@@ -132,14 +172,17 @@ def horizon_of(scenario: Scenario, hours_per_week: Floats, periods: Periods) -> 
     )
 
 
-def _rows(sized: Sized, place: Ints, market: Market, *, hours: Floats) -> Iterator[Row]:
+def _rows(
+    sized: Sized, place: Ints, market: Market, *, hours: Floats, resilience: Resilience
+) -> Iterator[Row]:
     seen = set()
     for rate in rates_for(market.ways, sized.candidate):
         pool, n_per_node = pool_name(rate), rate.node.n_accelerators
         if pool in seen or nodes_for(sized.candidate, 1, n_per_node) is None:
             continue
         seen.add(pool)
-        option = _option(sized, place, pool=pool, n_per_node=n_per_node)
+        held = _with_reserve(sized, resilience, n_per_node)
+        option = _option(held, place, pool=pool, n_per_node=n_per_node)
         busy_h = float(hours[option.need[0, 0] > 0].sum())
         yield Row(
             option=replace(
@@ -147,7 +190,7 @@ def _rows(sized: Sized, place: Ints, market: Market, *, hours: Floats) -> Iterat
                 once_usd=market.porting_usd.get(str(sized.candidate.accelerator), 0.0),
                 time_s=busy_h / WEEK_H,
             ),
-            sized=sized,
+            sized=held,
             n_per_node=n_per_node,
         )
 
@@ -161,22 +204,18 @@ def _option(sized: Sized, place: Ints, *, pool: str, n_per_node: int) -> FleetOp
         name=f"{candidate.name} on {pool}",
         pool=pool,
         need=ints(np.asarray(table)[replicas]),
-        n_reserve=reserve_accelerators(sized, n_per_node),
+        n_reserve=accelerators_for(candidate, sized.reserve.n_spare, n_per_node) or 0,
     )
 
 
-def reserve_accelerators(sized: Sized, n_per_node: int) -> int:
-    """Accelerators held back: the spare replicas, or whole nodes where nodes may fail."""
-    reserve, candidate = sized.reserve, sized.candidate
-    if reserve.n_spare == 0:
-        return 0
-    if reserve.domain == "node" and not candidate.is_node:
-        per_replica = nodes_for(candidate, 1, n_per_node) or 1
-        lost = reserve.n_failures * per_replica * n_per_node
-        # No more than the load itself need stand on one node.
-        serving = accelerators_for(candidate, sized.n_serving, n_per_node) or 0
-        return min(lost, reserve.n_failures * serving)
-    return accelerators_for(candidate, reserve.n_spare, n_per_node) or 0
+def _with_reserve(sized: Sized, resilience: Resilience, n_per_node: int) -> Sized:
+    """Spares for nodes of this very size: a large node takes more replicas with it."""
+    if sized.reserve.domain == "none":
+        return sized
+    reserve = reserve_for(
+        sized.candidate, sized.n_serving, resilience, n_accelerators_per_node=max(1, n_per_node)
+    )
+    return replace(sized, reserve=reserve)
 
 
 def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTerms:

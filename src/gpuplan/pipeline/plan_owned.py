@@ -7,6 +7,7 @@ from typing import NamedTuple
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO, find_region, site_energy
 from gpuplan.cost.annuity import MONTH_S, annuity, discount, monthly_capital
+from gpuplan.cost.defaults import colocation_of, purchase_of, support_of
 from gpuplan.cost.owned import hardware_price, owned_rate, standing_rate
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import Floats, floats
@@ -14,7 +15,6 @@ from gpuplan.domain.cost import (
     Capital,
     Evidence,
     NodeKind,
-    NodePurchase,
     NodeRate,
     NodeRunning,
     Ownership,
@@ -112,12 +112,13 @@ def bought_nodes(
         node = NodeKind(
             name=f"bought {accelerator.id} x{n}", accelerator=str(accelerator.id), n_accelerators=n
         )
-        found = owned_rate(
-            node, NodePurchase(hardware_usd=price), ownership=ownership,
-            running=_running(scenario, power, place, n_nodes=1),
-            evidence=Evidence(source="user"), assumptions=(*told, *notes, *place.assumptions),
+        purchase, extra = purchase_of(price, scenario.prices.extras)
+        running, rest = _bought_running(scenario, power, place)
+        yield owned_rate(
+            node, purchase, ownership=ownership, running=running,
+            evidence=Evidence(source="user"),
+            assumptions=(*told, *extra, *rest, *notes, *place.assumptions),
         )  # fmt: skip
-        yield found
 
 
 def lead_time_s(scenario: Scenario, given: HardwarePrice | None) -> float:
@@ -165,6 +166,21 @@ def _running(scenario: Scenario, power: NodePower, place: Place, *, n_nodes: int
         support_frac_per_year=prices.support_frac_per_year or 0.0,
         licence_usd_per_accelerator_year=prices.licence_usd_per_accelerator_year or 0.0,
         staff_usd_per_year=(prices.staff_usd_per_year or 0.0) / max(1, n_nodes),
+    )
+
+
+def _bought_running(
+    scenario: Scenario, power: NodePower, place: Place
+) -> tuple[NodeRunning, tuple[Assumption, ...]]:
+    """Running costs of a bought node: space and support are told where nobody gave them."""
+    running = _running(scenario, power, place, n_nodes=1)
+    support, told = support_of(scenario.prices.support_frac_per_year)
+    space, more = colocation_of(
+        scenario.prices.colocation_usd_per_w_month, has_own_place=scenario.site is not None
+    )
+    return replace(running, support_frac_per_year=support, colocation_usd_per_w_month=space), (
+        *told,
+        *more,
     )
 
 
