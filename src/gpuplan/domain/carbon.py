@@ -37,8 +37,8 @@ class Embodied:
 
     accelerator_kg: Range  # of one
     server_kg: Range  # of one, without its accelerators
-    n_accelerators: int
-    n_servers: int
+    n_accelerators: float
+    n_servers: float
     life_s: float  # over which it is written off
 
 
