@@ -213,12 +213,13 @@ def _is_over(f: Elastic) -> bool:
 
 
 @part
-def _happen(engines: Engines, f: Elastic, late: int, delayed: int) -> None:
+def _happen(engines: Engines, f: Elastic) -> None:
     """The first of what is due now; nothing where only an engine had something to tell."""
     now = f.scalar[NOW]
-    if late == now:
+    # What engines told may have answered a client whose patience ends now.
+    if next_late(engines, f) <= now:
         _lose_patience(engines, f)
-    elif delayed == now:
+    elif next_delayed(f) <= now:
         i = pop_delayed(f)
         if i >= 0:
             _come(engines, f, i)
@@ -249,4 +250,4 @@ def run_elastic(engines: Engines, f: Elastic) -> int:
             return OVER
         if control == s[NOW]:
             return CONTROL
-        _happen(engines, f, late, delayed)
+        _happen(engines, f)

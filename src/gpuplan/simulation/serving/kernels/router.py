@@ -1,6 +1,6 @@
 """Where a job goes: a pool that serves it, a replica of that pool, the queue before it, or away."""
 
-from gpuplan.simulation.serving.kernels.clients import gave_up, list_late, retry, unhold
+from gpuplan.simulation.serving.kernels.clients import drop_late, gave_up, list_late, retry, unhold
 from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.elastic_state import (
     AFFINITY,
@@ -79,16 +79,16 @@ def _least(f: Elastic, p: int) -> int:
 
 
 @part
-def _pool_rank(f: Elastic, p: int, weight: float) -> float:
-    """How far back the pool stands by the rule; pools with nothing ready come last."""
-    is_empty = f.pool[p, COUNTS + READY] == 0
+def _pool_rank(f: Elastic, p: int, weight: float) -> tuple[bool, float]:
+    """How far back the pool stands: those with nothing ready come last, the others by the rule."""
+    is_empty = bool(f.pool[p, COUNTS + READY] == 0)
     rank = _pool_load(f, p, weight)
     if f.scalar[POOL_RULE] == BY_SHARE:
         rank = float(f.pool[p, SENT]) / weight
     elif f.scalar[POOL_RULE] == BY_ORDER:
         has_room = not is_empty and (_least(f, p) >> LEAF_BITS) < f.real[p, SPILL_AT]
         rank = -1.0 if has_room else rank
-    return rank + 1e18 if is_empty else rank
+    return is_empty, rank
 
 
 @part
@@ -97,13 +97,14 @@ def choose_pool(f: Elastic, i: int) -> int:
     n_pools = f.pool.shape[0]
     if n_pools == 1:
         return 0
-    best, least = NONE, 0.0
+    best, is_last, least = NONE, True, 0.0
     for p in range(n_pools):
         weight = f.serves[f.job[i, STAGE], f.job[i, SERVICE], p]
         if weight > 0.0 and f.job[i, NEED] <= f.pool[p, CAPACITY]:
-            rank = _pool_rank(f, p, weight)
-            if best < 0 or rank < least:
-                best, least = p, rank
+            is_empty, rank = _pool_rank(f, p, weight)
+            is_better = rank < least if is_empty == is_last else is_last
+            if best < 0 or is_better:
+                best, is_last, least = p, is_empty, rank
     return best
 
 
@@ -200,6 +201,7 @@ def _hold(f: Elastic, i: int, p: int) -> None:
 def refuse(f: Elastic, i: int) -> None:
     """There is no room for the job, not even to wait."""
     f.scalar[N_REFUSALS] += 1
+    drop_late(f, i)
     if not retry(f, i, f.scalar[NOW]):
         gave_up(f, i, REFUSED)
 
@@ -210,10 +212,8 @@ def route(engines: Engines, f: Elastic, i: int) -> None:
     p = choose_pool(f, i)
     r = choose_replica(engines, f, p, i) if f.pool[p, HELD] == 0 else NONE
     if r >= 0:
-        list_late(f, i)
         send(engines, f, i, r)
     elif f.pool[p, HELD] < f.pool[p, MAX_HELD] or f.job[i, STAGE] == 1:
-        list_late(f, i)
         _hold(f, i, p)
     else:
         refuse(f, i)
@@ -221,9 +221,11 @@ def route(engines: Engines, f: Elastic, i: int) -> None:
 
 @part
 def ask(engines: Engines, f: Elastic, i: int) -> None:
-    """The client sends the job."""
+    """The client sends the job, and begins to wait where it was taken."""
     f.job[i, ASKED_AT] = f.scalar[NOW]
     route(engines, f, i)
+    if f.job[i, STATE] in (SERVED, WAITING):
+        list_late(f, i)
 
 
 @part

@@ -1,0 +1,95 @@
+"""Living fleets: jumping equals stepping, an independent slow fleet agrees, nothing is lost."""
+
+import numpy as np
+import pytest
+
+from gpuplan.domain.fleet import FINISHED, LOST, REFUSED, TIMED_OUT, ElasticFleet, FleetOutcome
+from gpuplan.domain.stream import Requests
+from gpuplan.simulation.serving.fleet_arrays import Jobs, elastic_of
+from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.kernels.elastic_state import PAIR_RANGE
+from kernels.fleets import grouped_stream, living_fleet, services_of
+from kernels.slow_fleet import Job, SlowFleet, table_time_s
+
+COLUMNS = ("at_s", "pool", "n_ready", "n_starting", "n_draining", "n_failed")
+ENDS = {"done": FINISHED, "refused": REFUSED, "timed out": TIMED_OUT, "lost": LOST}
+
+
+def case(seed: int, n_most: int = 120) -> tuple[Requests, ElasticFleet, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    requests = grouped_stream(draw, int(draw.integers(20, n_most)))
+    fleet = living_fleet(draw, requests)
+    return requests, fleet, services_of(draw, requests, fleet)
+
+
+def slow(requests: Requests, fleet: ElasticFleet, service: np.ndarray) -> SlowFleet:
+    n = len(requests)
+    none = np.full(n, -1)
+    handed = Jobs(requests, service, np.arange(n), none, np.zeros(n), None)
+    drawn = elastic_of(handed, fleet)
+    rule = fleet.router.rule
+    keys = requests.session if rule == "session" else requests.prefix_group
+    jobs = [
+        Job(i, round(float(at), 12), int(requests.input_tokens[i]), int(requests.output_tokens[i]),
+            int(service[i]), [int(keys[i])] if keys[i] >= 0 else [])
+        for i, at in enumerate(requests.arrive_s - requests.arrive_s[0])
+    ]  # fmt: skip
+
+    def draw(which: str, replica: int, count: int) -> float:
+        row = ("fail", "notice", "repair").index(which)
+        return float(drawn.draw[row, (replica * 7919 + count) % drawn.draw.shape[1]])
+
+    def pair(number: int, n_tries: int, n_ready: int) -> tuple[int, int]:
+        a, b = drawn.pair[(number + 7919 * n_tries) % n]
+        most = int(drawn.scalar[PAIR_RANGE])
+        return int(a) * n_ready // most, int(b) * n_ready // most
+
+    found = SlowFleet(fleet, jobs, [table_time_s(pool.table) for pool in fleet.pools], draw, pair)
+    found.run()
+    return found
+
+
+def same_bytes(a: FleetOutcome, b: FleetOutcome) -> list[str]:
+    """Names of what differs."""
+    times = ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions")
+    wrong = [
+        name
+        for name in times
+        if getattr(a.outcome.times, name).tobytes() != getattr(b.outcome.times, name).tobytes()
+    ]
+    wrong += [
+        name
+        for name in COLUMNS
+        if getattr(a.timeline, name).tobytes() != getattr(b.timeline, name).tobytes()
+    ]
+    wrong += ["end"] if a.end.tobytes() != b.end.tobytes() else []
+    return wrong + (["counts"] if a.counts != b.counts else [])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_jumping_equals_stepping(seed: int):
+    requests, fleet, service = case(seed)
+    jump = simulate_fleet(requests, fleet, service=service, bin_s=1.0)
+    step = simulate_fleet(requests, fleet, service=service, bin_s=1.0, method="step")
+    assert same_bytes(jump, step) == []
+    a, b = jump.outcome.totals, step.outcome.totals
+    assert (a.n_steps, a.n_computed_tokens, a.n_preemptions, a.n_free_blocks) == (
+        b.n_steps, b.n_computed_tokens, b.n_preemptions, b.n_free_blocks,
+    )  # fmt: skip
+    assert a.busy_s == pytest.approx(b.busy_s, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_independent_slow_fleet_agrees(seed: int):
+    requests, fleet, service = case(1000 + seed, n_most=60)
+    fast = simulate_fleet(requests, fleet, service=service)
+    oracle = slow(requests, fleet, service)
+    ways = [ENDS.get(job.state, 5) for job in oracle.jobs]
+    assert fast.end.tolist() == ways
+    counts = {name: getattr(fast.counts, f"n_{name}") for name in oracle.counts}
+    assert counts == oracle.counts
+    done = np.flatnonzero(fast.end == FINISHED)
+    ends = np.array([oracle.jobs[i].end_s - oracle.jobs[i].origin for i in done])
+    firsts = np.array([oracle.jobs[i].first_s - oracle.jobs[i].origin for i in done])
+    np.testing.assert_allclose(fast.outcome.times.e2e_s[done], ends, rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(fast.outcome.times.ttft_s[done], firsts, rtol=1e-9, atol=1e-8)
