@@ -9,10 +9,18 @@ if TYPE_CHECKING:
     from gpuplan.domain.sheet import Sheet
 
 
-def plan(request: "PlanRequest") -> "Answer":
-    """What to get, how many, from where, at what cost, and why not the others."""
+def plan(request: "PlanRequest | str") -> "Answer":
+    """What to get, how many, from where, at what cost, and why not the others.
+
+    A text is a scenario file or a line of words, planned with the prices of today.
+    """
+    from datetime import date
+
+    from gpuplan.domain.plan_request import PlanRequest
     from gpuplan.pipeline.plan import plan as verb
 
+    if isinstance(request, str):
+        return verb(PlanRequest(target=request, today=date.today()))
     return verb(request)
 
 
