@@ -3,10 +3,9 @@
     python benchmarks/bench_peers.py TRACE.csv
 
 TRACE: 10,000 requests of Azure conversations, Poisson 6.45 a second, Llama-3-8B on one A100, 512
-tokens an iteration, as Vidur wrote it. CPU time of the run with its set-up, compiled code loaded, no
-reading of the file; the best of five. The peers' figures were measured on one core of the same class of machine,
-after their start-up. A peer that is installed (`python -m vidur.main`) is not started here: its
-start alone takes 25 to 54 s.
+tokens an iteration, as Vidur wrote it. CPU time of the run with its set-up, compiled code loaded,
+without reading the file; the best of five. The peers' figures were measured on one core of the
+same class of machine, after their start-up. No peer is started here.
 """
 
 import sys

@@ -322,7 +322,7 @@ def _measured_lines(found: Run) -> tuple[str, ...]:
         f"warm-up: {warmup.cut_s:,.1f} s and {count(warmup.n_requests)} requests not measured "
         f"({how}); change with --warmup"
     )
-    lines.append("busy: an iteration runs, however small its batch; compute and bandwidth say how full")
+    lines.append("busy: an iteration runs, however small its batch; the other layers say how full")
     return (*lines, "p99 ± %: its 95 % interval; ? where the run is too short to bound it")
 
 
