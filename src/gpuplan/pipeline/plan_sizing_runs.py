@@ -38,6 +38,7 @@ MANY_REQUESTS = 400_000
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
 SHORT = 4
 FAR_RATIO = 1.5
+MIXED_RATIO = 1.06  # inferred shares of gaps with a prompt fall short of counted ones by up to this
 
 
 class Streams:
@@ -107,6 +108,7 @@ class Trial:
     little: LittleClosure
     n_running: float  # of one replica, on average
     tpot_mean_s: float
+    gaps: Gaps
     n_refused: int = 0  # larger than the whole cache
 
 
@@ -225,7 +227,8 @@ class Runs:
         columns = _columns(outcome, rows)
         little = _little(outcome, rows)
         n_running = little.n_counted / n_replicas
-        judged = judge(limits, columns, self._gaps(outcome, rows, n_running))
+        gaps = self._gaps(outcome, rows, n_running)
+        judged = judge(limits, columns, gaps)
         is_overloaded = is_growing(requests.arrive_s, requests.arrive_s + outcome.times.e2e_s)
         return Trial(
             holds=is_kept(judged) and outcome.n_refused == 0 and not is_overloaded,
@@ -234,6 +237,7 @@ class Runs:
             little=little,
             n_running=n_running,
             tpot_mean_s=float(columns["tpot"].mean()) if len(columns["tpot"]) else 0.0,
+            gaps=gaps,
             n_refused=outcome.n_refused,
         )
 
@@ -264,7 +268,7 @@ class Runs:
         met = n_steps / span_s / outcome.n_engines * float(decode_s)
         step_s = float(self.token_s(np.array([max(1.0, n_running)]))[0])
         extra_s = float(mixed_extra_s(p.work, p.step, p.case, max(1.0, n_running))) / n_chunks
-        return Gaps(mixed_frac=min(1.0, met / n_gaps), mixed_s=step_s + extra_s)
+        return Gaps(mixed_frac=min(1.0, MIXED_RATIO * met / n_gaps), mixed_s=step_s + extra_s)
 
 
 def _is_far(trial: Trial) -> bool:
