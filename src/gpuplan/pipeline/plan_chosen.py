@@ -153,7 +153,7 @@ def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> Plann
         n_spare_replicas=row.sized.reserve.n_spare,
         engine=_engine(row.sized),
         purchases=lines,
-        use=_use(row.sized),
+        use=_use(choice, row),
     )
 
 
@@ -162,10 +162,18 @@ def _engine(sized: Sized) -> str:
     return "" if engine is None else f"{engine.name} {engine.version}"
 
 
-def _use(sized: Sized) -> PoolUse:
-    found = sized.utilization
+def _use(choice: Choice, row: Row) -> PoolUse:
+    """Load over what the pool could do: at the peak, over all paid hours, and while safe."""
+    sized, found = row.sized, row.sized.utilization
+    mean = None
+    if found.peak_frac is not None and sized.n_serving:
+        hour_s = choice.rows.problem.horizon.hour_s
+        # Accelerators that are needed follow the load; spares are paid for besides.
+        need = row.option.need[0, 0]
+        share = float((need * hour_s).sum() / ((need + row.option.n_reserve) * hour_s).sum())
+        mean = found.peak_frac * share
     return PoolUse(
-        peak_frac=found.peak_frac, mean_frac=None, safe_frac=found.safe_frac, remark=found.band
+        peak_frac=found.peak_frac, mean_frac=mean, safe_frac=found.safe_frac, remark=found.band
     )
 
 

@@ -23,7 +23,7 @@ from gpuplan.pipeline.plan_burst import (
     burst_alternatives,
     burst_of,
 )
-from gpuplan.pipeline.plan_chosen import MONTH_S, Choice, held_in
+from gpuplan.pipeline.plan_chosen import HOURS_PER_MONTH, MONTH_S, Choice, held_in
 from gpuplan.pipeline.plan_curves import (
     all_curves,
     cost_curves,
@@ -34,6 +34,7 @@ from gpuplan.pipeline.plan_job_reasons import told_jobs
 from gpuplan.pipeline.plan_market import Market
 from gpuplan.pipeline.plan_mixed import mixed_alternative
 from gpuplan.pipeline.plan_naive import naive_choices, next_spend
+from gpuplan.pipeline.plan_others import commitment, token_services, trade_offs
 from gpuplan.pipeline.plan_reasons import (
     batch_reasons,
     burst_reasons,
@@ -44,6 +45,7 @@ from gpuplan.pipeline.plan_reasons import (
 from gpuplan.pipeline.plan_replay import latency_curves
 from gpuplan.pipeline.plan_sizing import Surroundings
 from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, uncertainty_of
+from gpuplan.units import HOUR
 
 N_ALTERNATIVES = 8
 UNITS = {"requests": "requests/s", "samples": "samples/s", "accelerators": "accelerators"}
@@ -109,7 +111,7 @@ def explanation_of(story: Story) -> Told:
             Explanation(),
         ),
         alternatives=(*(item for contest in contests for item in _alternatives(contest)),
-                      *_mixed(services, contests),
+                      *_mixed(services, contests), *_others(story, services, contests),
                       *(item for burst in bursts for item in burst_alternatives(burst)),
                       *(item for job in jobs for item in job.alternatives)),
         uncertainty=ranges,
@@ -132,6 +134,19 @@ def _reasons(contest: Contest) -> Explanation:
             )
         ),
     )
+
+
+def _others(
+    story: Story, services: Sequence[Part], contests: Sequence[Contest]
+) -> Iterator[Alternative]:
+    """Commitments, tokens by the piece, and less energy for more money."""
+    for part in services:
+        for option in part.choice.selection.chosen:
+            yield from commitment(story.market, part.choice, option)
+        yield from trade_offs(part.choice)
+    for contest in contests:
+        usd = contest.usd_per_month[0]
+        yield from token_services(story.scenario, contest.sizing.demand, chosen_usd=usd)
 
 
 def _mixed(services: Sequence[Part], contests: Sequence[Contest]) -> list[Alternative]:
@@ -214,6 +229,7 @@ def _why(contest: Contest) -> Iterator[str]:
         yield f"{name}: {remark}"
     if contest.sized.reserve.n_spare:
         yield f"{name}: {contest.sized.reserve.why}"
+    yield from _per_token(contest)
     others = _kinds(contest)[1:]
     if others:
         curve, usd = others[0]
@@ -222,6 +238,18 @@ def _why(contest: Contest) -> Iterator[str]:
         yield (
             f"{name}: {fleet_name(contest.curves[0], contest)} is the cheapest that does it; next "
             f"comes {fleet_name(curve, contest)} at ${usd:,.0f} a month ({share:.0%} saved)"
+        )
+
+
+def _per_token(contest: Contest) -> Iterator[str]:
+    """On paid hours: idle capacity is in the price of every token."""
+    demand = contest.sizing.demand
+    if demand.unit == "requests" and demand.output_tokens > 0 and contest.usd_per_month[0] > 0:
+        rate = demand.peak_of(0, 0) * demand.hours.mean_frac * demand.output_tokens
+        usd = contest.usd_per_month[0] / (rate * HOURS_PER_MONTH * HOUR) * 1e6
+        yield (
+            f"{contest.sizing.workload}: ${usd:,.2f} for a million output tokens at the offered "
+            "load, all paid hours counted"
         )
 
 

@@ -21,6 +21,7 @@ def plan_sheet(answer: Answer) -> Sheet:
         remarks=(
             ("Why:", (*answer.explanation.why, *answer.explanation.binding)),
             ("Nothing fits:", answer.explanation.conflicts),
+            ("How busy it may be:", _use_lines(answer)),
             (
                 "Load:",
                 tuple(f"{load.workload}: {line}" for load in answer.load for line in load.lines),
@@ -157,3 +158,8 @@ def _rejected_table(answer: Answer, n_most: int | None) -> Table:
     rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
     columns = ("candidate", "why not", "what would help")
     return Table(title=f"Left out{rest}", columns=columns, rows=rows)
+
+
+def _use_lines(answer: Answer) -> tuple[str, ...]:
+    pools = answer.plan.pools if answer.plan else ()
+    return tuple(f"{pool.workload}: {pool.use.remark}" for pool in pools if pool.use.remark)
