@@ -15,6 +15,7 @@ VERBS = {
     "diff": "diff",
     "explain": "explain",
     "diagnose": "diagnose",
+    "forecast": "forecast",
     "score": "score",
     "fit": "fit",
     "fit-training": "training_fit",

@@ -27,6 +27,8 @@ from gpuplan.api.observing import (
     diagnose,
     diagnose_sheet,
     diagnose_text,
+    forecast,
+    forecast_sheet,
     score,
     score_sheet,
 )
@@ -118,6 +120,8 @@ __all__ = [
     "findings_sheet",
     "fit",
     "fit_sheet",
+    "forecast",
+    "forecast_sheet",
     "network_sheet",
     "passed_columns",
     "plan",

@@ -1,10 +1,11 @@
-"""Verbs on what runs: diagnose, score."""
+"""Verbs on what runs: diagnose, score, forecast."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis, ScoreLimits
+    from gpuplan.domain.forecasting import ForecastRequest, Outlook
     from gpuplan.domain.monitoring import ServerAccess, TimeWindow
     from gpuplan.domain.sheet import Sheet
     from gpuplan.errors import Problem
@@ -56,3 +57,18 @@ def score_sheet(found: "Diagnosis", broken: "tuple[Problem, ...]") -> "Sheet":
     from gpuplan.report.diagnose import score_sheet as verb
 
     return verb(found, broken)
+
+
+def forecast(source: Path, request: "ForecastRequest | None" = None) -> "Outlook":
+    """Demand ahead with its range and record, and when to order."""
+    from gpuplan.domain.forecasting import ForecastRequest
+    from gpuplan.pipeline.forecast import outlook_of_file as verb
+
+    return verb(source, request or ForecastRequest())
+
+
+def forecast_sheet(found: "Outlook") -> "Sheet":
+    """A forecast, ready to show."""
+    from gpuplan.report.forecast import forecast_sheet as verb
+
+    return verb(found)

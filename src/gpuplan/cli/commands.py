@@ -30,6 +30,7 @@ COMMANDS = {
     "simulate": Entry("simulate:simulate", "Replay requests against a fleet."),
     "diagnose": Entry("diagnose:diagnose", "What monitoring saw, why, and what helps."),
     "score": Entry("diagnose:score", "Hold telemetry against limits; a gate."),
+    "forecast": Entry("forecast:forecast", "Demand ahead, with its record; when to order."),
     "validate": Entry("validate:validate", "Predictions against measured rows."),
     "calibrate": Entry("calibrate:calibrate", "Refit with your own runs."),
     "init": Entry("scenario:init", "Write a commented scenario to start from."),

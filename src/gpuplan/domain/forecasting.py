@@ -1,0 +1,96 @@
+"""What demand will be, how sure that is, and when something must be ordered."""
+
+from dataclasses import dataclass
+
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.provenance import Assumption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandSeries:
+    """A load in equal steps; gaps are already filled, and how many is told."""
+
+    name: str
+    unit: str
+    begin_s: float
+    step_s: float
+    level: Floats  # in the unit above
+    n_filled: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestRow:
+    """How one way to forecast did on the past, from origins that it could not see beyond."""
+
+    method: str
+    mase_ratio: float  # mean error over that of "as a day ago" within the series
+    n_origins: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandForecast:
+    """A forecast with its range and its record."""
+
+    series: DemandSeries
+    at_s: Floats
+    middle: Floats
+    low: Floats  # 80 % range
+    high: Floats
+    method: str
+    backtest: tuple[BacktestRow, ...]
+    range_held_frac: float | None  # share of past values inside; None: too short to try
+    warnings: tuple[str, ...]
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def peak(self) -> float:
+        """The highest middle value."""
+        return float(self.middle.max())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """Growth of weekly peaks, as a share per month, with its 80 % range."""
+
+    per_month_frac: float
+    low_frac: float
+    high_frac: float
+    n_weeks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderAdvice:
+    """When a trigger is reached at one growth, and what that means for an order."""
+
+    growth_per_month_frac: float
+    trigger_in_s: float | None  # None: never at this growth
+    order_in_s: float | None  # 0: now; None: never
+    bridge_s: float  # between the trigger and the arrival of an order placed now
+    use_at_arrival_frac: float
+    n_needed_in_a_year: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastRequest:
+    """What to forecast, as asked; None is what was left out."""
+
+    metric: str | None = None
+    horizon_s: float = 86400.0
+    step_s: float | None = None
+    n_devices: int | None = None
+    capacity: float | None = None  # of the fleet, in the unit of the series
+    trigger_frac: float = 0.85
+    target_frac: float = 0.80
+    lead_s: float | None = None
+    growth_per_month_frac: float | None = None  # None: from the weekly peaks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A forecast and what follows from it."""
+
+    forecast: DemandForecast
+    trend: Trend | None  # None: fewer than three weeks
+    peak_use_frac: float | None  # of the last week, of the capacity
+    advice: tuple[OrderAdvice, ...]  # at low, middle and high growth
+    assumptions: tuple[Assumption, ...] = ()

@@ -1,0 +1,90 @@
+"""Growth, triggers and lead times: when to order, and what bridges the time until it comes.
+
+Peaks count, never means: use grows as (1 + g)^(t / month) from the highest hour of the last week.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.forecasting import OrderAdvice, Trend
+
+WEEK_S = 7 * 86400.0
+MONTH_S = 52.0 / 12.0 * WEEK_S
+YEAR_MONTHS = 12
+LEAST_WEEKS = 3
+
+
+def weekly_peaks(values: Floats, step_s: float) -> Floats:
+    """Highest hour of each whole week, the last week ending with the series."""
+    hour = max(1, round(3600.0 / step_s))
+    n_hours = len(values) // hour
+    hours = values[len(values) - n_hours * hour :].reshape(n_hours, hour).mean(axis=1)
+    per_week = round(WEEK_S / (hour * step_s))
+    n_weeks = len(hours) // per_week
+    if n_weeks == 0:
+        return hours.max(keepdims=True) if n_hours else values[:0]
+    weeks = hours[len(hours) - n_weeks * per_week :].reshape(n_weeks, per_week)
+    return np.asarray(weeks.max(axis=1))
+
+
+def trend_of(peaks: Floats) -> Trend | None:
+    """Growth of weekly peaks: the median of all slopes between two weeks, in logs [Sen1968]."""
+    kept = peaks[peaks > 0]
+    n = len(kept)
+    if n < LEAST_WEEKS:
+        return None
+    logs = np.log(kept)
+    slopes = [(logs[j] - logs[i]) / (j - i) for i in range(n) for j in range(i + 1, n)]
+    low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9])
+    per_month = MONTH_S / WEEK_S
+    return Trend(
+        per_month_frac=math.expm1(middle * per_month),
+        low_frac=math.expm1(low * per_month),
+        high_frac=math.expm1(high * per_month),
+        n_weeks=n,
+    )
+
+
+def advice(
+    peak_use_frac: float, growths: Sequence[float], *, n_devices: int, lead_s: float,
+    trigger_frac: float, target_frac: float,
+) -> tuple[OrderAdvice, ...]:  # fmt: skip
+    """One row for each growth that is thought possible."""
+    return tuple(
+        _advice(
+            peak_use_frac,
+            growth,
+            n_devices,
+            lead_s=lead_s,
+            trigger=trigger_frac,
+            target=target_frac,
+        )
+        for growth in growths
+    )
+
+
+def _advice(
+    use: float, growth: float, n_devices: int, *, lead_s: float, trigger: float, target: float
+) -> OrderAdvice:
+    trigger_in_s = seconds_until(use, trigger, growth)
+    in_a_year = n_devices * use * (1.0 + growth) ** YEAR_MONTHS / target
+    return OrderAdvice(
+        growth_per_month_frac=growth,
+        trigger_in_s=trigger_in_s,
+        order_in_s=None if trigger_in_s is None else max(0.0, trigger_in_s - lead_s),
+        bridge_s=0.0 if trigger_in_s is None else max(0.0, lead_s - trigger_in_s),
+        use_at_arrival_frac=use * (1.0 + growth) ** (lead_s / MONTH_S),
+        n_needed_in_a_year=math.ceil(in_a_year - 1e-9),
+    )
+
+
+def seconds_until(use: float, level: float, growth: float) -> float | None:
+    """When a use that grows so reaches a level; 0 if it is there, None if it never will."""
+    if use >= level:
+        return 0.0
+    if growth <= 0 or use <= 0:
+        return None
+    return math.log(level / use) / math.log1p(growth) * MONTH_S

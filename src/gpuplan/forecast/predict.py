@@ -1,0 +1,110 @@
+"""A forecast with its record: the combination, held against last value and "as a day ago"."""
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.forecasting import BacktestRow, DemandForecast, DemandSeries
+from gpuplan.errors import InputError, one
+from gpuplan.forecast.combine import combined, table_of
+from gpuplan.forecast.experts import Season
+
+DAY_S = 86400.0
+N_ORIGINS = 14
+LEAST_DAYS = 3
+SPARSE = 0.5
+
+
+def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
+    """The coming stretch, as far as a week; the record of the past is part of the answer."""
+    season = season_of(series.step_s)
+    horizon = max(1, round(horizon_s / series.step_s))
+    values = np.maximum(series.level, 0.0)
+    if len(values) < 2 or horizon > season.week:
+        what = f"{len(values)} steps of past for {horizon} ahead"
+        fix = "give at least two steps, and ask for a week at most"
+        raise one(InputError, "forecast", series.name, what, fix)
+    at_s = series.begin_s + series.step_s * (len(values) + np.arange(horizon))
+    if len(values) < LEAST_DAYS * season.day:
+        return _too_short(series, values, season=season, at_s=floats(at_s))
+    table = table_of(values, season, horizon)
+    rows, held = backtest(values, season, horizon, table=table)
+    middle, low, high = combined(table, values, len(values) - 1, season=season, horizon=horizon)
+    best = min(rows, key=lambda row: row.mase_ratio) if rows else None
+    warnings = _warnings(values, best)
+    method = "combination of simple forecasts"
+    if best is not None and best.method == "last value":
+        # The record decides: a baseline that did better is used, and the answer says so.
+        shift = values[-1] - middle
+        middle, low, high, method = middle + shift, low + shift, high + shift, "last value"
+    return DemandForecast(
+        series=series, at_s=floats(at_s), middle=floats(np.maximum(middle, 0.0)),
+        low=floats(np.maximum(low, 0.0)), high=floats(np.maximum(high, 0.0)), method=method,
+        backtest=rows, range_held_frac=held, warnings=warnings,
+    )  # fmt: skip
+
+
+def season_of(step_s: float) -> Season:
+    """Steps of a day and a week; coarser steps than half a day have a week only."""
+    day = max(1, round(DAY_S / step_s))
+    return Season(day=day, week=max(2, round(7 * DAY_S / step_s)))
+
+
+def backtest(
+    values: Floats, season: Season, horizon: int, *, table: Floats | None = None
+) -> tuple[tuple[BacktestRow, ...], float | None]:
+    """Errors from past origins, a day apart, and the share of values inside the range."""
+    known = table_of(values, season, horizon) if table is None else table
+    last = len(values) - horizon - 1
+    first = LEAST_DAYS * season.day
+    origins = list(range(last, first - 1, -season.day))[:N_ORIGINS]
+    if not origins:
+        return (), None
+    scale = float(np.abs(values[season.day :] - values[: -season.day]).mean()) + 1e-12
+    errors: dict[str, list[float]] = {"combination": [], "last value": [], "as a day ago": []}
+    inside = []
+    for origin in origins:
+        truth = values[origin + 1 : origin + 1 + horizon]
+        found = combined(known, values, origin, season=season, horizon=horizon)
+        said = {
+            "combination": found.middle,
+            "last value": np.full(horizon, values[origin]),
+            "as a day ago": known[origin, 1:, 1],
+        }
+        for name, guess in said.items():
+            errors[name].append(float(np.abs(guess - truth).mean()) / scale)
+        inside.append((truth >= found.low - 1e-9) & (truth <= found.high + 1e-9))
+    rows = tuple(
+        BacktestRow(method=name, mase_ratio=float(np.mean(found)), n_origins=len(origins))
+        for name, found in errors.items()
+    )
+    return rows, float(np.mean(inside))
+
+
+def _warnings(values: Floats, best: BacktestRow | None) -> tuple[str, ...]:
+    found = []
+    if best is None:
+        found.append("the past is too short to try the forecast on it")
+    elif best.method != "combination":
+        found.append(f"on the past {best.method!r} did better than the combination")
+    if float((values == 0).mean()) > SPARSE:
+        found.append("more than half of the past is zero: hardly forecastable")
+    return tuple(found)
+
+
+def _too_short(
+    series: DemandSeries, values: Floats, *, season: Season, at_s: Floats
+) -> DemandForecast:
+    """Fewer than three days: as a day ago, or the last value; the range is what was seen."""
+    horizon = len(at_s)
+    if len(values) >= season.day:
+        middle = np.resize(values[-season.day :], horizon)
+        method = "as a day ago"
+    else:
+        middle, method = np.full(horizon, values[-1]), "last value"
+    low, high = np.quantile(values, [0.1, 0.9])
+    return DemandForecast(
+        series=series, at_s=at_s, middle=floats(middle),
+        low=floats(np.minimum(middle, low)), high=floats(np.maximum(middle, high)), method=method,
+        backtest=(), range_held_frac=None,
+        warnings=("fewer than three days of past: no record, and the range is what was seen",),
+    )  # fmt: skip

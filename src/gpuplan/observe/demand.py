@@ -1,0 +1,67 @@
+"""The demand in telemetry: one metric of all subjects, in equal steps."""
+
+import numpy as np
+
+from gpuplan.domain.columns import floats
+from gpuplan.domain.forecasting import DemandSeries
+from gpuplan.domain.observation import METRICS, Series, Telemetry
+from gpuplan.errors import InputError, one
+
+# In the order in which they say more about demand; shares are means, the rest adds up.
+DEMAND = (
+    "requests_per_s", "output_tokens_per_s", "requests_running_count", "submitted_count",
+    "allocated_count", "active_nodes_count", "allocated_frac", "gpu_util_frac", "sm_active_frac",
+)  # fmt: skip
+HOUR_S = 3600.0
+
+
+def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None) -> DemandSeries:
+    """What was asked of the fleet over time; gaps are drawn through, and counted."""
+    name = metric or next((one for one in DEMAND if telemetry.of(one)), None)
+    if name is None or not telemetry.of(name):
+        seen = ", ".join(telemetry.metrics) or "nothing"
+        fix = f"choose one of: {seen}"
+        raise one(
+            InputError, telemetry.source, "metric", f"{name or 'no demand'} is not in it", fix
+        )
+    series = [one_ for one_ in telemetry.of(name) if one_.is_given.any()]
+    step = step_s or _step(series)
+    begin = min(float(s.at_s[0]) for s in series)
+    n = int((max(float(s.at_s[-1]) for s in series) - begin) // step) + 1
+    total, known = np.zeros(n), np.zeros(n, dtype=bool)
+    for each in series:
+        level, is_known = _binned(each, begin, step, n)
+        total += np.where(is_known, level, 0.0)
+        known |= is_known
+    if name.endswith("_frac"):
+        total /= len(series)
+    places = np.flatnonzero(known)
+    filled = np.interp(np.arange(n), places, total[places])
+    return DemandSeries(
+        name=name, unit=METRICS[name].what, begin_s=begin, step_s=step, level=floats(filled),
+        n_filled=int(n - len(places)),
+    )  # fmt: skip
+
+
+def _step(series: list[Series]) -> float:
+    """An hour, or what the samples allow where they are further apart or span less than days."""
+    usual = (
+        max(float(np.median(np.diff(s.at_s))) for s in series if len(s.at_s) > 1)
+        if any(len(s.at_s) > 1 for s in series)
+        else HOUR_S
+    )
+    span = max(float(s.at_s[-1] - s.at_s[0]) for s in series)
+    step = HOUR_S if span >= 3 * 86400.0 else 600.0 if span >= 6 * HOUR_S else 60.0
+    return max(step, usual)
+
+
+def _binned(
+    series: Series, begin: float, step: float, n: int
+) -> tuple[
+    np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.bool_]]
+]:
+    is_given = series.is_given
+    place = np.clip(((series.at_s[is_given] - begin) // step).astype(np.int64), 0, n - 1)
+    count = np.bincount(place, minlength=n)
+    total = np.bincount(place, weights=series.value[is_given], minlength=n)
+    return total / np.maximum(count, 1), count > 0
