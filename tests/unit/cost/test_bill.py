@@ -145,6 +145,23 @@ def test_capital_is_cash_once_and_no_hour_holds_it(chosen):
     assert account.cents_by_category["hardware"] == n_bought * 315_000_00
 
 
+def test_running_costs_are_shared_out_by_their_causes_alone(chosen):
+    causes = statement(chosen).cents_by_category
+    parts = {p.name: p.usd_per_h.mid for p in OWN.parts}
+    assert "other" not in causes
+    assert causes["energy"] / causes["support"] == pytest.approx(
+        parts["energy"] / parts["support"], rel=1e-4
+    )
+
+
+def test_worth_that_is_left_comes_back_at_the_very_end(chosen):
+    left = [line for line in statement(chosen).lines if line.category == "residual"]
+    assert left
+    for line in left:
+        assert line.cents[-1] < 0
+        assert not any(line.cents[:-1])
+
+
 def test_random_plans_keep_their_cents():
     n_tried = 0
     for given in map(draw, range(16)):

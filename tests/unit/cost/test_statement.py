@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from fakes.money import N_MONTHS, NODE, PURCHASE, RATE, RUNNING, own_life, rent_life, rent_rate
 from gpuplan.catalog.load import read_catalog
 from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, annuity, discount, monthly_capital
-from gpuplan.cost.owned import capital_usd_per_h, hardware_price, owned_rate, standing_rate
+from gpuplan.cost.owned import (
+    capital_usd_per_h,
+    hardware_price,
+    owned_rate,
+    running_parts,
+    standing_rate,
+)
 from gpuplan.cost.statement import shares_of, statement, steady_hours
 from gpuplan.cost.value import (
     book_view,
@@ -119,6 +125,13 @@ def test_a_node_that_stands_costs_only_its_running():
     energy = 7.0 * 1.3 * 0.10
     space = 1_500 / 730
     assert rate.price_usd_per_h.mid == pytest.approx(energy + space)
+
+
+def test_the_hour_holds_the_demand_charge_of_the_whole_place():
+    run = replace(RUNNING, highest_w=10_200.0, demand_usd_per_w_month=15.0 / 1e3)
+    parts = {p.name: p.usd_per_h.mid for p in running_parts(NODE, run)}
+    assert parts["demand charge"] == pytest.approx(10.2 * 1.3 * 15 / 730)
+    assert parts["space"] == pytest.approx(10_200 * 1_500 / 7_000 / 730)
 
 
 def test_no_purchase_price_is_a_refusal():

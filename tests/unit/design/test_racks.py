@@ -137,6 +137,8 @@ def test_liquid_machines_need_liquid():
     heat = cooling_load(wet, 1)
     assert heat.liquid_w == pytest.approx(0.8 * 10.2 * KW)
     assert heat.heat_w == pytest.approx(10.2 * KW)
+    assert heat.tons == pytest.approx(cooling_load(NODE, 1).tons)
+    assert heat.air_m3_per_s == pytest.approx(0.2 * cooling_load(NODE, 1).air_m3_per_s)
     assert cooling_findings(NODE, 4, None)[0].rule == "cooling-unknown"
 
 

@@ -53,6 +53,12 @@ def test_embodied_is_a_range_of_models_over_life(catalog):
     assert account.embodied_kg.low == pytest.approx(4 * (8 * 273 + 1000) / 48)
 
 
+def test_a_small_machine_has_a_small_server(catalog):
+    one = NodeGroup(accelerator="l4", n_accelerators_per_node=1, n_nodes=1, mean_w=200.0)
+    account = carbon_of(catalog, [one], place=place_at(None), seconds=MONTH_S)
+    assert account.embodied_kg.high == pytest.approx((124 + 5700 / 8) / 48)
+
+
 def test_nothing_emits_nothing(catalog):
     account = carbon_of(catalog, [], place=place_at("NLD"), seconds=MONTH_S)
     assert account.energy.facility_j == 0
