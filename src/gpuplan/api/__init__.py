@@ -89,6 +89,7 @@ from gpuplan.api.simulating import (
     simulate_stream,
     trace_blocks,
     trace_load,
+    with_gaps,
 )
 from gpuplan.domain.requests import FitRequest, PredictRequest, TrainingRequest
 
@@ -170,4 +171,5 @@ __all__ = [
     "validate",
     "validate_sheet",
     "what_if",
+    "with_gaps",
 ]

@@ -61,6 +61,13 @@ def simulate_load(
     return verb(ready, load, request, told=told)
 
 
+def with_gaps(found: "Simulation") -> "Simulation":
+    """The run with percentiles of single gaps between tokens, from a second one by steps."""
+    from gpuplan.pipeline.simulate import with_gaps as verb
+
+    return verb(found)
+
+
 def trace_blocks(path: Path, query: "TraceQuery | None" = None) -> "Blocks":
     """Requests of a file of any size, block by block."""
     from gpuplan.pipeline.simulate_stream import traced_blocks as verb

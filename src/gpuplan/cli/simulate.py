@@ -80,6 +80,7 @@ def simulate(
     slo_e2e_s: o.SloE2e = None,
     slo_percentile: o.SloKept = None,
     warmup: o.Warmup = None,
+    gaps: o.Gaps = False,
     bin_s: o.Bin = 60.0,
     curve: o.Curve = None,
     cost_waste: o.CostWaste = None,
@@ -105,7 +106,7 @@ def _simulate(typed: o.Typed) -> None:
     form = chosen(typed.output, as_json=typed.as_json)
     sources = Sources(typed.trace, typed.scale, typed.scenario, typed.workload, o.drawn_load(typed))
     check_targets(typed.out, typed.chart or [])
-    _check_sources(sources, is_stream=typed.stream)
+    _check_sources(sources, is_stream=typed.stream, is_gaps=typed.gaps)
     asked = o.simulate_request(typed)
     if typed.stream:
         served = (_model(typed.model, None), typed.on, typed.overlay or [])
@@ -126,12 +127,12 @@ def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "S
     )
     served = (_model(typed.model, taken.model), typed.on, typed.overlay or [])
     if typed.curve is None:
-        return _run(served, taken, asked, typed.out)
+        return _run(served, taken, asked, typed)
     sizes = _sizes(typed.curve, typed.cost_waste, typed.cost_delay, typed.workers)
     return _curve(served, taken, asked, sizes)
 
 
-def _check_sources(sources: Sources, *, is_stream: bool) -> None:
+def _check_sources(sources: Sources, *, is_stream: bool, is_gaps: bool) -> None:
     """One source, and one that can be streamed where that was asked."""
     from gpuplan.errors import InputError, Problem
 
@@ -153,6 +154,9 @@ def _check_sources(sources: Sources, *, is_stream: bool) -> None:
             "give one of --trace FILE, --scenario FILE, --rate REQUESTS_PER_S, --phases or --users"
         )
         problems.append(Problem("load", what, fix))
+    if is_gaps and (is_stream or sources.drawn.n_users is not None):
+        what = "with --stream or --users"
+        problems.append(Problem("--gaps", what, "leave it out: TPOT and the mean gap remain"))
     if is_stream and (sources.scenario is not None or sources.drawn.n_users is not None):
         what = "with --scenario or --users"
         problems.append(Problem("--stream", what, "use --trace or --rate"))
@@ -197,7 +201,7 @@ def _ready(served: Served, requests: "Requests", asked: "SimulateRequest") -> "P
         return api.prepare_fleet(model, on, requests, asked, overlays=overlays, store=user_store())
 
 
-def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", out: Path | None) -> "Shown":
+def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", typed: o.Typed) -> "Shown":
     from gpuplan import api
 
     ready, n = _ready(served, taken.requests, asked), len(taken.requests)
@@ -207,8 +211,11 @@ def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", out: Path
     else:
         with progress(n, "requests") as told:
             found = api.simulate_load(ready, taken, asked, told=told)
-    if out is not None:
-        write_requests(out, found.outcome)
+    if typed.gaps:
+        with busy("stepping through it again for the gaps"):
+            found = api.with_gaps(found)
+    if typed.out is not None:
+        write_requests(typed.out, found.outcome)
     return api.simulate_sheet(found), api.simulate_charts(found)
 
 

@@ -105,6 +105,9 @@ Warmup = Annotated[
         "--warmup", "--warmup-s", help="Seconds not measured, or auto; auto for drawn loads."
     ),
 ]
+Gaps = Annotated[
+    bool, typer.Option("--gaps", help="Also single gaps between tokens (ITL): a second run.")
+]
 Bin = Annotated[float, typer.Option("--bin-s", min=0.001, help="Width of the use over time.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
 Curve = Annotated[str | None, typer.Option(help="Compare fleet sizes, e.g. 1..12 or 1,2,4,8.")]
@@ -167,6 +170,7 @@ class Typed(NamedTuple):
     slo_e2e_s: SloE2e
     slo_percentile: SloKept
     warmup: Warmup
+    gaps: Gaps
     bin_s: Bin
     curve: Curve
     cost_waste: CostWaste

@@ -166,6 +166,20 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """Single gaps between the tokens of answers, each counted once; within 0.05 %."""
+
+    n: int
+    mean_s: float
+    p50_s: float
+    p90_s: float
+    p95_s: float
+    p99_s: float
+    p999_s: float
+    max_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warmup:
     """Arrivals at the beginning that are not measured."""
 

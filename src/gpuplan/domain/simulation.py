@@ -6,6 +6,7 @@ from gpuplan.domain.columns import Floats
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import (
     FlowOverTime,
+    Gaps,
     Outcome,
     ServingStatistics,
     Slo,
@@ -101,6 +102,7 @@ class Simulation:
     flow: FlowOverTime
     power: PowerOverTime | None = None  # None: the accelerator's power limit is not published
     holding: Holding | None = None  # of a fleet that is overloaded
+    gaps: Gaps | None = None  # where single gaps were asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,7 @@ class StreamedSimulation:
     flow: FlowOverTime
     power: PowerOverTime | None = None
     holding: Holding | None = None
+    gaps: Gaps | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
+from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.statistics import flow_of, statistics_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
@@ -132,6 +133,11 @@ def simulate_load(
         ready, taken.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
     )
     return replace(found, holding=held)
+
+
+def with_gaps(found: Simulation) -> Simulation:
+    """The run with percentiles of single gaps between tokens, from a second one by steps."""
+    return replace(found, gaps=gaps_of(found.outcome.requests, found.fleet))
 
 
 def _mean_load(requests: Requests) -> LoadRequest:

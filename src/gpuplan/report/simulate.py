@@ -21,6 +21,7 @@ DEFINITIONS = {
     "ttft": "arrival to first token, with what a request takes outside the engine",
     "tpot": "(last token - first token) / (tokens - 1), answers of 2 tokens or more",
     "itl_mean": "mean of all single gaps between tokens, over all answers",
+    "itl": "single gaps between tokens of all answers, whole run; null unless --gaps",
     "e2e": "arrival to last token",
     "wait": "arrival to the first iteration that reads the prompt",
     "intervals": "95 %, by 20 batches of consecutive requests; null: the run is too short",
@@ -93,6 +94,7 @@ def simulate_document(found: Run) -> Document:
         "requests_per_wall_s": outcome.n_requests / max(found.wall_s, 1e-9),
         **{f"{name}_s": _summary(getattr(statistics, name)) for name, _ in MEASURES},
         "itl_mean_s": statistics.delivery.itl_mean_s,
+        "itl_s": _gaps_document(found),
         "definitions": DEFINITIONS,
         "tpot_definition": DEFINITIONS["tpot"],
         "n_measured": statistics.n_measured,
@@ -111,6 +113,14 @@ def simulate_document(found: Run) -> Document:
         "smallest_fleet": _holding_document(found.holding),
         "assumptions": assumptions_document(outcome.assumptions),
     }
+
+
+def _gaps_document(found: Run) -> Document | None:
+    gaps = found.gaps
+    if gaps is None:
+        return None
+    points = {p: getattr(gaps, f"{p}_s") for p in PERCENTILES}
+    return {"n": gaps.n, "mean": gaps.mean_s, **points, "max": gaps.max_s}
 
 
 def _delivery_document(found: Run) -> Document:
@@ -239,6 +249,9 @@ def _latency_table(found: Run) -> Table:
             p99 = next(b for b in summary.bounds if b.percentile == "p99")
             interval = f"{_off(p99.low_s, summary.p99_s)} {_off(p99.high_s, summary.p99_s)}"
             rows.append((label, *(_ms(figure) for figure in figures), interval))
+    if found.gaps is not None:
+        points = (getattr(found.gaps, f"{p}_s") for p in PERCENTILES)
+        rows.append(("single gaps", _ms(found.gaps.mean_s), *(_ms(p) for p in points), ""))
     heads = (*(f"{p} ms" for p in ("p50", "p90", "p95", "p99", "p99.9")), "p99 ± %")
     columns = ("time", "mean ms", *heads)
     return Table(title="What users feel", columns=columns, rows=tuple(rows), right=columns[1:])
@@ -316,7 +329,8 @@ def _measured_lines(found: Run) -> tuple[str, ...]:
     gap_s = found.statistics.delivery.itl_mean_s
     lines = [f"per token after the first: {DEFINITIONS['tpot']}"]
     if gap_s is not None:
-        lines.append(f"single gaps between tokens (ITL): {_ms(gap_s)} ms in the mean of all gaps")
+        more = "" if found.gaps else "; percentiles with --gaps"
+        lines.append(f"single gaps between tokens (ITL): mean of all {_ms(gap_s)} ms{more}")
     how = "found by MSER-5" if warmup.is_automatic and warmup.is_settled else warmup.note
     lines.append(
         f"warm-up: {warmup.cut_s:,.1f} s and {count(warmup.n_requests)} requests not measured "

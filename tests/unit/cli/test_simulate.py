@@ -215,3 +215,12 @@ def test_nothing_that_can_be_served_is_a_verdict(tmp_path: Path):
     assert document["verdict"] == "nothing served"
     assert document["ttft_s"] is None
     assert document["n_refused"] == 2
+
+
+def test_single_gaps_are_told_when_asked():
+    document = json.loads(drawn("--json", "--gaps").stdout)
+    assert document["itl_s"]["n"] == 300 * 49
+    assert document["itl_s"]["mean"] == pytest.approx(document["itl_mean_s"], rel=0.02)
+    assert json.loads(drawn("--json").stdout)["itl_s"] is None
+    found = drawn("--gaps", "--stream")
+    assert isinstance(found.exception, InputError)

@@ -1,0 +1,41 @@
+"""Single gaps between the tokens of answers (ITL), from a second run that takes every step."""
+
+import numpy as np
+
+from gpuplan.domain.engine import Fleet
+from gpuplan.domain.outcome import Gaps
+from gpuplan.domain.stream import Requests
+from gpuplan.errors import InputError, one
+from gpuplan.simulation.serving.intervals import PERCENTILES
+from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.gaps import observe
+from gpuplan.simulation.serving.run import ROUTERS, _refusals, _state, check_fleet
+from gpuplan.simulation.serving.sketch import N_BINS, middles
+from gpuplan.simulation.serving.stream import can_stream
+
+
+def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
+    """Percentiles over all gaps of all answers; None where no answer has two tokens.
+
+    A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
+    """
+    check_fleet(requests, fleet)
+    if not can_stream(fleet.limits):
+        what = "with prefix caching, priorities, drafts or limits on long prompts"
+        raise one(InputError, "simulate", "--gaps", what, "leave it out")
+    sim, taken = _state(requests, fleet, 60.0), _refusals(requests, fleet.limits)
+    sim.limit[:, st.IS_JUMPING] = 0
+    draws = np.random.default_rng(fleet.seed)
+    pairs = draws.integers(0, fleet.n_engines, size=(len(taken.accepted), 2))
+    event, counts = np.zeros(fleet.n_engines, dtype=np.int64), np.zeros(N_BINS, dtype=np.int64)
+    observe(sim, taken.accepted, pairs, ROUTERS[fleet.router], event, counts)
+    n = int(counts.sum())
+    if n == 0:
+        return None
+    values, cumulated = middles(), np.cumsum(counts)
+    found = {
+        f"{name}_s": float(values[np.searchsorted(cumulated, np.ceil(share * n))])
+        for name, share in PERCENTILES.items()
+    }
+    last = int(np.flatnonzero(counts)[-1])
+    return Gaps(n=n, mean_s=float((counts * values).sum() / n), max_s=float(values[last]), **found)

@@ -1,0 +1,82 @@
+"""The same run once more, step by step, to see how long each token of an answer took.
+
+In a step every sequence that decodes gets one token, so a step that lasts t is a gap of t for each
+of them. Bins are those of a float's exponent and the first ten bits of its mantissa.
+"""
+
+import math
+
+from gpuplan.simulation.serving.kernels.compiled import kernel, part
+from gpuplan.simulation.serving.kernels.engine import advance
+from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, _better, _fewest
+from gpuplan.simulation.serving.kernels.state import (
+    ARRIVE,
+    FLIGHT_END,
+    FOREVER,
+    IN_FLIGHT,
+    N_DECODES,
+    NOW,
+    TICKS_PER_S,
+    Engine,
+    Engines,
+    Ints,
+    append_waiting,
+    one_engine,
+)
+
+N_SUB = 1024
+LOWEST_EXPONENT = -30
+
+
+@part
+def _note(e: Engine, counts: Ints) -> None:
+    """The step in flight is a gap for everyone who decodes in it."""
+    s = e.scalar
+    if s[N_DECODES] == 0:
+        return
+    mantissa, exponent = math.frexp((s[FLIGHT_END] - s[NOW]) / TICKS_PER_S)
+    octave = exponent - 1 - LOWEST_EXPONENT
+    place = octave * N_SUB + int((2.0 * mantissa - 1.0) * N_SUB) + 1
+    counts[min(max(place, 0), counts.shape[0] - 1)] += s[N_DECODES]
+
+
+@part
+def _observed(e: Engine, until: int, counts: Ints) -> int:
+    """As `advance`, one step at a time."""
+    s = e.scalar
+    while True:
+        if s[IN_FLIGHT]:
+            if s[FLIGHT_END] > until:
+                return int(s[FLIGHT_END])
+            _note(e, counts)
+            event = advance(e, s[FLIGHT_END])
+        else:
+            event = advance(e, min(until, s[NOW] + 1))
+        if event == FOREVER:
+            return FOREVER
+        if not s[IN_FLIGHT] and s[NOW] >= until:
+            return int(s[NOW])
+
+
+@kernel
+def observe(
+    engines: Engines, accepted: Ints, pairs: Ints, policy: int, event: Ints, counts: Ints
+) -> None:
+    """Requests in order of arrival; gaps counted by their length. Engines must not jump."""
+    n_engines = event.shape[0]
+    for turn in range(accepted.shape[0]):
+        i = accepted[turn]
+        now = engines.request[i, ARRIVE]
+        for r in range(n_engines):
+            if event[r] <= now:
+                event[r] = _observed(one_engine(engines, r), now, counts)
+        if policy == ROUND_ROBIN:
+            chosen = turn % n_engines
+        elif policy == POWER_OF_TWO:
+            chosen = _better(engines, pairs[turn, 0], pairs[turn, 1])
+        else:
+            chosen = _fewest(engines)
+        append_waiting(one_engine(engines, chosen), i)
+        event[chosen] = now
+    for r in range(n_engines):
+        _observed(one_engine(engines, r), FOREVER, counts)
