@@ -46,6 +46,11 @@ class Keys(NamedTuple):
     n_keys: int
 
 
+def is_closed(jobs: Jobs) -> bool:
+    """When a request comes is decided by the answer to another, or by a pause of its own."""
+    return bool(np.any(jobs.next_turn >= 0) or np.any(jobs.think_s > 0))
+
+
 def ticks(seconds: float | None) -> int:
     """Whole picoseconds; NEVER for none."""
     return el.NEVER if seconds is None else min(round(seconds * st.TICKS_PER_S), LONGEST)
@@ -76,6 +81,8 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
 
 def _stacked(parts: list[np.ndarray]) -> np.ndarray:
     """Rows of all parts below one another, shorter ones filled with zeros."""
+    if len(parts) == 1:
+        return parts[0]
     shape = np.max([part.shape[1:] for part in parts], axis=0).astype(int)
     padded = [
         np.pad(part, [(0, 0), *((0, n - m) for n, m in zip(shape, part.shape[1:], strict=True))])
@@ -268,8 +275,8 @@ def _job(jobs: Jobs, fleet: ElasticFleet) -> Ints:
 def _delayed(jobs: Jobs, job: Ints, scalar: Ints) -> Ints:
     """A heap of those who come; at first, those whom nobody has to wait for."""
     is_turn = jobs.next_turn >= 0
-    heap = np.zeros((max(16, 4 * len(jobs.requests) + 16), 2), dtype=np.int64)
-    if not np.any(is_turn) and not np.any(jobs.think_s > 0):
+    heap = np.zeros((4 * len(jobs.requests) + 16, 2), dtype=np.int64)
+    if not is_closed(jobs):
         return heap
     scalar[el.IS_FOLLOWING] = 1
     is_later = np.zeros(len(job), dtype=bool)

@@ -8,6 +8,7 @@ import numpy as np
 from gpuplan.domain.columns import Ints
 from gpuplan.domain.fleet import Autoscaler, ElasticFleet, Failures, Pool, Service, Spot
 from gpuplan.errors import InputError, Problem
+from gpuplan.simulation.serving.features import has_features
 
 RULES = ("round_robin", "least_outstanding", "power_of_two", "prefix_affinity", "session")
 POOL_RULES = ("load", "share", "order")
@@ -110,9 +111,10 @@ def _pool_problems(pool: Pool, where: str) -> Iterator[Problem]:
         yield Problem(f"{where}.limits", f"blocks of {limits.block_tokens}", "use a power of two")
     if limits.n_blocks < 1:
         yield Problem(f"{where}.limits", "no room for a block", "give the cache memory")
-    if limits.long_prefill_tokens is not None:
-        fix = "leave it out: it is simulated for equal engines in turn only"
-        yield Problem(f"{where}.limits", "limits long prompts", fix)
+    if has_features(limits):
+        what = "caches prefixes, minds urgency, drafts or limits long prompts"
+        fix = "leave it out: living fleets have plain engines; equal engines can have all of it"
+        yield Problem(f"{where}.limits", what, fix)
     yield from _size_problems(pool, where)
     for name in ("boot_s", "image_s", "load_s", "compile_s", "warmup_s"):
         yield from _duration(f"{where}.start.{name}", getattr(pool.start, name))

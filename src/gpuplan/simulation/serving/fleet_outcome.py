@@ -20,7 +20,7 @@ from gpuplan.domain.fleet import (
 )
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Grouping, Requests, requests_of
-from gpuplan.simulation.serving.fleet_arrays import Jobs
+from gpuplan.simulation.serving.fleet_arrays import Jobs, is_closed
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.run import N_BINS
@@ -32,6 +32,9 @@ WHY = {
     LOST: "lost: their replicas died too often",
     UNSERVED: "unserved: no replica ever had room",
 }
+
+
+Rows = Ints | slice
 
 
 class Run(NamedTuple):
@@ -88,17 +91,19 @@ def _last_instant(run: Run, end: Ints) -> int:
     return max(last, int(run.state.scalar[el.NOW])) if np.any(end == UNSERVED) else last
 
 
-def _order(run: Run) -> Ints:
+def _order(run: Run) -> Rows:
     """Rows by arrival; those that never came stand last."""
+    if not is_closed(run.jobs):
+        return slice(None)
     origin = run.state.job[:, el.ORIGIN]
     return np.argsort(np.where(origin < 0, el.NEVER, origin), kind="stable").astype(np.int64)
 
 
-def _requests(run: Run, order: Ints) -> Requests:
+def _requests(run: Run, order: Rows) -> Requests:
     asked = run.jobs.requests
-    origin = run.state.job[order, el.ORIGIN]
-    if not np.any(run.jobs.next_turn >= 0) and np.array_equal(order, np.arange(len(order))):
+    if isinstance(order, slice):
         return asked
+    origin = run.state.job[order, el.ORIGIN]
     arrive_s = np.maximum.accumulate(np.where(origin < 0, 0, origin) / st.TICKS_PER_S)
     grouping = Grouping(
         session=asked.session[order], prefix_group=asked.prefix_group[order],
@@ -109,7 +114,7 @@ def _requests(run: Run, order: Ints) -> Requests:
     )
 
 
-def _times(run: Run, end: Ints, order: Ints) -> RequestTimes:
+def _times(run: Run, end: Ints, order: Rows) -> RequestTimes:
     records, origin = run.engines.request[order], run.state.job[order, el.ORIGIN]
     finished = end[order] == FINISHED
     on = np.where(finished, run.state.job[order, el.ON], 0)
