@@ -31,6 +31,7 @@ class UseOverTime:
     cache_frac: Floats  # blocks that are held
     compute_frac: Floats  # arithmetic at its peak would take this share
     bandwidth_frac: Floats  # memory traffic at its peak would take this share
+    allocated_frac: Floats | None = None  # replicas that are paid for; None: all, all the time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,8 @@ def _layers(found: Run) -> Chart:
         "memory bandwidth": use.bandwidth_frac,
         "compute": use.compute_frac,
     }
-    paid = _steps("allocated", np.full(len(use.busy_frac), PERCENT), found)
+    share = np.ones(len(use.busy_frac)) if use.allocated_frac is None else use.allocated_frac
+    paid = _steps("allocated", PERCENT * share, found)
     return Chart(
         title="Layers of utilization", x=TIME, y=Axis(label="Share", unit="%"), top=(PERCENT,),
         series=(paid, *(_steps(name, _covered(PERCENT * share, found), found)

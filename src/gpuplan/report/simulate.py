@@ -212,16 +212,18 @@ def _summary(summary: Summary | None) -> Document | None:
 def _use_document(outcome: Outcome | StreamedOutcome, busy_frac: float) -> Document:
     use, span_s = outcome.use, outcome.totals.span_s
     n_bins = span_s / use.bin_s if span_s > 0 else 1.0
-    n_each = len(use.busy_frac)
+    allocated = [1.0] * len(use.busy_frac)
+    if use.allocated_frac is not None:
+        allocated = use.allocated_frac.tolist()
     return {
-        "allocated": 1.0,
+        "allocated": sum(allocated) / len(allocated),
         "busy": busy_frac,
         "kv_cache": float(use.cache_frac.sum()) / n_bins,
         "compute": float(use.compute_frac.sum()) / n_bins,
         "bandwidth": float(use.bandwidth_frac.sum()) / n_bins,
         "bin_s": use.bin_s,
         "over_time": {
-            "allocated": [1.0] * n_each,
+            "allocated": allocated,
             "busy": use.busy_frac.tolist(),
             "kv_cache": use.cache_frac.tolist(),
             "compute": use.compute_frac.tolist(),
