@@ -20,7 +20,7 @@ from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.plan_chosen import Choice
 from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
 from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
-from gpuplan.pipeline.plan_jobs import as_fleets
+from gpuplan.pipeline.plan_jobs import as_fleets, market_for_runs
 from gpuplan.pipeline.plan_market import Market, market_of, no_price
 from gpuplan.pipeline.plan_options import rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
@@ -97,10 +97,9 @@ def _solved(
     setting: Setting, sizings: Sequence[Sizing], *, is_jobs: bool
 ) -> Part | tuple[str, ...]:
     """Choose, replay, and choose again with one replica more where a promise broke."""
+    market = market_for_runs(setting.market, setting.catalog) if is_jobs else setting.market
     for n_rounds in range(1, MOST_ROUNDS + 1):
-        rows = rows_of(
-            setting.scenario, setting.catalog, sizings, market=setting.market, is_jobs=is_jobs
-        )
+        rows = rows_of(setting.scenario, setting.catalog, sizings, market=market, is_jobs=is_jobs)
         waiting = {work.workload for work in rows.problem.deferrable if work.options}
         if {*rows.problem.workloads, *waiting} != {sizing.workload for sizing in sizings}:
             return hopeless_lines(sizings)

@@ -195,7 +195,7 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
         mean *= len(share_periods) * horizon.period_s / choice.span_s
         price = _price(rate, choice.pool(pool))
         yield PurchaseLine(
-            purchase=held.purchase if held.terms != "existing" else "existing",
+            purchase="existing" if held.terms.startswith("existing") else held.purchase,
             offer=rate.node.name if rate else pool,
             cloud=(rate.node.cloud or "") if rate else "",
             region=(rate.node.region or "") if rate else "",

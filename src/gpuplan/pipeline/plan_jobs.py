@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.plan import Promise, WhyNot
 from gpuplan.domain.scenario import Scenario
@@ -22,6 +23,8 @@ from gpuplan.domain.sizing import (
 from gpuplan.domain.training_time import CheckpointWrites, Failures
 from gpuplan.domain.workload import Training
 from gpuplan.performance.goodput import goodput
+from gpuplan.pipeline.plan_market import Market
+from gpuplan.pipeline.plan_nodes import node_sizes
 from gpuplan.units import DAY, GB, HOUR
 
 WEEK_H = 168.0
@@ -29,6 +32,22 @@ NO_RESERVE = Reserve(
     n_spare=0, domain="none", n_failures=0, n_replicas_per_domain=0,
     why="a run restarts from its checkpoint", upgrade="",
 )  # fmt: skip
+
+
+def market_for_runs(market: Market, catalog: Catalog) -> Market:
+    """What a run can be made on: nodes of the usual size, and one's own by the hour.
+
+    Ranks on rented machines of one card each would talk over a network that nobody described.
+    """
+    sizes = node_sizes(catalog)
+    whole = [
+        rate
+        for rate in market.rates
+        if rate.evidence.source == "user"
+        or rate.node.n_accelerators >= sizes.get(rate.node.accelerator, 1)
+    ]
+    own = [replace(each.rate, purchase="on_demand") for each in market.standing]
+    return market._replace(rates=(*own, *whole), standing=())
 
 
 def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:

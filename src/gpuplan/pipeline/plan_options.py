@@ -28,7 +28,7 @@ from gpuplan.domain.workload import Batch
 from gpuplan.pipeline.plan_limits import limits_of
 from gpuplan.pipeline.plan_market import Market, rates_for
 from gpuplan.pipeline.plan_owned import lead_time_s, worth_by_age
-from gpuplan.pipeline.plan_power import node_power
+from gpuplan.pipeline.plan_power import node_power, racks_per_node
 from gpuplan.units import DAY, HOUR
 
 WEEK_H = 168.0
@@ -76,7 +76,8 @@ def rows_of(
     ]
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
-    pools = _pools(catalog, [rate for rate in market.ways if pool_name(rate) in used], market)
+    ways = [rate for rate in market.ways if pool_name(rate) in used]
+    pools = _pools(scenario, catalog, ways, market=market)
     leads = _leads(scenario, catalog)
     problem = SelectionProblem(
         horizon=horizon_of(scenario, hours, periods),
@@ -230,7 +231,7 @@ def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTe
         usd_per_node_h=rate.price_usd_per_h.mid,
         n_term_periods=n_term if n_term is None or n_term < n_periods else None,
         n_nodes_max=rate.terms.n_nodes_max,
-        is_on_site=rate.purchase == "owned",
+        is_on_site=rate.purchase == "owned" or rate.capital is not None,
     )
     capital = rate.capital
     if capital is None or capital.is_sunk:
@@ -255,7 +256,9 @@ def _leads(scenario: Scenario, catalog: Catalog) -> dict[str, float]:
     }
 
 
-def _pools(catalog: Catalog, ways: Iterable[NodeRate], market: Market) -> tuple[NodePool, ...]:
+def _pools(
+    scenario: Scenario, catalog: Catalog, ways: Iterable[NodeRate], *, market: Market
+) -> tuple[NodePool, ...]:
     there = {pool_name(each.rate): each for each in market.standing}
     pools: dict[str, NodePool] = {}
     for rate in ways:
@@ -269,6 +272,7 @@ def _pools(catalog: Catalog, ways: Iterable[NodeRate], market: Market) -> tuple[
                 n_accelerators_per_node=max(1, rate.node.n_accelerators),
                 max_w=power.max_w,
                 mean_w=power.mean_w,
+                n_racks_per_node=racks_per_node(scenario, catalog, rate.node),
                 n_nodes_existing=standing.n_nodes if standing else 0,
                 existing_usd_per_node_h=standing.rate.price_usd_per_h.mid if standing else 0.0,
             )

@@ -1,9 +1,13 @@
-"""What a node draws at its plug, in: the catalog; out: highest and mean draw."""
+"""What a node draws and takes of a rack, in: the catalog and the site; out: watts and shares."""
 
 from typing import NamedTuple
 
+from gpuplan.design.racks import fit_rack
 from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.cost import NodeKind
 from gpuplan.domain.hardware import AcceleratorId
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.site import Rack
 from gpuplan.errors import InvariantError, one
 from gpuplan.pipeline.node_draw import node_draw
 
@@ -25,3 +29,16 @@ def node_power(catalog: Catalog, accelerator: str, n_accelerators: int) -> NodeP
         return NodePower(max_w=0.0, mean_w=0.0)
     node, _ = node_draw(catalog, card, max(1, n_accelerators))
     return NodePower(max_w=node.max_w, mean_w=node.typical_w)
+
+
+def racks_per_node(scenario: Scenario, catalog: Catalog, node: NodeKind) -> float:
+    """Share of a rack that a node takes; more than all racks where it fits into none."""
+    site = scenario.site
+    card = catalog.accelerators.get(AcceleratorId(node.accelerator))
+    if site is None or site.n_racks is None or card is None or card.power.limit_w is None:
+        return 0.0
+    machine, _ = node_draw(catalog, card, max(1, node.n_accelerators))
+    fit = fit_rack(machine, site.rack or Rack())
+    if not fit.limits:
+        return 0.0
+    return 1.0 / fit.n_nodes if fit.n_nodes else site.n_racks + 1.0

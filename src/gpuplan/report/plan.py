@@ -5,9 +5,11 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan_document import plan_document
 from gpuplan.report.provenance import assumption_lines
+from gpuplan.units import DAY
 
 N_SHOWN_REJECTED = 8
-N_SHOWN_ALTERNATIVES = 6
+N_SHOWN_ALTERNATIVES = 8
+SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
 
 
 def plan_sheet(answer: Answer) -> Sheet:
@@ -37,7 +39,11 @@ def head_line(answer: Answer) -> str:
         return f"{answer.name}: NO PLAN meets every limit"
     fleets = "; ".join(fleet_line(pool) for pool in answer.plan.pools) or "nothing to get"
     kept = "" if answer.plan.slo.is_kept else ", a promise is BROKEN"
-    return f"{answer.name}: {fleets}: {usd_range(answer.plan.cost_usd_per_month)} a month{kept}"
+    plan = answer.plan
+    cost = f"{usd_range(plan.cost_usd_per_month)} a month"
+    if plan.span_s < SHORT_SPAN_S:
+        cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost}"
+    return f"{answer.name}: {fleets}: {cost}{kept}"
 
 
 def fleet_line(pool: PlannedPool) -> str:
@@ -116,8 +122,9 @@ def _figure_table(answer: Answer) -> Table:
     if plan is None:
         return Table(title="", columns=(), rows=())
     rows = [("power at the peak", kw(plan.power_w.value))]
+    rows.append((f"in all, over {span(plan.span_s)}", usd(plan.total_usd)))
     if plan.once_usd:
-        rows.append(("paid once", usd(plan.once_usd)))
+        rows.append(("of it paid at the start", usd(plan.once_usd)))
     for pool in plan.pools:
         use = pool.use
         if use.peak_frac is not None:
@@ -128,7 +135,7 @@ def _figure_table(answer: Answer) -> Table:
         rows.append(("proven gap to the best plan", f"{100 * answer.proof.gap_frac:.2f} %"))
     if answer.uncertainty is not None:
         kept = 100 * answer.uncertainty.kept_frac
-        rows.append(("promises hold when inputs vary", f"{kept:.0f} % of samples"))
+        rows.append(("the plan is enough when inputs vary", f"{kept:.0f} % of samples"))
     return Table(title="Figures", columns=("what", "value"), rows=tuple(rows), right=("value",))
 
 
