@@ -17,6 +17,7 @@ VERBS = {
     "diagnose": "diagnose",
     "forecast": "forecast",
     "score": "score",
+    "watch": "watch_look",
     "fit": "fit",
     "fit-training": "training_fit",
     "init": "scenario_template",

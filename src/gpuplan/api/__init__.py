@@ -24,6 +24,7 @@ from gpuplan.api.facts import (
     update_sheet,
 )
 from gpuplan.api.observing import (
+    autoscaler_manifest,
     diagnose,
     diagnose_sheet,
     diagnose_text,
@@ -31,6 +32,7 @@ from gpuplan.api.observing import (
     forecast_sheet,
     score,
     score_sheet,
+    watch_look,
 )
 from gpuplan.api.planning import (
     diff,
@@ -97,6 +99,7 @@ __all__ = [
     "FitRequest",
     "PredictRequest",
     "TrainingRequest",
+    "autoscaler_manifest",
     "calibrate",
     "calibrate_sheet",
     "catalog_check",
@@ -170,6 +173,7 @@ __all__ = [
     "update_sheet",
     "validate",
     "validate_sheet",
+    "watch_look",
     "what_if",
     "with_gaps",
 ]

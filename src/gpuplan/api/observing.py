@@ -1,5 +1,6 @@
 """Verbs on what runs: diagnose, score, forecast."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.forecasting import ForecastRequest, Outlook
     from gpuplan.domain.monitoring import ServerAccess, TimeWindow
     from gpuplan.domain.sheet import Sheet
+    from gpuplan.domain.watching import WatchPoint, WatchReading, WatchRequest
     from gpuplan.errors import Problem
 
 
@@ -72,3 +74,19 @@ def forecast_sheet(found: "Outlook") -> "Sheet":
     from gpuplan.report.forecast import forecast_sheet as verb
 
     return verb(found)
+
+
+def watch_look(
+    request: "WatchRequest", kept: "Sequence[WatchPoint]", *, now_s: float
+) -> "tuple[WatchReading, tuple[WatchPoint, ...]]":
+    """One look of a watch: what is, what to do, and the past to keep."""
+    from gpuplan.pipeline.watch import look as verb
+
+    return verb(request, kept, now_s=now_s)
+
+
+def autoscaler_manifest(kind: str, *, target: str, server: str) -> str:
+    """An autoscaler that follows the published recommendation, as YAML."""
+    from gpuplan.report.autoscaler import autoscaler_manifest as verb
+
+    return verb(kind, target=target, server=server)

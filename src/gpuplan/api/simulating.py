@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.drawn import DrawnLoad, LoadTaken
+    from gpuplan.domain.fleet_request import FleetSimulation
     from gpuplan.domain.outcome import Outcome, RequestTimes
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.simulation import (
@@ -59,6 +60,28 @@ def simulate_load(
     from gpuplan.pipeline.simulate import simulate_load as verb
 
     return verb(ready, load, request, told=told)
+
+
+def simulate_fleet(
+    fleet: Path,
+    load: "LoadTaken",
+    request: "SimulateRequest",
+    *,
+    served: "tuple[str | None, str]",
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> "FleetSimulation":
+    """Replay a load against the living fleet of a file: pools, scaling, failures, clients."""
+    from gpuplan.pipeline.simulate_fleet import simulate_living as verb
+
+    return verb(fleet, served, load, asked=request, overlays=overlays, store=store)
+
+
+def fleet_sheet(found: "FleetSimulation") -> "Sheet":
+    """A run of a living fleet, ready to show."""
+    from gpuplan.report.fleet import fleet_sheet as verb
+
+    return verb(found)
 
 
 def with_gaps(found: "Simulation") -> "Simulation":

@@ -214,6 +214,6 @@ LABELS: dict[str, tuple[str, ...]] = {
     "model": ("modelName", "model_name_gpu", "card_series", "GpuDeviceName"),
     "team": ("exported_namespace", "namespace", "team", "account"),
     "job": ("exported_pod", "pod", "container_ip", "job_id", "pod_name"),
-    "service": ("model_name", "engine", "model", "deployment", "engine_type"),
+    "service": ("model_name", "model", "deployment", "engine_type"),
 }
 MIG_LABELS = ("GPU_I_PROFILE", "GPU_I_ID")

@@ -52,6 +52,8 @@ def subject_of(labels: Mapping[str, str]) -> Subject:
     }
     is_device = bool(found["device"] or found["uuid"])
     share = " ".join(labels[name] for name in MIG_LABELS if labels.get(name))
+    if not is_device and labels.get("engine", "").isdigit():
+        share = f"engine {labels['engine']}"  # one of several behind one address
     return Subject(
         node=found["node"].rsplit(":", 1)[0] if is_device else found["node"],
         device=found["device"],

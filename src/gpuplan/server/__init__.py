@@ -1,0 +1,1 @@
+"""Doors that stay open: a watch that publishes what it finds."""
