@@ -87,6 +87,7 @@ def simulate(
     cost_delay: o.CostDelay = None,
     workers: o.Workers = None,
     stream: o.Stream = False,
+    fleet: o.FleetFile = None,
     seed: o.Seed = 0,
     overlay: o.Overlay = None,
     out: o.Out = None,
@@ -106,6 +107,7 @@ def _simulate(typed: o.Typed) -> None:
     form = chosen(typed.output, as_json=typed.as_json)
     sources = Sources(typed.trace, typed.scale, typed.scenario, typed.workload, o.drawn_load(typed))
     check_targets(typed.out, typed.chart or [])
+    _check_fleet(typed)
     _check_sources(sources, is_stream=typed.stream, is_gaps=typed.gaps)
     asked = o.simulate_request(typed)
     if typed.stream:
@@ -125,6 +127,8 @@ def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "S
         precision=typed.precision or taken.precision,
         cache_precision=typed.kv_precision or taken.cache_precision,
     )
+    if typed.fleet is not None:
+        return _living(typed, typed.fleet, taken, asked)
     served = (_model(typed.model, taken.model), typed.on, typed.overlay or [])
     if typed.curve is None:
         return _run(served, taken, asked, typed)
@@ -217,6 +221,41 @@ def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", typed: o.
     if typed.out is not None:
         write_requests(typed.out, found.outcome)
     return api.simulate_sheet(found), api.simulate_charts(found)
+
+
+def _check_fleet(typed: o.Typed) -> None:
+    """A fleet of a file says itself how many replicas it has, and is run as a whole."""
+    from gpuplan.errors import InputError, Problem
+
+    if typed.fleet is None:
+        return
+    beside = {
+        "--stream": typed.stream,
+        "--gaps": typed.gaps,
+        "--curve": typed.curve is not None,
+        "--replicas": typed.replicas != 1,
+        "--router": typed.router != "least_outstanding",
+    }
+    problems = [
+        Problem("--fleet", f"with {flag}", f"leave {flag} out, or say it in the file")
+        for flag, is_given in beside.items()
+        if is_given
+    ]
+    if problems:
+        raise InputError("simulate", problems)
+
+
+def _living(typed: o.Typed, fleet: Path, taken: "LoadTaken", asked: "SimulateRequest") -> "Shown":
+    from gpuplan import api
+
+    served = (typed.model or taken.model, typed.on)
+    with busy("replaying; the first run on a machine compiles its kernels, for a minute or so"):
+        found = api.simulate_fleet(
+            fleet, taken, asked, served=served, overlays=typed.overlay or [], store=user_store()
+        )
+    if typed.out is not None:
+        write_requests(typed.out, found.found.outcome)
+    return api.fleet_sheet(found), api.simulate_charts(found.simulation)
 
 
 def _stream(

@@ -129,6 +129,11 @@ Stream = Annotated[
 ]
 
 
+FleetFile = Annotated[
+    Path | None, typer.Option("--fleet", help="A living fleet: pools, scaling, failures (YAML).")
+]
+
+
 class Typed(NamedTuple):
     """Every option of the command, as typed."""
 
@@ -177,6 +182,7 @@ class Typed(NamedTuple):
     cost_delay: CostDelay
     workers: Workers
     stream: Stream
+    fleet: FleetFile
     seed: Seed
     overlay: Overlay
     out: Out

@@ -1,0 +1,185 @@
+"""fleet.yaml in, a fleet as written out; every problem with its line."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpuplan.domain.fleet import (
+    Admission,
+    Autoscaler,
+    Clients,
+    ColdStart,
+    Failures,
+    HoursFloor,
+    Outage,
+    PoolShare,
+    PoolSize,
+    Restarts,
+    Router,
+    Service,
+    Spot,
+)
+from gpuplan.domain.fleet_request import FleetRequest, LinkRequest, PoolRequest
+from gpuplan.domain.provenance import Assumption
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.problems import nearest, show
+from gpuplan.inputs.schema_fleet import (
+    AutoscalingSpec,
+    FailuresSpec,
+    FleetSpec,
+    PoolSpec,
+    RestartsSpec,
+    ServiceSpec,
+    ShareSpec,
+    SpotSpec,
+)
+from gpuplan.inputs.yaml_reader import Document, read_yaml, shown_problem
+from gpuplan.units import GB, HOUR, MINUTE, MS
+
+
+def read_fleet(path: Path) -> FleetRequest:
+    """The fleet of a file; raises InputError with every problem found."""
+    document = read_yaml(path)
+    try:
+        spec = FleetSpec.model_validate(document.data)
+    except ValidationError as error:
+        problems = [_problem(document, dict(found)) for found in error.errors(include_url=False)]
+        raise InputError(document.name, problems) from None
+    return FleetRequest(
+        pools=tuple(_pool(pool) for pool in spec.pools),
+        services=tuple(_service(service) for service in spec.services),
+        shares_frac=_shares(document, spec.services),
+        router=Router(**spec.router.model_dump()),
+        clients=Clients(
+            timeout_s=spec.clients.timeout_s,
+            is_first_token=spec.clients.timeout_of == "first_token",
+            max_retries=spec.clients.max_retries,
+            backoff_s=spec.clients.backoff_s,
+            max_backoff_s=spec.clients.max_backoff_s,
+        ),
+        link=_link(spec),
+        first_hour=spec.first_hour,
+        assumptions=tuple(_assumed(spec)),
+    )
+
+
+def _problem(document: Document, found: dict[str, Any]) -> Problem:
+    path = tuple(found["loc"])
+    place, kind = document.place(path), found["type"]
+    if kind == "missing":
+        return shown_problem(place, "missing", "add it")
+    if kind == "extra_forbidden":
+        guess = nearest(str(path[-1]), sorted(_all_keys()))
+        return shown_problem(
+            place, "unknown key", f"did you mean {guess}?" if guess else "remove it"
+        )
+    text = found["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return shown_problem(place, f"got {show(found['input'])}", f"must be {text}")
+
+
+def _all_keys() -> set[str]:
+    from gpuplan.inputs import schema_fleet as schema  # noqa: PLC0415
+
+    models = [model for model in vars(schema).values() if hasattr(model, "model_fields")]
+    return {name for model in models for name in model.model_fields}
+
+
+def _pool(spec: PoolSpec) -> PoolRequest:
+    limits = spec.admission
+    return PoolRequest(
+        name=spec.name,
+        model=spec.model,
+        on=spec.on,
+        tp=spec.tp,
+        size=PoolSize(n_first=spec.replicas, n_least=spec.min_replicas, n_most=spec.max_replicas),
+        start=None if spec.start is None else ColdStart(**spec.start.model_dump()),
+        admission=Admission()
+        if limits is None
+        else Admission(max_outstanding=limits.max_outstanding, max_held=limits.max_queued),
+        scaler=None if spec.autoscaling is None else _scaler(spec.autoscaling),
+        failures=None if spec.failures is None else _failures(spec.failures),
+        spot=None if spec.spot is None else _spot(spec.spot),
+        restarts=None if spec.restarts is None else _restarts(spec.restarts),
+        drain_s=spec.drain_s,
+    )
+
+
+def _scaler(spec: AutoscalingSpec) -> Autoscaler:
+    floors = tuple(
+        HoursFloor(
+            from_hour=hours.from_hour,
+            to_hour=hours.to_hour,
+            n_least=hours.min_replicas,
+            days=tuple(hours.days),
+        )
+        for hours in spec.hours
+    )
+    return Autoscaler(**spec.model_dump(exclude={"hours"}), floors=floors)
+
+
+def _failures(spec: FailuresSpec) -> Failures:
+    return Failures(
+        mtbf_s=None if spec.mtbf_h is None else spec.mtbf_h * HOUR,
+        mttr_s=None if spec.mttr_min is None else spec.mttr_min * MINUTE,
+        is_fixed_repair=spec.repair == "fixed",
+        outages=tuple(Outage(**outage.model_dump()) for outage in spec.outages),
+        is_paid=spec.is_paid,
+    )
+
+
+def _spot(spec: SpotSpec) -> Spot:
+    return Spot(mean_s=spec.mean_h * HOUR, notice_s=spec.notice_s, away_s=spec.away_min * MINUTE)
+
+
+def _restarts(spec: RestartsSpec) -> Restarts:
+    every_s = None if spec.every_h is None else spec.every_h * HOUR
+    return Restarts(first_s=spec.first_s, every_s=every_s, max_unavailable=spec.max_unavailable)
+
+
+def _share(spec: ShareSpec) -> PoolShare:
+    return PoolShare(pool=spec.pool, weight_ratio=spec.weight, spill_requests=spec.spill_requests)
+
+
+def _service(spec: ServiceSpec) -> Service:
+    return Service(
+        name=spec.name,
+        pools=tuple(_share(share) for share in spec.pools),
+        decode_pools=tuple(_share(share) for share in spec.decode_pools),
+    )
+
+
+def _shares(document: Document, services: list[ServiceSpec]) -> tuple[float, ...]:
+    given = [service.share_frac for service in services]
+    if not services:
+        return ()
+    if all(share is None for share in given):
+        return tuple(1 / len(services) for _ in services)
+    total = sum(share or 0.0 for share in given)
+    if None in given or abs(total - 1) > 1e-6:
+        place = document.place(("services",))
+        what = "some shares are missing" if None in given else f"shares sum to {total:g}"
+        raise InputError(document.name, [shown_problem(place, what, "let them sum to 1")])
+    return tuple(float(share or 0.0) for share in given)
+
+
+def _link(spec: FleetSpec) -> LinkRequest | None:
+    if spec.handover is None:
+        return None
+    hand = spec.handover
+    return LinkRequest(link_bytes_per_s=hand.link_gb_per_s * GB, latency_s=hand.latency_ms * MS)
+
+
+def _assumed(spec: FleetSpec) -> list[Assumption]:
+    """What the file leaves to defaults and decides much."""
+    found = []
+    for pool in spec.pools:
+        scaler = pool.autoscaling
+        if scaler is not None and not {"interval_s", "down_window_s"} <= scaler.model_fields_set:
+            value = f"looks every {scaler.interval_s:g} s, shrinks after {scaler.down_window_s:g} s"
+            why = "as the horizontal autoscaler of Kubernetes does unless told otherwise"
+            change = f"pools: {pool.name}: autoscaling"
+            found.append(
+                Assumption(what=f"scaling of {pool.name}", value=value, why=why, change=change)
+            )
+    return found

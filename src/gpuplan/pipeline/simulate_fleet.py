@@ -1,0 +1,172 @@
+"""Simulate a living fleet: a file and a load -> engines of every pool -> a run and what it says."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from gpuplan.calibration.startup import start_constants
+from gpuplan.domain.columns import Ints
+from gpuplan.domain.drawn import LoadTaken
+from gpuplan.domain.fleet import ColdStart, ElasticFleet, FleetOutcome, Handover, Pool
+from gpuplan.domain.fleet_request import FleetRequest, FleetSimulation, PoolRequest
+from gpuplan.domain.outcome import Slo
+from gpuplan.domain.performance import ServingSetup
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation import PreparedFleet, SimulateRequest, Simulation
+from gpuplan.domain.startup import StartConditions
+from gpuplan.domain.stream import Requests
+from gpuplan.errors import InputError, one
+from gpuplan.inputs.fleet import read_fleet
+from gpuplan.performance.memory.weights import weights_bytes
+from gpuplan.performance.startup import startup_phases
+from gpuplan.pipeline.simulate import prepared
+from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
+from gpuplan.simulation.serving.statistics import flow_of, statistics_of
+
+Served = tuple[str | None, str]  # model and accelerator of pools that name none
+
+
+def simulate_living(
+    path: Path,
+    served: Served,
+    taken: LoadTaken,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> FleetSimulation:
+    """A load against the fleet of a file; same input, same answer."""
+    written = read_fleet(path)
+    ready = [
+        _prepared(pool, served, taken.requests, asked=asked, overlays=overlays, store=store)
+        for pool in written.pools
+    ]
+    fleet, assumed = _fleet(written, ready, asked.seed)
+    found, wall_s = _run(fleet, taken, written, asked)
+    assumptions = (*taken.assumptions, *written.assumptions, *assumed, *_distinct(ready))
+    outcome = replace(found.outcome, assumptions=assumptions)
+    first = replace(ready[0].fleet, n_engines=found.outcome.n_engines, router=fleet.router.rule)
+    simulation = Simulation(
+        setup=ready[0].setup,
+        fleet=first,
+        outcome=outcome,
+        statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
+        slo=asked.slo or Slo(),
+        wall_s=wall_s,
+        flow=flow_of(outcome),
+    )
+    return FleetSimulation(
+        simulation=simulation, fleet=fleet, found=replace(found, outcome=outcome)
+    )
+
+
+def _prepared(
+    pool: PoolRequest,
+    served: Served,
+    requests: Requests,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path],
+    store: Path | None,
+) -> PreparedFleet:
+    model, on = pool.model or served[0], pool.on or served[1]
+    if model is None:
+        fix = "name the model there, or give --model"
+        raise one(InputError, "simulate", f"pool {pool.name!r}", "serves no model", fix)
+    wanted = replace(asked, tp=pool.tp or asked.tp, n_replicas=1)
+    return prepared(model, on, requests, asked=wanted, overlays=overlays, store=store)
+
+
+def _distinct(ready: Sequence[PreparedFleet]) -> tuple[Assumption, ...]:
+    found = {str(assumption): assumption for one_ in ready for assumption in one_.assumptions}
+    return tuple(found.values())
+
+
+def _fleet(
+    written: FleetRequest, ready: Sequence[PreparedFleet], seed: int
+) -> tuple[ElasticFleet, list[Assumption]]:
+    pools, assumed = [], []
+    for pool, engine in zip(written.pools, ready, strict=True):
+        start = pool.start
+        if start is None:
+            start = _predicted_start(engine.setup)
+            value = f"{start.total_s:.0f} s for {pool.name}"
+            why = "predicted; node and image are there, nothing is compiled yet"
+            found = Assumption(what="cold start", value=value, why=why, change="pools: start")
+            assumed.append(found)
+        pools.append(
+            Pool(
+                name=pool.name,
+                limits=engine.fleet.limits,
+                table=engine.fleet.table,
+                size=pool.size,
+                start=start,
+                admission=pool.admission,
+                scaler=pool.scaler,
+                failures=pool.failures,
+                spot=pool.spot,
+                restarts=pool.restarts,
+                drain_s=pool.drain_s,
+            )
+        )
+    fleet = ElasticFleet(
+        pools=tuple(pools), services=written.services, router=written.router,
+        clients=written.clients, handover=_handover(written, ready[0].setup), seed=seed,
+        first_hour=written.first_hour,
+    )  # fmt: skip
+    return fleet, assumed
+
+
+def _predicted_start(setup: ServingSetup) -> ColdStart:
+    layout = setup.layout
+    phases = startup_phases(
+        StartConditions(
+            weight_bytes=weights_bytes(setup.model, setup.storage, layout) * layout.n_accelerators,
+            n_layers=setup.model.main.n_layers,
+            tp=layout.tp,
+        ),
+        start_constants(),
+    )
+    return ColdStart(
+        image_s=phases.image_pull_s + phases.download_s,
+        load_s=phases.bootstrap_s + phases.load_s,
+        compile_s=phases.compile_s + phases.capture_s,
+        warmup_s=phases.profile_s,
+    )
+
+
+def _handover(written: FleetRequest, setup: ServingSetup) -> Handover | None:
+    if written.link is None:
+        return None
+    return Handover(
+        cache_bytes_per_token=setup.model.kv_bytes_per_token(setup.storage.cache),
+        link_bytes_per_s=written.link.link_bytes_per_s,
+        latency_s=written.link.latency_s,
+    )
+
+
+def _services(written: FleetRequest, n: int, seed: int) -> Ints:
+    """Which service each request asks for, drawn by the services' shares."""
+    if not written.services:
+        return np.zeros(n, dtype=np.int64)
+    draws = np.random.default_rng(np.random.SeedSequence(seed).spawn(3)[2])
+    return draws.choice(len(written.services), size=n, p=written.shares_frac).astype(np.int64)
+
+
+def _run(
+    fleet: ElasticFleet, taken: LoadTaken, written: FleetRequest, asked: SimulateRequest
+) -> tuple[FleetOutcome, float]:
+    if taken.loop is not None:
+        start_s = perf_counter()
+        found = simulate_closed_loop(taken.loop, fleet, bin_s=asked.bin_s)
+        return found, perf_counter() - start_s
+    requests = taken.requests
+    service = _services(written, len(requests), asked.seed)
+    # Compilation, or its load from disk, is no part of the run.
+    simulate_fleet(requests.take([0]), fleet, service=service[:1])
+    start_s = perf_counter()
+    found = simulate_fleet(requests, fleet, service=service, blocks=taken.blocks, bin_s=asked.bin_s)
+    return found, perf_counter() - start_s
