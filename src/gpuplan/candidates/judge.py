@@ -66,7 +66,10 @@ def is_growing(arrive_s: Floats, leave_s: Floats) -> bool:
     here = np.arange(1, n + 1)[[n // 3, n // 2, 2 * n // 3, 5 * n // 6, n - 1]]
     outstanding = here - np.searchsorted(np.sort(leave_s), instants, side="right")
     middle, end = float(outstanding[:2].mean()), float(outstanding[3:].mean())
-    return bool(end - middle > max(GROWTH_FRAC * middle, 4.0 * np.sqrt(middle) + 4.0))
+    # What bursts bring together stays together for a while: chance adds in proportion to them.
+    gaps = np.diff(arrive_s)
+    spread = max(1.0, float(gaps.std() / gaps.mean())) if gaps.mean() > 0 else 1.0
+    return bool(end - middle > max(GROWTH_FRAC * middle, 4.0 * spread * np.sqrt(middle) + 4.0))
 
 
 def seen_gap(tpot_s: Floats, statistic: Statistic, gaps: Gaps) -> Seen:

@@ -37,6 +37,8 @@ LONGEST_S = 30 * 86400.0
 MANY_REQUESTS = 400_000
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
 SHORT = 4
+LONGER = 4
+OPEN_RATIO = 2.0
 FAR_RATIO = 1.5
 MIXED_RATIO = 1.06  # inferred shares of gaps with a prompt fall short of counted ones by up to this
 
@@ -110,6 +112,17 @@ class Trial:
     tpot_mean_s: float
     gaps: Gaps
     n_refused: int = 0  # larger than the whole cache
+
+    @property
+    def is_open(self) -> bool:
+        """Promises are broken, but by no more than chance could do: a longer run would tell."""
+        if self.holds or self.is_overloaded or self.n_refused:
+            return False
+        broken = [(limit, each) for limit, each in self.judged if each.bound_s > limit.limit_s]
+        return all(
+            each.value_s - OPEN_RATIO * (each.bound_s - each.value_s) <= limit.limit_s
+            for limit, each in broken
+        )
 
 
 class Runs:
@@ -199,7 +212,9 @@ class Runs:
         """The load on so many replicas, all steps being slower by a factor.
 
         Slower steps are a slower clock: more requests per step, and limits of fewer steps. Near
-        the fullest rate a short look comes first: a queue that grows is seen at once.
+        the fullest rate a short look comes first: a queue that grows is seen at once. Where a
+        promise is broken by no more than chance could do, the run is made longer: more replicas
+        would not make the draws any surer.
         """
         rate = requests_per_s * slowness_ratio
         n = self._n_requests(rate)
@@ -207,7 +222,12 @@ class Runs:
             first = self._once(rate, n_replicas, slowness_ratio, draw, n // SHORT)
             if not first.holds and _is_far(first):
                 return first
-        return self._once(rate, n_replicas, slowness_ratio, draw, n)
+        found = self._once(rate, n_replicas, slowness_ratio, draw, n)
+        for longer in (LONGER, LONGER**2):
+            if not found.is_open or n * longer > MANY_REQUESTS:
+                break
+            found = self._once(rate, n_replicas, slowness_ratio, draw, n * longer)
+        return found
 
     def _once(self, rate: float, n_replicas: int, slowness: float, draw: int, n: int) -> Trial:
         key = (rate, n_replicas, slowness, draw, n)

@@ -84,7 +84,7 @@ class ServingSizer:
     def n_at(self, runs: Runs, load: float, *, slowness_ratio: float = 1.0) -> int | None:
         """The fewest replicas that keep the promises at this load; None: no number does."""
         fluid = load * slowness_ratio / self._bound_per_s(runs)
-        if fluid > POOL:
+        if self._is_pooled(runs, load * slowness_ratio):
             return self._n_in_pools(runs, load, slowness_ratio=slowness_ratio)
 
         def holds(n: int) -> bool:
@@ -94,6 +94,10 @@ class ServingSizer:
         low, high = staffing_bracket(SOUND_FRAC * fluid)
         most = ceil(MOST_OVER_FLUID * fluid) + MOST_OVER_FLUID
         return smallest_that_holds(holds, low, high, most=most)
+
+    def _is_pooled(self, runs: Runs, load: float) -> bool:
+        """So much load that it is sized as several pools."""
+        return load / self._bound_per_s(runs) > POOL
 
     def _is_below_ceiling(self, runs: Runs, load: float, n: int, *, slowness_ratio: float) -> bool:
         """The user's ceiling on utilization, a default one where nothing is promised, or all."""
@@ -108,7 +112,11 @@ class ServingSizer:
 
         def holds(at: float) -> bool:
             is_below = self._is_below_ceiling(runs, at, POOL, slowness_ratio=slowness_ratio)
-            return is_below and runs.trial(at, POOL, slowness_ratio=slowness_ratio).holds
+            # Many pools rest on this one: it holds on two sets of draws, or it does not hold.
+            return is_below and all(
+                runs.trial(at, POOL, slowness_ratio=slowness_ratio, draw=draw).holds
+                for draw in (0, 1)
+            )
 
         known = 0.25 * full
         if not holds(known):
@@ -121,7 +129,7 @@ class ServingSizer:
         candidate = runs.prospect.candidate
         peak = self.peak_per_s
         n = self.n_at(runs, peak)
-        if n is not None and n <= POOL:
+        if n is not None and not self._is_pooled(runs, peak):
             n = self._verified(runs, peak, n)
         if n is None:
             return _no_fleet(candidate, runs)
@@ -159,7 +167,7 @@ class ServingSizer:
 
     def _at_most(self, runs: Runs, load: float, known: int) -> int:
         """The fewest up to a number that is known to hold."""
-        if load / self._bound_per_s(runs) > POOL:
+        if self._is_pooled(runs, load):
             return self.n_at(runs, load) or known
 
         def holds(n: int) -> bool:
@@ -179,7 +187,7 @@ class ServingSizer:
 
     def peak_trial(self, runs: Runs, peak: float, n: int) -> Trial:
         """A run at this size; of one pool, where there are several."""
-        if n <= POOL:
+        if not self._is_pooled(runs, peak):
             return runs.trial(peak, n)
         return runs.trial(peak * POOL / n, POOL)
 
@@ -215,15 +223,18 @@ class ServingSizer:
 
     def _remarks(self, runs: Runs, peak: float, n: int) -> tuple[str, ...]:
         found = []
-        if 1 < n <= POOL:
+        is_pooled = self._is_pooled(runs, peak)
+        if n > 1 and not is_pooled:
             found.append(f"{n - 1} would not do: {_broken(runs.trial(peak, n - 1))}")
-        if n > POOL:
+        if is_pooled:
             found.append(f"sized as pools of {POOL} replicas, each behind a router of its own")
         return tuple(found)
 
     def with_safety(self, sized: Sized, runs: Runs) -> Sized:
         """With the highest load that this pool carries, and the need if the model is too fast."""
-        n = min(sized.n_serving, POOL)
+        n = sized.n_serving
+        if self._is_pooled(runs, self.peak_per_s):
+            n = POOL
         full = n * runs.capacity_per_s()
         known = self.peak_per_s * n / sized.n_serving
         most = largest_load(

@@ -1,0 +1,101 @@
+"""Sized fleets replayed with ten times the requests: is any too small, is one replica too many?
+
+    python benchmarks/replay_sizing.py
+
+Llama-3.3-70B in FP8 with lognormal lengths on three accelerators, at three rates, under three sets
+of promises, for Poisson and bursty arrivals. Takes one to two minutes of CPU.
+"""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.demand import LatencyLimit, LatencyMetric, Slo, Statistic, TokenLengths
+from gpuplan.domain.sizing import SizingOptions
+from gpuplan.domain.terms import Choice
+from gpuplan.inputs.read import read_scenario
+from gpuplan.pipeline.models import model_named
+from gpuplan.pipeline.plan_candidates import Bench, candidates_of
+from gpuplan.pipeline.plan_demand import demand_of
+from gpuplan.pipeline.plan_nodes import node_sizes
+from gpuplan.pipeline.plan_sizing import serving_load
+from gpuplan.pipeline.plan_sizing_runs import Runs, Streams, Trial
+from gpuplan.pipeline.plan_sizing_serving import ServingSizer
+
+CHAT = read_scenario(Path(__file__).parents[1] / "examples" / "chat.yaml")
+CATALOG = read_catalog()
+CARDS = (("h100-sxm", 2), ("b200-sxm", 1), ("mi300x", 2))
+RATES = (2.0, 7.0, 23.0)
+FRESH_DRAW = 5
+LENGTHS = {
+    "input": TokenLengths(shape="lognormal", mean_tokens=2200, p50_tokens=1500, p95_tokens=6000),
+    "output": TokenLengths(shape="lognormal", mean_tokens=350, p50_tokens=250, p95_tokens=950),
+}
+
+
+def limit(metric: LatencyMetric, statistic: Statistic, limit_s: float) -> LatencyLimit:
+    return LatencyLimit(metric=metric, statistic=statistic, limit_s=limit_s)
+
+
+PROMISES = (
+    (limit("ttft", "p95", 1.0), limit("tpot", "p95", 0.04)),
+    (limit("ttft", "p99", 1.5), limit("tpot", "p99", 0.06)),
+    (limit("e2e", "p95", 18.0),),
+)
+
+
+def tools(
+    card: str, tp: int, rate: float, limits: tuple[LatencyLimit, ...], cv: float
+) -> tuple[ServingSizer, Runs, Runs] | None:
+    [workload] = CHAT.workloads
+    work = replace(
+        workload.work,
+        slo=Slo(limits=limits),
+        request=replace(workload.work.request, **LENGTHS),
+        arrivals=replace(
+            workload.work.arrivals,
+            peak_requests_per_s=rate,
+            mean_requests_per_s=rate,
+            burstiness_ratio=cv,
+        ),
+    )
+    workload = replace(workload, work=work)
+    policy = replace(CHAT.policy, accelerators=Choice(allowed=(card,)))
+    demand = demand_of(workload, CHAT)
+    load = serving_load(workload, demand)
+    bench = Bench(model_named(workload.model.name), load, CATALOG, context_tokens=2550)
+    pruned, _ = candidates_of(workload, bench, policy)
+    found = [c for c in pruned.kept if c.layout.tp == tp and c.share is None]
+    if not found:
+        return None
+    prospect, streams = bench.prospect(found[0]), Streams(work.arrivals, work.request, 0)
+    short, long = (
+        Runs(prospect, bench, streams, limits=limits, options=SizingOptions(n_requests=n))
+        for n in (6_000, 60_000)
+    )
+    sizer = ServingSizer(bench, demand, policy.resilience, node_size=node_sizes(CATALOG))
+    return sizer, short, long
+
+
+def keeps(trial: Trial) -> bool:
+    is_kept = all(seen.value_s <= limit.limit_s for limit, seen in trial.judged)
+    return is_kept and not trial.is_overloaded
+
+
+def main() -> None:
+    n_cases = n_small = n_large = 0
+    for (card, tp), rate, limits, cv in product(CARDS, RATES, PROMISES, (1.0, 2.0)):
+        made = tools(card, tp, rate, limits, cv)
+        sized = None if made is None else made[0].size(made[1])
+        if made is None or not hasattr(sized, "n_serving"):
+            continue
+        n, long = sized.n_serving, made[2]
+        n_cases += 1
+        n_small += not keeps(long.trial(rate, n, draw=FRESH_DRAW))
+        n_large += n > 1 and keeps(long.trial(rate, n - 1, draw=FRESH_DRAW))
+    print(f"{n_cases} fleets: {n_small} too small, {n_large} would keep all with one replica fewer")
+
+
+if __name__ == "__main__":
+    main()
