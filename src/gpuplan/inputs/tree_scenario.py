@@ -11,11 +11,14 @@ from gpuplan.inputs.read import scenario_of
 from gpuplan.inputs.yaml_reader import read_yaml, read_yaml_text
 
 Tree = dict[str, Any]
+PLAN_KIND = "gpuplan-plan"
 
 
 def scenario_tree(path: Path) -> Tree:
-    """What a scenario file says, before it is checked."""
+    """What a scenario file says, before it is checked; of a plan file, what it was made for."""
     data = read_yaml(path).data
+    if isinstance(data, dict) and data.get("kind") == PLAN_KIND:
+        data = data.get("provenance", {}).get("scenario")  # a plan holds what it was made for
     if not isinstance(data, dict):
         fix = "`gpuplan init` writes a commented example"
         raise one(InputError, str(path), "scenario", "is no mapping of keys", fix)

@@ -19,7 +19,9 @@ from gpuplan.domain.plan import (
 )
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.selection import (
+    BillLine,
     FleetOption,
     NamedLimit,
     NodePool,
@@ -28,6 +30,7 @@ from gpuplan.domain.selection import (
     Share,
 )
 from gpuplan.domain.sizing import Sized
+from gpuplan.pipeline.plan_carbon import emitted_kg
 from gpuplan.pipeline.plan_limits import amount_text
 from gpuplan.pipeline.plan_options import Row, Rows
 from gpuplan.selection.verify import limit_used
@@ -63,6 +66,11 @@ class Choice(NamedTuple):
         """Of the span."""
         return self.span_s / MONTH_S
 
+    @property
+    def bill(self) -> tuple[BillLine, ...]:
+        """Of the middle growth, where several were weighed."""
+        return tuple(line for line in self.selection.bill if line.scenario in (None, 0))
+
     def pool(self, name: str) -> NodePool:
         """The pool of this name."""
         return next(pool for pool in self.rows.problem.pools if pool.name == name)
@@ -82,9 +90,9 @@ def chosen_plan(choice: Choice) -> ChosenPlan:
         cost_lines=lines,
         limits=tuple(limit_use(limit, choice) for limit in choice.rows.problem.limits),
         once_usd=_once(choice),
-        total_usd=sum(b.nominal_cents for b in choice.selection.bill) / 100.0,
+        total_usd=sum(b.nominal_cents for b in choice.bill) / 100.0,
         span_s=choice.span_s,
-        energy_j_per_month=_energy_j(choice) / choice.n_months,
+        energy_j_per_month=sum(_energy_j(choice).values()) / choice.n_months,
         carbon_kg_per_month=None,
     )
 
@@ -226,7 +234,7 @@ def _price(rate: NodeRate | None, pool: NodePool) -> Estimate:
 
 
 def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
-    lines = [b for b in choice.selection.bill if b.terms == terms and b.pool == pool]
+    lines = [b for b in choice.bill if b.terms == terms and b.pool == pool]
     return sum(line.nominal_cents for line in lines) / 100.0
 
 
@@ -242,11 +250,11 @@ def _causes(choice: Choice) -> dict[str, int]:
     found: dict[str, int] = {}
     horizon = choice.rows.problem.horizon
     if choice.is_jobs:
-        for line in choice.selection.bill:
+        for line in choice.bill:
             found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
         return found
     statement = statement_of_bill(
-        choice.selection.bill,
+        choice.bill,
         rates=choice.rows.rates,
         months_per_period=max(1, round(horizon.period_s / MONTH_S)),
         n_periods=horizon.shape[1],
@@ -273,7 +281,7 @@ def _ranged(cost: float, choice: Choice) -> Estimate:
 
 def _once(choice: Choice) -> float:
     kinds = ("upfront", "once")
-    return sum(b.nominal_cents for b in choice.selection.bill if b.kind in kinds) / 100.0
+    return sum(b.nominal_cents for b in choice.bill if b.kind in kinds) / 100.0
 
 
 def _peak_nodes(choice: Choice, pool: str) -> int:
@@ -291,12 +299,21 @@ def _power(choice: Choice) -> Estimate:
     return Estimate(value=highest, low=mean, high=highest, tier="estimated")
 
 
-def _energy_j(choice: Choice) -> float:
+def _energy_j(choice: Choice) -> dict[str, float]:
+    """What the machines draw over the span, by the terms that they are held under."""
     hour_s = choice.rows.problem.horizon.hour_s
-    return sum(
-        float((h.n_nodes[0] * hour_s).sum()) * choice.pool(h.pool).mean_w
-        for h in choice.selection.held
-    )
+    found: dict[str, float] = {}
+    for held in choice.selection.held:
+        joules = float((held.n_nodes[0] * hour_s).sum()) * choice.pool(held.pool).mean_w
+        if joules:
+            found[held.terms] = found.get(held.terms, 0.0) + joules
+    return found
+
+
+def carbon_kg_per_month(choice: Choice, scenario: Scenario) -> float | None:
+    """Location-based average of the grids; None where any place is not known."""
+    total = emitted_kg(_energy_j(choice), choice.rows.rates, scenario)
+    return None if total is None else total / choice.n_months
 
 
 def _promises(choice: Choice, option: FleetOption) -> Iterator[Promise]:

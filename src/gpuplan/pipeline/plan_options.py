@@ -25,6 +25,7 @@ from gpuplan.domain.selection import (
 from gpuplan.domain.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.terms import Resilience
 from gpuplan.domain.workload import Batch
+from gpuplan.pipeline.plan_carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.pipeline.plan_limits import limits_of
 from gpuplan.pipeline.plan_market import Market, rates_for
 from gpuplan.pipeline.plan_owned import lead_time_s, worth_by_age
@@ -33,6 +34,8 @@ from gpuplan.units import DAY, HOUR
 
 WEEK_H = 168.0
 YEAR_S = 365.0 * DAY
+# Assumption: the middle growth is twice as likely as either end.
+PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
 
 
 class Row(NamedTuple):
@@ -72,15 +75,24 @@ def rows_of(
         row
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
-        for row in _rows(sized, place, market, hours=hours, resilience=resilience)
+        for row in _rows(
+            sized,
+            place,
+            market,
+            hours=hours,
+            resilience=resilience,
+            n_scenarios=n_scenarios(scenario, periods),
+        )
     ]
+    known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
+    rows = [row for row in rows if row.option.pool in known]
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
     ways = [rate for rate in market.ways if pool_name(rate) in used]
     pools = _pools(scenario, catalog, ways, market=market)
     leads = _leads(scenario, catalog)
     problem = SelectionProblem(
-        horizon=horizon_of(scenario, hours, periods),
+        horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
         pools=pools,
         terms=tuple(
             terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
@@ -91,7 +103,7 @@ def rows_of(
         ),
         deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in waiting),
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
-        objective=scenario.objective if scenario.objective != "regret" else "cost",
+        objective=scenario.objective,
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
     return Rows(problem=problem, by_name=by_name, rates=rates)
@@ -109,7 +121,9 @@ def may_wait(scenario: Scenario, sizing: Sizing) -> bool:
 def deferrable_of(sizing: Sizing, rows: Sequence[Row], periods: Periods) -> DeferrableWork:
     """The documents of each period, and what an accelerator-hour of each pool does of them."""
     mine = [row for row in rows if row.option.workload == sizing.workload]
-    rate = floats([[sizing.demand.peak_of(0, q) for q in range(len(periods.start_s))]])
+    scenarios = range(rows[0].option.need.shape[0])
+    n_periods = len(periods.start_s)
+    rate = floats([[sizing.demand.peak_of(s, q) for q in range(n_periods)] for s in scenarios])
     return DeferrableWork(
         workload=sizing.workload,
         n_work=floats(rate * float(periods.length_s[0])),
@@ -158,8 +172,15 @@ def aligned_hours(all_hours: Sequence[HourLoads]) -> tuple[Floats, list[Ints]]:
     return floats(width), places
 
 
-def horizon_of(scenario: Scenario, hours_per_week: Floats, periods: Periods) -> Horizon:
-    """Periods of equal hours, discounted as the budget says; the middle growth alone."""
+def n_scenarios(scenario: Scenario, periods: Periods) -> int:
+    """The middle growth alone; all of them where regret over them is to be least."""
+    return len(periods.scenarios) if scenario.objective == "regret" else 1
+
+
+def horizon_of(
+    scenario: Scenario, hours_per_week: Floats, periods: Periods, *, n_scenarios: int = 1
+) -> Horizon:
+    """Periods of equal hours, discounted as the budget says; the middle growth counts most."""
     length_s = float(periods.length_s[0])
     yearly = scenario.budget.discount_frac_per_year
     start = np.asarray(periods.start_s)
@@ -169,13 +190,14 @@ def horizon_of(scenario: Scenario, hours_per_week: Floats, periods: Periods) -> 
         upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR_S)),
         running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR_S)),
         end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR_S)),
-        probability_frac=floats([1.0]),
+        probability_frac=floats(PROBABILITIES[n_scenarios]),
     )
 
 
 def _rows(
-    sized: Sized, place: Ints, market: Market, *, hours: Floats, resilience: Resilience
-) -> Iterator[Row]:
+    sized: Sized, place: Ints, market: Market, *, hours: Floats, resilience: Resilience,
+    n_scenarios: int,
+) -> Iterator[Row]:  # fmt: skip
     seen = set()
     for rate in rates_for(market.ways, sized.candidate):
         pool, n_per_node = pool_name(rate), rate.node.n_accelerators
@@ -183,7 +205,7 @@ def _rows(
             continue
         seen.add(pool)
         held = _with_reserve(sized, resilience, n_per_node)
-        option = _option(held, place, pool=pool, n_per_node=n_per_node)
+        option = _option(held, place, pool=pool, n_per_node=n_per_node, n_scenarios=n_scenarios)
         busy_h = float(hours[option.need[0, 0] > 0].sum())
         yield Row(
             option=replace(
@@ -196,9 +218,11 @@ def _rows(
         )
 
 
-def _option(sized: Sized, place: Ints, *, pool: str, n_per_node: int) -> FleetOption:
+def _option(
+    sized: Sized, place: Ints, *, pool: str, n_per_node: int, n_scenarios: int
+) -> FleetOption:
     candidate = sized.candidate
-    replicas = sized.need.n_replicas[:1][:, :, place]  # the middle growth
+    replicas = sized.need.n_replicas[:n_scenarios][:, :, place]
     table = [accelerators_for(candidate, n, n_per_node) or 0 for n in range(replicas.max() + 1)]
     return FleetOption(
         workload=candidate.workload,
@@ -256,6 +280,24 @@ def _leads(scenario: Scenario, catalog: Catalog) -> dict[str, float]:
     }
 
 
+def is_known(rate: NodeRate, scenario: Scenario, catalog: Catalog) -> bool:
+    """Whether all that the choice counts is known of the node: its draw, and its grid."""
+    is_drawn = scenario.objective == "energy" or carbon_counts(scenario)
+    is_placed = scenario.site is not None and rate.purchase == "owned"
+    if is_drawn or is_placed:
+        draw = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+        if draw.max_w == 0:
+            return False
+    return not carbon_counts(scenario) or carbon_kg_per_j(rate, scenario) is not None
+
+
+def _carbon(rate: NodeRate, scenario: Scenario) -> Floats | None:
+    if not carbon_counts(scenario):
+        return None
+    found = carbon_kg_per_j(rate, scenario)
+    return None if found is None else floats([found])
+
+
 def _pools(
     scenario: Scenario, catalog: Catalog, ways: Iterable[NodeRate], *, market: Market
 ) -> tuple[NodePool, ...]:
@@ -273,6 +315,7 @@ def _pools(
                 max_w=power.max_w,
                 mean_w=power.mean_w,
                 n_racks_per_node=racks_per_node(scenario, catalog, rate.node),
+                carbon_kg_per_j=_carbon(rate, scenario),
                 n_nodes_existing=standing.n_nodes if standing else 0,
                 existing_usd_per_node_h=standing.rate.price_usd_per_h.mid if standing else 0.0,
             )

@@ -106,4 +106,4 @@ def trade_offs(choice: Choice) -> Iterator[Alternative]:
 
 
 def _usd_per_month(choice: Choice) -> float:
-    return sum(line.nominal_cents for line in choice.selection.bill) / 100.0 / choice.n_months
+    return sum(line.nominal_cents for line in choice.bill) / 100.0 / choice.n_months

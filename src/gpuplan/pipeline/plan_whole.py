@@ -7,7 +7,7 @@ from functools import reduce
 from gpuplan.domain.plan import ChosenPlan, Promise, Promises, Proof
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario import Scenario
-from gpuplan.pipeline.plan_chosen import chosen_plan
+from gpuplan.pipeline.plan_chosen import carbon_kg_per_month, chosen_plan
 from gpuplan.pipeline.plan_explain import Part
 from gpuplan.pipeline.plan_jobs import job_behind, job_promise
 
@@ -20,6 +20,7 @@ def whole_plan(scenario: Scenario, parts: Sequence[Part]) -> ChosenPlan:
 
 def _with_deadlines(scenario: Scenario, part: Part) -> ChosenPlan:
     plan = chosen_plan(part.choice)
+    plan = replace(plan, carbon_kg_per_month=carbon_kg_per_month(part.choice, scenario))
     if not part.choice.is_jobs:
         return plan
     promises = tuple(_deadlines(scenario, part))
@@ -67,8 +68,12 @@ def _joined(first: ChosenPlan, second: ChosenPlan) -> ChosenPlan:
         total_usd=first.total_usd + second.total_usd,
         span_s=max(first.span_s, second.span_s),
         energy_j_per_month=(first.energy_j_per_month or 0.0) + (second.energy_j_per_month or 0.0),
-        carbon_kg_per_month=None,
+        carbon_kg_per_month=_known_sum(first.carbon_kg_per_month, second.carbon_kg_per_month),
     )
+
+
+def _known_sum(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
 
 
 def _sum(first: Estimate, second: Estimate) -> Estimate:

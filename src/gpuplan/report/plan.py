@@ -5,7 +5,7 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan_document import plan_document
 from gpuplan.report.provenance import assumption_lines
-from gpuplan.units import DAY
+from gpuplan.units import DAY, KWH
 
 N_SHOWN_REJECTED = 8
 N_SHOWN_ALTERNATIVES = 8
@@ -125,6 +125,10 @@ def _figure_table(answer: Answer) -> Table:
     rows.append((f"in all, over {span(plan.span_s)}", usd(plan.total_usd)))
     if plan.once_usd:
         rows.append(("of it paid at the start", usd(plan.once_usd)))
+    if plan.energy_j_per_month:
+        rows.append(("energy of the machines", f"{plan.energy_j_per_month / KWH:,.0f} kWh a month"))
+    if plan.carbon_kg_per_month is not None:
+        rows.append(("carbon, grid average", f"{plan.carbon_kg_per_month:,.0f} kg CO2e a month"))
     for pool in plan.pools:
         use = pool.use
         if use.peak_frac is not None:

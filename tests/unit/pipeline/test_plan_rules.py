@@ -8,6 +8,7 @@ import yaml
 
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.pipeline.plan import plan
+from gpuplan.report.plan_document import plan_text
 
 DAY = date(2026, 11, 1)
 SLO = {"ttft_p95_ms": 1000, "tpot_p95_ms": 50}
@@ -177,3 +178,34 @@ def test_growth_is_paid_for_as_it_comes(planned):
     )
     assert grown.plan.total_usd > steady.plan.total_usd
     assert grown.plan.pools[0].n_replicas <= grown.plan.pools[0].purchases[0].n_nodes
+
+
+@pytest.mark.parametrize("objective", ["cost", "time", "energy", "carbon", "regret"])
+def test_every_objective_gives_a_plan(planned, objective):
+    tree = scenario(
+        service(), growth={"per_month_frac": {"low": 0.0, "mid": 0.02, "high": 0.05}},
+        budget={"horizon_months": 12}, objective=objective,
+        prices={"offers": [offer("H100", 3.0, cloud="aws", region="us-east-1"),
+                           offer("L40S", 1.6, cloud="aws", region="us-east-1")]},
+    )  # fmt: skip
+    answer = planned(tree)
+    assert answer.feasible
+    assert answer.proof.objective == objective
+    total = sum(line.usd_per_month for line in answer.plan.cost_lines)
+    assert total == pytest.approx(answer.plan.cost_usd_per_month.value, rel=1e-6)
+    assert answer.plan.carbon_kg_per_month > 0
+
+
+def test_unknown_draws_never_win_by_being_unknown(planned):
+    tree = scenario(service(), objective="energy", policy={"accelerators": {}})
+    tree["workloads"][0]["capacity"] += [{"accelerator": "inferentia2", "requests_per_s": 1}]
+    tree["prices"]["offers"] += [offer("inferentia2", 0.5)]
+    assert planned(tree).plan.pools[0].accelerator in {"h100-sxm", "l40s"}
+
+
+def test_a_plan_can_be_made_again_from_its_file(planned, tmp_path):
+    first = planned(scenario(service()))
+    path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(first))
+    again = plan(PlanRequest(target=str(path), today=DAY, n_samples=50))
+    assert again == first
