@@ -26,6 +26,8 @@ from gpuplan.selection.tables import Tables
 
 SURE = 0.999
 N_CUT_ROUNDS = 6
+N_STRONG = 12
+STRONG_EFFORT = 900_000  # rows of pools times workloads
 N_TRIED = 2  # options of a split workload that are tried
 
 
@@ -46,6 +48,13 @@ class Dive:
     full: Tables
     cluster: Ints
     fixed: dict[int, int]
+
+    @property
+    def n_strong(self) -> int:
+        """Split workloads that are tried both ways: fewer where each try is a long solve."""
+        n_rows = self.master.built.rows["capacity"].size
+        effort = n_rows * len(self.master.built.tab.problem.workloads)
+        return N_STRONG if effort <= STRONG_EFFORT else 0
 
     def node_values(self, values: Floats) -> Floats:
         """[pool, scenario, period, cluster] nodes held in a relaxed solution."""
@@ -115,7 +124,8 @@ class Dive:
                     split.append((float(share[order[0]]), w, order[:N_TRIED]))
             split.sort(key=lambda row: (-row[0], row[1]))
             # With many split, all but the last few are decided without trying both ways.
-            for _, w, order in split[: max(0, (len(split) - 12) // 4)]:
+            n_sure = max(0, (len(split) - self.n_strong) // 3 + (self.n_strong < N_STRONG))
+            for _, w, order in split[:n_sure]:
                 self.fixed[w] = int(order[0])
             now = self._decide(split, share)
         return now
@@ -128,7 +138,7 @@ class Dive:
             return self.settle()
         w, order = todo[0]
         tried: list[tuple[float, int, Relaxed]] = []
-        for option in order[share[order] > 0.02]:
+        for option in order[share[order] > 0.02][: N_TRIED if self.n_strong else 1]:
             self.fixed[w] = int(option)
             self.bind()
             found = self.settle(2)

@@ -25,6 +25,7 @@ from gpuplan.selection.prune import undominated
 from gpuplan.selection.solver import Effort
 from gpuplan.selection.tables import Tables, compress, tables
 from gpuplan.selection.verify import breaches
+from gpuplan.selection.warm import mean_prices
 
 N_CLUSTERS = (4, 12)  # fewest and most
 # Rows of pools that the relaxed problem may have, for so many options; more options, fewer rows.
@@ -41,7 +42,8 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
     smaller = replace(problem, options=tuple(problem.options[i] for i in kept))
     full = tables(smaller)
     cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=n_clusters(full))
-    master = open_master(model(compress(full, cluster), integer=False))
+    built = model(compress(full, cluster), integer=False)
+    master = open_master(built, mean_prices(built) if full.shape[0] > 1 else None)
     dive = Dive(master, full, cluster, {})
     found = _bounded(dive)
     if not np.isfinite(found.objective):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 N_ROUNDS = 80
 N_ENTRANTS = 3  # options of a workload that join in one round
 N_FIRST = 20  # at the opening prices
+N_KNOWN = 8  # at opening prices that come from a solved problem
 SMOOTH = 0.8
 CLOSED = 1e-4  # relative distance of bound and relaxed optimum that ends the search
 
@@ -304,8 +305,8 @@ def late_pools(built: Model) -> Ints:
     return np.concatenate([built.tab.pool, np.repeat(built.tab.shares.pool, n_each)])
 
 
-def open_master(built: Model) -> Master:
-    """A live program with the best few columns of each group at the opening prices."""
+def open_master(built: Model, prices: Floats | None = None) -> Master:
+    """A live program with the best few columns of each group at the opening prices given."""
     tab, lay, program = built.tab, built.lay, built.program
     late_numbers = np.concatenate([lay.choose, lay.share.ravel()])
     early, late = _columns(program, late_numbers)
@@ -313,7 +314,8 @@ def open_master(built: Model) -> Master:
     n_workloads = len(tab.problem.workloads)
     cell = np.arange(n_each)
     work = n_workloads + tab.shares.work[:, None] * n_each + cell
-    prices = opening_prices(built)
+    n_first = N_FIRST if prices is None else N_KNOWN
+    prices = opening_prices(built) if prices is None else prices
     master = Master(
         built=built,
         highs=load(_without(program, late_numbers)),
@@ -330,7 +332,7 @@ def open_master(built: Model) -> Master:
     unit = master.unit_costs(prices)
     master.raise_bound(prices, unit)
     _add_artificial(master, unit)
-    master.add(master.entrants(unit, np.full(program.n_rows, np.inf), N_FIRST))
+    master.add(master.entrants(unit, np.full(program.n_rows, np.inf), n_first))
     return master
 
 
