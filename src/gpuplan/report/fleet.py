@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuplan.domain.fleet import ENDS, ColdStart, FleetOutcome
+from gpuplan.domain.fleet import ENDS, ColdStart, FleetOutcome, PoolSize
 from gpuplan.domain.fleet_request import FleetSimulation
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.numbers import count
-from gpuplan.report.simulate import simulate_sheet
+from gpuplan.report.simulate import simulate_sheet, verdict
 from gpuplan.units import HOUR
 
 Document = dict[str, Any]
@@ -24,10 +24,25 @@ def fleet_sheet(run: FleetSimulation) -> Sheet:
     mine = (_ends_table(found), _pools_table(found))
     return replace(
         sheet,
+        head=_head(run),
         document={**sheet.document, "fleet": fleet_document(run)},
         tables=(*sheet.tables[:2], *mine, _timeline_table(run, N_SHOWN), *sheet.tables[2:]),
         whole_tables=(*sheet.file_tables, *mine, _timeline_table(run, None)),
     )
+
+
+def _head(run: FleetSimulation) -> str:
+    pools = ", ".join(f"{pool.name} ({_size(pool.size)})" for pool in run.fleet.pools)
+    outcome = run.simulation.outcome
+    served = f"{count(outcome.n_completed)} of {count(outcome.n_requests)} requests served"
+    return f"pools {pools}: {served}, {verdict(run.simulation)}"
+
+
+def _size(size: PoolSize) -> str:
+    if size.n_least is None and size.n_most is None:
+        return str(size.n_first)
+    least, most = size.n_least, size.n_most
+    return f"{size.n_first if least is None else least} to {size.n_first if most is None else most}"
 
 
 def fleet_document(run: FleetSimulation) -> Document:
