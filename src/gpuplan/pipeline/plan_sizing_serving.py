@@ -287,11 +287,17 @@ def _time(seconds: float) -> str:
 
 def _no_fleet(candidate: Candidate, runs: Runs) -> Rejection:
     n = MOST_OVER_FLUID
-    worst = _broken(runs.trial(runs.capacity_per_s() * 0.05 * n, n))
+    idle = runs.trial(runs.capacity_per_s() * 0.05 * n, n)
+    reason = f"no number of replicas keeps the promises: even nearly idle, {_broken(idle)}"
+    if idle.holds:
+        reason = (
+            "a promise lies so near to what an idle replica takes that no reasonable number of "
+            "replicas is sure to keep it"
+        )
     return Rejection(
         candidate=candidate,
         constraint="slo",
-        reason=f"no number of replicas keeps the promises: even nearly idle, {worst}",
+        reason=reason,
         relaxation="loosen that promise, shorten the prompts or read them in smaller chunks",
     )
 

@@ -282,3 +282,17 @@ def test_a_cached_prefix_costs_what_a_longer_context_costs():
         # So few requests that none meets another.
         rates.append(runs.trial(0.002, 1).tpot_mean_s)
     assert rates[1] == pytest.approx(rates[0], rel=0.05)
+
+
+def test_a_promise_at_the_idle_time_is_refused_in_words():
+    """One request alone takes 0.25 s to its first token: 2 % more leaves no room for any other."""
+    workload, scenario = chat(rate=20.0)
+    sizer, runs = tools(workload, scenario)
+    floor_s = sizer.bench.floors(runs.prospect.candidate).ttft_s
+    limits = (LatencyLimit(metric="ttft", statistic="p99", limit_s=1.02 * floor_s),)
+    workload, scenario = chat(rate=20.0, limits=limits)
+    sizer, runs = tools(workload, scenario)
+    found = sizer.size(runs)
+    assert found.constraint == "slo"
+    assert "faster than they are answered" not in found.reason
+    assert found.relaxation
