@@ -43,6 +43,7 @@ from gpuplan.pipeline.plan_reasons import (
     worth_of_limits,
 )
 from gpuplan.pipeline.plan_replay import latency_curves
+from gpuplan.pipeline.plan_rivals import Priced, rival_answers
 from gpuplan.pipeline.plan_sizing import Surroundings
 from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, uncertainty_of
 from gpuplan.units import HOUR
@@ -102,7 +103,7 @@ def explanation_of(story: Story) -> Told:
     return Told(
         explanation=reduce(
             joined,
-            [*(_reasons(c) for c in contests),
+            [*(_reasons(story, c) for c in contests),
              *(growth_reasons(story.scenario, c.sizing.demand) for c in contests),
              *(worth_of_limits(part.choice) for part in services),
              *(prefix_reasons(story.scenario, story.around, c.sized) for c in contests),
@@ -120,11 +121,11 @@ def explanation_of(story: Story) -> Told:
     )  # fmt: skip
 
 
-def _reasons(contest: Contest) -> Explanation:
+def _reasons(story: Story, contest: Contest) -> Explanation:
     demand = contest.sizing.demand
     return Explanation(
         why=tuple(_why(contest)),
-        why_not=tuple(_why_not(contest)),
+        why_not=tuple(_why_not(story, contest)),
         binding=tuple(_binding(contest)),
         crossovers=load_crossovers(contest.curves, demand, unit=UNITS[demand.unit]),
         next_spend=tuple(next_spend(contest.sized, contest.curves[0], demand)),
@@ -273,35 +274,19 @@ def _binding(contest: Contest) -> Iterator[str]:
         )
 
 
-def _why_not(contest: Contest) -> Iterator[WhyNot]:
-    """The priciest, the cheapest by the hour, and the strongest accelerator."""
-    kinds = _kinds(contest)
-    if len(kinds) == 1:
-        return
-    chosen_usd = contest.usd_per_month[0]
-
-    def price(item: tuple[FleetCurve, float]) -> float:
-        return item[0].usd_per_node_h / max(1, item[0].n_per_node)
-
-    def strength(item: tuple[FleetCurve, float]) -> float:
-        curve = item[0]
-        return curve.n_load_per_replica / curve.candidate.n_accelerators
-
-    asked = (
-        ("the priciest accelerator", max(kinds, key=price)),
-        ("the cheapest by the hour", min(kinds, key=price)),
-        ("the strongest accelerator", max(kinds, key=strength)),
+def _why_not(story: Story, contest: Contest) -> Iterator[WhyNot]:
+    """What became of the accelerators that everyone asks about."""
+    fleets = {
+        curve.kind: Priced(fleet=fleet_name(curve, contest), usd_per_month=usd)
+        for curve, usd in _kinds(contest)
+    }
+    return rival_answers(
+        contest.sizing,
+        story.market,
+        story.around.catalog,
+        fleets=fleets,
+        chosen=contest.curves[0].kind,
     )
-    for question, (curve, usd) in asked:
-        is_chosen = curve.kind == contest.curves[0].kind
-        each = price((curve, usd))
-        answer = f"${each:,.2f} an hour each; {fleet_name(curve, contest)} would do the same work"
-        yield WhyNot(
-            question=f"{question}, for {contest.sizing.workload}",
-            fleet=fleet_name(curve, contest),
-            answer="it is the one chosen" if is_chosen else answer,
-            extra_usd_per_month=None if is_chosen else usd - chosen_usd,
-        )
 
 
 def _alternatives(contest: Contest) -> Iterator[Alternative]:

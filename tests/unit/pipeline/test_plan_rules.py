@@ -209,3 +209,12 @@ def test_a_plan_can_be_made_again_from_its_file(planned, tmp_path):
     path.write_text(plan_text(first))
     again = plan(PlanRequest(target=str(path), today=DAY, n_samples=50))
     assert again == first
+
+
+def test_the_priciest_and_the_cheapest_are_answered(planned):
+    tree = scenario(service(rate=3))
+    answers = {w.question.split(",")[0]: w for w in planned(tree).explanation.why_not}
+    dear = answers["the priciest accelerator"]
+    assert "h100-sxm" in dear.fleet
+    assert dear.extra_usd_per_month == pytest.approx((3.0 - 1.6) * 730)
+    assert answers["the cheapest by the hour"].answer == "it is the one chosen"
