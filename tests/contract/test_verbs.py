@@ -16,6 +16,7 @@ VERBS = {
     "explain": "explain",
     "diagnose": "diagnose",
     "forecast": "forecast",
+    "replan": "replan",
     "score": "score",
     "watch": "watch_look",
     "fit": "fit",

@@ -1,4 +1,4 @@
-"""Verbs on what runs: diagnose, score, forecast."""
+"""Verbs on what runs: diagnose, score, forecast, replan, watch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis, ScoreLimits
     from gpuplan.domain.forecasting import ForecastRequest, Outlook
     from gpuplan.domain.monitoring import ServerAccess, TimeWindow
+    from gpuplan.domain.replanning import Replanned, ReplanRequest
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.watching import WatchPoint, WatchReading, WatchRequest
     from gpuplan.errors import Problem
@@ -90,3 +91,18 @@ def autoscaler_manifest(kind: str, *, target: str, server: str) -> str:
     from gpuplan.report.autoscaler import autoscaler_manifest as verb
 
     return verb(kind, target=target, server=server)
+
+
+def replan(plan_file: Path, telemetry: Path, request: "ReplanRequest | None" = None) -> "Replanned":
+    """A plan held against what happened: drift, the new plan, and whether to move."""
+    from gpuplan.domain.replanning import ReplanRequest
+    from gpuplan.pipeline.replan import replan_files as verb
+
+    return verb(plan_file, telemetry, request or ReplanRequest())
+
+
+def replan_sheet(found: "Replanned") -> "Sheet":
+    """A replan, ready to show."""
+    from gpuplan.report.replan import replan_sheet as verb
+
+    return verb(found)

@@ -31,6 +31,7 @@ COMMANDS = {
     "diagnose": Entry("diagnose:diagnose", "What monitoring saw, why, and what helps."),
     "score": Entry("diagnose:score", "Hold telemetry against limits; a gate."),
     "forecast": Entry("forecast:forecast", "Demand ahead, with its record; when to order."),
+    "replan": Entry("replan:replan", "A plan against what happened; what to change."),
     "watch": Entry("watch:watch", "Look at Prometheus; publish what it means."),
     "validate": Entry("validate:validate", "Predictions against measured rows."),
     "calibrate": Entry("calibrate:calibrate", "Refit with your own runs."),

@@ -44,7 +44,7 @@ def forecast(
 
     asked = ForecastRequest(
         metric=metric, horizon_s=hours * 3600.0, step_s=step_s, n_devices=devices,
-        capacity=capacity, trigger_frac=trigger, target_frac=target,
+        n_capacity=capacity, trigger_frac=trigger, target_frac=target,
         lead_s=None if lead_weeks is None else lead_weeks * 7 * 86400.0,
         growth_per_month_frac=growth,
     )  # fmt: skip

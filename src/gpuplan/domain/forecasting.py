@@ -78,7 +78,7 @@ class ForecastRequest:
     horizon_s: float = 86400.0
     step_s: float | None = None
     n_devices: int | None = None
-    capacity: float | None = None  # of the fleet, in the unit of the series
+    n_capacity: float | None = None  # of the fleet, in the unit of the series
     trigger_frac: float = 0.85
     target_frac: float = 0.80
     lead_s: float | None = None

@@ -20,3 +20,6 @@ class PlanRequest:
     is_check: bool = False  # limits of money, power and count are judged after, not kept to
     overlays: tuple[Path, ...] = ()
     store: Path | None = None
+    tree: Mapping[str, Any] | None = (
+        None  # the scenario itself, as written; then the target names it
+    )

@@ -24,7 +24,7 @@ def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:
     found = forecast(series, asked.horizon_s)
     peaks = weekly_peaks(series.level, series.step_s)
     trend = trend_of(peaks)
-    capacity = asked.capacity if asked.capacity is not None else _capacity(series.name)
+    capacity = asked.n_capacity if asked.n_capacity is not None else _capacity(series.name)
     use = float(peaks[-1]) / capacity if capacity and len(peaks) else None
     rows, assumed = _advice(asked, trend, use)
     return Outlook(

@@ -23,6 +23,10 @@ class Asked(NamedTuple):
 
 def asked_scenario(request: PlanRequest) -> Asked:
     """The scenario of a file, or of a line of words; flags win, then changes."""
+    if request.tree is not None:
+        tree = changed(dict(request.tree), request.changes)
+        scenario = scenario_from(tree, name=request.target, folder=None)
+        return Asked(scenario=scenario, tree=tree)
     path = Path(request.target)
     if is_file_name(request.target):
         tree = changed(scenario_tree(path), ())
