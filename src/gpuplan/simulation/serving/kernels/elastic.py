@@ -57,7 +57,8 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     show_load,
 )
 from gpuplan.simulation.serving.kernels.engine import advance
-from gpuplan.simulation.serving.kernels.lifecycle import is_drained, remove_aborted, time_out
+from gpuplan.simulation.serving.kernels.leaving import remove_aborted, time_out
+from gpuplan.simulation.serving.kernels.lifecycle import is_drained
 from gpuplan.simulation.serving.kernels.router import ask, route, send_held
 from gpuplan.simulation.serving.kernels.state import (
     END,

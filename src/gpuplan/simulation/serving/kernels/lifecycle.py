@@ -1,9 +1,8 @@
 """What becomes of replicas: they start, serve, drain, fail, are taken away, and come back."""
 
-from gpuplan.simulation.serving.kernels.clients import gave_up, retry
+from gpuplan.simulation.serving.kernels.clients import gave_up
 from gpuplan.simulation.serving.kernels.compiled import part, seldom
 from gpuplan.simulation.serving.kernels.elastic_state import (
-    ASKED_AT,
     AWAY,
     COLD,
     COUNTS,
@@ -23,7 +22,6 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     IS_PAID,
     IS_RESTARTING,
     KILL_AT,
-    LENGTH,
     LOST,
     MAX_RESENDS,
     MAX_UNAVAILABLE,
@@ -40,9 +38,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     N_SENT_AGAIN,
     N_SLOTS,
     N_STARTS,
-    N_TIMEOUTS,
     NEVER,
-    NEXT_HELD,
     NEXT_SENT,
     NOTICE,
     NOTICE_AT,
@@ -61,14 +57,10 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     REPAIR_DRAWS,
     SENT_HEAD,
     SENT_TAIL,
-    SERVICE,
     SINCE,
-    STAGE,
     STARTING,
     STARTING_TIME,
     STATUS,
-    TIMED_OUT,
-    TIMEOUT,
     TO_LEAVE,
     TO_RESTART,
     TO_RETURN,
@@ -79,15 +71,13 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     show_load,
     write_log,
 )
-from gpuplan.simulation.serving.kernels.removal import abort, at_boundary, empty, forget_work, spend
+from gpuplan.simulation.serving.kernels.leaving import fresh_start, time_out
+from gpuplan.simulation.serving.kernels.removal import empty, spend
 from gpuplan.simulation.serving.kernels.router import route, send_held
 from gpuplan.simulation.serving.kernels.state import (
     END,
-    FOREVER,
     NONE,
-    OUTPUT,
     OUTSTANDING,
-    STOP,
     Engines,
     one_engine,
 )
@@ -230,38 +220,10 @@ def roll_on(engines: Engines, f: Elastic, p: int) -> None:
 
 
 @part
-def _fresh_start(engines: Engines, f: Elastic, i: int) -> None:
-    """All that was computed for the job is lost."""
-    forget_work(one_engine(engines, 0), i)
-    f.job[i, STAGE] = 0
-    is_split = f.serves.shape[0] > 1
-    engines.request[i, OUTPUT] = first_length(f, i) if is_split else f.job[i, LENGTH]
-
-
-@part
-def first_length(f: Elastic, i: int) -> int:
-    """Tokens that the first stage makes: one, where another stage makes the rest."""
-    for p in range(f.pool.shape[0]):
-        if f.serves[1, f.job[i, SERVICE], p] > 0.0:
-            return 1
-    return int(f.job[i, LENGTH])
-
-
-@part
-def time_out(engines: Engines, f: Elastic, i: int) -> None:
-    """The client has gone; it may ask again."""
-    f.scalar[N_TIMEOUTS] += 1
-    f.job[i, IS_ABORTED] = 0
-    _fresh_start(engines, f, i)
-    if not retry(f, i, f.job[i, ASKED_AT] + f.scalar[TIMEOUT]):
-        gave_up(f, i, TIMED_OUT)
-
-
-@part
 def _send_again(engines: Engines, f: Elastic, i: int) -> None:
     """The replica died under the job: the router sends it elsewhere, a few times."""
     f.scalar[N_BROKEN] += 1
-    _fresh_start(engines, f, i)
+    fresh_start(engines, f, i)
     if f.job[i, N_SENT_AGAIN] >= f.scalar[MAX_RESENDS]:
         gave_up(f, i, LOST)
         return
@@ -370,51 +332,6 @@ def come_back(engines: Engines, f: Elastic, r: int) -> None:
         start(engines, f, r, f.pool[p, COLD])
     else:
         stop(engines, f, r)
-
-
-@part
-def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
-    """The list of what was sent keeps what is still there."""
-    kept, i = NONE, f.replica[r, SENT_HEAD]
-    f.replica[r, SENT_HEAD] = NONE
-    while i >= 0:
-        following = f.job[i, NEXT_SENT]
-        if engines.request[i, END] < 0 and not f.job[i, IS_ABORTED]:
-            if kept >= 0:
-                f.job[kept, NEXT_SENT] = i
-            else:
-                f.replica[r, SENT_HEAD] = i
-            f.job[i, NEXT_SENT] = NONE
-            kept = i
-        i = following
-    f.replica[r, SENT_TAIL] = kept
-
-
-@seldom
-def remove_aborted(engines: Engines, f: Elastic, r: int) -> None:
-    """Clients that have gone are noticed between two steps."""
-    e = one_engine(engines, r)
-    if not at_boundary(e):
-        return
-    aborted, i, row = NONE, f.replica[r, SENT_HEAD], f.replica[r]
-    while i >= 0:
-        if f.job[i, IS_ABORTED]:
-            if engines.request[i, END] < 0:
-                abort(e, i)
-                f.pool[row[POOL], POOL_OUT] -= 1
-            f.job[i, NEXT_HELD] = aborted
-            aborted = i
-        i = f.job[i, NEXT_SENT]
-    _sweep_sent(engines, f, r)
-    f.scalar[N_ABORTING] -= row[N_ABORTS]
-    row[N_ABORTS] = 0
-    e.scalar[STOP] = FOREVER
-    show_load(engines, f, r)
-    look_at(f, r, f.scalar[NOW] + 1 if e.scalar[OUTSTANDING] > 0 else NEVER)
-    while aborted >= 0:
-        following = f.job[aborted, NEXT_HELD]
-        time_out(engines, f, aborted)
-        aborted = following
 
 
 @part
