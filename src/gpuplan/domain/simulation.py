@@ -12,7 +12,7 @@ from gpuplan.domain.outcome import (
     Slo,
     StreamedOutcome,
 )
-from gpuplan.domain.performance import ServingSetup
+from gpuplan.domain.performance import Drafts, ServingSetup
 from gpuplan.domain.provenance import Assumption, Estimate
 
 
@@ -25,6 +25,9 @@ class EngineRequest:
     n_blocks: int | None = None  # of the cache; None: what the memory leaves
     long_prefill_tokens: int | None = None
     memory_use_frac: float | None = None
+    caches_prefixes: bool | None = None  # None: where the stream's prompts share text
+    scheduling: str = "fcfs"
+    drafts: Drafts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,20 +166,41 @@ def fleet_of(
     setup: ServingSetup, requests: Requests, asked: SimulateRequest
 ) -> tuple[Fleet, list[Assumption]]:
     """Engines with the iteration time that predictions have, and the cache that memory leaves."""
-    if setup.layout.pp > 1 or setup.layout.dp > 1:
-        what = "pipeline stages and shared experts are not simulated"
-        raise one(InputError, "simulate", "layout", what, "use tensor parallelism and replicas")
     k, regime = constants_for(inference_calibration(), inference_labels(setup))
     limits = _limits(setup, requests, _scheduler(asked), start_s=float(regime.serve_start_s))
     table = step_table(
         setup_work(setup), k,
-        max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
+        max_tokens=limits.max_batch_tokens, max_sequences=_most_rows(limits),
     )  # fmt: skip
+    # Stages carry as many batches as there are stages; attention replicas each have their own.
+    n_engines = asked.n_replicas * setup.layout.pp * setup.layout.dp
     fleet = Fleet(
-        limits=limits, table=table, n_engines=asked.n_replicas,
-        router=asked.router if asked.n_replicas > 1 else "round_robin", seed=asked.seed,
+        limits=limits, table=table, n_engines=n_engines,
+        router=asked.router if n_engines > 1 else "round_robin", seed=asked.seed,
     )  # fmt: skip
-    return fleet, _assumed(limits, asked)
+    return fleet, [*_assumed(limits, asked), *_assumed_policies(setup, limits, asked)]
+
+
+def _most_rows(limits: EngineLimits) -> int:
+    """Rows that are sampled at most: every sequence's own, and its drafts."""
+    n_each = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
+    return limits.max_sequences * n_each
+
+
+def _assumed_policies(
+    setup: ServingSetup, limits: EngineLimits, asked: SimulateRequest
+) -> list[Assumption]:
+    found = []
+    if limits.caches_prefixes and _scheduler(asked).caches_prefixes is None:
+        why = "prompts of this load share text, and engines keep it by default"
+        change = "--no-prefix-caching"
+        found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
+    n_parts = setup.layout.pp * setup.layout.dp
+    if n_parts > 1:
+        value = f"{n_parts} engines a replica, each with its share of sequences and cache"
+        why = "stages carry several batches at once, attention replicas step alike"
+        found.append(Assumption(what="layout", value=value, why=why, change=""))
+    return found
 
 
 def _limits(
@@ -187,10 +208,16 @@ def _limits(
 ) -> EngineLimits:
     settings = setup.settings
     n_blocks = asked.n_blocks if asked.n_blocks is not None else _n_blocks(setup, requests)
+    # Stages share sequences and cache; attention replicas have both to themselves.
+    n_stages = setup.layout.pp
+    caches = asked.caches_prefixes
     return EngineLimits(
         max_batch_tokens=settings.max_batch_tokens,
-        max_sequences=settings.max_sequences,
-        n_blocks=n_blocks,
+        max_sequences=max(1, settings.max_sequences // n_stages),
+        n_blocks=n_blocks // n_stages,
+        caches_prefixes=bool((requests.prefix_group >= 0).any()) if caches is None else caches,
+        scheduling=asked.scheduling,
+        drafts=asked.drafts,
         block_tokens=settings.block_tokens,
         long_prefill_tokens=asked.long_prefill_tokens,
         max_context_tokens=setup.model.max_context_tokens,

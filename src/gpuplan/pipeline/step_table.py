@@ -24,9 +24,13 @@ from gpuplan.performance.kernels.step import (
 def step_table(
     work: StepWork, k: StepConstants, *, max_tokens: int, max_sequences: int
 ) -> StepTable:
-    """Columns up to these many tokens and sequences of one iteration."""
-    tokens = _load(np.arange(max_tokens + 1, dtype=np.float64), 0.0)
-    rows = _load(0.0, np.arange(max_sequences + 1, dtype=np.float64))
+    """Columns up to these many tokens and sampled rows of one iteration.
+
+    Attention replicas that share experts carry equal loads: columns are by what one of them has.
+    """
+    n_equal = float(work.n_data_parallel)
+    tokens = _load(n_equal * np.arange(max_tokens + 1, dtype=np.float64), 0.0)
+    rows = _load(0.0, n_equal * np.arange(max_sequences + 1, dtype=np.float64))
     bare = _without_attention(work)
     arithmetic = _lifted(bare, is_memory=True, is_link=True)
     row_arithmetic_s = _column(limit_s(arithmetic, rows, k.expert_evenness), rows.n_prefills)
@@ -48,7 +52,7 @@ def step_table(
         attention=_attention_work(work),
         rates=_attention_rates(work, k),
         host_s=float(k.host_s),
-        host_sequence_s=float(k.host_sequence_s),
+        host_sequence_s=float(k.host_sequence_s) * n_equal,
     )
 
 

@@ -29,7 +29,8 @@ def kernel_tables(table: StepTable, limits: EngineLimits) -> KernelTables:
     """Arrays for one engine; InputError where the table cannot be summed exactly."""
     if table.rates.serial_frac > 1.0:
         raise one(InputError, "simulate", "serial_frac", "above 1", "use a share of at most 1")
-    lines_s, slopes_s = _lines(table, limits.max_sequences)
+    n_checked = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
+    lines_s, slopes_s = _lines(table, limits.max_sequences, n_checked)
     window = _window(table)
     if window == NO_WINDOW:
         lines_s[1], slopes_s[1] = lines_s[0], slopes_s[0]
@@ -69,16 +70,20 @@ def _mix(table: StepTable) -> Floats:
     return mix
 
 
-def _lines(table: StepTable, max_sequences: int) -> tuple[Floats, Floats]:
-    """Seconds by number of sequences, and seconds per token of context, per regime and line."""
+def _lines(table: StepTable, max_sequences: int, n_checked: int) -> tuple[Floats, Floats]:
+    """Seconds by number of sequences, and seconds per token of context, per regime and line.
+
+    Every sequence brings so many tokens: its own and the drafted ones.
+    """
     n = np.arange(max_sequences + 1, dtype=np.float64)
-    part = slice(0, max_sequences + 1)
+    part = slice(0, max_sequences * n_checked + 1, n_checked)
     lines, slopes = np.zeros((N_REGIMES, N_LINES, len(n))), np.zeros((N_REGIMES, N_LINES))
     rates, serial = table.rates, table.rates.serial_frac
     device_s = table.token_device_s[part] + table.row_device_s[part]
     arithmetic_s = table.token_arithmetic_s[part] + table.row_arithmetic_s[part]
     for regime in range(N_REGIMES):
         flop, read = _context_work(table, is_beyond=regime == 1)
+        flop *= n_checked
         d, r = flop / rates.flop_per_s, read / rates.bytes_per_s
         # max(d, r) + s·min(d, r) is the greater of these two as long as s <= 1.
         for line, (fixed_s, work_s) in enumerate((

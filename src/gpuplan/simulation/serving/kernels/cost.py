@@ -85,9 +85,18 @@ def decode_line(e: Engine) -> tuple[int, int, int]:
 
 @part
 def peaks_s(e: Engine, regime: int, k: int) -> tuple[float, float]:
-    """Seconds that k decode steps would take at peak arithmetic and at peak memory rate."""
+    """Seconds that k decode steps of one token would take at peak arithmetic and memory rate."""
+    return peaks_of_s(e, regime, k, (k * (k - 1)) >> 1)
+
+
+@part
+def peaks_of_s(e: Engine, regime: int, k: int, moved: int) -> tuple[float, float]:
+    """Seconds that k decode steps would take at peak arithmetic and at peak memory rate.
+
+    `moved` is the sum over these steps of the tokens that each sequence had gained before.
+    """
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
-    seen = k * float(context) + n * (0.5 * k * (k - 1))
+    seen = k * float(context) + n * float(moved)
     arithmetic = k * float(e.lines[regime, ARITHMETIC_LINE, n])
     memory = k * float(e.lines[regime, MEMORY_LINE, n])
     arithmetic += e.slopes[regime, ARITHMETIC_LINE] * seen

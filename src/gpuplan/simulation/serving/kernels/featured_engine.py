@@ -2,7 +2,7 @@
 
 from gpuplan.simulation.serving.kernels.account import account
 from gpuplan.simulation.serving.kernels.compiled import part
-from gpuplan.simulation.serving.kernels.cost import peaks_s
+from gpuplan.simulation.serving.kernels.cost import peaks_of_s
 from gpuplan.simulation.serving.kernels.engine import MUST_SCHEDULE, TAKEN
 from gpuplan.simulation.serving.kernels.featured import CHUNK, DONE, ORDER, AnyEngine
 from gpuplan.simulation.serving.kernels.policy import (
@@ -11,7 +11,7 @@ from gpuplan.simulation.serving.kernels.policy import (
     n_total,
     slot_phase,
 )
-from gpuplan.simulation.serving.kernels.positions import plan_featured, position
+from gpuplan.simulation.serving.kernels.positions import moved, plan_featured, position
 from gpuplan.simulation.serving.kernels.prefix import give_back, start_writing, take
 from gpuplan.simulation.serving.kernels.priority import next_to_admit, see_arrivals
 from gpuplan.simulation.serving.kernels.state import (
@@ -189,7 +189,7 @@ def _jump(e: AnyEngine, until: int) -> int:
     if end > until:
         return int(end)
     used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
-    account(e, end, used, peaks_s(e, regime, k))
+    account(e, end, used, peaks_of_s(e, regime, k, moved(e, k)))
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK
     s[COMPUTED] += k * s[N_DECODES] * e.limit[CHECKED]
     s[N_STEPS] += k

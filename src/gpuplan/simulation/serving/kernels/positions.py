@@ -80,7 +80,7 @@ def _floor_sum(n: int, a: int, b: int) -> int:
 
 
 @part
-def _moved(e: AnyEngine, k: int) -> int:
+def moved(e: AnyEngine, k: int) -> int:
     """Sum over the next k steps of the tokens moved before each of them."""
     gain = e.limit[GAIN_FRAC]
     if gain == ONE_TOKEN:
@@ -90,7 +90,7 @@ def _moved(e: AnyEngine, k: int) -> int:
 
 @part
 def _lasting(e: AnyEngine, k: int, first: int, growth: int) -> int:
-    return k * first + growth * _moved(e, k)
+    return k * first + growth * moved(e, k)
 
 
 @part
