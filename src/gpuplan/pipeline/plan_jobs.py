@@ -23,7 +23,7 @@ from gpuplan.domain.sizing import (
 from gpuplan.domain.training_time import CheckpointWrites, Failures
 from gpuplan.domain.workload import Training
 from gpuplan.performance.goodput import goodput
-from gpuplan.pipeline.plan_market import Market
+from gpuplan.pipeline.plan_market import Market, indexed
 from gpuplan.pipeline.plan_nodes import node_sizes
 from gpuplan.units import DAY, GB, HOUR
 
@@ -47,7 +47,7 @@ def market_for_runs(market: Market, catalog: Catalog) -> Market:
         or rate.node.n_accelerators >= sizes.get(rate.node.accelerator, 1)
     ]
     own = [replace(each.rate, purchase="on_demand") for each in market.standing]
-    return market._replace(rates=(*own, *whole), standing=())
+    return indexed(market._replace(rates=(*own, *whole), standing=()))
 
 
 def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
@@ -23,6 +24,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.terms import Choice, Purchase
 from gpuplan.errors import CatalogError, PlannerError, one
+from gpuplan.pipeline.plan_candidates import allowed_ids
 from gpuplan.pipeline.plan_owned import Standing, bought_nodes, place_of, standing_nodes
 
 LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
@@ -41,6 +43,7 @@ class Market(NamedTuple):
     assumptions: tuple[Assumption, ...]
     porting_usd: Mapping[str, float]  # by accelerator: software that does not run there yet
     standing: tuple[Standing, ...] = ()  # nodes that are there already
+    by_kind: Mapping[str, tuple[NodeRate, ...]] = MappingProxyType({})  # all ways, by accelerator
 
     @property
     def ways(self) -> tuple[NodeRate, ...]:
@@ -49,8 +52,17 @@ class Market(NamedTuple):
 
     def price_usd_per_h(self, candidate: Candidate, n_replicas: int) -> float | None:
         """Least price of so many replicas in whole nodes; None where there is none."""
-        prices = (_price(rate, candidate, n_replicas) for rate in rates_for(self.ways, candidate))
+        ways = self.by_kind.get(str(candidate.accelerator), ())
+        prices = (_price(rate, candidate, n_replicas) for rate in rates_for(ways, candidate))
         return min((price for price in prices if price is not None), default=None)
+
+
+def indexed(market: Market) -> Market:
+    """The market with its ways in order of accelerators: prices are asked for very often."""
+    ways: dict[str, tuple[NodeRate, ...]] = {}
+    for rate in market.ways:
+        ways[rate.node.accelerator] = (*ways.get(rate.node.accelerator, ()), rate)
+    return market._replace(by_kind=MappingProxyType(ways))
 
 
 def rates_for(rates: Iterable[NodeRate], candidate: Candidate) -> Iterator[NodeRate]:
@@ -79,7 +91,9 @@ def market_of(
         assumptions.append(_own_market_note(wanted))
         published = _published(scenario, catalog, offers, today=today, only=wanted)
     else:
-        published = _published(scenario, catalog, offers, today=today, only=None)
+        (allowed, forbidden), _ = allowed_ids(scenario.policy, catalog)
+        only = (set(allowed) or {str(name) for name in catalog.accelerators}) - set(forbidden)
+        published = _published(scenario, catalog, offers, today=today, only=only)
         assumptions += [*_age_note(offers, today), *_room_note(offers, catalog)]
     kept, shown = _apart(scenario, published.kept)
     place = place_of(scenario)
@@ -89,7 +103,7 @@ def market_of(
         assumptions += place.assumptions
     for rate in bought.kept:
         assumptions += rate.assumptions
-    return Market(
+    market = Market(
         rates=(*own.kept, *bought.kept, *kept),
         shown=shown,
         refused=(*own.refused, *bought.refused, *published.refused),
@@ -101,6 +115,7 @@ def market_of(
             if price.porting_usd is not None
         },
     )
+    return indexed(market)
 
 
 def no_price(market: Market) -> PlannerError:
@@ -157,7 +172,7 @@ def _published(
     offers: Iterable[Offer],
     *,
     today: date,
-    only: set[str] | None,
+    only: set[str],
 ) -> Rates:
     purchases: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
     known = [offer for offer in rentable(tuple(offers)) if has_room(offer, catalog)]
@@ -175,11 +190,11 @@ def _published(
     )
 
 
-def _allowed(scenario: Scenario, offers: Iterable[Offer], only: set[str] | None) -> Iterator[Offer]:
+def _allowed(scenario: Scenario, offers: Iterable[Offer], only: set[str]) -> Iterator[Offer]:
     policy = scenario.policy
     for offer in offers:
         name = _carried(offer)
-        is_wanted = name is not None and (only is None or name in only)
+        is_wanted = name is not None and name in only
         place = (offer.region, f"{offer.cloud}:{offer.region}")
         if is_wanted and _fits(policy.clouds, offer.cloud) and _fits(policy.regions, *place):
             yield offer
