@@ -28,7 +28,7 @@ _XID = re.compile(
     r"^(?:<\d+>)?\s*\[(?P<at>[^\]]+)\].*?NVRM: Xid \((?:PCI:)?(?P<bus>[^)]+)\): (?P<code>\d+)"
 )
 _PASTED = re.compile(r"^\s*(?P<at>\d+(?:\.\d+)?)\s*[|,;\t ]\s*(?P<value>\d+(?:\.\d+)?)\s*%?\s*$")
-_PASTED_HEAD = re.compile(r"time\s*\(?\s*(?P<unit>s|sec|min|h|hour)\w*", re.IGNORECASE)
+_PASTED_HEAD = re.compile(r"\btime\b\s*\(?\s*(?P<unit>sec|min|hour|s|h)\w*", re.IGNORECASE)
 _UNIT_S = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
 _ANSI = re.compile(r"\x1b?\[[0-9;]*m")
 NO_YEAR = Assumption(

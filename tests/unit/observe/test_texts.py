@@ -252,3 +252,8 @@ def test_a_gap_is_not_a_value():
     series = only(telemetry, "gpu_util_frac")
     assert series.weight_s.tolist() == [1.0, 1.0, 3.0, 1.0]
     assert series.mean() == pytest.approx(5 / 6)
+
+
+def test_a_two_column_table_of_seconds_is_no_pasted_one():
+    telemetry = read("timestamp,requests_per_s\n1700000000,4.5\n1700003600,5.5\n")
+    assert only(telemetry, "requests_per_s").value.tolist() == [4.5, 5.5]
