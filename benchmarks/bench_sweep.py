@@ -9,6 +9,7 @@ includes the start of the processes; other work on the machine takes from both.
 import argparse
 import os
 import pickle
+import resource
 import time
 
 from gpuplan import api
@@ -41,12 +42,18 @@ def main() -> None:
         found = api.simulate_curve(ready, requests, curve, request=asked)
         return found, time.perf_counter() - start_s
 
+    cpu_s = time.process_time()
     one, one_s = run(1)
+    cpu_s = time.process_time() - cpu_s
     two, two_s = run(2)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    children_s = used.ru_utime + used.ru_stime
     is_same = pickle.dumps(one.points) == pickle.dumps(two.points)
     print(f"{typed.cases} fleets x {typed.requests:,} requests, load of the machine "
           f"{os.getloadavg()[0]:.1f}")  # fmt: skip
     print(f"one process {one_s:.1f} s, two {two_s:.1f} s: x {one_s / two_s:.2f}; same: {is_same}")
+    print(f"CPU-seconds: {cpu_s:.1f} in one, {children_s:.1f} in two, start included: "
+          f"x {2 * cpu_s / children_s:.2f} on two free cores")  # fmt: skip
 
 
 if __name__ == "__main__":
