@@ -1,0 +1,52 @@
+"""A living fleet from a file: engines of every pool, a run, and what it says."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuplan import api
+from gpuplan.domain.drawn import LoadTaken
+from gpuplan.domain.simulation import SimulateRequest
+from gpuplan.domain.stream import requests_of
+from gpuplan.errors import InputError
+
+FILE = """
+pools:
+  - {name: fast, replicas: 1, failures: {outages: [{at_s: 5, replica: 0, lasts_s: 3}]}}
+  - {name: slow, on: L40S, replicas: 1, start: {load_s: 7}}
+"""
+
+
+def load(n: int = 200) -> LoadTaken:
+    draw = np.random.default_rng(0)
+    arrive_s = np.cumsum(draw.exponential(0.1, n))
+    requests = requests_of(arrive_s, draw.integers(50, 500, n), draw.integers(20, 200, n))
+    return LoadTaken(requests=requests, source="drawn")
+
+
+def fleet_file(tmp_path: Path, text: str = FILE) -> Path:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_file_gives_a_run_and_its_sheet(tmp_path: Path):
+    served = ("Llama-3.1-8B", "H100")
+    run = api.simulate_fleet(fleet_file(tmp_path), load(), SimulateRequest(), served=served)
+    sheet = api.fleet_sheet(run)
+    found = sheet.document["fleet"]
+    assert sum(found["ends"].values()) == 200
+    assert found["ends"]["finished"] == 200
+    assert found["counts"]["n_failures"] == 1
+    assert [pool["name"] for pool in found["pools"]] == ["fast", "slow"]
+    assert found["pools"][1]["cold_start_s"]["total"] == 7
+    assert found["pools"][0]["cold_start_s"]["total"] > 10  # predicted
+    assert found["timeline"]["failed"][:3] == [0, 0, 1]
+    assert sheet.head.startswith("pools fast (1), slow (1): 200 of 200 requests served")
+    assert "cold start" in [assumed.what for assumed in run.simulation.outcome.assumptions]
+
+
+def test_a_pool_without_a_model_is_told(tmp_path: Path):
+    with pytest.raises(InputError, match="serves no model"):
+        api.simulate_fleet(fleet_file(tmp_path), load(5), SimulateRequest(), served=(None, "H100"))
