@@ -12,8 +12,8 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.plan_candidates import Bench
 from gpuplan.pipeline.plan_demand import demand_of
 from gpuplan.pipeline.plan_nodes import node_sizes
-from gpuplan.pipeline.plan_sizing import Surroundings, serving_load
-from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
+from gpuplan.pipeline.plan_sizing import Surroundings, serving_load, streams_of
+from gpuplan.pipeline.plan_sizing_runs import Runs
 from gpuplan.pipeline.plan_sizing_serving import ServingSizer
 
 HITS = (0.80, 0.90, 0.95, 0.98)
@@ -75,9 +75,10 @@ def _sized(
         model_named(workload.model.name or "", around.store), serving_load(workload, demand),
         around.catalog, context_tokens=context,
     )  # fmt: skip
+    streams = streams_of(workload, around)
+    assert streams is not None
     runs = Runs(
-        bench.prospect(candidate), bench,
-        Streams(work.arrivals, work.request, around.options.seed),
+        bench.prospect(candidate), bench, streams,
         limits=work.slo.limits, options=around.options,
     )  # fmt: skip
     sizer = ServingSizer(
