@@ -2,8 +2,8 @@
 
 In an hour with needs x (in nodes) of the workloads C that run in a pool, n >= ceil(sum of C) holds
 as long as all of C stay. Mixed-integer rounding [Marchand2001] says by how much it falls when one
-leaves (at most τ) and rises when one joins (at least σ). Hours are added up with weights, so that
-one row serves a pool, a scenario and a period; sums of valid rows are valid.
+leaves (at most τ) and rises when one joins (at least σ). Hours of a cluster are averaged like the
+needs themselves; means of valid rows are valid.
 """
 
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ class Cut:
     options: Ints
     coefficient: Floats  # [row, option]
     right: Floats  # [row]
+    has_burst: bool = True  # False: rented nodes are at their quota, on the right side
 
 
 @dataclass(frozen=True)
@@ -37,23 +38,26 @@ class Point:
 
     choose: Floats  # [option]
     nodes: Floats  # [pool, scenario, period, cluster]
+    committed: Floats  # [pool, scenario, period] ordered or there already
     price: Floats  # [pool, scenario, period, cluster] of a node
 
 
 def rounding_cuts(full: Tables, cluster: Ints, point: Point) -> list[Cut]:
     """For every pool the rows that the point breaks."""
-    cuts = []
+    cuts: list[Cut | None] = []
     for pool in np.unique(full.pool[point.choose > 1e-6]):
-        cut = _pool_cut(full, cluster, point, pool=int(pool))
-        if cut is not None:
-            cuts.append(cut)
-    return cuts
+        rows = _pool_rows(full, point, pool=int(pool))
+        if rows is not None:
+            cuts.append(_averaged(full, cluster, point, pool=int(pool), rows=rows))
+            cuts.append(_at_peak(full, point, pool=int(pool), rows=rows))
+    return [cut for cut in cuts if cut is not None]
 
 
-def _pool_cut(full: Tables, cluster: Ints, point: Point, *, pool: int) -> Cut | None:
+def _pool_rows(full: Tables, point: Point, *, pool: int) -> tuple[Ints, Floats, Floats] | None:
+    """Options, their coefficients and the right sides, hour by hour."""
     options = np.flatnonzero((full.pool == pool) & (full.slice_kind == 0))
     mains = _mains(full.workload[options], point.choose[options])
-    if not len(mains) or not point.price[pool].any():
+    if not len(mains):
         return None
     need = full.need[options] / full.n_per_node[pool]
     total = need[mains].sum(axis=0)
@@ -61,8 +65,36 @@ def _pool_cut(full: Tables, cluster: Ints, point: Point, *, pool: int) -> Cut | 
     part = np.clip(total - top + 1.0, 1e-9, 1.0)
     coefficient = joins(need, part)
     coefficient[mains] = leaves(need[mains], part)
-    right = top - coefficient[mains].sum(axis=0)
-    return _weighted(full, cluster, point, pool=pool, rows=(options, coefficient, right))
+    return options, coefficient, top - coefficient[mains].sum(axis=0)
+
+
+def _at_peak(
+    full: Tables, point: Point, *, pool: int, rows: tuple[Ints, Floats, Floats]
+) -> Cut | None:
+    """The worst hour of each period must be met though merged hours hide it.
+
+    What cannot be rented, because the quota ends, must be ordered or there already.
+    """
+    options, coefficient, right = rows
+    quota = float(full.burst.n_max[full.burst.pool == pool].sum())
+    asked = right + np.tensordot(point.choose[options], coefficient, axes=(0, 0))
+    short = asked.max(axis=2) - quota - point.committed[pool]
+    s, q = np.nonzero(short > VIOLATED * (1.0 + point.committed[pool]))
+    if not len(s):
+        return None
+    h = asked.argmax(axis=2)[s, q]
+    weight = np.zeros((len(s), point.nodes.shape[3]))
+    weight[:, 0] = 1.0
+    return Cut(
+        pool=pool,
+        scenario=s,
+        period=q,
+        weight=weight,
+        options=options,
+        coefficient=coefficient[:, s, q, h].T,
+        right=right[s, q, h] - quota,
+        has_burst=False,
+    )
 
 
 def leaves(need: Floats, part: Floats) -> Floats:
@@ -90,7 +122,7 @@ def _mains(workload: Ints, choose: Floats) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def _weighted(
+def _averaged(
     full: Tables,
     cluster: Ints,
     point: Point,
@@ -98,7 +130,7 @@ def _weighted(
     pool: int,
     rows: tuple[Ints, Floats, Floats],
 ) -> Cut | None:
-    """Hours added up with the price of a node as weight; rows that hold already are left out."""
+    """Means over the hours of a cluster; rows that hold already or cost nothing are left out."""
     options, coefficient, right = rows
     n_clusters = point.nodes.shape[3]
     share = full.hour_h / np.bincount(cluster, full.hour_h)[cluster]

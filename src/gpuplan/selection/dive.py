@@ -56,13 +56,17 @@ class Dive:
         effort = n_rows * len(self.master.built.tab.problem.workloads)
         return N_STRONG if effort <= STRONG_EFFORT else 0
 
-    def node_values(self, values: Floats) -> Floats:
-        """[pool, scenario, period, cluster] nodes held in a relaxed solution."""
+    def committed(self, values: Floats) -> Floats:
+        """[pool, scenario, period] nodes ordered or there already in a relaxed solution."""
         tab, lay = self.master.built.tab, self.master.built.lay
         existing = np.zeros((len(tab.problem.pools), *tab.shape[:2]))
         existing[lay.existing_pool] = values[lay.existing]
-        held = held_nodes(tab, values[lay.order], existing)
-        nodes: Floats = np.repeat(held[..., None], tab.shape[2], axis=3)
+        return held_nodes(tab, values[lay.order], existing)
+
+    def node_values(self, values: Floats) -> Floats:
+        """[pool, scenario, period, cluster] nodes held in a relaxed solution."""
+        tab, lay = self.master.built.tab, self.master.built.lay
+        nodes: Floats = np.repeat(self.committed(values)[..., None], tab.shape[2], axis=3)
         np.add.at(nodes, tab.burst.pool, values[lay.burst])
         return nodes
 
@@ -72,6 +76,7 @@ class Dive:
         point = Point(
             choose=found.values[lay.choose],
             nodes=self.node_values(found.values),
+            committed=self.committed(found.values),
             price=self.master.node_prices(found.duals),
         )
         cuts = rounding_cuts(self.full, self.cluster, point)

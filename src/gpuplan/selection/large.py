@@ -29,7 +29,7 @@ from gpuplan.selection.warm import mean_prices
 
 N_CLUSTERS = (4, 12)  # fewest and most
 # Rows of pools that the relaxed problem may have, for so many options; more options, fewer rows.
-N_POOL_ROWS, N_OPTIONS = 9000, 3000
+N_POOL_ROWS, N_OPTIONS = 13000, 3000
 N_CUT_ROUNDS = 10
 METHOD = "merged hours, column generation, rounding rows, pools in turn, all hours replayed"
 JOINT_S = 30.0
@@ -67,7 +67,7 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
 def n_clusters(full: Tables) -> int:
     """As many as the relaxed problem can carry: more of them raise the bound and take longer."""
     n_scenarios, n_periods, _ = full.shape
-    many = min(1.0, float(np.sqrt(N_OPTIONS / max(1, len(full.pool)))))
+    many = min(1.0, (N_OPTIONS / max(1, len(full.pool))) ** 0.75)
     n_rows = max(1, len(full.used_pools) * n_scenarios * n_periods)
     return int(np.clip(N_POOL_ROWS * many / n_rows, *N_CLUSTERS))
 

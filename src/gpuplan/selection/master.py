@@ -231,6 +231,8 @@ class Master:
         size = tab.n_per_node[tab.used_pools][:, None, None, None]
         prices[tab.used_pools] = duals[self.built.rows["capacity"]] * size
         for cut, rows in self.cuts:
+            if not cut.has_burst:
+                continue
             prices[cut.pool, cut.scenario, cut.period] += duals[rows][:, None] * cut.weight
         return np.maximum(0.0, prices)
 
@@ -248,7 +250,8 @@ def node_columns(built: Model, cut: Cut) -> NodeColumns:
     """Every column that holds nodes of the pool, in the rows whose period it serves."""
     tab, lay = built.tab, built.lay
     n_rows = len(cut.right)
-    rows, columns, values = [], [], []
+    none = np.zeros(0, dtype=np.int64)
+    rows, columns, values = [none], [none], [np.zeros(0)]
     total = cut.weight.sum(axis=1)
     for i in np.flatnonzero(tab.orders.pool == cut.pool):
         served = (cut.period >= tab.orders.first[i]) & (cut.period < tab.orders.last[i])
@@ -261,7 +264,7 @@ def node_columns(built: Model, cut: Cut) -> NodeColumns:
         rows.append(np.arange(n_rows))
         columns.append(lay.existing[place, cut.scenario, cut.period])
         values.append(total)
-    for place in np.flatnonzero(tab.burst.pool == cut.pool):
+    for place in np.flatnonzero((tab.burst.pool == cut.pool) & cut.has_burst):
         block = lay.burst[place, cut.scenario, cut.period]
         rows.append(np.repeat(np.arange(n_rows), block.shape[1]))
         columns.append(block.ravel())
