@@ -1,0 +1,143 @@
+"""Storage, in: kinds, needs and the catalog's classes; out: rates, tiers and how many units."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import NamedTuple
+
+from gpuplan.domain.design import DataDemand, StorageRates, Tier, TierChoice
+from gpuplan.domain.hardware import PartId, StorageClass
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.workload import Storage
+from gpuplan.units import GB, TB
+
+OBJECTS_IN_FLIGHT = 256  # requests that one node keeps open. Assumption.
+
+
+class Kind(NamedTuple):
+    """What a kind of the file format stands for where nobody measured it."""
+
+    class_id: str
+    n_units: int
+    is_shared: bool
+    is_remote: bool
+    is_one_server: bool
+
+
+# Numbers of devices are assumptions, told wherever they are used.
+KINDS = {
+    "local_nvme": Kind("local-nvme-gen4", 4, False, False, False),
+    "local_ssd": Kind("sata-ssd", 4, False, False, False),
+    "hdd_nfs": Kind("hard-disk", 24, True, True, True),
+    "ssd_nfs": Kind("sata-ssd", 8, True, True, True),
+    "hdd_array": Kind("hard-disk", 24, True, True, False),
+    "parallel_fs": Kind("parallel-fs-good", 1, False, True, False),
+    "object": Kind("cloud-object", 1, False, True, False),
+    "object_cached": Kind("local-nvme-gen4", 2, False, False, False),
+}
+# Prices of what is bought, per TB and as ranges. Assumption: no price list is published; drives
+# of 2024 and 2025 at resellers, systems as quoted per usable TB.
+TIERS = (
+    ("local NVMe in each node", "local-nvme-gen4", 7.68 * TB, Range(low=80, mid=120, high=220)),
+    ("parallel file system on flash", "parallel-fs-better", 100 * TB,
+     Range(low=250, mid=500, high=1000)),
+    ("NFS server with hard disks", "hard-disk", 20 * TB, Range(low=15, mid=20, high=35)),
+)  # fmt: skip
+
+
+def storage_rates(
+    storage: Storage, classes: Mapping[PartId, StorageClass]
+) -> tuple[StorageRates, tuple[Assumption, ...]]:
+    """What the storage gives: the user's measurements, else its kind's devices, and that is told.
+
+    Where only a read rate was measured, it holds for the reads that were measured: no limit of
+    operations is put beside it.
+    """
+    kind = KINDS[storage.kind]
+    known = classes[PartId(kind.class_id)]
+    rate, reads = storage.bytes_per_s, storage.operations_per_s
+    told: tuple[Assumption, ...] = ()
+    if rate is None and reads is None:
+        reads = _reads(known, kind.n_units)
+    if rate is None:
+        rate = kind.n_units * known.read_bytes_per_s
+        told = (_kind_note(storage.kind, known, kind.n_units),)
+    return StorageRates(
+        bytes_per_s=rate, operations_per_s=reads, is_shared=kind.is_shared,
+        is_remote=kind.is_remote, is_one_server=kind.is_one_server,
+    ), told  # fmt: skip
+
+
+def _reads(known: StorageClass, n_units: int) -> float | None:
+    """Reads a second: of the devices; where only a latency is known, of requests in flight."""
+    if known.operations_per_s is not None:
+        return n_units * known.operations_per_s
+    return None if known.latency_s is None else OBJECTS_IN_FLIGHT / known.latency_s
+
+
+def tiers(classes: Mapping[PartId, StorageClass]) -> tuple[Tier, ...]:
+    """Ways to store data that can be bought."""
+    found = []
+    for name, class_id, unit_bytes, usd_per_tb in TIERS:
+        known = classes[PartId(class_id)]
+        found.append(
+            Tier(
+                name=name,
+                unit_read_bytes_per_s=known.read_bytes_per_s,
+                unit_write_bytes_per_s=known.write_bytes_per_s,
+                unit_operations_per_s=known.operations_per_s,
+                unit_bytes=unit_bytes * (known.usable_frac or 1.0),
+                unit_usd=usd_per_tb.times(unit_bytes / TB),
+                is_shared=known.scope == "device" and class_id == "hard-disk",
+            )
+        )
+    return tuple(found)
+
+
+def choose_units(
+    tier: Tier, demand: DataDemand, *, held_bytes: float, write_bytes_per_s: float = 0.0
+) -> TierChoice:
+    """The fewest units that read, write and hold enough, and which of these decided it."""
+    needs = {
+        f"reading {demand.bytes_per_s / GB:.2f} GB/s": demand.bytes_per_s
+        / tier.unit_read_bytes_per_s,
+        f"holding {held_bytes / TB:,.0f} TB": held_bytes / tier.unit_bytes,
+        f"writing {write_bytes_per_s / GB:.2f} GB/s": write_bytes_per_s
+        / tier.unit_write_bytes_per_s,
+    }
+    if tier.unit_operations_per_s is not None:
+        what = f"{demand.operations_per_s:,.0f} reads a second"
+        needs[what] = demand.operations_per_s / tier.unit_operations_per_s
+    reason = max(needs, key=lambda name: needs[name])
+    n = max(1, ceil(needs[reason] * (1 - 1e-9)))
+    return TierChoice(tier=tier, n_units=n, reason=reason, usd=tier.unit_usd.times(n))
+
+
+def cheapest(choices: Sequence[TierChoice]) -> TierChoice:
+    """The least price in the middle of its range."""
+    return min(choices, key=lambda choice: choice.usd.mid)
+
+
+def price_notes() -> tuple[Assumption, ...]:
+    """What the tiers' prices rest on."""
+    value = "; ".join(f"{name} {p.low:g} to {p.high:g} USD/TB" for name, _, _, p in TIERS)
+    return (
+        Assumption(
+            what="price of storage",
+            value=value,
+            why="no price list is published; weak evidence",
+            change="a quote of your own",
+        ),
+    )
+
+
+def _kind_note(kind: str, known: StorageClass, n_units: int) -> Assumption:
+    each = f"{known.read_bytes_per_s / GB:g} GB/s"
+    if known.operations_per_s is not None:
+        each += f" and {known.operations_per_s:,.0f} reads/s"
+    return Assumption(
+        what=f"storage of kind {kind}",
+        value=f"{n_units} x {known.name}, {each} each",
+        why="nothing measured is given",
+        change="workloads[].data_path.storage.gb_per_s and iops",
+    )
