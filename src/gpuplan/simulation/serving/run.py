@@ -99,7 +99,8 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
 def _refusals(requests: Requests, limits: EngineLimits) -> Refusals:
     """What an engine would answer with an error rather than queue."""
     total = requests.input_tokens + requests.output_tokens
-    n_blocks = -(-np.maximum(total - 1, 0) // limits.block_tokens)
+    n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
+    n_blocks = -(-np.maximum(total - 1 + n_drafts, 0) // limits.block_tokens)
     checks = {
         "no tokens to read or to write": (requests.input_tokens < 1) | (requests.output_tokens < 1),
         "larger than the whole cache": n_blocks > limits.n_blocks,

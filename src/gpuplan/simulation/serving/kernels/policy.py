@@ -284,7 +284,9 @@ def _admit(e: AnyEngine, budget: int) -> None:
         done = given if given > 0 else hit << e.limit[BLOCK_BITS]
         chunk = _share(e, n_tokens - done, budget)
         room = _room(e, i, done + chunk)
-        must_fit = max(room, n_blocks(e, n_tokens)) if e.limit[IS_RESERVING] else room
+        # The most that a draft may need: who is blocked stays so whatever the next step gains.
+        end = n_tokens if e.limit[IS_RESERVING] else done + chunk
+        must_fit = n_blocks(e, end + n_drafts(e))
         if must_fit - hit + n_free > s[FREE]:
             # A text that is being written may be found longer after any step.
             s[BLOCKED] = 0 if is_growing else BY_BLOCKS
