@@ -32,10 +32,11 @@ pytestmark = pytest.mark.shared
 
 PLAIN = StepConstants(
     gemm_compute_frac=0.8, gemm_read_frac=0.9, gemm_warm_tokens=0.0, gemm_serial_frac=0.0,
-    expert_compute_frac=1.0, expert_read_frac=1.0, expert_pad_tokens=0.0, expert_uneven_frac=0.0,
+    expert_serial_frac=0.0, expert_compute_frac=1.0, expert_read_frac=1.0, expert_pad_tokens=0.0,
+    expert_uneven_frac=0.0,
     expert_evenness=1e6, cache_read_frac=0.9, attention_compute_frac=0.8,
     activation_read_frac=1e9, operator_s=0.0, reduce_sync_s=0.0, reduce_time_frac=0.0,
-    host_s=1e-3, host_sequence_s=0.0, slowdown_frac=1.0,
+    host_s=1e-3, host_sequence_s=0.0, host_hidden_frac=0.0, slowdown_frac=1.0,
 )  # fmt: skip
 MEASURES = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "e2e_s": "e2e_ms"}
 # Blocks that the engine logged; where it logged none, what the memory model leaves.

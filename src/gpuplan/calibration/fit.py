@@ -30,6 +30,8 @@ Predict = Callable[[Mapping[str, Floats]], Floats]
 LOG_STEP = 1e-3
 NOISE_LOG = 0.08  # residual that counts as one: the spread of repeated measurements and versions
 MAX_LOG_STEP = 1.5
+# Rows without the trait that an effect is about define its zero.
+ABSENT, ABSENT_LOG_SD = "no", 1e-3
 
 
 class Columns(NamedTuple):
@@ -70,7 +72,7 @@ def columns(constants: Sequence[Constant], labels: Sequence[Labels]) -> Columns:
                 index[key, label] = len(keys)
                 keys.append((key, label))
                 centre.append(effect.prior_of(label))
-                sds.append(effect.log_sd)
+                sds.append(ABSENT_LOG_SD if label == ABSENT else effect.log_sd)
             mine.append(np.array([index[key, label] for label in found], dtype=np.int64))
         members.append(tuple(mine))
     most = tuple(c.most for c in constants)

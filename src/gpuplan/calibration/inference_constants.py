@@ -19,6 +19,24 @@ READ_PRIOR = (
     ("Blackwell-pcie|fp8/fp8", -0.04), ("Blackwell-pcie|nvfp4/fp4", -0.28),
     ("Ada-pcie|fp8/fp8", -0.09), ("CDNA4|fp8/fp8", -0.08), ("CDNA4|nvfp4/fp4", -0.28),
 )  # fmt: skip
+# Grouped experts over dense matrices, from the same tables: fused Triton kernels compute slower.
+EXPERT_COMPUTE_PRIOR = (
+    ("trtllm|16", 0.35), ("trtllm|fp8/fp8", 0.2), ("vllm|16", -0.55), ("vllm|fp8/fp8", -0.2),
+    ("vllm|nvfp4/fp4", 0.2), ("sglang|16", -0.5), ("sglang|fp8/fp8", 0.15),
+)  # fmt: skip
+# Thin products on Ampere waste half-filled tiles; later chips hide nearly all arithmetic behind
+# the reading [aiconfigurator-operators].
+WARM_PRIOR = (("Ampere", 1.5), ("Ampere-pcie", 1.5))
+SERIAL_PRIOR = (("Ampere", 0.5), ("Ampere-pcie", 0.5))
+# Engines that plan the next step while the device works, by default, and those that never did.
+OVERLAPPED_ERAS = (
+    "vllm-0.13", "sglang-0.4", "sglang-0.5", "trtllm-0.19", "trtllm-1.0", "trtllm-1.2",
+)  # fmt: skip
+SERIAL_ERAS = (
+    "vllm-0.1", "vllm-0.3", "vllm-0.5", "trtllm-0.5", "trtllm-0.8", "sglang-0.3", "deepspeed",
+    "deepspeed-mii",
+)  # fmt: skip
+HIDDEN_PRIOR = (*((era, 0.7) for era in OVERLAPPED_ERAS), *((era, -1.2) for era in SERIAL_ERAS))
 
 
 def _effects(*pairs: tuple[str, float]) -> tuple[Effect, ...]:
@@ -36,10 +54,15 @@ CONSTANTS = (
              effects=(_by_chip(0.12, COMPUTE_PRIOR), *_effects(("engine", 0.05)))),
     Constant(name="gemm_read_frac", value=0.82, log_sd=0.08, most=0.97,
              effects=(_by_chip(0.10, READ_PRIOR), *_effects(("accelerator", 0.06)))),
-    Constant(name="gemm_warm_tokens", value=24.0, log_sd=0.3),
-    Constant(name="gemm_serial_frac", value=0.8, log_sd=0.2, most=1.0),
-    Constant(name="expert_compute_frac", value=0.65, log_sd=0.2, most=1.0,
-             effects=_effects(("engine+precision", 0.15), ("family", 0.15))),
+    Constant(name="gemm_warm_tokens", value=8.0, log_sd=0.3,
+             effects=(Effect(kinds=("family",), log_sd=0.4, prior=WARM_PRIOR),)),
+    Constant(name="gemm_serial_frac", value=0.22, log_sd=0.2, most=1.0,
+             effects=(Effect(kinds=("family",), log_sd=0.2, prior=SERIAL_PRIOR),)),
+    # A group holds experts with many rows and with few: some compute while others read.
+    Constant(name="expert_serial_frac", value=0.9, log_sd=0.1, most=1.0),
+    Constant(name="expert_compute_frac", value=0.7, log_sd=0.2, most=1.0,
+             effects=(Effect(kinds=("engine", "precision"), log_sd=0.15,
+                             prior=EXPERT_COMPUTE_PRIOR), *_effects(("family", 0.15)))),
     Constant(name="expert_read_frac", value=0.85, log_sd=0.15, most=1.0,
              effects=_effects(("engine+precision", 0.15), ("family", 0.15))),
     Constant(name="expert_pad_tokens", value=6.0, log_sd=0.4),
@@ -54,12 +77,14 @@ CONSTANTS = (
              effects=_effects(("family", 0.2), ("engine", 0.2))),
     Constant(name="reduce_sync_s", value=4e-6, log_sd=0.4,
              effects=_effects(("link", 0.3), ("era", 0.3))),
-    Constant(name="reduce_time_frac", value=1.0, log_sd=0.1,
-             effects=_effects(("link", 0.2), ("link+ranks", 0.1), ("era", 0.2))),
+    Constant(name="reduce_time_frac", value=1.0, log_sd=0.2,
+             effects=_effects(("link", 0.4), ("link+ranks", 0.2), ("era", 0.2))),
     Constant(name="host_s", value=2e-3, log_sd=0.4,
              effects=_effects(("engine", 0.4), ("era", 0.4))),
     Constant(name="host_sequence_s", value=2e-5, log_sd=0.4,
              effects=_effects(("engine", 0.4), ("era", 0.4))),
+    Constant(name="host_hidden_frac", value=0.4, log_sd=0.2, most=1.0,
+             effects=(Effect(kinds=("era",), log_sd=0.3, prior=HIDDEN_PRIOR),)),
     Constant(name="slowdown_frac", value=1.0, log_sd=0.02,
              effects=_effects(("era", 0.06), ("engine+family", 0.06), ("class", 0.08),
                               ("drafting", 0.2), ("kind+era", 0.10), ("class+engine", 0.06),
@@ -74,8 +99,9 @@ CONSTANTS = (
     Constant(name="start_steps", value=2.0, log_sd=0.4,
              effects=_effects(("engine", 0.4), ("engine+family", 0.3))),
     Constant(name="interference_frac", value=0.97, log_sd=0.1, effects=_effects(("engine", 0.1),)),
-    Constant(name="first_wave_frac", value=0.15, log_sd=0.3, most=1.0,
-             effects=_effects(("engine", 0.2),)),
+    # Closed-loop suites ask ten times as often as they have users [InferenceX]: a tenth at once.
+    Constant(name="first_wave_frac", value=0.1, log_sd=0.1, most=1.0,
+             effects=_effects(("engine", 0.05),)),
     # TensorRT-LLM reserves the whole answer; the others hand out blocks as the answer grows.
     Constant(name="fill_frac", value=0.95, log_sd=0.1, most=1.0, effects=(
         Effect(kinds=("engine",), log_sd=0.15, prior=(("vllm", -0.4), ("sglang", -0.3))),)),

@@ -30,7 +30,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
         "bench": f"{benchmark}|{kind}" if benchmark else NONE,
         "link": link_label(setup.accelerator, setup.layout),
-        "ranks": str(setup.layout.tp * setup.layout.dp),
+        "ranks": str(setup.layout.n_accelerators // setup.layout.pp),
     }
 
 
@@ -43,7 +43,7 @@ def family_label(accelerator: Accelerator) -> str:
 
 def link_label(accelerator: Accelerator, layout: ServingLayout) -> str:
     """What joins the ranks of the layout."""
-    n_ranks, link = layout.tp * layout.dp, accelerator.scale_up
+    n_ranks, link = layout.n_accelerators // layout.pp, accelerator.scale_up
     if n_ranks == 1:
         return "none"
     return link.name if link is not None and n_ranks <= link.n_domain else "pcie"

@@ -24,6 +24,9 @@ from gpuplan.cli.options import (
 from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.cli.scenario import write_whole
 
+Cp = Annotated[int, typer.Option(min=1, help="Context parallel size.")]
+LoraRank = Annotated[int, typer.Option(min=0, help="Rank of the requests' adapters; 0: none.")]
+Loras = Annotated[int, typer.Option(min=1, help="Adapters in rotation.")]
 Replicas = Annotated[int, typer.Option(min=1, help="Copies of the deployment.")]
 Engine = Annotated[str, typer.Option(help="vllm, sglang, trtllm, llama.cpp …")]
 EngineVersion = Annotated[str | None, typer.Option(help="Its version; a recent one by default.")]
@@ -48,12 +51,15 @@ def predict(
     pp: Pp = 1,
     dp: Dp = 1,
     ep: Ep = 1,
+    cp: Cp = 1,
     replicas: Replicas = 1,
     precision: Precision = None,
     kv_precision: KvPrecision = None,
     engine: Engine = "vllm",
     engine_version: EngineVersion = None,
     max_num_seqs: MaxSeqs = None,
+    lora_rank: LoraRank = 0,
+    loras: Loras = 1,
     regime: Regime = None,
     input_tokens: InputTokens = None,
     output_tokens: OutputTokens = None,
@@ -67,6 +73,7 @@ def predict(
     """Throughput, latency, power and memory of one configuration, each with a range."""
     from gpuplan import api
     from gpuplan.domain.requests import LoadRequest, PredictRequest
+    from gpuplan.domain.serving import LoraUse
 
     load = LoadRequest(
         regime=regime,
@@ -74,9 +81,10 @@ def predict(
         output_tokens=output_tokens,
         n_concurrent=concurrency,
         requests_per_s=rate,
+        adapters=LoraUse(rank=lora_rank, n_adapters=loras) if lora_rank else None,
     )
     request = PredictRequest(
-        tp=tp, pp=pp, dp=dp, ep=ep, n_replicas=replicas, precision=precision,
+        tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, n_replicas=replicas, precision=precision,
         cache_precision=kv_precision, engine=engine, engine_version=engine_version,
         max_sequences=max_num_seqs, load=load,
     )  # fmt: skip

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape, TokenLengths
     from gpuplan.domain.drawn import DrawnLoad, Phase
     from gpuplan.domain.outcome import Slo
-    from gpuplan.domain.performance import Drafts
     from gpuplan.domain.simulation import SimulateRequest
 
 MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
@@ -56,20 +55,6 @@ MaxTokens = Annotated[
 KvBlocks = Annotated[int | None, typer.Option(min=1, help="Of the cache; computed by default.")]
 LongPrefill = Annotated[
     int | None, typer.Option(min=1, help="The most that one prompt takes of an iteration.")
-]
-
-PrefixCaching = Annotated[
-    bool | None,
-    typer.Option(
-        "--prefix-caching/--no-prefix-caching", help="On where prompts share text, if unsaid."
-    ),
-]
-Scheduling = Annotated[str, typer.Option(help="fcfs or priority.")]
-Speculative = Annotated[
-    int | None, typer.Option("--speculative-tokens", min=1, help="Drafted per iteration.")
-]
-Acceptance = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Share of drafted tokens that is kept.")
 ]
 
 Trace = Annotated[
@@ -166,10 +151,6 @@ class Typed(NamedTuple):
     max_num_batched_tokens: MaxTokens
     kv_blocks: KvBlocks
     long_prefill_tokens: LongPrefill
-    prefix_caching: PrefixCaching
-    scheduling: Scheduling
-    speculative_tokens: Speculative
-    acceptance: Acceptance
     scale: Scale
     scenario: ScenarioFile
     workload: Workload
@@ -244,9 +225,6 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         max_batch_tokens=typed.max_num_batched_tokens,
         n_blocks=typed.kv_blocks,
         long_prefill_tokens=typed.long_prefill_tokens,
-        caches_prefixes=typed.prefix_caching,
-        scheduling=typed.scheduling,
-        drafts=drafts(typed.speculative_tokens, typed.acceptance),
     )
     limits = (typed.slo_ttft_ms, typed.slo_tpot_ms, typed.slo_e2e_s)
     return SimulateRequest(
@@ -339,18 +317,6 @@ def lengths(
     return TokenLengths(shape=shape or default, mean_tokens=mean, p95_tokens=p95)
 
 
-def drafts(n_tokens: int | None, acceptance: float | None) -> "Drafts | None":
-    """Speculative decoding; both figures or neither."""
-    from gpuplan.domain.performance import Drafts
-
-    if n_tokens is None and acceptance is None:
-        return None
-    if n_tokens is None or acceptance is None:
-        flag = "--speculative-tokens" if n_tokens is None else "--acceptance"
-        raise _wrong(flag, "", "give --speculative-tokens and --acceptance together")
-    return Drafts(n_tokens=n_tokens, acceptance_frac=acceptance)
-
-
 def objective(
     ttft_ms: float | None, tpot_ms: float | None, e2e_s: float | None, percentile: float | None
 ) -> "Slo | None":
@@ -370,5 +336,4 @@ def objective(
 def _wrong(flag: str, text: str, fix: str) -> Exception:
     from gpuplan.errors import InputError, one
 
-    what = f"got {text!r}" if text else "missing"
-    return one(InputError, "simulate", flag, what, fix)
+    return one(InputError, "simulate", flag, f"got {text!r}", fix)

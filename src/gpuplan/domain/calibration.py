@@ -109,7 +109,8 @@ class LeftOut:
     range_coverage: float  # of a range drawn from the other half of such rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# One fit is one thing: told apart by identity, so that what is derived from it can be kept.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InferenceCalibration:
     """What a fit of serving measurements hands to predictions."""
 

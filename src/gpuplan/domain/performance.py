@@ -6,7 +6,7 @@ from typing import Literal
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
 from gpuplan.domain.provenance import Assumption, Estimate
-from gpuplan.domain.serving import EngineSettings, ServingLayout, Storage
+from gpuplan.domain.serving import EngineSettings, LoraUse, ServingLayout, Storage
 
 Regime = Literal[
     "static_batch", "max_load", "fixed_max_batch", "fixed_concurrency", "poisson", "offline",
@@ -32,6 +32,7 @@ class ServingLoad:
     n_sequences: float | None = None  # batch, limit or concurrency; None where the engine decides
     requests_per_s: float | None = None  # None where requests wait or users ask again
     cached_input_frac: float = 0.0  # of the prompt, found in the prefix cache
+    adapters: LoraUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

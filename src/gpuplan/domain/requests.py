@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuplan.domain.serving import LoraSlots
+from gpuplan.domain.serving import LoraSlots, LoraUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,7 @@ class LoadRequest:
     output_tokens: int | None = None
     n_concurrent: int | None = None
     requests_per_s: float | None = None
+    adapters: LoraUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class PredictRequest:
     pp: int = 1
     dp: int = 1
     ep: int = 1
+    cp: int = 1
     n_replicas: int = 1
     precision: str | None = None
     cache_precision: str | None = None

@@ -13,11 +13,12 @@ class ServingLayout:
     pp: int = 1  # pipeline stages
     dp: int = 1  # attention replicas that share the experts (DP-attention)
     ep: int = 1  # accelerators that the experts are dealt to; 1 = cut by tp instead
+    cp: int = 1  # context parallel: copies that share each sequence's prompt and cache
 
     @property
     def n_accelerators(self) -> int:
         """Accelerators of one replica."""
-        return self.tp * self.pp * self.dp
+        return self.tp * self.pp * self.dp * self.cp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,15 @@ class LoraSlots:
 
     n_slots: int
     max_rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoraUse:
+    """Adapters that the requests ask for, each as likely as the other."""
+
+    rank: int
+    n_adapters: int = 1
+    request_frac: float = 1.0  # of all requests, that ask for one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

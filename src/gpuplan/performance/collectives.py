@@ -12,6 +12,7 @@ from math import ceil, log2
 from gpuplan.domain.links import LinkModel, Protocol
 from gpuplan.errors import InputError, one
 from gpuplan.performance.kernels.curves import (
+    FREE,
     AllReduceTerms,
     Curve,
     curve_time_s,
@@ -115,7 +116,6 @@ def hierarchical_all_to_all_time_s(
 
 
 Level = tuple[Callable[[float, int, LinkModel], float], int, LinkModel]
-FREE = Curve(0.0, 0.0, 0.0, 1.0)
 
 
 def _pipelined(inner: Level, outer: Level, message_bytes: float) -> float:

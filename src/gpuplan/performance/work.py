@@ -16,20 +16,24 @@ from gpuplan.domain.layers import (
 from gpuplan.domain.links import LinkModel
 from gpuplan.domain.model import Model
 from gpuplan.domain.precision import FORMATS, NumberFormat
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.serving import LoraUse, ServingLayout, Storage
 from gpuplan.performance.collectives import (
     Curve,
+    all_gather_curve,
     all_reduce_terms,
     all_to_all_curve,
     point_to_point_time_s,
 )
 from gpuplan.performance.kernels.step import (
+    Adapters,
+    ContextParallel,
     Exchange,
     ExpertMatrices,
     Matrices,
     Mixing,
     StepWork,
 )
+from gpuplan.performance.memory.inference import lora_width
 from gpuplan.performance.memory.weights import expert_ways
 
 HALF_BYTES = 2.0  # activations travel in 16 bits
@@ -47,6 +51,8 @@ N_ATTENTION_OPERATORS = 4  # projections in, rotary, attention, projection out
 N_LATENT_OPERATORS = 9  # two down- and two up-projections, two absorbed products, the rest as above
 N_RECURRENCE_OPERATORS = 6
 N_DENSE_OPERATORS = 3  # up (and gate), activation, down
+# A shrinking and a growing product beside each packed projection: q-k-v, output, gate-up, down.
+N_ADAPTER_OPERATORS = 8
 N_EXPERT_OPERATORS = 7  # router, choice, sort, two products, activation, sum
 
 
@@ -66,6 +72,7 @@ def step_work(
     storage: Storage,
     layout: ServingLayout,
     link: LinkModel,
+    adapters: LoraUse | None = None,
 ) -> StepWork:
     """Work of all layers in turn; pipeline stages follow each other, so pp divides nothing here."""
     shares = _Shares(layout.tp, layout.dp, layout.ep, expert_ways(layout))
@@ -76,6 +83,53 @@ def step_work(
         exchange=_exchange(model, layout, link),
         memory_bytes_per_s=accelerator.memory.bytes_per_s,
         n_data_parallel=float(layout.dp),
+        context=_context(model, storage, layout, link=link, shares=shares),
+        adapters=_adapters(model, storage, layout, adapters),
+    )
+
+
+def _context(
+    model: Model, storage: Storage, layout: ServingLayout, *, link: LinkModel, shares: _Shares
+) -> ContextParallel:
+    """Per layer with attention, on average over them."""
+    groups = [g for g in model.main.groups if isinstance(g.mixer, Attention | LatentAttention)]
+    n_layers = sum(g.n_layers for g in groups)
+    if layout.cp == 1 or not n_layers:
+        return ContextParallel()
+    cached = sum(amount for g in groups for amount, _ in _cache_parts(g, storage, shares))
+    answers = sum(g.n_layers * _answer_width(g) / layout.tp for g in groups)
+    return ContextParallel(
+        n_ranks=float(layout.cp),
+        n_gathers=float(n_layers),
+        gather=all_gather_curve(layout.cp, link),
+        cache_bytes=cached / n_layers,
+        answer_bytes=HALF_BYTES * answers / n_layers,
+    )
+
+
+def _answer_width(group: LayerGroup) -> float:
+    """A token's queries, its partial answers and their weights, over all heads."""
+    mixer = group.mixer
+    if isinstance(mixer, LatentAttention):
+        return mixer.n_heads * (2 * mixer.kv_rank + mixer.qk_rope_dim + 1.0)
+    if isinstance(mixer, Attention):
+        return mixer.n_heads * (mixer.qk_head_dim + mixer.v_head_dim + 1.0)
+    return 0.0
+
+
+def _adapters(
+    model: Model, storage: Storage, layout: ServingLayout, use: LoraUse | None
+) -> Adapters:
+    if use is None or use.request_frac == 0.0:
+        return Adapters()
+    hidden, groups = model.main.hidden_size, model.main.groups
+    n_params = use.rank * sum(g.n_layers * lora_width(g, hidden, layout) for g in groups)
+    return Adapters(
+        flop=2.0 * n_params,
+        adapter_bytes=n_params * storage.base.stored_bytes,
+        n_adapters=float(use.n_adapters),
+        token_frac=use.request_frac,
+        n_operators=float(N_ADAPTER_OPERATORS * model.main.n_layers),
     )
 
 

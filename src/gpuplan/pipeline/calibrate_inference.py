@@ -32,7 +32,9 @@ LATENCY_NAMES = ("serve_start_s", "start_prompts", "start_steps", "first_wave_fr
 # rows left out, not by rows fitted.
 STRENGTH = 0.3
 LONE_ROWS = 3.0
-LATENCY_STRENGTH = 3.0  # four constants only, so the data may speak louder
+CONCURRENCY_WEIGHT = 3.0
+N_NEAR_ROUNDS = 4  # from the fit of all rows, which is close
+LATENCY_STRENGTH = 1.0  # four constants only, so the data may speak louder
 
 
 class Study(NamedTuple):
@@ -75,8 +77,14 @@ def weights(of: Study, used: Flags) -> Floats:
         )  # fmt: skip
     count = Counter(key for key, is_used in zip(keys, used, strict=True) if is_used)
     found = np.array([_cell_weight(count[key]) for key in keys])
-    weight: Floats = found * used * _is_fitted(of)
+    weight: Floats = found * used * _is_fitted(of) * _regime_weight(of)
     return weight
+
+
+def _regime_weight(of: Study) -> Floats:
+    """Serving at a known concurrency decides plans, and has few sources: it counts for more."""
+    regimes = np.array([setup.load.regime for setup in of.table.setups])[of.seen.row]
+    return np.where(regimes == "fixed_concurrency", CONCURRENCY_WEIGHT, 1.0)
 
 
 def _is_fitted(of: Study) -> Flags:
@@ -152,7 +160,7 @@ def cross_residuals(
     residual = np.full(len(fold), np.nan)
     for number in sorted(set(fold.tolist())):
         out = fold == number
-        residual[out] = fit_study(of, ~out, near=near).residual[out]
+        residual[out] = fit_study(of, ~out, near=near, n_rounds=N_NEAR_ROUNDS).residual[out]
     return residual
 
 

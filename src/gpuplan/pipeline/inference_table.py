@@ -16,6 +16,7 @@ from gpuplan.performance.kernels.regimes import (
     Served,
     ServingCase,
     closed_loop,
+    loop_times,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.serving_regimes import loop_waits, serving_case
@@ -176,5 +177,7 @@ def closed_loop_waits(table: InferenceTable, values: Values) -> Floats:
         k = StepConstants(*(float(values[name][i]) for name in StepConstants._fields))
         r = RegimeConstants(*(float(values[name][i]) for name in RegimeConstants._fields))
         budget = float(setup.settings.max_batch_tokens)
-        waits[:, i] = loop_waits(table.works[i], k, r, case=table.cases[i], batch_tokens=budget)
+        work, case = table.works[i], table.cases[i]
+        times = loop_times(work, k, r, case)
+        waits[:, i] = loop_waits(work, k, times, case=case, batch_tokens=budget)
     return waits

@@ -18,6 +18,7 @@ def setup_work(setup: ServingSetup) -> StepWork:
         storage=setup.storage,
         layout=setup.layout,
         link=setup_link(setup),
+        adapters=setup.load.adapters,
     )
 
 
@@ -27,5 +28,5 @@ def setup_link(setup: ServingSetup) -> LinkModel:
     if island is not None and island.name == NETWORK:
         return fabric_link(island.bytes_per_s)
     engine = LINK_ENGINES.get(setup.engine.name, setup.engine.name)
-    n_ranks = setup.layout.tp * setup.layout.dp
+    n_ranks = setup.layout.tp * setup.layout.dp * setup.layout.cp
     return link_of(setup.accelerator, n_ranks=max(2, n_ranks), engine=engine)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from math import exp, hypot
 
 from gpuplan.calibration.inference_labels import cells_of, inference_labels, nearest_era
 from gpuplan.calibration.novelty import novelty, unknown
 from gpuplan.calibration.store import inference_calibration
-from gpuplan.domain.calibration import InferenceCalibration, Labels
+from gpuplan.domain.calibration import InferenceCalibration, Labels, Spread
 from gpuplan.domain.performance import InferencePrediction, ServingSetup, StepBreakdown
 from gpuplan.domain.provenance import Estimate
 from gpuplan.performance.kernels.regimes import RegimeConstants, Served, ServingCase, mixed_load
@@ -62,12 +63,27 @@ def constants_for(
     calibration: InferenceCalibration, labels: Labels
 ) -> tuple[StepConstants, RegimeConstants]:
     """The constants of these labels; an era never seen takes its nearest."""
+    return _constants(calibration, tuple(labels.items()))
+
+
+@lru_cache(maxsize=4096)
+def _constants(
+    calibration: InferenceCalibration, items: tuple[tuple[str, str], ...]
+) -> tuple[StepConstants, RegimeConstants]:
+    labels = dict(items)
     era = nearest_era(labels["era"], calibration.known["era"])
     values = calibration.constants.values({**labels, "era": era})
     return (
         StepConstants(*(values[name] for name in StepConstants._fields)),
         RegimeConstants(*(values[name] for name in RegimeConstants._fields)),
     )
+
+
+@lru_cache(maxsize=4096)
+def _spread(
+    known: InferenceCalibration, kind: str, regime: str, *, metric: str, cells: tuple[str, ...]
+) -> Spread:
+    return known.spread(kind, regime, metric=metric, cells=cells)
 
 
 class Ranged:
@@ -81,7 +97,7 @@ class Ranged:
     def estimate(self, metric: str, value: float) -> Estimate:
         """The value with the spread of its cell."""
         regime = self._setup.load.regime
-        spread = self._known.spread(self._kind, regime, metric=metric, cells=self._cells)
+        spread = _spread(self._known, self._kind, regime, metric=metric, cells=self._cells)
         value = float(value)
         low, high = spread.log_low, spread.log_high
         if self._kind == "source":
@@ -99,7 +115,7 @@ class Ranged:
     def tail(self, metric: str, mean: float) -> Estimate:
         """A percentile from the mean, at the ratio that measurements show."""
         regime = self._setup.load.regime
-        spread = self._known.spread(self._kind, regime, metric=metric, cells=self._cells)
+        spread = _spread(self._known, self._kind, regime, metric=metric, cells=self._cells)
         return Estimate(
             value=float(mean) * exp(spread.log_mid),
             low=float(mean) * exp(spread.log_low),

@@ -15,7 +15,7 @@ from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, Servin
 from gpuplan.domain.prediction import Prediction
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.requests import LoadRequest, PredictRequest
-from gpuplan.domain.serving import EngineSettings, Load, ServingLayout
+from gpuplan.domain.serving import EngineSettings, Load, LoraSlots, LoraUse, ServingLayout
 from gpuplan.domain.startup import StartConditions
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.performance.memory.inference import inference_memory
@@ -110,7 +110,7 @@ def setup_of(
         storage=storage,
         layout=layout,
         engine=engine,
-        settings=_limited(settings, request.max_sequences),
+        settings=_limited(settings, request.max_sequences, load.adapters),
         load=load,
         n_replicas=float(request.n_replicas),
     )
@@ -118,11 +118,16 @@ def setup_of(
 
 
 def _layout(request: PredictRequest, n_named: int) -> ServingLayout:
-    tp = request.tp or max(1, n_named // (request.pp * request.dp))
-    return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep)
+    tp = request.tp or max(1, n_named // (request.pp * request.dp * request.cp))
+    return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep, cp=request.cp)
 
 
-def _limited(settings: EngineSettings, max_sequences: int | None) -> EngineSettings:
+def _limited(
+    settings: EngineSettings, max_sequences: int | None, adapters: LoraUse | None
+) -> EngineSettings:
+    if adapters is not None:
+        slots = LoraSlots(n_slots=adapters.n_adapters, max_rank=adapters.rank)
+        settings = replace(settings, lora=slots)
     return replace(settings, max_sequences=max_sequences) if max_sequences else settings
 
 
@@ -151,6 +156,7 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
         output_tokens=float(asked.output_tokens or DEFAULT_OUTPUT_TOKENS),
         n_sequences=None if asked.n_concurrent is None else float(asked.n_concurrent),
         requests_per_s=asked.requests_per_s,
+        adapters=asked.adapters,
     )
     if lengths:
         return load, []

@@ -43,16 +43,22 @@ def step_table(
             limit_s(_lifted(bare, is_peak=True, is_link=True), tokens, k.expert_evenness),
             tokens.prefill_tokens,
         ),
-        token_link_s=_column(
-            limit_s(_lifted(bare, is_peak=True, is_memory=True), tokens, k.expert_evenness),
-            tokens.prefill_tokens,
+        # A host that plans ahead bounds an iteration as a link does: by a floor.
+        token_link_s=floats(
+            np.maximum(
+                _column(
+                    limit_s(_lifted(bare, is_peak=True, is_memory=True), tokens, k.expert_evenness),
+                    tokens.prefill_tokens,
+                ),
+                k.host_hidden_frac * k.host_s,
+            )
         ),
         row_device_s=_above_first(_device_s(bare, k, rows, rows.n_prefills)),
         row_arithmetic_s=_above_first(row_arithmetic_s),
         attention=_attention_work(work),
         rates=_attention_rates(work, k),
-        host_s=float(k.host_s),
-        host_sequence_s=float(k.host_sequence_s) * n_equal,
+        host_s=float((1.0 - k.host_hidden_frac) * k.host_s),
+        host_sequence_s=float((1.0 - k.host_hidden_frac) * k.host_sequence_s) * n_equal,
     )
 
 

@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 
 from fakes.steps import REGIME, USUAL, case, work
-from gpuplan.performance.kernels.closed_loop import LoopLoad, answer_tokens, first_token_waits
+from gpuplan.performance.kernels.closed_loop import (
+    LoopLoad,
+    PromptTimes,
+    answer_tokens,
+    first_token_waits,
+)
+from gpuplan.performance.kernels.regimes import loop_times
 from gpuplan.performance.serving_regimes import loop_waits
 
+PROMPT = PromptTimes(0.03, 0.02)
 
-def stepped_waits(decode_s, prompt_s, n_users, n_slots, load, n_total):
+
+def stepped_waits(decode_s, prompt, n_users, n_slots, load, n_total):
     """Token by token, with lists: the oracle."""
     now, queue, running, waits, done_tokens = 0.0, [(i, 0.0) for i in range(n_users)], [], {}, 0.0
     n_asked = n_users
@@ -16,7 +24,9 @@ def stepped_waits(decode_s, prompt_s, n_users, n_slots, load, n_total):
         n_ready = min(len(queue), n_slots - len(running))
         piece = min(load.budget_tokens, n_ready * load.prompt_tokens - done_tokens)
         piece = max(piece, 0.0) if n_ready else 0.0
-        now += decode_s[len(running)] + prompt_s * piece / load.prompt_tokens
+        n_pieces = piece / load.prompt_tokens
+        alone_s, rest_s = min(n_pieces, 1.0) * prompt.first_s, max(n_pieces - 1.0, 0.0)
+        now += decode_s[len(running)] + alone_s + rest_s * prompt.further_s
         running = [left - 1 for left in running]
         n_done = sum(left < 0.5 for left in running)
         running = [left for left in running if left >= 0.5]
@@ -41,14 +51,19 @@ def stepped_waits(decode_s, prompt_s, n_users, n_slots, load, n_total):
 def test_jumping_equals_stepping(n_users, n_slots, prompt, output, budget):
     decode_s = 0.010 + 0.001 * np.arange(n_slots + 1)
     load = LoopLoad(prompt, output, 0.2, budget)
-    fast = first_token_waits(decode_s, 0.02, n_users, n_slots, load, 4 * n_users)
-    slow = stepped_waits(decode_s, 0.02, n_users, n_slots, load, 4 * n_users)
+    fast = first_token_waits(decode_s, PROMPT, n_users, n_slots, load, 4 * n_users)
+    slow = stepped_waits(decode_s, PROMPT, n_users, n_slots, load, 4 * n_users)
     assert fast == pytest.approx(slow, rel=1e-9, abs=1e-12)
 
 
 def test_a_lone_user_waits_for_one_prompt():
     waits = first_token_waits(
-        np.array([0.004, 0.01]), 0.05, 1, 1, LoopLoad(128.0, 10.0, 0.0, 8192.0), 5
+        np.array([0.004, 0.01]),
+        PromptTimes(0.05, 0.05),
+        1,
+        1,
+        LoopLoad(128.0, 10.0, 0.0, 8192.0),
+        5,
     )
     assert waits == pytest.approx(np.full(5, 0.054))
 
@@ -56,7 +71,8 @@ def test_a_lone_user_waits_for_one_prompt():
 def test_simultaneous_arrival_waits_half_the_queue():
     # Trap: n prompts at once, one per iteration, wait (n + 1) / 2 iterations on average.
     n = 16
-    waits = first_token_waits(np.zeros(n + 1), 0.1, n, n, LoopLoad(100.0, 1000.0, 0.0, 100.0), n)
+    load = LoopLoad(100.0, 1000.0, 0.0, 100.0)
+    waits = first_token_waits(np.zeros(n + 1), PromptTimes(0.1, 0.1), n, n, load, n)
     assert waits.mean() == pytest.approx(0.1 * (n + 1) / 2)
 
 
@@ -67,6 +83,12 @@ def test_the_room_compiles_the_loop_once():
     found = {
         len(first_token_waits.signatures)
         for n in (1.0, 7.0, 40.0)
-        if loop_waits(work(), USUAL, REGIME, case=case(n_sequences=n), batch_tokens=8192.0)
+        if loop_waits(
+            work(),
+            USUAL,
+            loop_times(work(), USUAL, REGIME, case(n_sequences=n)),
+            case=case(n_sequences=n),
+            batch_tokens=8192.0,
+        )
     }
     assert max(found) <= max(before, 1)

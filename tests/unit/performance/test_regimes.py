@@ -13,6 +13,7 @@ from gpuplan.performance.kernels.regimes import (
     open_loop,
     prefill_s,
     static_batch,
+    steady_token_s,
 )
 
 
@@ -41,6 +42,34 @@ def test_saturated_engine_runs_what_fits_up_to_its_limit():
     assert 8 < served.n_running <= REGIME.batch_limit
     assert max_load(work(), USUAL, REGIME, case()).n_running == pytest.approx(8)
     assert served.output_tokens_per_s == pytest.approx(served.n_running / served.tpot_s)
+
+
+def test_a_last_wave_that_is_not_full_costs_its_own_time():
+    # Equal lengths keep waves together: 12 requests at 8 a time are 8, then 4.
+    tight = case(n_sequences=1e9)
+    room = tight.cache_bytes * 8.0 / n_held(work(), REGIME, tight)
+    queue = case(n_sequences=12.0, cache_bytes=room)
+    served = max_load(work(), USUAL, REGIME, queue)
+    whole_s, rest_s = (
+        steady_token_s(work(), USUAL, queue, n, queue.budget_tokens)
+        for n in (served.n_running, 12.0 - served.n_running)
+    )
+    assert served.output_tokens_per_s == pytest.approx(12.0 / (whole_s + rest_s))
+    endless = max_load(work(), USUAL, REGIME, case(n_sequences=1e9, cache_bytes=room))
+    assert served.output_tokens_per_s < endless.output_tokens_per_s
+
+
+def test_prompts_in_lumps_hide_less_than_an_even_share():
+    big = work(model(dense_group(n_layers=200)))
+    load = case(n_sequences=64.0, output_tokens=512.0)
+    even, lumped = (steady_token_s(big, USUAL, load, 64.0, n) for n in (0.0, 8192.0))
+    assert lumped >= even * (1 - 1e-9)
+    # Without overlap there is nothing to hide behind: lumps change nothing but kernels' starts.
+    apart = USUAL._replace(gemm_serial_frac=1.0, expert_serial_frac=1.0)
+    many = case(n_sequences=64.0, output_tokens=4.0)
+    assert steady_token_s(big, apart, many, 64.0, 0.0) == pytest.approx(
+        steady_token_s(big, apart, many, 64.0, 2048.0), rel=0.05
+    )
 
 
 def test_littles_law_closes_in_the_closed_loop():

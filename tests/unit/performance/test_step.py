@@ -114,3 +114,14 @@ def test_more_accelerators_never_help_for_free():
     assert one.exchange_s == 0.0
     assert two.exchange_s >= 2 * N_LAYERS * USUAL.reduce_sync_s
     assert two.matrices_s < one.matrices_s
+
+
+def test_a_host_that_plans_ahead_shows_only_where_the_device_is_quicker():
+    load = StepLoad(0.0, 0.0, 0.0, 4.0, 100.0)
+    device_s = step_time_s(work(), IDEAL, load)
+    waiting = IDEAL._replace(host_s=3 * device_s)
+    ahead = waiting._replace(host_hidden_frac=1.0)
+    assert step_time_s(work(), waiting, load) == pytest.approx(4 * device_s)
+    assert step_time_s(work(), ahead, load) == pytest.approx(3 * device_s)
+    hidden = IDEAL._replace(host_s=0.5 * device_s, host_hidden_frac=1.0)
+    assert step_time_s(work(), hidden, load) == pytest.approx(device_s)

@@ -15,6 +15,13 @@ Floats = NDArray[np.float64]
 GOLDEN = 0.6180339887498949
 
 
+class PromptTimes(NamedTuple):
+    """What prompts add to an iteration: the first pays for reading what all of them share."""
+
+    first_s: float
+    further_s: float  # each one more in the same iteration
+
+
 class LoopLoad(NamedTuple):
     """Lengths in tokens; `spread_frac` is the share by which answers fall short of the longest."""
 
@@ -59,13 +66,17 @@ def _start(left: Floats, n_running: int, numbers: tuple[int, int], load: LoopLoa
 
 
 @njit(cache=True)
-def first_token_waits(
-    decode_s: Floats, prompt_s: float, n_users: int, n_slots: int, load: LoopLoad, n_total: int
-) -> Floats:
-    """Wait of every request, in order of asking.
+def _reading_s(n_prompts: float, prompt: PromptTimes) -> float:
+    """What so many prompts, or a part of one, add to an iteration."""
+    shared_s = prompt.first_s - prompt.further_s
+    return float(prompt.further_s * n_prompts + shared_s * min(n_prompts, 1.0))
 
-    decode_s[n]: an iteration with n decoding; prompt_s: what one whole prompt adds to it.
-    """
+
+@njit(cache=True)
+def first_token_waits(
+    decode_s: Floats, prompt: PromptTimes, n_users: int, n_slots: int, load: LoopLoad, n_total: int
+) -> Floats:
+    """Wait of every request, in order of asking; decode_s[n]: an iteration with n decoding."""
     asked_at, waits, left = np.zeros(n_total), np.zeros(n_total), np.zeros(n_slots + 1)
     now, read_tokens = 0.0, 0.0
     n_running, n_asked, n_started = 0, min(n_users, n_total), 0
@@ -74,7 +85,7 @@ def first_token_waits(
         n_read = 0
         if n_ready > 0:
             piece = min(load.budget_tokens, n_ready * load.prompt_tokens - read_tokens)
-            now += decode_s[n_running] + prompt_s * piece / load.prompt_tokens
+            now += decode_s[n_running] + _reading_s(piece / load.prompt_tokens, prompt)
             n_read = int((read_tokens + piece) / load.prompt_tokens + 1e-9)
             read_tokens += piece - n_read * load.prompt_tokens
             n_kept = _advance(left, n_running, 1.0)

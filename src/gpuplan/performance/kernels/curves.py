@@ -12,6 +12,9 @@ class Curve(NamedTuple):
     ramp_bytes: float
 
 
+FREE = Curve(0.0, 0.0, 0.0, 1.0)
+
+
 class AllReduceTerms(NamedTuple):
     """The algorithms that compete for one all-reduce; an absent one repeats the ring."""
 

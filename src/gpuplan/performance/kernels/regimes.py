@@ -13,7 +13,7 @@ from gpuplan.performance.kernels.step import (
 )
 
 ONE = 1.0
-N_FIXED_POINT_ROUNDS = 30
+N_FIXED_POINT_ROUNDS = 8
 
 
 class RegimeConstants(NamedTuple):
@@ -38,6 +38,7 @@ class ServingCase(NamedTuple):
     output_tokens: Number
     cache_bytes: Number  # room for the cache on one accelerator
     n_stages: Number
+    budget_tokens: Number = 8192.0  # of one iteration
     cached_tokens: Number = 0.0  # of the prompt, found in the prefix cache
     checked_tokens: Number = 1.0  # per sequence and iteration: one and the drafted ones
     gained_tokens: Number = 1.0  # of those, kept on average
@@ -65,7 +66,7 @@ def n_held(work: StepWork, k: RegimeConstants, case: ServingCase) -> Number:
     """Sequences whose cache fits at once, at least one."""
     tokens = case.input_tokens + k.fill_frac * case.output_tokens
     # Stages share the layers, data-parallel ranks the sequences.
-    n_ways = case.n_stages * work.n_data_parallel
+    n_ways = case.n_stages * work.n_data_parallel * work.context.n_ranks
     return greater(case.cache_bytes * n_ways / sequence_bytes(work, tokens), ONE)
 
 
@@ -121,19 +122,33 @@ def static_batch(work: StepWork, k: StepConstants, r: RegimeConstants, case: Ser
 
 
 def max_load(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:
-    """All requests wait; every iteration decodes a full batch and reads its share of prompts."""
+    """All requests wait; as many run as there is room for, the last wave with what is left."""
     held = n_held(work, r, case)
-    running = (held**-8.0 + r.batch_limit**-8.0) ** -0.125
-    return _steady(work, k, case, lesser(running, case.n_sequences))
-
-
-def _steady(work: StepWork, k: StepConstants, case: ServingCase, running: Number) -> Served:
-    here = running / case.n_stages  # stages work on different parts of the batch at once
-    n_prompts = here * case.gained_tokens / case.output_tokens
-    tpot_s = step_time_s(work, k, mixed_load(case, n_prompts, here)) / case.gained_tokens
+    running = lesser((held**-8.0 + r.batch_limit**-8.0) ** -0.125, case.n_sequences)
+    tpot_s = steady_token_s(work, k, case, running, case.budget_tokens)
+    n_full = (case.n_sequences / running + 1e-9) // 1.0
+    rest = greater(case.n_sequences - n_full * running, 0.0)
+    rest_s = steady_token_s(work, k, case, greater(rest, ONE), case.budget_tokens)
+    whole_s = n_full * tpot_s + lesser(rest, ONE) * rest_s
     first_s = prefill_s(work, k, case)
     e2e_s = first_s + case.output_tokens * tpot_s
-    return Served(running / tpot_s, first_s, tpot_s, e2e_s, running)
+    return Served(case.n_sequences / whole_s, first_s, tpot_s, e2e_s, running)
+
+
+def steady_token_s(
+    work: StepWork, k: StepConstants, case: ServingCase, running: Number, lump_tokens: Number
+) -> Number:
+    """Time per token with so many running; prompts come in lumps of at least `lump_tokens`.
+
+    Most iterations only decode, some read as much as they may: a prompt hides less of itself
+    behind the weights' reading than if every iteration read an even share.
+    """
+    here = running / case.n_stages  # stages work on different parts of the batch at once
+    n_prompts = here * case.gained_tokens / case.output_tokens
+    n_lump = greater(greater(lump_tokens / case.input_tokens, ONE), n_prompts)
+    decode_s = step_time_s(work, k, mixed_load(case, 0.0, here))
+    read_s = step_time_s(work, k, mixed_load(case, n_lump, here))
+    return (decode_s + n_prompts / n_lump * (read_s - decode_s)) / case.gained_tokens
 
 
 def fixed_max_batch(
@@ -163,6 +178,7 @@ class LoopTimes(NamedTuple):
     n_running: Number
     decode_s: Number  # one token with all running
     prompt_s: Number  # what one prompt adds
+    step_s: Number  # one iteration without prompts
 
 
 def loop_times(
@@ -171,19 +187,21 @@ def loop_times(
     """Iterations of `n_sequences` users, as many as the cache holds running."""
     running = lesser(case.n_sequences, n_held(work, r, case))
     here = running / case.n_stages
-    decode_s = decode_token_s(work, k, case, here)
-    prompt_s = greater(mixed_extra_s(work, k, case, here), 1e-9)
-    return LoopTimes(running, decode_s, prompt_s)
+    decode_s = step_time_s(work, k, mixed_load(case, 0.0, here))
+    mixed_s = step_time_s(work, k, mixed_load(case, ONE, here))
+    prompt_s = greater(mixed_s - decode_s, 1e-9)
+    return LoopTimes(running, decode_s / case.gained_tokens, prompt_s, decode_s)
 
 
 def closed_loop(
-    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number
-) -> Served:
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number,
+    *, times: LoopTimes | None = None,
+) -> Served:  # fmt: skip
     """`n_sequences` users, each asking again as soon as answered.
 
-    wait_s: from asking to the end of one's own prompt, admission included.
+    wait_s: from asking to the end of one's own prompt, admission included; times: where known.
     """
-    times = loop_times(work, k, r, case)
+    times = times or loop_times(work, k, r, case)
     others = greater(times.n_running - 1.0, 0.0)
     # Every other user's prompt rides once through the iterations of one's own answer.
     extra_s = r.interference_frac * others * times.prompt_s / case.output_tokens
@@ -201,17 +219,18 @@ def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: Servin
     running = ONE + 0.0 * full.n_running
     answered = case.output_tokens
     for _ in range(N_FIXED_POINT_ROUNDS):
-        tpot_s = _steady(work, k, case, running).tpot_s
+        tpot_s = steady_token_s(work, k, case, running, case.input_tokens)
         wanted = greater(case.requests_per_s * answered * tpot_s, ONE)
-        running = (running * lesser(wanted, full.n_running)) ** 0.5
-    served = _steady(work, k, case, running)
+        # Damped: the time per token grows with what runs, slower than in proportion.
+        running = running**0.25 * lesser(wanted, full.n_running) ** 0.75
+    tpot_s = steady_token_s(work, k, case, running, case.input_tokens)
     extra_s = greater(mixed_extra_s(work, k, case, running), 0.0)
-    start_s = serve_start_s(work, k, r, case, step_s=served.tpot_s)
+    start_s = serve_start_s(work, k, r, case, step_s=tpot_s)
     busy = lesser(case.requests_per_s * extra_s, 0.95)
-    wait_s = 0.5 * served.tpot_s + 0.5 * busy / (1.0 - busy) * extra_s
+    wait_s = 0.5 * tpot_s + 0.5 * busy / (1.0 - busy) * extra_s
     first_s = start_s + prefill_s(work, k, case) + wait_s
     rate = lesser(case.requests_per_s * answered, full.output_tokens_per_s)
-    return Served(rate, first_s, served.tpot_s, first_s + answered * served.tpot_s, running)
+    return Served(rate, first_s, tpot_s, first_s + answered * tpot_s, running)
 
 
 REGIMES: dict[str, Any] = {

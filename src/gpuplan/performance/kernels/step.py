@@ -7,6 +7,7 @@ Python numbers, numpy columns and a compiled loop give the same answer.
 from typing import Any, NamedTuple
 
 from gpuplan.performance.kernels.curves import (
+    FREE,
     AllReduceTerms,
     Curve,
     curve_time_s,
@@ -15,6 +16,7 @@ from gpuplan.performance.kernels.curves import (
 
 # Plain numbers or read-only columns of them; numpy is never named here.
 Number = Any
+ADAPTER_COMPUTE_FRAC = 0.25
 
 
 class Matrices(NamedTuple):
@@ -72,6 +74,26 @@ class Exchange(NamedTuple):
     activation_bytes: Number  # per token, element-wise reads and writes
 
 
+class ContextParallel(NamedTuple):
+    """Ranks that share every sequence; they gather each other's cache and partial answers."""
+
+    n_ranks: Number = 1.0
+    n_gathers: Number = 0.0  # one per layer with attention
+    gather: Curve = FREE
+    cache_bytes: Number = 0.0  # of one prompt token and layer
+    answer_bytes: Number = 0.0  # query and partial answer of one decoding token and layer
+
+
+class Adapters(NamedTuple):
+    """Low-rank matrices beside the model's own, on one accelerator."""
+
+    flop: Number = 0.0  # per token that has one
+    adapter_bytes: Number = 0.0  # one adapter of every layer
+    n_adapters: Number = 1.0  # asked for alike
+    token_frac: Number = 0.0  # of all tokens, that have one
+    n_operators: Number = 0.0
+
+
 class StepWork(NamedTuple):
     """What one iteration does, before any efficiency."""
 
@@ -81,6 +103,8 @@ class StepWork(NamedTuple):
     exchange: Exchange
     memory_bytes_per_s: Number
     n_data_parallel: Number
+    context: ContextParallel = ContextParallel()
+    adapters: Adapters = Adapters()
 
 
 class StepConstants(NamedTuple):
@@ -90,6 +114,7 @@ class StepConstants(NamedTuple):
     gemm_read_frac: Number  # of the memory's rate
     gemm_warm_tokens: Number  # compute that small batches waste
     gemm_serial_frac: Number  # share of the shorter of compute and read that is not hidden
+    expert_serial_frac: Number  # the same of experts: some of them compute while others read
     expert_compute_frac: Number  # of what dense matrices reach
     expert_read_frac: Number
     expert_pad_tokens: Number  # rows that each touched expert wastes
@@ -103,6 +128,7 @@ class StepConstants(NamedTuple):
     reduce_time_frac: Number  # of a collective's time measured alone
     host_s: Number
     host_sequence_s: Number
+    host_hidden_frac: Number  # of the host's time, done while the device works on the step before
     slowdown_frac: Number  # of everything but the host
 
 
@@ -126,7 +152,7 @@ class StepParts(NamedTuple):
     activations_s: Number
     operators_s: Number
     exchange_s: Number
-    host_s: Number
+    host_s: Number  # what the device waits for
     limit_s: Number  # no machine is faster: peak arithmetic, peak memory, peak link
 
 
@@ -179,6 +205,29 @@ def _matrices(work: StepWork, k: StepConstants, n_tokens: Number, n_rows: Number
     return quantized + base + head
 
 
+def n_tokens_of(work: StepWork, load: StepLoad) -> Number:
+    """Tokens that pass the matrices of one context rank: prompts are shared, answers are not."""
+    n_checked = load.n_decodes * load.tokens_per_decode
+    return load.prefill_tokens / work.context.n_ranks + n_checked
+
+
+def n_adapters_touched(adapters: Adapters, n_sequences: Number) -> Number:
+    """Adapters that at least one of the sequences asks for, each with the same chance."""
+    missed = (1.0 - 1.0 / adapters.n_adapters) ** (adapters.token_frac * n_sequences)
+    return adapters.n_adapters * (1.0 - missed)
+
+
+def _adapters(work: StepWork, k: StepConstants, n_tokens: Number, n_sequences: Number) -> Number:
+    """Both thin products of every adapted projection, gathered by adapter [Punica2023]."""
+    a = work.adapters
+    # Assumption: ranks of 8 to 64 fill an eighth to a half of a tile; a quarter stands for them.
+    peak = work.matrices.base_peak_flop_per_s * k.gemm_compute_frac * ADAPTER_COMPUTE_FRAC
+    read = n_adapters_touched(a, n_sequences) * a.adapter_bytes / (
+        work.memory_bytes_per_s * k.gemm_read_frac
+    )  # fmt: skip
+    return overlapped(a.flop * a.token_frac * n_tokens / peak, read, k.expert_serial_frac)
+
+
 def _experts(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
     e = work.experts
     touched = n_touched(e, n_tokens, k.expert_evenness)
@@ -188,7 +237,7 @@ def _experts(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
         work.memory_bytes_per_s * k.gemm_read_frac * k.expert_read_frac
     )  # fmt: skip
     uneven = 1.0 + k.expert_uneven_frac * e.uneven_ranks
-    return uneven * overlapped(compute, read, k.gemm_serial_frac)
+    return uneven * overlapped(compute, read, k.expert_serial_frac)
 
 
 def attention_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
@@ -213,24 +262,23 @@ def decode_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
     return load.n_decodes * load.tokens_per_decode / n_replicas * per_sequence
 
 
-def cache_read_bytes(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
-    """Cache and state that the decoding sequences read."""
+def cache_read_bytes(
+    mixing: Mixing, load: StepLoad, n_replicas: Number, n_context: Number = 1.0
+) -> Number:
+    """Cache and state that the decoding sequences read; context ranks share the cache alone."""
     held = lesser(load.context_tokens, mixing.limit_tokens)
-    per_sequence = (
-        mixing.cache_bytes * load.context_tokens
-        + mixing.limited_cache_bytes * held
-        + mixing.state_bytes
-    )
-    return load.n_decodes / n_replicas * per_sequence
+    cached = mixing.cache_bytes * load.context_tokens + mixing.limited_cache_bytes * held
+    return load.n_decodes / n_replicas * (cached / n_context + mixing.state_bytes)
 
 
 def _attention(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
     rate = work.mixing.peak_flop_per_s * k.attention_compute_frac
-    decode_s = decode_flop(work.mixing, load, work.n_data_parallel) / rate
-    read_s = cache_read_bytes(work.mixing, load, work.n_data_parallel) / (
+    n_sharing = work.n_data_parallel * work.context.n_ranks
+    decode_s = decode_flop(work.mixing, load, n_sharing) / rate
+    read_s = cache_read_bytes(work.mixing, load, work.n_data_parallel, work.context.n_ranks) / (
         work.memory_bytes_per_s * k.cache_read_frac
     )
-    all_s = attention_flop(work.mixing, load, work.n_data_parallel) / rate
+    all_s = attention_flop(work.mixing, load, n_sharing) / rate
     return overlapped(decode_s, read_s, k.gemm_serial_frac) + all_s - decode_s
 
 
@@ -245,54 +293,82 @@ def _exchange(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
     return x.n_reduces * reduce_s + x.n_dispatches * dispatch_s + x.n_stage_hops * stage_s
 
 
+def context_bytes(work: StepWork, load: StepLoad) -> Number:
+    """What the context ranks of one replica gather in one layer [Llama3-2024]."""
+    c = work.context
+    moved = c.cache_bytes * load.prefill_tokens + c.answer_bytes * load.n_decodes
+    return moved / work.n_data_parallel
+
+
+def _context(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
+    c = work.context
+    gather_s = k.reduce_sync_s + k.reduce_time_frac * curve_time_s(
+        context_bytes(work, load), c.gather
+    )
+    return c.n_gathers * gather_s
+
+
 def limit_s(work: StepWork, load: StepLoad, evenness: Number) -> Number:
     """What no machine of these peaks can undercut: the longest of arithmetic, memory and link."""
     m, e, x = work.matrices, work.experts, work.exchange
-    n_all = load.prefill_tokens + load.n_decodes * load.tokens_per_decode
+    c, a, n_sharing = work.context, work.adapters, work.n_data_parallel * work.context.n_ranks
+    n_all = n_tokens_of(work, load)
     n_here = n_all / work.n_data_parallel
     n_rows = (load.n_prefills + load.n_decodes * load.tokens_per_decode) / work.n_data_parallel
+    n_sequences = (load.n_prefills + load.n_decodes) / work.n_data_parallel
     arithmetic = (
         m.quantized_flop * n_here / m.quantized_peak_flop_per_s
-        + (m.base_flop * n_here + m.head_flop * n_rows) / m.base_peak_flop_per_s
+        + (m.base_flop + a.flop * a.token_frac) * n_here / m.base_peak_flop_per_s
+        + m.head_flop * n_rows / m.base_peak_flop_per_s
         + e.flop * e.n_active * n_all / e.peak_flop_per_s
-        + attention_flop(work.mixing, load, work.n_data_parallel) / work.mixing.peak_flop_per_s
+        + attention_flop(work.mixing, load, n_sharing) / work.mixing.peak_flop_per_s
     )
     moved = (
         m.quantized_bytes + m.base_bytes + m.head_bytes
         + n_touched(e, n_all, evenness) * e.expert_bytes
-        + cache_read_bytes(work.mixing, load, work.n_data_parallel)
+        + n_adapters_touched(a, n_sequences) * a.adapter_bytes
+        + cache_read_bytes(work.mixing, load, work.n_data_parallel, c.n_ranks)
     )  # fmt: skip
     # A rank sends its vector at least once, even where the switch adds.
     n_vectors = x.n_reduces + x.n_dispatches * x.n_dispatch_copies + x.n_stage_hops
-    link = n_vectors * x.vector_bytes * n_here / x.link_bytes_per_s
+    gathered = c.n_gathers * context_bytes(work, load) * (1.0 - 1.0 / c.n_ranks)
+    link = (n_vectors * x.vector_bytes * n_here + gathered) / x.link_bytes_per_s
     return greater(greater(arithmetic, moved / work.memory_bytes_per_s), link)
 
 
 def step_parts(work: StepWork, k: StepConstants, load: StepLoad) -> StepParts:
     """The iteration, part by part."""
-    n_all = load.prefill_tokens + load.n_decodes * load.tokens_per_decode
+    n_all = n_tokens_of(work, load)
     n_here = n_all / work.n_data_parallel
     n_rows = (load.n_prefills + load.n_decodes * load.tokens_per_decode) / work.n_data_parallel
+    n_sequences = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    n_operators = work.exchange.n_operators + work.adapters.n_operators
     slow = k.slowdown_frac
     touched_s = work.exchange.activation_bytes * n_here / (
         work.memory_bytes_per_s * k.activation_read_frac
     )  # fmt: skip
     return StepParts(
-        slow * _matrices(work, k, n_here, n_rows),
+        slow * (_matrices(work, k, n_here, n_rows) + _adapters(work, k, n_here, n_sequences)),
         slow * _experts(work, k, n_all),
         slow * _attention(work, k, load),
         slow * touched_s,
-        slow * work.exchange.n_operators * k.operator_s,
-        slow * _exchange(work, k, n_here),
-        k.host_s + k.host_sequence_s * (load.n_decodes + load.n_prefills),
+        slow * n_operators * k.operator_s,
+        slow * (_exchange(work, k, n_here) + _context(work, k, load)),
+        (1.0 - k.host_hidden_frac)
+        * (k.host_s + k.host_sequence_s * (load.n_decodes + load.n_prefills)),
         limit_s(work, load, k.expert_evenness),
     )
 
 
 def step_time_s(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
-    """The iteration as a whole, never below what the hardware allows."""
+    """The iteration as a whole, never below what the hardware allows.
+
+    Engines that plan a step while the device runs the one before show the host only where the
+    device is quicker than it.
+    """
     p = step_parts(work, k, load)
     device_s = (
         p.matrices_s + p.experts_s + p.attention_s + p.activations_s + p.operators_s + p.exchange_s
     )
-    return greater(device_s, p.limit_s) + p.host_s
+    ahead_s = k.host_hidden_frac * k.host_s
+    return greater(greater(device_s, p.limit_s), ahead_s) + p.host_s

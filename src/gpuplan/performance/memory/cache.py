@@ -29,7 +29,7 @@ def sequence_bytes(
         for group in model.main.groups
         for state in group.states
     )
-    return (caches + states) * stage_frac
+    return (caches / layout.cp + states) * stage_frac
 
 
 def block_bytes(
@@ -41,7 +41,7 @@ def block_bytes(
         n * entry_bytes(cache, cache_format, layout) / cache.tokens_per_entry
         for n, cache in growing
     )
-    return per_entry * engine.block_tokens * _stage_frac(model, layout)
+    return per_entry / layout.cp * engine.block_tokens * _stage_frac(model, layout)
 
 
 def held_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> int:

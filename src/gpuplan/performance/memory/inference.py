@@ -142,13 +142,13 @@ def lora_bytes(
     if slots is None:
         return 0.0
     per_rank = sum(
-        g.n_layers * _lora_width(g, model.main.hidden_size, layout) for g in model.main.groups
+        g.n_layers * lora_width(g, model.main.hidden_size, layout) for g in model.main.groups
     )
     stage_frac = math.ceil(model.main.n_layers / layout.pp) / model.main.n_layers
     return slots.n_slots * slots.max_rank * per_rank * stage_frac * storage.base.stored_bytes
 
 
-def _lora_width(group: LayerGroup, hidden: int, layout: ServingLayout) -> float:
+def lora_width(group: LayerGroup, hidden: int, layout: ServingLayout) -> float:
     """Rows and columns of all adapted projections of one layer, per unit of rank.
 
     A projection cut by its outputs keeps the input side whole, and the other way round.
