@@ -46,7 +46,7 @@ def forecast(
         metric=metric, horizon_s=hours * 3600.0, step_s=step_s, n_devices=devices,
         n_capacity=capacity, trigger_frac=trigger, target_frac=target,
         lead_s=None if lead_weeks is None else lead_weeks * 7 * 86400.0,
-        growth_per_month_frac=growth,
+        growth_frac_per_month=growth,
     )  # fmt: skip
     with busy("looking back"):
         found = api.forecast(source, asked)

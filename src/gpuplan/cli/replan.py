@@ -39,7 +39,7 @@ def replan(
 
     asked = ReplanRequest(
         workload=workload, tolerance_frac=tolerance, hysteresis_frac=hysteresis,
-        max_added_accelerators=max_change, growth_per_month_frac=growth, seed=seed,
+        max_added_accelerators=max_change, growth_frac_per_month=growth, seed=seed,
         as_of=datetime.now(tz=UTC).date().isoformat(),
     )  # fmt: skip
     with busy("planning again"):

@@ -62,7 +62,7 @@ class Trend:
 class OrderAdvice:
     """When a trigger is reached at one growth, and what that means for an order."""
 
-    growth_per_month_frac: float
+    growth_frac_per_month: float
     trigger_in_s: float | None  # None: never at this growth
     order_in_s: float | None  # 0: now; None: never
     bridge_s: float  # between the trigger and the arrival of an order placed now
@@ -82,7 +82,7 @@ class ForecastRequest:
     trigger_frac: float = 0.85
     target_frac: float = 0.80
     lead_s: float | None = None
-    growth_per_month_frac: float | None = None  # None: from the weekly peaks
+    growth_frac_per_month: float | None = None  # None: from the weekly peaks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ class ReplanRequest:
     tolerance_frac: float = 0.20
     hysteresis_frac: float = 0.05  # a saving below this is no reason to move
     max_added_accelerators: int | None = None  # change budget of one step; None: no limit
-    growth_per_month_frac: float = 0.0
+    growth_frac_per_month: float = 0.0
     horizon_s: float = 7 * 86400.0
     seed: int = 0
     as_of: str = ""

@@ -72,7 +72,7 @@ def _advice(
     trigger_in_s = seconds_until(use, trigger, growth)
     in_a_year = n_devices * use * (1.0 + growth) ** YEAR_MONTHS / target
     return OrderAdvice(
-        growth_per_month_frac=growth,
+        growth_frac_per_month=growth,
         trigger_in_s=trigger_in_s,
         order_in_s=None if trigger_in_s is None else max(0.0, trigger_in_s - lead_s),
         bridge_s=0.0 if trigger_in_s is None else max(0.0, lead_s - trigger_in_s),

@@ -1,28 +1,59 @@
 """Diagnose: telemetry from a file or a server -> facts of its devices -> causes."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers, rentable
+from gpuplan.diagnose.fleet import diagnose_fleet
 from gpuplan.diagnose.judge import diagnose as judge
 from gpuplan.diagnose.score import score as judge_score
 from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.diagnosis import DeviceFacts, DiagnoseRequest, Diagnosis, ScoreLimits
+from gpuplan.domain.columns import floats
+from gpuplan.domain.diagnosis import BandEdges, DeviceFacts, DiagnoseRequest, Diagnosis, ScoreLimits
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.monitoring import ServerAccess, TimeWindow
 from gpuplan.domain.observation import Telemetry
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
+from gpuplan.observe.fleet import is_fleet, read_fleet
+from gpuplan.observe.parquet import MAX_ROWS
 from gpuplan.observe.prometheus_live import read_prometheus
 from gpuplan.observe.read import read_telemetry, read_text
 
 
 def diagnose_file(path: Path, asked: DiagnoseRequest) -> Diagnosis:
-    """What a file of telemetry says."""
+    """What a file of telemetry says, or a folder of them."""
+    if is_fleet(path, MAX_ROWS):
+        return _diagnose_fleet(path, asked)
     return diagnose(read_telemetry(path), asked)
+
+
+def _diagnose_fleet(path: Path, asked: DiagnoseRequest) -> Diagnosis:
+    """A fleet too large for series, device by device."""
+    digest, catalog = read_fleet(path), read_catalog()
+    known, assumed = dict[str, DeviceFacts](), list[Assumption]()
+    for name in {asked.accelerator or model for model in digest.devices.model}:
+        if name:
+            known[name], more = _named(name, catalog, asked)
+            assumed += more
+    facts = [known.get(asked.accelerator or m, DeviceFacts()) for m in digest.devices.model]
+    prices = [one.usd_per_h for one in facts if one.usd_per_h is not None]
+    found = diagnose_fleet(
+        digest,
+        tdp_w=floats([one.tdp_w if one.tdp_w else math.nan for one in facts]),
+        usd_per_h=asked.usd_per_h
+        if asked.usd_per_h is not None
+        else mean(prices)
+        if prices
+        else None,
+        edges=asked.edges or BandEdges(),
+        beta_ratio=asked.beta_ratio,
+    )
+    return replace(found, assumptions=tuple(assumed))
 
 
 def diagnose_text(text: str, asked: DiagnoseRequest) -> Diagnosis:

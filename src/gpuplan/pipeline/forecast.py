@@ -42,7 +42,7 @@ def _advice(
 ) -> tuple[tuple[OrderAdvice, ...], list[Assumption]]:
     if use is None or asked.lead_s is None or asked.n_devices is None:
         return (), []
-    growth, assumed = asked.growth_per_month_frac, []
+    growth, assumed = asked.growth_frac_per_month, []
     if growth is not None:
         growths = [growth * (1 - SPREAD), growth, growth * (1 + SPREAD)]
         value = f"{growths[0]:.0%} and {growths[2]:.0%} a month"

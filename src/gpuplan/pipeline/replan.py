@@ -75,7 +75,7 @@ def _demand(
         assumed.append(
             Assumption(what="demand to come", value="as observed", why=why, change="more telemetry")
         )
-    return peak * (1.0 + asked.growth_per_month_frac), assumed
+    return peak * (1.0 + asked.growth_frac_per_month), assumed
 
 
 def _request(

@@ -88,7 +88,7 @@ def _record(found: Outlook) -> Table:
 def _orders(found: Outlook) -> Table:
     rows = tuple(
         (
-            f"{row.growth_per_month_frac:+.1%}",
+            f"{row.growth_frac_per_month:+.1%}",
             "never" if row.trigger_in_s is None else f"{row.trigger_in_s / WEEK_S:.1f}",
             "never" if row.order_in_s is None else f"{row.order_in_s / WEEK_S:.1f}",
             f"{row.bridge_s / WEEK_S:.1f}",
@@ -129,7 +129,7 @@ def _document(found: Outlook) -> dict[str, Any]:
         "peak_use": found.peak_use_frac,
         "orders": [
             {
-                "growth_per_month": row.growth_per_month_frac,
+                "growth_per_month": row.growth_frac_per_month,
                 "trigger_in_s": row.trigger_in_s,
                 "order_in_s": row.order_in_s,
                 "bridge_s": row.bridge_s,

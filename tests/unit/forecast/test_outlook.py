@@ -21,12 +21,12 @@ def hours(values) -> str:
 
 def test_the_way_to_an_order():
     telemetry = read_text(hours([0.70] * 24 * 28), source="made")
-    asked = ForecastRequest(n_devices=48, lead_s=16 * WEEK_S, growth_per_month_frac=0.08)
+    asked = ForecastRequest(n_devices=48, lead_s=16 * WEEK_S, growth_frac_per_month=0.08)
     found = outlook(telemetry, asked)
     middle = found.advice[1]
     assert found.peak_use_frac == pytest.approx(0.70)
     assert middle.trigger_in_s / WEEK_S == pytest.approx(10.9, abs=0.05)
-    assert [round(row.growth_per_month_frac, 2) for row in found.advice] == [0.04, 0.08, 0.12]
+    assert [round(row.growth_frac_per_month, 2) for row in found.advice] == [0.04, 0.08, 0.12]
     sheet = forecast_sheet(found)
     assert sheet.head.startswith("order now: the trigger comes in 10.9 weeks")
     assert sheet.document["orders"][1]["n_needed_in_a_year"] == 106

@@ -112,7 +112,7 @@ def test_a_broken_promise_is_drift(old):
 def test_growth_is_planned_for(old):
     scene = service(16.0, old=old).telemetry()
     now, later = (
-        replan(old, scene, ReplanRequest(growth_per_month_frac=g)).n_added for g in (0.0, 2.0)
+        replan(old, scene, ReplanRequest(growth_frac_per_month=g)).n_added for g in (0.0, 2.0)
     )
     assert later > now
 

@@ -1,0 +1,170 @@
+"""A fleet's digest judged: the same bands and causes, from figures instead of series."""
+
+import numpy as np
+
+from gpuplan.diagnose.bands import band_shares, mean_hides_peak, safe_use
+from gpuplan.diagnose.finding import Finding, percent, seen, verdict_of
+from gpuplan.diagnose.rules_fleet import HELD_BYTES
+from gpuplan.diagnose.waste import HOUR_S, MONTH_H
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.diagnosis import (
+    BandEdges,
+    Diagnosis,
+    HeatMap,
+    Layer,
+    Quality,
+    Reclaim,
+    TeamUse,
+    UseFigures,
+    Waste,
+)
+from gpuplan.domain.digest import FleetDigest
+
+IDLE_ALL = 0.999
+OCCUPIED, LOW_TENSOR, IDLE_POWER = 0.90, 0.15, 0.25
+N_RECLAIMS = 1000
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def diagnose_fleet(
+    digest: FleetDigest, *, tdp_w: Floats, usd_per_h: float | None, edges: BandEdges,
+    beta_ratio: float,
+) -> Diagnosis:  # fmt: skip
+    """What a large fleet does with its time; boards' powers come from the catalog, NaN unknown."""
+    devices = digest.devices
+    findings = _findings(digest, tdp_w)
+    verdicts = [verdict_of(one) for one in findings] or [
+        verdict_of(Finding("healthy", 0.6, (seen("rules that fired", "none", ""),)))
+    ]
+    idle_s = devices.idle_frac * devices.span_s
+    sm = devices.sm_frac
+    has_sm = bool(np.isfinite(sm).any())
+    useful = float(np.nanmean(sm if has_sm else devices.mean_frac))
+    return Diagnosis(
+        source=digest.source,
+        use=_use(digest, edges),
+        verdicts=tuple(verdicts),
+        quality=Quality(
+            precision_frac=useful, recall_frac=None, f_beta_ratio=None, beta_ratio=beta_ratio,
+            meaning="precision: share of "
+            + ("processor" if has_sm else "device")
+            + " time with work; recall: nothing says what was demanded",
+        ),
+        waste=_waste(digest, idle_s, usd_per_h),
+        teams=_teams(digest, idle_s, usd_per_h),
+        reclaims=_reclaims(digest, usd_per_h),
+        phases=(),
+        heat=HeatMap(
+            rows=("mean of all", "highest instant"), at_s=digest.at_s,
+            use_frac=floats(np.stack([digest.hour_mean_frac, digest.hour_peak_frac])),
+        ),
+        latencies=(),
+        quirks=(),
+        assumptions=(),
+    )  # fmt: skip
+
+
+def _use(digest: FleetDigest, edges: BandEdges) -> UseFigures:
+    percents = floats(np.arange(101) / 100.0)
+    whole_s = float(digest.percent_s.sum())
+    mean = float(percents @ digest.percent_s) / whole_s if whole_s else 0.0
+    peak = float(digest.hour_peak_frac.max())
+    n = len(digest.devices.name)
+    layers = [
+        Layer(
+            name=name, metric=metric, mean_frac=float(np.nanmean(values)),
+            p99_minute_frac=float(np.nanquantile(values, 0.99)),
+            peak_minute_frac=float(np.nanmax(values)), n_series=int(np.isfinite(values).sum()),
+        )
+        for name, metric, values in (
+            ("any kernel", "gpu_util_frac", digest.devices.mean_frac),
+            ("processors", "sm_active_frac", digest.devices.sm_frac),
+            ("tensor units", "tensor_active_frac", digest.devices.tensor_frac),
+        )
+        if np.isfinite(values).any()
+    ]  # fmt: skip
+    warning = mean_hides_peak(mean, peak, edges)
+    return UseFigures(
+        metric="gpu_util_frac", mean_frac=mean, peak_frac=peak,
+        bands=band_shares(percents, digest.percent_s, edges), layers=tuple(layers), n_devices=n,
+        span_s=float(digest.devices.span_s.max()), safe_frac=safe_use(n),
+        warnings=(warning,) if warning else (),
+    )  # fmt: skip
+
+
+def _findings(digest: FleetDigest, tdp_w: Floats) -> list[Finding]:
+    devices = digest.devices
+    is_idle = devices.idle_frac >= IDLE_ALL
+    is_held = np.nan_to_num(devices.held_bytes) > HELD_BYTES
+    power = devices.power_w / tdp_w
+    is_full = devices.mean_frac >= OCCUPIED
+    share = devices.tensor_frac
+    cases: tuple[tuple[str, float, Mask, str, str], ...] = (
+        ("idle_allocated", 0.9, is_idle & is_held, "no kernel in all the time", "memory is held"),
+        ("idle_free", 0.9, is_idle & ~is_held, "no kernel in all the time", "no memory is held"),
+        ("busy_in_name", 0.7, is_full & (power < IDLE_POWER), "busy at", "idle power"),
+        (
+            "kernels_or_exchange", 0.6, is_full & (share < LOW_TENSOR) & ~(power < IDLE_POWER),
+            "busy, tensor units below", percent(LOW_TENSOR),
+        ),
+        (
+            "under_used", 0.7, (devices.mean_frac < 0.3) & ~is_idle & (devices.p95_frac < 0.7),
+            "mean below 30 %", "95 % of samples below 70 %",
+        ),
+    )  # fmt: skip
+    found = []
+    for cause, sure, mask, what, against in cases:
+        n = int(mask.sum())
+        if n:
+            names = tuple(devices.name[k] for k in np.flatnonzero(mask))
+            row = seen(what, f"{n:,} of {len(mask):,} devices", against)
+            found.append(Finding(cause, sure, (row,), names, n / len(mask)))
+    return found
+
+
+def _waste(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tuple[Waste, ...]:
+    is_idle = digest.devices.idle_frac >= IDLE_ALL
+    is_held = np.nan_to_num(digest.devices.held_bytes) > HELD_BYTES
+    kinds = (
+        ("held and idle", is_idle & is_held), ("free and idle", is_idle & ~is_held),
+        ("pauses between work", ~is_idle),
+    )  # fmt: skip
+    found = []
+    for cause, mask in kinds:
+        seconds = float(idle_s[mask].sum())
+        if seconds > 0:
+            usd = None if usd_per_h is None else seconds / HOUR_S * usd_per_h
+            found.append(Waste(cause=cause, accelerator_s=seconds, usd=usd, energy_j=None))
+    return tuple(found)
+
+
+def _teams(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tuple[TeamUse, ...]:
+    names = np.array(digest.devices.team)
+    found = []
+    for team in sorted({name for name in digest.devices.team if name}):
+        mask = names == team
+        whole_s = float(digest.devices.span_s[mask].sum())
+        idle = float(idle_s[mask].sum())
+        usd = None if usd_per_h is None else whole_s / HOUR_S * usd_per_h
+        busy = 1.0 - idle / whole_s if whole_s else 0.0
+        found.append(
+            TeamUse(team=team, accelerator_s=whole_s, busy_frac=busy, idle_s=idle, usd=usd)
+        )
+    return tuple(found)
+
+
+def _reclaims(digest: FleetDigest, usd_per_h: float | None) -> tuple[Reclaim, ...]:
+    devices = digest.devices
+    rows = np.flatnonzero(
+        (devices.idle_frac >= IDLE_ALL) & (np.nan_to_num(devices.held_bytes) > HELD_BYTES)
+    )[:N_RECLAIMS]
+    end_s = float(digest.at_s[-1]) + HOUR_S if len(digest.at_s) else 0.0
+    return tuple(
+        Reclaim(
+            subject=devices.name[k], team=devices.team[k], job="",
+            begin_s=end_s - float(devices.span_s[k]), end_s=end_s,
+            usd_per_month=None if usd_per_h is None else usd_per_h * MONTH_H,
+            memory_held_bytes=float(devices.held_bytes[k]),
+        )
+        for k in rows
+    )  # fmt: skip

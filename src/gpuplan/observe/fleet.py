@@ -1,0 +1,227 @@
+"""Telemetry of whole fleets in Parquet: read in batches of files, so that memory stays bounded.
+
+Utilization is counted by whole percent, which makes quantiles exact to a percent without sorting;
+everything else is sums. Files may be split by device or by time: what is kept adds up either way.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gpuplan.domain.columns import floats, ints
+from gpuplan.domain.digest import DeviceDigests, FleetDigest
+from gpuplan.errors import InputError, one
+from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
+from gpuplan.observe.names import Word
+
+N_FILES = 4  # of a batch
+IDLE_PERCENT = 2
+HOUR_S = 3600
+METRICS = ("gpu_util_frac", "sm_active_frac", "tensor_active_frac", "power_w", "memory_used_bytes")
+LABELS = {
+    "device": ("uuid", "gpu_uuid", "gpu_id", "gpu", "device"),
+    "node": ("hostname", "node", "host", "instance"),
+    "team": ("namespace", "team", "account"),
+    "model": ("modelname", "gpu_model", "model"),
+}
+
+
+def read_fleet(path: Path) -> FleetDigest:
+    """Every device of a folder of Parquet files, or of one large file."""
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise one(
+            InputError, str(path), "telemetry", "holds no Parquet file", "give .parquet files"
+        )
+    columns = _columns(pl.scan_parquet(files[0]).collect_schema().names(), str(path))
+    parts = [_batch(files[k : k + N_FILES], columns) for k in range(0, len(files), N_FILES)]
+    return _digest(str(path), columns, parts)
+
+
+def is_fleet(path: Path, max_rows: int) -> bool:
+    """Whether this is a folder, or a file with more rows than series can hold."""
+    if path.is_dir():
+        return True
+    if path.suffix != ".parquet" or not path.is_file():
+        return False
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item()) > max_rows
+
+
+def _columns(names: Sequence[str], source: str) -> dict[str, Any]:
+    """Which column is what: time, labels, and the metrics with their scales."""
+    plains = {plain(name): name for name in names}
+    words: dict[str, tuple[str, Word]] = {}
+    for layout in (GPU_TELEMETRY, GENERIC):
+        for name, word in layout.words.items():
+            if name in plains and word.metric in METRICS and word.metric not in words:
+                words[word.metric] = (plains[name], word)
+    time = next((plains[name] for name in GENERIC.times if name in plains), None)
+    labels = {
+        what: plains[found[0]]
+        for what, candidates in LABELS.items()
+        if (found := [name for name in candidates if name in plains])
+    }
+    if time is None or "gpu_util_frac" not in words or "device" not in labels:
+        what = f"columns {', '.join(names[:6])} lack a time, a device or its utilization"
+        fix = "name them timestamp, gpu (or uuid) and DCGM_FI_DEV_GPU_UTIL or gpu_util_frac"
+        raise one(InputError, source, "telemetry", what, fix)
+    return {"time": time, "labels": labels, "words": words}
+
+
+def _batch(
+    files: list[Path], columns: dict[str, Any]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Sums by device, device time by percent, and the whole by instant."""
+    frame = pl.scan_parquet(files, missing_columns="insert")
+    values = [
+        _value(column, word).alias(metric) for metric, (column, word) in columns["words"].items()
+    ]
+    labels = [
+        pl.col(column).cast(pl.String).alias(what) for what, column in columns["labels"].items()
+    ]
+    at = _seconds(frame, columns["time"]).alias("at_s")
+    rows = frame.select(at, *labels, *values)
+    keys = ["node", "device"] if "node" in columns["labels"] else ["device"]
+    percent = (pl.col("gpu_util_frac") * 100).round().cast(pl.Int16).alias("percent")
+    others = [name for name in columns["words"] if name != "gpu_util_frac"]
+    sums = rows.group_by(keys).agg(
+        pl.len().alias("n"),
+        pl.col("at_s").min().alias("begin_s"),
+        pl.col("at_s").max().alias("end_s"),
+        *(
+            pl.col(name).first().alias(name)
+            for name in ("team", "model")
+            if name in columns["labels"]
+        ),
+        *(pl.col(name).sum().alias(name) for name in others),
+        *(pl.col(name).count().alias(f"{name}_n") for name in others),
+    )
+    counts = rows.select(*keys, percent).group_by(*keys, "percent").agg(pl.len().alias("n"))
+    instants = rows.group_by("at_s").agg(
+        pl.col("gpu_util_frac").sum().alias("total"), pl.col("gpu_util_frac").count().alias("n")
+    )
+    first, second, third = pl.collect_all([sums, counts, instants], engine="streaming")
+    return first, second, third
+
+
+def _value(column: str, word: Word) -> pl.Expr:
+    """In base units; what no device can show is missing."""
+    value = pl.col(column).cast(pl.Float64, strict=False) * word.scale
+    if word.metric.endswith("_frac"):
+        return pl.when((value >= 0) & (value <= 1.05)).then(value.clip(0.0, 1.0))
+    return pl.when((value >= 0) & (value < 1e15)).then(value)
+
+
+def _seconds(frame: pl.LazyFrame, column: str) -> pl.Expr:
+    kind = frame.collect_schema()[column]
+    if kind.is_temporal():
+        return pl.col(column).dt.epoch("s")
+    return pl.col(column).cast(pl.Float64, strict=False).floor().cast(pl.Int64)
+
+
+def _digest(
+    source: str, columns: dict[str, Any],
+    parts: Sequence[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]],
+) -> FleetDigest:  # fmt: skip
+    keys = ["node", "device"] if "node" in columns["labels"] else ["device"]
+    sums = _added(pl.concat([part[0] for part in parts]), keys)
+    counts = (
+        pl.concat([part[1] for part in parts]).group_by(*keys, "percent").agg(pl.col("n").sum())
+    )
+    instants = (
+        pl.concat([part[2] for part in parts])
+        .group_by("at_s")
+        .agg(pl.col("total").sum(), pl.col("n").sum())
+        .sort("at_s")
+    )
+    table = _percent_table(sums, counts, keys)
+    step_s = _step(sums)
+    devices = _devices(sums, table, keys)
+    hours = _hours(instants)
+    n_rows = int(sums["n"].sum())
+    missing = [n_rows - int(table.sum())]
+    missing += [
+        n_rows - int(sums[f"{name}_n"].sum()) if f"{name}_n" in sums.columns else n_rows
+        for name in METRICS[1:]
+    ]
+    return FleetDigest(
+        source=source, devices=devices, percent_s=floats(table.sum(axis=0) * step_s),
+        at_s=floats(hours["hour"].to_numpy()), hour_mean_frac=floats(hours["mean"].to_numpy()),
+        hour_peak_frac=floats(hours["peak"].to_numpy()), n_rows=n_rows, n_missing=ints(missing),
+    )  # fmt: skip
+
+
+def _hours(instants: pl.DataFrame) -> pl.DataFrame:
+    """The whole by the hour: its mean, and its highest instant."""
+    mean = (pl.col("total") / pl.col("n")).alias("mean")
+    hour = (pl.col("at_s") // HOUR_S * HOUR_S).alias("hour")
+    whole = (pl.col("total").sum() / pl.col("n").sum()).alias("mean")
+    peak = pl.col("mean").max().alias("peak")
+    return instants.with_columns(hour, mean).group_by("hour").agg(whole, peak).sort("hour")
+
+
+def _added(parts: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Parts of one device from several files, together."""
+    special = {"begin_s": pl.col("begin_s").min(), "end_s": pl.col("end_s").max()}
+    firsts = {name: pl.col(name).first() for name in ("team", "model") if name in parts.columns}
+    rest = [name for name in parts.columns if name not in (*keys, *special, *firsts)]
+    return (
+        parts.group_by(keys)
+        .agg(*special.values(), *firsts.values(), *(pl.col(name).sum() for name in rest))
+        .sort(keys)
+    )
+
+
+def _percent_table(
+    sums: pl.DataFrame, counts: pl.DataFrame, keys: list[str]
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """[device, percent] how many samples."""
+    order = sums.select(keys).with_row_index("row")
+    joined = counts.drop_nulls("percent").join(order, on=keys)
+    table = np.zeros((len(order), 101))
+    place = joined["row"].to_numpy(), np.clip(joined["percent"].to_numpy(), 0, 100)
+    np.add.at(table, place, joined["n"].to_numpy())
+    return table
+
+
+def _step(sums: pl.DataFrame) -> float:
+    """Seconds between two samples of a device, the usual one."""
+    span = (sums["end_s"] - sums["begin_s"]).to_numpy()
+    n = sums["n"].to_numpy()
+    steps = span[n > 1] / (n[n > 1] - 1)
+    return float(np.median(steps)) if len(steps) else 1.0
+
+
+def _devices(
+    sums: pl.DataFrame, table: np.ndarray[tuple[int, int], np.dtype[np.float64]], keys: list[str]
+) -> DeviceDigests:
+    n = np.maximum(table.sum(axis=1), 1.0)
+    below = np.cumsum(table, axis=1)
+    percents = np.arange(101)
+    nothing = np.full(len(sums), np.nan)
+
+    def mean(name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        if name not in sums.columns:
+            return nothing
+        count = sums[f"{name}_n"].to_numpy()
+        return np.where(count > 0, sums[name].to_numpy() / np.maximum(count, 1), np.nan)
+
+    def text(name: str) -> tuple[str, ...]:
+        if name not in sums.columns:
+            return ("",) * len(sums)
+        return tuple(str(cell or "") for cell in sums[name].to_list())
+
+    names = [" ".join(str(cell) for cell in row) for row in sums.select(keys).iter_rows()]
+    return DeviceDigests(
+        name=tuple(names), team=text("team"), model=text("model"),
+        span_s=floats((sums["end_s"] - sums["begin_s"]).to_numpy()),
+        mean_frac=floats(table @ percents / n / 100.0),
+        p95_frac=floats(np.argmax(below >= 0.95 * n[:, None], axis=1) / 100.0),
+        peak_frac=floats((100 - np.argmax(table[:, ::-1] > 0, axis=1)) / 100.0),
+        idle_frac=floats(below[:, IDLE_PERCENT] / n),
+        sm_frac=floats(mean("sm_active_frac")), tensor_frac=floats(mean("tensor_active_frac")),
+        power_w=floats(mean("power_w")), held_bytes=floats(mean("memory_used_bytes")),
+    )  # fmt: skip
