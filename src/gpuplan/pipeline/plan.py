@@ -17,7 +17,7 @@ from gpuplan.domain.sizing import LittleClosure, Sizing, SizingOptions
 from gpuplan.domain.workload import Training
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.pipeline.overlays import with_overlays
-from gpuplan.pipeline.plan_chosen import Choice
+from gpuplan.pipeline.plan_chosen import Choice, weak_prices
 from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
 from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
 from gpuplan.pipeline.plan_jobs import as_fleets, market_for_runs
@@ -117,6 +117,7 @@ def _solved(
 def _answer(setting: Setting, parts: Sequence[Part]) -> Answer:
     sizings = [sizing for part in parts for sizing in part.sizings]
     chosen = whole_plan(setting.scenario, parts)
+    weak = [note for part in parts for note in weak_prices(part.choice)]
     told = explanation_of(
         Story(setting.scenario, setting.market, parts, chosen, setting.request, setting.around)
     )
@@ -130,7 +131,7 @@ def _answer(setting: Setting, parts: Sequence[Part]) -> Answer:
         explanation=told.explanation,
         uncertainty=told.uncertainty,
         charts=told.charts,
-        assumptions=(*_assumptions(setting, sizings), *told.assumptions),
+        assumptions=(*_assumptions(setting, sizings), *weak, *told.assumptions),
         proof=whole_proof(parts),
     )
 

@@ -17,7 +17,7 @@ from gpuplan.domain.plan import (
     Promises,
     PurchaseLine,
 )
-from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.selection import (
@@ -215,6 +215,20 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
             price_date=_date(rate),
             price_source=rate.evidence.source if rate else "",
         )
+
+
+def weak_prices(choice: Choice) -> Iterator[Assumption]:
+    """Prices of the plan that rest on old or general evidence."""
+    for held in choice.selection.held:
+        rate = choice.rows.rates.get(held.terms)
+        if rate is not None and rate.evidence.is_weak and held.n_nodes.max(initial=0) > 0:
+            yield Assumption(
+                what=f"price of {rate.node.name}",
+                value=f"{rate.price_usd_per_h.mid:,.2f} USD/h ({_date(rate) or 'undated'})",
+                why=f"weak evidence: {rate.evidence.note}",
+                change="gpuplan catalog update, or prices.offers",
+                source=rate.evidence.source,
+            )
 
 
 def _date(rate: NodeRate | None) -> str:

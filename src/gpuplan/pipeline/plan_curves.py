@@ -99,10 +99,19 @@ def load_crossovers(
         Crossover(
             what=f"load of {demand.workload}",
             at=f"about {after.load:,.3g} {unit} (now {demand.peak_of(0, 0):,.3g})",
-            then=f"{after.curve.kind} is cheaper than {before.curve.kind}",
+            then=f"{after.curve.kind} is cheaper than {before.curve.kind}"
+            + _flip(before.curve, after.curve),
         )
         for before, after in pairwise(found)
     )
+
+
+def _flip(before: FleetCurve, after: FleetCurve) -> str:
+    """Whether processors give way to accelerators here, or the other way round."""
+    was, will = before.kind.startswith("cpu"), after.kind.startswith("cpu")
+    if was == will:
+        return ""
+    return ": a processor is enough" if will else ": an accelerator pays"
 
 
 def cost_curves(

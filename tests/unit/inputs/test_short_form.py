@@ -54,7 +54,7 @@ def test_policy_and_budget_are_understood():
 def test_flags_win_over_words_and_over_what_is_usual():
     work = work_of("Qwen3-32B, 10 users, chat", users=99.0, ttft_p95_ms=800.0, input=123)
     assert work["demand"]["users"] == 99
-    assert work["slo"] == {"ttft_p95_ms": 800}
+    assert work["slo"] == {"ttft_p95_ms": 800, "tpot_p95_ms": USES["chat"].slo["tpot_p95_ms"]}
     assert work["request"]["input_tokens"] == 123
 
 
@@ -84,3 +84,7 @@ def test_every_use_makes_a_scenario_that_is_read(use):
 def test_what_is_missing_or_strange_is_told(text, said):
     with pytest.raises(InputError, match=said):
         short_scenario(text, {})
+
+
+def test_a_promise_for_the_whole_answer_stands_alone():
+    assert work_of("Qwen3-32B, 10 users, chat", e2e_p95_s=9.0)["slo"] == {"e2e_p95_s": 9.0}
