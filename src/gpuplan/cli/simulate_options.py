@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape, TokenLengths
     from gpuplan.domain.drawn import DrawnLoad, Phase
     from gpuplan.domain.outcome import Slo
+    from gpuplan.domain.performance import Drafts
     from gpuplan.domain.simulation import SimulateRequest
 
 MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
@@ -55,6 +56,18 @@ MaxTokens = Annotated[
 KvBlocks = Annotated[int | None, typer.Option(min=1, help="Of the cache; computed by default.")]
 LongPrefill = Annotated[
     int | None, typer.Option(min=1, help="The most that one prompt takes of an iteration.")
+]
+PrefixCaching = Annotated[
+    bool | None,
+    typer.Option(
+        "--prefix-caching/--no-prefix-caching",
+        help="Keep the text of prompts; by default where they share any.",
+    ),
+]
+Scheduling = Annotated[str, typer.Option(help="fcfs, or priority: lower numbers first.")]
+SpeculativeTokens = Annotated[int | None, typer.Option(min=1, help="Drafted per iteration.")]
+Acceptance = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Chance that a draft is kept.")
 ]
 
 Trace = Annotated[
@@ -151,6 +164,10 @@ class Typed(NamedTuple):
     max_num_batched_tokens: MaxTokens
     kv_blocks: KvBlocks
     long_prefill_tokens: LongPrefill
+    prefix_caching: PrefixCaching
+    scheduling: Scheduling
+    speculative_tokens: SpeculativeTokens
+    acceptance: Acceptance
     scale: Scale
     scenario: ScenarioFile
     workload: Workload
@@ -216,6 +233,17 @@ def drawn_load(typed: Typed) -> "DrawnLoad":
     )
 
 
+def _drafts(typed: Typed) -> "Drafts | None":
+    from gpuplan.domain.performance import Drafts
+
+    if typed.speculative_tokens is None and typed.acceptance is None:
+        return None
+    if typed.speculative_tokens is None or typed.acceptance is None:
+        lacking = "--acceptance" if typed.acceptance is None else "--speculative-tokens"
+        raise _wrong(lacking, "", "give the drafted tokens and their acceptance together")
+    return Drafts(n_tokens=typed.speculative_tokens, acceptance_frac=typed.acceptance)
+
+
 def simulate_request(typed: Typed) -> "SimulateRequest":
     """The fleet, and how to judge it."""
     from gpuplan.domain.simulation import EngineRequest, SimulateRequest
@@ -225,6 +253,9 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         max_batch_tokens=typed.max_num_batched_tokens,
         n_blocks=typed.kv_blocks,
         long_prefill_tokens=typed.long_prefill_tokens,
+        caches_prefixes=typed.prefix_caching,
+        scheduling=typed.scheduling,
+        drafts=_drafts(typed),
     )
     limits = (typed.slo_ttft_ms, typed.slo_tpot_ms, typed.slo_e2e_s)
     return SimulateRequest(

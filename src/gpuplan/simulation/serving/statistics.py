@@ -181,6 +181,8 @@ def _shares(outcome: Outcome, is_kept: Mask) -> Shares:
     asked = outcome.requests
     # The last token of an answer is sampled, never read.
     needed = asked.input_tokens[is_kept] + asked.output_tokens[is_kept] - 1
+    if outcome.times.n_cached_tokens is not None:
+        needed = needed - outcome.times.n_cached_tokens[is_kept]  # found, not computed
     computed, paid_s = outcome.totals.n_computed_tokens, outcome.paid_s
     return Shares(
         busy_frac=outcome.totals.busy_s / paid_s if paid_s > 0 else 0.0,

@@ -2,7 +2,7 @@
 
 As in vLLM V1: a block is entered when it is scheduled; a prompt is found up to its last token at
 most; what is freed queues for eviction, the end of a text before its start; blocks that were never
-full are reused first [vLLM-V1-block-pool]. One rule differs: a request that
+full are reused first [vLLM-V1-scheduler]. One rule differs: a request that
 finds its text written by another enters no further block of that segment.
 
 Free blocks are runs of a segment. Every holder of a block holds all before it, and every free
