@@ -11,7 +11,7 @@ import gpuplan.domain
 
 UNITS = (
     "s", "bytes", "flop", "w", "j", "usd", "kg", "frac", "ratio", "px", "tokens", "v", "a", "m",
-    "u", "requests", "samples", "docs", "interruptions", "operations", "k", "hz",
+    "u", "requests", "samples", "docs", "interruptions", "operations", "k", "c", "hz",
 )  # fmt: skip
 # A count says so in front: n_layers. An estimate and a range carry the unit of what holds them.
 COUNT = "n_"

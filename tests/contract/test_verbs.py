@@ -18,6 +18,7 @@ VERBS = {
     "forecast": "forecast",
     "replan": "replan",
     "score": "score",
+    "top": "top_frames",
     "watch": "watch_look",
     "fit": "fit",
     "fit-training": "training_fit",

@@ -34,6 +34,8 @@ from gpuplan.api.observing import (
     replan_sheet,
     score,
     score_sheet,
+    top_frames,
+    top_live,
     watch_look,
 )
 from gpuplan.api.planning import (
@@ -174,6 +176,8 @@ __all__ = [
     "survey_sheet",
     "to_csv",
     "to_markdown",
+    "top_frames",
+    "top_live",
     "trace_blocks",
     "trace_load",
     "training_fit",

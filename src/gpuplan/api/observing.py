@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis, ScoreLimits
     from gpuplan.domain.forecasting import ForecastRequest, Outlook
     from gpuplan.domain.monitoring import ServerAccess, TimeWindow
     from gpuplan.domain.replanning import Replanned, ReplanRequest
     from gpuplan.domain.sheet import Sheet
+    from gpuplan.domain.top import TopFrame
     from gpuplan.domain.watching import WatchPoint, WatchReading, WatchRequest
     from gpuplan.errors import Problem
 
@@ -106,3 +109,17 @@ def replan_sheet(found: "Replanned") -> "Sheet":
     from gpuplan.report.replan import replan_sheet as verb
 
     return verb(found)
+
+
+def top_frames(path: Path, *, n_frames: int) -> "Iterator[TopFrame]":
+    """A recording as frames for a screen."""
+    from gpuplan.pipeline.top import recorded_frames as verb
+
+    return verb(path, n_frames)
+
+
+def top_live(access: "ServerAccess", *, now_s: float, back_s: float, step_s: float) -> "TopFrame":
+    """A live server as one frame for a screen."""
+    from gpuplan.pipeline.top import live_frame as verb
+
+    return verb(access, now_s=now_s, back_s=back_s, step_s=step_s)

@@ -32,6 +32,7 @@ COMMANDS = {
     "score": Entry("diagnose:score", "Hold telemetry against limits; a gate."),
     "forecast": Entry("forecast:forecast", "Demand ahead, with its record; when to order."),
     "replan": Entry("replan:replan", "A plan against what happened; what to change."),
+    "top": Entry("top:top", "A fleet on one screen, live or recorded."),
     "watch": Entry("watch:watch", "Look at Prometheus; publish what it means."),
     "validate": Entry("validate:validate", "Predictions against measured rows."),
     "calibrate": Entry("calibrate:calibrate", "Refit with your own runs."),

@@ -1,0 +1,143 @@
+"""`gpuplan top`: a fleet on one screen, live or recorded."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from gpuplan.domain.columns import Floats
+    from gpuplan.domain.top import TopFrame
+
+Source = Annotated[str, typer.Argument(help="A recording, or the address of a Prometheus server.")]
+Every = Annotated[float, typer.Option("--every-s", min=0.05, help="Between two screens.")]
+Frames = Annotated[int, typer.Option(min=1, help="Of a recording: how many screens.")]
+Once = Annotated[bool, typer.Option("--once", help="Print the last screen and end.")]
+Back = Annotated[float, typer.Option("--look-back-s", min=60, help="Of a server.")]
+Step = Annotated[float, typer.Option("--step-s", min=1, help="Of a server.")]
+TRAIL = " ▁▂▃▄▅▆▇█"
+STYLE = {"waste": "blue", "under-used": "cyan", "good": "green", "hot": "yellow", "overload": "red"}
+
+
+def top(
+    source: Source,
+    every_s: Every = 1.0,
+    frames: Frames = 60,
+    once: Once = False,
+    look_back_s: Back = 600.0,
+    step_s: Step = 15.0,
+) -> None:
+    """Devices and engines, busiest first, with the gravest cause on top. Ctrl-C ends it."""
+    from rich.console import Console
+
+    is_live = source.startswith(("http://", "https://"))
+    shown = _live(source, look_back_s, step_s) if is_live else _recorded(source, frames)
+    console = Console()
+    if once or not sys.stdout.isatty():
+        last = next(shown) if is_live else list(shown)[-1]
+        console.print(_screen(last, rows=64))
+        return
+    from rich.live import Live
+
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            for frame in shown:
+                live.update(_screen(frame, rows=console.size.height - 8), refresh=True)
+                time.sleep(every_s)
+    except KeyboardInterrupt:
+        return
+
+
+def _recorded(source: str, frames: int) -> "Iterator[TopFrame]":
+    from gpuplan import api
+
+    return api.top_frames(Path(source), n_frames=frames)
+
+
+def _live(source: str, back_s: float, step_s: float) -> "Iterator[TopFrame]":
+    from gpuplan import api
+    from gpuplan.domain.monitoring import ServerAccess
+
+    access = ServerAccess(
+        url=source, token=os.environ.get("GPUPLAN_TOKEN", ""), n_tries=2,
+        user=os.environ.get("GPUPLAN_USER", ""), password=os.environ.get("GPUPLAN_PASSWORD", ""),
+    )  # fmt: skip
+    while True:
+        yield api.top_live(access, now_s=time.time(), back_s=back_s, step_s=step_s)
+
+
+def _screen(frame: "TopFrame", *, rows: int) -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    when = f"{frame.at_s:,.0f} s"
+    if frame.at_s >= 1e9:
+        when = datetime.fromtimestamp(frame.at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    use = "" if frame.mean_frac is None else f"  mean {frame.mean_frac:.0%} of {frame.n_devices}"
+    parts: list[RenderableType] = [
+        Text(f"{when}{use}", style="bold"),
+        Text(frame.headline),
+    ]
+    if frame.devices:
+        parts.append(_devices(frame, max(rows, 4)))
+    if frame.engines:
+        parts.append(_engines(frame))
+    return Group(*parts)
+
+
+def _devices(frame: "TopFrame", rows: int) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("device", "use", "", "SM", "tensor", "memory", "power", "heat"):
+        table.add_column(name, justify="left" if name in ("device", "") else "right", no_wrap=True)
+    for device in frame.devices[:rows]:
+        style = STYLE.get(device.band, "")
+        table.add_row(
+            device.name, Text(_share(device.use_frac), style=style),
+            Text(_trail(device.trail_frac), style=style), _share(device.sm_frac),
+            _share(device.tensor_frac), _share(device.memory_frac),
+            "" if device.power_w is None else f"{device.power_w:.0f} W",
+            "" if device.heat_c is None else f"{device.heat_c:.0f} °C",
+        )  # fmt: skip
+    return table
+
+
+def _engines(frame: "TopFrame") -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("engine", "running", "waiting", "cache", "tokens/s"):
+        table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
+    for engine in frame.engines:
+        table.add_row(
+            engine.name, _count(engine.n_running), _count(engine.n_waiting),
+            _share(engine.cache_frac), _count(engine.output_tokens_per_s),
+        )  # fmt: skip
+    return table
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _count(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+def _trail(values: "Floats") -> str:
+    return "".join(
+        TRAIL[min(8, max(0, round(float(v) * 8)))] if v == v else " "  # noqa: PLR0124 NaN
+        for v in values
+    )

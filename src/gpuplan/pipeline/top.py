@@ -1,0 +1,40 @@
+"""Top: recorded or live telemetry -> frames for a screen."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuplan.diagnose.top import frame_at, moments, until
+from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.monitoring import ServerAccess, TimeWindow
+from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.top import TopFrame
+from gpuplan.errors import InputError, one
+from gpuplan.observe.prometheus_live import read_prometheus
+from gpuplan.observe.read import read_telemetry
+from gpuplan.pipeline.diagnose import diagnose
+
+
+def recorded_frames(path: Path, n_frames: int) -> Iterator[TopFrame]:
+    """A recording, played; the last frame is its end."""
+    telemetry = read_telemetry(path)
+    if not telemetry.series:
+        raise one(InputError, str(path), "telemetry", "holds no series", "give samples over time")
+    for at_s in moments(telemetry, n_frames):
+        seen = until(telemetry, at_s)
+        yield frame_at(seen, at_s, headline_of(seen))
+
+
+def live_frame(access: ServerAccess, *, now_s: float, back_s: float, step_s: float) -> TopFrame:
+    """A server, now."""
+    telemetry = read_prometheus(
+        access, TimeWindow(begin_s=now_s - back_s, end_s=now_s, step_s=step_s)
+    )
+    return frame_at(telemetry, now_s, headline_of(telemetry))
+
+
+def headline_of(telemetry: Telemetry) -> str:
+    """The gravest cause that is seen."""
+    if not telemetry.series:
+        return "nothing reports"
+    first = diagnose(telemetry, DiagnoseRequest()).verdicts[0]
+    return f"{first.severity}: {first.title} ({first.confidence_frac:.0%} sure)"
