@@ -106,13 +106,12 @@ def _run(choice: Choice, option: FleetOption, job: SizedJob) -> PricedRun:
 
 def _why_not(mine: PricedRun, others: Sequence[PricedRun]) -> Iterator[WhyNot]:
     for run in others[:N_ALTERNATIVES]:
-        months = run.job.wall_s.value / MONTH_S
         port = f", ${run.once_usd:,.0f} of it porting" if run.once_usd else ""
         yield WhyNot(
             question=f"{run.job.candidate.accelerator}, for {run.job.candidate.workload}",
             fleet=f"{run.job.n_accelerators} x {run.job.candidate.accelerator}",
             answer=f"${run.usd:,.0f} for the run{port}; {run.job.wall_s.value / DAY:.1f} days",
-            extra_usd_per_month=(run.usd - mine.usd) / months,
+            extra_usd_per_month=_monthly_usd(run) - _monthly_usd(mine),
         )
 
 
@@ -131,13 +130,16 @@ def _crossovers(mine: PricedRun, others: Sequence[PricedRun]) -> Iterator[Crosso
 
 def _alternatives(mine: PricedRun, others: Sequence[PricedRun]) -> Iterator[Alternative]:
     for place, run in enumerate(others[:N_ALTERNATIVES]):
-        months = run.job.wall_s.value / MONTH_S
-        own = mine.usd / (mine.job.wall_s.value / MONTH_S)
         yield Alternative(
             kind="next cheapest" if place == 0 else "another accelerator",
             fleet=f"{run.job.n_accelerators} x {run.job.candidate.accelerator}",
-            usd_per_month=run.usd / months,
-            extra_usd_per_month=run.usd / months - own,
+            usd_per_month=_monthly_usd(run),
+            extra_usd_per_month=_monthly_usd(run) - _monthly_usd(mine),
             power_w=run.job.power_w.value if run.job.power_w else 0.0,
             remark=f"${run.usd:,.0f} for the run of {run.job.wall_s.value / DAY:.1f} days",
         )
+
+
+def _monthly_usd(run: PricedRun) -> float:
+    """What the run costs, by the months that it takes."""
+    return run.usd / (run.job.wall_s.value / MONTH_S)

@@ -1,14 +1,14 @@
 """What simpler reasoning would have bought, and what more money would buy."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import ceil
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.fleet_curve import FleetCurve
-from gpuplan.domain.packing import nodes_for
 from gpuplan.domain.plan import WhyNot
 from gpuplan.domain.sizing import DemandProfile, Sized, Sizing
-from gpuplan.pipeline.plan_curves import HOURS_PER_MONTH, cost_usd_per_month
+from gpuplan.pipeline.plan_curves import cost_usd_per_month
 
 SUM_USD = 10_000.0
 
@@ -38,11 +38,8 @@ def _by_throughput(sizing: Sizing, sized: Sized, curve: FleetCurve) -> Iterator[
     if share is None:
         return
     n = max(1, ceil(share * sized.n_serving - 1e-9))
-    nodes = nodes_for(curve.candidate, n, curve.n_per_node)
-    if nodes is None:
-        return
-    extra = nodes * curve.usd_per_node_h * HOURS_PER_MONTH
-    extra -= cost_usd_per_month(curve, sizing.demand)
+    bare = replace(curve, n_load_per_replica=sizing.demand.peak_of(0, 0) / n, n_spare=0)
+    extra = cost_usd_per_month(bare, sizing.demand) - cost_usd_per_month(curve, sizing.demand)
     load = share * sized.n_serving / n
     if n < sized.n_serving:
         answer = f"runs at {load:.0%} of what it could ever do: the promises break"

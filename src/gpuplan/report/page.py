@@ -6,7 +6,7 @@ from html import escape
 from gpuplan.domain.plan import Answer, ChosenPlan, Curve
 from gpuplan.domain.sheet import Table
 from gpuplan.report.explain import explain_sheet
-from gpuplan.report.money import kw, usd, usd_range
+from gpuplan.report.money import kw, span, usd, usd_range
 from gpuplan.report.page_charts import line_chart, tornado_chart
 from gpuplan.report.page_style import STYLE
 from gpuplan.report.plan import fleet_line, plan_sheet
@@ -55,13 +55,13 @@ def _head(answer: Answer) -> str:
 
 
 def _cards(answer: Answer, plan: ChosenPlan) -> str:
-    kept = plan.slo.is_kept
     n = sum(pool.n_accelerators for pool in plan.pools)
     cards = [
         (usd_range(plan.cost_usd_per_month).split(" (")[0], "a month", ""),
         (_span(plan), "80 % range of the month's cost", ""),
+        (usd(plan.total_usd), f"in all, over {span(plan.span_s)}", ""),
         (str(n), "accelerators" if n else "accelerators: none is needed", ""),
-        ("kept" if kept else "broken", "promises, replayed", "good" if kept else "bad"),
+        *_promise_card(plan),
         (kw(plan.power_w.value), "at the peak, at the plug", ""),
     ]
     if answer.proof is not None:
@@ -69,12 +69,23 @@ def _cards(answer: Answer, plan: ChosenPlan) -> str:
         cards.append((gap, "proven gap to the best plan", ""))
     if answer.uncertainty is not None:
         share = f"{100 * answer.uncertainty.kept_frac:.0f} %"
-        cards.append((share, "of samples keep every promise", ""))
+        cards.append((share, "of samples: the plan is enough as it is", ""))
     shown = "".join(
         f'<div class="card"><b class="{kind}">{escape(value)}</b><span>{escape(what)}</span></div>'
         for value, what, kind in cards
     )
     return f'<div class="cards">{shown}</div>'
+
+
+def _promise_card(plan: ChosenPlan) -> list[tuple[str, str, str]]:
+    """Whether promises hold, and how far that was tried; nothing where none was made."""
+    promises = plan.slo.promises
+    if not promises:
+        return []
+    tiers = {p.reached_s.tier for p in promises if p.reached_s is not None}
+    how = "promises, replayed" if tiers == {"simulated"} else "promises, by estimate"
+    is_kept = plan.slo.is_kept
+    return [("kept" if is_kept else "broken", how, "good" if is_kept else "bad")]
 
 
 def _span(plan: ChosenPlan) -> str:

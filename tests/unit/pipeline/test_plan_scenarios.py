@@ -248,3 +248,13 @@ def test_agents_are_carried_within_their_promises():
     answer = planned("coding-agents")
     assert answer.plan.slo.is_kept
     assert answer.load[0].peak_requests_per_s == 24
+
+
+def test_naive_counts_are_paid_the_same_way():
+    naive = {w.question: w for w in planned("burst-to-cloud").explanation.naive}
+    assert naive["load over throughput, rounded up"].extra_usd_per_month == pytest.approx(0.0)
+    chat = {w.question: w for w in planned("chat").explanation.naive}
+    fewer = chat["load over throughput, rounded up"]
+    assert fewer.fleet.startswith("1 replica instead of 3")
+    assert fewer.extra_usd_per_month < 0
+    assert "promises break" in fewer.answer
