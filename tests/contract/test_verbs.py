@@ -12,6 +12,7 @@ from gpuplan.cli.app import app
 # command → the api verb that answers it
 VERBS = {
     "calibrate": "calibrate",
+    "check": "check",
     "diff": "diff",
     "explain": "explain",
     "diagnose": "diagnose",

@@ -4,6 +4,14 @@ The only module that the doors use. Each verb loads its rooms when it is called,
 for help costs nothing. One file per theme; a new verb is entered here too.
 """
 
+from gpuplan.api.checking import (
+    check,
+    check_sheet,
+    checklist_text,
+    fabric_svg,
+    rack_svg,
+    refuse_system,
+)
 from gpuplan.api.facts import (
     catalog_check,
     catalog_list,
@@ -116,6 +124,9 @@ __all__ = [
     "charts_html",
     "charts_png",
     "charts_text",
+    "check",
+    "check_sheet",
+    "checklist_text",
     "curve_charts",
     "curve_sheet",
     "diagnose",
@@ -127,6 +138,7 @@ __all__ = [
     "drawn_load",
     "explain",
     "explain_sheet",
+    "fabric_svg",
     "findings_sheet",
     "fit",
     "fit_sheet",
@@ -146,9 +158,11 @@ __all__ = [
     "predict_training",
     "predictions_csv",
     "prepare_fleet",
+    "rack_svg",
     "read_scenario",
     "read_trace",
     "refuse",
+    "refuse_system",
     "replan",
     "replan_sheet",
     "report",

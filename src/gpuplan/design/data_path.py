@@ -120,10 +120,15 @@ def memory_stage(demand: DataDemand, tensor_bytes: float, *, n_nodes: int) -> St
 def copy_stage(
     tensor_bytes_per_s: float, copy_s: float, compute_s: float, *, is_overlapped: bool, fix: str
 ) -> Stage:
-    """The copy to the accelerator; `tensor_bytes_per_s` is what one takes without waiting."""
+    """The copy to the accelerator; `tensor_bytes_per_s` is what one takes without waiting.
+
+    What it gives is what arrives: beside the computation as fast as it copies, else in the time
+    that copy and computation take together.
+    """
+    beside_s = copy_s if is_overlapped else copy_s + compute_s
     return Stage(
         name="copy to device", load_ratio=copy_s / compute_s, is_overlapped=is_overlapped,
-        n_wanted=tensor_bytes_per_s, n_given=tensor_bytes_per_s * compute_s / copy_s,
+        n_wanted=tensor_bytes_per_s, n_given=tensor_bytes_per_s * compute_s / beside_s,
         unit="bytes/s", fix=fix,
     )  # fmt: skip
 

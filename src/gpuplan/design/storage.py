@@ -38,10 +38,10 @@ KINDS = {
 # Prices of what is bought, per TB and as ranges. Assumption: no price list is published; drives
 # of 2024 and 2025 at resellers, systems as quoted per usable TB.
 TIERS = (
-    ("local NVMe in each node", "local-nvme-gen4", 7.68 * TB, Range(low=80, mid=120, high=220)),
-    ("parallel file system on flash", "parallel-fs-better", 100 * TB,
+    ("local NVMe drives", "local-nvme-gen4", 7.68 * TB, Range(low=80, mid=120, high=220)),
+    ("100 TB shelves of a parallel file system on flash", "parallel-fs-better", 100 * TB,
      Range(low=250, mid=500, high=1000)),
-    ("NFS server with hard disks", "hard-disk", 20 * TB, Range(low=15, mid=20, high=35)),
+    ("hard disks behind NFS", "hard-disk", 20 * TB, Range(low=15, mid=20, high=35)),
 )  # fmt: skip
 
 

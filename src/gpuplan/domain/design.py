@@ -209,6 +209,10 @@ class BalancedSystem:
     what: str
     n_accelerators: int
     busy_frac: float
-    samples_per_s: float
-    usd: Range
-    parts: tuple[tuple[str, Range], ...]
+    usd: Range | None  # None: no price is known
+    parts: tuple[tuple[str, Range], ...] = ()
+
+    @property
+    def n_at_work(self) -> float:
+        """Accelerators' worth of work: those that stand there, times how busy they are."""
+        return self.n_accelerators * self.busy_frac

@@ -1,0 +1,73 @@
+"""Balanced systems at a budget, in: machines and what feeding them costs; out: the best ones."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from gpuplan.design.fabric_parts import total
+from gpuplan.domain.design import BalancedSystem
+from gpuplan.domain.facility import CapChoice
+from gpuplan.domain.ranges import Range
+
+CORE_USD = Range(low=40.0, mid=70.0, high=120.0)  # of a core in a decoding server. Assumption.
+
+Parts = tuple[tuple[str, Range], ...]
+PartsOf = Callable[[int, int], tuple[Parts, float] | None]  # nodes, size → parts, busy share
+
+
+def sizes(n_nodes: int, n_per_node: int) -> tuple[tuple[int, int], ...]:
+    """Fleets no larger than the described one: fewer nodes, or nodes with half as many."""
+    per_node = [n_per_node]
+    while per_node[-1] % 2 == 0:
+        per_node.append(per_node[-1] // 2)
+    return tuple((n, size) for n in range(n_nodes, 0, -1) for size in per_node)
+
+
+def balanced_systems(
+    accelerator: str, fleets: Iterable[tuple[int, int]], parts_of: PartsOf
+) -> tuple[BalancedSystem, ...]:
+    """Each fleet with all that feeds it, as `parts_of` says; None there: it cannot stand."""
+    found = []
+    for n_nodes, size in fleets:
+        made = parts_of(n_nodes, size)
+        if made is None:
+            continue
+        parts, busy = made
+        found.append(
+            BalancedSystem(
+                what=f"{n_nodes} x {size} {accelerator}, fed",
+                n_accelerators=n_nodes * size,
+                busy_frac=busy,
+                usd=total(usd for _, usd in parts),
+                parts=parts,
+            )
+        )
+    return tuple(found)
+
+
+def best_within(
+    systems: Sequence[BalancedSystem], budget_usd: float, *, n_most: int = 3
+) -> tuple[BalancedSystem, ...]:
+    """Those that the budget pays for, most work first, then cheapest."""
+    paid = [s for s in systems if s.usd is not None and s.usd.mid <= budget_usd * (1 + 1e-9)]
+    return tuple(sorted(paid, key=_order)[:n_most])
+
+
+def full_size(systems: Sequence[BalancedSystem]) -> BalancedSystem | None:
+    """The whole fleet, fed: what it would take to keep every accelerator."""
+    return min(systems, key=_order, default=None)
+
+
+def _order(system: BalancedSystem) -> tuple[float, float]:
+    return -system.n_at_work, system.usd.mid if system.usd else float("inf")
+
+
+def capped_system(
+    accelerator: str, n_accelerators: int, choice: CapChoice, *, usd: Range | None
+) -> BalancedSystem:
+    """The same machines under a cap that their supply carries."""
+    slower = choice.slowdown_ratio
+    return BalancedSystem(
+        what=f"{n_accelerators} {accelerator} capped at {choice.cap_w:.0f} W",
+        n_accelerators=n_accelerators,
+        busy_frac=1.0 / slower.mid if slower else 1.0,
+        usd=usd,
+    )

@@ -1,0 +1,179 @@
+"""A described system, judged: feed, exchange, place, hosts, spares; and what would balance it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.design.data_path import chain
+from gpuplan.design.facility import checklist
+from gpuplan.design.storage import choose_units, tiers
+from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.design import BalancedSystem, Bottleneck, DataDemand, Stage, TierChoice
+from gpuplan.domain.facility import FacilityPlan
+from gpuplan.domain.findings import Finding, Severity
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.site import Site
+from gpuplan.domain.system import Surroundings, SystemCheck, WorkCheck
+from gpuplan.domain.workload import DataPath, Generic, Training, Workload
+from gpuplan.errors import InputError, Problem, ViolationError, one
+from gpuplan.inputs.read import read_scenario
+from gpuplan.pipeline.check_around import checkpoints_of, host_lines, spares_of
+from gpuplan.pipeline.check_balance import HELD_BYTES, Balance, Case, balance_of
+from gpuplan.pipeline.check_data import Ground, feed_of, ground_of, moved_of
+from gpuplan.pipeline.check_network import Talk, fabrics_of, talk_of
+from gpuplan.pipeline.node_draw import facility_of
+from gpuplan.units import GB
+
+# Shares of use that are called under-used below, and good from there on.
+REJECT_FRAC = 0.7
+WARN_FRAC = 0.9
+USED_KEYS = ("workloads", "site", "owned", "policy.survive")  # keys that a check reads
+
+
+class Judged(NamedTuple):
+    """One workload with what led to its judgement."""
+
+    check: WorkCheck
+    ground: Ground
+    talk: Talk
+    stages: tuple[Stage, ...]
+    findings: tuple[Finding, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+def check(path: Path) -> SystemCheck:
+    """The judgement of a scenario's machines with its workloads on them."""
+    return check_scenario(read_scenario(path), read_catalog())
+
+
+def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
+    """The same for a scenario that is read already."""
+    if not scenario.owned:
+        fix = "describe the machines under owned:, present or intended"
+        raise one(InputError, scenario.name, "owned", "no machines are described", fix)
+    judged = [_judge(scenario, work, catalog) for work in scenario.workloads]
+    facilities = _facilities(scenario, catalog)
+    worst = min(judged, key=lambda one: one.check.busy_frac)
+    n_racks = max((plan.n_racks for plan in facilities), default=1) or 1
+    fabrics, fabric_told = fabrics_of(scenario, worst.ground, worst.talk, n_racks=n_racks)
+    lines, host_told = host_lines(
+        scenario.workloads[judged.index(worst)], worst.ground, worst.stages
+    )
+    spares, spare_told, spare_notes = spares_of(scenario, worst.ground)
+    findings = (
+        *(finding for one in judged for finding in one.findings),
+        *(finding for plan in facilities for finding in plan.findings),
+        *fabric_told, *host_told, *spare_told,
+    )  # fmt: skip
+    case = Case(
+        scenario, scenario.workloads[judged.index(worst)], worst.ground, worst.talk, fabrics,
+        facilities[0] if facilities else None,
+    )  # fmt: skip
+    balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
+    notes = [note for note in scenario.assumptions if note.change.startswith(USED_KEYS)]
+    notes += [*spare_notes, *balance.assumptions]
+    notes += [note for one in judged for note in one.assumptions]
+    notes += [note for plan in facilities for note in plan.assumptions]
+    return SystemCheck(
+        name=scenario.name,
+        works=tuple(one.check for one in judged),
+        around=Surroundings(
+            facilities=facilities,
+            fabrics=fabrics,
+            hosts=((_machine_name(worst.ground, facilities), lines),),
+            spares=(spares,),
+            checklist=checklist(facilities[0], scenario.site or Site()) if facilities else (),
+        ),
+        balanced=_alternatives(balance),
+        budget_usd=balance.budget_usd,
+        findings=tuple(dict.fromkeys(findings)),
+        assumptions=tuple(dict.fromkeys(notes)),
+    )
+
+
+def refuse_system(checked: SystemCheck) -> None:
+    """Raise ViolationError where the system is rejected, with every error and its fix."""
+    if checked.is_ok:
+        return
+    errors = [f for f in checked.findings if f.severity == "error"]
+    raise ViolationError(checked.name, [Problem(f.where, f.what, f.fix) for f in errors])
+
+
+def _judge(scenario: Scenario, work: Workload, catalog: Catalog) -> Judged:
+    ground = ground_of(scenario, work, catalog)
+    fed, talk = feed_of(work, ground), talk_of(scenario, work, ground)
+    kept = checkpoints_of(work, ground)
+    stages = (*fed.stages, *talk.stages)
+    found = chain(stages)
+    staging = work.data_path.staging if work.data_path else None
+    moved, moved_told = moved_of(staging, scenario) if staging else (None, ())
+    made = WorkCheck(
+        name=work.name, accelerator=ground.accelerator.name, n_accelerators=ground.n_accelerators,
+        demand=fed.demand, bottlenecks=found, moved=moved, checkpoints=kept.rates,
+        storage=_tiers(work.data_path, fed.demand, catalog),
+    )  # fmt: skip
+    findings = (*(_bottleneck(work, b) for b in found), *fed.findings, *talk.findings)
+    return Judged(
+        made, ground, talk, stages, (*findings, *kept.findings), (*fed.assumptions, *moved_told)
+    )
+
+
+def _bottleneck(work: Workload, found: Bottleneck) -> Finding:
+    severity: Severity = "note"
+    if found.busy_frac < WARN_FRAC:
+        severity = "error" if found.busy_frac < REJECT_FRAC else "warning"
+    stage = found.stage
+    what = (
+        f"accelerators are busy {found.busy_frac:.0%} of the time: {stage.name} gives "
+        f"{_amount(stage.n_given, stage.unit)} of {_amount(stage.n_wanted, stage.unit)}"
+    )
+    return Finding(
+        severity=severity, rule="bottleneck", where=f"{work.name}: {stage.name}", what=what,
+        fix=f"{stage.fix}; then {found.busy_after_frac:.0%}",
+    )  # fmt: skip
+
+
+def _amount(n: float, unit: str) -> str:
+    return f"{n / GB:.2f} GB/s" if unit == "bytes/s" else f"{n:,.0f} {unit}"
+
+
+def _tiers(
+    path: DataPath | None, demand: DataDemand | None, catalog: Catalog
+) -> tuple[TierChoice, ...]:
+    """Each kind of storage in the size that this demand asks for."""
+    if path is None or demand is None or path.sample_bytes is None:
+        return ()
+    held = path.staging.dataset_bytes if path.staging else HELD_BYTES
+    return tuple(choose_units(tier, demand, held_bytes=held) for tier in tiers(catalog.storage))
+
+
+def _facilities(scenario: Scenario, catalog: Catalog) -> tuple[FacilityPlan, ...]:
+    """Racks, power and cooling of each group of machines, where a place is described."""
+    site = scenario.site
+    if site is None or (site.rack is None and site.power_w is None):
+        return ()
+    training = any(_is_training(work) for work in scenario.workloads)
+    return tuple(
+        facility_of(catalog, owned, site, is_training=training) for owned in scenario.owned
+    )
+
+
+def _is_training(work: Workload) -> bool:
+    run = work.work
+    return isinstance(run, Training) or (isinstance(run, Generic) and run.is_training)
+
+
+def _machine_name(ground: Ground, facilities: tuple[FacilityPlan, ...]) -> str:
+    if facilities:
+        return facilities[0].node.name
+    owned = ground.owned
+    return owned.name or f"{owned.n_accelerators_per_node} x {ground.accelerator.name}"
+
+
+def _alternatives(balance: Balance) -> tuple[BalancedSystem, ...]:
+    """What the budget buys; and the whole fleet, fed, where it costs more."""
+    whole = balance.whole
+    if whole is None or whole in balance.systems:
+        return balance.systems
+    return (*balance.systems, whole)

@@ -1,0 +1,156 @@
+"""Hosts, checkpoints and spares of a system, in: scenario, ground; out: lines, findings."""
+
+from typing import NamedTuple
+
+from gpuplan.design.hosts import (
+    cores_line,
+    host_findings,
+    memory_line,
+    nic_line,
+    nvme_line,
+    pinned_bytes,
+)
+from gpuplan.design.spares import (
+    ACCELERATOR_MTBF_S,
+    REPAIR_S,
+    WORTH_FRAC,
+    maintenance_findings,
+    spare_need,
+    sufficient_rate,
+)
+from gpuplan.domain.design import CheckpointRate, HostLine, SpareNeed, Stage
+from gpuplan.domain.findings import Finding
+from gpuplan.domain.hardware import Server
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.training_time import CheckpointWrites, Failures
+from gpuplan.domain.workload import Training, Workload
+from gpuplan.performance.goodput import goodput
+from gpuplan.performance.training_run import checkpoint_bytes
+from gpuplan.pipeline.check_data import Ground
+from gpuplan.pipeline.node_draw import server_with
+from gpuplan.pipeline.training_conditions import named_model
+from gpuplan.units import DAY, GB, HOUR
+
+
+class Kept(NamedTuple):
+    """How a run's state is kept: what each write rate costs, and objections."""
+
+    rates: tuple[CheckpointRate, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def host_lines(
+    work: Workload, ground: Ground, stages: tuple[Stage, ...]
+) -> tuple[tuple[HostLine, ...], tuple[Finding, ...]]:
+    """Cores, memory, drives and adapters of one machine against what the work needs."""
+    owned, n = ground.owned, ground.owned.n_accelerators_per_node
+    server = server_with(ground.catalog, ground.accelerator, n)
+    wanted = {stage.name: stage.n_wanted for stage in stages}
+    lines = [_cores(ground, server, wanted.get("CPU decode", 0.0), work)]
+    path = work.data_path
+    copy = path.copy if path else None
+    pinned = pinned_bytes(copy.n_batch_samples * copy.sample_bytes, n) if copy else 0.0
+    ram = owned.host_memory_bytes or (server.host.ram_bytes if server else None)
+    device = ground.accelerator.memory.marketed_bytes
+    lines.append(memory_line(device, n, pinned_bytes=pinned, given_bytes=ram))
+    if path is not None and path.storage is not None and path.storage.kind == "local_nvme":
+        dataset = path.staging.dataset_bytes if path.staging else 0.0
+        drives = server.host.nvme_bytes if server else None
+        lines.append(nvme_line(dataset, 0.0, n_nodes=ground.n_nodes, given_bytes=drives))
+    talk = next((stage for stage in stages if stage.name == "network between nodes"), None)
+    if talk is not None:
+        lines.append(nic_line(talk.n_wanted, talk.n_given, "hides the exchange behind compute"))
+    made = tuple(lines)
+    name = owned.name or (server.name if server else owned.accelerator)
+    return made, host_findings(made, name)
+
+
+def _cores(ground: Ground, server: Server | None, decode: float, work: Workload) -> HostLine:
+    n = ground.owned.n_accelerators_per_node
+    loader = work.data_path.loader if work.data_path else None
+    given = ground.owned.n_host_cores or (loader.n_cores if loader else None)
+    if given is not None:
+        return cores_line(n, decode, given, is_advertised=False)
+    advertised = server.host.n_cores if server else None
+    return cores_line(n, decode, advertised, is_advertised=True)
+
+
+def checkpoints_of(work: Workload, ground: Ground) -> Kept:
+    """What each write rate costs a training run; unknown where nobody said how often it fails."""
+    run = work.work
+    if not isinstance(run, Training) or run.checkpoint is None:
+        return Kept()
+    if run.accelerator_mtbf_s is None:
+        what = "no failure rate is given: what checkpoints and failures cost is unknown"
+        fix = "give training.accelerator_mtbf_h"
+        return Kept(findings=(_finding("goodput-unknown", work, what, fix, is_grave=False),))
+    size = run.checkpoint.state_bytes or _state_bytes(work)
+    if size is None:
+        return Kept()
+    failures = Failures(
+        mtbf_s=run.accelerator_mtbf_s / ground.n_accelerators,
+        restart_s=run.checkpoint.restart_s or 0.0,
+    )
+
+    def loss_of(rate: float) -> CheckpointRate:
+        found = goodput(failures, CheckpointWrites(size_bytes=size, write_bytes_per_s=rate))
+        useful = found.goodput_frac if found.goodput_frac is not None else 0.0
+        return CheckpointRate(
+            write_bytes_per_s=rate, write_s=found.write_s, interval_s=found.interval_s or 0.0,
+            lost_frac=1.0 - useful,
+        )  # fmt: skip
+
+    enough, table = sufficient_rate(loss_of)
+    given = run.checkpoint.write_bytes_per_s
+    if given is None:
+        return Kept(table)
+    now = loss_of(given.mid)
+    if now.lost_frac - enough.lost_frac < WORTH_FRAC:
+        return Kept(table)
+    what = f"writing at {given.mid / GB:g} GB/s costs {now.lost_frac:.1%} of the run"
+    fix = f"{enough.write_bytes_per_s / GB:g} GB/s costs {enough.lost_frac:.1%}"
+    return Kept(table, (_finding("checkpoint-rate", work, what, fix, is_grave=True),))
+
+
+def _state_bytes(work: Workload) -> float | None:
+    if work.model is None:
+        return None
+    if work.model.n_params is not None:
+        return checkpoint_bytes(work.model.n_params)
+    return checkpoint_bytes(named_model(work.model.name).n_params) if work.model.name else None
+
+
+def spares_of(
+    scenario: Scenario, ground: Ground
+) -> tuple[SpareNeed, tuple[Finding, ...], tuple[Assumption, ...]]:
+    """Spare machines while others are repaired, and what updates need."""
+    runs = [w.work for w in scenario.workloads if isinstance(w.work, Training)]
+    given = next((run.accelerator_mtbf_s for run in runs if run.accelerator_mtbf_s), None)
+    one_s = given or ACCELERATOR_MTBF_S
+    need = spare_need(
+        ground.owned.n_nodes, node_mtbf_s=one_s / ground.owned.n_accelerators_per_node
+    )
+    notes = [
+        Assumption(
+            what="repair of a machine", value=f"{REPAIR_S / DAY:g} days",
+            why="a usual contract; yours may differ", change="your maker's terms",
+        )
+    ]  # fmt: skip
+    if given is None:
+        notes.append(
+            Assumption(
+                what="failures", value=f"one accelerator every {one_s / HOUR:,.0f} h",
+                why="419 stops of 16,384 accelerators in 54 days of a published run",
+                change="training.accelerator_mtbf_h", source="Llama3-2024",
+            )
+        )  # fmt: skip
+    survive = scenario.policy.resilience.survive
+    return need, maintenance_findings(ground.owned.n_nodes, survive), tuple(notes)
+
+
+def _finding(rule: str, work: Workload, what: str, fix: str, *, is_grave: bool) -> Finding:
+    return Finding(
+        severity="warning" if is_grave else "note",
+        rule=rule, where=work.name, what=what, fix=fix,
+    )  # fmt: skip
