@@ -45,7 +45,7 @@ from gpuplan.pipeline.plan_reasons import (
 from gpuplan.pipeline.plan_replay import latency_curves
 from gpuplan.pipeline.plan_rivals import Priced, rival_answers
 from gpuplan.pipeline.plan_sizing import Surroundings
-from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, uncertainty_of
+from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, whole_uncertainty
 from gpuplan.units import HOUR
 
 N_ALTERNATIVES = 8
@@ -303,27 +303,29 @@ def _alternatives(contest: Contest) -> Iterator[Alternative]:
 
 
 def _uncertainty(story: Story, contests: Sequence[Contest]) -> Uncertainty | None:
-    """Ranges of the largest workload; several at once are told by their own plans."""
+    """Ranges of all services together; runs have the range of their own length."""
     n = story.request.n_samples
-    if not contests or n == 0 or len(story.scenario.workloads) > 1:
+    if not contests or n == 0 or len(story.scenario.workloads) > len(contests):
         return None
-    contest = contests[0]
-    months = story.scenario.budget.horizon_s / MONTH_S
-    curves = [curve for curve, _ in _kinds(contest)]
+    total = story.chosen.cost_usd_per_month.value
+    is_one = len(contests) == 1
+    parts = [
+        Fleets(
+            demand=contest.sizing.demand,
+            curves=[curve for curve, _ in _kinds(contest)],
+            names=[fleet_name(curve, contest) for curve, _ in _kinds(contest)],
+            base_usd_per_month=total if is_one else contest.usd_per_month[0],
+        )
+        for contest in contests
+    ]
     draws = draws_of(
         n,
         story.request.seed,
         story.scenario.growth.per_month_frac,
-        n_months=months,
-        kinds=[curve.kind for curve in curves],
+        n_months=story.scenario.budget.horizon_s / MONTH_S,
+        kinds=[curve.kind for part in parts for curve in part.curves],
     )
-    fleets = Fleets(
-        demand=contest.sizing.demand,
-        curves=curves,
-        names=[fleet_name(curve, contest) for curve in curves],
-        base_usd_per_month=story.chosen.cost_usd_per_month.value,
-    )
-    return uncertainty_of(fleets, draws, seed=story.request.seed)
+    return whole_uncertainty(parts, draws, base_usd_per_month=total, seed=story.request.seed)
 
 
 def _charts(story: Story, contest: Contest) -> tuple[Curve, ...]:

@@ -1,9 +1,11 @@
 """A plan when inputs are not what was assumed: samples, regret, tornado, named prices."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.fleet_curve import FleetCurve
@@ -99,6 +101,75 @@ def uncertainty_of(found: Fleets, draws: Draws, *, seed: int) -> Uncertainty:
     )
 
 
+def whole_uncertainty(
+    parts: Sequence[Fleets], draws: Draws, *, base_usd_per_month: float, seed: int
+) -> Uncertainty:
+    """All workloads in the same samples: costs add up, and every promise must hold at once."""
+    if len(parts) == 1:
+        return uncertainty_of(parts[0], draws, seed=seed)
+    each = [uncertainty_of(part, draws, seed=seed) for part in parts]
+    names = [part.demand.workload for part in parts]
+    sampled = sum(_sampled(part.curves[0], part.demand, draws) for part in parts)
+    # Nodes that workloads share are billed once: the sum of parts is brought to the bill.
+    scale = base_usd_per_month / max(sum(part.base_usd_per_month for part in parts), 1e-9)
+    low, high = (float(x) * scale for x in np.percentile(sampled, [10, 90]))
+    kept = np.logical_and.reduce([_kept(part.curves[0], part, draws) for part in parts])
+    return replace(
+        each[0],
+        cost_usd_per_month=Estimate(
+            value=base_usd_per_month,
+            low=min(low, base_usd_per_month),
+            high=max(high, base_usd_per_month),
+            tier="simulated",
+        ),
+        kept_frac=float(kept.mean()),
+        least_regret="; ".join(
+            f"{name}: {found.least_regret}" for name, found in zip(names, each, strict=True)
+        ),
+        rows=tuple(
+            replace(row, fleet=f"{name}: {row.fleet}")
+            for name, found in zip(names, each, strict=True)
+            for row in found.rows[:2]
+        ),
+        tornado=_summed_bars(parts, each, scale),
+        prices=_summed_prices(each, scale),
+    )
+
+
+def _summed_bars(
+    parts: Sequence[Fleets], each: Sequence[Uncertainty], scale: float
+) -> tuple[TornadoBar, ...]:
+    """One input moves for all workloads at once; one that it does not touch stays as it is."""
+    spans = {bar.what: bar.span for found in each for bar in found.tornado}
+    bars = []
+    for what, span in spans.items():
+        ends = np.zeros(2)
+        for part, found in zip(parts, each, strict=True):
+            mine = [bar for bar in found.tornado if bar.what == what]
+            usd = part.base_usd_per_month
+            ends += [mine[0].low_usd_per_month, mine[0].high_usd_per_month] if mine else [usd, usd]
+        low, high = (float(end) * scale for end in ends)
+        bars.append(
+            TornadoBar(what=what, span=span, low_usd_per_month=low, high_usd_per_month=high)
+        )
+    return tuple(sorted(bars, key=lambda b: b.low_usd_per_month - b.high_usd_per_month))
+
+
+def _summed_prices(each: Sequence[Uncertainty], scale: float) -> tuple[PriceScenario, ...]:
+    rows = []
+    for name, _ in PRICE_MOVES:
+        mine = [next(row for row in found.prices if row.name == name) for found in each]
+        rows.append(
+            PriceScenario(
+                name=name,
+                usd_per_month=sum(row.usd_per_month for row in mine) * scale,
+                best_fleet="; ".join(row.best_fleet for row in mine),
+                best_usd_per_month=sum(row.best_usd_per_month for row in mine) * scale,
+            )
+        )
+    return tuple(rows)
+
+
 def _at(
     curve: FleetCurve, demand: DemandProfile, *, load_ratio: float = 1.0, speed_ratio: float = 1.0
 ) -> float:
@@ -128,12 +199,16 @@ def _speed(curve: FleetCurve, draws: Draws) -> Floats:
 
 
 def _kept_frac(curve: FleetCurve, found: Fleets, draws: Draws) -> float:
-    """Share of samples in which the nodes of today's plan carry the peak, all of them up."""
+    return float(np.mean(_kept(curve, found, draws)))
+
+
+def _kept(curve: FleetCurve, found: Fleets, draws: Draws) -> NDArray[np.bool_]:
+    """Samples in which the nodes of today's plan carry the peak, all of them up."""
     peak = found.demand.peak_of(0, 0)
     planned = int(curve.n_replicas(floats([peak]))[0])
     loads = floats(draws.demand * peak)
     capacity = planned * curve.n_load_per_replica * _speed(curve, draws)
-    return float(np.mean(loads <= capacity * (1 + 1e-9)))
+    return np.asarray(loads <= capacity * (1 + 1e-9))
 
 
 def _tornado(found: Fleets, draws: Draws, scale: float) -> tuple[TornadoBar, ...]:

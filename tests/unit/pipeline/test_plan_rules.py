@@ -218,3 +218,13 @@ def test_the_priciest_and_the_cheapest_are_answered(planned):
     assert "h100-sxm" in dear.fleet
     assert dear.extra_usd_per_month == pytest.approx((3.0 - 1.6) * 730)
     assert answers["the cheapest by the hour"].answer == "it is the one chosen"
+
+
+def test_two_services_are_sampled_together(planned):
+    one = planned(scenario(service(rate=20)))
+    two = planned(scenario(service(rate=20), service("second", rate=20)))
+    assert two.uncertainty.kept_frac <= one.uncertainty.kept_frac
+    cost = two.plan.cost_usd_per_month
+    assert cost.low < cost.value < cost.high
+    assert cost.value == pytest.approx(2 * one.plan.cost_usd_per_month.value)
+    assert cost.high == pytest.approx(2 * one.plan.cost_usd_per_month.high, rel=0.05)
