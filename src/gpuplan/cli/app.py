@@ -1,5 +1,6 @@
 """The program: its commands, and the one place where errors become exit codes."""
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,8 @@ gpuplan plans GPU infrastructure. Try:
   gpuplan init --kind chat
 
 gpuplan --help lists the commands."""
+
+RARELY = (100_000, 50, 100)  # objects, young and old rounds between two searches for garbage
 
 # Panels and colours in help would cost more start-up than the whole command table.
 app = typer.Typer(
@@ -56,6 +59,8 @@ def main() -> None:
     if len(sys.argv) == 1:
         typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
         return
+    # Loading makes a hundred thousand lasting objects: looking for garbage among them is in vain.
+    gc.set_threshold(*RARELY)
     try:
         app()
     except PlannerError as error:

@@ -1,6 +1,7 @@
 """How kernels of this room are compiled, and when what was compiled before is stale."""
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, TypeVar, cast
@@ -47,11 +48,24 @@ def seldom(function: Kernel) -> Kernel:
 
 def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(cache=True, **options)(function)
-    stored = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    cache = getattr(compiled, "_cache", None)
+    stored = getattr(cache, "_cache_file", None)
     if stored is not None:
         # The compiler compares a kernel with its own file alone, though callees are inlined.
         stored._source_stamp = SOURCES  # noqa: SLF001
+    if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
+        cache.load_overload = partial(_loaded, cache)
     return compiled
+
+
+def _loaded(cache: Any, signature: Any, context: Any) -> Any:
+    """What was compiled before, or nothing.
+
+    The compiler would first load all it knows of numpy and scipy, half a second. Kernels without
+    arrays of their own need none of that to run, and a compilation loads it by itself.
+    """
+    with cache._guard_against_spurious_io_errors():  # noqa: SLF001
+        return cache._load_overload(signature, context)  # noqa: SLF001
 
 
 def by_kind(choose: Callable[..., Callable[..., Any] | None], name: Callable[..., Any]) -> None:
