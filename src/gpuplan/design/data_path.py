@@ -41,7 +41,7 @@ def demand_of(path: DataPath, n_accelerators: float, samples_per_s: float) -> Da
         samples_per_s=samples,
         bytes_per_s=rate,
         operations_per_s=reads,
-        opens_per_s=missed / path.n_samples_per_file,
+        open_operations_per_s=missed / path.n_samples_per_file,
         is_random=is_random,
     )
 

@@ -55,7 +55,7 @@ class DataDemand:
     samples_per_s: float  # of all accelerators
     bytes_per_s: float  # read from storage, caches taken off
     operations_per_s: float  # reads; one for each sample that is a file of its own
-    opens_per_s: float  # files opened: what the metadata service sees
+    open_operations_per_s: float  # files opened: what the metadata service sees
     is_random: bool
 
     @property

@@ -1,5 +1,6 @@
 """A described system, judged: feed, exchange, place, hosts, spares; and what would balance it."""
 
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.site import Site
 from gpuplan.domain.system import Surroundings, SystemCheck, WorkCheck
-from gpuplan.domain.workload import DataPath, Generic, Training, Workload
+from gpuplan.domain.workload import DataPath, Generic, Staging, Training, Workload
 from gpuplan.errors import InputError, Problem, ViolationError, one
 from gpuplan.inputs.read import read_scenario
 from gpuplan.pipeline.check_around import checkpoints_of, host_lines, spares_of
@@ -23,11 +24,12 @@ from gpuplan.pipeline.check_balance import HELD_BYTES, Balance, Case, balance_of
 from gpuplan.pipeline.check_data import Ground, feed_of, ground_of, moved_of
 from gpuplan.pipeline.check_network import Talk, fabrics_of, talk_of
 from gpuplan.pipeline.node_draw import facility_of
-from gpuplan.units import GB
+from gpuplan.units import GB, TB
 
 # Shares of use that are called under-used below, and good from there on.
 REJECT_FRAC = 0.7
 WARN_FRAC = 0.9
+NODES_PER_RACK = 4  # for lengths of cables, where no rack is described. Assumption.
 USED_KEYS = ("workloads", "site", "owned", "policy.survive")  # keys that a check reads
 
 
@@ -55,7 +57,8 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     judged = [_judge(scenario, work, catalog) for work in scenario.workloads]
     facilities = _facilities(scenario, catalog)
     worst = min(judged, key=lambda one: one.check.busy_frac)
-    n_racks = max((plan.n_racks for plan in facilities), default=1) or 1
+    n_racks = max((plan.n_racks for plan in facilities), default=0)
+    n_racks = n_racks or ceil(worst.ground.owned.n_nodes / NODES_PER_RACK)
     fabrics, fabric_told = fabrics_of(scenario, worst.ground, worst.talk, n_racks=n_racks)
     lines, host_told = host_lines(
         scenario.workloads[judged.index(worst)], worst.ground, worst.stages
@@ -115,8 +118,21 @@ def _judge(scenario: Scenario, work: Workload, catalog: Catalog) -> Judged:
     )  # fmt: skip
     findings = (*(_bottleneck(work, b) for b in found), *fed.findings, *talk.findings)
     return Judged(
-        made, ground, talk, stages, (*findings, *kept.findings), (*fed.assumptions, *moved_told)
-    )
+        made, ground, talk, stages, (*findings, *kept.findings),
+        (*fed.assumptions, *moved_told, *_held_note(made, staging)),
+    )  # fmt: skip
+
+
+def _held_note(made: WorkCheck, staging: Staging | None) -> tuple[Assumption, ...]:
+    if staging is not None or not made.storage:
+        return ()
+    return (
+        Assumption(
+            what=f"data of {made.name}", value=f"{HELD_BYTES / TB:.0f} TB",
+            why="its size is not said; it decides how much storage is bought",
+            change="workloads[].data_path.staging.dataset_tb",
+        ),
+    )  # fmt: skip
 
 
 def _bottleneck(work: Workload, found: Bottleneck) -> Finding:

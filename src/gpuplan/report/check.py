@@ -100,7 +100,7 @@ def _work(work: WorkCheck) -> dict[str, Any]:
             "samples_per_s": demand.samples_per_s,
             "bytes_per_s": demand.bytes_per_s,
             "reads_per_s": demand.operations_per_s,
-            "opens_per_s": demand.opens_per_s,
+            "opens_per_s": demand.open_operations_per_s,
         },
         "staging": None if work.moved is None else _moved(work.moved),
         "storage": [_tier(choice) for choice in work.storage],

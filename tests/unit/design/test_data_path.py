@@ -39,7 +39,7 @@ def stage(load: float, *, beside: bool = True, name: str = "x") -> Stage:
 def test_top_accelerators_behind_slow_disks():
     assert pytest.approx(2.64 * GB) == DEMAND.bytes_per_s
     assert DEMAND.operations_per_s == 24_000
-    assert DEMAND.opens_per_s == 24_000
+    assert DEMAND.open_operations_per_s == 24_000
     stages = (
         link_stage(DEMAND, HDD, 1 * GBIT, n_nodes=1),
         storage_stage(DEMAND, HDD, 1),
@@ -78,7 +78,7 @@ def test_kind_without_measurement_is_told():
 
 def test_shards_turn_seeks_into_streams():
     sharded = demand_of(replace(JPEG, n_samples_per_file=10_000), 8, 3000)
-    assert sharded.opens_per_s == pytest.approx(2.4)
+    assert sharded.open_operations_per_s == pytest.approx(2.4)
     assert sharded.operations_per_s < DEMAND.operations_per_s / 9
     assert storage_stage(sharded, HDD, 1).load_ratio < 1 < storage_stage(DEMAND, HDD, 1).load_ratio
 
