@@ -21,6 +21,7 @@ from gpuplan.simulation.serving.kernels.featured import (
 from gpuplan.simulation.serving.kernels.state import (
     ENTRY_SPARE,
     ENTRY_TOP,
+    MINUS_ONE,
     NODE_SPARE,
     NODE_TOP,
     NONE,
@@ -102,7 +103,7 @@ def add_node(e: AnyEngine, v: int, x: int, extent: int) -> int:
     node[n, NODE_ENTRY], node[n, EXTENT], node[n, IS_APART] = x, extent, 0
     node[n, EARLIER] = e.slot[v, NODES]
     e.slot[v, NODES] = n
-    farther, nearer = NONE, e.entry[x, HOLDER]
+    farther, nearer = MINUS_ONE, e.entry[x, HOLDER]
     while nearer >= 0 and node[nearer, EXTENT] > extent:
         farther, nearer = nearer, node[nearer, NEARER]
     _link_holder(e, n, farther, nearer)
@@ -143,7 +144,7 @@ def reach(e: AnyEngine, n: int, extent: int) -> None:
     x, node = e.node[n, NODE_ENTRY], e.node
     if e.entry[x, HOLDER] != n:
         unlink_holder(e, n)
-        _link_holder(e, n, NONE, e.entry[x, HOLDER])
+        _link_holder(e, n, MINUS_ONE, e.entry[x, HOLDER])
     node[n, EXTENT] = e.entry[x, CACHED] = e.entry[x, HELD] = extent
     other = node[n, NEARER]
     while other >= 0:

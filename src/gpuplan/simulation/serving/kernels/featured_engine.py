@@ -45,6 +45,7 @@ from gpuplan.simulation.serving.kernels.state import (
     NONE,
     NOW,
     OFFSET,
+    ONE,
     OUTPUT,
     OUTSTANDING,
     PARKED,
@@ -171,7 +172,7 @@ def complete_featured(e: AnyEngine) -> None:
     s[NOW], s[FRAC] = s[FLIGHT_END], s[FLIGHT_FRAC]
     s[IN_FLIGHT] = 0
     before = s[STEP]
-    _move(e, 1)
+    _move(e, ONE)
     _unpark(e, before)
     _start_decodes(e)
     _finish_decodes(e)

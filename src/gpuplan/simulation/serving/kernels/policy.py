@@ -54,6 +54,7 @@ from gpuplan.simulation.serving.kernels.state import (
     MARK,
     MAX_SEQUENCES,
     MAX_TOKENS,
+    MINUS_ONE,
     N_BLOCKS,
     N_DECODES,
     N_ENDED,
@@ -63,6 +64,7 @@ from gpuplan.simulation.serving.kernels.state import (
     NONE,
     NOW,
     OFFSET,
+    ONE,
     ORDERED,
     PARKED,
     PREEMPTED,
@@ -132,7 +134,7 @@ def _read(e: AnyEngine, v: int, chunk: int, n_new_blocks: int) -> None:
     s, slot = e.scalar, e.slot
     take(e, n_new_blocks)
     slot[v, CHUNK] = chunk
-    _count_prompt(e, v, 1)
+    _count_prompt(e, v, ONE)
     enter(e, v, slot[v, DONE] + chunk)
     if s[MARK] < 0:
         s[MARK] = v
@@ -157,7 +159,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
     if done >= 0:
         refund = slot[v, CHUNK]
         end = done + refund
-        _count_prompt(e, v, -1)
+        _count_prompt(e, v, MINUS_ONE)
         s[N_PARTIALS] -= 1
         give_back(e, v, _room(e, i, end), end)
     else:

@@ -12,6 +12,7 @@ from gpuplan.simulation.serving.kernels.state import (
     HEAD,
     ID,
     IS_PRIORITY,
+    MINUS_ONE,
     NEXT_WAITING,
     NONE,
     NOW,
@@ -48,16 +49,16 @@ def _push(e: AnyEngine, i: int) -> None:
 
 @part
 def _pop(e: AnyEngine) -> None:
-    request, done, c = e.request, NONE, e.extra[e.scalar[READY], CHILD]
+    request, done, c = e.request, MINUS_ONE, e.extra[e.scalar[READY], CHILD]
     while c >= 0:
         one, other = c, request[c, NEXT_WAITING]
-        c = NONE
+        c = MINUS_ONE
         if other >= 0:
             c = request[other, NEXT_WAITING]
             one = _meld(e, one, other)
         request[one, NEXT_WAITING] = done
         done = one
-    root = NONE
+    root = MINUS_ONE
     while done >= 0:
         after = request[done, NEXT_WAITING]
         root = _meld(e, root, done)

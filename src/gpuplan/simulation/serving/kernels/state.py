@@ -17,6 +17,7 @@ Ints = NDArray[np.int64]
 NONE = -1
 # A literal argument would be a signature of its own.
 ZERO, ONE = cast(int, np.int64(0)), cast(int, np.int64(1))
+MINUS_ONE = cast(int, np.int64(-1))
 FOREVER = 1 << 62
 FRAC_BITS = 16
 FRAC_MASK = (1 << FRAC_BITS) - 1
