@@ -3,7 +3,7 @@
 from gpuplan.domain.demand import Growth
 from gpuplan.domain.precision import format_named
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.site import Circuit, NodeNetwork, OwnedNodes, Rack, Site
+from gpuplan.domain.site import Circuit, Installed, NodeNetwork, OwnedNodes, Rack, Site
 from gpuplan.domain.terms import (
     Budget,
     Choice,
@@ -125,6 +125,7 @@ def site(spec: SiteSpec) -> Site:
         demand_usd_per_w_month=times(spec.demand_charge_usd_per_kw_month, 1 / KW),
         carbon_kg_per_j=times(spec.carbon_g_per_kwh, GRAM / KWH),
         network=_network(spec.network) if spec.network else None,
+        software=Installed(**spec.software.model_dump()) if spec.software else None,
     )
 
 

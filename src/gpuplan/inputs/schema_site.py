@@ -70,6 +70,18 @@ class NetworkSpec(Strict):
     )
 
 
+class SoftwareSpec(Strict):
+    """What runs on the machines; versions are quoted, for 2.10 is not 2.1."""
+
+    driver: Text | None = optional("Driver", example="580.65.06")
+    cuda: Text | None = optional("Of the framework's build", example="12.8")
+    torch: Text | None = optional("PyTorch", example="2.8.0")
+    framework: Literal["vllm", "sglang", "tensorrt-llm"] | None = optional("Serving framework")
+    framework_version: Text | None = optional("Its version", example="0.10.2")
+    python: Text | None = optional("Python", example="3.12")
+    rocm: Text | None = optional("On AMD", example="7.0")
+
+
 class SiteSpec(Strict):
     """Your own place. Leave it out if you only rent."""
 
@@ -96,6 +108,7 @@ class SiteSpec(Strict):
     )
     carbon_g_per_kwh: NonNegative | None = optional("Carbon intensity", "gCO2e per kWh")
     network: NetworkSpec | None = optional("How nodes are joined")
+    software: SoftwareSpec | None = optional("What runs on the machines")
 
 
 class OwnedSpec(Strict):

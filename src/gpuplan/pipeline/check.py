@@ -19,7 +19,7 @@ from gpuplan.domain.system import Surroundings, SystemCheck, WorkCheck
 from gpuplan.domain.workload import DataPath, Generic, Staging, Training, Workload
 from gpuplan.errors import InputError, Problem, ViolationError, one
 from gpuplan.inputs.read import read_scenario
-from gpuplan.pipeline.check_around import checkpoints_of, host_lines, spares_of
+from gpuplan.pipeline.check_around import checkpoints_of, host_lines, software_findings, spares_of
 from gpuplan.pipeline.check_balance import HELD_BYTES, Balance, Case, balance_of
 from gpuplan.pipeline.check_data import Ground, feed_of, ground_of, moved_of
 from gpuplan.pipeline.check_network import Talk, fabrics_of, talk_of
@@ -67,7 +67,7 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     findings = (
         *(finding for one in judged for finding in one.findings),
         *(finding for plan in facilities for finding in plan.findings),
-        *fabric_told, *host_told, *spare_told,
+        *fabric_told, *host_told, *spare_told, *software_findings(scenario, worst.ground),
     )  # fmt: skip
     case = Case(
         scenario, scenario.workloads[judged.index(worst)], worst.ground, worst.talk, fabrics,

@@ -1,7 +1,9 @@
 """Hosts, checkpoints and spares of a system, in: scenario, ground; out: lines, findings."""
 
+from dataclasses import fields
 from typing import NamedTuple
 
+from gpuplan.catalog.software_check import check_stack
 from gpuplan.design.hosts import (
     cores_line,
     host_findings,
@@ -23,6 +25,8 @@ from gpuplan.domain.findings import Finding
 from gpuplan.domain.hardware import Server
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.site import Installed
+from gpuplan.domain.software import Stack
 from gpuplan.domain.training_time import CheckpointWrites, Failures
 from gpuplan.domain.workload import Training, Workload
 from gpuplan.performance.goodput import goodput
@@ -31,6 +35,24 @@ from gpuplan.pipeline.check_data import Ground
 from gpuplan.pipeline.node_draw import server_with
 from gpuplan.pipeline.training_conditions import named_model
 from gpuplan.units import DAY, GB, HOUR
+
+INSTALLED = tuple(field.name for field in fields(Installed))
+
+
+def software_findings(scenario: Scenario, ground: Ground) -> tuple[Finding, ...]:
+    """What keeps the installed software from running on these accelerators, and the fix."""
+    installed = scenario.site.software if scenario.site else None
+    if installed is None or ground.accelerator.is_cpu:
+        return ()
+    wanted = sorted({work.precisions[0] for work in scenario.workloads if work.precisions})
+    found: list[Finding] = []
+    for precision in wanted or (None,):
+        stack = Stack(
+            arch=ground.accelerator.instruction_set, precision=precision,
+            **{name: getattr(installed, name) for name in INSTALLED},
+        )  # fmt: skip
+        found += check_stack(stack)
+    return tuple(dict.fromkeys(found))
 
 
 class Kept(NamedTuple):

@@ -206,6 +206,28 @@ def test_spares_follow_the_given_failure_rate():
     assert result.around.spares[0].n_spares > example("scaling").around.spares[0].n_spares
 
 
+def test_software_that_does_not_run_there_is_rejected():
+    data = tree("power-shortfall")
+    data["owned"][0]["accelerator"] = "B200"
+    del data["owned"][0]["node_max_kw"]
+    data["site"] |= {
+        "cooling": "direct_liquid",
+        "software": {"driver": "535.104.05", "cuda": "12.1"},
+    }
+    found = [f for f in checked(data).findings if f.severity == "error"]
+    assert any("cuda" in (f.what + f.fix).lower() or "driver" in f.what.lower() for f in found)
+    data["site"]["software"] = {"driver": "580.65.06", "cuda": "12.8"}
+    assert not [f for f in checked(data).findings if f.rule.startswith(("driver", "toolkit"))]
+
+
+def test_fp8_on_ampere_is_told():
+    data = tree("scaling")
+    data["workloads"][0]["precision"] = "fp8"
+    data["owned"][0]["accelerator"] = "A100-80GB"
+    data["site"]["software"] = {"driver": "580.65.06", "cuda": "12.8", "torch": "2.8.0"}
+    assert any("fp8" in f.what for f in checked(data).findings)
+
+
 def test_no_machines_is_an_input_error():
     data = tree("slow-disks")
     del data["owned"]
