@@ -48,7 +48,7 @@ def seldom(function: Kernel) -> Kernel:
 
 def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(cache=True, **options)(function)
-    cache = getattr(compiled, "_cache", None)
+    cache: Any = getattr(compiled, "_cache", None)
     stored = getattr(cache, "_cache_file", None)
     if stored is not None:
         # The compiler compares a kernel with its own file alone, though callees are inlined.
