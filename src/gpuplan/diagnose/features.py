@@ -24,6 +24,7 @@ class Stat:
     low: float  # 5th percentile
     peak: float
     n_samples: int
+    n_turns: int  # how often it crosses the middle between its highs and lows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,7 @@ def stat_of(
         low=float(low),
         peak=float(value.max()),
         n_samples=len(value),
+        n_turns=int((np.diff(value > (low + high) / 2.0)).sum()),
     )
 
 

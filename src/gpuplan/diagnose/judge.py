@@ -110,7 +110,18 @@ def _is_explained(finding: Finding, causes: set[str]) -> bool:
         "overload": {"kv_thrash", "slot_limited"},
         "low_demand": {"kv_thrash", "slot_limited", "overload"},
         "input_bound": {"storage_bound", "host_bound"},
-        "under_used": {"idle_allocated", "idle_free", "dead_counter", "telemetry_outage"},
+        "under_used": {
+            "idle_allocated",
+            "idle_free",
+            "dead_counter",
+            "telemetry_outage",
+            "share_candidate",
+            "over_specified",
+            "storage_bound",
+            "host_bound",
+            "input_bound",
+            "low_demand",
+        },
         "full_by_name": {"busy_in_name", "kernels_or_exchange"},
     }
     return bool(by.get(finding.cause, set()) & causes)

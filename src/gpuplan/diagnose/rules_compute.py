@@ -27,7 +27,7 @@ CPU_FULL = 0.85
 IOWAIT = 0.15
 GAPS = 0.30  # spread of utilization that stop-and-go shows
 FINE_S = 10.0
-LITTLE = 3  # samples below which a steady state cannot be told from an instant
+LEAST_TURNS = 6  # up and down so often: stop-and-go, not a load that changed once
 
 
 def compute_findings(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
@@ -134,7 +134,7 @@ def _network(device: DeviceView, util: float, line: tuple[float, str]) -> Findin
 def _feeding(device: DeviceView, util: float, hosts: Hosts, node: str) -> Finding | None:
     """Whether something before the device is too slow: it stops and goes, or its host is full."""
     stat = device.busy.get("gpu_util_frac") or device.busy.get("sm_active_frac")
-    is_swinging = stat is not None and stat.n_samples >= LITTLE and stat.high - stat.low >= GAPS
+    is_swinging = stat is not None and stat.n_turns >= LEAST_TURNS and stat.high - stat.low >= GAPS
     if util >= OCCUPIED or not (is_swinging or util < 0.6):
         return None
     iowait, disk = _host(hosts, node, "cpu_iowait_frac"), _host(hosts, node, "disk_busy_frac")

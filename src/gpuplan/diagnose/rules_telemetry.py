@@ -11,7 +11,8 @@ from gpuplan.domain.observation import Series, Telemetry
 
 AT_WORK = 0.5  # share of the board's power that no idle device draws
 OUTAGE_SAMPLES = 5
-PROFILING = ("engine_active_frac", "sm_active_frac", "tensor_active_frac", "gpu_util_frac")
+# Tensor units may well rest at full power: work in single precision leaves them alone.
+PROFILING = ("engine_active_frac", "sm_active_frac", "gpu_util_frac")
 
 
 def telemetry_findings(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
