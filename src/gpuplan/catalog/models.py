@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -224,6 +224,7 @@ def _nearest(name: Name) -> str:
     return "nearest: " + ", ".join(keys[key] for key in near)
 
 
+@lru_cache(maxsize=64)
 def _read(entry: Entry) -> Model:
     row = json.loads(entry.line)
     model = read_model(row["config"], name=entry.id, source=row["source"])

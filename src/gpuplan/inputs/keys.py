@@ -25,7 +25,10 @@ NO_CONTROL = r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
 class Strict(BaseModel):
     """A mapping of the file: no unknown keys, no silent conversion, never changed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    # Built when first used: the whole of a file at once, not each of its parts and then the whole.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 def key(text: str, unit: str = "", **options: Any) -> Any:

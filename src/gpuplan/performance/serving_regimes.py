@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.performance import Regime, ServingSetup
-from gpuplan.domain.serving import Load
+from gpuplan.domain.serving import InferenceMemory, Load
 from gpuplan.performance.kernels.closed_loop import LoopLoad, PromptTimes, first_token_waits
 from gpuplan.performance.kernels.regimes import (
     REGIMES,
@@ -32,7 +32,7 @@ LEAST_CACHE_FRAC = 0.01
 
 def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
     """One replica's share of the load, and whether it fits."""
-    load, n = setup.load, setup.n_replicas
+    load = setup.load
     memory = inference_memory(
         setup.model,
         setup.accelerator,
@@ -41,8 +41,14 @@ def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
         engine=setup.settings,
         load=Load(context_tokens=int(load.input_tokens + load.output_tokens), n_sequences=1),
     )
+    return case_in(memory, setup), memory.cache_bytes >= memory.sequence_bytes
+
+
+def case_in(memory: InferenceMemory, setup: ServingSetup) -> ServingCase:
+    """One replica's share of the load, where its memory is known."""
+    load, n = setup.load, setup.n_replicas
     least = LEAST_CACHE_FRAC * memory.visible_bytes
-    case = ServingCase(
+    return ServingCase(
         n_sequences=MANY if load.n_sequences is None else max(1.0, load.n_sequences / n),
         requests_per_s=(load.requests_per_s or 0.0) / n,
         input_tokens=float(load.input_tokens),
@@ -54,7 +60,6 @@ def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
         checked_tokens=1.0 if setup.drafts is None else setup.drafts.checked_tokens,
         gained_tokens=1.0 if setup.drafts is None else setup.drafts.gained_tokens,
     )
-    return case, memory.cache_bytes >= memory.sequence_bytes
 
 
 def serve(

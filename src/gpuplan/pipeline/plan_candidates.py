@@ -1,6 +1,6 @@
 """Candidates of one served language model: proposed, set up, and pruned with reasons."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -42,7 +42,7 @@ from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving_engines import engine_settings
-from gpuplan.performance.serving_regimes import serving_case
+from gpuplan.performance.serving_regimes import case_in
 from gpuplan.pipeline.inference_work import setup_work
 from gpuplan.pipeline.predict import Ranged, constants_for
 from gpuplan.units import GB
@@ -86,6 +86,7 @@ class Bench:
         self._prospects: dict[Candidate, Prospect] = {}
         self._memory: dict[Candidate, InferenceMemory] = {}
         self._floors: dict[Candidate, cut.Floors] = {}
+        self._works: dict[Hashable, StepWork] = {}
         self.storage = cache(self._storage)
 
     def _storage(self, precision: str, cache_precision: str) -> Storage:
@@ -145,12 +146,22 @@ class Bench:
         """Work of an iteration and the constants of its labels."""
         if candidate not in self._prospects:
             setup = self.setup(candidate)
+            memory = self.memory(candidate)
             step, regime = constants_for(self.calibration, inference_labels(setup))
             self._prospects[candidate] = Prospect(
-                candidate=candidate, setup=setup, memory=self.memory(candidate),
-                work=setup_work(setup), step=step, regime=regime, case=serving_case(setup)[0],
+                candidate=candidate, setup=setup, memory=memory,
+                work=self._work_of(candidate, setup), step=step, regime=regime,
+                case=case_in(memory, setup),
             )  # fmt: skip
         return self._prospects[candidate]
+
+    def _work_of(self, candidate: Candidate, setup: ServingSetup) -> StepWork:
+        """Settings of the engine change how many tokens share an iteration, not its work."""
+        c = candidate
+        same = (c.accelerator, c.share, c.precision, c.cache_precision, c.layout, c.engine)
+        if same not in self._works:
+            self._works[same] = setup_work(setup)
+        return self._works[same]
 
     def floors(self, candidate: Candidate) -> cut.Floors:
         """One request alone on an idle replica."""

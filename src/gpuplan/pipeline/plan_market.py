@@ -85,16 +85,18 @@ def market_of(
     own = _own_rates(scenario, catalog)
     named = _named_accelerators(scenario, catalog)
     assumptions: list[Assumption] = []
+    whole = rentable(offers)
+    known = [offer for offer in whole if has_room(offer, catalog)]
     if own.kept:
         covered = {rate.node.accelerator for rate in own.kept}
         wanted = named - covered
         assumptions.append(_own_market_note(wanted))
-        published = _published(scenario, catalog, offers, today=today, only=wanted)
+        published = _published(scenario, known, today=today, only=wanted)
     else:
         (allowed, forbidden), _ = allowed_ids(scenario.policy, catalog)
         only = (set(allowed) or {str(name) for name in catalog.accelerators}) - set(forbidden)
-        published = _published(scenario, catalog, offers, today=today, only=only)
-        assumptions += [*_age_note(offers, today), *_room_note(offers, catalog)]
+        published = _published(scenario, known, today=today, only=only)
+        assumptions += [*_age_note(offers, today), *_room_note(len(whole) - len(known))]
     kept, shown = _apart(scenario, published.kept)
     place = place_of(scenario)
     bought = sorted_out(bought_nodes(scenario, catalog, place))
@@ -166,16 +168,8 @@ def _own_market_note(wanted: set[str]) -> Assumption:
     )
 
 
-def _published(
-    scenario: Scenario,
-    catalog: Catalog,
-    offers: Iterable[Offer],
-    *,
-    today: date,
-    only: set[str],
-) -> Rates:
+def _published(scenario: Scenario, known: Sequence[Offer], *, today: date, only: set[str]) -> Rates:
     purchases: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
-    known = [offer for offer in rentable(tuple(offers)) if has_room(offer, catalog)]
     oldest = oldest_days(known, today)
     best = _cheapest(_allowed(scenario, known, only), today, oldest)
     found = [
@@ -190,14 +184,19 @@ def _published(
     )
 
 
-def _allowed(scenario: Scenario, offers: Iterable[Offer], only: set[str]) -> Iterator[Offer]:
+def _allowed(
+    scenario: Scenario, offers: Iterable[Offer], only: set[str]
+) -> Iterator[tuple[str, Offer]]:
+    """Offers that the policy lets in, each with what it carries."""
     policy = scenario.policy
+    is_free = policy.clouds == policy.regions == Choice()
     for offer in offers:
         name = _carried(offer)
-        is_wanted = name is not None and name in only
+        if name is None or name not in only:
+            continue
         place = (offer.region, f"{offer.cloud}:{offer.region}")
-        if is_wanted and _fits(policy.clouds, offer.cloud) and _fits(policy.regions, *place):
-            yield offer
+        if is_free or (_fits(policy.clouds, offer.cloud) and _fits(policy.regions, *place)):
+            yield name, offer
 
 
 def _fits(choice: Choice, *names: str) -> bool:
@@ -207,11 +206,11 @@ def _fits(choice: Choice, *names: str) -> bool:
 
 def _carried(offer: Offer) -> str | None:
     """The accelerator of the offer; a machine without one counts by its processor."""
-    if offer.accelerator is not None:
-        return offer.accelerator
+    if (accelerator := offer.accelerator) is not None or offer.n_accelerators != 0:
+        return accelerator
     for cpu, prefixes in CPU_INSTANCES.items():
         is_whole = (offer.shape.n_vcpu or 0) >= CPU_VCPUS[cpu]
-        if offer.n_accelerators == 0 and offer.instance.startswith(prefixes) and is_whole:
+        if offer.instance.startswith(prefixes) and is_whole:
             return cpu
     return None
 
@@ -229,8 +228,13 @@ def _as_sockets(rate: NodeRate) -> NodeRate:
 
 def oldest_days(offers: Iterable[Offer], today: date) -> int:
     """Age beyond which a price is stale: half a year behind the newest, never above the limit."""
-    newest = min((offer.age_days(today) for offer in offers), default=0)
+    newest = _newest_days(offers, today)
     return min(OLD_DAYS, max(0, newest) + STALE_DAYS)
+
+
+def _newest_days(offers: Iterable[Offer], today: date) -> int:
+    newest = max((offer.price_date for offer in offers), default=today)
+    return (today - newest).days
 
 
 def has_room(offer: Offer, catalog: Catalog) -> bool:
@@ -242,8 +246,7 @@ def has_room(offer: Offer, catalog: Catalog) -> bool:
     return offer.shape.ram_bytes >= LEAST_HOST_FRAC * held
 
 
-def _room_note(offers: Sequence[Offer], catalog: Catalog) -> list[Assumption]:
-    n = sum(not has_room(offer, catalog) for offer in rentable(offers))
+def _room_note(n: int) -> list[Assumption]:
     if n == 0:
         return []
     return [
@@ -258,7 +261,7 @@ def _room_note(offers: Sequence[Offer], catalog: Catalog) -> list[Assumption]:
 
 
 def _age_note(offers: Iterable[Offer], today: date) -> list[Assumption]:
-    newest = min((offer.age_days(today) for offer in offers), default=0)
+    newest = _newest_days(offers, today)
     if newest <= STALE_DAYS:
         return []
     return [
@@ -271,11 +274,11 @@ def _age_note(offers: Iterable[Offer], today: date) -> list[Assumption]:
     ]
 
 
-def _cheapest(offers: Iterable[Offer], today: date, oldest: int) -> list[Offer]:
+def _cheapest(offers: Iterable[tuple[str, Offer]], today: date, oldest: int) -> list[Offer]:
     """The cheapest of equal machines that has a price at all: dearer equals can never win."""
-    groups: dict[tuple[str | None, float], list[Offer]] = defaultdict(list)
-    for offer in offers:
-        groups[_carried(offer), offer.n_accelerators].append(offer)
+    groups: dict[tuple[str, float], list[Offer]] = defaultdict(list)
+    for name, offer in offers:
+        groups[name, offer.n_accelerators].append(offer)
     best = []
     for equal in groups.values():
         ordered = sorted(equal, key=lambda offer: (offer.usd_per_h, offer.cloud, offer.region))
