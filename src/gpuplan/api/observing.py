@@ -123,3 +123,10 @@ def top_live(access: "ServerAccess", *, now_s: float, back_s: float, step_s: flo
     from gpuplan.pipeline.top import live_frame as verb
 
     return verb(access, now_s=now_s, back_s=back_s, step_s=step_s)
+
+
+def reclaim_patches(found: "Diagnosis") -> str:
+    """Marks for pods that hold accelerators and do nothing, as YAML to try; never a kill."""
+    from gpuplan.report.reclaim import reclaim_patches as verb
+
+    return verb(found)

@@ -10,6 +10,7 @@ import typer
 
 from gpuplan.cli.options import Json, Output
 from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.scenario import write_whole
 
 if TYPE_CHECKING:
     from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis
@@ -30,6 +31,9 @@ Header = Annotated[list[str] | None, typer.Option(help="Of a server: NAME: VALUE
 Ca = Annotated[str, typer.Option("--ca-file", help="Of a server: authority to trust.")]
 Cert = Annotated[str, typer.Option("--cert-file", help="Of a server: client certificate.")]
 Key = Annotated[str, typer.Option("--key-file", help="Of a server: its key.")]
+ReclaimOut = Annotated[
+    Path | None, typer.Option("--reclaim", help="Write dry-run patches for idle pods (YAML).")
+]
 MinPrecision = Annotated[float | None, typer.Option(min=0, max=1, help="0 to 1, at least.")]
 MinRecall = Annotated[float | None, typer.Option(min=0, max=1, help="0 to 1, at least.")]
 MaxPeak = Annotated[float | None, typer.Option(min=0, max=1, help="Peak minute, at most.")]
@@ -53,6 +57,7 @@ def diagnose(
     ca_file: Ca = "",
     cert_file: Cert = "",
     key_file: Key = "",
+    reclaim: ReclaimOut = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
@@ -68,6 +73,9 @@ def diagnose(
         "headers": _headers(header or []),
     }  # fmt: skip
     found = _diagnosis(source, asked, hours=hours, step_s=step_s, server=server)
+    if reclaim is not None:
+        write_whole(reclaim, api.reclaim_patches(found))
+        typer.echo(f"wrote {reclaim}: marks to try, nothing is stopped", err=True)
     emit(api.diagnose_sheet(found), chosen(output, as_json=as_json))
 
 

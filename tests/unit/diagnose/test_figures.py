@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.diagnosis import BandEdges, DiagnoseRequest, ScoreLimits
 from gpuplan.observe.read import read_telemetry, read_text
 from gpuplan.pipeline.diagnose import diagnose, score
+from gpuplan.report.reclaim import reclaim_patches
 from shared_data import shared_file
 
 TABLE = "Time (min) | GPU Utilization (%)\n0 | 20\n1 | 50\n2 | 90\n3 | 85\n4 | 95\n"
@@ -137,3 +139,13 @@ def recall_of_phases(telemetry) -> float:
             phase = next((p.phase for p in told if p.begin_s <= at_s < p.end_s), "")
             right.setdefault(span.label, []).append(phase == span.label)
     return float(np.mean([np.mean(hits) for hits in right.values()]))
+
+
+def test_reclaim_marks_and_never_kills():
+    scene = Scene(n_samples=241)
+    scene.device(0, gpu_util=0.0, power_w=100.0, held_bytes=20e9, namespace="nlp", pod="p")
+    text = reclaim_patches(diagnose(scene.telemetry(), DiagnoseRequest(usd_per_h=3.0)))
+    (document,) = yaml.safe_load_all(text)
+    assert document["metadata"]["name"] == "p"
+    assert document["metadata"]["annotations"]["gpuplan.io/usd-per-month"] == "2190"
+    assert "delete" not in text.replace("deletes a pod", "")
