@@ -7,6 +7,8 @@ from gpuplan.domain.design import BalancedSystem
 from gpuplan.domain.facility import CapChoice
 from gpuplan.domain.ranges import Range
 
+NEAR_NODES = 16
+THINNING_RATIO = 0.9
 CORE_USD = Range(low=40.0, mid=70.0, high=120.0)  # of a core in a decoding server. Assumption.
 
 Parts = tuple[tuple[str, Range], ...]
@@ -14,11 +16,17 @@ PartsOf = Callable[[int, int], tuple[Parts, float] | None]  # nodes, size → pa
 
 
 def sizes(n_nodes: int, n_per_node: int) -> tuple[tuple[int, int], ...]:
-    """Fleets no larger than the described one: fewer nodes, or nodes with half as many."""
+    """Fleets no larger than the described one: fewer nodes, or nodes with half as many.
+
+    Of large fleets every count near the top, then ever fewer; their nodes stay whole.
+    """
     per_node = [n_per_node]
-    while per_node[-1] % 2 == 0:
+    while per_node[-1] % 2 == 0 and n_nodes <= NEAR_NODES:
         per_node.append(per_node[-1] // 2)
-    return tuple((n, size) for n in range(n_nodes, 0, -1) for size in per_node)
+    counts = list(range(n_nodes, max(0, n_nodes - NEAR_NODES), -1))
+    while counts[-1] > 1:
+        counts.append(min(counts[-1] - 1, int(counts[-1] * THINNING_RATIO)))
+    return tuple((n, size) for n in counts if n for size in per_node)
 
 
 def balanced_systems(

@@ -4,7 +4,7 @@ from math import ceil
 
 from gpuplan.domain.design import HostLine
 from gpuplan.domain.findings import Finding
-from gpuplan.units import GBIT, GIB, TB
+from gpuplan.units import GB, GBIT, GIB, TB
 
 # Cores: one for each accelerator's process and one for what it hands over, four for the system.
 # Assumption; serving engines ask for as much.
@@ -13,6 +13,7 @@ SYSTEM_CORES = 4.0
 # Memory: twice the accelerators', for loading, caches of files and what is moved out of them
 # [dgx-superpod-h100-ra: 2 TB beside 640 GB]. Assumption.
 MEMORY_RATIO = 2.0
+LOAD_S = 60.0  # that loading weights may take of a start. Assumption.
 PREFETCH_BATCHES = 4.0  # of each accelerator, in pinned memory
 # Kept by Kubernetes of the first, second, next two and further cores, as large clouds do
 # [gke-allocatable]; and half a core for agents on each node.
@@ -90,6 +91,15 @@ def nic_line(wanted_bytes_per_s: float, given_bytes_per_s: float | None, reason:
     )  # fmt: skip
 
 
+def load_line(weight_bytes: float, given_bytes_per_s: float | None) -> HostLine:
+    """Storage that brings weights to a node fast enough for a scale-out to be of use."""
+    given = None if given_bytes_per_s is None else given_bytes_per_s / GB
+    return HostLine(
+        part="model load", unit="GB/s", n_needed=weight_bytes / LOAD_S / GB, n_given=given,
+        reason=f"{weight_bytes / GB:,.0f} GB of weights within {LOAD_S:.0f} s of a start",
+    )  # fmt: skip
+
+
 def host_findings(lines: tuple[HostLine, ...], node: str) -> tuple[Finding, ...]:
     """A warning for each part that is known to be too little."""
     return tuple(
@@ -97,7 +107,7 @@ def host_findings(lines: tuple[HostLine, ...], node: str) -> tuple[Finding, ...]
             severity="warning",
             rule=f"host-{line.part.split()[-1].lower()}",
             where=node,
-            what=f"{line.part}: {line.n_given:,.0f} of {line.n_needed:,.0f} {line.unit} usable",
+            what=f"{line.part}: {line.n_given:,.1f} of {line.n_needed:,.1f} {line.unit} usable",
             fix=f"{line.n_needed:,.0f} {line.unit}: {line.reason}",
         )
         for line in lines

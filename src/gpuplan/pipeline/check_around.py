@@ -3,10 +3,13 @@
 from dataclasses import fields
 from typing import NamedTuple
 
+from gpuplan.catalog.models import find_model
 from gpuplan.catalog.software_check import check_stack
+from gpuplan.design.data_path import LINK_FRAC
 from gpuplan.design.hosts import (
     cores_line,
     host_findings,
+    load_line,
     memory_line,
     nic_line,
     nvme_line,
@@ -20,15 +23,17 @@ from gpuplan.design.spares import (
     spare_need,
     sufficient_rate,
 )
+from gpuplan.design.storage import storage_rates
 from gpuplan.domain.design import CheckpointRate, HostLine, SpareNeed, Stage
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.hardware import Server
+from gpuplan.domain.precision import format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.site import Installed
 from gpuplan.domain.software import Stack
 from gpuplan.domain.training_time import CheckpointWrites, Failures
-from gpuplan.domain.workload import Training, Workload
+from gpuplan.domain.workload import Serving, Training, Workload
 from gpuplan.performance.goodput import goodput
 from gpuplan.performance.training_run import checkpoint_bytes
 from gpuplan.pipeline.check_data import Ground
@@ -36,6 +41,7 @@ from gpuplan.pipeline.node_draw import server_with
 from gpuplan.pipeline.training_conditions import named_model
 from gpuplan.units import DAY, GB, HOUR
 
+BYTES_16 = 2.0  # of a weight, where no precision is named
 INSTALLED = tuple(field.name for field in fields(Installed))
 
 
@@ -83,9 +89,30 @@ def host_lines(
     talk = next((stage for stage in stages if stage.name == "network between nodes"), None)
     if talk is not None:
         lines.append(nic_line(talk.n_wanted, talk.n_given, "hides the exchange behind compute"))
+    lines += _loads(work, ground)
     made = tuple(lines)
     name = owned.name or (server.name if server else owned.accelerator)
     return made, host_findings(made, name)
+
+
+def _loads(work: Workload, ground: Ground) -> list[HostLine]:
+    """Weights that a new replica reads, where the work is serving and its model is known."""
+    if not isinstance(work.work, Serving) or work.model is None:
+        return []
+    n_params = work.model.n_params
+    if n_params is None and work.model.name is not None:
+        n_params = find_model(work.model.name).n_params
+    if n_params is None:
+        return []
+    form = format_named(work.precisions[0]) if work.precisions else None
+    weights = n_params * (form.stored_bytes if form else BYTES_16)
+    storage = work.data_path.storage if work.data_path else None
+    if storage is None:
+        return [load_line(weights, None)]
+    rates, _ = storage_rates(storage, ground.catalog.storage)
+    link = storage.network_bytes_per_s if rates.is_remote else None
+    given = min(rates.bytes_per_s, LINK_FRAC * link) if link else rates.bytes_per_s
+    return [load_line(weights, given)]
 
 
 def _cores(ground: Ground, server: Server | None, decode: float, work: Workload) -> HostLine:

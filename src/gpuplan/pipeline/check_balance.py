@@ -40,7 +40,6 @@ from gpuplan.pipeline.node_draw import facility_of
 from gpuplan.units import TB
 
 HELD_BYTES = 30 * TB  # of data, where nobody said. Assumption.
-MOST_FLEETS = 64  # node counts that are tried; larger fleets are tried in steps
 
 
 class Case(NamedTuple):
@@ -73,10 +72,7 @@ def balance_of(case: Case) -> Balance:
         return Balance(systems=capped)
     budget = case.scenario.budget.capex_usd or _described_usd(case, price)
     fleets = sizes(owned.n_nodes, owned.n_accelerators_per_node)
-    step = max(1, ceil(len(fleets) / MOST_FLEETS))
-    made = balanced_systems(
-        ground.accelerator.name, fleets[::step], lambda n, size: _parts(case, n, size)
-    )
+    made = balanced_systems(ground.accelerator.name, fleets, lambda n, size: _parts(case, n, size))
     same = tuple(replace(system, usd=price.times(owned.n_nodes)) for system in capped)
     found = sorted((*same, *best_within(made, budget)), key=lambda s: -s.n_at_work)
     notes = (*told, *price_notes(), price_note(), _core_note())

@@ -16,7 +16,15 @@ from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.site import OwnedNodes
-from gpuplan.domain.workload import DataPath, DeviceCopy, Generic, Loader, Staging, Workload
+from gpuplan.domain.workload import (
+    DataPath,
+    DeviceCopy,
+    Generic,
+    Loader,
+    Serving,
+    Staging,
+    Workload,
+)
 from gpuplan.performance.transfer import host_copy_time_s, network_transfer_time_s
 from gpuplan.pipeline.node_draw import server_with
 from gpuplan.units import GBIT
@@ -62,6 +70,8 @@ def feed_of(work: Workload, ground: Ground) -> Fed:
     if path is None:
         return Fed(None, ())
     rate = sample_rate(work, ground)
+    if rate is None and isinstance(work.work, Serving):
+        return Fed(None, ())
     if rate is None:
         what = "how many samples an accelerator could take is not said: its data is not judged"
         fix = "give data_path.samples_per_s_per_accelerator"

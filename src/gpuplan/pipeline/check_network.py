@@ -14,13 +14,14 @@ from gpuplan.design.fabric_parts import (
 )
 from gpuplan.domain.design import FabricPlan, Stage, StageOption
 from gpuplan.domain.findings import Finding
-from gpuplan.domain.hardware import Link
+from gpuplan.domain.hardware import Link, PartId
 from gpuplan.domain.scaling import NodeLinks, ScaleCurve, ScaleLayout, ScaleRequest
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.site import NodeNetwork
 from gpuplan.domain.training import Recompute, Sharding
 from gpuplan.domain.workload import Layout, Training, Workload
 from gpuplan.pipeline.check_data import Ground
+from gpuplan.pipeline.node_draw import server_with
 from gpuplan.pipeline.scale import scale
 from gpuplan.units import GBIT
 
@@ -167,6 +168,7 @@ def fabrics_of(
             reached = talk.efficiency(n_nodes, node_rate(network)) if talk.efficiency else None
             found.append(replace(made, efficiency_frac=reached))
         found += _sufficient(ground, talk, network, n_racks=n_racks, links=links)
+    found += _storage_network(ground, n_racks=n_racks, links=links)
     found.append(_management(ground, n_racks=n_racks, links=links))
     return tuple(found), tuple(told)
 
@@ -187,6 +189,32 @@ def _sufficient(
         return []
     plan, reached = best
     return [replace(plan, purpose="compute, cheapest that will do", efficiency_frac=reached)]
+
+
+def _storage_network(ground: Ground, *, n_racks: int, links: tuple[Link, ...]) -> list[FabricPlan]:
+    """The network to storage on the ports that the maker gives the machine for it."""
+    owned = ground.owned
+    server = server_with(ground.catalog, ground.accelerator, owned.n_accelerators_per_node)
+    nic = None if server is None else ground.catalog.network.nics.get(PartId(server.host.front_nic))
+    if server is None or nic is None or not server.host.n_front_nics or owned.n_nodes < 2:
+        return []
+    wanted = NodeNetwork(
+        kind="ethernet", n_nics_per_node=server.host.n_front_nics,
+        nic_bytes_per_s=nic.port_bytes_per_s, oversubscription_ratio=1.0,
+    )  # fmt: skip
+    n_ends = owned.n_nodes * wanted.n_nics_per_node
+    switch = switch_for(ground.catalog.network.switches, wanted, n_ends)
+    if switch is None:
+        return []
+    counts = fabric_counts(
+        owned.n_nodes, wanted.n_nics_per_node, n_switch_ports=switch.n_ports, kind=None
+    )
+    return [
+        fabric_plan(
+            counts, switch, port_bytes_per_s=wanted.nic_bytes_per_s, n_racks=n_racks, links=links,
+            purpose="storage",
+        )
+    ]  # fmt: skip
 
 
 def _management(ground: Ground, *, n_racks: int, links: tuple[Link, ...]) -> FabricPlan:

@@ -269,3 +269,34 @@ def test_files_of_a_check():
     for make in (checklist_text, rack_drawing, fabric_drawing):
         with pytest.raises(InputError):
             make(bare)
+
+
+SERVING = {
+    "name": "a service on own machines",
+    "workloads": [
+        {
+            "name": "chat", "kind": "online_inference",
+            "model": "meta-llama/Llama-3.3-70B-Instruct",
+            "precision": "fp8", "demand": {"requests_per_s": 3},
+            "request": {"input_tokens": 1000, "output_tokens": 200},
+            "slo": {"ttft_p95_ms": 2000},
+            "data_path": {"storage": {"kind": "ssd_nfs", "network_gbit_per_s": 10}},
+        }
+    ],
+    "owned": [{"accelerator": "H100", "nodes": 4, "accelerators_per_node": 8}],
+}  # fmt: skip
+
+
+def test_weights_must_arrive_before_a_scale_out_is_of_use():
+    result = checked(SERVING)
+    lines = {line.part: line for line in result.around.hosts[0][1]}
+    assert lines["model load"].n_needed == pytest.approx(70.6 / 60, rel=0.02)
+    assert lines["model load"].n_given == pytest.approx(1.1)
+    assert any(f.rule == "host-load" for f in result.findings)
+    # Requests are no samples: nobody asks how many of them an accelerator reads.
+    assert not any(f.rule == "not-judged" for f in result.findings)
+
+
+def test_networks_for_storage_and_management_are_planned_too():
+    purposes = [plan.purpose for plan in example("scaling").around.fabrics]
+    assert purposes == ["compute", "compute, cheapest that will do", "storage", "management"]
