@@ -7,8 +7,9 @@ import yaml
 from gpuplan.domain.diagnosis import Diagnosis, Reclaim
 
 HOUR_S = 3600.0
-HEAD = """# Pods that hold accelerators and do nothing with them. Nothing here stops or deletes a pod.
-# Look, ask the owner, then try:  kubectl patch pod NAME -n NAMESPACE --dry-run=server --patch-file …
+HEAD = """# Pods that hold accelerators and do nothing with them. Nothing here stops a pod.
+# Look, ask the owner, then try:
+#   kubectl patch pod NAME -n NAMESPACE --dry-run=server --patch-file FILE
 """
 
 
