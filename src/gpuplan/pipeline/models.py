@@ -4,7 +4,6 @@ from pathlib import Path
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import find_model
-from gpuplan.catalog.update.models import MODEL_ID, stored_model_config
 from gpuplan.domain.model import Model
 from gpuplan.errors import InputError
 
@@ -14,6 +13,12 @@ def model_named(text: str, store: Path | None = None) -> Model:
     try:
         return find_model(text)
     except InputError:
+        # What fetches models loads a network stack: few plans need it.
+        from gpuplan.catalog.update.models import (  # noqa: PLC0415
+            MODEL_ID,
+            stored_model_config,
+        )
+
         is_id = MODEL_ID.fullmatch(text) is not None and ".." not in text and "--" not in text
         config = stored_model_config(store, text) if store and is_id else None
         if config is None:

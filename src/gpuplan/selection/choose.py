@@ -7,7 +7,6 @@ from gpuplan.errors import SolverError
 from gpuplan.selection.check import check
 from gpuplan.selection.conflict import conflict
 from gpuplan.selection.exact import cost_selection, solve_exactly, with_proof
-from gpuplan.selection.large import solve_large
 from gpuplan.selection.measures import Total
 from gpuplan.selection.program import Goal, Model, model
 from gpuplan.selection.regret import only
@@ -48,6 +47,9 @@ def cheapest(problem: SelectionProblem, effort: Effort) -> Selection | None:
     """The cheapest choice: one program where that is quick, else in parts with a proven gap."""
     if is_small(problem):
         return solve_exactly(model(tables(problem)), effort)
+    # Its parts take as long to load as a small problem takes to solve.
+    from gpuplan.selection.large import solve_large  # noqa: PLC0415
+
     found = solve_large(problem, effort)
     if found is not None and found.proof.gap_frac > effort.gap_frac and is_medium(problem):
         return _better(problem, found, effort)
