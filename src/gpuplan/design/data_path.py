@@ -74,9 +74,10 @@ def link_stage(
 ) -> Stage:
     """The link to the storage: of each host, or of the one server that all ask."""
     wanted = demand.bytes_per_s / (1 if rates.is_one_server else n_nodes)
+    needed = max(wanted, 1.0)  # where caches answer everything any link will do
     given = LINK_FRAC * link_bytes_per_s
     options = tuple(
-        StageOption(what=f"{line:.0f} Gbit/s", busy_frac=min(1.0, LINK_FRAC * line * GBIT / wanted))
+        StageOption(what=f"{line:.0f} Gbit/s", busy_frac=min(1.0, LINK_FRAC * line * GBIT / needed))
         for line in LINES_GBIT
         if line * GBIT > link_bytes_per_s
     )

@@ -8,8 +8,16 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.design.data_path import chain
 from gpuplan.design.facility import checklist
 from gpuplan.design.storage import choose_units, tiers
+from gpuplan.design.totals import cache_findings, crowd_findings, place_findings
 from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.design import BalancedSystem, Bottleneck, DataDemand, Stage, TierChoice
+from gpuplan.domain.design import (
+    BalancedSystem,
+    Bottleneck,
+    DataDemand,
+    FabricPlan,
+    Stage,
+    TierChoice,
+)
 from gpuplan.domain.facility import FacilityPlan
 from gpuplan.domain.findings import Finding, Severity
 from gpuplan.domain.provenance import Assumption
@@ -19,7 +27,13 @@ from gpuplan.domain.system import Surroundings, SystemCheck, WorkCheck
 from gpuplan.domain.workload import DataPath, Generic, Staging, Training, Workload
 from gpuplan.errors import InputError, Problem, ViolationError, one
 from gpuplan.inputs.read import read_scenario
-from gpuplan.pipeline.check_around import checkpoints_of, host_lines, software_findings, spares_of
+from gpuplan.pipeline.check_around import (
+    checkpoints_of,
+    host_lines,
+    host_memory,
+    software_findings,
+    spares_of,
+)
 from gpuplan.pipeline.check_balance import HELD_BYTES, Balance, Case, balance_of
 from gpuplan.pipeline.check_data import Ground, feed_of, ground_of, moved_of
 from gpuplan.pipeline.check_network import Talk, fabrics_of, talk_of
@@ -67,6 +81,7 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     findings = (
         *(finding for one in judged for finding in one.findings),
         *(finding for plan in facilities for finding in plan.findings),
+        *_totals(scenario, judged, facilities, fabrics),
         *fabric_told, *host_told, *spare_told, *software_findings(scenario, worst.ground),
     )  # fmt: skip
     case = Case(
@@ -95,6 +110,29 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     )
 
 
+def _totals(
+    scenario: Scenario,
+    judged: list[Judged],
+    facilities: tuple[FacilityPlan, ...],
+    fabrics: tuple[FabricPlan, ...],
+) -> tuple[Finding, ...]:
+    """What only shows when all work, machines and switches are added up."""
+    runs = [work.work for work in scenario.workloads]
+    wanted = sum(run.n_accelerators or 0.0 for run in runs if isinstance(run, Generic))
+    found = crowd_findings(wanted, sum(group.n_accelerators for group in scenario.owned))
+    if facilities and scenario.site is not None:
+        drawn = [plan for plan in fabrics if "cheapest" not in plan.purpose]
+        found += place_findings(facilities, drawn, scenario.site)
+    for work, known in zip(scenario.workloads, judged, strict=True):
+        path, ram = work.data_path, host_memory(known.ground)
+        if path is not None and path.staging is not None and ram is not None:
+            found += cache_findings(
+                path.cache_hit_frac, path.staging.dataset_bytes, known.ground.n_nodes * ram,
+                where=work.name,
+            )  # fmt: skip
+    return found
+
+
 def refuse_system(checked: SystemCheck) -> None:
     """Raise ViolationError where the system is rejected, with every error and its fix."""
     if checked.is_ok:
@@ -117,10 +155,24 @@ def _judge(scenario: Scenario, work: Workload, catalog: Catalog) -> Judged:
         storage=_tiers(work.data_path, fed.demand, catalog),
     )  # fmt: skip
     findings = (*(_bottleneck(work, b) for b in found), *fed.findings, *talk.findings)
+    findings += _part_findings(scenario, work, ground)
     return Judged(
         made, ground, talk, stages, (*findings, *kept.findings),
         (*fed.assumptions, *moved_told, *_held_note(made, staging)),
     )  # fmt: skip
+
+
+def _part_findings(scenario: Scenario, work: Workload, ground: Ground) -> tuple[Finding, ...]:
+    """Work is judged on the largest group of machines; where it takes more, that is told."""
+    run = work.work
+    wanted = run.n_accelerators if isinstance(run, Generic) else None
+    if len(scenario.owned) < 2 or (wanted is not None and wanted <= ground.n_accelerators):
+        return ()
+    what = (
+        f"its data is judged on {ground.n_accelerators} accelerators of {ground.owned.accelerator}"
+    )
+    fix = "describe each group of machines in a file of its own"
+    return (Finding(severity="note", rule="largest-group", where=work.name, what=what, fix=fix),)
 
 
 def _held_note(made: WorkCheck, staging: Staging | None) -> tuple[Assumption, ...]:

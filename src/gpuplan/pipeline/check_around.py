@@ -7,6 +7,7 @@ from gpuplan.catalog.models import find_model
 from gpuplan.catalog.software_check import check_stack
 from gpuplan.design.data_path import LINK_FRAC
 from gpuplan.design.hosts import (
+    allocatable_bytes,
     cores_line,
     host_findings,
     load_line,
@@ -93,6 +94,14 @@ def host_lines(
     made = tuple(lines)
     name = owned.name or (server.name if server else owned.accelerator)
     return made, host_findings(made, name)
+
+
+def host_memory(ground: Ground) -> float | None:
+    """Memory of one machine that work can have; None where it is not known."""
+    owned = ground.owned
+    server = server_with(ground.catalog, ground.accelerator, owned.n_accelerators_per_node)
+    ram = owned.host_memory_bytes or (server.host.ram_bytes if server else None)
+    return None if ram is None else allocatable_bytes(ram)
 
 
 def _loads(work: Workload, ground: Ground) -> list[HostLine]:

@@ -300,3 +300,56 @@ def test_weights_must_arrive_before_a_scale_out_is_of_use():
 def test_networks_for_storage_and_management_are_planned_too():
     purposes = [plan.purpose for plan in example("scaling").around.fabrics]
     assert purposes == ["compute", "compute, cheapest that will do", "storage", "management"]
+
+
+def test_all_work_together_must_find_room():
+    data = tree("power-shortfall")
+    data["workloads"].append(
+        {"name": "more", "kind": "generic", "work": {"accelerators": 8, "training": True}}
+    )
+    assert any(f.rule == "too-few" and "40" in f.what for f in checked(data).findings)
+
+
+def test_groups_of_machines_share_one_place():
+    data = tree("power-shortfall")
+    data["owned"].append({**data["owned"][0], "name": "second"})
+    data["site"] |= {"racks": 8, "power_kw": 60}
+    result = checked(data)
+    # Each group fits alone; together they do not.
+    assert any(f.rule == "supply" and "81.6" in f.what for f in result.findings)
+    data["site"] |= {"racks": 6, "power_kw": 100}
+    assert any(f.rule == "racks-sum" for f in checked(data).findings)
+    data["site"]["racks"] = 8
+    assert checked(data).is_ok
+
+
+def test_facility_power_counts_cooling():
+    data = tree("power-shortfall")
+    data["site"]["power_kw"] = 50
+    assert checked(data).is_ok
+    data["site"]["power_scope"] = "facility"  # 57 kW at PUE 1.4
+    assert not checked(data).is_ok
+
+
+def test_a_cache_cannot_hold_more_than_memory():
+    data = tree("slow-disks")
+    data["workloads"][0]["data_path"]["cache_hit_frac"] = 0.5
+    told = [f for f in checked(data).findings if f.rule == "cache-size"]
+    assert "1%" in told[0].fix
+    data["workloads"][0]["data_path"]["staging"]["dataset_tb"] = 1
+    assert not [f for f in checked(data).findings if f.rule == "cache-size"]
+
+
+def test_a_whole_cache_needs_no_link():
+    data = tree("slow-disks")
+    data["workloads"][0]["data_path"]["cache_hit_frac"] = 1.0
+    assert busy(checked(data))[0] == ("CPU decode", 0.52)
+
+
+def test_processors_alone_can_be_checked():
+    data = tree("power-shortfall")
+    data["owned"] = [{"accelerator": "cpu", "nodes": 2, "accelerators_per_node": 2}]
+    names = [str(name) for name, one in CATALOG.accelerators.items() if one.is_cpu]
+    data["owned"][0]["accelerator"] = names[0]
+    data["workloads"][0]["work"]["accelerators"] = 4
+    assert checked(data).around.facilities[0].n_nodes == 2
