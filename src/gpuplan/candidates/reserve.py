@@ -7,11 +7,13 @@ stops its whole tensor-parallel replica, a node stops every replica on it.
 from math import ceil
 
 from gpuplan.domain.candidate import Candidate
+from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.sizing import Reserve
 from gpuplan.domain.terms import FailureDomain, Resilience
 
 SPREAD = ("node", "rack", "zone")
 NODES_PER_RACK = 4  # Assumption: four 8-accelerator machines of 10 kW fill a 40 kW rack
+N_ZONES = 2  # Assumption: of which either must carry all
 
 
 def reserve_for(
@@ -37,7 +39,7 @@ def reserve_for(
             upgrade=_upgrade(n_serving, 0),
         )  # fmt: skip
     if domain == "zone":
-        lost = n_serving  # Assumption: two zones, of which either must carry all
+        lost = ceil(n_serving / (N_ZONES - 1))
     if domain in SPREAD:
         # No more than the load itself need stand in one such part: the rest goes elsewhere.
         lost = min(lost, n_serving)
@@ -47,6 +49,29 @@ def reserve_for(
         why=_why(n_failures, domain, lost, n_spare=n_spare),
         upgrade=_upgrade(n_serving, n_spare),
     )  # fmt: skip
+
+
+def reserve_notes(resilience: Resilience) -> tuple[Assumption, ...]:
+    """What the size of the part that may fail was taken to be, where nobody says."""
+    if resilience.survive == "rack":
+        return (
+            Assumption(
+                what="machines in a rack that fails",
+                value=str(NODES_PER_RACK),
+                why="four machines of eight accelerators, 10 kW each, fill a rack of 40 kW",
+                change="policy.survive",
+            ),
+        )
+    if resilience.survive == "zone":
+        return (
+            Assumption(
+                what="zones that the fleet stands in",
+                value=str(N_ZONES),
+                why="the fewest that outlive the loss of one: either must carry all",
+                change="policy.survive",
+            ),
+        )
+    return ()
 
 
 def replicas_per_domain(

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuplan.candidates.need import loads_of
 from gpuplan.candidates.prune import count_check
+from gpuplan.candidates.reserve import reserve_notes
 from gpuplan.domain.candidate import Candidate, Pruned, Rejection
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import Floats, Ints
@@ -57,6 +58,14 @@ def by_count(candidate: Candidate, n_replicas: int) -> float:
 
 def size_workload(workload: Workload, scenario: Scenario, around: Surroundings) -> Sizing:
     """Every candidate of the workload: sized, rejected with a reason, or skipped with a bound."""
+    found = _sizes(workload, scenario, around)
+    if isinstance(workload.work, Training):
+        return found  # a run that fails starts again: nothing stands by
+    notes = reserve_notes(scenario.policy.resilience)
+    return replace(found, assumptions=(*found.assumptions, *notes))
+
+
+def _sizes(workload: Workload, scenario: Scenario, around: Surroundings) -> Sizing:
     if around.read_trace is not None:
         around = replace(around, read_trace=cache(around.read_trace))  # read once, used twice
     demand = demand_of(workload, scenario, read_trace=around.read_trace)

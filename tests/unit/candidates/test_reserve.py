@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuplan.candidates.reserve import reserve_for
+from gpuplan.candidates.reserve import reserve_for, reserve_notes
 from gpuplan.domain.candidate import AcceleratorShare, Candidate
 from gpuplan.domain.hardware import AcceleratorId
 from gpuplan.domain.serving import ServingLayout
@@ -52,3 +52,11 @@ def test_a_broken_accelerator_stops_all_its_parts():
 def test_an_upgrade_without_reserve_is_told():
     assert "75%" in reserve("none", 4).upgrade
     assert "reserve" in reserve("replica", 4).upgrade
+
+
+@pytest.mark.parametrize(
+    ("domain", "said"), [("rack", "4"), ("zone", "2"), ("node", None), ("replica", None)]
+)
+def test_sizes_of_parts_that_nobody_gave_are_said(domain, said):
+    notes = reserve_notes(Resilience(survive=domain, n_failures=1))
+    assert [note.value for note in notes] == ([] if said is None else [said])
