@@ -37,6 +37,12 @@ def fabric_counts(
         for which in kinds
     ]  # fmt: skip
     found = [counts for counts in built if counts is not None]
+    if not found and kind is None:
+        # The largest fabrics keep a spine layer for each rail.
+        return fabric_counts(
+            n_nodes, n_ports_per_node, n_switch_ports=n_switch_ports, kind="rail planes",
+            oversubscription_ratio=oversubscription_ratio,
+        )  # fmt: skip
     if not found:
         what = f"{n_nodes} nodes with {n_ports_per_node} ports do not fit three levels"
         fix = f"switches with more than {n_switch_ports} ports, or rail planes"

@@ -16,6 +16,7 @@ from gpuplan.domain.design import (
 from gpuplan.domain.facility import ChecklistItem, FacilityPlan
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Surroundings:
     hosts: tuple[tuple[str, tuple[HostLine, ...]], ...] = ()  # machine, its parts
     spares: tuple[SpareNeed, ...] = ()
     checklist: tuple[ChecklistItem, ...] = ()
+    electricity_usd_per_j: Range | None = None  # None: no price is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

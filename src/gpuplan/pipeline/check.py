@@ -101,6 +101,7 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
             fabrics=fabrics,
             hosts=((_machine_name(worst.ground, facilities), lines),),
             spares=(spares,),
+            electricity_usd_per_j=scenario.site.electricity_usd_per_j if scenario.site else None,
             checklist=checklist(facilities[0], scenario.site or Site()) if facilities else (),
         ),
         balanced=_alternatives(balance),

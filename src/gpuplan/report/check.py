@@ -16,10 +16,11 @@ from gpuplan.domain.findings import Finding
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system import SystemCheck, WorkCheck
-from gpuplan.report.facility import facility_document
+from gpuplan.report.facility import facility_document, facility_sheet
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.units import DAY, GB, GBIT, HOUR, KW, TB
+from gpuplan.units import DAY, GB, GBIT, HOUR, KW, KWH, TB
 
+YEAR_S = 365 * DAY
 ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -56,8 +57,20 @@ def check_document(checked: SystemCheck) -> dict[str, Any]:
         ],
         "spares": [_spare(need) for need in around.spares],
         "facilities": [facility_document(plan) for plan in around.facilities],
+        "energy": _energy(checked),
         "assumptions": assumptions_document(checked.assumptions),
     }
+
+
+def _energy(checked: SystemCheck) -> dict[str, Any] | None:
+    """Of a year at the typical draw, cooling and losses included; the highest is for breakers."""
+    around = checked.around
+    if not around.facilities:
+        return None
+    used_j = sum(plan.level("facility").typical_w for plan in around.facilities) * YEAR_S
+    price = around.electricity_usd_per_j
+    usd = None if price is None else _range(price.times(used_j))
+    return {"kwh_per_year": used_j / KWH, "usd_per_year": usd}
 
 
 def _bottleneck(found: Bottleneck, work: WorkCheck) -> dict[str, Any]:
@@ -281,6 +294,8 @@ def _around(checked: SystemCheck) -> Iterator[Table]:
         yield _spares(around.spares)
     if around.facilities:
         yield _places(checked)
+    for plan in around.facilities:
+        yield from (table for table in facility_sheet(plan).tables if table.title != "Objections")
 
 
 def _moves(moves: Sequence[Moved]) -> Table:
@@ -361,10 +376,11 @@ def _places(checked: SystemCheck) -> Table:
             f"{plan.level('facility').max_w / KW:.1f}",
             f"{plan.cooling.btu_per_h / 1e3:,.0f}",
             f"{plan.cooling.tons:.1f}",
+            f"{plan.level('facility').typical_w * YEAR_S / KWH / 1e3:,.0f}",
         )
         for plan in checked.around.facilities
     )
-    columns = ("machine", "machines", "racks", "kW", "kW with cooling", "kBTU/h", "tons")
+    columns = ("machine", "n", "racks", "kW", "kW with cooling", "kBTU/h", "tons", "MWh a year")
     return Table(title="Place", columns=columns, rows=rows, right=columns[1:])
 
 

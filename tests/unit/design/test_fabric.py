@@ -59,6 +59,12 @@ def test_units_of_32_nodes(n_nodes, kind, leaf, spine, core):
     assert (made.n_leaf, made.n_spine, made.n_core) == (leaf, spine, core)
 
 
+def test_the_largest_fabrics_split_into_planes():
+    assert fabric_counts(10_000, 8, n_switch_ports=64).kind == "rail planes"
+    with pytest.raises(InputError):
+        fabric_counts(70_000, 1, n_switch_ports=64)
+
+
 def test_few_nodes_need_one_switch():
     assert fabric_counts(8, 8, n_switch_ports=64).kind == "one switch"
     assert fabric_counts(9, 8, n_switch_ports=64).n_switches > 1

@@ -102,10 +102,10 @@ def test_nonsense_is_refused():
         spare_need(0, node_mtbf_s=1.0)
 
 
-def loss(size_bytes: float, mtbf_s: float):
+def loss(size_bytes: float, mtbf_s: float, restart_s: float = 0.0):
     def of(rate: float) -> CheckpointRate:
         found = goodput(
-            Failures(mtbf_s=mtbf_s, restart_s=0.0),
+            Failures(mtbf_s=mtbf_s, restart_s=restart_s),
             CheckpointWrites(size_bytes=size_bytes, write_bytes_per_s=rate),
         )
         return CheckpointRate(
@@ -126,6 +126,12 @@ def test_storage_is_justified_by_goodput():
     assert 10 <= enough.write_bytes_per_s / GB <= 50
     small, _ = sufficient_rate(loss(0.014 * TB, 49.5 * HOUR))
     assert small.write_bytes_per_s < enough.write_bytes_per_s
+
+
+@pytest.mark.parametrize(("rate", "lost"), [(2, 0.092), (20, 0.031), (100, 0.016)])
+def test_write_rates_of_a_large_run(rate, lost):
+    one = loss(1.4 * TB, 49.5 * HOUR, restart_s=600.0)(rate * GB)
+    assert one.lost_frac == pytest.approx(lost, abs=0.0006)
 
 
 def test_updates_need_someone_to_stand_in():

@@ -122,6 +122,31 @@ def test_four_nodes_on_small_circuits_stand_one_to_a_rack():
     assert place.cooling.tons == pytest.approx(11.6, abs=0.05)
 
 
+def test_energy_takes_the_average_and_breakers_the_highest():
+    energy = check_document(example("power-shortfall"))["energy"]
+    assert energy["kwh_per_year"] == pytest.approx(350e3, rel=0.002)
+    assert energy["usd_per_year"]["value"] == pytest.approx(42_000, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("sample_kb", "pinned", "milliseconds"),
+    [(602.112, False, 25.7), (602.112, True, 6.2), (150.528, True, 1.5)],
+)
+def test_copies_of_a_batch(sample_kb, pinned, milliseconds):
+    data = tree("slow-disks")
+    data["owned"][0]["accelerator"] = "A100-80GB"  # on PCIe 4.0
+    data["workloads"][0]["data_path"] |= {"cache_hit_frac": 1.0}
+    data["workloads"][0]["data_path"]["loader"]["gpu_decode"] = False
+    copy = {"batch_samples": 256, "tensor_kb_per_sample": sample_kb, "pinned": pinned}
+    data["workloads"][0]["data_path"]["copy_to_device"] = copy
+    found = checked(data).works[0].bottlenecks
+    stage = next(b.stage for b in found if b.stage.name == "copy to device")
+    assert stage.load_ratio * 256 / 3000 * 1e3 == pytest.approx(milliseconds, rel=0.03)
+    # More than a tenth of the step that is not hidden deserves a warning.
+    told = next(f for f in checked(data).findings if "copy to device" in f.where)
+    assert (told.severity == "warning") == (milliseconds > 0.1 / 0.9 * 85.3)
+
+
 def test_two_racks_are_too_few_unless_capped():
     data = tree("power-shortfall")
     data["site"]["racks"] = 2
