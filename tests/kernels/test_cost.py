@@ -16,9 +16,9 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.step_table import step_table
+from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.cost import SCALE, decode_line, mixed_step_s
-from gpuplan.simulation.serving.run import _state
 
 CASES = (
     ("Llama-3.1-8B", "H100", 1),
@@ -42,7 +42,7 @@ def test_iteration_time_is_the_performance_rooms(model: str, on: str, tp: int):
     work = setup_work(setup)
     k, _ = constants_for(inference_calibration(), inference_labels(setup))
     table = step_table(work, k, max_tokens=4096, max_sequences=256)
-    state = _state(requests_of([0.0], [1], [1]), Fleet(limits=LIMITS, table=table), 60.0)
+    state = engine_state(requests_of([0.0], [1], [1]), Fleet(limits=LIMITS, table=table), 60.0)
     draw = np.random.default_rng(0)
     for _ in range(300):
         n_decodes = int(draw.integers(0, 250))

@@ -5,9 +5,9 @@ import numpy as np
 from gpuplan.domain.columns import ints
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.stream import Grouping, PrefixBlocks, Requests, requests_of
+from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels import cost
 from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.run import _state
 from kernels.reference_features import Request, StepTime
 
 UNIT_TOKENS = 32
@@ -20,7 +20,7 @@ def plain(kernel):
 
 def exact_time(fleet: Fleet) -> StepTime:
     """What the engine's table says of a step, in its own fixed-point unit."""
-    state = _state(requests_of([0.0], [1], [1]), fleet, 60.0)
+    state = engine_state(requests_of([0.0], [1], [1]), fleet, 60.0)
     engine, s = plain(st.one_engine)(state, 0), state.scalar[0]
 
     def step_time(n_prefill: int, pairs: int, n_ended: int, contexts: list[int]) -> int:

@@ -73,8 +73,9 @@ def capped_system(
 ) -> BalancedSystem:
     """The same machines under a cap that their supply carries."""
     slower = choice.slowdown_ratio
+    cost = f", {slower.low - 1:.0%} to {slower.high - 1:.0%} slower" if slower else ""
     return BalancedSystem(
-        what=f"{n_accelerators} {accelerator} capped at {choice.cap_w:.0f} W",
+        what=f"{n_accelerators} {accelerator} capped at {choice.cap_w:.0f} W{cost}",
         n_accelerators=n_accelerators,
         busy_frac=1.0 / slower.mid if slower else 1.0,
         usd=usd,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView
-from gpuplan.diagnose.quantiles import summed
+from gpuplan.domain.buckets import summed
 from gpuplan.domain.diagnosis import Quality
 from gpuplan.domain.observation import Telemetry
 

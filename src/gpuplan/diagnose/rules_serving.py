@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuplan.diagnose.features import EngineView, window_means
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.diagnose.quantiles import quantile, summed
+from gpuplan.domain.buckets import quantile, summed
 from gpuplan.domain.diagnosis import Evidence
 from gpuplan.domain.observation import Series, Telemetry
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gpuplan.domain.batching import BatchPolicy
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.performance import Drafts
 
@@ -80,3 +81,4 @@ class Fleet:
     n_engines: int = 1
     router: str = "round_robin"
     seed: int = 0  # of a router that draws
+    batching: BatchPolicy | None = None  # None: requests join and leave between iterations

@@ -72,6 +72,24 @@ class Promises:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A day or a week of one workload on its planned fleet, hour by hour, without spares."""
+
+    workload: str
+    n_requests: int
+    n_hours: int  # of the load that it stands for: 24 or 168
+    run_s: float  # that was run of each hour; more requests would say little more
+    n_replicas_least: int  # in any hour
+    n_replicas_most: int
+    kept_frac: float  # of all requests: finished within every promised time
+    worst_hour: int  # the hour in which fewest were, from 0
+    worst_kept_frac: float
+    broken_hours: tuple[int, ...]  # hours in which a promised statistic breaks beyond chance
+    mean_use_frac: float  # of what the running replicas could ever do
+    remark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostLine:
     """One line of the bill; the lines add up to the cent."""
 
@@ -105,6 +123,7 @@ class ChosenPlan:
     span_s: float  # the horizon of a service; a run from start to end
     energy_j_per_month: float | None
     carbon_kg_per_month: float | None
+    replays: tuple[Replay, ...] = ()  # of services that were simulated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

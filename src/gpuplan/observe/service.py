@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpuplan.domain.buckets import quantile, summed
 from gpuplan.domain.observation import Histogram, Series, Telemetry
 from gpuplan.domain.replanning import Observed
 
@@ -68,20 +69,8 @@ def _p95(histograms: Sequence[Histogram], metric: str) -> float | None:
     found = [one for one in histograms if one.metric == metric]
     if not found:
         return None
-    upper = np.unique(np.concatenate([one.upper for one in found]))
-    count = np.zeros(len(upper))
-    for one in found:
-        count[np.searchsorted(upper, one.upper)] += np.nansum(one.count, axis=0)
-    if count.sum() <= 0:
-        return None
-    below = np.cumsum(count)
-    k = min(int(np.searchsorted(below, QUANTILE * below[-1])), len(upper) - 1)
-    lower = float(upper[k - 1]) if k else 0.0
-    if not np.isfinite(upper[k]):
-        return lower
-    before = float(below[k - 1]) if k else 0.0
-    part = (QUANTILE * float(below[-1]) - before) / float(count[k])
-    return lower + (float(upper[k]) - lower) * part
+    upper, count = summed(found)
+    return quantile(upper, count, QUANTILE)
 
 
 def _power(telemetry: Telemetry) -> float | None:

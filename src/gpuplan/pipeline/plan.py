@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ def setting_of(request: PlanRequest) -> Setting:
         price=market.price_usd_per_h,
         options=SizingOptions(seed=request.seed, slack_frac=ALSO_SIZED_FRAC),
         store=request.store,
-        read_trace=lambda path: read_trace(path).requests,
+        read_trace=cache(lambda path: read_trace(path).requests),
     )
     return Setting(request, asked, catalog, market, around)
 
@@ -107,10 +108,11 @@ def _solved(
         found = select(problem)
         if isinstance(found, Conflict):
             return conflict_lines(found, rows.problem)
-        sizings, is_tightened = replayed(setting.scenario, setting.around, sizings, chosen=found)
-        if not is_tightened:
+        seen = replayed(setting.scenario, setting.around, sizings, chosen=found)
+        sizings = seen.sizings
+        if not seen.is_tightened:
             choice = Choice(rows=rows, selection=found, is_jobs=is_jobs)
-            return Part(choice=choice, sizings=sizings, n_rounds=n_rounds)
+            return Part(choice=choice, sizings=sizings, n_rounds=n_rounds, replays=seen.replays)
     return (f"a promise still breaks after {MOST_ROUNDS} rounds of adding replicas",)
 
 

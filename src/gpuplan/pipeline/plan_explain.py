@@ -12,6 +12,7 @@ from gpuplan.domain.plan import (
     ChosenPlan,
     Curve,
     Explanation,
+    Replay,
     Uncertainty,
     WhyNot,
 )
@@ -58,6 +59,7 @@ class Part(NamedTuple):
     choice: Choice
     sizings: Sequence[Sizing]
     n_rounds: int
+    replays: tuple[Replay, ...] = ()
 
 
 class Story(NamedTuple):

@@ -2,38 +2,119 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from gpuplan.domain.columns import ints
-from gpuplan.domain.plan import Curve
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.domain.columns import Ints, ints
+from gpuplan.domain.plan import Curve, Replay
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.selection import FleetOption, Selection
 from gpuplan.domain.sizing import ReplicaNeed, Sized, Sizing
 from gpuplan.domain.workload import Serving
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.plan_candidates import Bench
-from gpuplan.pipeline.plan_sizing import Surroundings, serving_load
-from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
+from gpuplan.pipeline.plan_day import (
+    POOL,
+    broken_hours,
+    day_of,
+    day_stream,
+    replay_of,
+    trace_day,
+    trace_stream,
+)
+from gpuplan.pipeline.plan_nodes import node_sizes
+from gpuplan.pipeline.plan_sizing import Surroundings, serving_load, streams_of
+from gpuplan.pipeline.plan_sizing_runs import Runs
+from gpuplan.pipeline.plan_sizing_serving import ServingSizer
 
 FRESH_DRAW = 2  # sizing used 0 and 1
-LARGEST_REPLAY = 32  # replicas; larger fleets were sized as pools of so many
+GROWN = "one replica more than sized: the replay on fresh draws broke a promise"
 LOAD_FRACS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25)
 _ENDS = (100.0 * LOAD_FRACS[0], 100.0 * LOAD_FRACS[-1])
 
 
+class Replayed(NamedTuple):
+    """Sizings after a replay, what it showed, and whether a fleet had to grow."""
+
+    sizings: list[Sizing]
+    replays: tuple[Replay, ...]
+    is_tightened: bool
+
+
 def replayed(
     scenario: Scenario, around: Surroundings, sizings: Sequence[Sizing], *, chosen: Selection
-) -> tuple[list[Sizing], bool]:
-    """The sizings, each chosen fleet that broke a promise grown by one; whether any was."""
-    done, is_tightened = [], False
+) -> Replayed:
+    """Every chosen fleet through its day; one that breaks a promise grows and is measured anew."""
+    done: list[Sizing] = []
+    seen: list[Replay] = []
+    is_tightened = False
     for sizing in sizings:
         sized = sized_of(sizing, chosen)
-        if sized is None or _holds(scenario, around, sizing, sized=sized):
+        runs = None if sized is None else _runs(scenario, around, sizing, sized=sized)
+        if sized is None or runs is None:
+            done.append(sizing)
+            continue
+        day = _day(
+            runs, sizing, n_replicas=_hourly(sizing, sized, chosen), seed=around.options.seed
+        )
+        broken = _broken(runs, sizing, sized=sized, day=day)
+        seen += [] if day is None else [day]
+        if not broken.any():
             done.append(sizing)
             continue
         is_tightened = True
-        grown = tuple(_grown(each) if each is sized else each for each in sizing.sized)
-        done.append(replace(sizing, sized=grown))
-    return done, is_tightened
+        sizer = ServingSizer(
+            runs.bench, sizing.demand, scenario.policy.resilience,
+            node_size=node_sizes(around.catalog),
+        )  # fmt: skip
+        grown = sizer.resized(sized, runs, need=_more(sized, broken), remark=GROWN)
+        done.append(replace(sizing, sized=tuple(grown if s is sized else s for s in sizing.sized)))
+    return Replayed(done, tuple(seen), is_tightened)
+
+
+def _hourly(sizing: Sizing, sized: Sized, chosen: Selection) -> Ints:
+    """Replicas that the plan counts on in each hour: all, or by need where nodes come and go."""
+    need = ints(sized.need.n_replicas[0, 0])
+    option = chosen.option_of(sizing.workload)
+    sharers = [each for each in chosen.chosen if each.pool == option.pool]
+    nodes = sum(held.n_nodes[0, 0] for held in chosen.held if held.pool == option.pool)
+    is_steady = bool(np.all(nodes == np.max(nodes)))
+    return ints(np.full_like(need, need.max())) if is_steady and len(sharers) == 1 else need
+
+
+def _day(runs: Runs, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay | None:
+    """The day or week: the trace itself where there is one, fresh draws by the hour else."""
+    demand, recorded = sizing.demand, runs.streams.recorded
+    peak = demand.peak_of(0, 0)
+    if recorded is not None and len(demand.hours.load_frac) == 1:
+        day = trace_day(recorded, int(n_replicas.max()), peak_per_s=peak)
+        requests = trace_stream(recorded, day, peak_per_s=peak, seed=seed)
+    else:
+        day = day_of(demand, n_replicas, residence_s=runs.residence_s)
+        requests = day_stream(runs, day, draw=FRESH_DRAW)
+    return replay_of(runs, day, requests, workload=sizing.workload)
+
+
+def _broken(runs: Runs, sizing: Sizing, *, sized: Sized, day: Replay | None) -> NDArray[np.bool_]:
+    """Hours that need one replica more: those that broke, and the peak on fresh draws."""
+    hours = sizing.demand.hours.load_frac
+    broken = np.zeros(len(hours), bool) if day is None else broken_hours(sizing.demand, day)
+    n = min(sized.n_serving, POOL)
+    peak = sizing.demand.peak_of(0, 0) * n / sized.n_serving
+    if not runs.trial(peak, n, draw=FRESH_DRAW).holds:
+        broken = broken | (hours == hours.max())
+    return broken
+
+
+def _more(sized: Sized, broken: NDArray[np.bool_]) -> ReplicaNeed:
+    """One replica more, of every pool of a large fleet, in these hours of any period."""
+    need = sized.need.n_replicas
+    step = max(1, round(sized.n_serving / POOL))
+    grown = need + step * ((need > 0) & broken[None, None, :])
+    # A later period may ask at a low hour for what today's peak does: more load never takes fewer.
+    return ReplicaNeed(n_replicas=ints(grown))
 
 
 def sized_of(sizing: Sizing, chosen: Selection) -> Sized | None:
@@ -47,11 +128,12 @@ def latency_curves(
 ) -> tuple[Curve, ...]:
     """What users feel on this very fleet as the load moves, in shares of each promise."""
     runs = _runs(scenario, around, sizing, sized=sized)
-    if runs is None or not runs.limits or sized.n_serving > LARGEST_REPLAY:
+    if runs is None or not runs.limits:
         return ()
-    peak = sizing.demand.peak_of(0, 0)
+    n = min(sized.n_serving, POOL)  # larger fleets are pools of so many
+    peak = sizing.demand.peak_of(0, 0) * n / sized.n_serving
     chart = f"What users of {sizing.workload} feel as the load moves, spares left out"
-    trials = [runs.trial(frac * peak, sized.n_serving, draw=FRESH_DRAW) for frac in LOAD_FRACS]
+    trials = [runs.trial(frac * peak, n, draw=FRESH_DRAW) for frac in LOAD_FRACS]
     names = {"x_name": "load, % of the planned peak", "y_name": "% of the promised limit"}
     broken = Curve(chart=chart, name="limit", x=_ENDS, y=(100.0, 100.0), **names)
     felt = (
@@ -77,25 +159,6 @@ def _behind(sizing: Sizing, option: FleetOption) -> Sized | None:
     return names.get(option.name.rsplit(" on ", 1)[0])
 
 
-def _grown(sized: Sized) -> Sized:
-    """One replica more wherever there is load."""
-    need = sized.need.n_replicas
-    remark = "one replica more: the replay on fresh draws broke a promise"
-    return replace(
-        sized,
-        need=ReplicaNeed(n_replicas=ints(need + (need > 0))),
-        remarks=(*sized.remarks, remark),
-    )
-
-
-def _holds(scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Sized) -> bool:
-    runs = _runs(scenario, around, sizing, sized=sized)
-    if runs is None or sized.n_serving > LARGEST_REPLAY:
-        return True
-    peak = sizing.demand.peak_of(0, 0)
-    return runs.trial(peak, sized.n_serving, draw=FRESH_DRAW).holds
-
-
 def _runs(scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Sized) -> Runs | None:
     """Trials of one fleet; None where it was not simulated."""
     workload = scenario.workload(sizing.workload)
@@ -104,12 +167,14 @@ def _runs(scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Si
     work = workload.work
     if not isinstance(work, Serving) or sized.method != "simulated":
         return None
+    streams = streams_of(workload, around)
+    if streams is None:
+        return None
     bench = Bench(
         model_named(workload.model.name, around.store),
         serving_load(workload, sizing.demand),
         around.catalog,
         context_tokens=max(1, round(sizing.demand.input_tokens + sizing.demand.output_tokens)),
     )
-    streams = Streams(work.arrivals, work.request, around.options.seed)
     prospect = bench.prospect(sized.candidate)
     return Runs(prospect, bench, streams, limits=work.slo.limits, options=around.options)

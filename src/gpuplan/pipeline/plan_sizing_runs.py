@@ -40,6 +40,8 @@ SHORT = 4
 LONGER = 4
 OPEN_RATIO = 2.0
 FAR_RATIO = 1.5
+FULL_RATIO = 3.0  # of the fullest rate: the queue never empties
+LEAST_LEFT = 64  # requests that must have left for a rate to be told
 MIXED_RATIO = 1.06  # inferred shares of gaps with a prompt fall short of counted ones by up to this
 
 
@@ -70,13 +72,19 @@ class Streams:
     def _base(self, n_requests: int, draw: int) -> Requests:
         key = (n_requests, draw)
         if key not in self._known:
-            drawn = self._drawn(n_requests, self._seed + 7919 * draw)
-            cached = np.floor(drawn.input_tokens * self._shape.prefix_hit_frac.mid)
-            fresh = np.maximum(1, drawn.input_tokens - cached)
-            self._known[key] = requests_of(
-                drawn.arrive_s, fresh, np.maximum(1, drawn.output_tokens)
-            )
+            self._known[key] = self._fresh(self._drawn(n_requests, self._seed + 7919 * draw))
         return self._known[key]
+
+    def _fresh(self, drawn: Requests) -> Requests:
+        """Prompts without what is found in the cache."""
+        cached = np.floor(drawn.input_tokens * self._shape.prefix_hit_frac.mid)
+        fresh = np.maximum(1, drawn.input_tokens - cached)
+        return requests_of(drawn.arrive_s, fresh, np.maximum(1, drawn.output_tokens))
+
+    @property
+    def recorded(self) -> Requests | None:
+        """The trace as it is, at its own rate; None: arrivals are drawn."""
+        return None if self._recorded is None else self._fresh(self._recorded)
 
     def _drawn(self, n_requests: int, seed: int) -> Requests:
         if self._recorded is not None:
@@ -133,7 +141,7 @@ class Runs:
         limits: tuple[LatencyLimit, ...], options: SizingOptions,
     ) -> None:  # fmt: skip
         self.prospect, self.limits = prospect, limits
-        self._bench, self._streams, self.options = bench, streams, options
+        self.bench, self.streams, self.options = bench, streams, options
         self.n_trials = 0
         self._known: dict[tuple[float, int, float, int, int], Trial] = {}
         self._capacities: dict[float | None, float] = {}
@@ -141,12 +149,12 @@ class Runs:
     @cached_property
     def cached_tokens(self) -> float:
         """Of a mean prompt, found in the prefix cache."""
-        return self._bench.load.input_tokens * self._bench.load.cached_input_frac
+        return self.bench.load.input_tokens * self.bench.load.cached_input_frac
 
     @cached_property
     def engine_limits(self) -> EngineLimits:
         """What the scheduler may hand out."""
-        setup, load = self.prospect.setup, self._bench.load
+        setup, load = self.prospect.setup, self.bench.load
         limits = EngineLimits(
             max_batch_tokens=setup.settings.max_batch_tokens,
             max_sequences=setup.settings.max_sequences,
@@ -161,7 +169,7 @@ class Runs:
 
     def _n_blocks(self) -> int:
         memory, size = self.prospect.memory, self.prospect.setup.settings.block_tokens
-        each = memory.sequence_bytes / ceil(self._bench.context_tokens / size)
+        each = memory.sequence_bytes / ceil(self.bench.context_tokens / size)
         if each == 0:
             return NO_CACHE_BLOCKS
         return floor(memory.cache_bytes / each) - N_NULL_BLOCKS
@@ -181,7 +189,7 @@ class Runs:
     @cached_property
     def most_running(self) -> float:
         """Sequences of one replica, at most: slots or cache."""
-        limits, load = self.engine_limits, self._bench.load
+        limits, load = self.engine_limits, self.bench.load
         own = load.input_tokens - self.cached_tokens + load.output_tokens
         held = limits.n_blocks * limits.block_tokens / max(1.0, own)
         return float(max(1.0, min(limits.max_sequences, held)))
@@ -189,7 +197,7 @@ class Runs:
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""
         p = self.prospect
-        n_prompts = n_running / max(1.0, self._bench.load.output_tokens)
+        n_prompts = n_running / max(1.0, self.bench.load.output_tokens)
         return np.asarray(step_time_s(p.work, p.step, mixed_load(p.case, n_prompts, n_running)))
 
     def capacity_per_s(self, token_limit_s: float | None = None) -> float:
@@ -201,7 +209,7 @@ class Runs:
     def _capacity_per_s(self, token_limit_s: float | None) -> float:
         running = np.geomspace(1.0, self.most_running, 48)
         token_s = self.token_s(running)
-        rates = running / token_s / max(1.0, self._bench.load.output_tokens)
+        rates = running / token_s / max(1.0, self.bench.load.output_tokens)
         if token_limit_s is not None:
             rates = rates[token_s <= token_limit_s]
         return float(rates.max(initial=0.0))
@@ -238,11 +246,8 @@ class Runs:
     def _run(self, rate: float, n_replicas: int, slowness: float, draw: int, n: int) -> Trial:
         self.n_trials += 1
         limits = tuple(replace(x, limit_s=x.limit_s / slowness) for x in self.limits)
-        requests = self._streams.at(rate, n, draw=draw)
-        router = ROUTER if n_replicas > 1 else "round_robin"
-        outcome = simulate_serving(
-            requests, replace(self.fleet, n_engines=n_replicas, router=router)
-        )
+        requests = self.streams.at(rate, n, draw=draw)
+        outcome = self.outcome(requests, n_replicas)
         rows = _measured(len(requests))
         columns = _columns(outcome, rows)
         little = _little(outcome, rows)
@@ -261,9 +266,41 @@ class Runs:
             n_refused=outcome.n_refused,
         )
 
+    def outcome(self, requests: Requests, n_replicas: int) -> Outcome:
+        """What becomes of these requests on so many replicas."""
+        router = ROUTER if n_replicas > 1 else "round_robin"
+        return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=router))
+
+    def judged(self, outcome: Outcome, rows: Ints) -> tuple[tuple[LatencyLimit, Seen], ...]:
+        """Each promise beside what these requests, consecutive ones, got."""
+        n_running = _little(outcome, rows).n_counted / outcome.n_engines
+        gaps = self._gaps(outcome, rows, n_running)
+        return judge(self.limits, _columns(outcome, rows), gaps)
+
+    @property
+    def residence_s(self) -> float:
+        """About how long a request stays on a busy replica."""
+        return 2.0 * self.bench.floors(self.prospect.candidate).e2e_s
+
+    @cached_property
+    def full_per_s(self) -> float:
+        """Requests per second of one replica that never runs out of work: none can do more.
+
+        The closed form takes mean batches; a run may fill them better. The larger one counts.
+        """
+        n = self.options.n_requests
+        waiting = self.streams.at(FULL_RATIO * self.capacity_per_s(), n)
+        outcome = self.outcome(waiting, 1)
+        left = np.sort((waiting.arrive_s + outcome.times.e2e_s)[outcome.finished])
+        if len(left) < LEAST_LEFT:
+            return self.capacity_per_s()
+        # The middle half: after the batch has filled, before the last requests leave it.
+        first, last = len(left) // 4, 3 * len(left) // 4
+        rate = (last - first) / max(float(left[last] - left[first]), 1e-12)
+        return max(rate, self.capacity_per_s())
+
     def _n_requests(self, rate: float) -> int:
-        floors = self._bench.floors(self.prospect.candidate)
-        in_flight = rate * 2.0 * floors.e2e_s
+        in_flight = rate * self.residence_s
         n = self.options.n_requests
         while n < N_TURNOVERS * in_flight and n < MANY_REQUESTS:
             n *= 2
@@ -273,7 +310,7 @@ class Runs:
         """How many gaps between tokens hold a prompt, and how long those are."""
         if all(limit.metric != "itl" for limit in self.limits):
             return Gaps(mixed_frac=0.0, mixed_s=0.0)
-        p, load = self.prospect, self._bench.load
+        p, load = self.prospect, self.bench.load
         times, requests = outcome.times, outcome.requests
         decode_s = (times.e2e_s - times.ttft_s)[rows].sum()
         n_gaps = float(np.maximum(requests.output_tokens[rows] - 1, 0).sum())

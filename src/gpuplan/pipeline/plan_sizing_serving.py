@@ -15,6 +15,7 @@ from gpuplan.domain.sizing import (
     KeptLimit,
     LittleClosure,
     PoolUtilization,
+    ReplicaNeed,
     Reserve,
     Sized,
 )
@@ -134,6 +135,18 @@ class ServingSizer:
         if n is None:
             return _no_fleet(candidate, runs)
         need = need_of(self.demand, self._by_load(runs, peak, n))
+        return self._measured(runs, n, need=need, remarks=self._remarks(runs, peak, n))
+
+    def resized(self, sized: Sized, runs: Runs, *, need: ReplicaNeed, remark: str) -> Sized:
+        """The same candidate in another number, measured anew, safety included."""
+        found = self._measured(runs, need.n_peak, need=need, remarks=(*sized.remarks, remark))
+        return self.with_safety(found, runs)
+
+    def _measured(
+        self, runs: Runs, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]
+    ) -> Sized:
+        """What so many replicas reach, hold and draw at the peak."""
+        candidate, peak = runs.prospect.candidate, self.peak_per_s
         last = self.peak_trial(runs, peak, n)
         return Sized(
             candidate=candidate,
@@ -149,7 +162,7 @@ class ServingSizer:
             ),
             power_w=self._power(runs, last, n),
             cold_start_s=_cold_start(runs.prospect.setup, runs.prospect.memory.weights_bytes),
-            remarks=self._remarks(runs, peak, n),
+            remarks=remarks,
         )
 
     def _by_load(self, runs: Runs, peak: float, n_peak: int) -> dict[float, int]:
@@ -235,14 +248,14 @@ class ServingSizer:
         n = sized.n_serving
         if self._is_pooled(runs, self.peak_per_s):
             n = POOL
-        full = n * runs.capacity_per_s()
+        full = n * runs.full_per_s
         known = self.peak_per_s * n / sized.n_serving
         most = largest_load(
             lambda load: runs.trial(load, n).holds, known=known, limit=full, rel_tol=0.02
         )
         safe = most / full
         band = _band(safe, sized.n_serving)
-        use = replace(sized.utilization, safe_frac=safe, band=band)
+        use = PoolUtilization(peak_frac=known / full, safe_frac=safe, band=band)
         slow = self._n_slow_end(runs, self.peak_per_s)
         return replace(sized, utilization=use, n_slow_end=slow)
 

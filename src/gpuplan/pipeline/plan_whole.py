@@ -20,7 +20,11 @@ def whole_plan(scenario: Scenario, parts: Sequence[Part]) -> ChosenPlan:
 
 def _with_deadlines(scenario: Scenario, part: Part) -> ChosenPlan:
     plan = chosen_plan(part.choice)
-    plan = replace(plan, carbon_kg_per_month=carbon_kg_per_month(part.choice, scenario))
+    plan = replace(
+        plan,
+        carbon_kg_per_month=carbon_kg_per_month(part.choice, scenario),
+        replays=part.replays,
+    )
     if not part.choice.is_jobs:
         return plan
     promises = tuple(_deadlines(scenario, part))
@@ -69,6 +73,7 @@ def _joined(first: ChosenPlan, second: ChosenPlan) -> ChosenPlan:
         span_s=max(first.span_s, second.span_s),
         energy_j_per_month=(first.energy_j_per_month or 0.0) + (second.energy_j_per_month or 0.0),
         carbon_kg_per_month=_known_sum(first.carbon_kg_per_month, second.carbon_kg_per_month),
+        replays=first.replays + second.replays,
     )
 
 

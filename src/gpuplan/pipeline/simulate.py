@@ -104,7 +104,7 @@ def replayed(
     start_s = perf_counter()
     if loop is not None:
         outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
-    elif told is not None and can_stream(ready.fleet.limits):
+    elif told is not None and can_stream(ready.fleet):
         outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, told=told)
     else:
         outcome = simulate_serving(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)

@@ -27,7 +27,7 @@ ORDER = {"error": 0, "warning": 1, "note": 2}
 def check_sheet(checked: SystemCheck) -> Sheet:
     """The judgement, ready to show."""
     n_errors = sum(finding.severity == "error" for finding in checked.findings)
-    head = "sound" if checked.is_ok else f"rejected for {n_errors} reasons"
+    head = "sound" if checked.is_ok else f"rejected for {n_errors} reason{'s'[: n_errors - 1]}"
     busy = min((work.busy_frac for work in checked.works), default=1.0)
     head = f"{checked.name}: {head}; accelerators can be busy {busy:.0%} of the time"
     return Sheet(

@@ -60,7 +60,7 @@ def _tables(answer: Answer, n_most: int | None) -> tuple[Table, ...]:
     tables = []
     if answer.plan is not None:
         tables += [_pool_table(answer.plan), _purchase_table(answer.plan)]
-        tables += [_promise_table(answer.plan), _figure_table(answer)]
+        tables += [_promise_table(answer.plan), _replay_table(answer.plan), _figure_table(answer)]
         if answer.plan.limits:
             tables.append(_limit_table(answer.plan))
     if answer.alternatives:
@@ -115,6 +115,23 @@ def _promise_row(promise: Promise) -> tuple[str, ...]:
         "" if reached is None else f"{span(reached.low)} … {span(reached.high)}",
         "yes" if promise.is_kept else "NO",
     )
+
+
+def _replay_table(plan: ChosenPlan) -> Table:
+    """Hours count from midnight, or from the first hour of the profile."""
+    rows = tuple(
+        (
+            r.workload, f"{r.n_hours} h, {r.n_requests:,} requests",
+            f"{r.n_replicas_least}" + (f" … {r.n_replicas_most}"
+                                       if r.n_replicas_most > r.n_replicas_least else ""),
+            f"{100 * r.kept_frac:.2f} %",
+            f"{r.worst_hour}: {100 * r.worst_kept_frac:.2f} %", f"{100 * r.mean_use_frac:.0f} %",
+            str(len(r.broken_hours)),
+        )
+        for r in plan.replays
+    )  # fmt: skip
+    columns = ("workload", "replayed", "replicas", "in time", "worst hour", "mean use", "broken h")
+    return Table(title="The plan replayed", columns=columns, rows=rows, right=columns[2:])
 
 
 def _figure_table(answer: Answer) -> Table:

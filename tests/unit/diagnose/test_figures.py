@@ -12,7 +12,7 @@ from fakes.telemetry import Scene
 from gpuplan.diagnose.bands import band_of, safe_use
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.quality import f_beta
-from gpuplan.diagnose.quantiles import quantile
+from gpuplan.domain.buckets import quantile
 from gpuplan.domain.columns import floats
 from gpuplan.domain.diagnosis import BandEdges, DiagnoseRequest, ScoreLimits
 from gpuplan.observe.read import read_telemetry, read_text

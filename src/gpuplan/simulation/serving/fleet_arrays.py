@@ -8,9 +8,9 @@ from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.fleet import ElasticFleet, Pool, PoolShare
 from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.run import _state
 
 N_DRAWS = 1 << 16
 LONGEST = 1 << 61  # a duration beyond any run
@@ -59,7 +59,7 @@ def ticks(seconds: float | None) -> int:
 def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) -> st.Engines:
     """The engines of all pools, with room for the largest of each."""
     each = [
-        _state(
+        engine_state(
             jobs.requests,
             Fleet(limits=pool.limits, table=pool.table, n_engines=max(1, pool.size.n_slots)),
             bin_s,

@@ -20,10 +20,10 @@ from gpuplan.domain.fleet import (
 )
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.simulation.serving.arrays import N_BINS
 from gpuplan.simulation.serving.fleet_arrays import Jobs, is_closed
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.run import N_BINS
 
 ENDS_OF = {el.REFUSED: REFUSED, el.TIMED_OUT: TIMED_OUT, el.LOST: LOST}
 WHY = {

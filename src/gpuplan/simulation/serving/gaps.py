@@ -6,10 +6,11 @@ from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import Gaps
 from gpuplan.domain.stream import Requests
 from gpuplan.errors import InputError, one
+from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of
 from gpuplan.simulation.serving.intervals import PERCENTILES
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.gaps import observe
-from gpuplan.simulation.serving.run import ROUTERS, _refusals, _state, check_fleet
+from gpuplan.simulation.serving.run import check_fleet
 from gpuplan.simulation.serving.sketch import N_BINS, middles
 from gpuplan.simulation.serving.stream import can_stream
 
@@ -20,10 +21,10 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
     """
     check_fleet(requests, fleet)
-    if not can_stream(fleet.limits):
-        what = "with prefix caching, priorities, drafts or limits on long prompts"
+    if not can_stream(fleet):
+        what = "with fixed batches, prefix caching, priorities, drafts or limits on long prompts"
         raise one(InputError, "simulate", "--gaps", what, "leave it out")
-    sim, taken = _state(requests, fleet, 60.0), _refusals(requests, fleet.limits)
+    sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)
     sim.limit[:, st.IS_JUMPING] = 0
     draws = np.random.default_rng(fleet.seed)
     pairs = draws.integers(0, fleet.n_engines, size=(len(taken.accepted), 2))

@@ -17,20 +17,12 @@ from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
+from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of, times_of, use_of
 from gpuplan.simulation.serving.features import has_features
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.feed import feed_apart
 from gpuplan.simulation.serving.kernels.fleet import run_routed
-from gpuplan.simulation.serving.run import (
-    BIN_S,
-    LONGEST_S,
-    ROUTERS,
-    _refusals,
-    _state,
-    _times,
-    _use,
-    check_fleet,
-)
+from gpuplan.simulation.serving.run import BIN_S, LONGEST_S, check_fleet
 
 LEAST_ROWS = 1 << 16
 N_BLOCK = 100_000
@@ -49,13 +41,13 @@ class ServingStream:
 
     def __init__(self, fleet: Fleet, *, bin_s: float = BIN_S, max_held: int = MAX_HELD) -> None:
         check_fleet(no_requests(), fleet)
-        if not can_stream(fleet.limits):
-            what = "prefix caching, priorities, drafts or limits on long prompts"
+        if not can_stream(fleet):
+            what = "fixed batches, prefix caching, priorities, drafts or limits on long prompts"
             raise one(InputError, "simulate", "--stream", f"with {what}", "run it in memory")
         self._fleet = fleet
         self._max_held = max_held
         rows = np.zeros((LEAST_ROWS, st.N_REQUEST), dtype=np.int64)
-        self._sim = _state(no_requests(), fleet, bin_s)._replace(request=rows)
+        self._sim = engine_state(no_requests(), fleet, bin_s)._replace(request=rows)
         self._sim.limit[:, st.IS_JUMPING] = 1
         self._arrive_s = np.zeros(LEAST_ROWS)
         self._is_refused = np.zeros(LEAST_ROWS, dtype=bool)
@@ -93,7 +85,7 @@ class ServingStream:
         self._origin_s = float(requests.arrive_s[0]) if self._origin_s is None else self._origin_s
         arrive = _ticks(requests.arrive_s, self._origin_s)
         self._check(arrive)
-        taken = _refusals(requests, self._fleet.limits)
+        taken = refusals_of(requests, self._fleet.limits)
         for why, n in taken.reasons:
             self.refused[why] = self.refused.get(why, 0) + n
         if len(taken.accepted):
@@ -118,7 +110,7 @@ class ServingStream:
 
     def use(self) -> UseOverTime:
         """Shares of the engines' time so far."""
-        return _use(self._sim, self._fleet, self._end)
+        return use_of(self._sim, self._end)
 
     def totals(self) -> EngineTotals:
         """Sums over all engines so far."""
@@ -219,11 +211,11 @@ class ServingStream:
         finished: NDArray[np.bool_] = records[:, st.END] >= 0
         return Passed(
             requests_of(self._arrive_s[rows], records[:, st.INPUT], records[:, st.OUTPUT]),
-            _times(records, finished, self._fleet.limits.start_s),
+            times_of(records, finished, self._fleet.limits.start_s),
         )
 
 
-def can_stream(limits: EngineLimits) -> bool:
+def can_stream(fleet: Fleet) -> bool:
     """Policies that look at the text of prompts or reorder the queue need the whole run."""
     return not has_features(limits)
 

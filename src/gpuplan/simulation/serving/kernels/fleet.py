@@ -25,7 +25,7 @@ def run_apart(engines: Engines, accepted: Ints) -> None:
 
 
 @kernel
-def _fewest(engines: Engines) -> int:
+def fewest(engines: Engines) -> int:
     """The engine with the fewest requests; the first of equals."""
     best = 0
     for r in range(1, engines.scalar.shape[0]):
@@ -35,7 +35,8 @@ def _fewest(engines: Engines) -> int:
 
 
 @kernel
-def _better(engines: Engines, a: int, b: int) -> int:
+def better(engines: Engines, a: int, b: int) -> int:
+    """Of two engines the one with fewer requests; the first of equals."""
     if engines.scalar[a, OUTSTANDING] == engines.scalar[b, OUTSTANDING]:
         return min(a, b)
     return a if engines.scalar[a, OUTSTANDING] < engines.scalar[b, OUTSTANDING] else b
@@ -54,9 +55,9 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event
             if event[r] <= now:
                 event[r] = advance(one_engine(engines, r), now)
         if policy == POWER_OF_TWO:
-            chosen = _better(engines, pairs[turn, 0], pairs[turn, 1])
+            chosen = better(engines, pairs[turn, 0], pairs[turn, 1])
         else:
-            chosen = _fewest(engines)
+            chosen = fewest(engines)
         append_waiting(one_engine(engines, chosen), i)
         event[chosen] = now
     for r in range(event.shape[0]):

@@ -8,7 +8,7 @@ import math
 
 from gpuplan.simulation.serving.kernels.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.engine import advance
-from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, _better, _fewest
+from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, better, fewest
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     FLIGHT_END,
@@ -73,9 +73,9 @@ def observe(
         if policy == ROUND_ROBIN:
             chosen = turn % n_engines
         elif policy == POWER_OF_TWO:
-            chosen = _better(engines, pairs[turn, 0], pairs[turn, 1])
+            chosen = better(engines, pairs[turn, 0], pairs[turn, 1])
         else:
-            chosen = _fewest(engines)
+            chosen = fewest(engines)
         append_waiting(one_engine(engines, chosen), i)
         event[chosen] = now
     for r in range(n_engines):
