@@ -30,9 +30,16 @@ def sizes(n_nodes: int, n_per_node: int) -> tuple[tuple[int, int], ...]:
 
 
 def balanced_systems(
-    accelerator: str, fleets: Iterable[tuple[int, int]], parts_of: PartsOf
+    accelerator: str,
+    fleets: Iterable[tuple[int, int]],
+    parts_of: PartsOf,
+    *,
+    is_priced: bool = True,
 ) -> tuple[BalancedSystem, ...]:
-    """Each fleet with all that feeds it, as `parts_of` says; None there: it cannot stand."""
+    """Each fleet with all that feeds it, as `parts_of` says; None there: it cannot stand.
+
+    Where machines have no price the parts around them are listed, and no sum is.
+    """
     found = []
     for n_nodes, size in fleets:
         made = parts_of(n_nodes, size)
@@ -44,7 +51,7 @@ def balanced_systems(
                 what=f"{n_nodes} x {size} {accelerator}, fed",
                 n_accelerators=n_nodes * size,
                 busy_frac=busy,
-                usd=total(usd for _, usd in parts),
+                usd=total(usd for _, usd in parts) if is_priced else None,
                 parts=parts,
             )
         )
@@ -69,14 +76,15 @@ def _order(system: BalancedSystem) -> tuple[float, float]:
 
 
 def capped_system(
-    accelerator: str, n_accelerators: int, choice: CapChoice, *, usd: Range | None
+    accelerator: str, n_accelerators: int, choice: CapChoice, *, parts: Parts, is_priced: bool
 ) -> BalancedSystem:
-    """The same machines under a cap that their supply carries."""
+    """The same machines, fed, under a cap that their supply carries."""
     slower = choice.slowdown_ratio
     cost = f", {slower.low - 1:.0%} to {slower.high - 1:.0%} slower" if slower else ""
     return BalancedSystem(
         what=f"{n_accelerators} {accelerator} capped at {choice.cap_w:.0f} W{cost}",
         n_accelerators=n_accelerators,
         busy_frac=1.0 / slower.mid if slower else 1.0,
-        usd=usd,
+        usd=total(usd for _, usd in parts) if is_priced else None,
+        parts=parts,
     )

@@ -89,6 +89,7 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
         facilities[0] if facilities else None,
     )  # fmt: skip
     balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
+    findings += _price_findings(balance, worst.ground)
     notes = [note for note in scenario.assumptions if note.change.startswith(USED_KEYS)]
     notes += [*spare_notes, *balance.assumptions]
     notes += [note for one in judged for note in one.assumptions]
@@ -132,6 +133,14 @@ def _totals(
                 where=work.name,
             )  # fmt: skip
     return found
+
+
+def _price_findings(balance: Balance, ground: Ground) -> tuple[Finding, ...]:
+    if balance.budget_usd is not None or not balance.systems:
+        return ()
+    what = f"no price of {ground.accelerator.name} is known: alternatives are not held to a budget"
+    fix = "give prices.hardware"
+    return (Finding(severity="note", rule="price-unknown", where="prices", what=what, fix=fix),)
 
 
 def refuse_system(checked: SystemCheck) -> None:

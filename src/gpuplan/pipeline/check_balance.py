@@ -64,33 +64,42 @@ class Balance(NamedTuple):
 
 def balance_of(case: Case) -> Balance:
     """The best that the same money buys, and what the whole fleet would take."""
-    ground = case.ground
-    owned = ground.owned
-    capped = tuple(_capped(case))
+    ground, owned = case.ground, case.ground.owned
     price, told = _machine(case, owned.n_accelerators_per_node)
-    if price is None:
-        return Balance(systems=capped)
-    budget = case.scenario.budget.capex_usd or _described_usd(case, price)
-    fleets = sizes(owned.n_nodes, owned.n_accelerators_per_node)
-    made = balanced_systems(ground.accelerator.name, fleets, lambda n, size: _parts(case, n, size))
-    same = tuple(replace(system, usd=price.times(owned.n_nodes)) for system in capped)
-    found = sorted((*same, *best_within(made, budget)), key=lambda s: -s.n_at_work)
+    capped = tuple(_capped(case))
+    made = balanced_systems(
+        ground.accelerator.name, sizes(owned.n_nodes, owned.n_accelerators_per_node),
+        lambda n, size: _parts(case, n, size), is_priced=price is not None,
+    )  # fmt: skip
     notes = (*told, *price_notes(), price_note(), _core_note())
+    if price is None:
+        whole = full_size(made)
+        return Balance(capped or ((whole,) if whole else ()), None, None, notes)
+    budget = case.scenario.budget.capex_usd or _described_usd(case, price)
+    found = sorted((*capped, *best_within(made, budget)), key=lambda s: -s.n_at_work)
     return Balance(tuple(found), budget, full_size(made), notes)
 
 
 def _capped(case: Case) -> Iterator[BalancedSystem]:
-    """The same machines under a cap, where a supply is what rejects them."""
-    plan = case.facility
+    """The same machines under a cap and fed, where a supply is what rejects them."""
+    plan, owned = case.facility, case.ground.owned
     if plan is None or all(finding.severity != "error" for finding in plan.findings):
         return
     choice = best_cap(plan.caps)
-    site = case.scenario.site
-    if choice is None or site is None:
+    if choice is None or case.scenario.site is None:
         return
-    owned = replace(case.ground.owned, accelerator_cap_w=choice.cap_w)
-    if _stands(case.ground.catalog, owned, case.scenario):
-        yield capped_system(case.ground.accelerator.name, owned.n_accelerators, choice, usd=None)
+    held = replace(owned, accelerator_cap_w=choice.cap_w)
+    if not _stands(case.ground.catalog, held, case.scenario):
+        return
+    machine, _ = _machine(case, owned.n_accelerators_per_node)
+    parts: list[tuple[str, Range]] = []
+    if machine is not None:
+        parts.append((f"{owned.n_nodes} machines", machine.times(owned.n_nodes)))
+    parts += _feeding(case, owned.n_nodes, owned.n_accelerators_per_node)
+    yield capped_system(
+        case.ground.accelerator.name, owned.n_accelerators, choice, parts=tuple(parts),
+        is_priced=machine is not None,
+    )  # fmt: skip
 
 
 def _stands(catalog: Catalog, owned: OwnedNodes, scenario: Scenario) -> bool:
@@ -154,9 +163,9 @@ def _parts(case: Case, n_nodes: int, size: int) -> tuple[Parts, float] | None:
         node_max_w=owned.node_max_w if is_whole else None,
     )  # fmt: skip
     machine, _ = _machine(case, size)
-    if machine is None or not _stands(ground.catalog, smaller, case.scenario):
+    if not _stands(ground.catalog, smaller, case.scenario):
         return None
-    parts = [(f"{n_nodes} machines", machine.times(n_nodes))]
+    parts = [] if machine is None else [(f"{n_nodes} machines", machine.times(n_nodes))]
     parts += _feeding(case, n_nodes, size)
     linked = _linking(case, n_nodes, size)
     if linked is None:

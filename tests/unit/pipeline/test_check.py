@@ -378,3 +378,23 @@ def test_processors_alone_can_be_checked():
     data["owned"][0]["accelerator"] = names[0]
     data["workloads"][0]["work"]["accelerators"] = 4
     assert checked(data).around.facilities[0].n_nodes == 2
+
+
+def test_without_a_price_alternatives_are_shown_without_a_sum():
+    data = tree("slow-disks")
+    data["owned"][0]["accelerator"] = data["workloads"][0]["capacity"][0]["accelerator"] = (
+        "A100-80GB"
+    )
+    result = checked(data)
+    assert result.budget_usd is None
+    assert result.balanced[0].usd is None
+    assert any("NVMe" in name for name, _ in result.balanced[0].parts)
+    assert any(f.rule == "price-unknown" for f in result.findings)
+
+
+def test_a_cap_alone_does_not_feed():
+    data = tree("system-undersized-supply")
+    data["workloads"][0]["data_path"] = tree("slow-disks")["workloads"][0]["data_path"]
+    capped = next(s for s in checked(data).balanced if "capped" in s.what)
+    assert any("NVMe" in name for name, _ in capped.parts)
+    assert any("cores" in name for name, _ in capped.parts)
