@@ -55,6 +55,7 @@ engine settings they were started with, and two sources of error are told apart:
 No constant of the package was fitted to these runs; they were looked at while the simulator grew,
 so call them no holdout. Targets: means within {100 * MEAN_TARGET:.0f} %, p99 within
 {100 * P99_TARGET:.0f} %. Errors are signed, in percent, mean / p99; **bold** misses its target.
+Pictures show all requests of a run.
 """
 
 OPEN = """\
@@ -214,7 +215,8 @@ def counters(talks: Sequence[Conversations]) -> list[str]:
     note = (
         "vLLM counts a lookup each time a waiting request is tried, so where requests wait for "
         "cache (lookups a token above 1) its hit rate is that of tries, ours that of admissions: "
-        "these two rows do not compare."
+        "these two rows do not compare. Cache use follows from lengths and users as long as nobody "
+        "waits: it says that blocks are counted right, not that steps are."
     )
     picture = "![Over the number of users](img/simulation-users.png)"
     return [*lines, "", note, "", picture, ""]
