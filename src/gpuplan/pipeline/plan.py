@@ -13,7 +13,7 @@ from gpuplan.domain.plan import Answer, Explanation, Load, PlanProvenance
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.selection import Conflict
+from gpuplan.domain.selection import Conflict, Selection, SelectionProblem
 from gpuplan.domain.sizing import LittleClosure, Sizing, SizingOptions
 from gpuplan.domain.workload import Training
 from gpuplan.inputs.traces.read import read_trace
@@ -23,10 +23,11 @@ from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
 from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
 from gpuplan.pipeline.plan_jobs import as_fleets, market_for_runs
 from gpuplan.pipeline.plan_market import Market, market_of, no_price
-from gpuplan.pipeline.plan_options import rows_of
+from gpuplan.pipeline.plan_options import Rows, rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
 from gpuplan.pipeline.plan_replay import replayed
 from gpuplan.pipeline.plan_scenario import Asked, asked_scenario
+from gpuplan.pipeline.plan_shared import taken_lines, within_what_is_left
 from gpuplan.pipeline.plan_sizing import Surroundings, size_workload
 from gpuplan.pipeline.plan_whole import whole_plan, whole_proof
 from gpuplan.selection.choose import select
@@ -58,13 +59,10 @@ def plan(request: PlanRequest) -> Answer:
     lost = [sizing for sizing in sizings if not sizing.sized and not sizing.jobs]
     if lost:
         return _nothing(setting, sizings, hopeless_lines(lost))
-    parts = []
-    for group, is_jobs in _groups(scenario, sizings):
-        part = _solved(setting, group, is_jobs=is_jobs)
-        if not isinstance(part, Part):
-            return _nothing(setting, sizings, part)
-        parts.append(part)
-    return _answer(setting, parts)
+    found = _all_solved(setting, _groups(scenario, sizings))
+    if isinstance(found, tuple):
+        return _nothing(setting, sizings, found)
+    return _answer(setting, found)
 
 
 def setting_of(request: PlanRequest) -> Setting:
@@ -94,8 +92,26 @@ def _groups(scenario: Scenario, sizings: Sequence[Sizing]) -> list[tuple[list[Si
     return [group for group in groups if group[0]]
 
 
+def _all_solved(
+    setting: Setting, groups: Sequence[tuple[list[Sizing], bool]]
+) -> list[Part] | tuple[str, ...]:
+    """Each group within what the others leave of shared limits; whichever comes first may not."""
+    lines: tuple[str, ...] = ()
+    for order in (groups, groups[::-1])[: len(groups)]:
+        parts: list[Part] = []
+        for sizings, is_jobs in order:
+            part = _solved(setting, sizings, is_jobs=is_jobs, before=[p.choice for p in parts])
+            if not isinstance(part, Part):
+                lines = lines or part
+                break
+            parts.append(part)
+        else:
+            return sorted(parts, key=lambda part: part.choice.is_jobs)
+    return lines
+
+
 def _solved(
-    setting: Setting, sizings: Sequence[Sizing], *, is_jobs: bool
+    setting: Setting, sizings: Sequence[Sizing], *, is_jobs: bool, before: Sequence[Choice] = ()
 ) -> Part | tuple[str, ...]:
     """Choose, replay, and choose again with one replica more where a promise broke."""
     market = market_for_runs(setting.market, setting.catalog) if is_jobs else setting.market
@@ -104,16 +120,26 @@ def _solved(
         waiting = {work.workload for work in rows.problem.deferrable if work.options}
         if {*rows.problem.workloads, *waiting} != {sizing.workload for sizing in sizings}:
             return hopeless_lines(sizings)
-        problem = replace(rows.problem, limits=()) if setting.request.is_check else rows.problem
-        found = select(problem)
+        problem = within_what_is_left(rows, before, is_jobs=is_jobs)
+        if setting.request.is_check:
+            problem = replace(rows.problem, limits=())
+        found = _selected(problem, rows)
         if isinstance(found, Conflict):
-            return conflict_lines(found, rows.problem)
+            return (*conflict_lines(found, problem), *taken_lines(rows, before))
         seen = replayed(setting.scenario, setting.around, sizings, chosen=found)
         sizings = seen.sizings
         if not seen.is_tightened:
             choice = Choice(rows=rows, selection=found, is_jobs=is_jobs)
             return Part(choice=choice, sizings=sizings, n_rounds=n_rounds, replays=seen.replays)
     return (f"a promise still breaks after {MOST_ROUNDS} rounds of adding replicas",)
+
+
+def _selected(problem: SelectionProblem, rows: Rows) -> Selection | Conflict:
+    lost = [name for name in rows.problem.workloads if name not in problem.workloads]
+    if lost:
+        what = f"{', '.join(lost)}: what others leave of the budget pays for none of its fleets"
+        return Conflict(limits=(), alone=(), together=None, without_limits=what)
+    return select(problem)
 
 
 def _answer(setting: Setting, parts: Sequence[Part]) -> Answer:

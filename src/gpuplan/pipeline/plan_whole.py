@@ -10,12 +10,14 @@ from gpuplan.domain.scenario import Scenario
 from gpuplan.pipeline.plan_chosen import carbon_kg_per_month, chosen_plan
 from gpuplan.pipeline.plan_explain import Part
 from gpuplan.pipeline.plan_jobs import job_behind, job_promise
+from gpuplan.pipeline.plan_shared import shared_uses
 
 
 def whole_plan(scenario: Scenario, parts: Sequence[Part]) -> ChosenPlan:
     """All pools, one bill; a run counts by the months that it takes."""
     plans = [_with_deadlines(scenario, part) for part in parts]
-    return reduce(_joined, plans)
+    limits = shared_uses([part.choice for part in parts])
+    return replace(reduce(_joined, plans), limits=limits)
 
 
 def _with_deadlines(scenario: Scenario, part: Part) -> ChosenPlan:

@@ -1,0 +1,106 @@
+"""Limits that services and runs share are judged by their sum."""
+
+from datetime import date
+
+import pytest
+import yaml
+
+from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.pipeline.plan import plan
+
+DAY = date(2026, 11, 1)
+SERVICE = {
+    "name": "chat",
+    "kind": "online_inference",
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "demand": {"requests_per_s": 60},
+    "request": {"input_tokens": 1500, "output_tokens": 300},
+    "slo": {"ttft_p95_ms": 1000, "tpot_p95_ms": 50},
+    "capacity": [{"accelerator": "H100", "requests_per_s": 15}],
+}
+RUN = {
+    "name": "run",
+    "kind": "pretraining",
+    "model": {"params_b": 8},
+    "precision": "bf16",
+    # 4.8e21 flop at 0.4 of 989 Tflop/s: 3,370 H100-hours, 8 of them for 17.6 days.
+    "training": {"tokens": 1.0e11, "deadline_days": 20},
+    "capacity": [{"accelerator": "H100", "mfu_frac": 0.40}],
+}
+
+
+@pytest.fixture
+def planned(tmp_path):
+    def run(*works, is_check=False, **rest):
+        offer = {"accelerator": "H100", "usd_per_accelerator_h": 3.0, "accelerators_per_node": 8}
+        tree = {
+            "version": 1, "name": "both", "workloads": list(works), "prices": {"offers": [offer]},
+            "policy": {"accelerators": {"allowed": ["H100"]}}, **rest,
+        }  # fmt: skip
+        path = tmp_path / "scenario.yaml"
+        path.write_text(yaml.safe_dump(tree))
+        request = PlanRequest(target=str(path), today=DAY, n_samples=0, is_check=is_check)
+        return plan(request)
+
+    return run
+
+
+def policy(n):
+    return {"accelerators": {"allowed": ["H100"]}, "max_accelerators": n}
+
+
+def counts(answer):
+    return {pool.workload: pool.n_accelerators for pool in answer.plan.pools}
+
+
+def test_both_fit_where_the_sum_fits(planned):
+    answer = planned(SERVICE, RUN, policy=policy(16))
+    assert counts(answer) == {"chat": 8, "run": 8}
+    [use] = answer.plan.limits
+    assert (use.name, use.used_frac, use.is_kept) == ("policy.max_accelerators", 1.0, True)
+    assert use.used.startswith("16 ")
+
+
+def test_each_alone_fits_but_not_both(planned):
+    limit = policy(12)
+    assert planned(SERVICE, policy=limit).feasible
+    assert planned(RUN, policy=limit).feasible
+    answer = planned(SERVICE, RUN, policy=limit)
+    assert not answer.feasible
+    lines = "\n".join(answer.explanation.conflicts)
+    assert "policy.max_accelerators" in lines
+    assert "chat take 8 accelerators of 12 accelerators" in lines
+
+
+def test_a_check_judges_the_sum(planned):
+    answer = planned(SERVICE, RUN, policy=policy(12), is_check=True)
+    [use] = answer.plan.limits
+    assert use.used_frac == pytest.approx(16 / 12)
+    assert not use.is_kept
+
+
+def test_a_month_pays_for_the_service_and_the_run(planned):
+    monthly = planned(SERVICE).plan.cost_usd_per_month.value  # 8 x $3 x 730 h
+    once = planned(RUN).plan.total_usd
+    assert monthly == pytest.approx(17_520)
+    enough = planned(SERVICE, RUN, budget={"usd_per_month": 1.01 * (monthly + once)})
+    [use] = enough.plan.limits
+    assert use.used_frac == pytest.approx(1 / 1.01, rel=1e-3)
+    short = planned(SERVICE, RUN, budget={"usd_per_month": 0.95 * (monthly + once)})
+    assert not short.feasible
+    assert planned(SERVICE, budget={"usd_per_month": 0.95 * (monthly + once)}).feasible
+
+
+def test_a_total_budget_is_of_both(planned):
+    service, run = planned(SERVICE).plan.total_usd, planned(RUN).plan.total_usd
+    enough = planned(SERVICE, RUN, budget={"total_usd": 1.001 * (service + run)})
+    assert enough.feasible
+    short = planned(SERVICE, RUN, budget={"total_usd": 0.999 * (service + run)})
+    assert not short.feasible
+
+
+def test_looser_shared_limits_never_cost_more(planned):
+    costs = [
+        planned(SERVICE, RUN, policy=policy(n)).plan.cost_usd_per_month.value for n in (16, 24, 64)
+    ]
+    assert costs == sorted(costs, reverse=True)
