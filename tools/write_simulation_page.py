@@ -104,12 +104,13 @@ what is assumed outside the engine, in the second halves:
 
 OTHERS = """\
 About one step more is what asynchronous scheduling would explain (these servers ran with it): a
-step is planned while the one before it runs, so that an arrival is read one step later. We do not
-simulate that. The rest hardly depends on the prompt, as the last table says; the engine's log says
-that graphs were captured only for steps that decode, so a step that reads any prompt is launched
-kernel by kernel. A floor under such steps, which our step times do not have, would also lengthen
-TPOT, the more the more users ask. We take this for the likely cause of factors that grow with
-users; it is not proven.
+step is planned while the one before it runs, so that an arrival is read one step later
+([how it works](https://github.com/vllm-project/vllm/pull/19970), [that it delays first
+tokens](https://github.com/vllm-project/vllm/pull/39592)). We do not simulate that. The rest hardly
+depends on the prompt, as the last table says; the engine's log says that graphs were captured only
+for steps that decode, so a step that reads any prompt is launched kernel by kernel. A floor under
+such steps, which our step times do not have, would also lengthen TPOT, the more the more users ask.
+We take this for the likely cause of factors that grow with users; it is not proven.
 
 Not replayed: the agentic runs of Kimi-K2.7 on MI355X. One user at a time leaves no scheduling to
 judge, and of eight users only totals are published.
