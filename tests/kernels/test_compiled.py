@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.columns import floats
+from gpuplan.simulation.serving import batching, run
 from gpuplan.simulation.serving import kernels as room
-from gpuplan.simulation.serving import run
 from kernels.cases import fleet_of, limits_of, stream_of
 
 MODULES = tuple(
@@ -43,12 +45,19 @@ def runs() -> list[bytes]:
     for router in ("least_outstanding", "power_of_two"):
         many = fleet_of(limits, n_engines=3, router=router)
         found.append(run.simulate_serving(requests, many).times.ttft_s.tobytes())
+    policy = BatchPolicy(max_batch=limits.max_sequences, max_delay_s=0.05)
+    fixed = fleet_of(limits, n_engines=2, router="least_outstanding", batching=policy)
+    found.append(run.simulate_serving(requests, fixed).times.e2e_s.tobytes())
+    by_size = floats(0.01 * np.arange(limits.max_sequences + 1))
+    table = BatchTable(batch_s=by_size, arithmetic_s=by_size, memory_s=by_size)
+    servers = BatchServers(policy=policy, table=table, n_engines=2)
+    found.append(batching.simulate_servers(requests, servers).times.e2e_s.tobytes())
     return found
 
 
 def test_compiled_equals_python(monkeypatch: pytest.MonkeyPatch):
     compiled = runs()
-    for module in (*MODULES, run):
+    for module in (*MODULES, run, batching):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

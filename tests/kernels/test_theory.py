@@ -1,11 +1,13 @@
 """Limits in which queueing theory knows the answer, inside confidence intervals."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gpuplan.domain.engine import EngineLimits, Fleet
+from gpuplan.domain.columns import floats
+from gpuplan.domain.engine import EngineLimits, Fleet, StepTable
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.stream import requests_of
 from gpuplan.simulation.serving.run import simulate_serving
@@ -100,3 +102,49 @@ def test_two_servers_beat_a_split_queue_and_chance():
         for router in ("round_robin", "power_of_two", "least_outstanding")
     }
     assert wait["least_outstanding"] < wait["power_of_two"] < wait["round_robin"]
+
+
+def shared_table(step_s: float, max_sequences: int) -> StepTable:
+    """An iteration takes as long as it has sequences: the engine's speed is shared evenly."""
+    bare = constant_table(0.0, max_tokens=max_sequences, max_sequences=max_sequences)
+    each_s = floats(step_s * np.arange(max_sequences + 1))
+    return replace(bare, token_device_s=each_s)
+
+
+def lengths_of(law: str, mean: int, n: int, draw: np.random.Generator) -> np.ndarray:
+    """Tokens of answers: the same mean, squared deviation 0, 1 or about 4 times its square."""
+    if law == "fixed":
+        return np.full(n, mean)
+    if law == "exponential":
+        return draw.geometric(1 / mean, n)
+    is_long = draw.random(n) < 0.1
+    return np.where(is_long, draw.geometric(1 / (5.5 * mean), n), draw.geometric(2 / mean, n))
+
+
+@pytest.mark.parametrize("law", ["fixed", "exponential", "mixed"])
+@pytest.mark.parametrize("load_frac", [0.4, 0.7])
+def test_an_engine_that_shares_its_speed_is_m_g_1_ps(law: str, load_frac: float):
+    """Mean residence = E[S] / (1 - rho), whatever the law of the lengths [Kleinrock1976].
+
+    Tokens are served in turns, so a request of one token is not infinitely small beside a turn:
+    with the mean answer at 400 tokens the grain is below the tolerance of half a per cent.
+    """
+    n_tokens, step_s, means = 400, 1e-4, []
+    service_s = n_tokens * step_s
+    for seed in range(N_SEEDS):
+        draw = np.random.default_rng(seed)
+        outputs = lengths_of(law, n_tokens, 8_000, draw)
+        arrive_s = np.cumsum(draw.exponential(service_s / load_frac, len(outputs)))
+        limits = EngineLimits(
+            max_batch_tokens=512, max_sequences=512, n_blocks=10**7, block_tokens=16
+        )
+        of = Fleet(limits=limits, table=shared_table(step_s, 512))
+        found = simulate_serving(requests_of(arrive_s, np.ones(len(outputs)), outputs), of)
+        is_steady = slice(1000, 7500)
+        # Answers of a seed are not quite as long as they should be on average.
+        ratio = found.times.e2e_s[is_steady].mean() / (outputs[is_steady].mean() * step_s)
+        means.append(float(ratio) * service_s)
+    mean, half = interval(means)
+    expected = service_s / (1 - load_frac)
+    assert abs(mean - expected) < half + 0.005 * expected
+    assert half < 0.06 * expected

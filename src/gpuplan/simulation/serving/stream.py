@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import EngineLimits, Fleet
+from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
@@ -216,8 +216,8 @@ class ServingStream:
 
 
 def can_stream(fleet: Fleet) -> bool:
-    """Policies that look at the text of prompts or reorder the queue need the whole run."""
-    return not has_features(limits)
+    """Fixed batches, and policies that look at text or reorder the queue, need the whole run."""
+    return fleet.batching is None and not has_features(fleet.limits)
 
 
 def in_blocks(

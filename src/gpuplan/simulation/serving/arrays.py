@@ -1,0 +1,186 @@
+"""Values as the arrays that kernels read and write, and back: state of engines, times, use."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.engine import EngineLimits, Fleet
+from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
+from gpuplan.domain.stream import Requests
+from gpuplan.errors import InvariantError, one
+from gpuplan.simulation.serving.features import hits_of
+from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.fleet import LEAST_OUTSTANDING, POWER_OF_TWO, ROUND_ROBIN
+from gpuplan.simulation.serving.tables import kernel_tables
+
+ROUTERS = {
+    "round_robin": ROUND_ROBIN,
+    "least_outstanding": LEAST_OUTSTANDING,
+    "power_of_two": POWER_OF_TWO,
+}
+Mask = NDArray[np.bool_]
+N_BINS = 2048
+LEAST_RING = 64
+
+
+class Refusals(NamedTuple):
+    """Rows that can be served, and why the others cannot."""
+
+    accepted: Ints
+    reasons: tuple[tuple[str, int], ...]
+
+
+def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
+    """What an engine would answer with an error rather than queue."""
+    total = requests.input_tokens + requests.output_tokens
+    n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
+    n_blocks = -(-np.maximum(total - 1 + n_drafts, 0) // limits.block_tokens)
+    checks = {
+        "no tokens to read or to write": (requests.input_tokens < 1) | (requests.output_tokens < 1),
+        "larger than the whole cache": n_blocks > limits.n_blocks,
+    }
+    if limits.max_context_tokens is not None:
+        checks["longer than the model's context"] = total > limits.max_context_tokens
+    left = np.ones(len(requests), dtype=bool)
+    reasons = []
+    for why, is_wrong in checks.items():
+        n_here = int((is_wrong & left).sum())
+        reasons += [(why, n_here)] if n_here else []
+        left &= ~is_wrong
+    return Refusals(np.flatnonzero(left).astype(np.int64), tuple(reasons))
+
+
+def engine_state(requests: Requests, fleet: Fleet, bin_s: float) -> st.Engines:
+    """Idle engines, their tables, and the requests as rows."""
+    limits, n = fleet.limits, fleet.n_engines
+    tables = kernel_tables(fleet.table, limits)
+    longest = int(requests.output_tokens.max(initial=1))
+    n_ring = max(LEAST_RING, 1 << int(longest + 1).bit_length())
+    return st.Engines(
+        scalar=engine_scalars(n, limits, bin_s),
+        slot=_slots(n, limits.max_sequences),
+        ring=np.full((n, n_ring), st.NONE, dtype=np.int64),
+        word=np.zeros((n, n_ring >> st.WORD_BITS), dtype=np.int64),
+        request=request_records(requests),
+        bins=np.zeros((n, N_BINS, st.N_SUMS)),
+        flight_s=np.zeros((n, 2)),
+        pool=np.zeros(n, dtype=np.int64),
+        limit=_limits(limits, tables.window)[None],
+        lines=tables.lines[None],
+        slopes=tables.slopes[None],
+        tokens_s=tables.tokens_s[None],
+        rows_s=tables.rows_s[None],
+        mix=tables.mix[None],
+    )
+
+
+def request_records(requests: Requests) -> Ints:
+    """One row a request; times count from the first arrival."""
+    records = np.zeros((len(requests), st.N_REQUEST), dtype=np.int64)
+    if len(requests):
+        since_s = requests.arrive_s - requests.arrive_s[0]
+        records[:, st.ARRIVE] = np.rint(since_s * st.TICKS_PER_S).astype(np.int64)
+    records[:, st.INPUT] = requests.input_tokens
+    records[:, st.OUTPUT] = requests.output_tokens
+    records[:, [st.START, st.FIRST, st.END, st.NEXT_WAITING]] = st.NONE
+    return records
+
+
+def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
+    """Engines that have nothing to do."""
+    scalar = np.zeros((n_engines, st.PHASES + limits.block_tokens), dtype=np.int64)
+    scalar[:, [st.HEAD, st.TAIL, st.WAIT_HEAD, st.WAIT_TAIL, st.PARTIAL, st.MARK]] = st.NONE
+    scalar[:, st.FREE] = limits.n_blocks
+    scalar[:, st.STOP] = st.FOREVER
+    scalar[:, [st.BIN_WIDTH, st.BIN_END]] = round(bin_s * st.TICKS_PER_S)
+    return scalar
+
+
+def _slots(n_engines: int, max_sequences: int) -> Ints:
+    slot = np.zeros((n_engines, max_sequences, st.N_SLOT), dtype=np.int64)
+    slot[:, :, st.AFTER] = np.arange(1, max_sequences + 1)
+    slot[:, -1, st.AFTER] = st.NONE
+    return slot
+
+
+def _limits(limits: EngineLimits, window: int) -> Ints:
+    values = np.zeros(st.N_LIMITS, dtype=np.int64)
+    values[st.MAX_TOKENS] = limits.max_batch_tokens
+    values[st.MAX_SEQUENCES] = limits.max_sequences
+    values[st.N_BLOCKS] = limits.n_blocks
+    values[st.BLOCK_BITS] = limits.block_tokens.bit_length() - 1
+    values[st.IS_RESERVING] = limits.reserves_prompt
+    values[st.WINDOW] = window
+    values[st.LONG_PREFILL] = limits.long_prefill_tokens or 0
+    values[st.CHECKED] = 1
+    values[st.GAIN_FRAC] = st.ONE_TOKEN
+    return values
+
+
+def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s: float) -> Outcome:
+    """What became of every request; InvariantError where one was lost."""
+    finished = sim.request[:, st.END] >= 0
+    if int(finished.sum()) != len(taken.accepted):
+        what = f"{len(taken.accepted) - int(finished.sum())} requests were lost"
+        raise one(InvariantError, "simulate", "requests", what, "please report it")
+    end = int(sim.request[:, st.END].max(initial=0))
+    s = sim.scalar
+    return Outcome(
+        requests=requests,
+        times=replace(times_of(sim.request, finished, start_s), n_cached_tokens=hits_of(sim)),
+        use=use_of(sim, end),
+        totals=EngineTotals(
+            n_steps=int(s[:, st.N_STEPS].sum()),
+            n_computed_tokens=int(s[:, st.COMPUTED].sum()),
+            n_preemptions=int(s[:, st.N_PREEMPTIONS].sum()),
+            n_free_blocks=int(s[:, st.FREE].sum()),
+            busy_s=float(sim.bins[:, :, st.BUSY_S].sum()),
+            span_s=end / st.TICKS_PER_S,
+            n_asked_tokens=int(s[:, st.ASKED_TOKENS].sum()),
+            n_hit_tokens=int(s[:, st.HIT_TOKENS].sum()),
+        ),
+        n_engines=len(s),
+        refused=taken.reasons,
+    )
+
+
+def times_of(records: Ints, finished: Mask, start_s: float) -> RequestTimes:
+    """Seconds of each request; zeros where it did not finish."""
+
+    def since(later: int, sooner: int) -> Floats:
+        return np.where(finished, records[:, later] - records[:, sooner], 0) / st.TICKS_PER_S
+
+    outside_s = np.where(finished, start_s, 0.0)
+    rest = np.maximum(records[:, st.OUTPUT] - 1, 1)
+    return RequestTimes(
+        wait_s=floats(since(st.START, st.ARRIVE)),
+        ttft_s=floats(since(st.FIRST, st.ARRIVE) + outside_s),
+        tpot_s=floats(since(st.END, st.FIRST) / rest),
+        e2e_s=floats(since(st.END, st.ARRIVE) + outside_s),
+        n_preemptions=ints(records[:, st.PREEMPTED]),
+        is_finished=ints(finished),
+    )
+
+
+def use_of(sim: AnyEngines, end: int) -> UseOverTime:
+    """Shares of all engines' time; bins that were folded less often are folded to match."""
+    width = int(sim.scalar[:, st.BIN_WIDTH].max())
+    total = np.zeros((N_BINS, st.N_SUMS))
+    for bins, own in zip(sim.bins, sim.scalar[:, st.BIN_WIDTH], strict=True):
+        n_each = width // int(own)
+        folded = bins.reshape(N_BINS // n_each, n_each, st.N_SUMS).sum(axis=1)
+        total[: len(folded)] += folded
+    bin_s = width / st.TICKS_PER_S
+    n_bins = max(1, -(-end // width))
+    shares = total[:n_bins] / (bin_s * len(sim.bins))
+    return UseOverTime(
+        bin_s=bin_s,
+        busy_frac=floats(shares[:, st.BUSY_S]),
+        cache_frac=floats(shares[:, st.BLOCKS_S] / max(1, int(sim.limit[0, st.N_BLOCKS]))),
+        compute_frac=floats(shares[:, st.COMPUTE_S]),
+        bandwidth_frac=floats(shares[:, st.READ_S]),
+    )

@@ -1,0 +1,237 @@
+"""Batches that are formed once: wait for enough requests or long enough, run all, take the next.
+
+Whom a batch takes is decided when the engine is free; what arrives at that instant is seen. How
+long it lasts is read from a table by its size, or is the sum of the iterations of a language
+model: prompts padded to the longest are read, then every member decodes until the longest answer
+is written.
+"""
+
+from typing import NamedTuple
+
+from gpuplan.simulation.serving.kernels.account import account
+from gpuplan.simulation.serving.kernels.compiled import kernel, part
+from gpuplan.simulation.serving.kernels.cost import decode_line, mixed_step_s, peaks_s, ticks
+from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, better, fewest
+from gpuplan.simulation.serving.kernels.state import (
+    ARRIVE,
+    BLOCK_BITS,
+    COMPUTED,
+    CONTEXT,
+    END,
+    FIRST,
+    FLIGHT_END,
+    FOREVER,
+    FRAC,
+    FRAC_BITS,
+    FRAC_MASK,
+    IN_FLIGHT,
+    INPUT,
+    MAX_TOKENS,
+    N_BLOCKS,
+    N_DECODES,
+    N_ENDED,
+    N_STEPS,
+    NEXT_WAITING,
+    NOW,
+    OUTPUT,
+    OUTSTANDING,
+    PREFILL_PAIRS,
+    PREFILL_TOKENS,
+    START,
+    WAIT_HEAD,
+    WAIT_TAIL,
+    Engine,
+    Engines,
+    Floats,
+    Ints,
+    append_waiting,
+    n_blocks,
+    one_engine,
+    pop_waiting,
+)
+
+# DELAY: FOREVER waits for a preferred size, until CLOSING when the last request has come.
+MAX_BATCH, DELAY, CLOSING, IS_TABLE = range(4)
+N_RULES = 4
+
+
+class Batcher(NamedTuple):
+    """Rules of all engines; columns are by number of requests, from 0."""
+
+    rule: Ints  # (N_RULES,)
+    best: Ints  # greatest preferred size that so many fill; 0: none
+    lasts: Ints  # picoseconds of a batch, where a table says it
+    peaks_s: Floats  # (sizes, 2): the same at peak arithmetic and at peak memory rate
+
+
+@part
+def _next_batch(e: Engine, b: Batcher, ready: int) -> tuple[int, int]:
+    """When the next batch begins if nobody else comes, and how many it takes."""
+    s, delay = e.scalar, b.rule[DELAY]
+    n = min(s[OUTSTANDING] - s[IN_FLIGHT], b.rule[MAX_BATCH])
+    latest = b.rule[CLOSING]
+    if delay < FOREVER:
+        latest = e.request[s[WAIT_HEAD], ARRIVE] + delay
+    if delay > 0 and ready >= latest:
+        return ready, n
+    if b.best[n] > 0:
+        return ready, b.best[n]
+    return (ready if delay == 0 else latest), n
+
+
+@part
+def _fitting(e: Engine, n: int) -> tuple[int, int, int]:
+    """Members whose padded prompts and answers the cache holds; the longest of each."""
+    room = e.limit[N_BLOCKS] << e.limit[BLOCK_BITS]
+    i = e.scalar[WAIT_HEAD]
+    longest, answer = e.request[i, INPUT], e.request[i, OUTPUT]
+    for k in range(1, n):
+        i = e.request[i, NEXT_WAITING]
+        wider, later = max(longest, e.request[i, INPUT]), max(answer, e.request[i, OUTPUT])
+        # The last token of an answer is never stored.
+        if (k + 1) * (wider + later - 1) > room:
+            return k, longest, answer
+        longest, answer = wider, later
+    return n, longest, answer
+
+
+@part
+def _pass(e: Engine, lasts: int) -> None:
+    """The clock moves by fixed-point ticks; sums do not depend on how they are grouped."""
+    s = e.scalar
+    total = lasts + s[FRAC]
+    s[NOW] += total >> FRAC_BITS
+    s[FRAC] = total & FRAC_MASK
+
+
+@part
+def _read_prompts(e: Engine, n: int, longest: int) -> tuple[float, float]:
+    """All prompts, one after the other, in iterations that fill the budget; peaks of all."""
+    s, done = e.scalar, 0
+    arithmetic_s, memory_s = 0.0, 0.0
+    s[N_DECODES] = s[CONTEXT] = 0
+    while done < n * longest:
+        stop = min(n * longest, done + e.limit[MAX_TOKENS])
+        whole, rest = stop // longest, stop % longest
+        before, left = done // longest, done % longest
+        s[PREFILL_TOKENS], s[N_ENDED] = stop - done, whole - before
+        s[PREFILL_PAIRS] = (whole - before) * longest * longest + rest * rest - left * left
+        step_s, peak_s, read_s = mixed_step_s(e)
+        _pass(e, ticks(step_s))
+        arithmetic_s += peak_s
+        memory_s += read_s
+        s[N_STEPS] += 1
+        done = stop
+    return arithmetic_s, memory_s
+
+
+@part
+def _write_answers(e: Engine, n: int, longest: int, answer: int) -> tuple[float, float]:
+    """Every member takes part until the longest answer is written; peaks of all iterations."""
+    s = e.scalar
+    arithmetic_s, memory_s = 0.0, 0.0
+    s[N_DECODES] = n
+    for made in range(1, answer):
+        s[CONTEXT] = n * (longest + made)
+        lasts, _, regime = decode_line(e)
+        peak_s, read_s = peaks_s(e, regime, 1)
+        _pass(e, lasts)
+        arithmetic_s += peak_s
+        memory_s += read_s
+    s[N_STEPS] += answer - 1
+    return arithmetic_s, memory_s
+
+
+@part
+def _run_steps(e: Engine, n: int, longest: int, answer: int) -> int:
+    """Iterations of a language model; when the first tokens are there."""
+    s, start = e.scalar, e.scalar[NOW]
+    used = float(n_blocks(e, n * (longest + answer - 1)))
+    peaks = _read_prompts(e, n, longest)
+    first = s[NOW]
+    more = _write_answers(e, n, longest, answer)
+    end, s[NOW] = s[NOW], start
+    account(e, end, used, (peaks[0] + more[0], peaks[1] + more[1]))
+    s[NOW] = end
+    s[COMPUTED] += n * (longest + answer - 1)
+    return int(first)
+
+
+@part
+def _run_table(e: Engine, b: Batcher, n: int) -> int:
+    """As long as the table says."""
+    s = e.scalar
+    end = s[NOW] + b.lasts[n]
+    account(e, end, 0.0, (b.peaks_s[n, 0], b.peaks_s[n, 1]))
+    s[NOW] = end
+    s[COMPUTED] += n
+    s[N_STEPS] += 1
+    return int(end)
+
+
+@part
+def _begin(e: Engine, b: Batcher, start: int, n: int) -> None:
+    """The first n of the queue, or as many as fit, run to their common end."""
+    s = e.scalar
+    if start > s[NOW]:
+        s[NOW], s[FRAC] = start, 0
+    else:
+        start = s[NOW]
+    member = s[WAIT_HEAD]
+    if b.rule[IS_TABLE]:
+        first = _run_table(e, b, n)
+    else:
+        n, longest, answer = _fitting(e, n)
+        first = _run_steps(e, n, longest, answer)
+    for _ in range(n):
+        pop_waiting(e)
+        row = e.request[member]
+        row[START], row[FIRST], row[END] = start, first, s[NOW]
+        member = row[NEXT_WAITING]
+    s[IN_FLIGHT], s[FLIGHT_END] = n, s[NOW]
+
+
+@part
+def _advance(e: Engine, b: Batcher, until: int) -> int:
+    """Begin every batch that begins before this instant; when there is next something to tell."""
+    s = e.scalar
+    while True:
+        if s[IN_FLIGHT] > 0:
+            if s[FLIGHT_END] > until:
+                return int(s[FLIGHT_END])
+            s[OUTSTANDING] -= s[IN_FLIGHT]
+            s[IN_FLIGHT] = 0
+        if s[WAIT_HEAD] < 0:
+            return FOREVER
+        ready = max(s[NOW], e.request[s[WAIT_TAIL], ARRIVE])
+        start, n = _next_batch(e, b, ready)
+        if start >= until:
+            return int(start)
+        _begin(e, b, start, n)
+
+
+@kernel
+def run_batches(
+    engines: Engines, accepted: Ints, pairs: Ints, policy: int, event: Ints, batcher: Batcher
+) -> None:
+    """Requests in order of arrival, each to the engine that the router names."""
+    n_engines, n = event.shape[0], accepted.shape[0]
+    for turn in range(n + 1):
+        chosen, now = turn % n_engines, FOREVER
+        if turn < n:
+            now = engines.request[accepted[turn], ARRIVE]
+        elif n > 0:
+            batcher.rule[CLOSING] = engines.request[accepted[n - 1], ARRIVE]
+            event[:] = 0
+        # Engines in turn never meet: one is looked at when it is given something, or at the end.
+        for r in range(n_engines):
+            if event[r] <= now and (policy != ROUND_ROBIN or r == chosen or turn == n):
+                event[r] = _advance(one_engine(engines, r), batcher, now)
+        if turn == n:
+            return
+        if policy == POWER_OF_TWO:
+            chosen = better(engines, pairs[turn, 0], pairs[turn, 1])
+        elif policy != ROUND_ROBIN:
+            chosen = fewest(engines)
+        append_waiting(one_engine(engines, chosen), accepted[turn])
+        event[chosen] = now
