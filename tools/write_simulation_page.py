@@ -103,7 +103,7 @@ what is assumed outside the engine, in the second halves:
 """
 
 OTHERS = """\
-About one step more is what asynchronous scheduling would explain (these servers ran with it): a
+About one step more is what asynchronous scheduling would explain (on, by the one log at hand): a
 step is planned while the one before it runs, so that an arrival is read one step later
 ([how it works](https://github.com/vllm-project/vllm/pull/19970), [that it delays first
 tokens](https://github.com/vllm-project/vllm/pull/39592)). We do not simulate that. The rest hardly
