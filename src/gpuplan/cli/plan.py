@@ -50,6 +50,9 @@ WhatIf = Annotated[
 Set = Annotated[list[str] | None, typer.Option("--set", help="key=value: change the scenario.")]
 Check = Annotated[bool, typer.Option("--check", help="End with 4 when a limit is broken.")]
 Samples = Annotated[int, typer.Option(min=0, help="Of uncertain inputs; 0 leaves them out.")]
+Robust = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Be enough in this share of samples: 0.9.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
 AsOf = Annotated[str | None, typer.Option(help="Day to judge prices on, e.g. 2026-11-01.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write the plan here: plan.yaml.")]
@@ -86,6 +89,7 @@ def plan(
     set_key: Set = None,
     check: Check = False,
     samples: Samples = 200,
+    robust: Robust = None,
     seed: Seed = 0,
     as_of: AsOf = None,
     overlay: Overlay = None,
@@ -110,7 +114,8 @@ def plan(
 
     request = PlanRequest(
         target=target, today=_day(as_of), given=given, changes=tuple(set_key or ()), seed=seed,
-        n_samples=samples, is_check=check, overlays=tuple(overlay or ()), store=user_store(store),
+        n_samples=samples, robust_frac=robust, is_check=check, overlays=tuple(overlay or ()),
+        store=user_store(store),
     )  # fmt: skip
     form = chosen(output, as_json=as_json)
     if what_if:

@@ -17,6 +17,7 @@ class PlanRequest:
     changes: tuple[str, ...] = ()  # key=value, set before reading
     seed: int = 0
     n_samples: int = 200  # of uncertain inputs; 0: none
+    robust_frac: float | None = None  # of the samples that every fleet must be enough for
     is_check: bool = False  # limits of money, power and count are judged after, not kept to
     overlays: tuple[Path, ...] = ()
     store: Path | None = None

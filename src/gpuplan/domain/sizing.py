@@ -1,7 +1,7 @@
 """How much is asked, hour by hour and year by year, and how many replicas answer it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -102,6 +102,14 @@ class Reserve:
     n_replicas_per_domain: int  # replicas that one failure takes away
     why: str
     upgrade: str  # how a rolling upgrade goes
+    n_headroom: int = 0  # of the spares, at least so many: for inputs that are not as assumed
+
+    def with_headroom(self, n: int, why: str) -> "Reserve":
+        """At least so many spares; failures and surprises may use the same ones."""
+        if n <= self.n_spare:
+            return replace(self, n_headroom=n)
+        told = f"{self.why}; {why}" if self.n_spare else why
+        return replace(self, n_spare=n, n_headroom=n, why=told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

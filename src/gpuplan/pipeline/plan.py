@@ -26,6 +26,7 @@ from gpuplan.pipeline.plan_market import Market, market_of, no_price
 from gpuplan.pipeline.plan_options import Rows, rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
 from gpuplan.pipeline.plan_replay import replayed
+from gpuplan.pipeline.plan_robust import robust_sizings
 from gpuplan.pipeline.plan_scenario import Asked, asked_scenario
 from gpuplan.pipeline.plan_shared import taken_lines, within_what_is_left
 from gpuplan.pipeline.plan_sizing import Surroundings, size_workload
@@ -59,6 +60,7 @@ def plan(request: PlanRequest) -> Answer:
     lost = [sizing for sizing in sizings if not sizing.sized and not sizing.jobs]
     if lost:
         return _nothing(setting, sizings, hopeless_lines(lost))
+    sizings = robust_sizings(sizings, request)
     found = _all_solved(setting, _groups(scenario, sizings))
     if isinstance(found, tuple):
         return _nothing(setting, sizings, found)

@@ -45,8 +45,9 @@ from gpuplan.pipeline.plan_reasons import (
 )
 from gpuplan.pipeline.plan_replay import latency_curves
 from gpuplan.pipeline.plan_rivals import Priced, rival_answers
+from gpuplan.pipeline.plan_robust import robust_alternatives
 from gpuplan.pipeline.plan_sizing import Surroundings
-from gpuplan.pipeline.plan_uncertainty import Fleets, assumed, draws_of, whole_uncertainty
+from gpuplan.pipeline.plan_uncertainty import Draws, Fleets, assumed, draws_of, whole_uncertainty
 from gpuplan.units import HOUR
 
 N_ALTERNATIVES = 8
@@ -99,7 +100,8 @@ def explanation_of(story: Story) -> Told:
     contests = [contest for contest in found if contest is not None]
     runs = [part for part in story.parts if part.choice.is_jobs]
     jobs = [told for part in runs for told in told_jobs(story.scenario, part.choice, part.sizings)]
-    ranges = _uncertainty(story, contests)
+    draws = _draws(story, contests)
+    ranges = _uncertainty(story, contests, draws)
     options = [(part.choice, o) for part in services for o in part.choice.selection.chosen]
     bursts = [b for b in (burst_of(choice, option) for choice, option in options) if b is not None]
     return Told(
@@ -113,7 +115,8 @@ def explanation_of(story: Story) -> Told:
              *(burst_reasons(b) for b in bursts), *(j.reasons for j in jobs)],
             Explanation(),
         ),
-        alternatives=(*(item for contest in contests for item in _alternatives(contest)),
+        alternatives=(*_robust(contests, draws),
+                      *(item for contest in contests for item in _alternatives(contest)),
                       *_mixed(services, contests), *_others(story, services, contests),
                       *(item for burst in bursts for item in burst_alternatives(burst)),
                       *(item for job in jobs for item in job.alternatives)),
@@ -304,10 +307,11 @@ def _alternatives(contest: Contest) -> Iterator[Alternative]:
         )
 
 
-def _uncertainty(story: Story, contests: Sequence[Contest]) -> Uncertainty | None:
+def _uncertainty(
+    story: Story, contests: Sequence[Contest], draws: Draws | None
+) -> Uncertainty | None:
     """Ranges of all services together; runs have the range of their own length."""
-    n = story.request.n_samples
-    if not contests or n == 0 or len(story.scenario.workloads) > len(contests):
+    if draws is None or len(story.scenario.workloads) > len(contests):
         return None
     total = story.chosen.cost_usd_per_month.value
     is_one = len(contests) == 1
@@ -320,14 +324,31 @@ def _uncertainty(story: Story, contests: Sequence[Contest]) -> Uncertainty | Non
         )
         for contest in contests
     ]
-    draws = draws_of(
-        n,
+    return whole_uncertainty(parts, draws, base_usd_per_month=total, seed=story.request.seed)
+
+
+def _draws(story: Story, contests: Sequence[Contest]) -> Draws | None:
+    """Samples of what is not known; None where none are asked for."""
+    if not contests or story.request.n_samples == 0:
+        return None
+    return draws_of(
+        story.request.n_samples,
         story.request.seed,
         story.scenario.growth.per_month_frac,
         n_months=story.scenario.budget.horizon_s / MONTH_S,
-        kinds=[curve.kind for part in parts for curve in part.curves],
+        kinds=[curve.kind for contest in contests for curve in contest.curves],
     )
-    return whole_uncertainty(parts, draws, base_usd_per_month=total, seed=story.request.seed)
+
+
+def _robust(contests: Sequence[Contest], draws: Draws | None) -> Iterator[Alternative]:
+    if draws is not None:
+        for contest in contests:
+            yield from robust_alternatives(
+                contest.curves[0],
+                contest.sizing.demand,
+                draws,
+                chosen_usd=contest.usd_per_month[0],
+            )
 
 
 def _charts(story: Story, contest: Contest) -> tuple[Curve, ...]:

@@ -240,6 +240,10 @@ def _with_reserve(sized: Sized, resilience: Resilience, n_per_node: int) -> Size
     reserve = reserve_for(
         sized.candidate, sized.n_serving, resilience, n_accelerators_per_node=max(1, n_per_node)
     )
+    given = sized.reserve
+    if given.n_headroom:
+        why = given.why.rsplit("; ", 1)[-1]
+        reserve = reserve.with_headroom(given.n_headroom, why)
     return replace(sized, reserve=reserve)
 
 

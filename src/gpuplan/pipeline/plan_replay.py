@@ -65,13 +65,24 @@ def replayed(
             done.append(sizing)
             continue
         is_tightened = True
-        sizer = ServingSizer(
-            runs.bench, sizing.demand, scenario.policy.resilience,
-            node_size=node_sizes(around.catalog),
-        )  # fmt: skip
-        grown = sizer.resized(sized, runs, need=_more(sized, broken), remark=GROWN)
+        need = _more(sized, broken)
+        grown = measured_anew(scenario, around, sizing, sized=sized, need=need, remark=GROWN)
         done.append(replace(sizing, sized=tuple(grown if s is sized else s for s in sizing.sized)))
     return Replayed(done, tuple(seen), is_tightened)
+
+
+def measured_anew(
+    scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Sized, need: ReplicaNeed,
+    remark: str,
+) -> Sized:  # fmt: skip
+    """The fleet in another number, with what that number reaches; as it was, if never simulated."""
+    runs = _runs(scenario, around, sizing, sized=sized)
+    if runs is None:
+        return replace(sized, need=need, remarks=(*sized.remarks, remark))
+    sizer = ServingSizer(
+        runs.bench, sizing.demand, scenario.policy.resilience, node_size=node_sizes(around.catalog)
+    )
+    return sizer.resized(sized, runs, need=need, remark=remark)
 
 
 def _hourly(sizing: Sizing, sized: Sized, chosen: Selection) -> Ints:
