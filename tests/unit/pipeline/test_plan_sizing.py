@@ -270,7 +270,7 @@ def test_a_cached_prefix_costs_what_a_longer_context_costs():
     scenario = read_scenario(EXAMPLES / "coding-agents.yaml")
     [workload] = scenario.workloads
     shape = workload.work.request
-    limits = (LatencyLimit(metric="tpot", statistic="p95", limit_s=9.0),)
+    limits = (LatencyLimit(metric="tpot", statistic="p50", limit_s=9.0),)
     rates = []
     for hit in (0.0, 0.95):
         work = replace(
@@ -279,8 +279,9 @@ def test_a_cached_prefix_costs_what_a_longer_context_costs():
         )  # fmt: skip
         changed = replace(workload, work=work)
         _, runs = tools(changed, scenario, "b300-sxm", 8)
-        # So few requests that none meets another.
-        rates.append(runs.trial(0.002, 1).tpot_mean_s)
+        # So few requests that hardly any meets another: the median answer runs alone.
+        [(_, seen)] = runs.trial(0.002, 1).judged
+        rates.append(seen.value_s)
     assert rates[1] == pytest.approx(rates[0], rel=0.05)
 
 
