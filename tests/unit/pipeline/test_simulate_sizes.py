@@ -80,10 +80,20 @@ def test_beta_weighs_missed_work_against_wasted_time(ready: PreparedFleet):
 
 
 def test_dear_delays_want_larger_fleets(ready: PreparedFleet):
-    cheap = curve(ready, delay_usd_per_request=1e-5)
-    dear = curve(ready, delay_usd_per_request=1.0)
-    sizes = [found.points[found.best].n_replicas for found in (cheap, dear)]
-    assert sizes[0] < sizes[1]
+    # An objective that larger fleets keep more and more often; an easy one is all or nothing.
+    tight = replace(ASKED, slo=Slo(ttft_s=0.05))
+    cheap, dear = (
+        api.simulate_curve(
+            ready, load(),
+            CurveRequest(
+                sizes=(1, 2, 3, 4, 6), waste_usd_per_accelerator_s=2.5 / HOUR,
+                delay_usd_per_request=usd,
+            ),
+            request=tight,
+        )
+        for usd in (1e-5, 1.0)
+    )  # fmt: skip
+    assert cheap.points[cheap.best].n_replicas < dear.points[dear.best].n_replicas
 
 
 def test_f_is_the_measure_of_the_textbook():
