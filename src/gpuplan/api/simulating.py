@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.simulation import (
         CurveRequest,
         FleetCurve,
+        NetworkSimulation,
         PreparedFleet,
         SimulateRequest,
         Simulation,
@@ -119,7 +120,28 @@ def simulate_stream(
     return verb(ready, blocks, request, told=told, sink=sink)
 
 
-def simulate_sheet(found: "Simulation | StreamedSimulation") -> "Sheet":
+def simulate_network(
+    network: str,
+    on: str,
+    load: "LoadTaken",
+    request: "SimulateRequest",
+    *,
+    overlays: Sequence[Path] = (),
+) -> "NetworkSimulation":
+    """Replay a load against servers of a network that is no language model."""
+    from gpuplan.pipeline.simulate_network import simulate_network as verb
+
+    return verb(network, on, load, asked=request, overlays=overlays)
+
+
+def is_network(name: str) -> bool:
+    """A network that is served by whole requests: vision, encoders, diffusion."""
+    from gpuplan.pipeline.simulate_network import is_network as verb
+
+    return verb(name)
+
+
+def simulate_sheet(found: "Simulation | StreamedSimulation | NetworkSimulation") -> "Sheet":
     """A simulated run, ready to show."""
     from gpuplan.report.simulate import simulate_sheet as verb
 
@@ -210,7 +232,9 @@ def curve_sheet(curve: "FleetCurve") -> "Sheet":
     return verb(curve)
 
 
-def simulate_charts(found: "Simulation | StreamedSimulation") -> "tuple[Chart, ...]":
+def simulate_charts(
+    found: "Simulation | StreamedSimulation | NetworkSimulation",
+) -> "tuple[Chart, ...]":
     """A run as charts."""
     from gpuplan.report.charts_simulate import simulate_charts as verb
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
+from gpuplan.cli import simulate_batching as b
 from gpuplan.cli import simulate_options as o
 from gpuplan.cli.options import Json, Output, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
@@ -45,7 +46,7 @@ def simulate(
     on: o.On,
     model: o.Model = None,
     trace: o.Trace = None,
-    tp: o.Tp = None,
+    tp: o.Tp = None, pp: o.PipelineParallel = 1, dp: o.DataParallel = 1,
     replicas: o.Replicas = 1,
     router: o.Router = "least_outstanding",
     precision: o.Precision = None,
@@ -60,6 +61,9 @@ def simulate(
     scheduling: o.Scheduling = "fcfs",
     speculative_tokens: o.SpeculativeTokens = None,
     acceptance: o.Acceptance = None,
+    batching: b.BatchingKind = b.Batching.CONTINUOUS,
+    max_batch: b.MaxBatch = None, max_delay_ms: b.MaxDelay = None,
+    preferred_batch: b.PreferredBatch = None,
     scale: o.Scale = 1.0,
     scenario: o.ScenarioFile = None,
     workload: o.Workload = None,
@@ -69,26 +73,22 @@ def simulate(
     phases: o.Phases = None,
     users: o.Users = None,
     think_s: o.Think = None,
-    input_tokens: o.InputTokens = None,
-    output_tokens: o.OutputTokens = None,
-    input_p95: o.InputP95 = None,
-    output_p95: o.OutputP95 = None,
+    input_tokens: o.InputTokens = None, output_tokens: o.OutputTokens = None,
+    input_p95: o.InputP95 = None, output_p95: o.OutputP95 = None,
     lengths: o.Lengths = None,
     duration: o.Duration = None,
     n_requests: o.NRequests = None,
     profile: o.Profile = None,
     growth: o.Growth = 0.0,
     months: o.Months = None,
-    slo_ttft_ms: o.SloTtft = None,
-    slo_tpot_ms: o.SloTpot = None,
+    slo_ttft_ms: o.SloTtft = None, slo_tpot_ms: o.SloTpot = None,
     slo_e2e_s: o.SloE2e = None,
     slo_percentile: o.SloKept = None,
     warmup: o.Warmup = None,
     gaps: o.Gaps = False,
     bin_s: o.Bin = 60.0,
     curve: o.Curve = None,
-    cost_waste: o.CostWaste = None,
-    cost_delay: o.CostDelay = None,
+    cost_waste: o.CostWaste = None, cost_delay: o.CostDelay = None,
     workers: o.Workers = None,
     stream: o.Stream = False,
     fleet: o.FleetFile = None,
@@ -98,7 +98,7 @@ def simulate(
     chart: o.ChartTo = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Replay requests against a fleet: latencies, throughput, use over time, kept promises.
 
     Requests come from --trace, from --scenario, or are drawn: --rate 5 --input-tokens 1000
@@ -109,6 +109,7 @@ def simulate(
 
 def _simulate(typed: o.Typed) -> None:
     form = chosen(typed.output, as_json=typed.as_json)
+    typed = _whole_requests(typed)
     sources = Sources(typed.trace, typed.scale, typed.scenario, typed.workload, o.drawn_load(typed))
     check_targets(typed.out, typed.chart or [])
     _check_fleet(typed)
@@ -134,10 +135,56 @@ def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "S
     if typed.fleet is not None:
         return _living(typed, typed.fleet, taken, asked)
     served = (_model(typed.model, taken.model), typed.on, typed.overlay or [])
+    if _is_network(typed):
+        return _network(served, taken, asked, typed)
     if typed.curve is None:
         return _run(served, taken, asked, typed)
     sizes = _sizes(typed.curve, typed.cost_waste, typed.cost_delay, typed.workers)
     return _curve(served, taken, asked, sizes)
+
+
+def _is_network(typed: o.Typed) -> bool:
+    from gpuplan import api
+
+    is_fixed = typed.batching is not b.Batching.CONTINUOUS
+    return is_fixed and typed.model is not None and api.is_network(typed.model)
+
+
+def _whole_requests(typed: o.Typed) -> o.Typed:
+    """Of a network a request is one sample: it needs no tokens, and has no stream of them."""
+    from gpuplan.errors import InputError, Problem
+
+    if not _is_network(typed):
+        return typed
+    beside = {
+        "--stream": typed.stream,
+        "--gaps": typed.gaps,
+        "--curve": typed.curve is not None,
+        "--fleet": typed.fleet is not None,
+        "--users": typed.users is not None,
+    }
+    fix = "leave it out: a network is served by whole requests"
+    problems = [
+        Problem(flag, f"with {typed.model}", fix) for flag, is_on in beside.items() if is_on
+    ]
+    if problems:
+        raise InputError("simulate", problems)
+    return typed._replace(
+        input_tokens=typed.input_tokens or 1.0, output_tokens=typed.output_tokens or 1.0
+    )
+
+
+def _network(
+    served: Served, taken: "LoadTaken", asked: "SimulateRequest", typed: o.Typed
+) -> "Shown":
+    from gpuplan import api
+
+    model, on, overlays = served
+    with busy("replaying; the first run on a machine compiles its kernels"):
+        found = api.simulate_network(model, on, taken, asked, overlays=overlays)
+    if typed.out is not None:
+        write_requests(typed.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found)
 
 
 def _check_sources(sources: Sources, *, is_stream: bool, is_gaps: bool) -> None:
@@ -239,6 +286,9 @@ def _check_fleet(typed: o.Typed) -> None:
         "--curve": typed.curve is not None,
         "--replicas": typed.replicas != 1,
         "--router": typed.router != "least_outstanding",
+        "--batching": typed.batching is not b.Batching.CONTINUOUS,
+        "--pp": typed.pp != 1,
+        "--dp": typed.dp != 1,
     }
     problems = [
         Problem("--fleet", f"with {flag}", f"leave {flag} out, or say it in the file")

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from gpuplan.cli.options import Json, Output
+from gpuplan.cli.simulate_batching import (
+    BatchingKind,
+    MaxBatch,
+    MaxDelay,
+    PreferredBatch,
+    batch_policy,
+)
 
 if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape, TokenLengths
@@ -70,6 +77,8 @@ Acceptance = Annotated[
     float | None, typer.Option(min=0, max=1, help="Chance that a draft is kept.")
 ]
 
+PipelineParallel = Annotated[int, typer.Option("--pp", min=1, help="Pipeline stages.")]
+DataParallel = Annotated[int, typer.Option("--dp", min=1, help="Attention replicas.")]
 Trace = Annotated[
     Path | None, typer.Option(help="Requests: CSV, JSONL or Parquet, known formats as is.")
 ]
@@ -168,6 +177,12 @@ class Typed(NamedTuple):
     scheduling: Scheduling
     speculative_tokens: SpeculativeTokens
     acceptance: Acceptance
+    pp: PipelineParallel
+    dp: DataParallel
+    batching: BatchingKind
+    max_batch: MaxBatch
+    max_delay_ms: MaxDelay
+    preferred_batch: PreferredBatch
     scale: Scale
     scenario: ScenarioFile
     workload: Workload
@@ -256,6 +271,14 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         caches_prefixes=typed.prefix_caching,
         scheduling=typed.scheduling,
         drafts=_drafts(typed),
+        pp=typed.pp,
+        dp=typed.dp,
+        batching=batch_policy(
+            typed.batching,
+            typed.max_batch,
+            max_delay_ms=typed.max_delay_ms,
+            preferred=typed.preferred_batch,
+        ),
     )
     limits = (typed.slo_ttft_ms, typed.slo_tpot_ms, typed.slo_e2e_s)
     return SimulateRequest(

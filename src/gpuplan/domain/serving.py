@@ -20,6 +20,11 @@ class ServingLayout:
         """Accelerators of one replica."""
         return self.tp * self.pp * self.dp * self.cp
 
+    @property
+    def n_engines(self) -> int:
+        """Batches that one replica carries at once: one a stage, one an attention replica."""
+        return self.pp * self.dp
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoraSlots:

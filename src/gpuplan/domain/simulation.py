@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from gpuplan.domain.batching import BatchPolicy, BatchServers
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.engine import Fleet
+from gpuplan.domain.networks import NetworkForecast
 from gpuplan.domain.outcome import (
     FlowOverTime,
     Gaps,
@@ -28,6 +30,9 @@ class EngineRequest:
     caches_prefixes: bool | None = None  # None: where the stream's prompts share text
     scheduling: str = "fcfs"
     drafts: Drafts | None = None
+    pp: int = 1
+    dp: int = 1
+    batching: BatchPolicy | None = None  # None: requests join and leave between iterations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,22 @@ class StreamedSimulation:
     setup: ServingSetup
     fleet: Fleet
     outcome: StreamedOutcome
+    statistics: ServingStatistics
+    slo: Slo
+    wall_s: float
+    flow: FlowOverTime
+    power: PowerOverTime | None = None
+    holding: Holding | None = None
+    gaps: Gaps | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSimulation:
+    """A run of servers of a network that is no language model; fields as in `Simulation`."""
+
+    forecast: NetworkForecast  # of the largest batch
+    servers: BatchServers
+    outcome: Outcome
     statistics: ServingStatistics
     slo: Slo
     wall_s: float

@@ -75,7 +75,8 @@ def prepared(
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(accelerator_name, catalog)
     request = PredictRequest(
-        tp=asked.tp, n_replicas=asked.n_replicas, precision=asked.precision,
+        tp=asked.tp, pp=_scheduler(asked).pp, dp=_scheduler(asked).dp,
+        n_replicas=asked.n_replicas, precision=asked.precision,
         cache_precision=asked.cache_precision, engine=asked.engine,
         engine_version=asked.engine_version, load=_mean_load(requests),
     )  # fmt: skip
@@ -96,6 +97,9 @@ def replayed(
     told: Told | None = None,
 ) -> Simulation:
     """One run of a fleet that is ready; `told` hears how many requests have been taken."""
+    if loop is not None and ready.fleet.batching is not None:
+        fix = "use --rate or --trace, or --batching continuous"
+        raise one(InputError, "simulate", "--users", "with fixed batches", fix)
     # Compilation, or its load from disk, is no part of the run.
     if loop is None:
         simulate_serving(requests.take([0]), ready.fleet)
@@ -173,10 +177,11 @@ def fleet_of(
         max_tokens=limits.max_batch_tokens, max_sequences=_most_rows(limits),
     )  # fmt: skip
     # Stages carry as many batches as there are stages; attention replicas each have their own.
-    n_engines = asked.n_replicas * setup.layout.pp * setup.layout.dp
+    n_engines = asked.n_replicas * setup.layout.n_engines
     fleet = Fleet(
         limits=limits, table=table, n_engines=n_engines,
         router=asked.router if n_engines > 1 else "round_robin", seed=asked.seed,
+        batching=_scheduler(asked).batching,
     )  # fmt: skip
     return fleet, [*_assumed(limits, asked), *_assumed_policies(setup, limits, asked)]
 
@@ -195,7 +200,13 @@ def _assumed_policies(
         why = "prompts of this load share text, and engines keep it by default"
         change = "--no-prefix-caching"
         found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
-    n_parts = setup.layout.pp * setup.layout.dp
+    n_parts = setup.layout.n_engines
+    policy = _scheduler(asked).batching
+    if policy is not None:
+        value = "prompts padded to the longest, all run until the longest answer is written"
+        why = "batches that nobody joins or leaves [Yu2022]"
+        change = "--batching continuous"
+        found.append(Assumption(what="fixed batches", value=value, why=why, change=change))
     if n_parts > 1:
         value = f"{n_parts} engines a replica, each with its share of sequences and cache"
         why = "stages carry several batches at once, attention replicas step alike"
@@ -215,7 +226,7 @@ def _limits(
         max_batch_tokens=settings.max_batch_tokens,
         max_sequences=max(1, settings.max_sequences // n_stages),
         n_blocks=n_blocks // n_stages,
-        caches_prefixes=bool((requests.prefix_group >= 0).any()) if caches is None else caches,
+        caches_prefixes=_shares_text(requests, asked) if caches is None else caches,
         scheduling=asked.scheduling,
         drafts=asked.drafts,
         block_tokens=settings.block_tokens,
@@ -223,6 +234,11 @@ def _limits(
         max_context_tokens=setup.model.max_context_tokens,
         start_s=start_s,
     )
+
+
+def _shares_text(requests: Requests, asked: EngineRequest) -> bool:
+    """Engines that run fixed batches keep nothing between them."""
+    return asked.batching is None and bool((requests.prefix_group >= 0).any())
 
 
 def _n_blocks(setup: ServingSetup, requests: Requests) -> int:

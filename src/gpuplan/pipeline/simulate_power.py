@@ -23,7 +23,8 @@ def power_over_time(
     if setup.accelerator.power.limit_w is None or outcome.totals.span_s <= 0:
         return None
     use, work = outcome.use, serving_work(setup)
-    n_accelerators = setup.layout.n_accelerators * outcome.n_engines
+    n_replicas = outcome.n_engines // setup.layout.n_engines
+    n_accelerators = setup.layout.n_accelerators * n_replicas
     weight_frac = _weight_frac(setup, outcome)
     running = _running_frac(setup, outcome, work)
     constants = power_constants(setup.accelerator, work)

@@ -30,18 +30,19 @@ class Stream(NamedTuple):
     router: str
     slo: Slo
     n_accelerators: int  # of one replica
+    n_engines: int  # of one replica
     blocks: PrefixBlocks | None = None  # text of the prompts, where it is known
 
 
 def tried(stream: Stream, n_replicas: int) -> FleetTried:
     """One size, replayed."""
     fleet = replace(
-        stream.fleet, n_engines=n_replicas,
-        router=stream.router if n_replicas > 1 else "round_robin",
+        stream.fleet, n_engines=n_replicas * stream.n_engines,
+        router=stream.router if n_replicas * stream.n_engines > 1 else "round_robin",
     )  # fmt: skip
     outcome = simulate_serving(stream.requests, fleet, blocks=stream.blocks)
     found = statistics_of(outcome, slo=stream.slo)
-    paid_s = outcome.paid_s * stream.n_accelerators
+    paid_s = outcome.paid_s / stream.n_engines * stream.n_accelerators
     return FleetTried(
         n_replicas=n_replicas,
         precision_frac=found.precision_frac,
@@ -75,11 +76,12 @@ def smallest_holding(
         seen[n] = tried(stream, n)
         return _holds(seen[n], stream.slo)
 
-    n = max(1, ready.fleet.n_engines)
+    n_given = ready.fleet.n_engines // ready.setup.layout.n_engines
+    n = max(1, n_given)
     while n <= MOST_REPLICAS and not holds(n):
         n *= 2
     low, high = n // 2, n
-    if n == ready.fleet.n_engines:
+    if n == n_given:
         low = 0
     while n <= MOST_REPLICAS and high - low > 1:
         middle = (low + high) // 2
@@ -160,7 +162,8 @@ def _cost_usd(point: FleetTried, useful_s: float, asked: CurveRequest) -> float:
 
 
 def _stream(ready: PreparedFleet, requests: Requests, router: str, slo: Slo) -> Stream:
-    return Stream(requests, ready.fleet, router, slo, ready.setup.layout.n_accelerators)
+    layout = ready.setup.layout
+    return Stream(requests, ready.fleet, router, slo, layout.n_accelerators, layout.n_engines)
 
 
 def _holds(point: FleetTried, slo: Slo) -> bool:

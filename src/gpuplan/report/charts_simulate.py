@@ -5,10 +5,10 @@ import numpy as np
 from gpuplan.domain.chart import Axis, Chart, Series
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.outcome import Outcome, Slo, Summary
-from gpuplan.domain.simulation import FleetCurve, Simulation, StreamedSimulation
+from gpuplan.domain.simulation import FleetCurve, NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.units import MINUTE, MS
 
-Run = Simulation | StreamedSimulation
+Run = Simulation | StreamedSimulation | NetworkSimulation
 PERCENT = 100.0
 SHARES = np.concatenate([np.linspace(0, 99, 100), [99.5, 99.9]])
 POINTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}

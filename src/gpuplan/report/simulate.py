@@ -2,17 +2,19 @@
 
 from typing import Any
 
+from gpuplan.domain.batching import BatchPolicy
 from gpuplan.domain.outcome import Outcome, StreamedOutcome, Summary
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.simulation import Holding, Simulation, StreamedSimulation
+from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.report.fit import precision_name
 from gpuplan.report.numbers import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import HOUR, MS
 
 Document = dict[str, Any]
-Run = Simulation | StreamedSimulation
+Served = Simulation | StreamedSimulation
+Run = Served | NetworkSimulation
 KWH = 1e3 * HOUR  # J
 MEASURES = (("ttft", "first token"), ("tpot", "per token after the first"),
             ("e2e", "whole answer"), ("wait", "in the queue"))  # fmt: skip
@@ -176,13 +178,44 @@ def _holding_document(holding: Holding | None) -> Document | None:
     }
 
 
+def policy_document(policy: BatchPolicy | None) -> Document | None:
+    """How batches are formed; None where requests join and leave at any time."""
+    if policy is None:
+        return None
+    return {
+        "max_batch": policy.max_batch,
+        "max_delay_s": policy.max_delay_s,
+        "preferred_sizes": list(policy.sizes),
+    }
+
+
+def _network_document(found: NetworkSimulation) -> Document:
+    forecast, servers = found.forecast, found.servers
+    return {
+        "model": forecast.name,
+        "kind": forecast.kind,
+        "accelerator": forecast.accelerator.id,
+        "replicas": servers.n_engines,
+        "router": servers.router,
+        "batching": policy_document(servers.policy),
+        "batch_s_by_size": servers.table.batch_s.tolist(),
+        "slo_s": {"ttft": found.slo.ttft_s, "tpot": found.slo.tpot_s, "e2e": found.slo.e2e_s},
+        "slo_kept_frac": found.slo.kept_frac,
+    }
+
+
 def _setup_document(found: Run) -> Document:
+    if isinstance(found, NetworkSimulation):
+        return _network_document(found)
     setup, limits = found.setup, found.fleet.limits
     return {
         "model": setup.model.name,
         "accelerator": setup.accelerator.id,
         "tp": setup.layout.tp,
-        "replicas": found.fleet.n_engines,
+        "pp": setup.layout.pp,
+        "dp": setup.layout.dp,
+        "replicas": found.fleet.n_engines // setup.layout.n_engines,
+        "batching": policy_document(found.fleet.batching),
         "router": found.fleet.router,
         "weights_precision": precision_name(setup.storage),
         "kv_precision": setup.storage.cache.name,
@@ -232,13 +265,23 @@ def _use_document(outcome: Outcome | StreamedOutcome, busy_frac: float) -> Docum
     }
 
 
-def _head(found: Run) -> str:
-    setup, n = found.setup, found.fleet.n_engines
+def _deployment(found: Run) -> str:
+    if isinstance(found, NetworkSimulation):
+        forecast = found.forecast
+        return f"{forecast.name} on {found.servers.n_engines} x {forecast.accelerator.name}"
+    setup = found.setup
+    n = found.fleet.n_engines // setup.layout.n_engines
     return (
-        f"{setup.model.name} in {precision_name(setup.storage)} on {n} x {setup.layout.tp} "
-        f"{setup.accelerator.name}, {setup.engine.name} {setup.engine.version}: "
-        f"{count(found.outcome.n_completed)} of {count(found.outcome.n_requests)} requests "
-        f"served, {verdict(found)}"
+        f"{setup.model.name} in {precision_name(setup.storage)} on {n} x "
+        f"{setup.layout.n_accelerators} {setup.accelerator.name}, "
+        f"{setup.engine.name} {setup.engine.version}"
+    )
+
+
+def _head(found: Run) -> str:
+    return (
+        f"{_deployment(found)}: {count(found.outcome.n_completed)} of "
+        f"{count(found.outcome.n_requests)} requests served, {verdict(found)}"
     )
 
 

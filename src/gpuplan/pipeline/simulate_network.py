@@ -1,0 +1,118 @@
+"""Servers of vision networks, encoders and diffusion: times by batch size, then a replay."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from gpuplan.catalog.vision import vision_networks
+from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.columns import floats
+from gpuplan.domain.drawn import LoadTaken
+from gpuplan.domain.networks import NetworkForecast
+from gpuplan.domain.outcome import Slo
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests import NetworkRequest
+from gpuplan.domain.simulation import NetworkSimulation, SimulateRequest
+from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.errors import InputError, InvariantError, one
+from gpuplan.pipeline.models import model_named
+from gpuplan.pipeline.predict_network import predict_network
+from gpuplan.simulation.serving.batching import simulate_servers
+from gpuplan.simulation.serving.statistics import flow_of, statistics_of
+
+MOST_SIZES = 1024
+KINDS = ("encoder", "diffusion")
+
+
+def is_network(name: str) -> bool:
+    """A network whose time is known by batch size, and that is no language model."""
+    if any(n.name.split(".")[0] == name.split(".", maxsplit=1)[0] for n in vision_networks()):
+        return True
+    try:
+        return model_named(name).kind in KINDS
+    except InputError:
+        return False
+
+
+def simulate_network(
+    name: str,
+    accelerator_name: str,
+    load: LoadTaken,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+) -> NetworkSimulation:
+    """Every request is one sample; its tokens, where it has any, are the length of a text."""
+    policy = asked.scheduler.batching if asked.scheduler else None
+    if policy is None or not 1 <= policy.max_batch <= MOST_SIZES:
+        what = "no batches" if policy is None else f"got {policy.max_batch}"
+        fix = f"use --batching dynamic with --max-batch from 1 to {MOST_SIZES:,}"
+        raise one(InputError, "simulate", "--max-batch", what, fix)
+    if len(load.requests) == 0:
+        raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
+    request = _request(load.requests, asked)
+    forecasts = [
+        predict_network(name, accelerator_name, replace(request, batch=size), overlays=overlays)
+        for size in range(1, policy.max_batch + 1)
+    ]
+    servers = BatchServers(
+        policy=policy, table=_table(forecasts, request.precision), n_engines=asked.n_replicas,
+        router=asked.router if asked.n_replicas > 1 else "round_robin", seed=asked.seed,
+    )  # fmt: skip
+    return _replayed(load, servers, forecasts[-1], asked)
+
+
+def _request(requests: Requests, asked: SimulateRequest) -> NetworkRequest:
+    mean = round(float(requests.input_tokens.mean()))
+    usual = NetworkRequest(precision=asked.precision)
+    return replace(usual, n_tokens=mean) if mean > 1 else usual
+
+
+def _table(forecasts: list[NetworkForecast], precision: str | None) -> BatchTable:
+    """Times of every size, and what arithmetic and traffic would take at the card's peaks."""
+    card = forecasts[0].accelerator
+    peaks = card.peak_flop_per_s
+    flop_per_s = peaks[precision] if precision else peaks.get("fp16", peaks.get("bf16", 0.0))
+    works = [forecast.work for forecast in forecasts]
+    if None in works or flop_per_s <= 0:
+        raise one(InvariantError, "simulate", "network", "has no work", "please report it")
+    flop = [w.flop + w.attention_flop for w in works if w is not None]
+    moved = [w.activation_bytes + w.weight_bytes for w in works if w is not None]
+    return BatchTable(
+        batch_s=floats([0.0, *(forecast.batch_s.value for forecast in forecasts)]),
+        arithmetic_s=floats(np.array([0.0, *flop]) / flop_per_s),
+        memory_s=floats(np.array([0.0, *moved]) / card.memory.bytes_per_s),
+    )
+
+
+def _replayed(
+    load: LoadTaken, servers: BatchServers, forecast: NetworkForecast, asked: SimulateRequest
+) -> NetworkSimulation:
+    one_each = np.ones(len(load.requests), dtype=np.int64)
+    samples = requests_of(load.requests.arrive_s, one_each, one_each)
+    simulate_servers(samples.take([0]), servers)  # compiles, or loads
+    start_s = perf_counter()
+    outcome = simulate_servers(samples, servers, bin_s=asked.bin_s)
+    wall_s = perf_counter() - start_s
+    # A sample has no tokens: what was put in for them says nothing.
+    told = (a for a in load.assumptions if a.what not in ("input lengths", "output lengths"))
+    assumptions = (*told, *forecast.assumptions, _times_told(servers.policy, forecast))
+    return NetworkSimulation(
+        forecast=forecast,
+        servers=servers,
+        outcome=replace(outcome, assumptions=assumptions),
+        statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
+        slo=asked.slo or Slo(),
+        wall_s=wall_s,
+        flow=flow_of(outcome),
+    )
+
+
+def _times_told(policy: BatchPolicy, forecast: NetworkForecast) -> Assumption:
+    time = forecast.batch_s
+    value = f"{1e3 * time.value:.3g} ms for {policy.max_batch} ({time.tier})"
+    why = f"predicted for every size; the range is {1e3 * time.low:.3g} to {1e3 * time.high:.3g} ms"
+    return Assumption(what="time of a batch", value=value, why=why, change="predict-network")

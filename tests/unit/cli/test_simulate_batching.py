@@ -1,0 +1,95 @@
+"""Fixed batches and layouts from the command line."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from gpuplan.cli.simulate import simulate
+from gpuplan.errors import InputError
+
+CHAT = ("--model", "Llama-3.1-8B", "--on", "H100", "--rate", 3, "--input-tokens", 300,
+        "--output-tokens", 40, "--output-p95", 90, "--requests", 200)  # fmt: skip
+PICTURES = ("--model", "resnet50", "--on", "L4", "--rate", 500, "--requests", 2000)
+
+
+def call(*arguments: object):
+    app = typer.Typer()
+    app.command()(simulate)
+    return CliRunner().invoke(app, [*map(str, arguments), "--json"])
+
+
+def document(*arguments: object):
+    found = call(*arguments)
+    assert found.exit_code == 0, found.output
+    return json.loads(found.stdout)
+
+
+def test_static_batches_of_a_language_model_wait_and_waste():
+    joined = document(*CHAT)
+    fixed = document(*CHAT, "--batching", "static", "--max-batch", 8, "--max-delay-ms", 200)
+    assert joined["batching"] is None
+    assert fixed["batching"] == {"max_batch": 8, "max_delay_s": 0.2, "preferred_sizes": [8]}
+    assert fixed["n_completed"] == 200
+    assert fixed["ttft_s"]["mean"] > joined["ttft_s"]["mean"]
+    assert fixed["precision"] < fixed["utilization"]["busy"]
+    assert any(a["what"] == "fixed batches" for a in fixed["assumptions"])
+
+
+def test_a_network_is_served_by_samples():
+    found = document(*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--preferred-batch",
+                     "4,8", "--max-delay-ms", 5, "--replicas", 2)  # fmt: skip
+    assert found["kind"] == "vision"
+    assert found["batching"]["preferred_sizes"] == [4, 8]
+    assert len(found["batch_s_by_size"]) == 9
+    longest_s = found["batch_s_by_size"][-1]
+    assert found["e2e_s"]["max"] <= 0.005 + 2 * longest_s
+    assert found["n_iterations"] < 2000
+    assert not any("lengths" in a["what"] for a in found["assumptions"])
+
+
+def test_a_dynamic_batcher_without_delay_takes_what_is_there():
+    found = document(*PICTURES, "--batching", "dynamic", "--max-batch", 8)
+    assert found["batching"]["max_delay_s"] == 0.0
+    waits = document(*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--max-delay-ms", 20)
+    assert found["wait_s"]["mean"] < waits["wait_s"]["mean"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ((*CHAT, "--max-batch", 8), "--max-batch"),
+        ((*CHAT, "--batching", "static"), "--max-batch"),
+        ((*CHAT, "--batching", "static", "--max-batch", 8, "--preferred-batch", "x"), "preferred"),
+        ((*CHAT, "--batching", "static", "--max-batch", 8, "--prefix-caching"), "batching"),
+        ((*CHAT, "--batching", "static", "--max-batch", 5000), "max batch"),
+        ((*CHAT, "--batching", "static", "--max-batch", 8, "--gaps"), "--gaps"),
+        ((*CHAT, "--batching", "static", "--max-batch", 8, "--stream"), "--stream"),
+        ((*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--stream"), "--stream"),
+        ((*PICTURES, "--batching", "dynamic", "--max-batch", 5000), "--max-batch"),
+    ],
+    ids=["unasked", "missing", "words", "prefixes", "many", "gaps", "stream", "network", "sizes"],
+)
+def test_what_does_not_go_together_is_named(arguments: tuple[object, ...], where: str):
+    found = call(*arguments)
+    assert isinstance(found.exception, InputError)
+    assert where in str(found.exception)
+
+
+def test_users_who_wait_are_refused_beside_fixed_batches():
+    found = call("--model", "Llama-3.1-8B", "--on", "H100", "--users", 4, "--input-tokens", 100,
+                 "--output-tokens", 20, "--requests", 20, "--batching", "static",
+                 "--max-batch", 4)  # fmt: skip
+    assert isinstance(found.exception, InputError)
+    assert "--users" in str(found.exception)
+
+
+@pytest.mark.parametrize(("flag", "n"), [("--pp", 2), ("--dp", 2)])
+def test_stages_and_attention_replicas_are_parts_of_a_replica(flag: str, n: int):
+    found = document(*CHAT, flag, n, "--tp", 2, "--replicas", 2)
+    assert found[flag.strip("-")] == n
+    assert found["replicas"] == 2
+    assert found["n_completed"] == 200
+    layout = next(a for a in found["assumptions"] if a["what"] == "layout")
+    assert layout["value"].startswith("2 engines a replica")

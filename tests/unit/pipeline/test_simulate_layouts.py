@@ -1,0 +1,99 @@
+"""Stages, attention replicas, and routers before engines with more policies."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpuplan import api
+from gpuplan.domain.outcome import Slo
+from gpuplan.domain.performance import Drafts
+from gpuplan.domain.simulation import EngineRequest, SimulateRequest
+from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.pipeline.simulate import prepared
+from gpuplan.pipeline.simulate_sizes import smallest_holding
+from gpuplan.simulation.serving.run import simulate_serving
+
+ROUTERS = ("round_robin", "least_outstanding", "power_of_two")
+
+
+def chat(n: int = 300, rate: float = 5.0) -> Requests:
+    draw = np.random.default_rng(0)
+    arrive_s = np.cumsum(draw.exponential(1 / rate, n))
+    group = draw.integers(0, 5, n)
+    grouping = Grouping(
+        prefix_group=group, prefix_tokens=np.full(n, 48), priority=draw.integers(0, 3, n)
+    )
+    return requests_of(
+        arrive_s, draw.integers(50, 1500, n), draw.integers(10, 200, n), grouping=grouping
+    )
+
+
+def ready(requests: Requests, *, tp: int = 1, **scheduler: object):
+    plain = {"caches_prefixes": False} | scheduler
+    asked = SimulateRequest(tp=tp, n_replicas=2, scheduler=EngineRequest(**plain))  # type: ignore[arg-type]
+    return prepared("Llama-3.1-8B", "H100", requests, asked=asked)
+
+
+def test_stages_share_sequences_and_cache():
+    whole, staged = (ready(chat(), max_sequences=64, pp=pp) for pp in (1, 2))
+    assert (whole.fleet.n_engines, staged.fleet.n_engines) == (2, 4)
+    assert staged.fleet.limits.max_sequences == whole.fleet.limits.max_sequences // 2
+    assert staged.setup.layout.n_accelerators == 2
+
+
+def test_attention_replicas_have_their_own():
+    one, two = (ready(chat(), max_sequences=64, dp=dp) for dp in (1, 2))
+    assert two.fleet.n_engines == 2 * one.fleet.n_engines
+    assert two.fleet.limits.max_sequences == one.fleet.limits.max_sequences
+
+
+@pytest.mark.parametrize("layout", [{"pp": 2}, {"dp": 2}], ids=["pp", "dp"])
+def test_paid_time_and_sizes_count_replicas_not_engines(layout: dict[str, int]):
+    """A replica of two engines is paid once: its size, its bill and its draw."""
+    requests = chat(300, 60.0)
+    found = ready(requests, **layout)
+    slo = Slo(ttft_s=0.3, kept_frac=0.9)
+    held = smallest_holding(found, requests, router="least_outstanding", slo=slo)
+    for point in held.tried:
+        n_engines = point.n_replicas * found.setup.layout.n_engines
+        fleet = replace(found.fleet, n_engines=n_engines, router="least_outstanding")
+        span_s = simulate_serving(requests, fleet).totals.span_s
+        paid_s = span_s * point.n_replicas * found.setup.layout.n_accelerators
+        assert point.paid_accelerator_s == pytest.approx(paid_s)
+
+
+def test_the_draw_is_that_of_the_accelerators():
+    requests = chat()
+    for layout in ({}, {"pp": 2}, {"dp": 2}):
+        scheduler = EngineRequest(**layout, caches_prefixes=False)  # type: ignore[arg-type]
+        asked = SimulateRequest(tp=1, scheduler=scheduler)
+        found = api.simulate("Llama-3.1-8B", "H100", requests, asked)
+        assert found.power is not None
+        n = found.setup.layout.n_accelerators
+        assert found.power.mean_power_w.value <= n * 700.0
+        assert found.power.mean_power_w.value > n * 60.0
+
+
+POLICIES = {
+    "prefixes": {"caches_prefixes": True},
+    "priority": {"scheduling": "priority"},
+    "drafts": {"drafts": Drafts(n_tokens=2, acceptance_frac=0.6)},
+    "long": {"long_prefill_tokens": 256},
+}
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_behind_every_router(policy: str, router: str):
+    """Jumping equals stepping, nothing is lost, and all blocks come back."""
+    requests = chat(150, 30.0)
+    of = ready(requests, max_sequences=16, n_blocks=400, **POLICIES[policy]).fleet
+    fleet = replace(of, n_engines=3, router=router)
+    jumped = simulate_serving(requests, fleet)
+    stepped = simulate_serving(requests, fleet, method="step")
+    assert jumped.times.e2e_s.tobytes() == stepped.times.e2e_s.tobytes()
+    assert jumped.n_completed == len(requests)
+    assert jumped.totals.n_free_blocks == 3 * 400
+    assert (jumped.times.wait_s >= 0).all()
+    assert (jumped.times.e2e_s >= jumped.times.ttft_s).all()
