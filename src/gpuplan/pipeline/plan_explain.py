@@ -34,7 +34,8 @@ from gpuplan.pipeline.plan_curves import (
 from gpuplan.pipeline.plan_job_reasons import told_jobs
 from gpuplan.pipeline.plan_market import Market
 from gpuplan.pipeline.plan_mixed import mixed_alternative
-from gpuplan.pipeline.plan_naive import naive_choices, next_spend
+from gpuplan.pipeline.plan_naive import naive_choices
+from gpuplan.pipeline.plan_next import next_spend
 from gpuplan.pipeline.plan_others import commitment, token_services, trade_offs
 from gpuplan.pipeline.plan_reasons import (
     batch_reasons,
@@ -102,12 +103,13 @@ def explanation_of(story: Story) -> Told:
     jobs = [told for part in runs for told in told_jobs(story.scenario, part.choice, part.sizings)]
     draws = _draws(story, contests)
     ranges = _uncertainty(story, contests, draws)
+    others = tuple(_others(story, services, contests))
     options = [(part.choice, o) for part in services for o in part.choice.selection.chosen]
     bursts = [b for b in (burst_of(choice, option) for choice, option in options) if b is not None]
     return Told(
         explanation=reduce(
             joined,
-            [*(_reasons(story, c) for c in contests),
+            [*(_reasons(story, c, others) for c in contests),
              *(growth_reasons(story.scenario, c.sizing.demand) for c in contests),
              *(worth_of_limits(part.choice) for part in services),
              *(prefix_reasons(story.scenario, story.around, c.sized) for c in contests),
@@ -117,7 +119,7 @@ def explanation_of(story: Story) -> Told:
         ),
         alternatives=(*_robust(contests, draws),
                       *(item for contest in contests for item in _alternatives(contest)),
-                      *_mixed(services, contests), *_others(story, services, contests),
+                      *_mixed(services, contests), *others,
                       *(item for burst in bursts for item in burst_alternatives(burst)),
                       *(item for job in jobs for item in job.alternatives)),
         uncertainty=ranges,
@@ -126,14 +128,14 @@ def explanation_of(story: Story) -> Told:
     )  # fmt: skip
 
 
-def _reasons(story: Story, contest: Contest) -> Explanation:
+def _reasons(story: Story, contest: Contest, others: Sequence[Alternative]) -> Explanation:
     demand = contest.sizing.demand
     return Explanation(
         why=tuple(_why(contest)),
         why_not=tuple(_why_not(story, contest)),
         binding=tuple(_binding(contest)),
         crossovers=load_crossovers(contest.curves, demand, unit=UNITS[demand.unit]),
-        next_spend=tuple(next_spend(contest.sized, contest.curves[0], demand)),
+        next_spend=tuple(next_spend(contest.sized, contest.curves, demand, others=others)),
         naive=tuple(
             naive_choices(
                 contest.sizing, contest.sized, contest.curves, chosen_usd=contest.usd_per_month[0]

@@ -9,7 +9,13 @@ from gpuplan.domain.selection import FleetOption
 from gpuplan.domain.sizing import SizedJob, Sizing
 from gpuplan.domain.workload import Training
 from gpuplan.pipeline.plan_chosen import MONTH_S, Choice
-from gpuplan.pipeline.plan_jobs import ideal_choice, job_behind, job_line, storage_lines
+from gpuplan.pipeline.plan_jobs import (
+    faster_storage,
+    ideal_choice,
+    job_behind,
+    job_line,
+    storage_lines,
+)
 from gpuplan.units import DAY, HOUR
 
 N_ALTERNATIVES = 8
@@ -57,7 +63,7 @@ def _told(
         binding=() if deadline_s is None
         else (f"{name}: the deadline binds: {job.wall_s.value / deadline_s:.0%} of it is used",),
         crossovers=tuple(_crossovers(mine, others)),
-        next_spend=tuple(_surer(job, mine)),
+        next_spend=(*_surer(job, mine), *faster_storage(scenario, job, mine.usd)),
         naive=tuple(ideal_choice(job, deadline_s=deadline_s)),
     )  # fmt: skip
     return ToldJob(reasons=reasons, alternatives=tuple(_alternatives(mine, others)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -141,27 +142,58 @@ def job_promise(scenario: Scenario, job: SizedJob) -> Promise | None:
     )
 
 
-def storage_lines(scenario: Scenario, job: SizedJob) -> Iterator[str]:
-    """What writing checkpoints slower or faster costs: storage is bought for goodput."""
+class Written(NamedTuple):
+    """Checkpoints at one rate: what they and the work since the last one cost."""
+
+    bytes_per_s: float
+    lost_frac: float
+    interval_s: float
+
+
+def written_at(scenario: Scenario, job: SizedJob) -> list[Written]:
+    """The low, middle and high rate that was given; none where they are one or unknown."""
     workload = scenario.workload(job.candidate.workload)
     work = workload.work if workload else None
     if not isinstance(work, Training) or work.checkpoint is None or job.goodput is None:
-        return
+        return []
     rate, mtbf = work.checkpoint.write_bytes_per_s, work.accelerator_mtbf_s
     if rate is None or mtbf is None or rate.is_exact:
-        return
+        return []
     size = job.goodput.write_s * rate.mid
     restart = (job.goodput.restart_frac or 0.0) * mtbf / job.n_accelerators
-    lost = []
+    rows = []
     for each in (rate.low, rate.mid, rate.high):
         found = goodput(
             Failures(mtbf_s=mtbf / job.n_accelerators, restart_s=restart),
             CheckpointWrites(size_bytes=size, write_bytes_per_s=each),
         )
-        useful = found.goodput_frac or 0.0
-        every = (found.interval_s or 0.0) / 60
-        lost.append(f"{each / GB:g} GB/s lose {1 - useful:.1%} (every {every:.0f} min)")
-    yield f"{job.candidate.workload}: checkpoints written at " + ", ".join(lost)
+        rows.append(Written(each, 1 - (found.goodput_frac or 0.0), found.interval_s or 0.0))
+    return rows
+
+
+def storage_lines(scenario: Scenario, job: SizedJob) -> Iterator[str]:
+    """What writing checkpoints slower or faster costs: storage is bought for goodput."""
+    lost = [
+        f"{row.bytes_per_s / GB:g} GB/s lose {row.lost_frac:.1%} (every {row.interval_s / 60:.0f} "
+        "min)"
+        for row in written_at(scenario, job)
+    ]
+    if lost:
+        yield f"{job.candidate.workload}: checkpoints written at " + ", ".join(lost)
+
+
+def faster_storage(scenario: Scenario, job: SizedJob, usd: float) -> Iterator[str]:
+    """What the highest rate that was given is worth over the middle one: pay less than that."""
+    rows = written_at(scenario, job)
+    if not rows:
+        return
+    now, best = rows[1], rows[2]
+    saved = usd * (1 - (1 - now.lost_frac) / (1 - best.lost_frac))
+    if saved > 0:
+        yield (
+            f"storage that writes {best.bytes_per_s / GB:g} GB/s, not {now.bytes_per_s / GB:g}, "
+            f"shortens the run by {saved / usd:.1%}: worth ${saved:,.0f} of this run at most"
+        )
 
 
 def ideal_choice(job: SizedJob, *, deadline_s: float | None) -> Iterator[WhyNot]:

@@ -1,16 +1,13 @@
-"""What simpler reasoning would have bought, and what more money would buy."""
+"""What simpler reasoning would have bought."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 
-from gpuplan.domain.columns import floats
 from gpuplan.domain.fleet_curve import FleetCurve
 from gpuplan.domain.plan import WhyNot
-from gpuplan.domain.sizing import DemandProfile, Sized, Sizing
+from gpuplan.domain.sizing import Sized, Sizing
 from gpuplan.pipeline.plan_curves import cost_usd_per_month
-
-SUM_USD = 10_000.0
 
 
 def naive_choices(
@@ -53,30 +50,3 @@ def _by_throughput(sizing: Sizing, sized: Sized, curve: FleetCurve) -> Iterator[
         answer=answer,
         extra_usd_per_month=extra,
     )
-
-
-def next_spend(sized: Sized, curve: FleetCurve, demand: DemandProfile) -> Iterator[str]:
-    """What the next 10,000 USD a month would buy in load, by more of the same."""
-    peak = demand.peak_of(0, 0)
-    base = cost_usd_per_month(curve, demand)
-    most = peak
-    for step in range(1, 65):
-        factor = 1.0 + step / 8.0
-        if cost_usd_per_month(curve, demand, factor=factor) > base + SUM_USD:
-            break
-        most = peak * factor
-    n_more = int(curve.n_nodes(floats([most]))[0] - curve.n_nodes(floats([peak]))[0])
-    if most > peak:
-        bound = "at least " if most >= 9.0 * peak else ""
-        yield (
-            f"$10,000 a month more on {curve.candidate.accelerator} ({n_more} nodes) carry "
-            f"{bound}{most / peak:.2g} times today's load"
-        )
-    else:
-        yield "$10,000 a month more do not pay for the next eighth of load"
-    if sized.n_slow_end is not None and sized.n_slow_end > sized.n_serving:
-        more = sized.n_slow_end - sized.n_serving
-        yield (
-            f"{more} more replica{'s' if more > 1 else ''} would keep the promises even if the "
-            "model is as slow as the slow end of its range; measuring one replica costs less"
-        )
