@@ -13,6 +13,7 @@ from gpuplan.cli.app import app
 VERBS = {
     "calibrate": "calibrate",
     "check": "check",
+    "design": "design",
     "diff": "diff",
     "explain": "explain",
     "diagnose": "diagnose",

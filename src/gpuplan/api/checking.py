@@ -1,9 +1,10 @@
-"""Verbs of checking a described system: check, its sheet, its drawings, its checklist."""
+"""Verbs of what stands around accelerators: check a system, design around a plan; their files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gpuplan.domain.designed import DesignedPlan
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.system import SystemCheck
 
@@ -48,3 +49,52 @@ def rack_svg(checked: "SystemCheck") -> str:
     from gpuplan.report.check_files import rack_drawing as verb
 
     return verb(checked)
+
+
+def design(path: Path) -> "DesignedPlan":
+    """A plan file with everything around it: hosts, network, place, money by month, carbon."""
+    from gpuplan.pipeline.design import design as verb
+
+    return verb(path)
+
+
+def refuse_design(designed: "DesignedPlan") -> None:
+    """Raise ViolationError where something around the plan cannot be."""
+    from gpuplan.pipeline.design import refuse_design as verb
+
+    verb(designed)
+
+
+def design_sheet(designed: "DesignedPlan") -> "Sheet":
+    """A designed plan, ready to show."""
+    from gpuplan.report.design import design_sheet as verb
+
+    return verb(designed)
+
+
+def statement_csv(designed: "DesignedPlan") -> str:
+    """The plan's bill by month as comma-separated values."""
+    from gpuplan.report.design import statement_csv as verb
+
+    return verb(designed)
+
+
+def design_fabric_svg(designed: "DesignedPlan") -> str:
+    """The plan's network as a drawing."""
+    from gpuplan.report.design import design_fabric_svg as verb
+
+    return verb(designed)
+
+
+def design_rack_svg(designed: "DesignedPlan") -> str:
+    """The plan's racks as a drawing."""
+    from gpuplan.report.design import design_rack_svg as verb
+
+    return verb(designed)
+
+
+def design_checklist(designed: "DesignedPlan") -> str:
+    """What to see to before the plan's machines arrive, as Markdown."""
+    from gpuplan.report.design import design_checklist as verb
+
+    return verb(designed)

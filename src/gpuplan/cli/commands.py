@@ -20,6 +20,7 @@ COMMANDS = {
     "diff": Entry("explain:diff", "What changed between two plans."),
     "report": Entry("explain:report", "A plan as one page to read and send."),
     "check": Entry("check:check", "Is a described system fed, powered, cooled, balanced? A gate."),
+    "design": Entry("design:design", "Everything around a plan, and its bill by month."),
     "fit": Entry("fit:fit", "Does a model fit for inference, by how much, how many at once."),
     "fit-training": Entry("fit_training:fit_training", "Does a training job fit, and what helps."),
     "predict": Entry("predict:predict", "Speed, power and memory of one configuration."),

@@ -46,16 +46,16 @@ def check_document(checked: SystemCheck) -> dict[str, Any]:
         "name": checked.name,
         "ok": checked.is_ok,
         "bottlenecks": [_bottleneck(b, work) for work in checked.works for b in work.bottlenecks],
-        "findings": [_finding(finding) for finding in _sorted(checked.findings)],
+        "findings": [finding_document(finding) for finding in gravest_first(checked.findings)],
         "workloads": [_work(work) for work in checked.works],
         "balanced": [_balanced(one, checked.budget_usd) for one in checked.balanced],
         "budget_usd": checked.budget_usd,
-        "fabrics": [_fabric(plan) for plan in around.fabrics],
+        "fabrics": [fabric_document(plan) for plan in around.fabrics],
         "hosts": [
-            {"machine": name, "parts": [_host(line) for line in lines]}
+            {"machine": name, "parts": [host_document(line) for line in lines]}
             for name, lines in around.hosts
         ],
-        "spares": [_spare(need) for need in around.spares],
+        "spares": [spare_document(need) for need in around.spares],
         "facilities": [facility_document(plan) for plan in around.facilities],
         "energy": _energy(checked),
         "assumptions": assumptions_document(checked.assumptions),
@@ -69,7 +69,7 @@ def _energy(checked: SystemCheck) -> dict[str, Any] | None:
         return None
     used_j = sum(plan.level("facility").typical_w for plan in around.facilities) * YEAR_S
     price = around.electricity_usd_per_j
-    usd = None if price is None else _range(price.times(used_j))
+    usd = None if price is None else range_document(price.times(used_j))
     return {"kwh_per_year": used_j / KWH, "usd_per_year": usd}
 
 
@@ -90,7 +90,8 @@ def _bottleneck(found: Bottleneck, work: WorkCheck) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, str]:
+def finding_document(finding: Finding) -> dict[str, str]:
+    """An objection."""
     return {
         "severity": finding.severity,
         "rule": finding.rule,
@@ -115,8 +116,8 @@ def _work(work: WorkCheck) -> dict[str, Any]:
             "reads_per_s": demand.operations_per_s,
             "opens_per_s": demand.open_operations_per_s,
         },
-        "staging": None if work.moved is None else _moved(work.moved),
-        "storage": [_tier(choice) for choice in work.storage],
+        "staging": None if work.moved is None else moved_document(work.moved),
+        "storage": [tier_document(choice) for choice in work.storage],
         "checkpoints": [
             {
                 "write_bytes_per_s": rate.write_bytes_per_s,
@@ -129,22 +130,24 @@ def _work(work: WorkCheck) -> dict[str, Any]:
     }
 
 
-def _moved(moved: Moved) -> dict[str, Any]:
+def moved_document(moved: Moved) -> dict[str, Any]:
+    """A dataset on its way."""
     return {
         "dataset_bytes": moved.dataset_bytes,
         "there_s": moved.there_s,
         "back_s": moved.back_s,
-        "egress_usd": _range(moved.egress_usd),
+        "egress_usd": range_document(moved.egress_usd),
         "faster": [{"line": line, "there_s": seconds} for line, seconds in moved.faster],
     }
 
 
-def _tier(choice: TierChoice) -> dict[str, Any]:
+def tier_document(choice: TierChoice) -> dict[str, Any]:
+    """One kind of storage in its size."""
     return {
         "tier": choice.tier.name,
         "n_units": choice.n_units,
         "decided_by": choice.reason,
-        "usd": _range(choice.usd),
+        "usd": range_document(choice.usd),
     }
 
 
@@ -155,13 +158,14 @@ def _balanced(one: BalancedSystem, budget_usd: float | None) -> dict[str, Any]:
         "n_accelerators": one.n_accelerators,
         "gpu_busy_frac": one.busy_frac,
         "accelerators_at_work": one.n_at_work,
-        "usd": None if one.usd is None else _range(one.usd),
+        "usd": None if one.usd is None else range_document(one.usd),
         "within_budget": within,
-        "parts": [{"part": name, "usd": _range(usd)} for name, usd in one.parts],
+        "parts": [{"part": name, "usd": range_document(usd)} for name, usd in one.parts],
     }
 
 
-def _fabric(plan: FabricPlan) -> dict[str, Any]:
+def fabric_document(plan: FabricPlan) -> dict[str, Any]:
+    """A network with its parts."""
     counts = plan.counts
     return {
         "purpose": plan.purpose,
@@ -185,12 +189,13 @@ def _fabric(plan: FabricPlan) -> dict[str, Any]:
         ],
         "switch_typical_w": plan.typical_w,
         "switch_max_w": plan.max_w,
-        "usd": _range(plan.usd),
+        "usd": range_document(plan.usd),
         "efficiency_frac": plan.efficiency_frac,
     }
 
 
-def _host(line: HostLine) -> dict[str, Any]:
+def host_document(line: HostLine) -> dict[str, Any]:
+    """One part of a host."""
     return {
         "part": line.part,
         "unit": line.unit,
@@ -200,7 +205,8 @@ def _host(line: HostLine) -> dict[str, Any]:
     }
 
 
-def _spare(need: SpareNeed) -> dict[str, Any]:
+def spare_document(need: SpareNeed) -> dict[str, Any]:
+    """Spare machines."""
     return {
         "n_machines": need.n_nodes,
         "n_spares": need.n_spares,
@@ -211,7 +217,8 @@ def _spare(need: SpareNeed) -> dict[str, Any]:
     }
 
 
-def _range(usd: Range) -> dict[str, float]:
+def range_document(usd: Range) -> dict[str, float]:
+    """Low, middle and high."""
     return {"value": usd.mid, "low": usd.low, "high": usd.high}
 
 
@@ -223,7 +230,7 @@ def _tables(checked: SystemCheck) -> Iterator[Table]:
         if work.bottlenecks:
             yield _chain(work)
     if checked.findings:
-        yield _objections(checked.findings)
+        yield objections_table(checked.findings)
     if checked.balanced:
         yield _balance(checked)
     yield from _around(checked)
@@ -252,8 +259,9 @@ def _chain(work: WorkCheck) -> Table:
     return Table(title=title, columns=columns, rows=rows, right=columns[2:6])
 
 
-def _objections(findings: Sequence[Finding]) -> Table:
-    rows = tuple((f.severity, f.where, f.what, f.fix) for f in _sorted(findings))
+def objections_table(findings: Sequence[Finding]) -> Table:
+    """Objections, the gravest first."""
+    rows = tuple((f.severity, f.where, f.what, f.fix) for f in gravest_first(findings))
     return Table(title="Objections", columns=("", "where", "what", "what helps"), rows=rows)
 
 
@@ -263,8 +271,8 @@ def _balance(checked: SystemCheck) -> Table:
         (
             one.what,
             f"{one.n_at_work:.1f}",
-            _usd(one.usd),
-            "; ".join(f"{name} {_usd(usd)}" for name, usd in one.parts),
+            usd_text(one.usd),
+            "; ".join(f"{name} {usd_text(usd)}" for name, usd in one.parts),
         )
         for one in checked.balanced
     )
@@ -280,29 +288,30 @@ def _around(checked: SystemCheck) -> Iterator[Table]:
     around = checked.around
     moves = [work.moved for work in checked.works if work.moved is not None]
     if moves:
-        yield _moves(moves)
+        yield moves_table(moves)
     for work in checked.works:
         if work.storage:
             yield _storage(work)
         if work.checkpoints:
             yield _checkpoints(work)
     for name, lines in around.hosts:
-        yield _hosts(name, lines)
+        yield hosts_table(name, lines)
     if around.fabrics:
-        yield _fabrics(around.fabrics)
+        yield networks_table(around.fabrics)
     if around.spares:
-        yield _spares(around.spares)
+        yield spares_table(around.spares)
     if around.facilities:
         yield _places(checked)
     for plan in around.facilities:
         yield from (table for table in facility_sheet(plan).tables if table.title != "Objections")
 
 
-def _moves(moves: Sequence[Moved]) -> Table:
+def moves_table(moves: Sequence[Moved]) -> Table:
+    """Datasets on their way."""
     rows = tuple(
         (f"{m.dataset_bytes / TB:,.0f} TB", f"{m.there_s / HOUR:.1f} h",
          ", ".join(f"{line}: {s / HOUR:.1f} h" for line, s in m.faster),
-         f"{m.back_s / HOUR:.1f} h", _usd(m.egress_usd))
+         f"{m.back_s / HOUR:.1f} h", usd_text(m.egress_usd))
         for m in moves
     )  # fmt: skip
     columns = ("dataset", "there", "faster lines", "back", "egress USD")
@@ -310,7 +319,7 @@ def _moves(moves: Sequence[Moved]) -> Table:
 
 
 def _storage(work: WorkCheck) -> Table:
-    rows = tuple((c.tier.name, str(c.n_units), c.reason, _usd(c.usd)) for c in work.storage)
+    rows = tuple((c.tier.name, str(c.n_units), c.reason, usd_text(c.usd)) for c in work.storage)
     columns = ("storage", "units", "decided by", "USD")
     title = f"Storage that would feed {work.name}"
     return Table(title=title, columns=columns, rows=rows, right=("units", "USD"))
@@ -326,7 +335,8 @@ def _checkpoints(work: WorkCheck) -> Table:
     return Table(title=f"Checkpoints of {work.name}", columns=columns, rows=rows, right=columns)
 
 
-def _hosts(name: str, lines: Sequence[HostLine]) -> Table:
+def hosts_table(name: str, lines: Sequence[HostLine]) -> Table:
+    """Parts of one host."""
     rows = tuple(
         (line.part, f"{line.n_needed:,.1f}",
          "not described" if line.n_given is None else f"{line.n_given:,.1f}", line.unit,
@@ -337,7 +347,8 @@ def _hosts(name: str, lines: Sequence[HostLine]) -> Table:
     return Table(title=f"Host: {name}", columns=columns, rows=rows, right=("needed", "usable"))
 
 
-def _fabrics(plans: Sequence[FabricPlan]) -> Table:
+def networks_table(plans: Sequence[FabricPlan]) -> Table:
+    """Networks, one a row."""
     rows = tuple(
         (
             plan.purpose,
@@ -348,7 +359,7 @@ def _fabrics(plans: Sequence[FabricPlan]) -> Table:
             f"{plan.counts.oversubscription_ratio:.1f}",
             "unknown" if plan.max_w is None else f"{plan.max_w / KW:.1f}",
             "not judged" if plan.efficiency_frac is None else f"{plan.efficiency_frac:.0%}",
-            _usd(plan.usd),
+            usd_text(plan.usd),
         )
         for plan in plans
     )
@@ -356,7 +367,8 @@ def _fabrics(plans: Sequence[FabricPlan]) -> Table:
     return Table(title="Networks", columns=columns, rows=rows, right=columns[3:])
 
 
-def _spares(needs: Sequence[SpareNeed]) -> Table:
+def spares_table(needs: Sequence[SpareNeed]) -> Table:
+    """Spares, one group a row."""
     rows = tuple(
         (str(n.n_nodes), str(n.n_spares), f"{n.node_mtbf_s / DAY:.0f}", f"{n.repair_s / DAY:g}",
          f"{n.kept_frac:.1%}")
@@ -389,11 +401,13 @@ def amount(n: float, unit: str) -> str:
     return f"{n / GB:.2f} GB/s" if unit == "bytes/s" else f"{n:,.0f} {unit}"
 
 
-def _usd(usd: Range | None) -> str:
+def usd_text(usd: Range | None) -> str:
+    """Dollars for people, as a range where they are one."""
     if usd is None:
         return "unknown"
     return f"{usd.mid:,.0f}" if usd.is_exact else f"{usd.low:,.0f}–{usd.high:,.0f}"
 
 
-def _sorted(findings: Sequence[Finding]) -> list[Finding]:
+def gravest_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Errors, warnings, notes."""
     return sorted(findings, key=lambda finding: ORDER[finding.severity])

@@ -1,0 +1,121 @@
+"""A plan with everything around it: machines by group, money by month, energy by place."""
+
+from dataclasses import dataclass
+
+from gpuplan.domain.carbon import CarbonAccount
+from gpuplan.domain.design import (
+    CheckpointRate,
+    FabricPlan,
+    HostLine,
+    Moved,
+    SpareNeed,
+    TierChoice,
+)
+from gpuplan.domain.facility import ChecklistItem, FacilityPlan
+from gpuplan.domain.findings import Finding
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.statement import Statement
+from gpuplan.domain.worth import OwnOrBurst, TokenCosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineGroup:
+    """Equal machines of one pool, paid for in one way."""
+
+    workload: str
+    machine: str  # the seller's or the user's name of it
+    accelerator: str
+    purchase: str
+    n_nodes: int  # at the peak
+    n_accelerators_per_node: int
+    is_own: bool  # the user's machines; else a cloud's
+    paid_frac: float  # of all hours, at that number
+    price_usd_per_node_h: float
+    region: str = ""
+    cloud: str = ""
+
+    @property
+    def n_accelerators(self) -> int:
+        """In all machines."""
+        return self.n_nodes * self.n_accelerators_per_node
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.n_nodes} x {self.machine} for {self.workload}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDesign:
+    """What stands around one group."""
+
+    group: MachineGroup
+    hosts: tuple[HostLine, ...] = ()
+    storage: tuple[TierChoice, ...] = ()
+    checkpoints: tuple[CheckpointRate, ...] = ()
+    networks: tuple[FabricPlan, ...] = ()
+    facility: FacilityPlan | None = None
+    spares: SpareNeed | None = None
+    moved: Moved | None = None
+    carbon: CarbonAccount | None = None  # over the plan's span; None: its place is not known
+    findings: tuple[Finding, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolCost:
+    """What one pool costs by what it does, over the plan's span."""
+
+    workload: str
+    total_cents: int
+    n_paid_accelerator_hours: float
+    usd_per_paid_h: float | None  # of an accelerator; None: no hours are paid for
+    usd_per_used_h: float | None  # None: how busy it is, is not known
+    tokens: TokenCosts | None = None  # None: it serves none
+    run_usd: float | None = None  # of a training run
+    energy_j_per_token: float | None = None  # of the machines, over all tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnInstead:
+    """Machines that are rented, bought instead."""
+
+    group: MachineGroup
+    own_usd_per_accelerator_h: Range  # of all hours, used or not
+    rent_usd_per_accelerator_h: float
+    best: OwnOrBurst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """The plan's bill by month, and what it means."""
+
+    statement: Statement
+    npv_usd: float
+    plan_total_cents: int  # as the plan says it
+    pools: tuple[PoolCost, ...]
+    own_instead: tuple[OwnInstead, ...] = ()
+    beside: tuple[tuple[str, Range], ...] = ()  # costs that the plan's bill does not hold
+
+    @property
+    def difference_cents(self) -> int:
+        """Statement less plan: nothing but the rounding of its lines."""
+        return self.statement.total_cents - self.plan_total_cents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignedPlan:
+    """All of it."""
+
+    name: str
+    groups: tuple[GroupDesign, ...]
+    money: Money
+    findings: tuple[Finding, ...]
+    assumptions: tuple[Assumption, ...]
+    checklist: tuple[ChecklistItem, ...] = ()
+
+    @property
+    def is_ok(self) -> bool:
+        """Nothing around the plan is wrong enough to reject it."""
+        return all(finding.severity != "error" for finding in self.findings)

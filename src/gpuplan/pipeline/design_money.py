@@ -1,0 +1,219 @@
+"""The money of a plan, in: its cost lines; out: the same cents by month, by unit, own or rent."""
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import get_args
+
+from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
+from gpuplan.cost.bill import KINDS
+from gpuplan.cost.per_unit import price_weights, token_costs
+from gpuplan.cost.statement import RENT_CATEGORIES, cents, shares_of
+from gpuplan.domain.designed import PoolCost
+from gpuplan.domain.plan import Answer, ChosenPlan, Load, PlannedPool, PurchaseLine
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.statement import CAPITAL, CostCategory, CostLine, Statement
+from gpuplan.domain.workload import Batch, Serving, Training, Workload
+from gpuplan.domain.worth import Tokens, TokenWeights
+from gpuplan.errors import InputError, one
+from gpuplan.pipeline.plan_chosen import KINDS as RUN_KINDS
+
+RUN_CATEGORIES: dict[str, CostCategory] = {name: KINDS[kind] for kind, name in RUN_KINDS.items()}  # type: ignore[index]
+CATEGORIES: dict[str, CostCategory] = {
+    **{name: name for name in get_args(CostCategory)},
+    **RUN_CATEGORIES,
+}
+AT_ONCE: tuple[CostCategory, ...] = (*CAPITAL, "porting")
+SPLIT: tuple[CostCategory, ...] = ("rent", "reservation", "spot", "other")
+
+
+def statement_of_plan(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Statement:
+    """The plan's own cost lines by month: outlays today, worth at the end, all else evenly."""
+    n_months = max(1, ceil(plan.span_s / MONTH_S * (1 - 1e-9)))
+    lines = [
+        CostLine(
+            category=category, name=name, cents=flow, source=source,
+            low_cents=_scaled(flow, plan.cost_usd_per_month.low / plan.cost_usd_per_month.value),
+            high_cents=_scaled(flow, plan.cost_usd_per_month.high / plan.cost_usd_per_month.value),
+        )
+        for category, name, source, total in _totals(answer, plan)
+        for flow in (_by_month(category, total, n_months=n_months, span_s=plan.span_s),)
+    ]  # fmt: skip
+    return Statement(
+        name=answer.name, n_months=n_months, lines=tuple(lines),
+        discount_frac_per_year=scenario.budget.discount_frac_per_year,
+        assumptions=tuple(_month_notes(lines)),
+    )  # fmt: skip
+
+
+def _scaled(flow: Sequence[int], ratio: float) -> tuple[int, ...]:
+    return tuple(round(value * ratio) for value in flow)
+
+
+def _totals(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[CostCategory, str, str, int]]:
+    """Category, name, source and cents; a line that purchases explain is split by them."""
+    for line in plan.cost_lines:
+        category = CATEGORIES.get(line.what)
+        if category is None:
+            what = f"{line.what!r} is no cause of cost that is known"
+            raise one(InputError, answer.name, "plan.cost_lines", what, "make the plan anew")
+        total = cents(line.usd_per_month * plan.span_s / MONTH_S)
+        bought = [p for pool in plan.pools for p in pool.purchases if _category(p) == category]
+        bought = [p for p in bought if p.usd_per_month > 0]
+        known = sum(p.usd_per_month for p in bought)
+        # A line and its purchases are rounded apart: half a cent a month each.
+        is_explained = bought and abs(known - line.usd_per_month) <= 0.005 * (1 + len(bought))
+        if category not in SPLIT or not is_explained:
+            yield category, "plan", "", total
+            continue
+        for one_bought, part in zip(
+            bought, shares_of(total, [p.usd_per_month for p in bought]), strict=True
+        ):
+            yield category, one_bought.offer, _source(one_bought), part
+
+
+def _category(line: PurchaseLine) -> CostCategory:
+    return RENT_CATEGORIES.get(line.purchase, "other")
+
+
+def _source(line: PurchaseLine) -> str:
+    return ", ".join(text for text in (line.price_source, line.price_date) if text)
+
+
+def _by_month(
+    category: CostCategory, total: int, *, n_months: int, span_s: float
+) -> tuple[int, ...]:
+    flow = [0] * (n_months + 1)
+    if category in AT_ONCE:
+        flow[n_months if category == "residual" else 0] = total
+        return tuple(flow)
+    # The last month of a run is paid up to its end.
+    weights = [min(1.0, span_s / MONTH_S - month) for month in range(n_months)]
+    return (0, *shares_of(total, weights))
+
+
+def _month_notes(lines: Sequence[CostLine]) -> Iterator[Assumption]:
+    yield Assumption(
+        what="ranges of the statement", value="that of the plan's whole bill, on every line",
+        why="a plan file holds one range", change="prices.offers",
+    )  # fmt: skip
+    if any(line.category not in AT_ONCE for line in lines):
+        yield Assumption(
+            what="running costs by month", value="the same every month",
+            why="a plan file holds their mean over its span", change="plan each period by itself",
+        )  # fmt: skip
+    if any(line.category in AT_ONCE for line in lines):
+        yield Assumption(
+            what="outlays by month", value="all today; worth at the very end",
+            why="a plan file does not say in which month something is bought",
+            change="plan each period by itself",
+        )  # fmt: skip
+
+
+def pool_costs(
+    answer: Answer, plan: ChosenPlan, scenario: Scenario
+) -> tuple[tuple[PoolCost, ...], tuple[Assumption, ...]]:
+    """Cost by hour, token and run of each pool, over the whole span."""
+    loads = {load.workload: load for load in answer.load}
+    told: list[Assumption] = []
+    found = []
+    for pool in plan.pools:
+        work = scenario.workload(pool.workload)
+        cost, notes = _pool_cost(pool, work, plan, scenario=scenario, load=loads.get(pool.workload))
+        found.append(cost)
+        told += notes
+    return tuple(found), tuple(dict.fromkeys(told))
+
+
+def _pool_cost(
+    pool: PlannedPool,
+    work: Workload | None,
+    plan: ChosenPlan,
+    *,
+    scenario: Scenario,
+    load: Load | None,
+) -> tuple[PoolCost, tuple[Assumption, ...]]:
+    n_months = plan.span_s / MONTH_S
+    total = cents(sum(p.usd_per_month for p in pool.purchases) * n_months)
+    hours = paid_hours(pool) * n_months
+    per_h = total / 100.0 / hours if hours else None
+    busy = pool.use.mean_frac
+    tokens = _tokens(work, load, plan.span_s, scenario) if work else None
+    weights, told = _weights(scenario, pool.workload) if tokens else (None, ())
+    n = tokens.n_input + tokens.n_cached + tokens.n_output if tokens else 0.0
+    drawn = plan.energy_j_per_month if len(plan.pools) == 1 else None
+    return PoolCost(
+        workload=pool.workload, total_cents=total, n_paid_accelerator_hours=hours,
+        usd_per_paid_h=per_h,
+        usd_per_used_h=per_h / busy if per_h is not None and busy else None,
+        tokens=token_costs(total, tokens, weights) if tokens and weights else None,
+        run_usd=total / 100.0 if work and isinstance(work.work, Training) else None,
+        energy_j_per_token=drawn * n_months / n if drawn is not None and n else None,
+    ), (*told, *(_growth_notes(scenario) if tokens else ()))  # fmt: skip
+
+
+def paid_hours(pool: PlannedPool) -> float:
+    """Accelerator-hours that are paid for in a month."""
+    return sum(
+        p.n_nodes * p.n_accelerators_per_node * p.paid_frac * HOURS_PER_MONTH
+        for p in pool.purchases
+    )
+
+
+def _tokens(work: Workload, load: Load | None, span_s: float, scenario: Scenario) -> Tokens | None:
+    """Tokens over the span: the mean rate of today, growing as the scenario says."""
+    run = work.work
+    if not isinstance(run, Serving | Batch):
+        return None
+    n: float | None
+    if isinstance(run, Batch) and run.n_docs is not None:
+        n = run.n_docs
+    else:
+        rate = load.mean_requests_per_s if load else None
+        n = None if rate is None else rate * _grown_s(span_s, scenario.growth.per_month_frac.mid)
+    if not n:
+        return None
+    shape, hit = run.request, run.request.prefix_hit_frac.mid
+    return Tokens(
+        n_input=n * shape.input.mean_tokens * (1 - hit),
+        n_cached=n * shape.input.mean_tokens * hit,
+        n_output=n * shape.output.mean_tokens,
+    )
+
+
+def _grown_s(span_s: float, growth_frac: float) -> float:
+    """Seconds of today's load that the span is worth; growth is compounded by the month."""
+    whole, rest = divmod(span_s, MONTH_S)
+    months = [MONTH_S] * round(whole) + [rest]
+    return sum(part * (1 + growth_frac) ** month for month, part in enumerate(months))
+
+
+def _growth_notes(scenario: Scenario) -> tuple[Assumption, ...]:
+    growth = scenario.growth.per_month_frac.mid
+    if not growth:
+        return ()
+    return (
+        Assumption(
+            what="tokens over the span", value=f"today's mean, {growth:+.1%} every month",
+            why="the bill is shared out over all that is served", change="growth.per_month_frac",
+        ),
+    )  # fmt: skip
+
+
+def _weights(scenario: Scenario, workload: str) -> tuple[TokenWeights, tuple[Assumption, ...]]:
+    """In the ratio of a known service's prices; else every token alike, and that is told."""
+    known = scenario.prices.tokens
+    if known:
+        note = Assumption(
+            what=f"share of a token in the bill of {workload}",
+            value=f"in the ratio of the prices of {known[0].name}",
+            why="one bill pays for all kinds of tokens", change="prices.tokens",
+        )  # fmt: skip
+        return price_weights(known[0]), (note,)
+    note = Assumption(
+        what=f"share of a token in the bill of {workload}", value="every token alike",
+        why="one bill pays for all kinds; an output token takes more time than an input token",
+        change="prices.tokens",
+    )  # fmt: skip
+    alike = TokenWeights(input_ratio=1.0, cached_ratio=1.0, output_ratio=1.0, rule="token count")
+    return alike, (note,)
