@@ -6,8 +6,12 @@ python tools/refit_inference.py RAW.csv         take the rows of a raw table ove
 
 import csv
 import json
+import multiprocessing
+import os
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpuplan.calibration.store import to_document
 from gpuplan.pipeline.calibrate_inference import calibrate_inference, study
@@ -45,12 +49,27 @@ def _short(text: str) -> str:
     return text if len(text) <= 8 else f"{value:.6g}"
 
 
+_left_out: list[Callable[[int], Any]] = []  # what forked workers call: closures do not travel
+
+
+def _called(number: int) -> Any:
+    return _left_out[-1](number)
+
+
+def forked(left_out: Callable[[int], Any], numbers: Sequence[int]) -> Iterable[Any]:
+    """As `map`, by several processes that share the table."""
+    _left_out.append(left_out)
+    n_workers = int(os.environ.get("REFIT_WORKERS", os.cpu_count() or 1))
+    with multiprocessing.get_context("fork").Pool(n_workers) as pool:
+        return pool.map(_called, numbers, chunksize=1)
+
+
 def main() -> None:
     if len(sys.argv) > 1:
         take_over(Path(sys.argv[1]))
     with TABLE.open(encoding="utf-8", newline="") as file:
         of = study(read_table(list(csv.DictReader(file))))
-    calibration = calibrate_inference(of, version=VERSION)
+    calibration = calibrate_inference(of, version=VERSION, run=forked)
     text = json.dumps(to_document(calibration), indent=1)
     STORED.write_text(text + "\n", encoding="utf-8")
     print(f"{calibration.constants.n_rows} rows, {len(calibration.spreads)} spreads -> {STORED}")

@@ -89,7 +89,7 @@ CONSTANTS = (
              effects=_effects(("era", 0.06), ("engine+family", 0.06), ("class", 0.08),
                               ("drafting", 0.2), ("kind+era", 0.10), ("class+engine", 0.06),
                               ("era+family", 0.10),
-                              ("bench", 0.3))),
+                              ("bench", 0.7))),
     Constant(name="start_s", value=2e-3, log_sd=0.5,
              effects=_effects(("engine", 0.4), ("era", 0.4))),
     Constant(name="serve_start_s", value=0.02, log_sd=0.5,

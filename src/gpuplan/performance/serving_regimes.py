@@ -55,7 +55,6 @@ def case_in(memory: InferenceMemory, setup: ServingSetup) -> ServingCase:
         output_tokens=float(load.output_tokens),
         cache_bytes=max(memory.cache_bytes, least),
         n_stages=float(setup.layout.pp),
-        budget_tokens=float(setup.settings.max_batch_tokens),
         cached_tokens=load.input_tokens * load.cached_input_frac,
         checked_tokens=1.0 if setup.drafts is None else setup.drafts.checked_tokens,
         gained_tokens=1.0 if setup.drafts is None else setup.drafts.gained_tokens,

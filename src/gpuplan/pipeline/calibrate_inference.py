@@ -1,7 +1,7 @@
 """Fits the constants of inference to measured rows, and says how far rows outside the fit miss."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ from gpuplan.pipeline.inference_table import (
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+# Carries out the fits of folds, in order: `map`, or one that uses several processes.
+Run = Callable[[Callable[[int], Floats], Sequence[int]], Iterable[Floats]]
 # Fitted last, with the iteration held: how requests start and queue says nothing about kernels.
 LATENCY_NAMES = ("serve_start_s", "start_prompts", "start_steps", "first_wave_frac")
 # Weight of the data against the priors, and rows below which a cell counts for less; chosen by
@@ -33,6 +35,8 @@ LATENCY_NAMES = ("serve_start_s", "start_prompts", "start_steps", "first_wave_fr
 STRENGTH = 0.3
 LONE_ROWS = 3.0
 CONCURRENCY_WEIGHT = 3.0
+# Near saturation the time per token says how full the queue was rather than how fast kernels are.
+OPEN_LOOP_WEIGHT = 0.25
 N_NEAR_ROUNDS = 4  # from the fit of all rows, which is close
 LATENCY_STRENGTH = 1.0  # four constants only, so the data may speak louder
 
@@ -84,7 +88,9 @@ def weights(of: Study, used: Flags) -> Floats:
 def _regime_weight(of: Study) -> Floats:
     """Serving at a known concurrency decides plans, and has few sources: it counts for more."""
     regimes = np.array([setup.load.regime for setup in of.table.setups])[of.seen.row]
-    return np.where(regimes == "fixed_concurrency", CONCURRENCY_WEIGHT, 1.0)
+    is_queue = (regimes == "poisson") & (of.seen.metric == "tpot_mean_ms")
+    weight = np.where(is_queue, OPEN_LOOP_WEIGHT, 1.0)
+    return np.where(regimes == "fixed_concurrency", CONCURRENCY_WEIGHT, weight)
 
 
 def _is_fitted(of: Study) -> Flags:
@@ -154,13 +160,20 @@ def cross_residuals(
     *,
     n_folds: int,
     near: FittedConstants | None = None,
+    run: Run = map,
 ) -> Floats:
     """Residual of every observation from a fit that saw nothing of its fold."""
     fold = np.array(folds(of, fold_of, n_folds))[of.seen.row]
-    residual = np.full(len(fold), np.nan)
-    for number in sorted(set(fold.tolist())):
+
+    def left_out(number: int) -> Floats:
         out = fold == number
-        residual[out] = fit_study(of, ~out, near=near, n_rounds=N_NEAR_ROUNDS).residual[out]
+        found: Floats = fit_study(of, ~out, near=near, n_rounds=N_NEAR_ROUNDS).residual[out]
+        return found
+
+    numbers = sorted(set(fold.tolist()))
+    residual = np.full(len(fold), np.nan)
+    for number, missed in zip(numbers, run(left_out, numbers), strict=True):
+        residual[fold == number] = missed
     return residual
 
 
@@ -216,7 +229,7 @@ SPLITS = {
 }
 
 
-def calibrate_inference(of: Study, *, version: str) -> InferenceCalibration:
+def calibrate_inference(of: Study, *, version: str, run: Run = map) -> InferenceCalibration:
     """Constants from all rows, ranges from rows left out by condition, model, version, source."""
     everything = np.ones(len(of.seen.row), dtype=bool)
     constants = fit_study(of, everything).constants
@@ -224,7 +237,7 @@ def calibrate_inference(of: Study, *, version: str) -> InferenceCalibration:
         miss
         for novelty, (fold_of, n_folds) in SPLITS.items()
         for miss in misses_of(
-            of, novelty, cross_residuals(of, fold_of, n_folds=n_folds, near=constants)
+            of, novelty, cross_residuals(of, fold_of, n_folds=n_folds, near=constants, run=run)
         )
     ]
     return InferenceCalibration(

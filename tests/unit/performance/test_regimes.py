@@ -9,12 +9,14 @@ from gpuplan.performance.kernels.regimes import (
     fixed_max_batch,
     loop_times,
     max_load,
+    mixed_load,
     n_held,
     open_loop,
     prefill_s,
     static_batch,
     steady_token_s,
 )
+from gpuplan.performance.kernels.step import step_time_s
 
 
 def test_static_batch_is_one_prefill_and_the_rest_of_the_answer():
@@ -51,24 +53,23 @@ def test_a_last_wave_that_is_not_full_costs_its_own_time():
     queue = case(n_sequences=12.0, cache_bytes=room)
     served = max_load(work(), USUAL, REGIME, queue)
     whole_s, rest_s = (
-        steady_token_s(work(), USUAL, queue, n, queue.budget_tokens)
-        for n in (served.n_running, 12.0 - served.n_running)
+        steady_token_s(work(), USUAL, queue, n) for n in (served.n_running, 12.0 - served.n_running)
     )
     assert served.output_tokens_per_s == pytest.approx(12.0 / (whole_s + rest_s))
     endless = max_load(work(), USUAL, REGIME, case(n_sequences=1e9, cache_bytes=room))
     assert served.output_tokens_per_s < endless.output_tokens_per_s
 
 
-def test_prompts_in_lumps_hide_less_than_an_even_share():
+def test_whole_prompts_hide_less_than_an_even_share():
     big = work(model(dense_group(n_layers=200)))
-    load = case(n_sequences=64.0, output_tokens=512.0)
-    even, lumped = (steady_token_s(big, USUAL, load, 64.0, n) for n in (0.0, 8192.0))
-    assert lumped >= even * (1 - 1e-9)
-    # Without overlap there is nothing to hide behind: lumps change nothing but kernels' starts.
-    apart = USUAL._replace(gemm_serial_frac=1.0, expert_serial_frac=1.0)
+    # 4,096 tokens compute for longer than the weights are read; the even share of 64 does not.
+    load = case(n_sequences=64.0, input_tokens=4096.0, output_tokens=4096.0)
+    even_s = step_time_s(big, USUAL, mixed_load(load, 64.0 / 4096.0, 64.0))
+    assert steady_token_s(big, USUAL, load, 64.0) > even_s
+    # Where an iteration reads several prompts anyway, the share of each is the even one.
     many = case(n_sequences=64.0, output_tokens=4.0)
-    assert steady_token_s(big, apart, many, 64.0, 0.0) == pytest.approx(
-        steady_token_s(big, apart, many, 64.0, 2048.0), rel=0.05
+    assert steady_token_s(big, USUAL, many, 64.0) == pytest.approx(
+        step_time_s(big, USUAL, mixed_load(many, 16.0, 64.0))
     )
 
 

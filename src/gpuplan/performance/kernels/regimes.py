@@ -38,7 +38,6 @@ class ServingCase(NamedTuple):
     output_tokens: Number
     cache_bytes: Number  # room for the cache on one accelerator
     n_stages: Number
-    budget_tokens: Number = 8192.0  # of one iteration
     cached_tokens: Number = 0.0  # of the prompt, found in the prefix cache
     checked_tokens: Number = 1.0  # per sequence and iteration: one and the drafted ones
     gained_tokens: Number = 1.0  # of those, kept on average
@@ -125,27 +124,25 @@ def max_load(work: StepWork, k: StepConstants, r: RegimeConstants, case: Serving
     """All requests wait; as many run as there is room for, the last wave with what is left."""
     held = n_held(work, r, case)
     running = lesser((held**-8.0 + r.batch_limit**-8.0) ** -0.125, case.n_sequences)
-    tpot_s = steady_token_s(work, k, case, running, case.budget_tokens)
+    tpot_s = steady_token_s(work, k, case, running)
     n_full = (case.n_sequences / running + 1e-9) // 1.0
     rest = greater(case.n_sequences - n_full * running, 0.0)
-    rest_s = steady_token_s(work, k, case, greater(rest, ONE), case.budget_tokens)
+    rest_s = steady_token_s(work, k, case, greater(rest, ONE))
     whole_s = n_full * tpot_s + lesser(rest, ONE) * rest_s
     first_s = prefill_s(work, k, case)
     e2e_s = first_s + case.output_tokens * tpot_s
     return Served(case.n_sequences / whole_s, first_s, tpot_s, e2e_s, running)
 
 
-def steady_token_s(
-    work: StepWork, k: StepConstants, case: ServingCase, running: Number, lump_tokens: Number
-) -> Number:
-    """Time per token with so many running; prompts come in lumps of at least `lump_tokens`.
+def steady_token_s(work: StepWork, k: StepConstants, case: ServingCase, running: Number) -> Number:
+    """Time per token with so many running; prompts come whole, as answers end one by one.
 
-    Most iterations only decode, some read as much as they may: a prompt hides less of itself
-    behind the weights' reading than if every iteration read an even share.
+    Most iterations only decode, some read a prompt: it hides less of itself behind the weights'
+    reading than if every iteration read an even share.
     """
     here = running / case.n_stages  # stages work on different parts of the batch at once
     n_prompts = here * case.gained_tokens / case.output_tokens
-    n_lump = greater(greater(lump_tokens / case.input_tokens, ONE), n_prompts)
+    n_lump = greater(n_prompts, ONE)
     decode_s = step_time_s(work, k, mixed_load(case, 0.0, here))
     read_s = step_time_s(work, k, mixed_load(case, n_lump, here))
     return (decode_s + n_prompts / n_lump * (read_s - decode_s)) / case.gained_tokens
@@ -219,11 +216,11 @@ def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: Servin
     running = ONE + 0.0 * full.n_running
     answered = case.output_tokens
     for _ in range(N_FIXED_POINT_ROUNDS):
-        tpot_s = steady_token_s(work, k, case, running, case.input_tokens)
+        tpot_s = steady_token_s(work, k, case, running)
         wanted = greater(case.requests_per_s * answered * tpot_s, ONE)
         # Damped: the time per token grows with what runs, slower than in proportion.
         running = running**0.25 * lesser(wanted, full.n_running) ** 0.75
-    tpot_s = steady_token_s(work, k, case, running, case.input_tokens)
+    tpot_s = steady_token_s(work, k, case, running)
     extra_s = greater(mixed_extra_s(work, k, case, running), 0.0)
     start_s = serve_start_s(work, k, r, case, step_s=tpot_s)
     busy = lesser(case.requests_per_s * extra_s, 0.95)
