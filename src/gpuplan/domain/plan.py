@@ -183,6 +183,21 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthRow:
+    """The chosen fleet under one growth: now, at the end, and over the whole horizon."""
+
+    workload: str
+    name: str  # low, mid or high
+    per_month_frac: float
+    load_ratio: float  # of the last period's peak to today's
+    first_fleet: str
+    last_fleet: str
+    first_usd_per_month: float
+    last_usd_per_month: float
+    mean_usd_per_month: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why this plan and no other."""
 
@@ -193,6 +208,7 @@ class Explanation:
     crossovers: tuple[Crossover, ...] = ()
     next_spend: tuple[str, ...] = ()  # what the next 10,000 USD buy best
     naive: tuple[WhyNot, ...] = ()  # what simpler reasoning would have bought
+    growth: tuple[GrowthRow, ...] = ()  # low, middle and high, where demand grows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ def explanation_of(story: Story) -> Told:
         explanation=reduce(
             joined,
             [*(_reasons(story, c, others) for c in contests),
-             *(growth_reasons(story.scenario, c.sizing.demand) for c in contests),
+             *(growth_reasons(story.scenario, c.sizing.demand, c.curves[0]) for c in contests),
              *(worth_of_limits(part.choice) for part in services),
              *(prefix_reasons(story.scenario, story.around, c.sized) for c in contests),
              *(batch_reasons(part.choice) for part in services),

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from math import ceil, inf, log
 from typing import NamedTuple
 
+from gpuplan.domain.columns import floats
 from gpuplan.domain.demand import Growth
-from gpuplan.domain.plan import Crossover
+from gpuplan.domain.fleet_curve import FleetCurve
+from gpuplan.domain.plan import Crossover, GrowthRow
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.sizing import DemandProfile
+from gpuplan.pipeline.plan_curves import costs_usd_per_month
 from gpuplan.units import DAY
 
 WEEK_S = 7 * DAY
@@ -92,6 +95,43 @@ def growth_lines(scenario: Scenario, demand: DemandProfile) -> Iterator[str]:
     else:
         yield f"order within {order.trigger_weeks - lead_weeks:.0f} weeks"
     yield f"in 12 months {order.n_in_a_year} accelerators are needed"
+
+
+def growth_counts(
+    scenario: Scenario, demand: DemandProfile, curve: FleetCurve
+) -> tuple[GrowthRow, ...]:
+    """Counts and cost of the chosen kind of fleet under every growth that was given."""
+    periods, rates = demand.periods, scenario.growth.per_month_frac
+    if len(periods.start_s) < 2:
+        return ()
+    by_name = {"low": rates.low, "mid": rates.mid, "high": rates.high}
+    return tuple(
+        _growth_row(demand, curve, place=periods.scenarios.index(name), per_month_frac=rate)
+        for name, rate in by_name.items()
+        if name in periods.scenarios
+    )
+
+
+def _growth_row(
+    demand: DemandProfile, curve: FleetCurve, *, place: int, per_month_frac: float
+) -> GrowthRow:
+    periods = demand.periods
+    factors = floats(periods.load_ratio[place] / periods.load_ratio[0, 0])
+    usd = costs_usd_per_month(curve, demand, factors)
+    nodes = curve.n_nodes(floats(factors * demand.peak_of(0, 0)))
+    first, last = (f"{int(n) * curve.n_per_node} x {curve.kind}" for n in nodes[[0, -1]])
+    weights = periods.length_s / periods.length_s.sum()
+    return GrowthRow(
+        workload=demand.workload,
+        name=periods.scenarios[place],
+        per_month_frac=per_month_frac,
+        load_ratio=float(periods.load_ratio[place, -1]),
+        first_fleet=first,
+        last_fleet=last,
+        first_usd_per_month=float(usd[0]),
+        last_usd_per_month=float(usd[-1]),
+        mean_usd_per_month=float((usd * weights).sum()),
+    )
 
 
 def growth_rows(scenario: Scenario, demand: DemandProfile) -> tuple[Crossover, ...]:

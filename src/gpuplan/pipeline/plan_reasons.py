@@ -1,22 +1,25 @@
 """Reasons beyond the contest of fleets: growth, limits, the prefix cache, owning and renting."""
 
+from gpuplan.domain.fleet_curve import FleetCurve
 from gpuplan.domain.plan import Crossover, Explanation
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.sizing import DemandProfile, Sized
 from gpuplan.domain.workload import Serving
 from gpuplan.pipeline.plan_burst import Burst, burst_crossovers, burst_lines
 from gpuplan.pipeline.plan_chosen import Choice, batch_shares
-from gpuplan.pipeline.plan_growth import growth_lines, growth_rows
+from gpuplan.pipeline.plan_growth import growth_counts, growth_lines, growth_rows
 from gpuplan.pipeline.plan_sizing import Surroundings
 from gpuplan.pipeline.plan_sizing_prefix import prefix_sensitivity
 from gpuplan.selection.explain import limit_prices
 from gpuplan.units import HOUR
 
 
-def growth_reasons(scenario: Scenario, demand: DemandProfile) -> Explanation:
-    """When to order, for every growth that was given."""
+def growth_reasons(scenario: Scenario, demand: DemandProfile, curve: FleetCurve) -> Explanation:
+    """When to order, and how many there will be, for every growth that was given."""
     return Explanation(
-        why=tuple(growth_lines(scenario, demand)), crossovers=growth_rows(scenario, demand)
+        why=tuple(growth_lines(scenario, demand)),
+        crossovers=growth_rows(scenario, demand),
+        growth=growth_counts(scenario, demand, curve),
     )
 
 

@@ -3,7 +3,7 @@
 from gpuplan.domain.plan import Answer, Uncertainty, WhyNot
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.money import signed_usd, usd
-from gpuplan.report.plan import head_line
+from gpuplan.report.plan import growth_table, head_line
 from gpuplan.report.plan_document import plan_document
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines
 
@@ -47,6 +47,7 @@ def _tables(answer: Answer, *, n_most: int | None) -> tuple[Table, ...]:
             columns=("what", "at", "then"),
             rows=tuple((c.what, c.at, c.then) for c in why.crossovers),
         ),
+        growth_table(answer),
         Table(
             title=f"Left out{rest}",
             columns=("candidate", "first failed", "why not", "what would help"),
@@ -54,7 +55,7 @@ def _tables(answer: Answer, *, n_most: int | None) -> tuple[Table, ...]:
         ),
     ]
     if answer.uncertainty is not None:
-        tables[5:5] = uncertainty_tables(answer.uncertainty)
+        tables[6:6] = uncertainty_tables(answer.uncertainty)
     return tuple(table for table in tables if table.rows)
 
 

@@ -63,6 +63,7 @@ def _tables(answer: Answer, n_most: int | None) -> tuple[Table, ...]:
         tables += [_promise_table(answer.plan), _replay_table(answer.plan), _figure_table(answer)]
         if answer.plan.limits:
             tables.append(_limit_table(answer.plan))
+        tables.append(growth_table(answer))
     if answer.alternatives:
         tables.append(_alternative_table(answer, n_most and N_SHOWN_ALTERNATIVES))
     if answer.rejected:
@@ -158,6 +159,18 @@ def _figure_table(answer: Answer) -> Table:
         kept = 100 * answer.uncertainty.kept_frac
         rows.append(("the plan is enough when inputs vary", f"{kept:.0f} % of samples"))
     return Table(title="Figures", columns=("what", "value"), rows=tuple(rows), right=("value",))
+
+
+def growth_table(answer: Answer) -> Table:
+    """Counts and cost under low, middle and high growth; empty where nothing grows."""
+    rows = tuple(
+        (f"{row.workload}, {row.name}: {100 * row.per_month_frac:.3g} % a month",
+         f"x {row.load_ratio:.2f}", f"{row.first_fleet} → {row.last_fleet}",
+         usd(row.first_usd_per_month), usd(row.last_usd_per_month), usd(row.mean_usd_per_month))
+        for row in answer.explanation.growth
+    )  # fmt: skip
+    columns = ("growth", "load at last", "fleet", "$/month first", "at last", "mean")
+    return Table(title="If demand grows", columns=columns, rows=rows, right=columns[3:])
 
 
 def _limit_table(plan: ChosenPlan) -> Table:
