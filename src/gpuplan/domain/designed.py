@@ -73,6 +73,7 @@ class PoolCost:
     usd_per_paid_h: float | None  # of an accelerator; None: no hours are paid for
     usd_per_used_h: float | None  # None: how busy it is, is not known
     tokens: TokenCosts | None = None  # None: it serves none
+    services: tuple[tuple[str, int], ...] = ()  # who sells the same tokens, for how many cents
     run_usd: float | None = None  # of a training run
     energy_j_per_token: float | None = None  # of the machines, over all tokens
 

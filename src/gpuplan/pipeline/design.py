@@ -28,7 +28,7 @@ from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.pipeline.carbon import NodeGroup, carbon_of, place_at
 from gpuplan.pipeline.design_machines import design_group, machines_of
-from gpuplan.pipeline.design_money import pool_costs, statement_of_plan
+from gpuplan.pipeline.design_money import interest, pool_costs, statement_of_plan
 from gpuplan.pipeline.plan_owned import bought_nodes, place_of
 from gpuplan.pipeline.plan_power import node_power
 
@@ -126,7 +126,16 @@ def _carbon(
         return replace(made, findings=(*made.findings, note))
     held = NodeGroup(group.accelerator, group.n_accelerators_per_node, n_mean, drawn_w / n_mean)
     account = carbon_of(catalog, [held], place=place, seconds=span_s)
-    return replace(made, carbon=account, assumptions=(*made.assumptions, *account.assumptions))
+    told = [note for note in account.assumptions if note.change not in _unused(site)]
+    return replace(made, carbon=account, assumptions=(*made.assumptions, *told))
+
+
+def _unused(site: Site | None) -> tuple[str, ...]:
+    """Keys whose assumed values carbon does not rest on: energy's price, and what the user gave."""
+    found = ["site.electricity_usd_per_kwh"]
+    if site is not None and site.pue_ratio is not None:
+        found.append("site.pue")
+    return tuple(found)
 
 
 # --- money --------------------------------------------------------------------------------------
@@ -146,7 +155,7 @@ def _money(
     beside, beside_told = _beside(groups, scenario, plan)
     return Money(
         statement=account, npv_usd=npv_usd(account), plan_total_cents=cents(plan.total_usd),
-        pools=pools, own_instead=instead, beside=beside,
+        pools=pools, own_instead=instead, beside=(*beside, *interest(plan, scenario)),
     ), (*told, *own_told, *beside_told)  # fmt: skip
 
 

@@ -6,13 +6,16 @@ from typing import get_args
 
 from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
 from gpuplan.cost.bill import KINDS
-from gpuplan.cost.per_unit import price_weights, token_costs
-from gpuplan.cost.statement import RENT_CATEGORIES, cents, shares_of
+from gpuplan.cost.defaults import purchase_of
+from gpuplan.cost.items import loan_of
+from gpuplan.cost.per_unit import price_weights, service_cents, token_costs
+from gpuplan.cost.statement import RENT_CATEGORIES, cents, shares_of, statement
 from gpuplan.domain.designed import PoolCost
 from gpuplan.domain.plan import Answer, ChosenPlan, Load, PlannedPool, PurchaseLine
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.statement import CAPITAL, CostCategory, CostLine, Statement
+from gpuplan.domain.statement import CAPITAL, CostCategory, CostLine, Statement, WholeLife
 from gpuplan.domain.workload import Batch, Serving, Training, Workload
 from gpuplan.domain.worth import Tokens, TokenWeights
 from gpuplan.errors import InputError, one
@@ -36,13 +39,13 @@ def statement_of_plan(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> S
             low_cents=_scaled(flow, plan.cost_usd_per_month.low / plan.cost_usd_per_month.value),
             high_cents=_scaled(flow, plan.cost_usd_per_month.high / plan.cost_usd_per_month.value),
         )
-        for category, name, source, total in _totals(answer, plan)
+        for category, name, source, total in _totals(answer, plan, scenario)
         for flow in (_by_month(category, total, n_months=n_months, span_s=plan.span_s),)
     ]  # fmt: skip
     return Statement(
         name=answer.name, n_months=n_months, lines=tuple(lines),
         discount_frac_per_year=scenario.budget.discount_frac_per_year,
-        assumptions=tuple(_month_notes(lines)),
+        assumptions=(*_month_notes(lines), *_outlay_notes(lines, scenario)),
     )  # fmt: skip
 
 
@@ -50,7 +53,10 @@ def _scaled(flow: Sequence[int], ratio: float) -> tuple[int, ...]:
     return tuple(round(value * ratio) for value in flow)
 
 
-def _totals(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[CostCategory, str, str, int]]:
+Total = tuple[CostCategory, str, str, int]  # category, name, source, cents
+
+
+def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[Total]:
     """Category, name, source and cents; a line that purchases explain is split by them."""
     for line in plan.cost_lines:
         category = CATEGORIES.get(line.what)
@@ -63,6 +69,9 @@ def _totals(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[CostCategory, st
         known = sum(p.usd_per_month for p in bought)
         # A line and its purchases are rounded apart: half a cent a month each.
         is_explained = bought and abs(known - line.usd_per_month) <= 0.005 * (1 + len(bought))
+        if category == "hardware":
+            yield from _outlay(total, plan, scenario)
+            continue
         if category not in SPLIT or not is_explained:
             yield category, "plan", "", total
             continue
@@ -70,6 +79,34 @@ def _totals(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[CostCategory, st
             bought, shares_of(total, [p.usd_per_month for p in bought]), strict=True
         ):
             yield category, one_bought.offer, _source(one_bought), part
+
+
+def _outlay(total: int, plan: ChosenPlan, scenario: Scenario) -> Iterator[Total]:
+    """What is laid out for machines by cause: their price, and what the user's terms add to it."""
+    buy, _ = purchase_of(exactly(1.0), scenario.prices.extras)
+    goods = 1 + buy.gear_frac + buy.spares_frac + buy.freight_frac
+    parts: dict[CostCategory, float] = {
+        "hardware": 1.0, "network": buy.gear_frac, "spares": buy.spares_frac,
+        "freight": buy.freight_frac, "tax": goods * buy.tax_frac, "installation": buy.install_frac,
+    }  # fmt: skip
+    bought = [p for pool in plan.pools for p in pool.purchases if p.purchase == "owned"]
+    name = ", ".join(dict.fromkeys(p.offer for p in bought)) or "plan"
+    source = "; ".join(dict.fromkeys(_source(p) for p in bought))
+    shares = shares_of(total, list(parts.values()))
+    for category, share in zip(parts, shares, strict=True):
+        if share:
+            yield category, name, source, share
+
+
+def interest(plan: ChosenPlan, scenario: Scenario) -> tuple[tuple[str, Range], ...]:
+    """What the described loan costs beside the bill, which holds outlays as cash."""
+    loan = loan_of(plan.once_usd, scenario.prices.extras) if plan.once_usd else None
+    if loan is None:
+        return ()
+    life = WholeLife(
+        name=loan.name, n_months=loan.n_months, loans=(loan,), discount_frac_per_year=0.0
+    )
+    return (("interest of the loan, in all", exactly(statement(life).total_cents / 100.0)),)
 
 
 def _category(line: PurchaseLine) -> CostCategory:
@@ -110,6 +147,12 @@ def _month_notes(lines: Sequence[CostLine]) -> Iterator[Assumption]:
         )  # fmt: skip
 
 
+def _outlay_notes(lines: Sequence[CostLine], scenario: Scenario) -> tuple[Assumption, ...]:
+    if not any(line.category == "hardware" for line in lines):
+        return ()
+    return purchase_of(exactly(1.0), scenario.prices.extras)[1]
+
+
 def pool_costs(
     answer: Answer, plan: ChosenPlan, scenario: Scenario
 ) -> tuple[tuple[PoolCost, ...], tuple[Assumption, ...]]:
@@ -147,6 +190,9 @@ def _pool_cost(
         usd_per_paid_h=per_h,
         usd_per_used_h=per_h / busy if per_h is not None and busy else None,
         tokens=token_costs(total, tokens, weights) if tokens and weights else None,
+        services=tuple((p.name, service_cents(tokens, p)) for p in scenario.prices.tokens)
+        if tokens
+        else (),
         run_usd=total / 100.0 if work and isinstance(work.work, Training) else None,
         energy_j_per_token=drawn * n_months / n if drawn is not None and n else None,
     ), (*told, *(_growth_notes(scenario) if tokens else ()))  # fmt: skip
@@ -207,13 +253,13 @@ def _weights(scenario: Scenario, workload: str) -> tuple[TokenWeights, tuple[Ass
         note = Assumption(
             what=f"share of a token in the bill of {workload}",
             value=f"in the ratio of the prices of {known[0].name}",
-            why="one bill pays for all kinds of tokens", change="prices.tokens",
+            why="one bill pays for all kinds of tokens", change="prices.token_services",
         )  # fmt: skip
         return price_weights(known[0]), (note,)
     note = Assumption(
         what=f"share of a token in the bill of {workload}", value="every token alike",
         why="one bill pays for all kinds; an output token takes more time than an input token",
-        change="prices.tokens",
+        change="prices.token_services",
     )  # fmt: skip
     alike = TokenWeights(input_ratio=1.0, cached_ratio=1.0, output_ratio=1.0, rule="token count")
     return alike, (note,)

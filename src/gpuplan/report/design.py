@@ -121,6 +121,7 @@ def _pool(cost: PoolCost) -> dict[str, Any]:
             for part in tokens.parts
         },
         "tokens_shared_out": None if tokens is None else tokens.rule_text,
+        "bought_as_tokens": [{"from": name, "cents": total} for name, total in cost.services],
         "run_usd": cost.run_usd,
         "j_per_token": cost.energy_j_per_token,
     }
@@ -224,12 +225,24 @@ def _money_tables(designed: DesignedPlan) -> Iterator[Table]:
         title="What a unit costs", columns=columns, right=columns[1:4],
         rows=tuple(_unit_row(cost) for cost in money.pools),
     )  # fmt: skip
+    if any(cost.services for cost in money.pools):
+        yield _services(money.pools)
     if money.own_instead:
         yield _own_table(money.own_instead)
     if money.beside:
         rows = tuple((what, usd_text(usd)) for what, usd in money.beside)
         title = "Beside the bill: not in it, or only as a share of the hardware"
         yield Table(title=title, columns=("what", "USD"), rows=rows, right=("USD",))
+
+
+def _services(pools: tuple[PoolCost, ...]) -> Table:
+    rows = tuple(
+        (cost.workload, name, f"{total / 100:,.2f}", f"{cost.total_cents / 100:,.2f}")
+        for cost in pools
+        for name, total in cost.services
+    )
+    columns = ("pool", "from", "USD", "this plan USD")
+    return Table(title="The same tokens bought", columns=columns, rows=rows, right=columns[2:])
 
 
 def _unit_row(cost: PoolCost) -> tuple[str, ...]:
