@@ -15,6 +15,8 @@ import numpy as np
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.columns import floats
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.requests import LoadRequest, PredictRequest
 from gpuplan.domain.simulation import EngineRequest, SimulateRequest
@@ -22,6 +24,7 @@ from gpuplan.domain.stream import Requests, requests_of
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.simulate import fleet_of
+from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.run import simulate_serving
 
 N_TRIES = 3
@@ -84,6 +87,31 @@ def main() -> None:
             of = replace(fleet(requests), n_engines=n_engines, router=router)
             speed, _ = requests_per_cpu_s(requests, of, "jump")
             print(f"{n_engines:3d} {router:20s} {speed:42,.0f}")
+    fixed_batches(n)
+
+
+def fixed_batches(n: int) -> None:
+    """Batches that run to their end: a language model, and servers of whole requests."""
+    print("\nfixed batches                          busy   requests a CPU-second")
+    requests = chat(n, 1.0)
+    policy = BatchPolicy(max_batch=16, max_delay_s=0.5)
+    of = replace(fleet(requests), batching=policy)
+    speed, _ = requests_per_cpu_s(requests, of, "jump")
+    totals = simulate_serving(requests, of).totals
+    print(f"static, 16, 1 request/s {100 * totals.busy_s / totals.span_s:17.0f} % {speed:15,.0f}")
+    one, times_s = np.ones(n), floats(0.002 + 0.0005 * np.arange(17))
+    table = BatchTable(batch_s=times_s, arithmetic_s=times_s, memory_s=times_s)
+    policy = BatchPolicy(max_batch=16, max_delay_s=0.005)
+    for n_engines, router in ((1, "round_robin"), (8, "least_outstanding")):
+        gaps_s = np.random.default_rng(0).exponential(1 / 900 / n_engines, n)
+        samples = requests_of(np.cumsum(gaps_s), one, one)
+        servers = BatchServers(policy=policy, table=table, n_engines=n_engines, router=router)
+        simulate_servers(samples, servers)
+        start_s = time.process_time()
+        totals = simulate_servers(samples, servers).totals
+        speed = n / (time.process_time() - start_s)
+        used = totals.busy_s / totals.span_s / n_engines
+        print(f"dynamic, 16, {n_engines} x 900 samples/s {100 * used:11.0f} % {speed:15,.0f}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.demand.sessions import Conversation, closed_loop
+from gpuplan.domain.columns import floats
 from gpuplan.domain.drawn import DrawnLoad, LoadTaken
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
@@ -48,8 +49,14 @@ def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
     size = PoolSize(n_first=fleet.n_engines)
     pool = Pool(name="fleet", limits=fleet.limits, table=fleet.table, size=size)
     living = ElasticFleet(pools=(pool,), router=Router(rule=fleet.router), seed=fleet.seed)
-    found = simulate_closed_loop(loop, living, bin_s=bin_s)
+    found = simulate_closed_loop(_heard(loop, fleet.limits.start_s), living, bin_s=bin_s)
     return replace(found.outcome, paid_engine_s=None)
+
+
+def _heard(loop: ClosedLoop, outside_s: float) -> ClosedLoop:
+    """A user thinks when the answer has come, which is after its time outside the engine."""
+    is_later = np.diff(loop.user, prepend=loop.user[0] - 1) == 0
+    return replace(loop, think_s=floats(loop.think_s + np.where(is_later, outside_s, 0.0)))
 
 
 def first_of(loop: ClosedLoop) -> ClosedLoop:
