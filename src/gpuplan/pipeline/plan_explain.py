@@ -47,6 +47,7 @@ from gpuplan.pipeline.plan_reasons import (
 from gpuplan.pipeline.plan_replay import latency_curves
 from gpuplan.pipeline.plan_rivals import Priced, rival_answers
 from gpuplan.pipeline.plan_robust import robust_alternatives
+from gpuplan.pipeline.plan_run_samples import run_ranges
 from gpuplan.pipeline.plan_sizing import Surroundings
 from gpuplan.pipeline.plan_uncertainty import Draws, Fleets, assumed, draws_of, whole_uncertainty
 from gpuplan.units import HOUR
@@ -103,6 +104,10 @@ def explanation_of(story: Story) -> Told:
     jobs = [told for part in runs for told in told_jobs(story.scenario, part.choice, part.sizings)]
     draws = _draws(story, contests)
     ranges = _uncertainty(story, contests, draws)
+    if ranges is None and runs == list(story.parts):
+        ranges = run_ranges(
+            story.scenario, [(p.choice, p.sizings) for p in runs], story.request, plan=story.chosen
+        )
     others = tuple(_others(story, services, contests))
     options = [(part.choice, o) for part in services for o in part.choice.selection.chosen]
     bursts = [b for b in (burst_of(choice, option) for choice, option in options) if b is not None]
@@ -124,7 +129,7 @@ def explanation_of(story: Story) -> Told:
                       *(item for job in jobs for item in job.alternatives)),
         uncertainty=ranges,
         charts=tuple(curve for contest in contests for curve in _charts(story, contest)),
-        assumptions=assumed() if ranges is not None else (),
+        assumptions=assumed(is_run=not contests) if ranges is not None else (),
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def _told(
     scenario: Scenario, choice: Choice, sizings: Sequence[Sizing], *, job: SizedJob
 ) -> ToldJob:
     name = job.candidate.workload
-    runs = sorted(_priced(choice, sizings, name), key=lambda run: run.usd)
+    runs = sorted(priced_runs(choice, sizings, name), key=lambda run: run.usd)
     mine = next(run for run in runs if run.job is job)
     others = [run for run in runs if run.job is not job]
     workload = scenario.workload(name)
@@ -84,7 +84,8 @@ def _remarks(job: SizedJob) -> tuple[str, ...]:
     return (*job.remarks, job_line(job))
 
 
-def _priced(choice: Choice, sizings: Sequence[Sizing], workload: str) -> Iterator[PricedRun]:
+def priced_runs(choice: Choice, sizings: Sequence[Sizing], workload: str) -> Iterator[PricedRun]:
+    """Every run of a workload that could be paid for, at its least price."""
     best: dict[str, PricedRun] = {}
     for option in choice.rows.problem.options:
         job = job_behind(sizings, option) if option.workload == workload else None

@@ -281,9 +281,9 @@ def _prices(found: Fleets, scale: float) -> tuple[PriceScenario, ...]:
     return tuple(rows)
 
 
-def assumed() -> tuple[Assumption, ...]:
-    """What the samples rest on."""
-    return (
+def assumed(*, is_run: bool = False) -> tuple[Assumption, ...]:
+    """What the samples rest on; a run has no demand that could be off."""
+    told = (
         Assumption(
             what="how far demand may be off",
             value=f"±{DEMAND_SPREAD_FRAC:.0%} in four of five cases",
@@ -297,3 +297,4 @@ def assumed() -> tuple[Assumption, ...]:
             change="--samples 0 leaves it out",
         ),
     )
+    return told[1:] if is_run else told
