@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from gpuplan.simulation.serving.kernels.account import account
 from gpuplan.simulation.serving.kernels.compiled import kernel, part
-from gpuplan.simulation.serving.kernels.cost import decode_line, mixed_step_s, peaks_s, ticks
+from gpuplan.simulation.serving.kernels.cost import mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, better, fewest
+from gpuplan.simulation.serving.kernels.jump import lasting, on_line
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     BLOCK_BITS,
@@ -127,17 +128,19 @@ def _read_prompts(e: Engine, n: int, longest: int) -> tuple[float, float]:
 
 @part
 def _write_answers(e: Engine, n: int, longest: int, answer: int) -> tuple[float, float]:
-    """Every member takes part until the longest answer is written; peaks of all iterations."""
+    """Every member takes part until the longest answer is written; steps on one line at once."""
     s = e.scalar
     arithmetic_s, memory_s = 0.0, 0.0
     s[N_DECODES] = n
-    for made in range(1, answer):
+    made = 1
+    while made < answer:
         s[CONTEXT] = n * (longest + made)
-        lasts, _, regime = decode_line(e)
-        peak_s, read_s = peaks_s(e, regime, 1)
-        _pass(e, lasts)
+        k, first, growth, regime = on_line(e, answer - made)
+        peak_s, read_s = peaks_s(e, regime, k)
+        _pass(e, lasting(k, first, growth))
         arithmetic_s += peak_s
         memory_s += read_s
+        made += k
     s[N_STEPS] += answer - 1
     return arithmetic_s, memory_s
 

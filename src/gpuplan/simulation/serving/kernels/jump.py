@@ -57,7 +57,8 @@ def _fitting(e: Engine, k: int) -> tuple[int, int]:
 
 
 @part
-def _lasting(k: int, first: int, growth: int) -> int:
+def lasting(k: int, first: int, growth: int) -> int:
+    """k steps, the first so long and each longer than the one before by `growth`."""
     return k * first + growth * ((k * (k - 1)) >> 1)
 
 
@@ -67,15 +68,15 @@ def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
     linear = first - 0.5 * growth
     guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * growth * gap)))
     guess = min(max(guess, 1), k)
-    while guess > 1 and _lasting(guess - 1, first, growth) >= gap:
+    while guess > 1 and lasting(guess - 1, first, growth) >= gap:
         guess -= 1
-    while _lasting(guess, first, growth) < gap:
+    while lasting(guess, first, growth) < gap:
         guess += 1
     return guess
 
 
 @part
-def _on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
+def on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
     """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
     first, line, regime = decode_line(e)
@@ -106,8 +107,8 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
     if k == 0:
         return 0, 0, 0, 0
     planned = k
-    k, first, growth, regime = _on_line(e, k)
-    lasts = _lasting(k, first, growth)
+    k, first, growth, regime = on_line(e, k)
+    lasts = lasting(k, first, growth)
     head = s[WAIT_HEAD]
     if head >= 0 and not s[BLOCKED]:
         ahead = min(e.request[head, ARRIVE] - s[NOW], LONGEST_GAP)
@@ -116,8 +117,8 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
             k = _fewest_reaching(gap, k, first, growth)
     if s[STOP] - s[NOW] < LONGEST_GAP:
         gap = (max(s[STOP] - s[NOW], 0) << FRAC_BITS) - s[FRAC]
-        if gap < _lasting(k, first, growth):
+        if gap < lasting(k, first, growth):
             k = _fewest_reaching(gap, k, first, growth)
     if k < planned:
         needed = _needed(e, k)
-    return k, _lasting(k, first, growth), needed, regime
+    return k, lasting(k, first, growth), needed, regime
