@@ -204,6 +204,10 @@ def _beside(
     found: list[tuple[str, Range]] = []
     told: list[Assumption] = []
     for made in groups:
+        if made.moved is not None and made.moved.egress_usd.high:
+            found.append((f"data out of {made.group.machine}, once", made.moved.egress_usd))
+        if made.group.purchase == "existing":
+            continue  # what joins and feeds machines that are there is there too
         if made.storage:
             choice = cheapest(made.storage)
             found.append((f"storage, {choice.n_units} x {choice.tier.name}, once", choice.usd))
@@ -211,8 +215,6 @@ def _beside(
         for fabric in made.networks:
             found.append((f"network: {fabric.purpose}, once", fabric.usd))
             told.append(price_note())
-        if made.moved is not None and made.moved.egress_usd.high:
-            found.append((f"data out of {made.group.machine}, once", made.moved.egress_usd))
     if plan.carbon_kg_per_month is not None:
         carbon = carbon_price(plan.carbon_kg_per_month, scenario.prices)
         found += [("carbon, a month", carbon.usd_per_month)] if carbon else []

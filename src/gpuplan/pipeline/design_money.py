@@ -64,21 +64,31 @@ def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[To
             what = f"{line.what!r} is no cause of cost that is known"
             raise one(InputError, answer.name, "plan.cost_lines", what, "make the plan anew")
         total = cents(line.usd_per_month * plan.span_s / MONTH_S)
-        bought = [p for pool in plan.pools for p in pool.purchases if _category(p) == category]
-        bought = [p for p in bought if p.usd_per_month > 0]
-        known = sum(p.usd_per_month for p in bought)
-        # A line and its purchases are rounded apart: half a cent a month each.
-        is_explained = bought and abs(known - line.usd_per_month) <= 0.005 * (1 + len(bought))
         if category == "hardware":
             yield from _outlay(total, plan, scenario)
             continue
-        if category not in SPLIT or not is_explained:
+        bought = _explaining(plan, line.usd_per_month, category) if category in SPLIT else ()
+        if not bought:
             yield category, "plan", "", total
             continue
-        for one_bought, part in zip(
-            bought, shares_of(total, [p.usd_per_month for p in bought]), strict=True
-        ):
-            yield category, one_bought.offer, _source(one_bought), part
+        parts = shares_of(total, [p.usd_per_month for p in bought])
+        for found, part in zip(bought, parts, strict=True):
+            yield _category(found), found.offer, _source(found), part
+
+
+def _explaining(
+    plan: ChosenPlan, usd_per_month: float, category: CostCategory
+) -> tuple[PurchaseLine, ...]:
+    """Purchases that add up to a line: those of its cause; of runs, which are billed by the hour
+    whatever they run on, all. Empty where none do."""
+    known = [p for pool in plan.pools for p in pool.purchases if p.usd_per_month > 0]
+    alike = [p for p in known if _category(p) == category]
+    for found in (alike, known):
+        # A line and its purchases are rounded apart: half a cent a month each.
+        near = 0.005 * (1 + len(found))
+        if found and abs(sum(p.usd_per_month for p in found) - usd_per_month) <= near:
+            return tuple(found)
+    return ()
 
 
 def _outlay(total: int, plan: ChosenPlan, scenario: Scenario) -> Iterator[Total]:

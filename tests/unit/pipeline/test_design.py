@@ -262,6 +262,24 @@ def test_every_cent_of_any_plan_is_in_the_statement_once(months, usd, back_usd):
     assert found.n_months >= months * (1 - 1e-8)
 
 
+def test_runs_on_machines_that_are_there_are_no_rent():
+    base = chosen()
+    pool = base.pools[0]
+    held = replace(pool.purchases[0], purchase="existing", offer="your h100-sxm x2")
+    lines = (CostLine(what="nodes by the hour", usd_per_month=held.usd_per_month),)
+    base = replace(base, pools=(replace(pool, purchases=(held,)),), cost_lines=lines)
+    (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
+    assert (found.category, found.name) == ("other", "your h100-sxm x2")
+
+
+def test_a_line_that_no_purchase_explains_stays_whole():
+    base = chosen()
+    lines = (CostLine(what="rent", usd_per_month=base.cost_lines[0].usd_per_month + 1.0),)
+    base = replace(base, cost_lines=lines)
+    (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
+    assert (found.category, found.name, found.source) == ("rent", "plan", "")
+
+
 def test_files_and_document(bought, tmp_path, bought_plan):
     path = tmp_path / "plan.yaml"
     path.write_text(api.plan_text(bought_plan))
