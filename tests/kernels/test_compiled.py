@@ -84,7 +84,9 @@ def _kind(signature: object) -> tuple[str, ...]:
 def test_no_kernel_reads_out_of_bounds(tmp_path: Path):
     """Without the check a wrong index returns garbage in silence."""
     code = (
+        "from dataclasses import replace\n"
         "import numpy as np\n"
+        "from gpuplan.domain.batching import BatchPolicy\n"
         "from kernels.cases import bent_table, fleet_of, limits_of, stream_of\n"
         "from gpuplan.domain.engine import Fleet\n"
         "from gpuplan.simulation.serving.run import simulate_serving\n"
@@ -95,6 +97,8 @@ def test_no_kernel_reads_out_of_bounds(tmp_path: Path):
         "    fleet = Fleet(limits=limits, table=bent_table(draw, limits), n_engines=2,\n"
         "                  router='least_outstanding')\n"
         "    simulate_serving(requests, fleet, bin_s=0.01)\n"
+        "    policy = BatchPolicy(max_batch=limits.max_sequences, max_delay_s=0.05)\n"
+        "    simulate_serving(requests, replace(fleet, batching=policy), bin_s=0.01)\n"
     )
     environment = os.environ | {
         "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path),
