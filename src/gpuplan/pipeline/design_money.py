@@ -8,18 +8,21 @@ from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
 from gpuplan.cost.bill import KINDS
 from gpuplan.cost.defaults import purchase_of
 from gpuplan.cost.items import loan_of
-from gpuplan.cost.per_unit import price_weights, service_cents, token_costs
+from gpuplan.cost.per_unit import price_weights, service_cents, time_weights, token_costs
 from gpuplan.cost.statement import RENT_CATEGORIES, cents, shares_of, statement
 from gpuplan.domain.designed import PoolCost
 from gpuplan.domain.plan import Answer, ChosenPlan, Load, PlannedPool, PurchaseLine
+from gpuplan.domain.precision import format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.requests import LoadRequest, PredictRequest
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.statement import CAPITAL, CostCategory, CostLine, Statement, WholeLife
 from gpuplan.domain.workload import Batch, Serving, Training, Workload
 from gpuplan.domain.worth import Tokens, TokenWeights
 from gpuplan.errors import InputError, one
 from gpuplan.pipeline.plan_chosen import KINDS as RUN_KINDS
+from gpuplan.pipeline.roofline import roofline
 
 RUN_CATEGORIES: dict[str, CostCategory] = {name: KINDS[kind] for kind, name in RUN_KINDS.items()}  # type: ignore[index]
 CATEGORIES: dict[str, CostCategory] = {
@@ -192,7 +195,7 @@ def _pool_cost(
     per_h = total / 100.0 / hours if hours else None
     busy = pool.use.mean_frac
     tokens = _tokens(work, load, plan.span_s, scenario) if work else None
-    weights, told = _weights(scenario, pool.workload) if tokens else (None, ())
+    weights, told = _weights(scenario, pool, load=load, work=work) if tokens else (None, ())
     n = tokens.n_input + tokens.n_cached + tokens.n_output if tokens else 0.0
     drawn = plan.energy_j_per_month if len(plan.pools) == 1 else None
     return PoolCost(
@@ -256,20 +259,54 @@ def _growth_notes(scenario: Scenario) -> tuple[Assumption, ...]:
     )  # fmt: skip
 
 
-def _weights(scenario: Scenario, workload: str) -> tuple[TokenWeights, tuple[Assumption, ...]]:
-    """In the ratio of a known service's prices; else every token alike, and that is told."""
-    known = scenario.prices.tokens
+def _weights(
+    scenario: Scenario, pool: PlannedPool, *, load: Load | None, work: Workload | None
+) -> tuple[TokenWeights, tuple[Assumption, ...]]:
+    """By time where the pool was sized by our model; by a service's prices; else alike."""
+    what = f"share of a token in the bill of {pool.workload}"
+    why, known = "one bill pays for all kinds of tokens", scenario.prices.tokens
+    timed, told = _timed(pool, load, work)
+    if timed is not None:
+        value = (
+            f"by accelerator time: an output token takes "
+            f"{timed.output_ratio / timed.input_ratio:.1f} times an input token; a cached one none"
+        )
+        return timed, (Assumption(what=what, value=value, why=why, change=""), *told)
     if known:
-        note = Assumption(
-            what=f"share of a token in the bill of {workload}",
-            value=f"in the ratio of the prices of {known[0].name}",
-            why="one bill pays for all kinds of tokens", change="prices.token_services",
-        )  # fmt: skip
-        return price_weights(known[0]), (note,)
-    note = Assumption(
-        what=f"share of a token in the bill of {workload}", value="every token alike",
-        why="one bill pays for all kinds; an output token takes more time than an input token",
-        change="prices.token_services",
-    )  # fmt: skip
+        value = f"in the ratio of the prices of {known[0].name}"
+        return price_weights(known[0]), (
+            Assumption(what=what, value=value, why=why, change="prices.token_services"),
+        )
+    why += ", and nothing is known of the time that each takes"
     alike = TokenWeights(input_ratio=1.0, cached_ratio=1.0, output_ratio=1.0, rule="token count")
-    return alike, (note,)
+    return alike, (
+        Assumption(what=what, value="every token alike", why=why, change="prices.token_services"),
+    )
+
+
+def _timed(
+    pool: PlannedPool, load: Load | None, work: Workload | None
+) -> tuple[TokenWeights | None, tuple[Assumption, ...]]:
+    """Seconds of a replica for a token read and for one written, at the batch of the plan."""
+    n, run = pool.n_replicas - pool.n_spare_replicas, work.work if work else None
+    if not isinstance(run, Serving | Batch) or load is None or not load.model:
+        return None, ()
+    if not pool.engine or not load.n_in_flight or n < 1:
+        return None, ()
+    name, _, number = pool.engine.partition(" ")
+    batch = max(1, round(load.n_in_flight / n))
+    request = PredictRequest(
+        tp=pool.tp, pp=pool.pp, engine=name, engine_version=number or None,
+        precision=pool.precision if format_named(pool.precision) else None,
+        load=LoadRequest(
+            n_concurrent=batch, input_tokens=round(run.request.input.mean_tokens),
+            output_tokens=round(run.request.output.mean_tokens),
+        ),
+    )  # fmt: skip
+    found = roofline(load.model, f"{pool.tp * pool.pp}x{pool.accelerator}", request)
+    read = next(point for point in found.points if point.phase == "prefill")
+    written = next(p for p in found.points if p.phase == "decode" and p.n_tokens == batch)
+    return time_weights(
+        input_s_per_token=read.step_s / read.n_tokens,
+        output_s_per_token=written.step_s / written.n_tokens,
+    ), found.assumptions

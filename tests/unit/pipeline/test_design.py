@@ -154,6 +154,36 @@ def test_units_of_a_rented_pool(rented, rented_plan):
     assert cost.services == (("api", pytest.approx(service * 100, rel=1e-9)),)
 
 
+def test_tokens_of_a_pool_that_was_sized_cost_by_the_time_they_take(catalog):
+    base = fake_answer()
+    tree = {
+        "version": 1,
+        "name": "chat",
+        "workloads": [
+            {
+                "name": "chat", "kind": "online_inference",
+                "model": "meta-llama/Llama-3.3-70B-Instruct",
+                "demand": {"requests_per_s": 4.0}, "slo": {"ttft_p95_ms": 2000},
+                "request": {"input_tokens": 2000, "output_tokens": 200, "prefix_hit_frac": 0.5},
+            }
+        ],
+    }  # fmt: skip
+    load = replace(base.load[0], mean_requests_per_s=4.0, model=tree["workloads"][0]["model"])
+    origin = replace(base.provenance, scenario=tree)
+    pool = replace(base.plan.pools[0], purchases=tuple(
+        replace(line, region="", cloud="") for line in base.plan.pools[0].purchases
+    ))  # fmt: skip
+    chosen_plan = replace(base.plan, pools=(pool,))
+    answer = replace(base, load=(load,), provenance=origin, plan=chosen_plan)
+    (cost,) = design_plan(answer, catalog).money.pools
+    parts = {part.kind: part for part in cost.tokens.parts}
+    assert cost.tokens.rule == "accelerator time"
+    assert sum(part.cost_cents for part in cost.tokens.parts) == cost.total_cents
+    assert parts["cached"].n_tokens == parts["input"].n_tokens
+    assert parts["cached"].cost_cents == 0
+    assert parts["output"].usd_per_token > 3 * parts["input"].usd_per_token
+
+
 def test_buying_what_is_rented(rented, bought, bought_plan):
     (found,) = rented.money.own_instead
     own = bought_plan.plan.pools[0].purchases[0].price_usd_per_node_h.value / 8
