@@ -53,7 +53,7 @@ def design_plan(answer: Answer, catalog: Catalog) -> DesignedPlan:
         name=answer.name,
         groups=groups,
         money=money,
-        findings=tuple(dict.fromkeys(_findings(groups, scenario))),
+        findings=tuple(dict.fromkeys([*_findings(groups, scenario), *_shared(plan)])),
         assumptions=tuple(dict.fromkeys((*notes, *money.statement.assumptions))),
         checklist=tuple(
             item
@@ -81,6 +81,17 @@ def _findings(groups: tuple[GroupDesign, ...], scenario: Scenario) -> list[Findi
         ]
         found += place_findings(places, drawn, scenario.site)
     return found
+
+
+def _shared(plan: ChosenPlan) -> list[Finding]:
+    """Pools without a purchase of their own: their part of the machines is told nowhere."""
+    what = "runs on machines that stand under another pool: its cost is in theirs"
+    fix = "read dollars per paid hour there, times the hours of this pool"
+    return [
+        Finding(severity="note", rule="shared", where=pool.workload, what=what, fix=fix)
+        for pool in plan.pools
+        if not pool.purchases
+    ]
 
 
 # --- energy and carbon --------------------------------------------------------------------------

@@ -265,6 +265,16 @@ def test_a_plan_without_a_fleet_is_refused(bought_plan, catalog):
         design_plan(replace(bought_plan, plan=None), catalog)
 
 
+def test_a_pool_on_machines_of_another_says_so(mixed_plan, catalog):
+    (pool,) = mixed_plan.plan.pools
+    second = replace(pool, workload="guests", purchases=())
+    answer = replace(mixed_plan, plan=replace(mixed_plan.plan, pools=(pool, second)))
+    found = design_plan(answer, catalog)
+    assert [f.where for f in found.findings if f.rule == "shared"] == ["guests"]
+    assert found.money.pools[1].usd_per_paid_h is None
+    assert found.money.difference_cents == 0
+
+
 def test_an_unknown_cause_of_cost_is_refused(bought_plan, catalog):
     lines = (CostLine(what="magic", usd_per_month=1.0),)
     with pytest.raises(InputError, match="magic"):
