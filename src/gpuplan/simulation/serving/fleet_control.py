@@ -18,15 +18,25 @@ from gpuplan.simulation.serving.kernels.lifecycle import (
     take_notice,
 )
 
+# Changes in a row during which nobody arrives and no engine steps: then clocks alone go on, as
+# where a pool at zero is never asked to grow, and those that wait will wait for ever.
+MOST_IDLE_CHANGES = 50_000
+
 
 def run_to_end(engines: st.Engines, f: el.Elastic) -> el.Elastic:
-    """Everything has happened; the state that is left."""
+    """Everything has happened; the state that is left. Who waits for ever is left unserved."""
+    seen, n_idle = (-1, -1), 0
     while (code := run_elastic(engines, f)) != OVER:
         f = _with_room(f)
         if code == CONTROL:
             _control(engines, f)
         else:
             _drained(engines, f)
+        now = (int(f.scalar[el.NEXT_FRESH]), int(engines.scalar[:, st.N_STEPS].sum()))
+        n_idle = n_idle + 1 if now == seen else 0
+        if n_idle > MOST_IDLE_CHANGES:
+            break
+        seen = now
     return f
 
 
