@@ -162,13 +162,30 @@ def _in_status(replica: Ints, status: int, column: int, last: int) -> Ints:
     return replica[:, column] + np.where(is_open, np.maximum(last - replica[:, el.SINCE], 0), 0)
 
 
+def _cut(replica: Ints, starting: Ints, ready: Ints, *, last: int) -> tuple[Ints, Ints]:
+    """Times up to the last answer: clocks may have gone on a little while engines still ran.
+
+    What lies past it came just before the present status: a start before being ready, else work.
+    """
+    over = np.maximum(replica[:, el.SINCE] - last, 0)
+    is_ready = replica[:, el.STATUS] == el.READY
+    from_start = np.where(is_ready, np.minimum(over, starting), 0)
+    return starting - from_start, np.maximum(ready - (over - from_start), 0)
+
+
 def _pool_totals(run: Run, end: Ints, last: int) -> tuple[PoolTotals, ...]:
     replica, bins = run.state.replica, run.engines.bins
     served_by = replica[run.state.job[end == FINISHED, el.ON], el.POOL]
     paid = _paid(replica, last)
+    starting, ready = _cut(
+        replica,
+        _in_status(replica, el.STARTING, el.STARTING_TIME, last),
+        _in_status(replica, el.READY, el.READY_TIME, last),
+        last=last,
+    )
     times = {
-        "ready_s": _in_status(replica, el.READY, el.READY_TIME, last),
-        "starting_s": _in_status(replica, el.STARTING, el.STARTING_TIME, last),
+        "ready_s": ready,
+        "starting_s": starting,
         "failed_s": _in_status(replica, el.FAILED, el.FAILED_TIME, last),
     }
     found = []
