@@ -103,7 +103,8 @@ def elastic_of(jobs: Jobs, fleet: ElasticFleet) -> el.Elastic:
     f = el.Elastic(
         scalar=scalar, replica=_replica(fleet, leaves_bits), pool=_pool(fleet), real=_real(fleet),
         job=job, serves=_serves(fleet),
-        due=_tree(n_leaves), event=_tree(n_leaves), load=_tree(n_leaves),
+        due=_tree(n_leaves), event=_tree(n_leaves), watched=_tree(n_leaves),
+        load=_tree(n_leaves),
         ready=np.zeros(sum(pool.size.n_slots for pool in fleet.pools), dtype=np.int64),
         delayed=delayed, fresh=jobs.accepted[job[jobs.accepted, el.ORIGIN] >= 0].copy(),
         key_first=keys.first, key=keys.key, owner=np.full(max(1, keys.n_keys), st.NONE),
@@ -125,7 +126,7 @@ def _tree(n_leaves: int) -> Ints:
 
 def _scalar(fleet: ElasticFleet, leaves_bits: int) -> Ints:
     values, clients = np.zeros(el.N_FLEET, dtype=np.int64), fleet.clients
-    values[[el.LATE_HEAD, el.LATE_TAIL]] = st.NONE
+    values[[el.LATE_HEAD, el.LATE_TAIL, el.TOLD_HEAD]] = st.NONE
     values[el.LAST] = ticks(LAST_S)
     values[el.ROUTER] = ROUTERS[fleet.router.rule]
     values[el.POOL_RULE] = POOL_RULES[fleet.router.pool_rule]

@@ -32,12 +32,12 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     N_ABORTING,
     N_ABORTS,
     N_DELAYED,
-    N_DRAINING,
     N_HANDOVERS,
     N_HELD,
     NEVER,
     NEXT_FRESH,
     NEXT_SENT,
+    NEXT_TOLD,
     NOW,
     ON,
     ORIGIN,
@@ -49,11 +49,14 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     STAGE,
     STATE,
     TICKS_PER_TOKEN,
+    TOLD_HEAD,
     WAITING,
     Elastic,
+    is_watched,
     leaf_replica,
     look_at,
     next_control,
+    note_told,
     show_load,
 )
 from gpuplan.simulation.serving.kernels.engine import advance
@@ -80,9 +83,8 @@ OVER, CONTROL, DRAINED = range(3)
 
 @part
 def _is_watching(f: Elastic) -> bool:
-    """What an engine tells must be heard at once, not only when the next job comes."""
-    s = f.scalar
-    return bool(s[N_HELD] > 0 or s[N_DRAINING] > 0 or s[N_ABORTING] > 0 or s[IS_FOLLOWING])
+    """What any engine tells must be heard at once, not only when the next job comes."""
+    return bool(f.scalar[N_HELD] > 0 or f.scalar[IS_FOLLOWING])
 
 
 @part
@@ -97,8 +99,9 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
         after = engines.scalar[r, OUTSTANDING]
         if after != before:
             f.pool[f.replica[r, POOL], POOL_OUT] += after - before
-            f.replica[r, HAS_TOLD] = 1
             show_load(engines, f, r)
+        if is_watched(f, r) or (after != before and f.scalar[IS_FOLLOWING]):
+            note_told(f, r)
 
 
 @part
@@ -128,7 +131,7 @@ def _end(engines: Engines, f: Elastic, i: int, r: int) -> None:
 def _follow(engines: Engines, f: Elastic, r: int) -> None:
     """Answers that ended now: their clients think, or another stage goes on."""
     kept, i = NONE, f.replica[r, SENT_HEAD]
-    f.replica[r, SENT_HEAD], f.replica[r, HAS_TOLD] = NONE, 0
+    f.replica[r, SENT_HEAD] = NONE
     while i >= 0:
         following = f.job[i, NEXT_SENT]
         if engines.request[i, END] >= 0:
@@ -148,14 +151,14 @@ def _follow(engines: Engines, f: Elastic, r: int) -> None:
 def _look(engines: Engines, f: Elastic) -> bool:
     """What engines have told has its consequences at once; True where a replica has drained."""
     s, has_drained = f.scalar, False
-    if s[N_ABORTING] > 0 or s[N_DRAINING] > 0 or s[IS_FOLLOWING]:
-        for r in range(f.replica.shape[0]):
-            row = f.replica[r]
-            if row[N_ABORTS] > 0:
-                remove_aborted(engines, f, r)
-            if row[HAS_TOLD] and s[IS_FOLLOWING]:
-                _follow(engines, f, r)
-            has_drained = has_drained or is_drained(engines, f, r)
+    while s[TOLD_HEAD] >= 0:
+        r = s[TOLD_HEAD]
+        s[TOLD_HEAD], f.replica[r, HAS_TOLD] = f.replica[r, NEXT_TOLD], 0
+        if f.replica[r, N_ABORTS] > 0:
+            remove_aborted(engines, f, r)
+        if s[IS_FOLLOWING]:
+            _follow(engines, f, r)
+        has_drained = has_drained or is_drained(engines, f, r)
     if s[N_HELD] > 0:
         for p in range(f.pool.shape[0]):
             send_held(engines, f, p)
@@ -241,11 +244,10 @@ def run_elastic(engines: Engines, f: Elastic) -> int:
             if s[NEXT_FRESH] < f.fresh.shape[0] or delayed < NEVER or f.event[1] >= s[LAST]:
                 return OVER
             instant = s[LAST]
-        if _is_watching(f):
-            instant = min(instant, f.event[1])
+        instant = min(instant, f.event[1] if _is_watching(f) else f.watched[1])
         _settle(engines, f, instant)
         s[NOW] = max(s[NOW], instant)
-        if _is_watching(f) and _look(engines, f):
+        if (s[TOLD_HEAD] >= 0 or s[N_HELD] > 0) and _look(engines, f):
             return DRAINED
         if _is_over(f):
             return OVER

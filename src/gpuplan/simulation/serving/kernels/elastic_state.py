@@ -26,17 +26,18 @@ LEAF_MASK = (1 << LEAF_BITS) - 1
     LATE_HEAD, LATE_TAIL, N_REFUSALS, N_TIMEOUTS, N_RETRIES, N_RESENDS, N_BROKEN, N_FAILURES,
     N_RECLAIMS, N_HANDOVERS, IS_FOLLOWING, ROUTER, POOL_RULE, PAIR_RANGE, TIMEOUT, IS_FIRST_TOKEN,
     MAX_RETRIES, BACKOFF, MAX_BACKOFF, MAX_RESENDS, LEAVES_BITS, POOL_ROOT, FIRST_INSTANT,
-) = range(32)  # fmt: skip
-N_FLEET = 32
+    TOLD_HEAD,
+) = range(33)  # fmt: skip
+N_FLEET = 33
 
 # Columns of a replica.
 (
     POOL, LEAF, STATUS, PURPOSE, READY_AT, FAIL_AT, NOTICE_AT, KILL_AT, REPAIR_AT, IS_PAID,
     PAID_SINCE, PAID, SINCE, READY_TIME, FAILED_TIME, STARTING_TIME, N_STARTS, DREW_FAIL,
     DREW_NOTICE, DREW_REPAIR, IS_MARKED, IS_RESTARTING, SENT_HEAD, SENT_TAIL, N_ABORTS, LINK_FREE,
-    HAS_TOLD,
-) = range(27)  # fmt: skip
-N_REPLICA = 27
+    HAS_TOLD, NEXT_TOLD,
+) = range(28)  # fmt: skip
+N_REPLICA = 28
 OFF, STARTING, READY, DRAINING, FAILED = range(5)
 # Why a replica drains.
 TO_LEAVE, TO_RESTART, TO_RETURN = range(3)
@@ -82,6 +83,7 @@ class Elastic(NamedTuple):
     serves: Floats  # (stages, services, pools): weight, 0 where a pool does not serve it
     due: Ints  # tree: when a replica changes by itself
     event: Ints  # tree: when its engine has something to tell
+    watched: Ints  # tree: the same, of replicas whose every word must be heard at once
     load: Ints  # tree: outstanding and leaf of what is ready
     ready: Ints  # (replicas,): those of a pool that are ready, in order, from its first
     delayed: Ints  # (capacity, 2): heap of instants and jobs
@@ -117,7 +119,30 @@ def show_load(engines: Engines, f: Elastic, r: int) -> None:
 @part
 def look_at(f: Elastic, r: int, instant: int) -> None:
     """The engine is to be advanced once time has come to this instant."""
-    set_leaf(f.event, f.replica[r, LEAF], instant)
+    row = f.replica[r]
+    set_leaf(f.event, row[LEAF], instant)
+    set_leaf(f.watched, row[LEAF], instant if is_watched(f, r) else NEVER)
+
+
+@part
+def is_watched(f: Elastic, r: int) -> bool:
+    """The replica is about to leave, or a client of it has gone."""
+    return bool(f.replica[r, STATUS] == DRAINING or f.replica[r, N_ABORTS] > 0)
+
+
+@part
+def next_told(f: Elastic, r: int) -> int:
+    """When the replica's engine has something to tell."""
+    return int(f.event[(f.event.shape[0] >> 1) + f.replica[r, LEAF]])
+
+
+@part
+def note_told(f: Elastic, r: int) -> None:
+    """What the replica's engine has told is to be looked at."""
+    row, s = f.replica[r], f.scalar
+    if not row[HAS_TOLD]:
+        row[HAS_TOLD], row[NEXT_TOLD] = 1, s[TOLD_HEAD]
+        s[TOLD_HEAD] = r
 
 
 @part

@@ -67,6 +67,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     WARM,
     Elastic,
     look_at,
+    next_told,
     reschedule,
     show_load,
     write_log,
@@ -118,6 +119,7 @@ def set_status(engines: Engines, f: Elastic, r: int, status: int) -> None:
     f.pool[p, COUNTS + old] -= 1
     f.pool[p, COUNTS + status] += 1
     row[STATUS], row[SINCE] = status, now
+    look_at(f, r, next_told(f, r))
     _list_ready(f, p)
     show_load(engines, f, r)
     write_log(f, p)

@@ -15,7 +15,6 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     HELD,
     HELD_HEAD,
     HELD_TAIL,
-    LEAF,
     LEAF_BITS,
     LEAF_MASK,
     MAX_HELD,
@@ -53,10 +52,12 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     Elastic,
     leaf_replica,
     look_at,
+    next_told,
     show_load,
 )
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
+    IN_FLIGHT,
     NONE,
     OUTSTANDING,
     Engines,
@@ -178,7 +179,8 @@ def send(engines: Engines, f: Elastic, i: int, r: int) -> None:
     f.pool[p, SENT] += 1
     show_load(engines, f, r)
     # It may begin a step now, which is seen only by looking later than now.
-    look_at(f, r, min(f.event[(f.event.shape[0] >> 1) + f.replica[r, LEAF]], now + 1))
+    if not engines.scalar[r, IN_FLIGHT]:
+        look_at(f, r, min(next_told(f, r), now + 1))
     if f.scalar[ROUTER] == AFFINITY:
         for at in range(f.key_first[i], f.key_first[i + 1]):
             f.owner[f.key[at]] = r
