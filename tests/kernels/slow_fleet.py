@@ -311,8 +311,10 @@ class SlowFleet:
         wanted = math.ceil(demand / scaler.target_requests)
         if n_active > 0 and abs(ratio - 1) <= scaler.tolerance_frac:
             wanted = n_active
-        elif scaler.metric == "queue":
+        elif n_active > 0 and scaler.metric == "queue":
             wanted = max(wanted, n_active) if ratio > 1 else n_active - (demand == 0)
+            is_asked = self.held[p] or any(r.outstanding for r in mine)
+            wanted = max(wanted, int(bool(is_asked)))
         floor = max([size.n_least, *(f.n_least for f in scaler.floors)])
         return min(max(wanted, floor), size.n_most)
 

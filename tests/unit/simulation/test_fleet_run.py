@@ -321,3 +321,29 @@ def test_every_problem_is_told_at_once():
     with pytest.raises(InputError) as caught:
         simulate_fleet(ones([0.0]), bad)
     assert len(caught.value.problems) >= 5
+
+
+def test_one_waiting_request_starts_a_pool_from_zero():
+    """Looked at every 5 s, started in 12 s (boot, image, weights, compilation, warm-up)."""
+    start = ColdStart(boot_s=4.0, image_s=3.0, load_s=2.0, compile_s=2.0, warmup_s=1.0)
+    scaler = Autoscaler(metric="queue", target_requests=8.0, interval_s=5.0, down_window_s=10.0)
+    size = PoolSize(n_first=0, n_least=0, n_most=3)
+    found = simulate_fleet(ones([0.0, 100.0]), fleet(pool(size=size, start=start, scaler=scaler)))
+    assert found.end.tolist() == [FINISHED, FINISHED]
+    # The second finds the pool at zero again: it left when nothing was asked of it.
+    np.testing.assert_allclose(found.outcome.times.wait_s, [5.0 + 12.0, 5.0 + 12.0], atol=1e-6)
+    assert found.pools[0].n_starts == 2
+    assert found.pools[0].starting_s == pytest.approx(24.0)
+    assert found.timeline.n_ready.max() == 1
+
+
+def test_the_last_replica_stays_while_it_works():
+    """A queue scaler sees nobody wait; what runs is still asked of the pool."""
+    scaler = Autoscaler(metric="queue", target_requests=1.0, interval_s=5.0, down_window_s=0.0)
+    size = PoolSize(n_first=2, n_least=0, n_most=2)
+    found = simulate_fleet(ones([0.0], n_steps=600), fleet(pool(size=size, scaler=scaler)))
+    assert found.outcome.times.e2e_s[0] == pytest.approx(60.0)
+    at = found.timeline.at_s
+    is_working = (at > 10.0) & (at < 60.0)
+    assert (found.timeline.n_ready[is_working] == 1).all()
+    assert found.timeline.n_draining[is_working].max(initial=0) == 0

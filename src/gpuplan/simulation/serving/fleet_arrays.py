@@ -1,5 +1,6 @@
 """A fleet and its requests as the arrays that kernels read and write."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ ROUTERS = {
 POOL_RULES = {"load": el.BY_LOAD, "share": el.BY_SHARE, "order": el.BY_ORDER}
 DRAWN_RANGE = 1 << 31
 FIRST_LOG = 1024
+PIECE = 2048  # rows that a core keeps close
 
 
 class Jobs(NamedTuple):
@@ -259,18 +261,30 @@ def _serves(fleet: ElasticFleet) -> Floats:
 
 def _job(jobs: Jobs, fleet: ElasticFleet) -> Ints:
     requests, n = jobs.requests, len(jobs.requests)
-    values = np.zeros((n, el.N_JOB), dtype=np.int64)
-    if n:
-        since_s = requests.arrive_s - requests.arrive_s[0]
-        values[:, el.ORIGIN] = np.rint(since_s * st.TICKS_PER_S).astype(np.int64)
-    values[:, el.SERVICE] = jobs.service
-    values[:, el.LENGTH] = requests.output_tokens
-    values[:, el.NEED] = np.maximum(requests.input_tokens + requests.output_tokens - 1, 0)
-    values[:, [el.ON, el.NEXT_SENT, el.LATE_BEFORE, el.LATE_AFTER, el.NEXT_HELD]] = st.NONE
-    values[:, el.NEXT_TURN] = jobs.next_turn
-    values[:, el.THINK] = np.rint(jobs.think_s * st.TICKS_PER_S).astype(np.int64)
-    values[:, [el.DUE, el.ENDED_AT]] = st.NONE
+    blank = np.zeros(el.N_JOB, dtype=np.int64)
+    blank[[el.ON, el.NEXT_SENT, el.LATE_BEFORE, el.LATE_AFTER, el.NEXT_HELD]] = st.NONE
+    blank[[el.DUE, el.ENDED_AT]] = st.NONE
+    since_s = requests.arrive_s - requests.arrive_s[:1]
+    columns = {
+        el.ORIGIN: np.rint(since_s * st.TICKS_PER_S).astype(np.int64),
+        el.SERVICE: jobs.service,
+        el.LENGTH: requests.output_tokens,
+        el.NEED: np.maximum(requests.input_tokens + requests.output_tokens - 1, 0),
+        el.NEXT_TURN: jobs.next_turn,
+        el.THINK: np.rint(jobs.think_s * st.TICKS_PER_S).astype(np.int64),
+    }
+    values = np.empty((n, el.N_JOB), dtype=np.int64)
+    for rows in pieces(n):
+        part = values[rows]
+        part[:] = blank
+        for name, column in columns.items():
+            part[:, name] = column[rows]
     return values
+
+
+def pieces(n: int) -> Iterator[slice]:
+    """All rows, so many at a time: a wide table is then walked once, whatever its columns."""
+    return (slice(at, min(at + PIECE, n)) for at in range(0, n, PIECE))
 
 
 def _delayed(jobs: Jobs, job: Ints, scalar: Ints) -> Ints:

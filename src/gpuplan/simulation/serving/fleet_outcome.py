@@ -21,7 +21,7 @@ from gpuplan.domain.fleet import (
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Grouping, Requests, requests_of
 from gpuplan.simulation.serving.arrays import N_BINS
-from gpuplan.simulation.serving.fleet_arrays import Jobs, is_closed
+from gpuplan.simulation.serving.fleet_arrays import Jobs, is_closed, pieces
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
 
@@ -35,6 +35,22 @@ WHY = {
 
 
 Rows = Ints | slice
+JOB_COLUMNS = (el.ORIGIN, el.ON, el.STATE, el.N_TRIES, el.ENDED_AT)
+REQUEST_COLUMNS = (st.START, st.FIRST, st.END, st.PREEMPTED)
+
+
+class Seen(NamedTuple):
+    """Of each request, what the run left: columns of jobs, then of the engines' rows."""
+
+    origin: Ints
+    on: Ints
+    state: Ints
+    n_tries: Ints
+    ended_at: Ints
+    start: Ints
+    first: Ints
+    end: Ints
+    preempted: Ints
 
 
 class Run(NamedTuple):
@@ -49,13 +65,14 @@ class Run(NamedTuple):
 
 def outcome_of(run: Run) -> FleetOutcome:
     """Every request's end and times, and what became of the replicas."""
-    end = _ends(run)
-    last = _last_instant(run, end)
+    seen = _seen(run)
+    end = _ends(run, seen)
+    last = _last_instant(run, seen, end)
     order = _order(run)
-    pools = _pool_totals(run, end, last)
+    pools = _pool_totals(run, seen.on[end == FINISHED], last)
     outcome = Outcome(
         requests=_requests(run, order),
-        times=_times(run, end, order),
+        times=_times(run, seen, end, order=order),
         use=_use(run, last),
         totals=_totals(run, last),
         n_engines=len(run.state.replica),
@@ -65,29 +82,45 @@ def outcome_of(run: Run) -> FleetOutcome:
     return FleetOutcome(
         outcome=outcome,
         end=ints(end[order]),
-        n_tries=ints(1 + run.state.job[order, el.N_TRIES]),
+        n_tries=ints(1 + seen.n_tries[order]),
         timeline=_timeline(run.state),
         counts=_counts(run.state.scalar),
         pools=pools,
     )
 
 
-def _ends(run: Run) -> Ints:
-    end = np.full(len(run.jobs.requests), UNSERVABLE, dtype=np.int64)
-    state = run.state.job[run.jobs.accepted, el.STATE]
-    ways = np.full(len(state), UNSERVED, dtype=np.int64)
-    for found, way in ENDS_OF.items():
-        ways[state == found] = way
-    has_end = run.engines.request[run.jobs.accepted, st.END] >= 0
-    ways[has_end & ((state == el.SERVED) | (state == el.DONE))] = FINISHED
-    end[run.jobs.accepted] = ways
+def _seen(run: Run) -> Seen:
+    """The columns that are asked for, of rows that are wide."""
+    job, request, n = run.state.job, run.engines.request, len(run.jobs.requests)
+    found = np.empty((len(JOB_COLUMNS) + len(REQUEST_COLUMNS), n), dtype=np.int64)
+    for rows in pieces(n):
+        for at, column in enumerate(JOB_COLUMNS):
+            found[at, rows] = job[rows, column]
+        for at, column in enumerate(REQUEST_COLUMNS, len(JOB_COLUMNS)):
+            found[at, rows] = request[rows, column]
+    return Seen(*found)
+
+
+def _ends(run: Run, seen: Seen) -> Ints:
+    """How each request ended."""
+    accepted = run.jobs.accepted
+    way_of = np.full(el.LOST + 1, UNSERVED, dtype=np.int64)
+    for state, way in ENDS_OF.items():
+        way_of[state] = way
+    ways = way_of[seen.state]
+    is_served = (seen.state == el.SERVED) | (seen.state == el.DONE)
+    ways[is_served & (seen.end >= 0)] = FINISHED
+    if len(accepted) == len(ways):
+        return ways
+    end = np.full(len(ways), UNSERVABLE, dtype=np.int64)
+    end[accepted] = ways[accepted]
     return end
 
 
-def _last_instant(run: Run, end: Ints) -> int:
+def _last_instant(run: Run, seen: Seen, end: Ints) -> int:
     """The last token, the last client that gave up, or the end of a run that never ends."""
-    last = int(run.engines.request[end == FINISHED, st.END].max(initial=0))
-    last = max(last, int(run.state.job[:, el.ENDED_AT].max(initial=0)))
+    last = int(seen.end[end == FINISHED].max(initial=0))
+    last = max(last, int(seen.ended_at.max(initial=0)))
     return max(last, int(run.state.scalar[el.NOW])) if np.any(end == UNSERVED) else last
 
 
@@ -114,23 +147,23 @@ def _requests(run: Run, order: Rows) -> Requests:
     )
 
 
-def _times(run: Run, end: Ints, order: Rows) -> RequestTimes:
-    records, origin = run.engines.request[order], run.state.job[order, el.ORIGIN]
+def _times(run: Run, seen: Seen, end: Ints, *, order: Rows) -> RequestTimes:
     finished = end[order] == FINISHED
-    on = np.where(finished, run.state.job[order, el.ON], 0)
+    origin, first, last = seen.origin[order], seen.first[order], seen.end[order]
+    on = np.where(finished, seen.on[order], 0)
     start_s = np.array([pool.limits.start_s for pool in run.fleet.pools])
-    outside_s = np.where(finished, start_s[run.state.replica[on, el.POOL]], 0.0)
+    outside_s = np.where(finished, start_s[run.state.replica[:, el.POOL]][on], 0.0)
 
-    def since(later: int, sooner: Ints) -> Floats:
-        return np.where(finished, records[:, later] - sooner, 0) / st.TICKS_PER_S
+    def since(later: Ints, sooner: Ints) -> Floats:
+        return np.where(finished, later - sooner, 0) / st.TICKS_PER_S
 
-    rest = np.maximum(run.state.job[order, el.LENGTH] - 1, 1)
+    rest = np.maximum(run.jobs.requests.output_tokens[order] - 1, 1)
     return RequestTimes(
-        wait_s=floats(since(st.START, origin)),
-        ttft_s=floats(since(st.FIRST, origin) + outside_s),
-        tpot_s=floats(since(st.END, records[:, st.FIRST]) / rest),
-        e2e_s=floats(since(st.END, origin) + outside_s),
-        n_preemptions=ints(records[:, st.PREEMPTED]),
+        wait_s=floats(since(seen.start[order], origin)),
+        ttft_s=floats(since(first, origin) + outside_s),
+        tpot_s=floats(since(last, first) / rest),
+        e2e_s=floats(since(last, origin) + outside_s),
+        n_preemptions=ints(seen.preempted[order]),
         is_finished=ints(finished),
     )
 
@@ -173,9 +206,9 @@ def _cut(replica: Ints, starting: Ints, ready: Ints, *, last: int) -> tuple[Ints
     return starting - from_start, np.maximum(ready - (over - from_start), 0)
 
 
-def _pool_totals(run: Run, end: Ints, last: int) -> tuple[PoolTotals, ...]:
+def _pool_totals(run: Run, served_on: Ints, last: int) -> tuple[PoolTotals, ...]:
     replica, bins = run.state.replica, run.engines.bins
-    served_by = replica[run.state.job[end == FINISHED, el.ON], el.POOL]
+    n_served = np.bincount(served_on, minlength=len(replica))
     paid = _paid(replica, last)
     starting, ready = _cut(
         replica,
@@ -195,7 +228,7 @@ def _pool_totals(run: Run, end: Ints, last: int) -> tuple[PoolTotals, ...]:
         found.append(
             PoolTotals(
                 name=pool.name,
-                n_served=int((served_by == p).sum()),
+                n_served=int(n_served[rows].sum()),
                 n_starts=int(replica[rows, el.N_STARTS].sum()),
                 paid_s=float(paid[rows].sum()) / st.TICKS_PER_S,
                 busy_s=float(bins[rows, :, st.BUSY_S].sum()),

@@ -67,15 +67,17 @@ def _wanted(engines: Engines, f: Elastic, p: int, n_active: int) -> int:
     """Replicas at which each has its target, within the pool's bounds.
 
     By queue, the target is what may wait for each replica that serves: a queue as long as that
-    leaves things as they are, none at all lets one go.
+    leaves things as they are, none at all lets one go. Who waits where there is none starts one,
+    and the last leaves only when nothing is asked of the pool.
     """
     demand, target = float(_demand(engines, f, p)), f.real[p, TARGET]
     ratio = demand / (target * max(1, n_active))
     wanted = math.ceil(demand / target)
     if n_active > 0 and abs(ratio - 1.0) <= f.real[p, TOLERANCE]:
         wanted = n_active
-    elif f.pool[p, IS_BY_QUEUE]:
+    elif n_active > 0 and f.pool[p, IS_BY_QUEUE]:
         wanted = max(wanted, n_active) if ratio > 1.0 else n_active - int(demand == 0.0)
+        wanted = max(wanted, int(f.pool[p, POOL_OUT] + f.pool[p, HELD] > 0))
     hour = ((f.scalar[NOW] + f.scalar[FIRST_INSTANT]) // HOUR) % N_HOURS
     floor = max(f.pool[p, LEAST], f.floor[p, hour])
     return int(min(max(wanted, floor), f.pool[p, MOST]))
