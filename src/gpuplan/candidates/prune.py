@@ -138,17 +138,20 @@ class Floors:
     tpot_s: float
     e2e_s: float
 
+    def of(self, metric: str) -> float:
+        """The least of this metric; a gap between tokens is one token."""
+        least = {"ttft": self.ttft_s, "tpot": self.tpot_s, "itl": self.tpot_s, "e2e": self.e2e_s}
+        return least[metric]
+
 
 def floor_check(limits: Sequence[LatencyLimit], floors_of: Callable[[Candidate], Floors]) -> Check:
     """No promise is shorter than an idle replica takes."""
 
     def check(candidate: Candidate) -> Rejection | None:
         floors = floors_of(candidate)
-        least = {"ttft": floors.ttft_s, "tpot": floors.tpot_s, "itl": floors.tpot_s,
-                 "e2e": floors.e2e_s}  # fmt: skip
         for limit in limits:
-            if least[limit.metric] > limit.limit_s:
-                return _too_slow(candidate, limit, least[limit.metric])
+            if floors.of(limit.metric) > limit.limit_s:
+                return _too_slow(candidate, limit, floors.of(limit.metric))
         return None
 
     return check

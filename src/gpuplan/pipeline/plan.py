@@ -25,7 +25,7 @@ from gpuplan.pipeline.plan_jobs import as_fleets, market_for_runs
 from gpuplan.pipeline.plan_market import Market, market_of, no_price
 from gpuplan.pipeline.plan_options import Rows, rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
-from gpuplan.pipeline.plan_replay import replayed
+from gpuplan.pipeline.plan_replay import replayed, secured
 from gpuplan.pipeline.plan_robust import robust_sizings
 from gpuplan.pipeline.plan_scenario import Asked, asked_scenario
 from gpuplan.pipeline.plan_shared import taken_lines, within_what_is_left
@@ -131,6 +131,9 @@ def _solved(
         seen = replayed(setting.scenario, setting.around, sizings, chosen=found)
         sizings = seen.sizings
         if not seen.is_tightened:
+            rows, sizings = secured(
+                setting.scenario, setting.around, rows, sizings=sizings, chosen=found
+            )
             choice = Choice(rows=rows, selection=found, is_jobs=is_jobs)
             return Part(choice=choice, sizings=sizings, n_rounds=n_rounds, replays=seen.replays)
     return (f"a promise still breaks after {MOST_ROUNDS} rounds of adding replicas",)

@@ -25,6 +25,7 @@ from gpuplan.pipeline.plan_day import (
     trace_stream,
 )
 from gpuplan.pipeline.plan_nodes import node_sizes
+from gpuplan.pipeline.plan_options import Rows
 from gpuplan.pipeline.plan_sizing import Surroundings, serving_load, streams_of
 from gpuplan.pipeline.plan_sizing_runs import Runs
 from gpuplan.pipeline.plan_sizing_serving import ServingSizer
@@ -79,10 +80,41 @@ def measured_anew(
     runs = _runs(scenario, around, sizing, sized=sized)
     if runs is None:
         return replace(sized, need=need, remarks=(*sized.remarks, remark))
-    sizer = ServingSizer(
+    sizer = _sizer(scenario, around, sizing, runs)
+    return sizer.resized(sized, runs, need=need, remark=remark)
+
+
+def secured(
+    scenario: Scenario, around: Surroundings, rows: Rows, *, sizings: Sequence[Sizing],
+    chosen: Selection,
+) -> tuple[Rows, list[Sizing]]:  # fmt: skip
+    """The chosen fleets with the load up to which they are safe; the others are not asked."""
+    done: list[Sizing] = []
+    by_name = dict(rows.by_name)
+    for sizing in sizings:
+        sized = sized_of(sizing, chosen)
+        runs = None if sized is None else _runs(scenario, around, sizing, sized=sized)
+        if sized is None or runs is None:
+            done.append(sizing)
+            continue
+        safe = _sizer(scenario, around, sizing, runs).with_safety(sized, runs)
+        done.append(replace(sizing, sized=tuple(safe if s is sized else s for s in sizing.sized)))
+        by_name |= {
+            name: row._replace(sized=_with_safety_of(safe, row.sized))
+            for name, row in by_name.items()
+            if name[0] == sizing.workload and row.sized.candidate == sized.candidate
+        }
+    return rows._replace(by_name=by_name), done
+
+
+def _with_safety_of(safe: Sized, sized: Sized) -> Sized:
+    return replace(sized, utilization=safe.utilization, n_slow_end=safe.n_slow_end)
+
+
+def _sizer(scenario: Scenario, around: Surroundings, sizing: Sizing, runs: Runs) -> ServingSizer:
+    return ServingSizer(
         runs.bench, sizing.demand, scenario.policy.resilience, node_size=node_sizes(around.catalog)
     )
-    return sizer.resized(sized, runs, need=need, remark=remark)
 
 
 def _hourly(sizing: Sizing, sized: Sized, chosen: Selection) -> Ints:
@@ -178,14 +210,20 @@ def _runs(scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Si
     work = workload.work
     if not isinstance(work, Serving) or sized.method != "simulated":
         return None
+    load = serving_load(workload, sizing.demand)
+    known = around.known.get((workload.name, sized.candidate))
+    if known is not None and known.bench.load == load:
+        return known
     streams = streams_of(workload, around)
     if streams is None:
         return None
     bench = Bench(
         model_named(workload.model.name, around.store),
-        serving_load(workload, sizing.demand),
+        load,
         around.catalog,
         context_tokens=max(1, round(sizing.demand.input_tokens + sizing.demand.output_tokens)),
     )
     prospect = bench.prospect(sized.candidate)
-    return Runs(prospect, bench, streams, limits=work.slo.limits, options=around.options)
+    runs = Runs(prospect, bench, streams, limits=work.slo.limits, options=around.options)
+    around.known[workload.name, sized.candidate] = runs
+    return runs

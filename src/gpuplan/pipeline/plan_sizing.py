@@ -1,7 +1,7 @@
 """Sizing of one workload: demand, candidates, then fleets, the cheapest first and no more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -37,7 +37,8 @@ from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
 from gpuplan.pipeline.plan_sizing_serving import ServingSizer
 
 DEFAULTS = SizingOptions()
-N_SAFE = 3  # of the cheapest: their safe utilization and slow end are searched for
+FAR_MORE = 64  # times the least number: beyond, no search for what is still worth its price
+NEW_KIND_RATIO = 3.0  # of the cheapest: up to there a kind of accelerator gets its own fleet sized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class Surroundings:
     options: SizingOptions = DEFAULTS
     store: Path | None = None
     read_trace: ReadTrace | None = None
+    known: dict[tuple[str, Candidate], Runs] = field(default_factory=dict)  # trials made so far
 
 
 def by_count(candidate: Candidate, n_replicas: int) -> float:
@@ -204,6 +206,7 @@ class Sizer:
         self._loads, self._place = np.unique(loads_of(demand).ravel(), return_inverse=True)
         self._held: list[Floats] = []  # costs of what is sized, by load
         self._slack_ratio = 1.0 + around.options.slack_frac
+        self._kinds: set[str] = set()  # accelerators of which a fleet is sized
 
     def run(self, pruned: Pruned) -> _Found:
         """Sized, rejected by simulation, and skipped: together all that was kept."""
@@ -219,6 +222,9 @@ class Sizer:
             sized = self._too_many(each.candidate, each.n_least) or self._size(each)
             if isinstance(sized, Sized):
                 sized = self._too_many(each.candidate, sized.n_replicas) or sized
+            if isinstance(sized, NotSized):
+                found.skipped.append(sized)
+                continue
             if isinstance(sized, Rejection):
                 found.rejected.append(sized)
                 continue
@@ -226,7 +232,7 @@ class Sizer:
             costs = self._costs(each.candidate, self._n_at_loads(sized))
             if costs is not None:
                 self._held.append(costs)
-        found.sized = self._with_safety(found.sized)
+                self._kinds.add(str(each.candidate.accelerator))
         return found
 
     def _bounded(self, candidate: Candidate) -> "_Bounded":
@@ -240,8 +246,9 @@ class Sizer:
         costs = self._costs(candidate, least)
         cost = self.around.price(candidate, n + self.serving.n_spare(candidate, n))
         return _Bounded(
-            candidate=candidate, runs=runs, n_least=n, cost_usd_per_h=cost, costs_usd_per_h=costs
-        )
+            candidate=candidate, runs=runs, n_least=n, n_at_loads=least, cost_usd_per_h=cost,
+            costs_usd_per_h=costs,
+        )  # fmt: skip
 
     def _n_at_loads(self, sized: Sized) -> Ints:
         """Replicas at every load of the horizon, in rising order of loads."""
@@ -266,17 +273,56 @@ class Sizer:
         is_open = self.bench.load.regime == "poisson" and self._streams is not None
         if not is_open or layout.pp > 1 or layout.dp > 1 or self._streams is None:
             return None
-        return Runs(
+        runs = Runs(
             self.bench.prospect(candidate), self.bench, self._streams, limits=self.limits,
             options=self.around.options,
         )  # fmt: skip
+        self.around.known[candidate.workload, candidate] = runs
+        return runs
 
-    def _size(self, each: "_Bounded") -> Sized | Rejection:
+    def _size(self, each: "_Bounded") -> Sized | Rejection | NotSized:
         if each.runs is None:
             return self.analytic.size(each.candidate, self.limits)
-        sized = self.serving.size(each.runs)
+        n_worth = self._n_worth(each)
+        sized = self.serving.size(each.runs, n_most=n_worth)
         self.n_trials += each.runs.n_trials
-        return sized
+        if sized is not None:
+            return sized
+        assert n_worth is not None
+        return self._too_dear(each, n_worth)
+
+    def _n_worth(self, each: "_Bounded") -> int | None:
+        """The most replicas at the peak whose cost leaves the choice open; None: no such end."""
+        if self.around.options.is_exhaustive or not self._held or each.costs_usd_per_h is None:
+            return None
+        low = each.n_least
+        high = 2 * low
+        while not self._beaten_with(each, high):
+            low, high = high, 2 * high
+            if high > FAR_MORE * each.n_least:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._beaten_with(each, middle) else (middle, high)
+        return low
+
+    def _beaten_with(self, each: "_Bounded", n_peak: int) -> bool:
+        """With so many at the peak and above, and the least below, another is always cheaper."""
+        is_high = self._loads >= self.serving.peak_per_s
+        n = np.where(is_high, np.maximum(each.n_at_loads, n_peak), each.n_at_loads)
+        costs = self._costs(each.candidate, n)
+        is_known = str(each.candidate.accelerator) in self._kinds
+        ratio = self._slack_ratio if is_known else max(NEW_KIND_RATIO, self._slack_ratio)
+        return costs is not None and self._enough(costs, ratio) is not None
+
+    def _too_dear(self, each: "_Bounded", n_worth: int) -> NotSized:
+        """Simulated only up to the number beyond which it cannot win."""
+        n = n_worth + 1
+        cost = self.around.price(each.candidate, n + self.serving.n_spare(each.candidate, n))
+        enough = min(float(costs[-1]) for costs in self._held)
+        least = f"{n} replicas or more are needed" + (f", {cost:.2f} USD/h" if cost else "")
+        why = f"{least}: with {n_worth} a promise breaks; {enough:.2f} USD/h is enough"
+        return replace(each, n_least=n, cost_usd_per_h=cost).skipped(why)
 
     def _too_many(self, candidate: Candidate, n_replicas: int) -> Rejection | None:
         """More accelerators than the user allows."""
@@ -290,23 +336,20 @@ class Sizer:
             return ""
         if least is None:
             return "no price is known, so it cannot be compared"
-        for costs in self._held:
-            if bool(np.all(least >= costs)) and bool(least[-1] > costs[-1] * self._slack_ratio):
-                return (
-                    f"not simulated: at the highest load it costs at least {least[-1]:.2f} USD/h, "
-                    f"{costs[-1]:.2f} USD/h is enough"
-                )
-        return ""
+        enough = self._enough(least, self._slack_ratio)
+        if enough is None:
+            return ""
+        return (
+            f"not simulated: at the highest load it costs at least {least[-1]:.2f} USD/h, "
+            f"{enough:.2f} USD/h is enough"
+        )
 
-    def _with_safety(self, sized: Sequence[Sized]) -> list[Sized]:
-        """The cheapest few with the load up to which they are safe."""
-        order = _by_price(sized, self.around.price)
-        done = []
-        for place, each in enumerate(order):
-            runs = self._runs(each.candidate) if place < N_SAFE else None
-            is_simulated = runs is not None and each.method == "simulated"
-            done.append(self.serving.with_safety(each, runs) if runs and is_simulated else each)
-        return done
+    def _enough(self, least: Floats, ratio: float) -> float | None:
+        """What another costs at the highest load that is cheaper at every load; None: none is."""
+        for costs in self._held:
+            if bool(np.all(least >= costs)) and bool(least[-1] > costs[-1] * ratio):
+                return float(costs[-1])
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,15 +357,16 @@ class _Bounded:
     candidate: Candidate
     runs: Runs | None
     n_least: int
+    n_at_loads: Ints  # at least, at every load
     cost_usd_per_h: float | None  # at the peak of the first period
     costs_usd_per_h: Floats | None  # at every load
 
     @property
-    def order(self) -> tuple[bool, float, int, str]:
-        """Priced first, then cheap, then few, then by name: the same order every time."""
-        cost = self.cost_usd_per_h
-        name = self.candidate.name
-        return cost is None, cost or 0.0, self.candidate.n_accelerators, name
+    def order(self) -> tuple[bool, float, int, int, str]:
+        """Priced first, then cheap, few, in the engine's usual steps: the same every time."""
+        cost, candidate = self.cost_usd_per_h, self.candidate
+        n_tokens = candidate.settings.max_batch_tokens if candidate.settings else 0
+        return cost is None, cost or 0.0, candidate.n_accelerators, -n_tokens, candidate.name
 
     def skipped(self, why: str) -> NotSized:
         return NotSized(

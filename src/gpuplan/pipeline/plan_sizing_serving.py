@@ -82,8 +82,10 @@ class ServingSizer:
         bound = runs.capacity_per_s(TOKEN_SLACK_RATIO * min(tokens)) if tokens else 0.0
         return bound or runs.capacity_per_s()
 
-    def n_at(self, runs: Runs, load: float, *, slowness_ratio: float = 1.0) -> int | None:
-        """The fewest replicas that keep the promises at this load; None: no number does."""
+    def n_at(
+        self, runs: Runs, load: float, *, slowness_ratio: float = 1.0, n_most: int | None = None
+    ) -> int | None:
+        """The fewest replicas that keep the promises at this load; None: none up to the most."""
         fluid = load * slowness_ratio / self._bound_per_s(runs)
         if self._is_pooled(runs, load * slowness_ratio):
             return self._n_in_pools(runs, load, slowness_ratio=slowness_ratio)
@@ -93,8 +95,8 @@ class ServingSizer:
             return is_below and runs.trial(load, n, slowness_ratio=slowness_ratio).holds
 
         low, high = staffing_bracket(SOUND_FRAC * fluid)
-        most = ceil(MOST_OVER_FLUID * fluid) + MOST_OVER_FLUID
-        return smallest_that_holds(holds, low, high, most=most)
+        most = _most_tried(fluid) if n_most is None else min(n_most, _most_tried(fluid))
+        return smallest_that_holds(holds, low, high, most=max(low, most))
 
     def _is_pooled(self, runs: Runs, load: float) -> bool:
         """So much load that it is sized as several pools."""
@@ -125,11 +127,20 @@ class ServingSizer:
         most = largest_load(holds, known=known, limit=full, rel_tol=LOAD_TOLERANCE_FRAC)
         return ceil(load / most * POOL - 1e-9)
 
-    def size(self, runs: Runs) -> Sized | Rejection:
-        """The candidate with its fleet, verified on fresh draws; or why no fleet keeps it."""
+    def size(self, runs: Runs, *, n_most: int | None = None) -> Sized | Rejection | None:
+        """The candidate with its fleet, verified on fresh draws; or why no fleet keeps it.
+
+        None: it would take more replicas at the peak than are worth asking for.
+        """
         candidate = runs.prospect.candidate
         peak = self.peak_per_s
-        n = self.n_at(runs, peak)
+        n = self.n_at(runs, peak, n_most=n_most)
+        if (
+            n is None
+            and n_most is not None
+            and n_most < _most_tried(peak / self._bound_per_s(runs))
+        ):
+            return None
         if n is not None and not self._is_pooled(runs, peak):
             n = self._verified(runs, peak, n)
         if n is None:
@@ -138,9 +149,8 @@ class ServingSizer:
         return self._measured(runs, n, need=need, remarks=self._remarks(runs, peak, n))
 
     def resized(self, sized: Sized, runs: Runs, *, need: ReplicaNeed, remark: str) -> Sized:
-        """The same candidate in another number, measured anew, safety included."""
-        found = self._measured(runs, need.n_peak, need=need, remarks=(*sized.remarks, remark))
-        return self.with_safety(found, runs)
+        """The same candidate in another number, measured anew."""
+        return self._measured(runs, need.n_peak, need=need, remarks=(*sized.remarks, remark))
 
     def _measured(
         self, runs: Runs, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]
@@ -206,8 +216,11 @@ class ServingSizer:
 
     def _n_slow_end(self, runs: Runs, peak: float) -> int | None:
         """Replicas if every step takes as long as the slow end of the model's range."""
-        token = self.bench.ranged(runs.prospect.candidate).estimate("tpot_mean_ms", 1.0)
-        return self.n_at(runs, peak, slowness_ratio=token.high)
+        slowness = self.bench.ranged(runs.prospect.candidate).estimate("tpot_mean_ms", 1.0).high
+        floors = self.bench.floors(runs.prospect.candidate)
+        if any(slowness * floors.of(limit.metric) > limit.limit_s for limit in runs.limits):
+            return None  # even alone on an idle replica a request would be late
+        return self.n_at(runs, peak, slowness_ratio=slowness)
 
     def _kept(self, candidate: Candidate, trial: Trial, runs: Runs) -> tuple[KeptLimit, ...]:
         ranged = self.bench.ranged(candidate)
@@ -258,6 +271,11 @@ class ServingSizer:
         use = PoolUtilization(peak_frac=known / full, safe_frac=safe, band=band)
         slow = self._n_slow_end(runs, self.peak_per_s)
         return replace(sized, utilization=use, n_slow_end=slow)
+
+
+def _most_tried(fluid: float) -> int:
+    """Replicas beyond which no more help."""
+    return ceil(MOST_OVER_FLUID * fluid) + MOST_OVER_FLUID
 
 
 def _with_prefix(trial: Trial, runs: Runs) -> LittleClosure:

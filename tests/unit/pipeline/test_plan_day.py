@@ -128,7 +128,8 @@ def test_a_grown_fleet_is_measured_anew(fleet):
     trial = runs.trial(demand.peak_of(0, 0), grown.n_serving)
     assert [k.reached_s.value for k in grown.limits] == [s.value_s for _, s in trial.judged]
     assert grown.utilization.peak_frac < sized.utilization.peak_frac
-    assert grown.utilization.peak_frac <= grown.utilization.safe_frac <= 1.0
+    safe = sizer.with_safety(grown, runs).utilization
+    assert safe.peak_frac <= safe.safe_frac <= 1.0
 
 
 def test_no_fleet_does_more_than_one_that_never_runs_out_of_work(fleet):

@@ -114,13 +114,16 @@ def test_promises_carry_ranges_and_are_kept(sized):
         assert limit.is_kept
         assert limit.reached_s.low < limit.reached_s.value < limit.reached_s.high
         assert limit.reached_s.tier == "simulated"
-    assert best.n_slow_end is None or best.n_slow_end >= best.n_serving
     assert best.power_w.value > 2 * 200
     assert best.cold_start_s.value > 30
 
 
-def test_the_safe_load_is_that_of_this_pool(sized):
-    use = sized.sized[0].utilization
+def test_the_safe_load_is_that_of_this_pool():
+    workload, scenario = chat()
+    sizer, runs = tools(workload, scenario)
+    fleet = sizer.with_safety(sizer.size(runs), runs)
+    assert fleet.n_slow_end is None or fleet.n_slow_end >= fleet.n_serving
+    use = fleet.utilization
     assert use.peak_frac <= use.safe_frac < 1.0
     assert "replicas" in use.band
 
@@ -297,3 +300,39 @@ def test_a_promise_at_the_idle_time_is_refused_in_words():
     assert found.constraint == "slo"
     assert "faster than they are answered" not in found.reason
     assert found.relaxation
+
+
+def test_a_search_ends_where_no_more_replicas_are_worth_it():
+    """With room for one fewer than hold the search gives up; with room for all it finds them."""
+    workload, scenario = chat()
+    sizer, runs = tools(workload, scenario)
+    found = sizer.size(runs)
+    assert sizer.size(runs, n_most=found.n_serving - 1) is None
+    assert sizer.size(runs, n_most=found.n_serving) == found
+
+
+def test_slow_ends_beyond_any_fleet_are_seen_without_a_run():
+    """If one token alone is late, no number helps: the short way agrees with the long one."""
+    limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.025),)
+    workload, scenario = chat(limits=limits)
+    sizer, runs = tools(workload, scenario)
+    candidate = runs.prospect.candidate
+    slowness = sizer.bench.ranged(candidate).estimate("tpot_mean_ms", 1.0).high
+    assert slowness * sizer.bench.floors(candidate).tpot_s > limits[0].limit_s
+    assert sizer.n_at(runs, 10 / 3, slowness_ratio=slowness) is None
+
+
+@pytest.mark.parametrize("rate", [2.0, 12.0])
+def test_what_is_cut_short_is_dearer_than_what_is_sized(rate):
+    """Candidates that were given up have a fleet, sized in full, that costs no less."""
+    workload, scenario = chat(rate=rate, cards=("H100", "L40S", "B200"))
+    lazy = size_workload(workload, scenario, replace(AROUND, options=FAST))
+    full = replace(AROUND, options=replace(FAST, is_exhaustive=True))
+    every = {s.candidate: s for s in size_workload(workload, scenario, full).sized}
+    best = min(s.n_accelerators for s in lazy.sized)
+    assert best == min(s.n_accelerators for s in every.values())
+    cut = [s for s in lazy.skipped if "a promise breaks" in s.why]
+    for each in cut:
+        if each.candidate in every:
+            assert every[each.candidate].n_serving >= each.n_replicas_least
+            assert every[each.candidate].n_accelerators >= best
