@@ -13,8 +13,9 @@ import numpy as np
 from gpuplan.calibration.inference_labels import inference_labels
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.performance.kernels.step import StepLoad
+from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.table import step_times_s
-from gpuplan.pipeline.inference_work import setup_work
+from gpuplan.pipeline.inference_work import deployment_work, setup_work
 from gpuplan.pipeline.measured_inference import serving_setup
 from gpuplan.pipeline.predict import constants_for, predict_inference
 
@@ -22,16 +23,26 @@ TABLE = Path(__file__).resolve().parents[1] / (
     "src/gpuplan/calibration/data/measured/llm_inference.csv"
 )
 N_STEPS = 1_000_000
+N_PASSES = 5
 
 
 def configurations_per_s(rows: list[dict[str, str]]) -> float:
-    """Setup given, everything else computed: work, memory, constants, regime, ranges."""
+    """Setup given, everything else computed: work, memory, constants, regime, ranges.
+
+    The best of some passes in processor time, for others may use the machine; every pass derives
+    each deployment anew when it first meets it.
+    """
     setups = [serving_setup(row) for row in rows]
     predict_inference(setups[0])  # compiled loops and tables load once
-    started = time.perf_counter()
-    for setup in setups:
-        predict_inference(setup)
-    return len(setups) / (time.perf_counter() - started)
+    spent_s = []
+    for _ in range(N_PASSES):
+        deployment_work.cache_clear()
+        weights_bytes.cache_clear()
+        started = time.process_time()
+        for setup in setups:
+            predict_inference(setup)
+        spent_s.append(time.process_time() - started)
+    return len(setups) / min(spent_s)
 
 
 def steps_per_s(row: dict[str, str]) -> float:
@@ -42,9 +53,9 @@ def steps_per_s(row: dict[str, str]) -> float:
     rng = np.random.default_rng(0)
     loads = StepLoad(*(rng.uniform(1, 2000, N_STEPS) for _ in StepLoad._fields))
     step_times_s(work, k, loads)
-    started = time.perf_counter()
+    started = time.process_time()
     step_times_s(work, k, loads)
-    return N_STEPS / (time.perf_counter() - started)
+    return N_STEPS / (time.process_time() - started)
 
 
 def main() -> None:

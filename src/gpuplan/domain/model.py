@@ -98,8 +98,7 @@ class Model:
     @property
     def main(self) -> Stack:
         """The stack that makes the output."""
-        by_role = {stack.role: stack for stack in reversed(self.stacks)}
-        return next(by_role[role] for role in MAIN_ROLES if role in by_role)
+        return next(s for role in MAIN_ROLES for s in self.stacks if s.role == role)
 
     @property
     def n_params(self) -> int:

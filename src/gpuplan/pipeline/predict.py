@@ -74,8 +74,8 @@ def _constants(
     era = nearest_era(labels["era"], calibration.known["era"])
     values = calibration.constants.values({**labels, "era": era})
     return (
-        StepConstants(*(values[name] for name in StepConstants._fields)),
-        RegimeConstants(*(values[name] for name in RegimeConstants._fields)),
+        StepConstants(*(float(values[name]) for name in StepConstants._fields)),
+        RegimeConstants(*(float(values[name]) for name in RegimeConstants._fields)),
     )
 
 

@@ -9,9 +9,20 @@ from gpuplan.performance.kernels.closed_loop import (
     PromptTimes,
     answer_tokens,
     first_token_waits,
+    mean_waits,
+    served_loop,
+    users_room,
 )
-from gpuplan.performance.kernels.regimes import loop_times
+from gpuplan.performance.kernels.compiled import all_floats
+from gpuplan.performance.kernels.regimes import (
+    closed_loop,
+    decode_token_s,
+    loop_times,
+    mixed_load,
+)
+from gpuplan.performance.kernels.step import step_time_s
 from gpuplan.performance.serving_regimes import loop_waits
+from gpuplan.pipeline.inference_work import Same
 
 PROMPT = PromptTimes(0.03, 0.02)
 
@@ -77,18 +88,48 @@ def test_simultaneous_arrival_waits_half_the_queue():
 
 
 def test_the_room_compiles_the_loop_once():
-    if not hasattr(first_token_waits, "signatures"):
+    if not hasattr(mean_waits, "signatures"):
         pytest.skip("compilation is off")
-    before = len(first_token_waits.signatures)
-    found = {
-        len(first_token_waits.signatures)
-        for n in (1.0, 7.0, 40.0)
-        if loop_waits(
-            work(),
-            USUAL,
-            loop_times(work(), USUAL, REGIME, case(n_sequences=n)),
-            case=case(n_sequences=n),
-            batch_tokens=8192.0,
-        )
-    }
-    assert max(found) <= max(before, 1)
+    before = len(mean_waits.signatures)
+    for n in (1.0, 7.0, 40.0):
+        here = case(n_sequences=n)
+        times = loop_times(work(), USUAL, REGIME, here)
+        loop_waits(work(), USUAL, times, case=here, batch_tokens=8192.0)
+    assert len(mean_waits.signatures) <= before + 1
+
+
+def plain_loop(doing, here, budget_tokens):
+    """The same loop with columns and plain numbers: what the compiled one must equal."""
+    times = loop_times(doing, USUAL, REGIME, here)
+    n_users = max(1, round(here.n_sequences))
+    n_slots = max(1, min(n_users, int(times.n_running + 0.5)))
+    decode_s = decode_token_s(doing, USUAL, here, np.arange(n_slots + 1.0) / here.n_stages)
+    n_most, first_s = budget_tokens / here.input_tokens, times.prompt_s
+    further_s = first_s
+    if n_most >= 1.5:
+        load = mixed_load(here, n_most, times.n_running / here.n_stages)
+        all_s = step_time_s(doing, USUAL, load) - times.step_s
+        further_s = min(first_s, (all_s - first_s) / (n_most - 1.0))
+    load = LoopLoad(here.input_tokens, here.output_tokens, 0.2, budget_tokens)
+    prompt = PromptTimes(first_s, further_s)
+    waits_s = first_token_waits(decode_s, prompt, n_users, n_slots, load, 4 * n_users)
+    share = REGIME.first_wave_frac
+    wait_s = share * waits_s[:n_users].mean() + (1.0 - share) * waits_s[n_users:].mean()
+    return closed_loop(doing, USUAL, REGIME, here, wait_s)
+
+
+@pytest.mark.parametrize("n_users", [1.0, 6.0, 40.0, 300.0])
+@pytest.mark.parametrize("n_stages", [1.0, 4.0])
+@pytest.mark.parametrize("budget_tokens", [512.0, 8192.0])
+def test_compiled_equals_plain(n_users, n_stages, budget_tokens):
+    doing = all_floats(work())
+    here = case(n_sequences=n_users, n_stages=n_stages)
+    found = served_loop(doing, USUAL, REGIME, here, budget_tokens, users_room(n_users))
+    assert tuple(found) == pytest.approx(tuple(plain_loop(doing, here, budget_tokens)), rel=1e-12)
+
+
+def test_a_key_by_identity_equals_itself_only():
+    keys = [Same(value) for value in ([1], [1])]
+    assert keys[0] == Same(keys[0].value)
+    assert keys[0] != keys[1]
+    assert hash(keys[0]) == hash(Same(keys[0].value))

@@ -162,7 +162,7 @@ def fixed_max_batch(
 
 
 def serve_start_s(
-    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, *, step_s: Number
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, step_s: Number
 ) -> Number:
     """What a served request loses before its own prompt counts: the larger the model, the more."""
     prompt_s = prefill_s(work, k, case)
@@ -191,19 +191,25 @@ def loop_times(
 
 
 def closed_loop(
-    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number,
-    *, times: LoopTimes | None = None,
-) -> Served:  # fmt: skip
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number
+) -> Served:
     """`n_sequences` users, each asking again as soon as answered.
 
-    wait_s: from asking to the end of one's own prompt, admission included; times: where known.
+    wait_s: from asking to the end of one's own prompt, admission included.
     """
-    times = times or loop_times(work, k, r, case)
+    return closed_loop_at(work, k, r, case, wait_s, loop_times(work, k, r, case))
+
+
+def closed_loop_at(
+    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number,
+    times: LoopTimes,
+) -> Served:  # fmt: skip
+    """The same where its iterations are known."""
     others = greater(times.n_running - 1.0, 0.0)
     # Every other user's prompt rides once through the iterations of one's own answer.
     extra_s = r.interference_frac * others * times.prompt_s / case.output_tokens
     tpot_s = times.decode_s + extra_s
-    first_s = serve_start_s(work, k, r, case, step_s=times.decode_s) + wait_s
+    first_s = serve_start_s(work, k, r, case, times.decode_s) + wait_s
     e2e_s = first_s + greater(case.output_tokens - 1.0, 0.0) * tpot_s
     # Little's law over all users, those that wait for room included.
     rate = lesser(case.n_sequences * case.output_tokens / e2e_s, times.n_running / tpot_s)
@@ -222,7 +228,7 @@ def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: Servin
         running = running**0.25 * lesser(wanted, full.n_running) ** 0.75
     tpot_s = steady_token_s(work, k, case, running)
     extra_s = greater(mixed_extra_s(work, k, case, running), 0.0)
-    start_s = serve_start_s(work, k, r, case, step_s=tpot_s)
+    start_s = serve_start_s(work, k, r, case, tpot_s)
     busy = lesser(case.requests_per_s * extra_s, 0.95)
     wait_s = 0.5 * tpot_s + 0.5 * busy / (1.0 - busy) * extra_s
     first_s = start_s + prefill_s(work, k, case) + wait_s

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpuplan.domain.layers import (
@@ -27,6 +28,8 @@ class Piece(NamedTuple):
     n_ways: float
 
 
+# A sweep asks for the same deployment under many loads.
+@lru_cache(maxsize=2048)
 def weights_bytes(model: Model, storage: Storage, layout: ServingLayout) -> float:
     """Weights on the fullest accelerator: layers of the deepest stage, then tables."""
     layers = sum(_stack_bytes(stack, storage, layout) for stack in model.stacks)

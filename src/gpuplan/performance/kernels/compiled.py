@@ -1,0 +1,63 @@
+"""How kernels of this room are compiled, and when what was compiled before is stale."""
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from types import FunctionType
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.extending import register_jitable
+
+from gpuplan.performance.kernels import curves, regimes, step
+
+# Kernels make no arrays: without reference counts they load without numpy's catalogue.
+OPTIONS: dict[str, Any] = {"_nrt": False}
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Named = TypeVar("Named", bound=tuple[Any, ...])
+
+
+def _sources() -> str:
+    """One figure for the text of every formula and kernel of this room."""
+    found = sorted(
+        (file.name, file.read_bytes())
+        for file in files("gpuplan.performance.kernels").iterdir()
+        if file.name.endswith(".py")
+    )
+    return sha256(b"\0".join(name.encode() + b"\0" + text for name, text in found)).hexdigest()
+
+
+SOURCES = _sources()
+
+# The formulas stay plain functions; kernels may call them as they are.
+for _module in (curves, step, regimes):
+    for _function in list(vars(_module).values()):
+        if isinstance(_function, FunctionType) and _function.__module__ == _module.__name__:
+            register_jitable(_function)
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compiled and kept on disk for as long as no formula or kernel changes."""
+    compiled: Kernel = njit(cache=True, **OPTIONS)(function)
+    cache: Any = getattr(compiled, "_cache", None)
+    stored = getattr(cache, "_cache_file", None)
+    if stored is not None:
+        # The compiler compares a kernel with its own file alone, though formulas lie in others.
+        stored._source_stamp = SOURCES  # noqa: SLF001
+    if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
+        cache.load_overload = partial(_loaded, cache)
+    return compiled
+
+
+def _loaded(cache: Any, signature: Any, context: Any) -> Any:
+    """What was compiled before, or nothing; a compilation loads by itself what it needs."""
+    with cache._guard_against_spurious_io_errors():  # noqa: SLF001
+        return cache._load_overload(signature, context)  # noqa: SLF001
+
+
+def all_floats(named: Named) -> Named:
+    """The same tuple with every number a float: one type of arguments is one compilation."""
+    kind: Any = type(named)
+    found: Named = kind(*(all_floats(p) if isinstance(p, tuple) else float(p) for p in named))
+    return found
