@@ -1,8 +1,7 @@
 """Servers that form a batch, run it to its end, and only then take the next."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 
 BATCHINGS = ("continuous", "static", "dynamic")
 

@@ -1,10 +1,11 @@
 """Free numbers of a model: their prior, what they depend on, and what a fit made of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import exp
 from typing import Any
+
+from gpuplan.domain.noun import dataclass
 
 Labels = Mapping[str, str]  # kind -> label, e.g. era -> vllm-0.10
 BEND = 6.0

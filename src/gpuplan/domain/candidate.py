@@ -1,10 +1,10 @@
 """A deployment that could run a workload, and why one could not."""
 
-from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
 from gpuplan.domain.hardware import AcceleratorId
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.performance import EngineChoice
 from gpuplan.domain.serving import EngineSettings, ServingLayout
 

@@ -1,9 +1,8 @@
 """Energy, emissions and water of a plan, each with the meaning that its figure has."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.market import Boundary, CarbonIntensity, Method
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 

@@ -1,7 +1,6 @@
 """The catalog as the rooms see it: nouns by name, and the fact that each number rests on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuplan.domain.hardware import (
     Accelerator,
@@ -15,6 +14,7 @@ from gpuplan.domain.hardware import (
     StorageClass,
     Switch,
 )
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Override, Source
 
 

@@ -1,9 +1,9 @@
 """A chart as values: series over an axis with units, drawn by whoever shows it."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 
 Style = Literal["bars", "line", "step", "points"]
 

@@ -1,9 +1,9 @@
 """What things cost: the price of a node-hour for each way to pay, with its evidence."""
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.terms import Purchase

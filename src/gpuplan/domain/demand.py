@@ -1,8 +1,8 @@
 """What is asked of the hardware: arrivals, the shape of a request, limits, growth."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
 LengthShape = Literal["fixed", "lognormal", "exponential", "uniform"]

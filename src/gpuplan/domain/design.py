@@ -1,9 +1,9 @@
 """What surrounds accelerators: the way of the data, hosts, fabric, storage, spares."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.hardware import Link, Switch
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
 

@@ -1,7 +1,5 @@
 """A plan with everything around it: machines by group, money by month, energy by place."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.carbon import CarbonAccount
 from gpuplan.domain.design import (
     CheckpointRate,
@@ -13,6 +11,7 @@ from gpuplan.domain.design import (
 )
 from gpuplan.domain.facility import ChecklistItem, FacilityPlan
 from gpuplan.domain.findings import Finding
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.statement import Statement

@@ -1,9 +1,9 @@
 """What telemetry means: use in bands and layers, causes with evidence, waste, and what to do."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.observation import Quirk
 from gpuplan.domain.provenance import Assumption
 

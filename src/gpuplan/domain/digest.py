@@ -1,8 +1,7 @@
 """A fleet too large to hold as series: every device in a few figures, exact where it matters."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """A load described by a few figures, as typed, and the requests that were taken from somewhere."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.demand import TokenLengths
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import ClosedLoop, PrefixBlocks, Requests

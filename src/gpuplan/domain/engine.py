@@ -1,9 +1,8 @@
 """An inference engine as a simulation sees it: its limits, and what an iteration costs."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.batching import BatchPolicy
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.performance import Drafts
 
 SCHEDULINGS = ("fcfs", "priority")

@@ -1,7 +1,8 @@
 """What a check objects to, and what would put it right."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 Severity = Literal["error", "warning", "note"]
 

@@ -1,10 +1,10 @@
 """Does a model fit, where, and with what room to spare."""
 
 import math
-from dataclasses import dataclass
 
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Override
 from gpuplan.domain.serving import (
     EngineSettings,

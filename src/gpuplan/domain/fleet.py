@@ -1,9 +1,10 @@
 """A fleet that lives: pools behind a router, patient clients, replicas that come and go."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.engine import EngineLimits, StepTable
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import Outcome
 
 # How a request ended; every request ends in exactly one way.

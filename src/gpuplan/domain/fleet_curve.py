@@ -1,11 +1,10 @@
 """What a kind of fleet costs as its load moves: the same arithmetic as its sizing, at any load."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuplan.domain.candidate import Candidate
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.packing import nodes_for
 
 

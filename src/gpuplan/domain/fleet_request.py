@@ -1,6 +1,6 @@
 """A living fleet as it is written down, before its engines are known, and a run of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpuplan.domain.fleet import (
     Admission,
@@ -16,6 +16,7 @@ from gpuplan.domain.fleet import (
     Service,
     Spot,
 )
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation import Simulation
 

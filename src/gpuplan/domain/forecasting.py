@@ -1,8 +1,7 @@
 """What demand will be, how sure that is, and when something must be ordered."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
 

@@ -1,8 +1,9 @@
 """What can be bought or rented, as the catalog knows it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NewType
+
+from gpuplan.domain.noun import dataclass
 
 AcceleratorId = NewType("AcceleratorId", str)
 

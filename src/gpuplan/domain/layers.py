@@ -5,8 +5,9 @@ Shapes are kept beside the parameter counts: counts size the memory, shapes size
 "other" parameters are norms, biases, convolutions, sinks: small, 16- or 32-bit, replicated.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """A link between ranks as collective formulas see it: what a rank can send, what a step costs."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 Algorithm = Literal["ring", "tree", "switch", "direct"]
 

@@ -1,8 +1,7 @@
 """A load in figures: how much, how bursty, when it peaks."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

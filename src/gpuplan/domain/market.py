@@ -1,9 +1,9 @@
 """What can be rented, where, at which price, and what power costs and emits there."""
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
 PriceBasis = Literal["on-demand", "bid-floor", "accelerator-only"]

@@ -1,8 +1,7 @@
 """Many clients, each with its own rate, burstiness and lengths, window by window."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

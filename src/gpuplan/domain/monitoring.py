@@ -1,6 +1,6 @@
 """How to reach a monitoring server, and what stretch of time to ask for."""
 
-from dataclasses import dataclass
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """A network that is no language model, as its work per batch; and what turns work into time."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 
 # vision: CNN and ViT; encoder: BERT-like; denoiser: diffusion transformers.

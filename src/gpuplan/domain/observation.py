@@ -4,12 +4,12 @@ Times are seconds: since 1970 where the source tells the date, else since its fi
 A value that the source did not give is NaN, never 0.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
 MetricKind = Literal["device", "host", "engine", "cluster"]

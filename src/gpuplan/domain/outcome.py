@@ -1,10 +1,9 @@
 """What became of a stream of requests, request by request and over time."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import Requests
 

@@ -1,10 +1,10 @@
 """What is asked of a running model, and what is predicted for it."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.serving import EngineSettings, LoraUse, ServingLayout, Storage
 

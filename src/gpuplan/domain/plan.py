@@ -1,9 +1,9 @@
 """A plan as chosen, checked and explained: one shape in memory, in JSON and in plan.yaml."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 
 

@@ -1,7 +1,8 @@
 """What drives the power of an accelerator, and the constants that turn it into watts."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 # Boards joined by switches, plain cards in a server, a card with fans of its own in a PC, or
 # processors alone.

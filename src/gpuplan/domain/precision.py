@@ -1,6 +1,6 @@
 """How a number is stored: bytes per element, with the scales that quantized formats carry along."""
 
-from dataclasses import dataclass
+from gpuplan.domain.noun import dataclass
 
 BYTES_16BIT = 2.0
 

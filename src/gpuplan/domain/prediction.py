@@ -1,8 +1,8 @@
 """One configuration predicted: memory, throughput, latency and power, each with its range."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.performance import InferencePrediction, ServingSetup
 from gpuplan.domain.provenance import Assumption, Estimate, Override
 from gpuplan.domain.serving import InferenceMemory

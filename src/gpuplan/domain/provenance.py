@@ -1,7 +1,8 @@
 """Where a number comes from, and how far to trust it."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 # given: the user said so.
 Tier = Literal["given", "measured", "fitted", "simulated", "estimated", "assumed"]

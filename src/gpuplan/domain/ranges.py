@@ -1,6 +1,6 @@
 """A number that is not known exactly."""
 
-from dataclasses import dataclass
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

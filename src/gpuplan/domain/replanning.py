@@ -1,9 +1,9 @@
 """A plan held against what really happened, and what to change."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.forecasting import DemandForecast
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan import Answer
 from gpuplan.domain.provenance import Assumption
 

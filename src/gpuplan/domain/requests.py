@@ -1,7 +1,6 @@
 """What the user asks of a verb, as typed; None is what was left out."""
 
-from dataclasses import dataclass
-
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.serving import LoraSlots, LoraUse
 
 

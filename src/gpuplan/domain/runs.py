@@ -1,10 +1,10 @@
 """A user's own benchmark runs, and what a refit to them changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.calibration import InferenceCalibration
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.validation import MetricErrors
 

@@ -1,7 +1,6 @@
 """How a job's speed grows with the number of accelerators, and what stops it."""
 
-from dataclasses import dataclass
-
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.training import Recompute, Sharding
 

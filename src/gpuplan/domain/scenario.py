@@ -1,9 +1,9 @@
 """The user's request as one value: work, place, terms, and what had to be assumed."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.demand import Growth
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.site import OwnedNodes, Site
 from gpuplan.domain.terms import Budget, Policy, Prices, Team

@@ -4,10 +4,10 @@ Arrays over time are indexed [scenario, period, hour]. An hour is a stretch of a
 load stands still: an hour of the day, or a block of a load-duration curve.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.terms import Purchase
 
 Objective = Literal["cost", "time", "energy", "carbon", "regret"]

@@ -1,7 +1,6 @@
 """How a model is laid out for inference, how the engine is set, and what memory that takes."""
 
-from dataclasses import dataclass
-
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import NumberFormat
 
 

@@ -1,7 +1,8 @@
 """A result made ready to show: one document for machines, tables and remarks for people."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

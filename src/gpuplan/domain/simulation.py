@@ -1,11 +1,10 @@
 """A simulation as asked, and as answered."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.batching import BatchPolicy, BatchServers
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.networks import NetworkForecast
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import (
     FlowOverTime,
     Gaps,

@@ -1,9 +1,9 @@
 """The place, what stands there already, and what power it can draw."""
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Literal
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
 Cooling = Literal["air", "rear_door", "direct_liquid", "immersion"]

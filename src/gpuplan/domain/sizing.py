@@ -1,7 +1,7 @@
 """How much is asked, hour by hour and year by year, and how many replicas answer it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from gpuplan.domain.candidate import Candidate, Rejection
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.demand import LatencyMetric, Statistic
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.terms import FailureDomain
 from gpuplan.domain.training_time import Goodput

@@ -1,8 +1,9 @@
 """What must fit together: driver, toolkit, framework, architecture, precision."""
 
 import re
-from dataclasses import dataclass
 from functools import total_ordering
+
+from gpuplan.domain.noun import dataclass
 
 VERSION = re.compile(
     r"v?(?P<release>\d+(?:\.\d+)*)(?:[._-]?(?P<tag>a|b|rc|dev|post)[._-]?(?P<number>\d*))?(?:\+.*)?"

@@ -1,7 +1,8 @@
 """From nothing to the first token: what has to happen, and how long each phase takes."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 # Where weights are read from: the page cache, a disk of the machine, a disk over the network, or
 # an object store.

@@ -1,9 +1,9 @@
 """A whole-life account in cents by month: what is paid when, for what, on which evidence."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.cost import NodePurchase, NodeRate, NodeRunning
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 

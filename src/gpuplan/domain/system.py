@@ -1,7 +1,5 @@
 """A described system, judged: what it is fed by, fits into, lacks, and what would balance it."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.design import (
     BalancedSystem,
     Bottleneck,
@@ -15,6 +13,7 @@ from gpuplan.domain.design import (
 )
 from gpuplan.domain.facility import ChecklistItem, FacilityPlan
 from gpuplan.domain.findings import Finding
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 

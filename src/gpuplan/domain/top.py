@@ -1,8 +1,7 @@
 """One moment of a fleet, for a screen."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

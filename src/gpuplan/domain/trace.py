@@ -1,9 +1,9 @@
 """A recorded load: what to look for in a file, and what was found."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.columns import Ints
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.errors import Problem
 

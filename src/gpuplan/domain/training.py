@@ -1,8 +1,8 @@
 """A training or fine-tuning job: what it trains, how it runs, and the memory that this takes."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import NumberFormat
 
 Task = Literal["pretrain", "full", "lora", "qlora"]

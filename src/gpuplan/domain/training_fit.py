@@ -1,9 +1,8 @@
 """Does a training job fit, and with what room to spare."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate, Override
 from gpuplan.domain.serving import Suggestion
 from gpuplan.domain.training import ParallelLayout, TrainingMemory, TrainingSetup

@@ -1,8 +1,7 @@
 """A whole training run: its step, the useful share of the clock, and how long it takes."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.training_time import Goodput, TrainingForecast
 

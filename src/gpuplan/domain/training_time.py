@@ -4,10 +4,10 @@ Constants are NamedTuples of numbers so that the same formula takes one value or
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from gpuplan.domain.links import LinkModel, Protocol
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 
 Cause = Literal[

@@ -1,8 +1,8 @@
 """Predictions against measurements: errors as fractions, by metric and by group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate
 
 

@@ -1,6 +1,6 @@
 """Image networks by their figures: what a roofline needs, without their layers."""
 
-from dataclasses import dataclass
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

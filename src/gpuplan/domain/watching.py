@@ -1,9 +1,8 @@
 """What a watch over a running fleet asks for, finds, and keeps between two looks."""
 
-from dataclasses import dataclass
-
 from gpuplan.domain.diagnosis import Diagnosis
 from gpuplan.domain.monitoring import ServerAccess
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

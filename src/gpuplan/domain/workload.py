@@ -1,9 +1,9 @@
 """The work to be done: serving, batch inference, training, or anything counted in samples."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.demand import Arrivals, LoadStep, RequestShape, Slo
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
 WorkloadKind = Literal[

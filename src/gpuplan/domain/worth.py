@@ -1,9 +1,9 @@
 """Answers about money: when it comes back, from which use on owning pays, what a unit costs."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.cost import Evidence, NodeKind, NodePurchase, NodeRunning
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.statement import Statement
 
