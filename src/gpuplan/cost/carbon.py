@@ -4,16 +4,8 @@ from collections.abc import Collection
 
 from gpuplan.domain.carbon import CarbonAccount, Embodied, EnergyUse, OperationalCarbon
 from gpuplan.domain.market import CarbonIntensity
-from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.errors import InputError, one
-from gpuplan.units import KWH
-
-# Litres per kWh of the machines: dry coolers draw none, open towers 1.8 [wue-ranges].
-WATER_KG_PER_KWH = Range(low=0.0, mid=0.4, high=1.8)
-# A server of eight without its accelerators: 5.7 t in one model [ecologits]; plain servers a
-# tonne or less. Assumption: nobody publishes one for such a machine.
-SERVER_KG = Range(low=1_000.0, mid=3_000.0, high=5_700.0)
 
 
 def energy_use(average_w: float, seconds: float, pue_ratio: float) -> EnergyUse:
@@ -31,13 +23,9 @@ def carbon_account(
     *,
     intensities: Collection[CarbonIntensity],
     embodied: Embodied | None = None,
-    water_kg_per_j: Range | None = None,
+    water_kg_per_j: Range,
 ) -> CarbonAccount:
     """Emissions of the facility's energy in every meaning given, embodied part, water on site."""
-    assumptions: list[Assumption] = []
-    if water_kg_per_j is None:
-        water_kg_per_j = WATER_KG_PER_KWH.times(1 / KWH)
-        assumptions.append(_water_assumption())
     operational = tuple(
         OperationalCarbon(
             boundary=figure.boundary,
@@ -52,7 +40,6 @@ def carbon_account(
         operational=operational,
         embodied_kg=exactly(0.0) if embodied is None else embodied_kg(embodied, seconds),
         water_kg=water_kg_per_j.times(energy.machines_j),
-        assumptions=tuple(assumptions),
     )
 
 
@@ -74,24 +61,3 @@ def joules_per_token(energy: EnergyUse, n_tokens: float) -> tuple[float, float]:
         fix = "give the tokens that were served"
         raise one(InputError, "energy", "n_tokens", f"got {n_tokens}", fix)
     return energy.machines_j / n_tokens, energy.facility_j / n_tokens
-
-
-def server_assumption() -> Assumption:
-    """What is assumed where nobody publishes the footprint of a server."""
-    return Assumption(
-        what="embodied carbon of a server without accelerators",
-        value=f"{SERVER_KG.low:,.0f} to {SERVER_KG.high:,.0f} kg CO2e",
-        why="models differ; no maker publishes a figure for such a machine",
-        change="site.embodied_server_kg",
-        source="ecologits",
-    )
-
-
-def _water_assumption() -> Assumption:
-    return Assumption(
-        what="water drawn on site",
-        value=f"{WATER_KG_PER_KWH.low:g} to {WATER_KG_PER_KWH.high:g} litres per kWh of machines",
-        why="depends on the cooling: none for dry coolers, most for open towers",
-        change="site.water_l_per_kwh",
-        source="wue-ranges",
-    )

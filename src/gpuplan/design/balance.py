@@ -9,7 +9,6 @@ from gpuplan.domain.ranges import Range
 
 NEAR_NODES = 16
 THINNING_RATIO = 0.9
-CORE_USD = Range(low=40.0, mid=70.0, high=120.0)  # of a core in a decoding server. Assumption.
 
 Parts = tuple[tuple[str, Range], ...]
 PartsOf = Callable[[int, int], tuple[Parts, float] | None]  # nodes, size → parts, busy share

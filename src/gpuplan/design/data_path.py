@@ -7,6 +7,7 @@ or an exchange that the computation waits for adds to it. Times are shares of th
 from collections.abc import Sequence
 from math import ceil
 
+from gpuplan.domain.build import HostRules, LinkRules
 from gpuplan.domain.design import (
     Bottleneck,
     DataDemand,
@@ -15,28 +16,22 @@ from gpuplan.domain.design import (
     StorageRates,
 )
 from gpuplan.domain.workload import DataPath, Loader
-from gpuplan.units import GB, GBIT, MIB
+from gpuplan.units import GB, GBIT
 
-# Assumption: file protocols over TCP reach 1.1 of 1.25 GB/s; frames and acknowledgements take
-# 5 %, gaps between requests the rest.
-LINK_FRAC = 0.88
-READ_BYTES = 1.0 * MIB  # of a sequential read, and of a part of a large sample
 LINES_GBIT = (10.0, 25.0, 100.0, 200.0, 400.0)
-# Assumption: two sockets sustain 200 GB/s; a sample crosses memory when read, decoded (write),
-# collated (read, write) and copied out.
-HOST_MEMORY_BYTES_PER_S = 200e9
-MEMORY_CROSSINGS = 4.0
 TELL_FRAC = 0.995  # busier than this, a stage is no bottleneck worth a line
 
 
-def demand_of(path: DataPath, n_accelerators: float, samples_per_s: float) -> DataDemand:
+def demand_of(
+    path: DataPath, n_accelerators: float, *, samples_per_s: float, rules: LinkRules | None = None
+) -> DataDemand:
     """What so many accelerators ask of the storage at `samples_per_s` each."""
     samples = n_accelerators * samples_per_s
     missed = samples * (1.0 - path.cache_hit_frac)
     sample_bytes = path.sample_bytes or 0.0
-    rate = missed * sample_bytes
+    rate, part = missed * sample_bytes, (rules or LinkRules()).read_bytes
     is_random = path.n_samples_per_file <= 1
-    reads = missed * max(1, ceil(sample_bytes / READ_BYTES)) if is_random else rate / READ_BYTES
+    reads = missed * max(1, ceil(sample_bytes / part)) if is_random else rate / part
     return DataDemand(
         samples_per_s=samples,
         bytes_per_s=rate,
@@ -70,14 +65,20 @@ def storage_stage(demand: DataDemand, rates: StorageRates, n_nodes: int) -> Stag
 
 
 def link_stage(
-    demand: DataDemand, rates: StorageRates, link_bytes_per_s: float, *, n_nodes: int
+    demand: DataDemand,
+    rates: StorageRates,
+    link_bytes_per_s: float,
+    *,
+    n_nodes: int,
+    rules: LinkRules | None = None,
 ) -> Stage:
     """The link to the storage: of each host, or of the one server that all ask."""
     wanted = demand.bytes_per_s / (1 if rates.is_one_server else n_nodes)
     needed = max(wanted, 1.0)  # where caches answer everything any link will do
-    given = LINK_FRAC * link_bytes_per_s
+    share = (rules or LinkRules()).file_link_frac
+    given = share * link_bytes_per_s
     options = tuple(
-        StageOption(what=f"{line:.0f} Gbit/s", busy_frac=min(1.0, LINK_FRAC * line * GBIT / needed))
+        StageOption(what=f"{line:.0f} Gbit/s", busy_frac=min(1.0, share * line * GBIT / needed))
         for line in LINES_GBIT
         if line * GBIT > link_bytes_per_s
     )
@@ -108,12 +109,15 @@ def decode_stage(demand: DataDemand, loader: Loader, *, n_cores: float, n_nodes:
     )  # fmt: skip
 
 
-def memory_stage(demand: DataDemand, tensor_bytes: float, *, n_nodes: int) -> Stage:
+def memory_stage(
+    demand: DataDemand, tensor_bytes: float, *, n_nodes: int, rules: HostRules | None = None
+) -> Stage:
     """The host's memory, which each sample crosses several times."""
-    wanted = MEMORY_CROSSINGS * demand.samples_per_s * tensor_bytes / n_nodes
+    known = rules or HostRules()
+    wanted = known.n_memory_crossings * demand.samples_per_s * tensor_bytes / n_nodes
     return Stage(
-        name="host memory", load_ratio=wanted / HOST_MEMORY_BYTES_PER_S, is_overlapped=True,
-        n_wanted=wanted, n_given=HOST_MEMORY_BYTES_PER_S, unit="bytes/s",
+        name="host memory", load_ratio=wanted / known.memory_bytes_per_s, is_overlapped=True,
+        n_wanted=wanted, n_given=known.memory_bytes_per_s, unit="bytes/s",
         fix="smaller tensors (uint8, normalised on the accelerator), or more memory channels",
     )  # fmt: skip
 

@@ -2,27 +2,29 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
+from typing import NamedTuple
 
 from gpuplan.design.fabric import fabric_counts
+from gpuplan.domain.build import LinkRules, PartPrices, RoomRules
 from gpuplan.domain.design import CableRun, FabricCounts, FabricPlan
 from gpuplan.domain.hardware import Link, PartId, Switch
-from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.site import NodeNetwork
 from gpuplan.units import GBIT
 
-# Assumptions: racks 0.6 m wide in rows of eight, rows 3 m apart, 4 m up and down at both ends.
-RACK_M, RACKS_PER_ROW, ROW_M, ENDS_M = 0.6, 8, 3.0, 4.0
 COPPER_M = 3.0  # passive copper ends here at these rates [nvidia-mcp7y00]
-# Prices per Gbit/s. Assumption: no price list is published; resellers' figures, weak evidence.
-SWITCH_USD_PER_GBIT = Range(low=0.6, mid=1.0, high=1.8)  # of one port's rate, one direction
-ADAPTER_USD_PER_GBIT = Range(low=2.5, mid=4.0, high=6.0)
-OPTIC_USD_PER_GBIT = Range(low=2.0, mid=4.0, high=8.0)  # both ends and the fibre
-COPPER_USD_PER_GBIT = Range(low=0.3, mid=0.5, high=1.0)
-# Below this a fabric costs speed that its price does not save. Assumption; the user may differ.
-ENOUGH_FRAC = 0.9
+
+IN_RACK_M = 2.0  # from a machine to a switch of its own rack; copper reaches it either way
 
 Efficiency = Callable[[float], float]  # of the work, by bytes/s that leave a node
+
+
+class Means(NamedTuple):
+    """What networks are made of: cables that are known, prices, the room."""
+
+    links: tuple[Link, ...]
+    prices: PartPrices = PartPrices()
+    room: RoomRules = RoomRules()
 
 
 def switch_for(
@@ -47,11 +49,11 @@ def fabric_plan(
     *,
     port_bytes_per_s: float,
     n_racks: int,
-    links: Iterable[Link],
+    means: Means,
     purpose: str = "compute",
 ) -> FabricPlan:
     """The network with cables by length class, draw of its switches, and its price."""
-    runs = cable_runs(counts, n_racks, rate_bytes_per_s=port_bytes_per_s, links=list(links))
+    runs = cable_runs(counts, n_racks, rate_bytes_per_s=port_bytes_per_s, means=means)
     n = counts.n_switches
     return FabricPlan(
         purpose=purpose,
@@ -61,18 +63,19 @@ def fabric_plan(
         runs=runs,
         typical_w=None if switch.typical_w is None else n * switch.typical_w,
         max_w=None if switch.limit_w is None else n * switch.limit_w,
-        usd=_price(counts, switch, runs, port_bytes_per_s),
+        usd=_price(counts, switch, runs, port_bytes_per_s=port_bytes_per_s, prices=means.prices),
     )
 
 
 def cable_runs(
-    counts: FabricCounts, n_racks: int, *, rate_bytes_per_s: float, links: Sequence[Link]
+    counts: FabricCounts, n_racks: int, *, rate_bytes_per_s: float, means: Means
 ) -> tuple[CableRun, ...]:
     """Cables between levels, by the longest way that a room of so many racks asks for."""
-    in_row = min(n_racks, RACKS_PER_ROW) * RACK_M
-    rows = ceil(n_racks / RACKS_PER_ROW)
-    short = 2.0 if n_racks == 1 else in_row + ENDS_M
-    far = in_row + (rows - 1) * ROW_M + ENDS_M
+    room = means.room
+    in_row = min(n_racks, room.n_racks_per_row) * room.rack_width_m
+    rows = ceil(n_racks / room.n_racks_per_row)
+    short = IN_RACK_M if n_racks == 1 else in_row + room.cable_ends_m
+    far = in_row + (rows - 1) * room.row_m + room.cable_ends_m
     found = [("node to leaf", counts.n_node_cables, short)]
     found += [("leaf to spine", counts.n_leaf_cables, far)] if counts.n_leaf_cables else []
     found += [("spine to core", counts.n_spine_cables, far)] if counts.n_spine_cables else []
@@ -82,7 +85,7 @@ def cable_runs(
             n_cables=n,
             longest_m=length,
             medium="copper" if length <= COPPER_M else "optic",
-            link=_link(links, length, rate_bytes_per_s),
+            link=_link(means.links, length, rate_bytes_per_s),
         )
         for between, n, length in found
     )
@@ -102,14 +105,20 @@ def _link(links: Sequence[Link], length_m: float, rate_bytes_per_s: float) -> Li
 
 
 def _price(
-    counts: FabricCounts, switch: Switch, runs: Sequence[CableRun], port_bytes_per_s: float
+    counts: FabricCounts,
+    switch: Switch,
+    runs: Sequence[CableRun],
+    *,
+    port_bytes_per_s: float,
+    prices: PartPrices,
 ) -> Range:
     port_gbit = switch.port_bytes_per_s / GBIT
     used_gbit = port_bytes_per_s / GBIT
-    parts = [SWITCH_USD_PER_GBIT.times(counts.n_switches * switch.n_ports * port_gbit)]
-    parts.append(ADAPTER_USD_PER_GBIT.times(counts.n_node_cables * used_gbit))
+    parts = [prices.switch_usd_per_gbit.times(counts.n_switches * switch.n_ports * port_gbit)]
+    parts.append(prices.adapter_usd_per_gbit.times(counts.n_node_cables * used_gbit))
     for run in runs:
-        per_gbit = COPPER_USD_PER_GBIT if run.medium == "copper" else OPTIC_USD_PER_GBIT
+        is_copper = run.medium == "copper"
+        per_gbit = prices.copper_usd_per_gbit if is_copper else prices.optic_usd_per_gbit
         parts.append(per_gbit.times(run.n_cables * used_gbit))
     return total(parts)
 
@@ -122,30 +131,16 @@ def total(parts: Iterable[Range]) -> Range:
     )
 
 
-def price_note() -> Assumption:
-    """What prices of networks rest on."""
-    value = (
-        f"per Gbit/s: switches {SWITCH_USD_PER_GBIT.low:g} to {SWITCH_USD_PER_GBIT.high:g} USD, "
-        f"adapters {ADAPTER_USD_PER_GBIT.low:g} to {ADAPTER_USD_PER_GBIT.high:g}, "
-        f"optics {OPTIC_USD_PER_GBIT.low:g} to {OPTIC_USD_PER_GBIT.high:g}"
-    )
-    return Assumption(
-        what="price of the network", value=value,
-        why="no price list is published; weak evidence", change="a quote of your own",
-    )  # fmt: skip
-
-
 def fabric_options(
     n_nodes: int,
     *,
     n_accelerators_per_node: int,
     n_racks: int,
     switches: Mapping[PartId, Switch],
-    links: Iterable[Link],
+    means: Means,
     kind: str,
 ) -> tuple[FabricPlan, ...]:
     """Networks to choose from: ports per node, rates that switches have, oversubscription."""
-    held = list(links)
     fabric = "infiniband" if kind == "infiniband" else "ethernet"
     rates = sorted({s.port_bytes_per_s for s in switches.values() if s.fabric == fabric})
     ports = sorted({1, 2, 4, n_accelerators_per_node})
@@ -163,7 +158,7 @@ def fabric_options(
                 fabric_plan(
                     fabric_counts(n_nodes, n_ports, n_switch_ports=switch.n_ports,
                                   oversubscription_ratio=ratio),
-                    switch, port_bytes_per_s=rate, n_racks=n_racks, links=held,
+                    switch, port_bytes_per_s=rate, n_racks=n_racks, means=means,
                 )
                 for ratio in (1.0, 2.0, 4.0)
             ]  # fmt: skip
@@ -178,7 +173,10 @@ def node_bytes_per_s(plan: FabricPlan) -> float:
 
 
 def cheapest_sufficient(
-    options: Sequence[FabricPlan], efficiency: Efficiency, *, enough_frac: float = ENOUGH_FRAC
+    options: Sequence[FabricPlan],
+    efficiency: Efficiency,
+    *,
+    enough_frac: float = LinkRules().enough_frac,
 ) -> tuple[FabricPlan, float] | None:
     """The cheapest network over which the work keeps enough of its speed, and that share."""
     judged: dict[float, float] = {}

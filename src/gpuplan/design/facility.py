@@ -1,5 +1,7 @@
 """The whole place, in: machines, a site; out: racks, power and cooling with every objection."""
 
+from typing import NamedTuple
+
 from gpuplan.design.cooling import cooling_findings, cooling_load
 from gpuplan.design.power import (
     levels,
@@ -7,10 +9,9 @@ from gpuplan.design.power import (
     site_findings,
     supply_findings,
     swing_findings,
+    ups_size,
 )
 from gpuplan.design.racks import (
-    CAP_RESERVE_FRAC,
-    RESERVED_U,
     Slowdown,
     cap_choices,
     fit_rack,
@@ -18,13 +19,23 @@ from gpuplan.design.racks import (
     rack_findings,
     racks_needed,
 )
+from gpuplan.design.rules import UPS, assumed
+from gpuplan.domain.build import USUAL, BuildRules, RoomRules
 from gpuplan.domain.facility import CapChoice, ChecklistItem, FacilityPlan, NodeDraw, RackFit
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.site import Rack, Site
-from gpuplan.units import KW
+from gpuplan.units import KW, KWH, MINUTE
 
-RACKS_PER_ROW = 8
+
+class Duty(NamedTuple):
+    """What the machines do: train in step or not, and what caps cost their work in speed."""
+
+    is_training: bool = False
+    slowdown: Slowdown | None = None
+
+
+AT_REST = Duty()
 
 
 def facility_plan(
@@ -33,15 +44,15 @@ def facility_plan(
     *,
     site: Site,
     pue_ratio: float,
-    is_training: bool = False,
-    slowdown: Slowdown | None = None,
+    duty: Duty = AT_REST,
+    build: BuildRules = USUAL,
 ) -> FacilityPlan:
     """Machines into racks, power at every level, cooling, caps that would make denser racks.
 
     A machine that runs under a cap comes in as `design.power.capped(node, cap_w)`.
     """
-    rack = site.rack or Rack()
-    fit = fit_rack(node, rack)
+    rack, room = site.rack or Rack(), build.room
+    fit = fit_rack(node, rack, room=room)
     # Where nothing is known of a rack each machine is shown in one of its own.
     per_rack = max(1, min(fit.n_nodes, n_nodes))
     return FacilityPlan(
@@ -50,26 +61,31 @@ def facility_plan(
         fit=fit,
         n_racks=racks_needed(n_nodes, fit) or 0,
         levels=levels(
-            node, n_nodes, n_per_rack=per_rack, n_racks_per_row=RACKS_PER_ROW, pue_ratio=pue_ratio
+            node,
+            n_nodes,
+            n_per_rack=per_rack,
+            n_racks_per_row=room.n_racks_per_row,
+            pue_ratio=pue_ratio,
         ),
         cooling=cooling_load(node, n_nodes),
         pue_ratio=pue_ratio,
-        caps=_denser(node, rack, fit, slowdown),
+        caps=_denser(node, rack, fit, slowdown=duty.slowdown, room=room),
         slots=layout(node, n_nodes, n_per_rack=per_rack),
         findings=_findings(node, n_nodes, site=site, fit=fit, pue_ratio=pue_ratio)
-        + swing_findings(node, n_nodes, is_training=is_training),
-        assumptions=_assumptions(node),
+        + swing_findings(node, n_nodes, is_training=duty.is_training),
+        assumptions=_assumptions(node, build),
+        ups=ups_size(n_nodes * node.max_w, room),
     )
 
 
 def _denser(
-    node: NodeDraw, rack: Rack, fit: RackFit, slowdown: Slowdown | None
+    node: NodeDraw, rack: Rack, fit: RackFit, *, slowdown: Slowdown | None, room: RoomRules
 ) -> tuple[CapChoice, ...]:
     """Caps under which one node more would share the rack; none where power does not bind."""
     binding = fit.binding
     if binding is None or binding.name != "power":
         return ()
-    return cap_choices(node, rack, n_wanted=fit.n_nodes + 1, slowdown=slowdown)
+    return cap_choices(node, rack, n_wanted=fit.n_nodes + 1, slowdown=slowdown, room=room)
 
 
 def _findings(
@@ -86,22 +102,13 @@ def _findings(
     return found + psu_findings(node, circuit.n_feeds if circuit else 1)
 
 
-def _assumptions(node: NodeDraw) -> tuple[Assumption, ...]:
-    height = Assumption(
-        what="height kept for switches and distribution",
-        value=f"{RESERVED_U} U of each rack",
-        why="usual for a rack with its own leaf switches",
-        change="site.rack.units_u",
-    )
-    if node.board is None or node.board.cap_w is None:
-        return (height,)
-    reserve = Assumption(
-        what="feed kept free under caps",
-        value=f"{CAP_RESERVE_FRAC:.0%}",
-        why="caps hold on average, transients exceed them",
-        change="owned.accelerator_cap_w",
-    )
-    return (height, reserve)
+def _assumptions(node: NodeDraw, build: BuildRules) -> tuple[Assumption, ...]:
+    names = ["room.reserved_u", "room.racks_per_row", *UPS]
+    if node.board is not None and node.board.cap_w is not None:
+        names.append("room.cap_reserve_frac")
+    if node.cooling == "liquid":
+        names.append("room.liquid_frac")
+    return assumed(build, *names)
 
 
 def checklist(plan: FacilityPlan, site: Site) -> tuple[ChecklistItem, ...]:
@@ -123,6 +130,7 @@ def _power_items(plan: FacilityPlan, site: Site) -> list[ChecklistItem]:
         _item("power", "draw of a rack", f"{rack.max_w / KW:.1f} kW",
               f"{rack.n_nodes} machines at {plan.node.max_w / KW:.1f} kW"),
         _item("power", "supplies of a machine", _psu_text(plan.node), "test with one feed off"),
+        _item("power", "UPS", _ups_text(plan), "carries the machines until a generator does"),
         _item("power", "meter and cap", "read draw per outlet before load",
               "averages hide transients"),
     ]  # fmt: skip
@@ -152,6 +160,16 @@ def _floor_items(plan: FacilityPlan, site: Site) -> list[ChecklistItem]:
         _item("space", "way in", "door, lift and ramp for the crates", "crates exceed a rack"),
         _item("network", "cable lengths", "measure rack to rack", "copper ends after few metres"),
     ]
+
+
+def _ups_text(plan: FacilityPlan) -> str:
+    ups = plan.ups
+    if ups is None:
+        return "not sized"
+    return (
+        f"{ups.load_va / KW:.1f} kVA, {ups.n_modules} modules of {ups.module_w / KW:g} kW, "
+        f"{ups.energy_j / KWH:.1f} kWh for {ups.bridge_s / MINUTE:g} min"
+    )
 
 
 def _psu_text(node: NodeDraw) -> str:

@@ -2,19 +2,11 @@
 
 from math import ceil
 
+from gpuplan.domain.build import HostRules
 from gpuplan.domain.design import HostLine
 from gpuplan.domain.findings import Finding
 from gpuplan.units import GB, GBIT, GIB, TB
 
-# Cores: one for each accelerator's process and one for what it hands over, four for the system.
-# Assumption; serving engines ask for as much.
-CORES_PER_ACCELERATOR = 2.0
-SYSTEM_CORES = 4.0
-# Memory: twice the accelerators', for loading, caches of files and what is moved out of them
-# [dgx-superpod-h100-ra: 2 TB beside 640 GB]. Assumption.
-MEMORY_RATIO = 2.0
-LOAD_S = 60.0  # that loading weights may take of a start. Assumption.
-PREFETCH_BATCHES = 4.0  # of each accelerator, in pinned memory
 # Kept by Kubernetes of the first, second, next two and further cores, as large clouds do
 # [gke-allocatable]; and half a core for agents on each node.
 KUBE_CORE_FRACS = ((1, 0.06), (1, 0.01), (2, 0.005))
@@ -39,11 +31,18 @@ def allocatable_bytes(ram_bytes: float) -> float:
 
 
 def cores_line(
-    n_accelerators: int, decode_cores: float, n_given: float | None, *, is_advertised: bool
+    n_accelerators: int,
+    decode_cores: float,
+    n_given: float | None,
+    *,
+    is_advertised: bool,
+    rules: HostRules | None = None,
 ) -> HostLine:
     """Cores of one node. What is advertised counts as allocatable only."""
-    needed = n_accelerators * CORES_PER_ACCELERATOR + SYSTEM_CORES + decode_cores
-    reason = f"{CORES_PER_ACCELERATOR:g} for each accelerator, {SYSTEM_CORES:g} for the system"
+    known = rules or HostRules()
+    each, system = known.n_cores_per_accelerator, known.n_system_cores
+    needed = n_accelerators * each + system + decode_cores
+    reason = f"{each:g} for each accelerator, {system:g} for the system"
     if decode_cores:
         reason += f", {decode_cores:.0f} to decode"
     if n_given is not None and is_advertised:
@@ -52,20 +51,28 @@ def cores_line(
 
 
 def memory_line(
-    accelerator_bytes: float, n_accelerators: int, *, pinned_bytes: float, given_bytes: float | None
+    accelerator_bytes: float,
+    n_accelerators: int,
+    *,
+    pinned_bytes: float,
+    given_bytes: float | None,
+    rules: HostRules | None = None,
 ) -> HostLine:
     """Memory of one node in GiB; what is given is advertised, what counts is allocatable."""
-    needed = MEMORY_RATIO * accelerator_bytes * n_accelerators + pinned_bytes
-    reason = f"{MEMORY_RATIO:g} times the accelerators' memory"
+    ratio = (rules or HostRules()).memory_ratio
+    needed = ratio * accelerator_bytes * n_accelerators + pinned_bytes
+    reason = f"{ratio:g} times the accelerators' memory"
     if pinned_bytes:
         reason += f", {pinned_bytes / GIB:.1f} GiB pinned for batches"
     given = None if given_bytes is None else allocatable_bytes(given_bytes) / GIB
     return HostLine(part="memory", unit="GiB", n_needed=needed / GIB, n_given=given, reason=reason)
 
 
-def pinned_bytes(batch_bytes: float, n_accelerators: int) -> float:
+def pinned_bytes(
+    batch_bytes: float, n_accelerators: int, *, rules: HostRules | None = None
+) -> float:
     """Page-locked memory for batches that wait to be copied."""
-    return PREFETCH_BATCHES * batch_bytes * n_accelerators
+    return (rules or HostRules()).n_prefetch_batches * batch_bytes * n_accelerators
 
 
 def nvme_line(
@@ -91,12 +98,15 @@ def nic_line(wanted_bytes_per_s: float, given_bytes_per_s: float | None, reason:
     )  # fmt: skip
 
 
-def load_line(weight_bytes: float, given_bytes_per_s: float | None) -> HostLine:
+def load_line(
+    weight_bytes: float, given_bytes_per_s: float | None, *, rules: HostRules | None = None
+) -> HostLine:
     """Storage that brings weights to a node fast enough for a scale-out to be of use."""
     given = None if given_bytes_per_s is None else given_bytes_per_s / GB
+    load_s = (rules or HostRules()).load_s
     return HostLine(
-        part="model load", unit="GB/s", n_needed=weight_bytes / LOAD_S / GB, n_given=given,
-        reason=f"{weight_bytes / GB:,.0f} GB of weights within {LOAD_S:.0f} s of a start",
+        part="model load", unit="GB/s", n_needed=weight_bytes / load_s / GB, n_given=given,
+        reason=f"{weight_bytes / GB:,.0f} GB of weights within {load_s:.0f} s of a start",
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, sqrt
 
+from gpuplan.domain.build import RoomRules
 from gpuplan.domain.facility import BoardDraw, Level, NodeDraw, PowerLevel, PsuSet, UpsSize
 from gpuplan.domain.findings import Finding, Severity
 from gpuplan.domain.site import Circuit, Site
@@ -17,8 +18,6 @@ FIXED_OVERHEAD_FRAC = 0.4
 # PUE of air-side cooling by outside temperature: 1.08 up to 15 °C, then 0.015 a kelvin
 # [Flucker2013].
 MILD_PUE_RATIO, MILD_C, PUE_PER_K = 1.08, 15.0, 0.015
-UPS_POWER_FACTOR_FRAC = 0.95
-UPS_EFFICIENCY_FRAC = 0.95
 # Synchronous training moves all machines at once, a few times a second [Choukse2025].
 SWING_NODES = 4
 
@@ -155,18 +154,17 @@ def swing_findings(node: NodeDraw, n_nodes: int, *, is_training: bool) -> tuple[
     return tuple(found)
 
 
-def ups_size(
-    load_w: float, bridge_s: float, *, module_w: float, n_spare_modules: int = 1
-) -> UpsSize:
+def ups_size(load_w: float, room: RoomRules, *, n_spare_modules: int = 1) -> UpsSize:
     """Modules and stored energy that carry the machines until the generator does."""
+    bridge_s, module_w = room.ups_bridge_s, room.ups_module_w
     if module_w <= 0 or load_w <= 0 or bridge_s <= 0:
         fix = "load, time and module must be above 0"
         raise one(InputError, "ups", "size", f"{load_w} W, {bridge_s} s, {module_w} W", fix)
     return UpsSize(
         load_w=load_w,
-        power_factor_frac=UPS_POWER_FACTOR_FRAC,
+        power_factor_frac=room.ups_power_factor_frac,
         bridge_s=bridge_s,
-        energy_j=load_w * bridge_s / UPS_EFFICIENCY_FRAC,
+        energy_j=load_w * bridge_s / room.ups_efficiency_frac,
         n_modules=ceil(load_w / module_w * (1 - 1e-9)) + n_spare_modules,
         module_w=module_w,
     )

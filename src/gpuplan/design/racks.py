@@ -4,26 +4,26 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor
 
 from gpuplan.design.power import capped
+from gpuplan.domain.build import RoomRules
 from gpuplan.domain.facility import CapChoice, NodeDraw, RackFit, RackLimit, RackSlot
 from gpuplan.domain.findings import Finding, Severity
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.site import Rack
 from gpuplan.units import KW
 
-# Caps are held on average, not in every millisecond: so much of the feed stays free under them.
-# Assumption: 5 %; the 80 % of the breaker is for heat, not for this.
-CAP_RESERVE_FRAC = 0.05
-RESERVED_U = 4  # switches, distribution, cable trays. Assumption.
 CAP_STEP_W = 50.0
 LEAST_CAP_FRAC = 0.45  # of the limit: below, the clock collapses [measured:power-caps]
 
 Slowdown = Callable[[float], Range | None]
 
 
-def fit_rack(node: NodeDraw, rack: Rack, *, reserved_u: int = RESERVED_U) -> RackFit:
+def fit_rack(node: NodeDraw, rack: Rack, *, room: RoomRules | None = None) -> RackFit:
     """Nodes that one rack can feed, cool, hold and bear. Two feeds back each other, never add."""
+    known = room or RoomRules()
     is_capped = node.board is not None and node.board.cap_w is not None
-    limits = tuple(_limits(node, rack, CAP_RESERVE_FRAC if is_capped else 0.0, reserved_u))
+    # Caps are held on average, not in every millisecond: some of the feed stays free under them.
+    reserve = known.cap_reserve_frac if is_capped else 0.0
+    limits = tuple(_limits(node, rack, reserve, known.n_reserved_units))
     n = min((limit.n_nodes for limit in limits), default=0)
     return RackFit(n_nodes=n, limits=limits, used_w=n * node.max_w, usable_w=_feed_w(rack))
 
@@ -61,11 +61,17 @@ def _whole(available: float, each: float) -> int:
 
 
 def judge_cap(
-    node: NodeDraw, rack: Rack, *, cap_w: float, n_wanted: int, slowdown: Slowdown | None = None
+    node: NodeDraw,
+    rack: Rack,
+    *,
+    cap_w: float,
+    n_wanted: int,
+    slowdown: Slowdown | None = None,
+    room: RoomRules | None = None,
 ) -> CapChoice:
     """Whether so many nodes may share a rack under this cap, and what it costs in speed."""
     held = capped(node, cap_w)
-    fit, one_w = fit_rack(held, rack), held.max_w
+    fit, one_w = fit_rack(held, rack, room=room), held.max_w
     cost = slowdown(cap_w) if slowdown else None
     limit = held.board.limit_w if held.board else 0.0
     fits = fit.n_nodes >= n_wanted
@@ -79,7 +85,8 @@ def judge_cap(
     elif fits:
         reason = free
     else:
-        reason = f"{free}; {CAP_RESERVE_FRAC:.0%} must stay free, for caps hold on average only"
+        share = (room or RoomRules()).cap_reserve_frac
+        reason = f"{free}; {share:.0%} must stay free, for caps hold on average only"
     return CapChoice(
         cap_w=cap_w,
         node_w=one_w,
@@ -97,6 +104,7 @@ def cap_choices(
     n_wanted: int,
     slowdown: Slowdown | None = None,
     step_w: float = CAP_STEP_W,
+    room: RoomRules | None = None,
 ) -> tuple[CapChoice, ...]:
     """Every cap of the grid below the limit, highest first, accepted or not."""
     if node.board is None:
@@ -105,7 +113,8 @@ def cap_choices(
     n_steps = floor((limit - LEAST_CAP_FRAC * limit) / step_w)
     caps = [limit - step * step_w for step in range(1, n_steps + 1)]
     return tuple(
-        judge_cap(node, rack, cap_w=cap, n_wanted=n_wanted, slowdown=slowdown) for cap in caps
+        judge_cap(node, rack, cap_w=cap, n_wanted=n_wanted, slowdown=slowdown, room=room)
+        for cap in caps
     )
 
 

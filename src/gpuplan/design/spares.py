@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import exp
 
+from gpuplan.domain.build import SpareRules
 from gpuplan.domain.design import CheckpointRate, SpareNeed
 from gpuplan.domain.findings import Finding, Severity
 from gpuplan.errors import InputError, Problem
@@ -11,23 +12,19 @@ from gpuplan.units import DAY, GB, HOUR
 
 # 419 unexpected stops in 54 days of 16,384 accelerators, hosts and links included [Llama3-2024].
 ACCELERATOR_MTBF_S = 54 * DAY * 16_384 / 419
-REPAIR_S = 3 * DAY  # until a broken machine is back. Assumption.
-KEPT_FRAC = 0.99
 MOST_SPARES = 1000
 WRITE_RATES = tuple(rate * GB for rate in (1, 2, 5, 10, 20, 50, 100, 200, 500))
-WORTH_FRAC = 0.01  # a faster tier is worth it while a step up saves so much of the run. Assumption.
 
 LossOf = Callable[[float], CheckpointRate]
 
 
-def spare_need(
-    n_nodes: int, *, node_mtbf_s: float, repair_s: float = REPAIR_S, kept_frac: float = KEPT_FRAC
-) -> SpareNeed:
+def spare_need(n_nodes: int, *, node_mtbf_s: float, rules: SpareRules | None = None) -> SpareNeed:
     """The fewest spares with which n_nodes work for the promised share of the time.
 
     Machines in repair are Poisson with mean (rate of failures) times (time of repair), whatever
     the law of repair: a queue with endless servers [Palm1943].
     """
+    repair_s, kept_frac = (rules or SpareRules()).repair_s, (rules or SpareRules()).kept_frac
     _check(n_nodes, node_mtbf_s, repair_s, kept_frac)
     for n_spares in range(MOST_SPARES + 1):
         mean = (n_nodes + n_spares) * repair_s / node_mtbf_s
@@ -62,11 +59,13 @@ def _check(n_nodes: int, node_mtbf_s: float, repair_s: float, kept_frac: float) 
         raise InputError("spares", problems)
 
 
-def sufficient_rate(loss_of: LossOf) -> tuple[CheckpointRate, tuple[CheckpointRate, ...]]:
+def sufficient_rate(
+    loss_of: LossOf, *, worth_frac: float = SpareRules().worth_frac
+) -> tuple[CheckpointRate, tuple[CheckpointRate, ...]]:
     """The lowest write rate after which the next step saves too little, and the whole table."""
     table = tuple(loss_of(rate) for rate in WRITE_RATES)
     for here, after in pairwise(table):
-        if here.lost_frac - after.lost_frac < WORTH_FRAC:
+        if here.lost_frac - after.lost_frac < worth_frac:
             return here, table
     return table[-1], table
 

@@ -1,17 +1,17 @@
 """Storage, in: kinds, needs and the catalog's classes; out: rates, tiers and how many units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
+from gpuplan.design.rules import assumed
+from gpuplan.domain.build import USUAL, BuildRules, PartPrices
 from gpuplan.domain.design import DataDemand, StorageRates, Tier, TierChoice
 from gpuplan.domain.hardware import PartId, StorageClass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.workload import Storage
 from gpuplan.units import GB, TB
-
-OBJECTS_IN_FLIGHT = 256  # requests that one node keeps open. Assumption.
 
 
 class Kind(NamedTuple):
@@ -35,18 +35,17 @@ KINDS = {
     "object": Kind("cloud-object", 1, False, True, False),
     "object_cached": Kind("local-nvme-gen4", 2, False, False, False),
 }
-# Prices of what is bought, per TB and as ranges. Assumption: no price list is published; drives
-# of 2024 and 2025 at resellers, systems as quoted per usable TB.
-TIERS = (
-    ("local NVMe drives", "local-nvme-gen4", 7.68 * TB, Range(low=80, mid=120, high=220)),
+# What can be bought, in the sizes of its units; prices come with the rules.
+TIERS: tuple[tuple[str, str, float, Callable[[PartPrices], Range]], ...] = (
+    ("7.68 TB local NVMe drives", "local-nvme-gen4", 7.68 * TB, lambda p: p.nvme_usd_per_tb),
     ("100 TB shelves of a parallel file system on flash", "parallel-fs-better", 100 * TB,
-     Range(low=250, mid=500, high=1000)),
-    ("hard disks behind NFS", "hard-disk", 20 * TB, Range(low=15, mid=20, high=35)),
+     lambda p: p.flash_shelf_usd_per_tb),
+    ("20 TB hard disks behind NFS", "hard-disk", 20 * TB, lambda p: p.disk_usd_per_tb),
 )  # fmt: skip
 
 
 def storage_rates(
-    storage: Storage, classes: Mapping[PartId, StorageClass]
+    storage: Storage, classes: Mapping[PartId, StorageClass], *, build: BuildRules = USUAL
 ) -> tuple[StorageRates, tuple[Assumption, ...]]:
     """What the storage gives: the user's measurements, else its kind's devices, and that is told.
 
@@ -58,27 +57,31 @@ def storage_rates(
     rate, reads = storage.bytes_per_s, storage.operations_per_s
     told: tuple[Assumption, ...] = ()
     if rate is None and reads is None:
-        reads = _reads(known, kind.n_units)
+        reads = _reads(known, kind.n_units, build.links.n_objects_in_flight)
     if rate is None:
         rate = kind.n_units * known.read_bytes_per_s
         told = (_kind_note(storage.kind, known, kind.n_units),)
+        if known.operations_per_s is None and known.latency_s is not None:
+            told += assumed(build, "links.objects_in_flight")
     return StorageRates(
         bytes_per_s=rate, operations_per_s=reads, is_shared=kind.is_shared,
         is_remote=kind.is_remote, is_one_server=kind.is_one_server,
     ), told  # fmt: skip
 
 
-def _reads(known: StorageClass, n_units: int) -> float | None:
+def _reads(known: StorageClass, n_units: int, n_in_flight: float) -> float | None:
     """Reads a second: of the devices; where only a latency is known, of requests in flight."""
     if known.operations_per_s is not None:
         return n_units * known.operations_per_s
-    return None if known.latency_s is None else OBJECTS_IN_FLIGHT / known.latency_s
+    return None if known.latency_s is None else n_in_flight / known.latency_s
 
 
-def tiers(classes: Mapping[PartId, StorageClass]) -> tuple[Tier, ...]:
+def tiers(
+    classes: Mapping[PartId, StorageClass], prices: PartPrices | None = None
+) -> tuple[Tier, ...]:
     """Ways to store data that can be bought."""
     found = []
-    for name, class_id, unit_bytes, usd_per_tb in TIERS:
+    for name, class_id, unit_bytes, price_of in TIERS:
         known = classes[PartId(class_id)]
         found.append(
             Tier(
@@ -87,7 +90,7 @@ def tiers(classes: Mapping[PartId, StorageClass]) -> tuple[Tier, ...]:
                 unit_write_bytes_per_s=known.write_bytes_per_s,
                 unit_operations_per_s=known.operations_per_s,
                 unit_bytes=unit_bytes * (known.usable_frac or 1.0),
-                unit_usd=usd_per_tb.times(unit_bytes / TB),
+                unit_usd=price_of(prices or PartPrices()).times(unit_bytes / TB),
                 is_shared=known.scope == "device" and class_id == "hard-disk",
             )
         )
@@ -116,19 +119,6 @@ def choose_units(
 def cheapest(choices: Sequence[TierChoice]) -> TierChoice:
     """The least price in the middle of its range."""
     return min(choices, key=lambda choice: choice.usd.mid)
-
-
-def price_notes() -> tuple[Assumption, ...]:
-    """What the tiers' prices rest on."""
-    value = "; ".join(f"{name} {p.low:g} to {p.high:g} USD/TB" for name, _, _, p in TIERS)
-    return (
-        Assumption(
-            what="price of storage",
-            value=value,
-            why="no price list is published; weak evidence",
-            change="a quote of your own",
-        ),
-    )
 
 
 def _kind_note(kind: str, known: StorageClass, n_units: int) -> Assumption:

@@ -188,6 +188,7 @@ class FacilityPlan:
     slots: tuple[RackSlot, ...]
     findings: tuple[Finding, ...]
     assumptions: tuple[Assumption, ...] = ()
+    ups: UpsSize | None = None
 
     def level(self, name: Level) -> PowerLevel:
         """The draw at this level."""

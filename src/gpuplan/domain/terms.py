@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuplan.domain.build import USUAL, BuildRules
 from gpuplan.domain.ranges import Range
 
 Purchase = Literal["on_demand", "reserved", "spot", "capacity_block", "owned"]
@@ -123,6 +124,7 @@ class Policy:
     n_accelerators_max: int | None = None
     is_tensor_across_islands_allowed: bool = False
     carbon_max_kg_per_year: float | None = None
+    build: BuildRules = USUAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

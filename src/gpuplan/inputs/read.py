@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from gpuplan.errors import InputError, Problem
 from gpuplan.inputs import convert_site
 from gpuplan.inputs.assume import Assumptions
 from gpuplan.inputs.check import cross_findings
+from gpuplan.inputs.convert_build import build
 from gpuplan.inputs.convert_workload import workload
 from gpuplan.inputs.files import with_files
 from gpuplan.inputs.problems import MAX_SHOWN, Finding, null_findings, schema_findings, show
@@ -71,7 +73,7 @@ def _scenario(spec: ScenarioSpec, sha256: str) -> Scenario:
     assumptions = Assumptions()
     assumptions.add_defaults(spec)
     works = [workload(w, ("workloads", i), assumptions) for i, w in enumerate(spec.workloads)]
-    policy = convert_site.policy(spec.policy, assumptions)
+    policy = replace(convert_site.policy(spec.policy, assumptions), build=build(spec.build))
     return Scenario(
         name=spec.name,
         workloads=tuple(works),

@@ -15,6 +15,7 @@ from gpuplan.inputs.keys import (
     optional,
     section,
 )
+from gpuplan.inputs.schema_build import BuildSpec
 from gpuplan.inputs.schema_site import (
     BudgetSpec,
     OwnedSpec,
@@ -66,6 +67,7 @@ class ScenarioSpec(Strict):
     budget: BudgetSpec = section("Limits of money", BudgetSpec)
     policy: PolicySpec = section("What is allowed", PolicySpec)
     prices: PricesSpec = section("Prices that you know better than the catalog", PricesSpec)
+    build: BuildSpec = section("Rules for everything around accelerators", BuildSpec)
     teams: Annotated[list[TeamSpec], Field(max_length=500)] = Field(
         default_factory=list, description="Who shares the fleet"
     )

@@ -5,23 +5,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO, find_region, site_energy
-from gpuplan.cost.carbon import (
-    SERVER_KG,
-    carbon_account,
-    embodied_kg,
-    energy_use,
-    server_assumption,
-)
+from gpuplan.cost.carbon import carbon_account, embodied_kg, energy_use
+from gpuplan.design.rules import assumed
+from gpuplan.domain.build import USUAL, BuildRules
 from gpuplan.domain.carbon import CarbonAccount, Embodied
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.market import CarbonIntensity
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.site import Site
-from gpuplan.units import DAY, KWH
+from gpuplan.units import KWH
 
-YEAR_S = 365.0 * DAY
-LIFE_S = 4 * YEAR_S  # over which manufacture is spread. Assumption.
 # Where no model has the board: from the one figure that a model gives for all to the largest of
 # another for one die [ecologits, boavizta]. Assumption.
 UNKNOWN_BOARD_KG = Range(low=124.0, mid=570.0, high=1_415.0)
@@ -75,17 +69,19 @@ def carbon_of(
     *,
     place: EnergyPlace,
     seconds: float,
-    life_s: float = LIFE_S,
+    build: BuildRules = USUAL,
 ) -> CarbonAccount:
     """Everything that the groups emit in this time, manufacture's part with it."""
     drawn = sum(group.n_nodes * group.mean_w for group in groups)
     account = carbon_account(
-        energy_use(drawn, seconds, place.pue_ratio), seconds, intensities=place.intensities
-    )
-    parts = [embodied_kg(_embodied(catalog, group, life_s), seconds) for group in groups]
-    told = [*place.assumptions, *account.assumptions]
+        energy_use(drawn, seconds, place.pue_ratio), seconds, intensities=place.intensities,
+        water_kg_per_j=build.footprint.water_kg_per_j,
+    )  # fmt: skip
+    parts = [embodied_kg(_embodied(catalog, group, build), seconds) for group in groups]
+    told = [*place.assumptions, *assumed(build, "footprint.water_l_per_kwh")]
     if groups:
-        told.append(server_assumption())
+        told += assumed(build, "footprint.server_kg", "footprint.life_years")
+        told += [note for group in groups for note in _board_notes(catalog, group, build)]
     kg = Range(
         low=sum(part.low for part in parts),
         mid=sum(part.mid for part in parts),
@@ -105,17 +101,35 @@ def board_kg(catalog: Catalog, accelerator: str) -> Range:
     return Range(low=low, mid=(low + most) / 2, high=most)
 
 
-def _embodied(catalog: Catalog, group: NodeGroup, life_s: float) -> Embodied:
-    n = group.n_accelerators_per_node
+def _embodied(catalog: Catalog, group: NodeGroup, build: BuildRules) -> Embodied:
+    n, known = group.n_accelerators_per_node, build.footprint
     # The figure for servers is that of machines of eight; smaller ones are smaller.
     share = min(1.0, max(n, 1) / 8)
     return Embodied(
-        accelerator_kg=board_kg(catalog, group.accelerator),
-        server_kg=SERVER_KG.times(share),
+        accelerator_kg=known.accelerator_kg or board_kg(catalog, group.accelerator),
+        server_kg=known.server_kg.times(share),
         n_accelerators=n * group.n_nodes,
         n_servers=group.n_nodes,
-        life_s=life_s,
+        life_s=known.life_s,
     )
+
+
+def _board_notes(catalog: Catalog, group: NodeGroup, build: BuildRules) -> tuple[Assumption, ...]:
+    """What the figure of a board rests on, where the user gave none."""
+    if build.footprint.accelerator_kg is not None:
+        return ()
+    found = board_kg(catalog, group.accelerator)
+    is_known = found != UNKNOWN_BOARD_KG
+    why = "what models say of it, widened by how far models differ for one board"
+    if not is_known:
+        why = "no model has this board: from the least to the most that models say of any"
+    return (
+        Assumption(
+            what=f"embodied carbon of one {group.accelerator}",
+            value=f"{found.low:,.0f} to {found.high:,.0f} kg CO2e", why=why,
+            change="build.footprint.accelerator_kg", source="ecologits, boavizta",
+        ),
+    )  # fmt: skip
 
 
 def _given(kg_per_j: float) -> CarbonIntensity:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 from gpuplan.catalog.load import read_catalog
 from gpuplan.design.data_path import chain
 from gpuplan.design.facility import checklist
+from gpuplan.design.rules import STORAGE_PRICES, assumed
 from gpuplan.design.storage import choose_units, tiers
 from gpuplan.design.totals import cache_findings, crowd_findings, place_findings
+from gpuplan.domain.build import BusyRules
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.design import (
     BalancedSystem,
@@ -31,19 +33,17 @@ from gpuplan.pipeline.check_around import (
     checkpoints_of,
     host_lines,
     host_memory,
+    host_notes,
     software_findings,
     spares_of,
 )
-from gpuplan.pipeline.check_balance import HELD_BYTES, Balance, Case, balance_of
+from gpuplan.pipeline.check_balance import Balance, Case, balance_of
 from gpuplan.pipeline.check_data import Ground, feed_of, ground_of, moved_of
-from gpuplan.pipeline.check_network import Talk, fabrics_of, talk_of
+from gpuplan.pipeline.check_exchange import Talk, talk_of
+from gpuplan.pipeline.check_network import fabrics_of, network_notes
 from gpuplan.pipeline.node_draw import facility_of
-from gpuplan.units import GB, TB
+from gpuplan.units import GB
 
-# Shares of use that are called under-used below, and good from there on.
-REJECT_FRAC = 0.7
-WARN_FRAC = 0.9
-NODES_PER_RACK = 4  # for lengths of cables, where no rack is described. Assumption.
 USED_KEYS = ("workloads", "site", "owned", "policy.survive")  # keys that a check reads
 
 
@@ -71,8 +71,9 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     judged = [_judge(scenario, work, catalog) for work in scenario.workloads]
     facilities = _facilities(scenario, catalog)
     worst = min(judged, key=lambda one: one.check.busy_frac)
-    n_racks = max((plan.n_racks for plan in facilities), default=0)
-    n_racks = n_racks or ceil(worst.ground.owned.n_nodes / NODES_PER_RACK)
+    placed = max((plan.n_racks for plan in facilities), default=0)
+    per_rack = worst.ground.build.room.n_nodes_per_rack
+    n_racks = placed or ceil(worst.ground.owned.n_nodes / per_rack)
     fabrics, fabric_told = fabrics_of(scenario, worst.ground, worst.talk, n_racks=n_racks)
     lines, host_told = host_lines(
         scenario.workloads[judged.index(worst)], worst.ground, worst.stages
@@ -91,7 +92,8 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
     findings += _price_findings(balance, worst.ground)
     notes = [note for note in scenario.assumptions if note.change.startswith(USED_KEYS)]
-    notes += [*spare_notes, *balance.assumptions]
+    notes += [*spare_notes, *host_notes(worst.ground, lines), *balance.assumptions]
+    notes += network_notes(worst.ground, is_rack_given=placed > 0)
     notes += [note for one in judged for note in one.assumptions]
     notes += [note for plan in facilities for note in plan.assumptions]
     return SystemCheck(
@@ -162,13 +164,16 @@ def _judge(scenario: Scenario, work: Workload, catalog: Catalog) -> Judged:
     made = WorkCheck(
         name=work.name, accelerator=ground.accelerator.name, n_accelerators=ground.n_accelerators,
         demand=fed.demand, bottlenecks=found, moved=moved, checkpoints=kept.rates,
-        storage=_tiers(work.data_path, fed.demand, catalog),
+        storage=_tiers(work.data_path, fed.demand, ground),
     )  # fmt: skip
-    findings = (*(_bottleneck(work, b) for b in found), *fed.findings, *talk.findings)
+    rules = ground.build.busy
+    findings = (*(_bottleneck(work, b, rules) for b in found), *fed.findings, *talk.findings)
     findings += _part_findings(scenario, work, ground)
     return Judged(
         made, ground, talk, stages, (*findings, *kept.findings),
-        (*fed.assumptions, *moved_told, *_held_note(made, staging)),
+        (*fed.assumptions, *talk.assumptions, *kept.assumptions, *moved_told,
+         *_tier_notes(made, ground, staging),
+         *(assumed(ground.build, "busy.reject_frac", "busy.warn_frac") if stages else ())),
     )  # fmt: skip
 
 
@@ -185,22 +190,18 @@ def _part_findings(scenario: Scenario, work: Workload, ground: Ground) -> tuple[
     return (Finding(severity="note", rule="largest-group", where=work.name, what=what, fix=fix),)
 
 
-def _held_note(made: WorkCheck, staging: Staging | None) -> tuple[Assumption, ...]:
-    if staging is not None or not made.storage:
+def _tier_notes(made: WorkCheck, ground: Ground, staging: Staging | None) -> tuple[Assumption, ...]:
+    """What the storage that would do rests on."""
+    if not made.storage:
         return ()
-    return (
-        Assumption(
-            what=f"data of {made.name}", value=f"{HELD_BYTES / TB:.0f} TB",
-            why="its size is not said; it decides how much storage is bought",
-            change="workloads[].data_path.staging.dataset_tb",
-        ),
-    )  # fmt: skip
+    held = () if staging is not None else ("links.held_tb",)
+    return assumed(ground.build, *STORAGE_PRICES, *held)
 
 
-def _bottleneck(work: Workload, found: Bottleneck) -> Finding:
+def _bottleneck(work: Workload, found: Bottleneck, rules: BusyRules) -> Finding:
     severity: Severity = "note"
-    if found.busy_frac < WARN_FRAC:
-        severity = "error" if found.busy_frac < REJECT_FRAC else "warning"
+    if found.busy_frac < rules.warn_frac:
+        severity = "error" if found.busy_frac < rules.reject_frac else "warning"
     stage = found.stage
     what = (
         f"accelerators are busy {found.busy_frac:.0%} of the time: {stage.name} gives "
@@ -217,13 +218,14 @@ def _amount(n: float, unit: str) -> str:
 
 
 def _tiers(
-    path: DataPath | None, demand: DataDemand | None, catalog: Catalog
+    path: DataPath | None, demand: DataDemand | None, ground: Ground
 ) -> tuple[TierChoice, ...]:
     """Each kind of storage in the size that this demand asks for."""
     if path is None or demand is None or path.sample_bytes is None:
         return ()
-    held = path.staging.dataset_bytes if path.staging else HELD_BYTES
-    return tuple(choose_units(tier, demand, held_bytes=held) for tier in tiers(catalog.storage))
+    held = path.staging.dataset_bytes if path.staging else ground.build.links.held_bytes
+    known = tiers(ground.catalog.storage, ground.build.prices)
+    return tuple(choose_units(tier, demand, held_bytes=held) for tier in known)
 
 
 def _facilities(scenario: Scenario, catalog: Catalog) -> tuple[FacilityPlan, ...]:
@@ -233,7 +235,8 @@ def _facilities(scenario: Scenario, catalog: Catalog) -> tuple[FacilityPlan, ...
         return ()
     training = any(_is_training(work) for work in scenario.workloads)
     return tuple(
-        facility_of(catalog, owned, site, is_training=training) for owned in scenario.owned
+        facility_of(catalog, owned, site, is_training=training, build=scenario.policy.build)
+        for owned in scenario.owned
     )
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.software_check import check_stack
-from gpuplan.design.data_path import LINK_FRAC
 from gpuplan.design.hosts import (
     allocatable_bytes,
     cores_line,
@@ -16,10 +15,9 @@ from gpuplan.design.hosts import (
     nvme_line,
     pinned_bytes,
 )
+from gpuplan.design.rules import assumed
 from gpuplan.design.spares import (
     ACCELERATOR_MTBF_S,
-    REPAIR_S,
-    WORTH_FRAC,
     maintenance_findings,
     spare_need,
     sufficient_rate,
@@ -40,7 +38,7 @@ from gpuplan.performance.training_run import checkpoint_bytes
 from gpuplan.pipeline.check_data import Ground
 from gpuplan.pipeline.node_draw import server_with
 from gpuplan.pipeline.training_conditions import named_model
-from gpuplan.units import DAY, GB, HOUR
+from gpuplan.units import GB, HOUR
 
 BYTES_16 = 2.0  # of a weight, where no precision is named
 INSTALLED = tuple(field.name for field in fields(Installed))
@@ -67,6 +65,7 @@ class Kept(NamedTuple):
 
     rates: tuple[CheckpointRate, ...] = ()
     findings: tuple[Finding, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
 
 
 def host_lines(
@@ -79,21 +78,33 @@ def host_lines(
     lines = [_cores(ground, server, wanted.get("CPU decode", 0.0), work)]
     path = work.data_path
     copy = path.copy if path else None
-    pinned = pinned_bytes(copy.n_batch_samples * copy.sample_bytes, n) if copy else 0.0
+    rules = ground.build.hosts
+    batch = copy.n_batch_samples * copy.sample_bytes if copy else 0.0
+    pinned = pinned_bytes(batch, n, rules=rules)
     ram = owned.host_memory_bytes or (server.host.ram_bytes if server else None)
     device = ground.accelerator.memory.marketed_bytes
-    lines.append(memory_line(device, n, pinned_bytes=pinned, given_bytes=ram))
+    lines.append(memory_line(device, n, pinned_bytes=pinned, given_bytes=ram, rules=rules))
     if path is not None and path.storage is not None and path.storage.kind == "local_nvme":
         dataset = path.staging.dataset_bytes if path.staging else 0.0
         drives = server.host.nvme_bytes if server else None
         lines.append(nvme_line(dataset, 0.0, n_nodes=ground.n_nodes, given_bytes=drives))
     talk = next((stage for stage in stages if stage.name == "network between nodes"), None)
     if talk is not None:
-        lines.append(nic_line(talk.n_wanted, talk.n_given, "hides the exchange behind compute"))
+        why = f"with it work keeps {ground.build.links.enough_frac:.0%} of its speed"
+        lines.append(nic_line(talk.n_wanted, talk.n_given, why))
     lines += _loads(work, ground)
     made = tuple(lines)
     name = owned.name or (server.name if server else owned.accelerator)
     return made, host_findings(made, name)
+
+
+def host_notes(ground: Ground, lines: tuple[HostLine, ...]) -> tuple[Assumption, ...]:
+    """What the needs of a machine rest on."""
+    parts = {line.part for line in lines}
+    names = ["hosts.cores_per_accelerator", "hosts.system_cores", "hosts.memory_ratio"]
+    names += ["hosts.load_s"] if "model load" in parts else []
+    names += ["hosts.prefetch_batches"] if any("pinned" in line.reason for line in lines) else []
+    return assumed(ground.build, *names)
 
 
 def host_memory(ground: Ground) -> float | None:
@@ -117,11 +128,12 @@ def _loads(work: Workload, ground: Ground) -> list[HostLine]:
     weights = n_params * (form.stored_bytes if form else BYTES_16)
     storage = work.data_path.storage if work.data_path else None
     if storage is None:
-        return [load_line(weights, None)]
-    rates, _ = storage_rates(storage, ground.catalog.storage)
+        return [load_line(weights, None, rules=ground.build.hosts)]
+    rates, _ = storage_rates(storage, ground.catalog.storage, build=ground.build)
     link = storage.network_bytes_per_s if rates.is_remote else None
-    given = min(rates.bytes_per_s, LINK_FRAC * link) if link else rates.bytes_per_s
-    return [load_line(weights, given)]
+    share = ground.build.links.file_link_frac
+    given = min(rates.bytes_per_s, share * link) if link else rates.bytes_per_s
+    return [load_line(weights, given, rules=ground.build.hosts)]
 
 
 def _cores(ground: Ground, server: Server | None, decode: float, work: Workload) -> HostLine:
@@ -129,9 +141,9 @@ def _cores(ground: Ground, server: Server | None, decode: float, work: Workload)
     loader = work.data_path.loader if work.data_path else None
     given = ground.owned.n_host_cores or (loader.n_cores if loader else None)
     if given is not None:
-        return cores_line(n, decode, given, is_advertised=False)
+        return cores_line(n, decode, given, is_advertised=False, rules=ground.build.hosts)
     advertised = server.host.n_cores if server else None
-    return cores_line(n, decode, advertised, is_advertised=True)
+    return cores_line(n, decode, advertised, is_advertised=True, rules=ground.build.hosts)
 
 
 def checkpoints_of(work: Workload, ground: Ground) -> Kept:
@@ -159,16 +171,18 @@ def checkpoints_of(work: Workload, ground: Ground) -> Kept:
             lost_frac=1.0 - useful,
         )  # fmt: skip
 
-    enough, table = sufficient_rate(loss_of)
+    worth = ground.build.spares.worth_frac
+    enough, table = sufficient_rate(loss_of, worth_frac=worth)
+    told = assumed(ground.build, "spares.worth_frac")
     given = run.checkpoint.write_bytes_per_s
     if given is None:
-        return Kept(table)
+        return Kept(table, (), told)
     now = loss_of(given.mid)
-    if now.lost_frac - enough.lost_frac < WORTH_FRAC:
-        return Kept(table)
+    if now.lost_frac - enough.lost_frac < worth:
+        return Kept(table, (), told)
     what = f"writing at {given.mid / GB:g} GB/s costs {now.lost_frac:.1%} of the run"
     fix = f"{enough.write_bytes_per_s / GB:g} GB/s costs {enough.lost_frac:.1%}"
-    return Kept(table, (_finding("checkpoint-rate", work, what, fix, is_grave=True),))
+    return Kept(table, (_finding("checkpoint-rate", work, what, fix, is_grave=True),), told)
 
 
 def _state_bytes(work: Workload) -> float | None:
@@ -187,20 +201,16 @@ def spares_of(
     given = next((run.accelerator_mtbf_s for run in runs if run.accelerator_mtbf_s), None)
     one_s = given or ACCELERATOR_MTBF_S
     need = spare_need(
-        ground.owned.n_nodes, node_mtbf_s=one_s / ground.owned.n_accelerators_per_node
-    )
-    notes = [
-        Assumption(
-            what="repair of a machine", value=f"{REPAIR_S / DAY:g} days",
-            why="a usual contract; yours may differ", change="your maker's terms",
-        )
-    ]  # fmt: skip
+        ground.owned.n_nodes, node_mtbf_s=one_s / ground.owned.n_accelerators_per_node,
+        rules=ground.build.spares,
+    )  # fmt: skip
+    notes = list(assumed(ground.build, "spares.repair_days", "spares.kept_frac"))
     if given is None:
         notes.append(
             Assumption(
                 what="failures", value=f"one accelerator every {one_s / HOUR:,.0f} h",
                 why="419 stops of 16,384 accelerators in 54 days of a published run",
-                change="training.accelerator_mtbf_h", source="Llama3-2024",
+                change="workloads[].training.accelerator_mtbf_h", source="Llama3-2024",
             )
         )  # fmt: skip
     survive = scenario.policy.resilience.survive

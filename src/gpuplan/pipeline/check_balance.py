@@ -8,7 +8,6 @@ from typing import NamedTuple
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.cost.owned import hardware_price
 from gpuplan.design.balance import (
-    CORE_USD,
     Parts,
     balanced_systems,
     best_within,
@@ -20,11 +19,11 @@ from gpuplan.design.data_path import demand_of
 from gpuplan.design.fabric_parts import (
     cheapest_sufficient,
     fabric_options,
-    price_note,
     total,
 )
 from gpuplan.design.racks import best_cap
-from gpuplan.design.storage import KINDS, cheapest, choose_units, price_notes, tiers
+from gpuplan.design.rules import NETWORK_PRICES, STORAGE_PRICES, assumed
+from gpuplan.design.storage import KINDS, cheapest, choose_units, tiers
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.design import BalancedSystem, FabricPlan
 from gpuplan.domain.facility import FacilityPlan
@@ -35,11 +34,9 @@ from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.site import OwnedNodes
 from gpuplan.domain.workload import Workload
 from gpuplan.pipeline.check_data import Ground, sample_rate, usable_cores
-from gpuplan.pipeline.check_network import Talk
+from gpuplan.pipeline.check_exchange import Talk
+from gpuplan.pipeline.check_network import means_of
 from gpuplan.pipeline.node_draw import facility_of
-from gpuplan.units import TB
-
-HELD_BYTES = 30 * TB  # of data, where nobody said. Assumption.
 
 
 class Case(NamedTuple):
@@ -71,7 +68,7 @@ def balance_of(case: Case) -> Balance:
         ground.accelerator.name, sizes(owned.n_nodes, owned.n_accelerators_per_node),
         lambda n, size: _parts(case, n, size), is_priced=price is not None,
     )  # fmt: skip
-    notes = (*told, *price_notes(), price_note(), _core_note())
+    notes = (*told, *assumed(ground.build, *STORAGE_PRICES, *NETWORK_PRICES, "prices.core_usd"))
     if price is None:
         whole = full_size(made)
         return Balance(capped or ((whole,) if whole else ()), None, None, notes)
@@ -106,7 +103,7 @@ def _stands(catalog: Catalog, owned: OwnedNodes, scenario: Scenario) -> bool:
     """Whether the place feeds and cools these machines."""
     if scenario.site is None:
         return True
-    plan = facility_of(catalog, owned, scenario.site)
+    plan = facility_of(catalog, owned, scenario.site, build=scenario.policy.build)
     return all(finding.severity != "error" for finding in plan.findings)
 
 
@@ -148,7 +145,7 @@ def _described_usd(case: Case, machine: Range) -> float:
         return usd
     kind = KINDS[path.storage.kind]
     n = kind.n_units * (1 if kind.is_shared else owned.n_nodes)
-    for tier in tiers(case.ground.catalog.storage):
+    for tier in tiers(case.ground.catalog.storage, case.ground.build.prices):
         if ("hard disks" in tier.name) == (kind.class_id == "hard-disk"):
             return usd + n * tier.unit_usd.mid
     return usd
@@ -180,10 +177,12 @@ def _feeding(case: Case, n_nodes: int, size: int) -> Iterator[tuple[str, Range]]
     rate = sample_rate(case.work, ground)
     if path is None or rate is None or path.sample_bytes is None:
         return
-    demand = demand_of(path, n_nodes * size, rate)
-    held = path.staging.dataset_bytes if path.staging else HELD_BYTES
+    demand = demand_of(path, n_nodes * size, samples_per_s=rate, rules=ground.build.links)
+    held = path.staging.dataset_bytes if path.staging else ground.build.links.held_bytes
     # Disks behind one server would need its link too, and seek: flash is what feeds.
-    known = [tier for tier in tiers(ground.catalog.storage) if not tier.is_shared]
+    known = [
+        tier for tier in tiers(ground.catalog.storage, ground.build.prices) if not tier.is_shared
+    ]
     tier = cheapest([choose_units(one, demand, held_bytes=held) for one in known])
     yield f"{tier.n_units} {tier.tier.name}", tier.usd
     loader = path.loader
@@ -193,7 +192,10 @@ def _feeding(case: Case, n_nodes: int, size: int) -> Iterator[tuple[str, Range]]
     share = size / ground.owned.n_accelerators_per_node
     short = demand.samples_per_s / loader.samples_per_s_per_core - n_nodes * share * (own or 0.0)
     if short > 0:
-        yield f"{ceil(short)} cores of decoding servers", CORE_USD.times(ceil(short))
+        yield (
+            f"{ceil(short)} cores of decoding servers",
+            ground.build.prices.core_usd.times(ceil(short)),
+        )
 
 
 def _linking(case: Case, n_nodes: int, size: int) -> tuple[Parts, float] | None:
@@ -206,21 +208,14 @@ def _linking(case: Case, n_nodes: int, size: int) -> tuple[Parts, float] | None:
     kind = case.fabrics[0].switch.fabric if case.fabrics else "ethernet"
     options = fabric_options(
         n_nodes, n_accelerators_per_node=size, n_racks=n_nodes, switches=network.switches,
-        links=network.links.values(), kind=kind,
+        means=means_of(case.ground), kind=kind,
     )  # fmt: skip
-    best = cheapest_sufficient(options, lambda rate: ask(n_nodes, rate))
+    best = cheapest_sufficient(
+        options, lambda rate: ask(n_nodes, rate), enough_frac=case.ground.build.links.enough_frac
+    )
     if best is None:
         return None
     plan, busy = best
     gbit = plan.port_bytes_per_s * 8 / 1e9
     ports = plan.counts.n_ports_per_node
     return ((f"network, {ports} x {gbit:.0f} Gbit/s per node", total([plan.usd])),), busy
-
-
-def _core_note() -> Assumption:
-    return Assumption(
-        what="price of a core in decoding servers",
-        value=f"{CORE_USD.low:g} to {CORE_USD.high:g} USD",
-        why="no price list is published; weak evidence",
-        change="a quote of your own",
-    )

@@ -8,7 +8,9 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.cost.items import egress
 from gpuplan.design import data_path as design
 from gpuplan.design.hosts import allocatable_cores
+from gpuplan.design.rules import assumed
 from gpuplan.design.storage import storage_rates
+from gpuplan.domain.build import USUAL, BuildRules
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.design import DataDemand, Moved, Stage
 from gpuplan.domain.findings import Finding
@@ -39,6 +41,7 @@ class Ground(NamedTuple):
     accelerator: Accelerator
     owned: OwnedNodes
     n_accelerators: int
+    build: BuildRules = USUAL
 
     @property
     def n_nodes(self) -> int:
@@ -61,7 +64,7 @@ def ground_of(scenario: Scenario, work: Workload, catalog: Catalog) -> Ground:
     accelerator = find_accelerator(owned.accelerator, catalog).accelerator
     wanted = work.work.n_accelerators if isinstance(work.work, Generic) else None
     n = owned.n_accelerators if wanted is None else min(ceil(wanted), owned.n_accelerators)
-    return Ground(catalog, accelerator, owned, n)
+    return Ground(catalog, accelerator, owned, n, scenario.policy.build)
 
 
 def feed_of(work: Workload, ground: Ground) -> Fed:
@@ -76,7 +79,9 @@ def feed_of(work: Workload, ground: Ground) -> Fed:
         what = "how many samples an accelerator could take is not said: its data is not judged"
         fix = "give data_path.samples_per_s_per_accelerator"
         return Fed(None, (), (_unknown(work, what, fix),))
-    demand = design.demand_of(path, ground.n_accelerators, rate)
+    demand = design.demand_of(
+        path, ground.n_accelerators, samples_per_s=rate, rules=ground.build.links
+    )
     stored = _storage_stages(work, path, ground, demand)
     decoded = _decode_stages(work, path, ground, demand)
     copied = tuple(_copy_stages(path, ground, demand, rate))
@@ -84,7 +89,7 @@ def feed_of(work: Workload, ground: Ground) -> Fed:
         demand,
         (*stored.stages, *decoded.stages, *copied),
         (*stored.findings, *decoded.findings),
-        (*stored.assumptions, *decoded.assumptions, *(_memory_note(copied))),
+        (*stored.assumptions, *decoded.assumptions, *_memory_notes(ground, copied)),
     )
 
 
@@ -110,7 +115,8 @@ def _storage_stages(work: Workload, path: DataPath, ground: Ground, demand: Data
         what = "storage or the size of a sample is not described: reading is not judged"
         fix = "give data_path.storage and data_path.sample_kb"
         return Fed(demand, (), (_unknown(work, what, fix),))
-    rates, told = storage_rates(path.storage, ground.catalog.storage)
+    rates, told = storage_rates(path.storage, ground.catalog.storage, build=ground.build)
+    told += assumed(ground.build, "links.read_mib")
     stages = [design.storage_stage(demand, rates, ground.n_nodes)]
     if not rates.is_remote:
         return Fed(demand, tuple(stages), (), told)
@@ -119,13 +125,11 @@ def _storage_stages(work: Workload, path: DataPath, ground: Ground, demand: Data
         what = "the link to the storage is not described: it is not judged"
         fix = "give data_path.storage.network_gbit_per_s"
         return Fed(demand, tuple(stages), (_unknown(work, what, fix),), told)
-    stages.insert(0, design.link_stage(demand, rates, link, n_nodes=ground.n_nodes))
-    note = Assumption(
-        what="share of a link that file protocols reach", value=f"{design.LINK_FRAC:.0%}",
-        why="frames, acknowledgements and gaps between requests",
-        change="workloads[].data_path.storage.network_gbit_per_s",
-    )  # fmt: skip
-    return Fed(demand, tuple(stages), (), (*told, note))
+    stages.insert(
+        0, design.link_stage(demand, rates, link, n_nodes=ground.n_nodes, rules=ground.build.links)
+    )
+    told += assumed(ground.build, "links.file_link_frac")
+    return Fed(demand, tuple(stages), (), told)
 
 
 def _decode_stages(work: Workload, path: DataPath, ground: Ground, demand: DataDemand) -> Fed:
@@ -172,7 +176,9 @@ def _copy_stages(
     on_device = path.loader is not None and path.loader.is_on_accelerator
     # What is decoded on the accelerator crosses as it is stored.
     sample_bytes = path.sample_bytes if on_device and path.sample_bytes else copy.sample_bytes
-    yield design.memory_stage(demand, sample_bytes, n_nodes=ground.n_nodes)
+    yield design.memory_stage(
+        demand, sample_bytes, n_nodes=ground.n_nodes, rules=ground.build.hosts
+    )
     if link is None:
         return
     compute_s = copy.n_batch_samples / rate
@@ -214,17 +220,10 @@ def moved_of(staging: Staging, scenario: Scenario) -> tuple[Moved, tuple[Assumpt
     ), told if staging.back_bytes else ()
 
 
-def _memory_note(stages: tuple[Stage, ...]) -> tuple[Assumption, ...]:
+def _memory_notes(ground: Ground, stages: tuple[Stage, ...]) -> tuple[Assumption, ...]:
     if not any(stage.name == "host memory" for stage in stages):
         return ()
-    return (
-        Assumption(
-            what="memory rate of a host",
-            value=f"{design.HOST_MEMORY_BYTES_PER_S / 1e9:.0f} GB/s",
-            why=f"two sockets; a sample crosses it {design.MEMORY_CROSSINGS:.0f} times",
-            change="smaller tensors",
-        ),
-    )
+    return assumed(ground.build, "hosts.memory_gb_per_s", "hosts.memory_crossings")
 
 
 def _unknown(work: Workload, what: str, fix: str) -> Finding:

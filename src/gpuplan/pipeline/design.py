@@ -9,9 +9,8 @@ from gpuplan.cost.crossover import own_or_burst
 from gpuplan.cost.items import carbon_price
 from gpuplan.cost.statement import cents
 from gpuplan.cost.value import npv_usd
-from gpuplan.design.fabric_parts import price_note
 from gpuplan.design.facility import checklist
-from gpuplan.design.storage import cheapest, price_notes
+from gpuplan.design.storage import cheapest
 from gpuplan.design.totals import place_findings
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.cost import NodeRate
@@ -136,7 +135,7 @@ def _carbon(
         )  # fmt: skip
         return replace(made, findings=(*made.findings, note))
     held = NodeGroup(group.accelerator, group.n_accelerators_per_node, n_mean, drawn_w / n_mean)
-    account = carbon_of(catalog, [held], place=place, seconds=span_s)
+    account = carbon_of(catalog, [held], place=place, seconds=span_s, build=scenario.policy.build)
     told = [note for note in account.assumptions if note.change not in _unused(site)]
     return replace(made, carbon=account, assumptions=(*made.assumptions, *told))
 
@@ -222,10 +221,7 @@ def _beside(
         if made.storage:
             choice = cheapest(made.storage)
             found.append((f"storage, {choice.n_units} x {choice.tier.name}, once", choice.usd))
-            told += price_notes()
-        for fabric in made.networks:
-            found.append((f"network: {fabric.purpose}, once", fabric.usd))
-            told.append(price_note())
+        found += [(f"network: {fabric.purpose}, once", fabric.usd) for fabric in made.networks]
     if plan.carbon_kg_per_month is not None:
         carbon = carbon_price(plan.carbon_kg_per_month, scenario.prices)
         found += [("carbon, a month", carbon.usd_per_month)] if carbon else []

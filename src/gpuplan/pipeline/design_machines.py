@@ -8,7 +8,8 @@ from typing import NamedTuple
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
 from gpuplan.catalog.software_check import FRAMEWORKS, check_stack
-from gpuplan.design.hosts import LOAD_S, allocatable_cores, host_findings
+from gpuplan.design.hosts import allocatable_cores, host_findings
+from gpuplan.design.rules import STORAGE_PRICES, assumed
 from gpuplan.design.spares import sufficient_rate
 from gpuplan.design.storage import choose_units, tiers
 from gpuplan.domain.catalog import Catalog
@@ -29,19 +30,18 @@ from gpuplan.pipeline.check_around import (
     Kept,
     checkpoints_of,
     host_lines,
+    host_notes,
     software_findings,
     spares_of,
 )
-from gpuplan.pipeline.check_balance import HELD_BYTES
 from gpuplan.pipeline.check_data import Fed, Ground, feed_of, moved_of
-from gpuplan.pipeline.check_network import fabrics_of, talk_of
+from gpuplan.pipeline.check_exchange import talk_of
+from gpuplan.pipeline.check_network import fabrics_of, network_notes
 from gpuplan.pipeline.node_draw import facility_of, server_with
-from gpuplan.units import GB, TB
+from gpuplan.units import GB
 
 OWN = ("existing", "owned")
 THREADS_PER_CORE = 2  # a cloud's virtual CPU is one of two threads of a core. Assumption.
-NODES_PER_RACK = 4  # for lengths of cables, where no rack is described. Assumption.
-KEPT_CHECKPOINTS = 3  # the last ones. Assumption.
 
 
 class Machines(NamedTuple):
@@ -73,7 +73,9 @@ def machines_of(
                 paid_frac=line.paid_frac, price_usd_per_node_h=line.price_usd_per_node_h.value,
                 region=line.region, cloud=line.cloud,
             )  # fmt: skip
-            ground = Ground(catalog, accelerator, owned, group.n_accelerators)
+            ground = Ground(
+                catalog, accelerator, owned, group.n_accelerators, scenario.policy.build
+            )
             yield Machines(group, ground, shape, pool, told)
 
 
@@ -175,21 +177,23 @@ def design_group(machines: Machines, scenario: Scenario) -> GroupDesign:
         checkpoints=kept.rates, moved=moved,
         findings=(*fed.findings, *talk.findings, *kept.findings, *short,
                   *_software(machines, here)),
-        assumptions=(*machines.assumptions, *fed.assumptions, *moved_told,
+        assumptions=(*machines.assumptions, *fed.assumptions, *moved_told, *talk.assumptions,
+                     *kept.assumptions, *host_notes(ground, hosts),
                      *(held_told if group.is_own else ())),
     )  # fmt: skip
     if not group.is_own:
         return made
     facility = _facility(work, ground, scenario)
-    n_racks = facility.n_racks if facility else 0
-    n_racks = n_racks or ceil(group.n_nodes / NODES_PER_RACK)
+    placed = facility.n_racks if facility else 0
+    n_racks = placed or ceil(group.n_nodes / ground.build.room.n_nodes_per_rack)
     networks, network_told = fabrics_of(scenario, ground, talk, n_racks=n_racks)
     spares, spare_told, spare_notes = spares_of(scenario, ground)
     return replace(
         made, facility=facility, networks=networks, spares=spares,
         findings=(*made.findings, *network_told, *spare_told,
                   *(facility.findings if facility else _no_place(group))),
-        assumptions=(*made.assumptions, *spare_notes, *(facility.assumptions if facility else ())),
+        assumptions=(*made.assumptions, *spare_notes, *(facility.assumptions if facility else ()),
+                     *network_notes(ground, is_rack_given=placed > 0)),
     )  # fmt: skip
 
 
@@ -218,21 +222,19 @@ def _storage(
     load = next((line.n_needed * GB for line in hosts if line.part == "model load"), 0.0)
     read = max(load, fed.demand.bytes_per_s if fed.demand else 0.0)
     staging = work.data_path.staging if work.data_path else None
-    held = load * LOAD_S + (staging.dataset_bytes if staging else 0.0)
+    rules = ground.build.links
+    held = load * ground.build.hosts.load_s + (staging.dataset_bytes if staging else 0.0)
     told: list[Assumption] = []
     if fed.demand is not None and staging is None:
-        held += HELD_BYTES
-        told.append(_note(f"data of {work.name}", f"{HELD_BYTES / TB:.0f} TB",
-                          "its size is not said; it decides how much storage is bought",
-                          "workloads[].data_path.staging.dataset_tb"))  # fmt: skip
+        held += rules.held_bytes
+        told += assumed(ground.build, "links.held_tb")
     write = 0.0
     if kept.rates:
         known = {rate.write_bytes_per_s: rate for rate in kept.rates}
-        enough, _ = sufficient_rate(known.__getitem__)
+        enough, _ = sufficient_rate(known.__getitem__, worth_frac=ground.build.spares.worth_frac)
         write = enough.write_bytes_per_s
-        held += KEPT_CHECKPOINTS * write * enough.write_s
-        told.append(_note("checkpoints that are kept", f"{KEPT_CHECKPOINTS}",
-                          "the last may be damaged", "your own habit"))  # fmt: skip
+        held += rules.n_kept_checkpoints * write * enough.write_s
+        told += assumed(ground.build, "links.kept_checkpoints")
     if not read and not write:
         return (), ()
     asked = fed.demand or DataDemand(
@@ -242,9 +244,9 @@ def _storage(
     wanted = replace(asked, bytes_per_s=read)
     choices = tuple(
         choose_units(tier, wanted, held_bytes=held, write_bytes_per_s=write)
-        for tier in tiers(ground.catalog.storage)
+        for tier in tiers(ground.catalog.storage, ground.build.prices)
     )
-    return choices, tuple(told)
+    return choices, (*told, *assumed(ground.build, *STORAGE_PRICES))
 
 
 def _facility(work: Workload, ground: Ground, scenario: Scenario) -> FacilityPlan | None:
@@ -252,7 +254,9 @@ def _facility(work: Workload, ground: Ground, scenario: Scenario) -> FacilityPla
     if site is None or (site.rack is None and site.power_w is None):
         return None
     is_training = isinstance(run, Training) or (isinstance(run, Generic) and run.is_training)
-    return facility_of(ground.catalog, ground.owned, site, is_training=is_training)
+    return facility_of(
+        ground.catalog, ground.owned, site, is_training=is_training, build=ground.build
+    )
 
 
 def _no_place(group: MachineGroup) -> tuple[Finding, ...]:
@@ -276,10 +280,6 @@ def _software(machines: Machines, here: Scenario) -> tuple[Finding, ...]:
         precision=precision if format_named(precision) else None,
     )  # fmt: skip
     return check_stack(stack)
-
-
-def _note(what: str, value: str, why: str, change: str) -> Assumption:
-    return Assumption(what=what, value=value, why=why, change=change)
 
 
 def _finding(rule: str, where: str, what: str, fix: str) -> Finding:

@@ -5,9 +5,10 @@ from dataclasses import replace
 from gpuplan.calibration.power import CAP_CURVES, cap_estimate
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
-from gpuplan.design.facility import facility_plan
+from gpuplan.design.facility import Duty, facility_plan
 from gpuplan.design.power import capped, psu_set
 from gpuplan.design.racks import Slowdown
+from gpuplan.domain.build import USUAL, BuildRules, RoomRules
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.facility import BoardDraw, FacilityPlan, NodeDraw
 from gpuplan.domain.hardware import Accelerator, Server
@@ -28,7 +29,6 @@ from gpuplan.units import KW
 TYPICAL_FRAC = 0.7
 # What makers say to provision over what machines are seen to draw: 10.2 over 8.4 kW [Latif2025].
 RATING_RATIO = 1.2
-LIQUID_FRAC = 0.8  # of the heat, where a machine is cooled by liquid. Assumption.
 
 
 def server_with(catalog: Catalog, accelerator: Accelerator, n_accelerators: int) -> Server | None:
@@ -98,7 +98,7 @@ def _with_server(node: NodeDraw, server: Server) -> NodeDraw:
         node,
         height_u=server.height_u,
         cooling="liquid" if is_liquid else "air",
-        liquid_frac=LIQUID_FRAC if is_liquid else 0.0,
+        liquid_frac=RoomRules().liquid_frac if is_liquid else 0.0,
         psu=psu_set(server.power.psu),
     )
 
@@ -121,7 +121,12 @@ def slowdown_of(accelerator: Accelerator, drawn_w: float, *, is_saturated: bool)
 
 
 def facility_of(
-    catalog: Catalog, owned: OwnedNodes, site: Site, *, is_training: bool = False
+    catalog: Catalog,
+    owned: OwnedNodes,
+    site: Site,
+    *,
+    is_training: bool = False,
+    build: BuildRules = USUAL,
 ) -> FacilityPlan:
     """The place for machines that stand there or shall: racks, power, cooling, objections."""
     accelerator = find_accelerator(owned.accelerator, catalog).accelerator
@@ -131,6 +136,8 @@ def facility_of(
     )  # fmt: skip
     if owned.name:
         node = replace(node, name=owned.name)
+    if node.cooling == "liquid":
+        node = replace(node, liquid_frac=build.room.liquid_frac)
     if owned.accelerator_cap_w is not None:
         node = capped(node, owned.accelerator_cap_w)
     pue = site.pue_ratio
@@ -139,8 +146,8 @@ def facility_of(
         told += (_pue_note(),)
     drawn = node.board.typical_w if node.board else 0.0
     plan = facility_plan(
-        node, owned.n_nodes, site=site, pue_ratio=pue, is_training=is_training,
-        slowdown=slowdown_of(accelerator, drawn, is_saturated=is_training),
+        node, owned.n_nodes, site=site, pue_ratio=pue, build=build,
+        duty=Duty(is_training, slowdown_of(accelerator, drawn, is_saturated=is_training)),
     )  # fmt: skip
     return replace(plan, assumptions=(*told, *plan.assumptions))
 
@@ -150,7 +157,7 @@ def _rating_note(accelerator: Accelerator, most: float) -> Assumption:
         what=f"highest draw of a machine with {accelerator.name}",
         value=f"{most / KW:.1f} kW",
         why=f"no maker's limit is known; its parts, and {RATING_RATIO - 1:.0%} as makers add",
-        change="owned.node_max_kw",
+        change="owned[].node_max_kw",
         source="MLPerf-power",
     )
 
@@ -160,7 +167,7 @@ def _load_note() -> Assumption:
         what="average draw over highest",
         value=f"{TYPICAL_FRAC:.0%}",
         why="no utilization is given",
-        change="owned.mean_utilization_frac",
+        change="owned[].mean_utilization_frac",
     )
 
 

@@ -38,7 +38,7 @@ def racks_per_node(scenario: Scenario, catalog: Catalog, node: NodeKind) -> floa
     if site is None or site.n_racks is None or card is None or card.power.limit_w is None:
         return 0.0
     machine, _ = node_draw(catalog, card, max(1, node.n_accelerators))
-    fit = fit_rack(machine, site.rack or Rack())
+    fit = fit_rack(machine, site.rack or Rack(), room=scenario.policy.build.room)
     if not fit.limits:
         return 0.0
     return 1.0 / fit.n_nodes if fit.n_nodes else site.n_racks + 1.0

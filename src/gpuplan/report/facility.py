@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpuplan.domain.facility import CapChoice, ChecklistItem, FacilityPlan, PowerLevel
+from gpuplan.domain.facility import CapChoice, ChecklistItem, FacilityPlan, PowerLevel, UpsSize
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
@@ -50,6 +50,7 @@ def facility_document(plan: FacilityPlan) -> dict[str, Any]:
             "tons": plan.cooling.tons,
             "air_m3_per_s": plan.cooling.air_m3_per_s,
         },
+        "ups": None if plan.ups is None else _ups(plan.ups),
         "caps": [_cap(choice) for choice in plan.caps],
         "slots": [
             {"rack": s.rack, "bottom_u": s.bottom_u, "height_u": s.height_u, "name": s.name}
@@ -80,6 +81,17 @@ def _level(level: PowerLevel) -> dict[str, Any]:
         "idle_w": level.idle_w,
         "typical_w": level.typical_w,
         "max_w": level.max_w,
+    }
+
+
+def _ups(ups: UpsSize) -> dict[str, Any]:
+    return {
+        "load_w": ups.load_w,
+        "load_va": ups.load_va,
+        "bridge_s": ups.bridge_s,
+        "energy_j": ups.energy_j,
+        "n_modules": ups.n_modules,
+        "module_w": ups.module_w,
     }
 
 

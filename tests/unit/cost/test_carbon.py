@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.regions import find_region
-from gpuplan.cost.carbon import SERVER_KG, carbon_account, energy_use, joules_per_token
+from gpuplan.cost.carbon import carbon_account, energy_use, joules_per_token
 from gpuplan.cost.shifting import shifted
+from gpuplan.domain.build import FootprintRules
 from gpuplan.domain.carbon import DeferrableJob, Embodied
 from gpuplan.domain.market import CarbonIntensity
 from gpuplan.domain.ranges import Range
@@ -15,6 +16,9 @@ from gpuplan.errors import InfeasibleError, InputError
 from gpuplan.units import DAY, GRAM, HOUR, KW, KWH
 
 YEAR_S = 8760 * HOUR
+
+FOOTPRINT = FootprintRules()
+WATER = FOOTPRINT.water_kg_per_j
 
 
 def intensity(boundary, method, g_per_kwh):
@@ -43,7 +47,7 @@ def test_pue_lies_on_power_and_energy_alike():
 def test_meanings_stand_side_by_side():
     """Trap 48: location and market, average and marginal are different figures."""
     energy = energy_use(1 * KW, 1000 * HOUR, 1.2)
-    account = carbon_account(energy, 1000 * HOUR, intensities=MEANINGS)
+    account = carbon_account(energy, 1000 * HOUR, intensities=MEANINGS, water_kg_per_j=WATER)
     assert account.operational_of("location", "average").emitted_kg == pytest.approx(480.0)
     assert account.operational_of("location", "marginal").emitted_kg == pytest.approx(840.0)
     assert account.operational_of("market", "average").emitted_kg == 0.0
@@ -55,27 +59,25 @@ def test_embodied_is_a_range_over_life():
     energy = energy_use(1.0, YEAR_S, 1.0)
     hardware = Embodied(
         accelerator_kg=Range(low=164.0, mid=273.0, high=575.0),
-        server_kg=SERVER_KG,
+        server_kg=FOOTPRINT.server_kg,
         n_accelerators=8,
         n_servers=1,
         life_s=4 * YEAR_S,
     )
-    account = carbon_account(energy, YEAR_S, intensities=MEANINGS, embodied=hardware)
+    account = carbon_account(
+        energy, YEAR_S, intensities=MEANINGS, embodied=hardware, water_kg_per_j=WATER
+    )
     assert account.embodied_kg.low == pytest.approx((8 * 164 + 1000) / 4)
     assert account.embodied_kg.high == pytest.approx((8 * 575 + 5700) / 4)
     total = account.total_kg("market", "average")
     assert total.high == pytest.approx(account.embodied_kg.high)
 
 
-def test_water_is_of_the_machines_energy_and_assumed_aloud():
+def test_water_is_of_the_machines_energy():
+    """1 kW for 1000 h is 1000 kWh at the machines, whatever the PUE: 0, 400 and 1800 litres."""
     energy = energy_use(1 * KW, 1000 * HOUR, 1.5)
-    account = carbon_account(energy, 1.0, intensities=())
+    account = carbon_account(energy, 1.0, intensities=(), water_kg_per_j=WATER)
     assert account.water_kg == Range(low=0.0, mid=pytest.approx(400.0), high=pytest.approx(1800.0))
-    assert [a.what for a in account.assumptions] == ["water drawn on site"]
-    given_water = carbon_account(
-        energy, 1.0, intensities=(), water_kg_per_j=Range(low=0.0, mid=0.0, high=0.0)
-    )
-    assert given_water.assumptions == ()
 
 
 def test_joules_per_token_at_both_meters():
@@ -89,7 +91,9 @@ def test_joules_per_token_at_both_meters():
 
 def test_a_region_gives_its_own_meanings():
     region, _ = find_region("aws:eu-north-1")
-    account = carbon_account(energy_use(1e3, DAY, 1.1), DAY, intensities=region.carbon)
+    account = carbon_account(
+        energy_use(1e3, DAY, 1.1), DAY, intensities=region.carbon, water_kg_per_j=WATER
+    )
     kinds = {(figure.boundary, figure.method) for figure in account.operational}
     assert ("location", "average") in kinds
     assert len(kinds) == len(account.operational)

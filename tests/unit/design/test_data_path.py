@@ -24,7 +24,7 @@ from gpuplan.domain.workload import DataPath, Loader, Storage
 from gpuplan.units import GB, GBIT, KB
 
 JPEG = DataPath(sample_bytes=110 * KB)
-DEMAND = demand_of(JPEG, 8, 3000)
+DEMAND = demand_of(JPEG, 8, samples_per_s=3000)
 CLASSES = read_catalog().storage
 HDD, HDD_TOLD = storage_rates(Storage(kind="hdd_nfs"), CLASSES)
 LOADER = Loader(n_cores=104, samples_per_s_per_core=120)
@@ -77,7 +77,7 @@ def test_kind_without_measurement_is_told():
 
 
 def test_shards_turn_seeks_into_streams():
-    sharded = demand_of(replace(JPEG, n_samples_per_file=10_000), 8, 3000)
+    sharded = demand_of(replace(JPEG, n_samples_per_file=10_000), 8, samples_per_s=3000)
     assert sharded.open_operations_per_s == pytest.approx(2.4)
     assert sharded.operations_per_s < DEMAND.operations_per_s / 9
     assert storage_stage(sharded, HDD, 1).load_ratio < 1 < storage_stage(DEMAND, HDD, 1).load_ratio
@@ -85,17 +85,17 @@ def test_shards_turn_seeks_into_streams():
 
 def test_small_objects_wait_for_latency_not_for_bytes():
     rates, _ = storage_rates(Storage(kind="object"), CLASSES)
-    small = demand_of(DataPath(sample_bytes=10 * KB), 8, 3000)
+    small = demand_of(DataPath(sample_bytes=10 * KB), 8, samples_per_s=3000)
     assert small.bytes_per_s < rates.bytes_per_s
     assert storage_stage(small, rates, 1).unit == "reads/s"
 
 
 def test_large_samples_take_several_reads():
-    assert demand_of(DataPath(sample_bytes=10_000 * KB), 1, 1).operations_per_s == 10
+    assert demand_of(DataPath(sample_bytes=10_000 * KB), 1, samples_per_s=1).operations_per_s == 10
 
 
 def test_one_server_feeds_all_nodes_and_local_disks_only_their_own():
-    demand = demand_of(JPEG, 32, 3000)
+    demand = demand_of(JPEG, 32, samples_per_s=3000)
     shared = link_stage(demand, HDD, 100 * GBIT, n_nodes=4)
     own = link_stage(demand, replace(HDD, is_one_server=False), 100 * GBIT, n_nodes=4)
     assert shared.load_ratio == pytest.approx(4 * own.load_ratio)
@@ -157,7 +157,7 @@ def test_shares_do_not_know_the_second_or_the_byte(second, byte):
     rates = StorageRates(
         bytes_per_s=3e8 * byte / second, operations_per_s=None, is_shared=True, is_remote=True
     )
-    resized = demand_of(path, 8, 3000 / second)
+    resized = demand_of(path, 8, samples_per_s=3000 / second)
     assert storage_stage(resized, rates, 1).load_ratio == pytest.approx(2.64e9 / 3e8)
     linked = link_stage(resized, rates, 1.25e8 * byte / second, n_nodes=1)
     assert linked.load_ratio == pytest.approx(2.64e9 / (0.88 * 1.25e8))
@@ -165,6 +165,6 @@ def test_shares_do_not_know_the_second_or_the_byte(second, byte):
 
 @given(st.floats(0, 0.99))
 def test_a_cache_takes_its_share_of_reads_alone(hit):
-    cached = demand_of(replace(JPEG, cache_hit_frac=hit), 8, 3000)
+    cached = demand_of(replace(JPEG, cache_hit_frac=hit), 8, samples_per_s=3000)
     assert cached.bytes_per_s == pytest.approx((1 - hit) * DEMAND.bytes_per_s)
     assert cached.samples_per_s == DEMAND.samples_per_s

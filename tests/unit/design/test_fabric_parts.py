@@ -6,6 +6,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.design.balance import balanced_systems, best_within, full_size, sizes
 from gpuplan.design.fabric import fabric_counts
 from gpuplan.design.fabric_parts import (
+    Means,
     cable_runs,
     cheapest_sufficient,
     fabric_options,
@@ -33,7 +34,7 @@ def plan(n_nodes: int, ratio: float = 1.0):
     counts = fabric_counts(n_nodes, 8, n_switch_ports=64, oversubscription_ratio=ratio)
     switch = NETWORK.switches["qm9700"]
     return fabric_plan(
-        counts, switch, port_bytes_per_s=400 * GBIT, n_racks=n_nodes // 4, links=LINKS
+        counts, switch, port_bytes_per_s=400 * GBIT, n_racks=n_nodes // 4, means=Means(LINKS)
     )
 
 
@@ -45,8 +46,8 @@ def test_ports_are_bits_and_switches_fast_enough():
 
 def test_copper_ends_after_three_metres():
     counts = fabric_counts(4, 8, n_switch_ports=64)
-    near = cable_runs(counts, 1, rate_bytes_per_s=50 * GB, links=LINKS)
-    far = cable_runs(counts, 4, rate_bytes_per_s=50 * GB, links=LINKS)
+    near = cable_runs(counts, 1, rate_bytes_per_s=50 * GB, means=Means(LINKS))
+    far = cable_runs(counts, 4, rate_bytes_per_s=50 * GB, means=Means(LINKS))
     assert (near[0].medium, far[0].medium) == ("copper", "optic")
     assert far[0].link is not None
     assert far[0].link.reach_m >= far[0].longest_m
@@ -67,7 +68,7 @@ def test_oversubscription_saves_money_and_costs_rate():
 
 def test_the_cheapest_that_will_do_wins():
     options = fabric_options(
-        8, n_accelerators_per_node=8, n_racks=2, switches=NETWORK.switches, links=LINKS,
+        8, n_accelerators_per_node=8, n_racks=2, switches=NETWORK.switches, means=Means(LINKS),
         kind="ethernet",
     )  # fmt: skip
     need = 40 * GB

@@ -22,6 +22,7 @@ from gpuplan.design.spares import (
     spare_need,
     sufficient_rate,
 )
+from gpuplan.domain.build import SpareRules
 from gpuplan.domain.design import CheckpointRate
 from gpuplan.domain.training_time import CheckpointWrites, Failures
 from gpuplan.errors import InputError
@@ -69,7 +70,7 @@ def test_failures_scale_with_machines():
 
 def test_spares_hold_the_promise_in_a_drawn_life():
     mtbf, repair, n_nodes = 60 * DAY, 3 * DAY, 40
-    need = spare_need(n_nodes, node_mtbf_s=mtbf, repair_s=repair)
+    need = spare_need(n_nodes, node_mtbf_s=mtbf, rules=SpareRules(repair_s=repair))
     assert need.n_spares >= 1
     draws = random.Random(7)
     rate = (n_nodes + need.n_spares) / mtbf
@@ -91,8 +92,8 @@ def test_spares_hold_the_promise_in_a_drawn_life():
 
 @given(st.integers(1, 2000), st.floats(1, 20))
 def test_longer_repair_never_needs_fewer_spares(n_nodes, factor):
-    short = spare_need(n_nodes, node_mtbf_s=300 * DAY, repair_s=1 * DAY)
-    long = spare_need(n_nodes, node_mtbf_s=300 * DAY, repair_s=factor * DAY)
+    short = spare_need(n_nodes, node_mtbf_s=300 * DAY, rules=SpareRules(repair_s=1 * DAY))
+    long = spare_need(n_nodes, node_mtbf_s=300 * DAY, rules=SpareRules(repair_s=factor * DAY))
     assert long.n_spares >= short.n_spares
     assert short.kept_frac >= 0.99
 

@@ -24,6 +24,7 @@ from gpuplan.design.power import (
     swing_findings,
     ups_size,
 )
+from gpuplan.domain.build import RoomRules
 from gpuplan.domain.facility import PsuSet
 from gpuplan.errors import InputError
 from gpuplan.units import HOUR, KW, KWH
@@ -146,12 +147,12 @@ def test_training_swings_together():
 
 
 def test_ups_bridges_with_one_spare_module():
-    size = ups_size(57.1 * KW, 300.0, module_w=20 * KW)
+    size = ups_size(57.1 * KW, RoomRules(ups_bridge_s=300.0, ups_module_w=20 * KW))
     assert size.n_modules == 4
     assert size.energy_j / KWH == pytest.approx(57.1 / 12 / 0.95, rel=1e-3)
     assert size.load_va > size.load_w
     with pytest.raises(InputError):
-        ups_size(0.0, 300.0, module_w=20 * KW)
+        ups_size(0.0, RoomRules())
 
 
 def test_pue_rises_as_machines_rest():

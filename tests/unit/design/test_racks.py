@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.machines import BOARD, CIRCUIT, NODE, RACK, SITE
 from gpuplan.calibration.power import CAP_CURVES
 from gpuplan.design.cooling import cooling_findings, cooling_load
-from gpuplan.design.facility import checklist, facility_plan
+from gpuplan.design.facility import Duty, checklist, facility_plan
 from gpuplan.design.power import capped
 from gpuplan.design.racks import (
     best_cap,
@@ -150,7 +150,7 @@ def test_slots_do_not_overlap():
 
 
 def test_the_whole_place():
-    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, is_training=True, slowdown=slowdown)
+    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, duty=Duty(True, slowdown))
     assert (plan.fit.n_nodes, plan.n_racks) == (1, 4)
     assert plan.level("facility").max_w == pytest.approx(57.12 * KW)
     assert best_cap(plan.caps).cap_w == 450.0

@@ -38,7 +38,10 @@ def test_an_unknown_machine_is_made_of_its_parts_and_says_so(catalog):
     node, told = node_draw(catalog, catalog.accelerators["l4"], 2)
     assert 2 * 72 < node.max_w < 1_000
     assert node.idle_w < node.typical_w < node.max_w
-    assert [a.change for a in told] == ["owned.node_max_kw", "owned.mean_utilization_frac"]
+    assert [a.change for a in told] == [
+        "owned[].node_max_kw",
+        "owned[].mean_utilization_frac",
+    ]
 
 
 def test_liquid_machines_are_known(catalog):

@@ -6,7 +6,7 @@ from fakes.machines import NODE, SITE
 from fakes.money import own_life
 from gpuplan.cost.statement import statement
 from gpuplan.cost.value import npv_usd
-from gpuplan.design.facility import checklist, facility_plan
+from gpuplan.design.facility import Duty, checklist, facility_plan
 from gpuplan.report.facility import checklist_markdown, facility_sheet
 from gpuplan.report.statement import statement_sheet
 from gpuplan.report.table import to_markdown
@@ -38,7 +38,7 @@ def test_the_document_holds_every_month():
 
 
 def test_a_place_shows_power_caps_and_objections():
-    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, is_training=True)
+    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, duty=Duty(True))
     sheet = facility_sheet(plan)
     text = to_markdown(sheet)
     assert "40.8 kW, 57.1 kW with cooling" in text
