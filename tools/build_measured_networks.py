@@ -111,8 +111,6 @@ def timm_training_rows(path: Path, inference: Path) -> Iterator[Out]:
 
 def bert_rows(path: Path) -> Iterator[Out]:
     for row in read(path):
-        if row["gpu"] == "A30":  # a quarter of the expected speed, cause unknown
-            continue
         n_layers, hidden = (12, 768) if "base" in row["model"] else (24, 1024)
         is_int8 = row["precision"].startswith("INT8")
         stack = "sparse" if "sparse" in row["precision"] else "int8" if is_int8 else "fp16"

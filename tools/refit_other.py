@@ -198,11 +198,14 @@ def refit_kind(kind: NetworkKind) -> dict[str, object]:
     is_vision = kind.startswith("vision")
 
     def model(row: other_networks_fit.NetworkRow) -> object:
-        return fold_of(row.model.split(".")[0]) if is_vision else row.model
+        return fold_of(other_networks_fit.base_name(row.model)) if is_vision else row.model
 
+    by_row = v.network_folds(kind, lambda row: fold_of(repr((row.model, row.stack, row.work))))
+    show(f"{kind}, left out by row", by_row)
     by_model = v.network_folds(kind, model)
     show(f"{kind}, left out by model", by_model)
-    ranges = {name: spread_over(by_model) for name in ("known", "new_family", "new_device")}
+    ranges = {name: spread_over(by_model) for name in ("new_model", "new_family", "new_device")}
+    ranges["known"] = spread_over(by_row)
     families = sorted({other_networks_fit.family_of(row.model) for row in rows})
     if is_vision:
         by_family = v.network_folds(
@@ -214,10 +217,11 @@ def refit_kind(kind: NetworkKind) -> dict[str, object]:
     if len(boards) > 1:
         by_board = v.network_folds(kind, lambda row: row.device_name)
         show(f"{kind}, left out by board", by_board)
-        ranges["new_device"] = widest(ranges["known"], spread_over(by_board))
+        ranges["new_device"] = widest(ranges["new_model"], spread_over(by_board))
         ranges["new_family"] = widest(ranges["new_family"], ranges["new_device"])
     return {"n_rows": fitted.n_rows, "sources": fitted.sources, "devices": boards,
             "families": families if is_vision else [], "ranges": ranges,
+            "models": sorted({other_networks_fit.base_name(row.model) for row in rows}),
             "log_value": fitted.log_value, "deviation": fitted.deviation}  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpuplan.calibration.other_networks_fit import (
     CONSTANTS,
+    base_name,
     basis_of,
     constants_of,
     devices,
@@ -61,14 +62,17 @@ def network_basis(kind: NetworkKind) -> SpeedBasis:
 def network_estimate(
     seconds: float, kind: NetworkKind, *, model: str, accelerator: Accelerator
 ) -> Estimate:
-    """The predicted time with its 80 % range; wider for new families and new boards."""
+    """The predicted time with its 80 % range; wider for new models, families and boards."""
     stored = _stored()["kinds"][kind]
     labels = _labels(model, "", accelerator)
     is_family = not stored["families"] or labels["family"] in stored["families"]
-    is_board = labels["device"] in stored["devices"]
-    name = "known" if is_family and is_board else "new_device" if is_family else "new_family"
+    is_model = base_name(model) in stored["models"]
+    if labels["device"] not in stored["devices"]:
+        name = "new_device" if is_family else "new_family"
+    else:
+        name = "known" if is_model else "new_model" if is_family else "new_family"
     low, high = stored["ranges"][name]
-    tier: Tier = "fitted" if name == "known" else "estimated"
+    tier: Tier = "fitted" if name in ("known", "new_model") else "estimated"
     sources = tuple(stored["sources"])
     return Estimate(value=seconds, low=seconds * low, high=seconds * high, tier=tier,
                     sources=sources)  # fmt: skip

@@ -64,9 +64,11 @@ CONSTANTS: Mapping[NetworkKind, tuple[Constant, ...]] = {
             name="compute_ratio",
             value=1.5,
             log_sd=0.5,
-            effects=(_effect(0.2, "stack"), _effect(0.2, "device")),
+            effects=(_effect(0.2, "stack"), _effect(0.2, "device"), _effect(1.0, "throttled")),
         ),
-        Constant(name="attention_ratio", value=3.5, log_sd=0.5),
+        Constant(
+            name="attention_ratio", value=3.5, log_sd=0.5, effects=(_effect(1.0, "throttled"),)
+        ),
         Constant(name="launch_s", value=4e-5, log_sd=0.5, effects=(_effect(0.2, "device"),)),
         Constant(name="scale_ratio", value=1.0, log_sd=0.05, effects=(_effect(0.5, "serving"),)),
     ),
@@ -80,6 +82,9 @@ CONSTANTS: Mapping[NetworkKind, tuple[Constant, ...]] = {
         ),
     ),
 }
+# Boards whose published runs slow down as batches grow (A30: 1.6 to 4.5 times an A100's latency,
+# twice at MLPerf): their heat is theirs, and must not make boards never measured look slow.
+THROTTLED = ("A30",)
 _FIELDS = tuple(NetworkConstants.__dataclass_fields__)
 _ABSENT = {"scale_ratio": 1.0}
 
@@ -106,9 +111,14 @@ def basis_of(kind: NetworkKind) -> SpeedBasis:
     return SpeedBasis(reference=reference, is_mean=kind not in ("encoder", "vision-cpu"))
 
 
+def base_name(model: str) -> str:
+    """A model without the name of its weights: resnet50.a1_in1k is resnet50."""
+    return model.split(".", maxsplit=1)[0]
+
+
 def family_of(model: str) -> str:
     """Architecture family from a model's name: resnet50.a1_in1k is a resnet."""
-    name = re.sub(r"^(tf|legacy|gluon|ig|swsl|ssl)_", "", model.split(".", maxsplit=1)[0].lower())
+    name = re.sub(r"^(tf|legacy|gluon|ig|swsl|ssl)_", "", base_name(model).lower())
     found = re.match(r"[a-z]+?v\d(?=_|$)|[a-z]+", name)
     return found.group(0) if found else name
 
@@ -123,6 +133,7 @@ def network_labels(
         "stack": stack,
         "serving": stack if stack.startswith("served") else "kernels",
         "device": device_name,
+        "throttled": device_name if device_name in THROTTLED else robust.ABSENT,
         "device_family": device_family,
     }
 
