@@ -5,12 +5,12 @@ percentile over consecutive batches of requests, which are nearly independent [L
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.demand import LatencyLimit, Statistic
+from gpuplan.domain.noun import dataclass
 
 N_BATCHES = 10
 STUDENT = 1.383  # 90 % of Student's law with 9 degrees of freedom, one-sided

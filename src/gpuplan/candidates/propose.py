@@ -4,10 +4,11 @@ Nothing is judged here. What cannot run is proposed all the same and leaves late
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuplan.domain.candidate import AcceleratorShare, Candidate
 from gpuplan.domain.hardware import Accelerator, MigProfile
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.performance import EngineChoice
 from gpuplan.domain.serving import EngineSettings, ServingLayout
 from gpuplan.domain.workload import Layout

@@ -1,11 +1,11 @@
 """What cannot run, each with the first limit that it breaks and the least that would help."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuplan.domain.candidate import Candidate, Constraint, Pruned, Rejection
 from gpuplan.domain.demand import LatencyLimit
 from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import format_named
 from gpuplan.domain.serving import InferenceMemory
 from gpuplan.errors import Problem

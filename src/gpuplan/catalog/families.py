@@ -1,9 +1,9 @@
 """Which words name which accelerators, and which variant people usually mean by the bare word."""
 
 import re
-from dataclasses import dataclass
 
 from gpuplan.domain.hardware import AcceleratorId
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,13 @@ no variant is usual the text is refused with the list.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from gpuplan.catalog.families import FAMILIES, NOISE, REWRITES, Family
 from gpuplan.domain.catalog import AcceleratorChoice, Catalog
 from gpuplan.domain.hardware import Accelerator, AcceleratorId
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.units import GIB

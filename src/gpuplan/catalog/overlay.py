@@ -6,7 +6,7 @@ Nothing is replaced in silence: every change is an Override that the catalog car
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from gpuplan.catalog import build
@@ -22,6 +22,7 @@ from gpuplan.catalog.schema import (
 )
 from gpuplan.catalog.tables import Tables
 from gpuplan.domain.catalog import Catalog, Fact
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Override, Source
 from gpuplan.errors import InputError, Problem
 

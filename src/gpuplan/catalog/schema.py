@@ -5,10 +5,10 @@ leaves is knowledge about a quantity: how to convert it and what it may be.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.units import GB, GBIT, GIB, MIB, TB, TFLOP
 
 Kind = Literal["accelerator", "server", "switch", "nic", "link", "storage"]

@@ -4,13 +4,13 @@ import csv
 import hashlib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import cast, get_args
 
 from gpuplan.catalog.schema import Kind
 from gpuplan.domain.catalog import Fact
 from gpuplan.domain.hardware import AcceleratorId, MigProfile
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Source
 from gpuplan.errors import CatalogError, one
 from gpuplan.units import GIB

@@ -1,7 +1,6 @@
 """Rules for everything around accelerators: usual figures where nobody said, each with its key."""
 
-from dataclasses import dataclass
-
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 from gpuplan.units import DAY, KW, KWH, MIB, MINUTE, TB
 

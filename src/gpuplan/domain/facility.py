@@ -1,9 +1,9 @@
 """The place as it must be built: draws, circuits, racks, cooling, and what to check before."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.findings import Finding
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 

@@ -1,10 +1,10 @@
 """A network as its configuration describes it: parameters, arithmetic and memory per token."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.layers import Attention, Cache, LatentAttention, LayerGroup, Recurrence
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import FORMATS, NumberFormat
 from gpuplan.domain.provenance import Assumption
 

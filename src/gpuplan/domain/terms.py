@@ -1,9 +1,9 @@
 """On what terms: prices that the user knows, the budget, and what is allowed."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuplan.domain.build import USUAL, BuildRules
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
 Purchase = Literal["on_demand", "reserved", "spot", "capacity_block", "owned"]

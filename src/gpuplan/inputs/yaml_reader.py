@@ -6,12 +6,13 @@ are refused in one place. The tree is built from parser events: bounds hold befo
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.scalars import printable, resolve, shorten
 

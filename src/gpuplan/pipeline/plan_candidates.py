@@ -1,7 +1,7 @@
 """Candidates of one served language model: proposed, set up, and pruned with reasons."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from gpuplan.calibration.eras import version_pair
@@ -24,6 +24,7 @@ from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.demand import LatencyLimit
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.performance import EngineChoice, ServingLoad, ServingSetup
 from gpuplan.domain.precision import NumberFormat, format_named
 from gpuplan.domain.provenance import Assumption

@@ -1,6 +1,5 @@
 """Sizes from what the user knows: capacities within the promises, or counts of accelerators."""
 
-from dataclasses import dataclass
 from math import ceil
 
 from gpuplan.candidates.need import need_in_proportion
@@ -10,6 +9,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.candidate import Candidate, Rejection
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.hardware import Accelerator, AcceleratorId
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario import Scenario

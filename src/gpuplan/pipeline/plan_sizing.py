@@ -1,7 +1,7 @@
 """Sizing of one workload: demand, candidates, then fleets, the cheapest first and no more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from gpuplan.domain.candidate import Candidate, Pruned, Rejection
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.performance import ServingLoad
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario

@@ -1,6 +1,5 @@
 """Fleets for networks that are no language models: batches, their time, and a queue."""
 
-from dataclasses import dataclass
 from math import ceil
 
 from gpuplan.candidates.need import need_in_proportion
@@ -12,6 +11,7 @@ from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.demand import LatencyLimit
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.networks import NetworkForecast
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.requests import NetworkRequest
 from gpuplan.domain.scenario import Scenario

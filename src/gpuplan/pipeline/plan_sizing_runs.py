@@ -4,7 +4,7 @@ All candidates meet the same draws: arrivals of a unit rate, stretched to the lo
 request. So two fleets differ by merit, not by luck.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import ceil, floor
 
@@ -17,6 +17,7 @@ from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.demand import Arrivals, LatencyLimit, RequestShape
 from gpuplan.domain.engine import EngineLimits, Fleet
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.sizing import LittleClosure, SizingOptions
 from gpuplan.domain.stream import Requests, requests_of

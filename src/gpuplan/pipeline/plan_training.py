@@ -1,6 +1,5 @@
 """Training jobs: flop, utilization and goodput -> accelerators in whole nodes, and days."""
 
-from dataclasses import dataclass
 from math import ceil
 
 from gpuplan.candidates.jobs import fewest_for, wall_s, whole_nodes
@@ -10,6 +9,7 @@ from gpuplan.domain.candidate import Candidate, Rejection
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario import Scenario

@@ -4,7 +4,7 @@ Blanks are filled by what the software of that row does by default; every fill i
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from gpuplan.calibration.links import fabric_link, link_of
@@ -17,6 +17,7 @@ from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.layers import Experts, Recurrence
 from gpuplan.domain.model import Model
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import FORMATS
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.training import (

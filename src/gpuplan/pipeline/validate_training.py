@@ -1,7 +1,6 @@
 """Validate tables of LLM training: rows -> predictions; rows -> errors of what is left out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gpuplan.calibration.training_constants import (
 from gpuplan.calibration.training_rows import TrainingRow, row_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.domain.training_time import TrainingForecast
 from gpuplan.domain.validation import MetricErrors, PredictedRow

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.selection import SliceGeometry
 
 

@@ -1,11 +1,12 @@
 """Tables in, program out: one function per constraint."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.selection import LimitKind, NamedLimit
 from gpuplan.selection.builder import INF, Builder, Program
 from gpuplan.selection.layout import Layout, counted, layout

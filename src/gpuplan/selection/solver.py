@@ -1,11 +1,11 @@
 """The door to HiGHS: a program in, checked values out. Nothing leaves that is not proven finite."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.noun import dataclass
 from gpuplan.errors import SolverError, one
 from gpuplan.selection.builder import Program
 

@@ -1,10 +1,11 @@
 """Softmax attention with heads: parameters, and what a layer keeps of a sequence."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.shape import Shape
 from gpuplan.domain.layers import Attention, Cache, Mixer, State
+from gpuplan.domain.noun import dataclass
 
 ATTENTION_GATES = ("afmoe", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
 SINKS = ("gpt_oss",)

@@ -1,9 +1,8 @@
 """A plain transformer block, of which encoders and towers are stacks."""
 
-from dataclasses import dataclass
-
 from gpuplan.catalog.architectures.fields import STAND_IN, Fields
 from gpuplan.domain.layers import Attention, Cache, FeedForward, LayerGroup
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

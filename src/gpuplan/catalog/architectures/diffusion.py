@@ -4,7 +4,6 @@ The main stack is what an image token passes. What works once per image or on th
 (modulation, the text stream of joint layers) stands in a second stack: resident, not per token.
 """
 
-from dataclasses import dataclass
 from math import prod
 
 from gpuplan.catalog.architectures.blocks import Block, attention_of, layers_of
@@ -12,6 +11,7 @@ from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.unet import unet_params
 from gpuplan.domain.layers import FeedForward, LayerGroup
 from gpuplan.domain.model import Stack
+from gpuplan.domain.noun import dataclass
 
 TIME_WIDTH = 256
 

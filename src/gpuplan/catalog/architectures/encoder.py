@@ -1,12 +1,11 @@
 """Encoders of text: BERT and its kin."""
 
-from dataclasses import dataclass
-
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.shape import CONTEXT, VOCAB
 from gpuplan.domain.layers import LayerGroup
 from gpuplan.domain.model import Embedding, Stack
+from gpuplan.domain.noun import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,10 @@ feed-forward part is gated, which projections have biases, how many norms a laye
 against the parameter counts that the `transformers` library builds (tests hold the figures).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from gpuplan.domain.noun import dataclass
 
 Window = Literal["none", "all", "even", "fourth", "sixth", "upper", "unknown"]
 QkNorm = Literal["", "head", "width", "shared-width", "heads"]

@@ -5,12 +5,13 @@ convolution (kernel - 1 of them, as serving engines store it). Arithmetic of the
 counted per element of the state and token: decay, write and read.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from gpuplan.catalog.architectures.attention import Part, attention_part
 from gpuplan.catalog.architectures.shape import Shape
 from gpuplan.domain.layers import Attention, Cache, Recurrence, State
+from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import format_named
 
 FP32_BYTES, BF16_BYTES = 4.0, 2.0

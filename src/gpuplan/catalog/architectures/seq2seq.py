@@ -1,11 +1,12 @@
 """Encoder-decoders of text: T5 and BART families. The decoder makes the output: it is main."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.domain.model import Embedding, Role, Stack
+from gpuplan.domain.noun import dataclass
 
 
 class Side(NamedTuple):

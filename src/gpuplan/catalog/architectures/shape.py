@@ -1,9 +1,8 @@
 """The sizes that all parts of a decoder share, under the many names that configurations use."""
 
-from dataclasses import dataclass
-
 from gpuplan.catalog.architectures.families import Family, canonical, family_of
 from gpuplan.catalog.architectures.fields import STAND_IN, Fields
+from gpuplan.domain.noun import dataclass
 
 HIDDEN = ("hidden_size", "d_model", "n_embd", "hidden_dim", "dim", "model_dim", "embed_dim")
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "num_decoder_layers")

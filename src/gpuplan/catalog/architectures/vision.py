@@ -1,10 +1,11 @@
 """Vision transformers: towers of larger models, and encoders that stand alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.domain.model import Embedding, Stack
+from gpuplan.domain.noun import dataclass
 
 HIDDEN = ("embed_dim", "hidden_size", "vt_hidden_size", "width")
 LAYERS = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "num_layers", "layers")
