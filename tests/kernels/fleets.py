@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuplan.domain.engine import EngineLimits
 from gpuplan.domain.fleet import (
     Admission,
     Autoscaler,
@@ -22,7 +23,9 @@ from gpuplan.domain.fleet import (
     Service,
     Spot,
 )
+from gpuplan.domain.performance import Drafts
 from gpuplan.domain.stream import Grouping, Requests, requests_of
+from kernels import texts
 from kernels.cases import bent_table, limits_of, stream_of
 
 RULES = ("round_robin", "least_outstanding", "power_of_two", "prefix_affinity", "session")
@@ -154,3 +157,52 @@ def living_fleet(draw: np.random.Generator, requests: Requests) -> ElasticFleet:
 
 def services_of(draw: np.random.Generator, requests: Requests, fleet: ElasticFleet) -> np.ndarray:
     return draw.integers(0, max(1, len(fleet.services)), len(requests))
+
+
+POLICIES = (
+    {"caches_prefixes": True},
+    {"scheduling": "priority"},
+    {"caches_prefixes": True, "scheduling": "priority"},
+    {"long_prefill_tokens": 24},
+    {"caches_prefixes": True, "scheduling": "priority", "long_prefill_tokens": 24},
+    {},
+)
+
+
+def with_policies(draw: np.random.Generator, fleet: ElasticFleet, *, drafts: bool) -> ElasticFleet:
+    """The same fleet; every pool has policies of its own, one at least has some."""
+    pools = []
+    for at, pool in enumerate(fleet.pools):
+        chosen = int(draw.integers(0, len(POLICIES) - (at == 0)))
+        limits = replace(pool.limits, **POLICIES[chosen])  # type: ignore[arg-type]
+        if drafts and draw.integers(0, 2):
+            limits = drafting(draw, replace(limits, scheduling="fcfs", long_prefill_tokens=None))
+        pools.append(replace(pool, limits=limits, table=bent_table(draw, wide(limits))))
+    return replace(fleet, pools=tuple(pools))
+
+
+def drafting(draw: np.random.Generator, limits: EngineLimits) -> EngineLimits:
+    n = int(draw.integers(1, 6))
+    found = Drafts(n_tokens=n, acceptance_frac=float(draw.random()))
+    tokens = limits.max_batch_tokens + n * limits.max_sequences
+    return replace(limits, drafts=found, max_batch_tokens=tokens, n_blocks=limits.n_blocks + n + 1)
+
+
+def wide(limits: EngineLimits) -> EngineLimits:
+    """Limits whose table has a row for every token that drafts check."""
+    n = 1 if limits.drafts is None else 1 + limits.drafts.n_tokens
+    return replace(limits, max_sequences=limits.max_sequences * n)
+
+
+def talking_stream(draw: np.random.Generator, n: int) -> Requests:
+    """Sessions whose turns begin with what was said before; some requests are urgent."""
+    asked = texts.grouped_stream(draw, n)
+    span_s = float(draw.choice([0.5, 5.0, 60.0]))
+    arrive_s = asked.arrive_s / max(asked.arrive_s[-1], 1e-9) * span_s
+    if draw.integers(0, 2):
+        arrive_s = np.round(arrive_s, 1)
+    grouping = Grouping(
+        session=asked.prefix_group, prefix_group=asked.prefix_group,
+        prefix_tokens=asked.prefix_tokens, priority=asked.priority,
+    )  # fmt: skip
+    return requests_of(arrive_s, asked.input_tokens, asked.output_tokens, grouping=grouping)

@@ -146,12 +146,15 @@ class SlowFleet:
     # ── replicas ────────────────────────────────────────────────────────────────────────────────
 
     def _fresh_engine(self, r: Replica) -> None:
-        limits = self.fleet.pools[r.pool].limits
-        rules = Rules(limits.max_batch_tokens, limits.max_sequences, limits.n_blocks,
-                      limits.block_tokens, limits.reserves_prompt)  # fmt: skip
-        r.engine = TornEngine(rules, self.step_times[r.pool])
+        r.engine = self.engine_of(r.pool)
         r.engine.now_s = self.now
         r.step_end = NEVER
+
+    def engine_of(self, p: int) -> TornEngine:
+        limits = self.fleet.pools[p].limits
+        rules = Rules(limits.max_batch_tokens, limits.max_sequences, limits.n_blocks,
+                      limits.block_tokens, limits.reserves_prompt)  # fmt: skip
+        return TornEngine(rules, self.step_times[p])
 
     def _drawn(self, r: Replica, which: str, mean_s: float) -> float:
         count = r.n_drawn[which]
@@ -384,7 +387,7 @@ class SlowFleet:
     def send(self, job: Job, r: Replica) -> None:
         is_split = self.is_split(job) and job.stage == 0
         n_output = 1 if is_split else job.n_output
-        job.request = Request(job.number, self.now, job.n_input, n_output)
+        job.request = self.request_of(job, n_output)
         if job.stage == 1:
             # Its keys and values have come with it: only the last token is left to compute.
             job.request.n_made, job.request.n_computed = 1, job.n_input
@@ -395,6 +398,9 @@ class SlowFleet:
         self.n_sent[r.pool] += 1
         for key in job.keys if self.fleet.router.rule in ("session", "prefix_affinity") else ():
             self.owner[key] = r
+
+    def request_of(self, job: Job, n_output: int) -> Request:
+        return Request(job.number, self.now, job.n_input, n_output)
 
     def is_split(self, job: Job) -> bool:
         services = self.fleet.services

@@ -85,6 +85,7 @@ class ClosedLoop:
     think_s: Floats
     input_tokens: Ints
     output_tokens: Ints
+    prefix_tokens: Ints | None = None  # of a prompt, that stood in the user's rows before it
 
 
 def requests_of(

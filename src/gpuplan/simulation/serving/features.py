@@ -1,11 +1,12 @@
 """Engines with more policies: prefixes, urgency, drafts, limits on long prompts; state for them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuplan.domain.columns import Ints, ints
-from gpuplan.domain.engine import SCHEDULINGS, EngineLimits, Fleet
+from gpuplan.domain.engine import SCHEDULINGS, EngineLimits
 from gpuplan.domain.stream import NONE, PrefixBlocks, Requests
 from gpuplan.errors import Problem
 from gpuplan.simulation.serving.kernels import featured as ft
@@ -63,19 +64,28 @@ def _draft_problems(limits: EngineLimits) -> list[Problem]:
 
 
 def with_features(
-    sim: st.Engines, requests: Requests, fleet: Fleet, *, blocks: PrefixBlocks | None
+    sim: st.Engines,
+    requests: Requests,
+    limits: Sequence[EngineLimits],
+    *,
+    blocks: PrefixBlocks | None,
 ) -> ft.FeaturedEngines:
-    """The same engines with an empty cache of prefixes and the urgency of each request."""
-    limits, n = fleet.limits, fleet.n_engines
-    paths = paths_of(requests, limits, blocks)
+    """The same engines with an empty cache of prefixes and the urgency of each request.
+
+    `limits` has one entry per pool; pools that cache prefixes have blocks of one size.
+    """
+    n, widest = len(sim.scalar), sim.slot.shape[1]
+    caching = next((one for one in limits if one.caches_prefixes), limits[0])
+    paths = paths_of(requests, caching, blocks)
     extra = np.zeros((len(requests), ft.N_EXTRA), dtype=np.int64)
     extra[:, ft.PRIORITY] = requests.priority
     extra[:, ft.CHILD] = st.NONE
     extra[:, ft.BASE] = paths.base
     _begin(sim, limits)
-    n_nodes, n_entries, n_runs = _sizes(requests, limits, paths)
+    sizes = np.array([_sizes(requests, one, paths) for one in limits]).max(axis=0)
+    n_nodes, n_entries, n_runs = (int(size) for size in sizes)
     n_table = 1 << max(4, int(2 * n_entries).bit_length())
-    slot = np.zeros((n, limits.max_sequences, ft.N_FEATURED_SLOT), dtype=np.int64)
+    slot = np.zeros((n, widest, ft.N_FEATURED_SLOT), dtype=np.int64)
     slot[:, :, : st.N_SLOT] = sim.slot
     return ft.FeaturedEngines(
         **(sim._asdict() | {"slot": slot}),
@@ -95,16 +105,17 @@ def hits_of(sim: AnyEngines) -> Ints | None:
     return ints(sim.extra[:, ft.HIT]) if isinstance(sim, ft.FeaturedEngines) else None
 
 
-def _begin(sim: st.Engines, limits: EngineLimits) -> None:
+def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
     scalar = sim.scalar
     links = (st.PARKED, st.READY, st.OLDEST, st.NEWEST)
     scalar[:, [*links, st.ENTRY_SPARE, st.RUN_SPARE, st.NODE_SPARE]] = st.NONE
-    scalar[:, st.BARE] = limits.n_blocks
-    sim.limit[:, st.IS_CACHING] = limits.caches_prefixes
-    sim.limit[:, st.IS_PRIORITY] = limits.scheduling == "priority"
-    if limits.drafts is not None:
-        sim.limit[:, st.CHECKED] = round(limits.drafts.checked_tokens)
-        sim.limit[:, st.GAIN_FRAC] = round(limits.drafts.gained_tokens * st.ONE_TOKEN)
+    scalar[:, st.BARE] = sim.limit[sim.pool, st.N_BLOCKS]
+    for row, one in zip(sim.limit, limits, strict=True):
+        row[st.IS_CACHING] = one.caches_prefixes
+        row[st.IS_PRIORITY] = one.scheduling == "priority"
+        if one.drafts is not None:
+            row[st.CHECKED] = round(one.drafts.checked_tokens)
+            row[st.GAIN_FRAC] = round(one.drafts.gained_tokens * st.ONE_TOKEN)
 
 
 def _sizes(requests: Requests, limits: EngineLimits, paths: Paths) -> tuple[int, int, int]:

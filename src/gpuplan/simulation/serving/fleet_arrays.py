@@ -6,12 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import Fleet
+from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.fleet import ElasticFleet, Pool, PoolShare
 from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.arrays import engine_state
+from gpuplan.simulation.serving.features import has_features, with_features
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
 
 N_DRAWS = 1 << 16
 LONGEST = 1 << 61  # a duration beyond any run
@@ -58,8 +60,8 @@ def ticks(seconds: float | None) -> int:
     return el.NEVER if seconds is None else min(round(seconds * st.TICKS_PER_S), LONGEST)
 
 
-def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) -> st.Engines:
-    """The engines of all pools, with room for the largest of each."""
+def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) -> AnyEngines:
+    """The engines of all pools, with room for the largest of each; plain where all of them are."""
     each = [
         engine_state(
             jobs.requests,
@@ -78,6 +80,9 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     engines = st.Engines(**merged)
     engines.limit[:, st.IS_JUMPING] = method == "jump"
     engines.limit[:, st.LAST_INSTANT] = st.FOREVER
+    limits = [pool.limits for pool in fleet.pools]
+    if any(has_features(one) for one in limits):
+        return with_features(engines, jobs.requests, limits, blocks=jobs.blocks)
     return engines
 
 
@@ -177,10 +182,16 @@ def _pool(fleet: ElasticFleet) -> Ints:
         row[el.COLD], row[el.WARM] = ticks(pool.start.total_s), ticks(pool.start.warm_s)
         row[el.GRACE] = ticks(pool.drain_s)
         row[el.HAND_OVER] = ticks(fleet.handover.latency_s if fleet.handover else 0.0)
-        room = limits.n_blocks * limits.block_tokens
-        row[el.CAPACITY] = min(room, _or(limits.max_context_tokens, room + 1) - 1)
+        row[el.CAPACITY] = room_of(limits)
         _clocks(row, pool)
     return values
+
+
+def room_of(limits: EngineLimits) -> int:
+    """Tokens of prompt and answer, less the last, that an engine can hold for one request."""
+    n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
+    room = limits.n_blocks * limits.block_tokens - n_drafts
+    return min(room, _or(limits.max_context_tokens, room + 1) - 1)
 
 
 def _clocks(row: Ints, pool: Pool) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from gpuplan.domain.columns import Ints
 from gpuplan.domain.fleet import Autoscaler, ElasticFleet, Failures, Pool, Service, Spot
 from gpuplan.errors import InputError, Problem
-from gpuplan.simulation.serving.features import has_features
+from gpuplan.simulation.serving.features import problems_of
 
 RULES = ("round_robin", "least_outstanding", "power_of_two", "prefix_affinity", "session")
 POOL_RULES = ("load", "share", "order")
@@ -54,6 +54,10 @@ def _fleet_problems(fleet: ElasticFleet) -> Iterator[Problem]:
         yield Problem("pools", f"{n} replicas", f"use at most {MOST_REPLICAS}")
     if len({pool.name for pool in fleet.pools}) < len(fleet.pools):
         yield Problem("pools", "two have the same name", "name each differently")
+    sizes = {pool.limits.block_tokens for pool in fleet.pools if pool.limits.caches_prefixes}
+    if len(sizes) > 1:
+        what = f"cache prefixes in blocks of {', '.join(map(str, sorted(sizes)))} tokens"
+        yield Problem("pools", what, "give all that cache prefixes blocks of one size")
     if router.rule not in RULES:
         yield Problem("router.rule", f"got {router.rule!r}", f"use one of {', '.join(RULES)}")
     if router.pool_rule not in POOL_RULES:
@@ -111,10 +115,8 @@ def _pool_problems(pool: Pool, where: str) -> Iterator[Problem]:
         yield Problem(f"{where}.limits", f"blocks of {limits.block_tokens}", "use a power of two")
     if limits.n_blocks < 1:
         yield Problem(f"{where}.limits", "no room for a block", "give the cache memory")
-    if has_features(limits):
-        what = "caches prefixes, minds urgency, drafts or limits long prompts"
-        fix = "leave it out: living fleets have plain engines; equal engines can have all of it"
-        yield Problem(f"{where}.limits", what, fix)
+    for found in problems_of(limits):
+        yield Problem(f"{where}.{found.where}", found.what, found.fix)
     yield from _size_problems(pool, where)
     for name in ("boot_s", "image_s", "load_s", "compile_s", "warmup_s"):
         yield from _duration(f"{where}.start.{name}", getattr(pool.start, name))

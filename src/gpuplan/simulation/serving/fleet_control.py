@@ -9,6 +9,7 @@ from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.autoscale import roll, tick
 from gpuplan.simulation.serving.kernels.elastic import CONTROL, OVER, run_elastic
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
 from gpuplan.simulation.serving.kernels.lifecycle import (
     become_ready,
     come_back,
@@ -23,7 +24,7 @@ from gpuplan.simulation.serving.kernels.lifecycle import (
 MOST_IDLE_CHANGES = 50_000
 
 
-def run_to_end(engines: st.Engines, f: el.Elastic) -> el.Elastic:
+def run_to_end(engines: AnyEngines, f: el.Elastic) -> el.Elastic:
     """Everything has happened; the state that is left. Who waits for ever is left unserved."""
     seen, n_idle = (-1, -1), 0
     while (code := run_elastic(engines, f)) != OVER:
@@ -47,13 +48,13 @@ def _with_room(f: el.Elastic) -> el.Elastic:
     return f._replace(log=np.concatenate([f.log, np.zeros_like(f.log)]))
 
 
-def _drained(engines: st.Engines, f: el.Elastic) -> None:
+def _drained(engines: AnyEngines, f: el.Elastic) -> None:
     for r in np.flatnonzero(f.replica[:, el.STATUS] == el.DRAINING):
         if engines.scalar[r, st.OUTSTANDING] == 0:
             drained(engines, f, int(r))
 
 
-def _control(engines: st.Engines, f: el.Elastic) -> None:
+def _control(engines: AnyEngines, f: el.Elastic) -> None:
     """One change that is due now: a replica's, a given outage, a pool's clock; in this order."""
     now, n_outage = f.scalar[el.NOW], f.scalar[el.NEXT_OUTAGE]
     if f.due[1] == now:
@@ -66,7 +67,7 @@ def _control(engines: st.Engines, f: el.Elastic) -> None:
         (roll if f.pool[p, el.ROLL_AT] == now else tick)(engines, f, p)
 
 
-def _change(engines: st.Engines, f: el.Elastic, r: int) -> None:
+def _change(engines: AnyEngines, f: el.Elastic, r: int) -> None:
     """The replica's own clock has come: the first of what it has in store."""
     row, now = f.replica[r], f.scalar[el.NOW]
     if row[el.READY_AT] == now:
@@ -82,7 +83,7 @@ def _change(engines: st.Engines, f: el.Elastic, r: int) -> None:
         run_out(engines, f, r)
 
 
-def _break(engines: st.Engines, f: el.Elastic) -> None:
+def _break(engines: AnyEngines, f: el.Elastic) -> None:
     """The next given outage; a replica that is not there cannot fail."""
     _, r, lasts = f.outage[f.scalar[el.NEXT_OUTAGE]]
     f.scalar[el.NEXT_OUTAGE] += 1

@@ -20,10 +20,12 @@ from gpuplan.domain.fleet import (
 )
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Grouping, Requests, requests_of
-from gpuplan.simulation.serving.arrays import N_BINS
+from gpuplan.simulation.serving.arrays import N_BINS, Mask
+from gpuplan.simulation.serving.features import hits_of
 from gpuplan.simulation.serving.fleet_arrays import Jobs, is_closed, pieces
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
 
 ENDS_OF = {el.REFUSED: REFUSED, el.TIMED_OUT: TIMED_OUT, el.LOST: LOST}
 WHY = {
@@ -58,7 +60,7 @@ class Run(NamedTuple):
 
     jobs: Jobs
     fleet: ElasticFleet
-    engines: st.Engines
+    engines: AnyEngines
     state: el.Elastic
     unservable: tuple[tuple[str, int], ...]
 
@@ -165,7 +167,14 @@ def _times(run: Run, seen: Seen, end: Ints, *, order: Rows) -> RequestTimes:
         e2e_s=floats(since(last, origin) + outside_s),
         n_preemptions=ints(seen.preempted[order]),
         is_finished=ints(finished),
+        n_cached_tokens=_hits(run, finished, order),
     )
+
+
+def _hits(run: Run, finished: Mask, order: Rows) -> Ints | None:
+    """Tokens found in the cache of the replica that answered; None where nothing is kept."""
+    hits = hits_of(run.engines)
+    return None if hits is None else ints(np.where(finished, hits[order], 0))
 
 
 def _totals(run: Run, last: int) -> EngineTotals:
@@ -177,6 +186,8 @@ def _totals(run: Run, last: int) -> EngineTotals:
         n_free_blocks=int(s[:, st.FREE].sum()),
         busy_s=float(run.engines.bins[:, :, st.BUSY_S].sum()),
         span_s=last / st.TICKS_PER_S,
+        n_asked_tokens=int(s[:, st.ASKED_TOKENS].sum()),
+        n_hit_tokens=int(s[:, st.HIT_TOKENS].sum()),
     )
 
 

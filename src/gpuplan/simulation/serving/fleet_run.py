@@ -3,10 +3,10 @@
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.fleet import ElasticFleet, FleetOutcome, Pool
+from gpuplan.domain.fleet import ElasticFleet, FleetOutcome
 from gpuplan.domain.stream import ClosedLoop, Grouping, PrefixBlocks, Requests, requests_of
 from gpuplan.errors import InputError, one
-from gpuplan.simulation.serving.fleet_arrays import Jobs, elastic_of, engines_of
+from gpuplan.simulation.serving.fleet_arrays import Jobs, elastic_of, engines_of, room_of
 from gpuplan.simulation.serving.fleet_check import check_arrivals, check_fleet
 from gpuplan.simulation.serving.fleet_control import run_to_end
 from gpuplan.simulation.serving.fleet_outcome import Run, outcome_of
@@ -27,8 +27,9 @@ def simulate_fleet(
 ) -> FleetOutcome:
     """Every request's times and end, and what became of the replicas; same input, same bytes.
 
-    `service` says what each request asks for; `blocks` what its prompt holds, for a router that
-    sends equal beginnings to the same replica. The method changes the speed, nothing else.
+    `service` says what each request asks for; `blocks` what its prompt holds, for engines that
+    keep prefixes and a router that sends equal beginnings to the same replica. The
+    method changes the speed, nothing else.
     """
     asked = np.zeros(len(requests), dtype=np.int64) if service is None else service
     check_arrivals(requests.arrive_s)
@@ -48,14 +49,20 @@ def simulate_closed_loop(
 ) -> FleetOutcome:
     """Users who wait for each answer and think before they ask again; a user is a session.
 
+    Where prompts hold what was said before, engines that keep prefixes find it again.
+
     Requests of the outcome are in order of arrival, which the fleet itself decides.
     """
     if not np.all(np.isfinite(loop.think_s)) or np.any(loop.think_s < 0):
         raise one(InputError, "fleet", "think_s", "is not a time", "use 0 s or more")
     n = len(loop.user)
-    requests = requests_of(
-        np.zeros(n), loop.input_tokens, loop.output_tokens, grouping=Grouping(session=loop.user)
+    is_grown = loop.prefix_tokens is not None
+    grouping = Grouping(
+        session=loop.user,
+        prefix_group=loop.user if is_grown else None,
+        prefix_tokens=loop.prefix_tokens,
     )
+    requests = requests_of(np.zeros(n), loop.input_tokens, loop.output_tokens, grouping=grouping)
     service = np.zeros(n, dtype=np.int64)
     check_fleet(fleet, service)
     accepted, reasons = _servable(requests, fleet, service)
@@ -80,10 +87,10 @@ def _servable(
     for at in range(len(room)):
         names = {s.pool for s in fleet.services[at].pools} if fleet.services else None
         second = {s.pool for s in fleet.services[at].decode_pools} if fleet.services else set()
-        rooms = [(_room(p), p.name) for p in fleet.pools if names is None or p.name in names]
-        room[at] = max((room_ for room_, _ in rooms), default=0)
+        rooms = [room_of(p.limits) for p in fleet.pools if names is None or p.name in names]
+        room[at] = max(rooms, default=0)
         if second:
-            wide = max((_room(p) for p in fleet.pools if p.name in second), default=0)
+            wide = max((room_of(p.limits) for p in fleet.pools if p.name in second), default=0)
             room[at] = min(room[at], wide)
     total = requests.input_tokens + requests.output_tokens - 1
     is_large = ~is_empty & (total > room[service])
@@ -93,14 +100,6 @@ def _servable(
     )
     accepted = np.flatnonzero(~is_empty & ~is_large).astype(np.int64)
     return accepted, tuple((why, n) for why, n in counts if n)
-
-
-def _room(pool: Pool) -> int:
-    limits = pool.limits
-    room = limits.n_blocks * limits.block_tokens
-    return int(
-        room if limits.max_context_tokens is None else min(room, limits.max_context_tokens - 1)
-    )
 
 
 def _run(

@@ -46,7 +46,7 @@ def simulate_serving(
     taken = refusals_of(requests, fleet.limits)
     sim: AnyEngines = engine_state(requests, fleet, bin_s)
     if has_features(fleet.limits) and method != "plain":
-        sim = with_features(sim, requests, fleet, blocks=blocks)
+        sim = with_features(sim, requests, (fleet.limits,), blocks=blocks)
     _run(sim, taken.accepted, fleet, method=method)
     return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
 

@@ -59,7 +59,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     note_told,
     show_load,
 )
-from gpuplan.simulation.serving.kernels.engine import advance
+from gpuplan.simulation.serving.kernels.kinds import advance, one_engine
 from gpuplan.simulation.serving.kernels.leaving import remove_aborted, time_out
 from gpuplan.simulation.serving.kernels.lifecycle import is_drained
 from gpuplan.simulation.serving.kernels.router import ask, route, send_held
@@ -74,7 +74,6 @@ from gpuplan.simulation.serving.kernels.state import (
     OUTSTANDING,
     STOP,
     Engines,
-    one_engine,
 )
 from gpuplan.simulation.serving.kernels.trees import first_least
 

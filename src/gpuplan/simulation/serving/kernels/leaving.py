@@ -25,7 +25,9 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     look_at,
     show_load,
 )
-from gpuplan.simulation.serving.kernels.removal import abort, at_boundary, forget_work
+from gpuplan.simulation.serving.kernels.kinds import one_engine
+from gpuplan.simulation.serving.kernels.removal import at_boundary, forget_work
+from gpuplan.simulation.serving.kernels.removal_kinds import abort
 from gpuplan.simulation.serving.kernels.state import (
     END,
     FOREVER,
@@ -34,7 +36,6 @@ from gpuplan.simulation.serving.kernels.state import (
     OUTSTANDING,
     STOP,
     Engines,
-    one_engine,
 )
 
 

@@ -72,15 +72,15 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     show_load,
     write_log,
 )
+from gpuplan.simulation.serving.kernels.kinds import one_engine
 from gpuplan.simulation.serving.kernels.leaving import fresh_start, time_out
-from gpuplan.simulation.serving.kernels.removal import empty, spend
+from gpuplan.simulation.serving.kernels.removal_kinds import empty, spend
 from gpuplan.simulation.serving.kernels.router import route, send_held
 from gpuplan.simulation.serving.kernels.state import (
     END,
     NONE,
     OUTSTANDING,
     Engines,
-    one_engine,
 )
 
 FAR = float(1 << 61)  # later than any run

@@ -179,6 +179,21 @@ def _preempt(e: AnyEngine, v: int) -> int:
 
 
 @part
+def drop_running(e: AnyEngine, v: int) -> None:
+    """The slot's request leaves between two steps; what it wrote may be found again."""
+    s, slot = e.scalar, e.slot
+    done = slot[v, DONE]
+    if done >= 0:
+        s[N_PARTIALS] -= 1
+        give_back(e, v, n_blocks(e, done), done)
+    else:
+        n_seen = slot[v, OFFSET] + s[STEP] - s[GAIN]
+        _forget_decode(e, v)
+        give_back(e, v, n_blocks(e, n_seen + n_drafts(e)), n_seen)
+    unlink_running(e, v)
+
+
+@part
 def _park(e: AnyEngine, v: int) -> None:
     """From this slot on nobody gets a token in this step."""
     s, slot = e.scalar, e.slot
@@ -262,7 +277,6 @@ def _seat(e: AnyEngine, i: int, done: int) -> int:
     s[N_PARTIALS] += 1
     if e.request[i, START] < 0:
         e.request[i, START] = s[NOW]
-    if e.request[i, PREEMPTED] == 0:
         e.extra[i, HIT] = done
         s[HIT_TOKENS] += done
         s[ASKED_TOKENS] += n_total(e, i)

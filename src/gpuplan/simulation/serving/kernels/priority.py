@@ -19,6 +19,7 @@ from gpuplan.simulation.serving.kernels.state import (
     READY,
     TAIL,
     WAIT_HEAD,
+    WAIT_TAIL,
     pop_waiting,
     prepend_waiting,
 )
@@ -27,14 +28,22 @@ BY_BLOCKS, BY_SEQUENCES = 1, 2  # why nobody is admitted
 
 
 @part
+def _is_before(e: AnyEngine, a: int, b: int) -> bool:
+    pa, pb = e.extra[a, PRIORITY], e.extra[b, PRIORITY]
+    if pa != pb:
+        return bool(pa < pb)
+    came, other = e.request[a, ARRIVE], e.request[b, ARRIVE]
+    return bool(came < other or (came == other and a < b))
+
+
+@part
 def _meld(e: AnyEngine, a: int, b: int) -> int:
-    """Two heaps become one; a lower number is more urgent, of equals the earlier row."""
+    """Two heaps become one; a lower number is more urgent, of equals who came first."""
     if a < 0:
         return b
     if b < 0:
         return a
-    pa, pb = e.extra[a, PRIORITY], e.extra[b, PRIORITY]
-    if pb < pa or (pa == pb and b < a):
+    if _is_before(e, b, a):
         a, b = b, a
     e.request[b, NEXT_WAITING] = e.extra[a, CHILD]
     e.extra[a, CHILD] = b
@@ -97,6 +106,41 @@ def leave_queue(e: AnyEngine) -> None:
         _pop(e)
     else:
         pop_waiting(e)
+
+
+@part
+def _leave_heap(e: AnyEngine, i: int) -> None:
+    """The request leaves the heap; those before it are put back."""
+    kept = MINUS_ONE
+    while e.scalar[READY] != i:
+        j = e.scalar[READY]
+        _pop(e)
+        e.request[j, NEXT_WAITING] = kept
+        kept = j
+    _pop(e)
+    while kept >= 0:
+        following = e.request[kept, NEXT_WAITING]
+        _push(e, kept)
+        kept = following
+
+
+@part
+def give_up_place(e: AnyEngine, i: int) -> None:
+    """The request no longer waits, wherever in the queue it stands."""
+    s = e.scalar
+    before, at = NONE, s[WAIT_HEAD]
+    while at >= 0 and at != i:
+        before, at = at, e.request[at, NEXT_WAITING]
+    if at < 0:
+        _leave_heap(e, i)
+        return
+    after = e.request[i, NEXT_WAITING]
+    if before >= 0:
+        e.request[before, NEXT_WAITING] = after
+    else:
+        s[WAIT_HEAD] = after
+    if after < 0:
+        s[WAIT_TAIL] = before
 
 
 @part

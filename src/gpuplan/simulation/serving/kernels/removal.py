@@ -58,7 +58,7 @@ def forget_work(e: Engine, i: int) -> None:
 
 
 @part
-def _running_slot(e: Engine, i: int) -> int:
+def running_slot(e: Engine, i: int) -> int:
     """The request's slot; NONE where it does not run."""
     v = e.scalar[HEAD]
     while v >= 0 and e.slot[v, ID] != i:
@@ -100,7 +100,7 @@ def _drop_waiting(e: Engine, i: int) -> None:
 @part
 def abort(e: Engine, i: int) -> None:
     """The request leaves between two steps, wherever it is; whoever waits may now fit."""
-    v = _running_slot(e, i)
+    v = running_slot(e, i)
     if v >= 0:
         _drop_running(e, v)
     else:

@@ -55,6 +55,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     next_told,
     show_load,
 )
+from gpuplan.simulation.serving.kernels.kinds import one_engine
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     IN_FLIGHT,
@@ -62,7 +63,6 @@ from gpuplan.simulation.serving.kernels.state import (
     OUTSTANDING,
     Engines,
     append_waiting,
-    one_engine,
 )
 
 
