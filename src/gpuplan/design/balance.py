@@ -1,6 +1,6 @@
 """Balanced systems at a budget, in: machines and what feeding them costs; out: the best ones."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from gpuplan.design.fabric_parts import total
 from gpuplan.domain.design import BalancedSystem
@@ -11,7 +11,6 @@ NEAR_NODES = 16
 THINNING_RATIO = 0.9
 
 Parts = tuple[tuple[str, Range], ...]
-PartsOf = Callable[[int, int], tuple[Parts, float] | None]  # nodes, size → parts, busy share
 
 
 def sizes(n_nodes: int, n_per_node: int) -> tuple[tuple[int, int], ...]:
@@ -26,35 +25,6 @@ def sizes(n_nodes: int, n_per_node: int) -> tuple[tuple[int, int], ...]:
     while counts[-1] > 1:
         counts.append(min(counts[-1] - 1, int(counts[-1] * THINNING_RATIO)))
     return tuple((n, size) for n in counts if n for size in per_node)
-
-
-def balanced_systems(
-    accelerator: str,
-    fleets: Iterable[tuple[int, int]],
-    parts_of: PartsOf,
-    *,
-    is_priced: bool = True,
-) -> tuple[BalancedSystem, ...]:
-    """Each fleet with all that feeds it, as `parts_of` says; None there: it cannot stand.
-
-    Where machines have no price the parts around them are listed, and no sum is.
-    """
-    found = []
-    for n_nodes, size in fleets:
-        made = parts_of(n_nodes, size)
-        if made is None:
-            continue
-        parts, busy = made
-        found.append(
-            BalancedSystem(
-                what=f"{n_nodes} x {size} {accelerator}, fed",
-                n_accelerators=n_nodes * size,
-                busy_frac=busy,
-                usd=total(usd for _, usd in parts) if is_priced else None,
-                parts=parts,
-            )
-        )
-    return tuple(found)
 
 
 def best_within(

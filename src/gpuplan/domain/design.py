@@ -211,8 +211,9 @@ class BalancedSystem:
     busy_frac: float
     usd: Range | None  # None: no price is known
     parts: tuple[tuple[str, Range], ...] = ()
+    speed_ratio: float = 1.0  # of one accelerator beside one of the described system
 
     @property
     def n_at_work(self) -> float:
-        """Accelerators' worth of work: those that stand there, times how busy they are."""
-        return self.n_accelerators * self.busy_frac
+        """Work in described accelerators' worth: those that stand there, busy, at their speed."""
+        return self.n_accelerators * self.busy_frac * self.speed_ratio

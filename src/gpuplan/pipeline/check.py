@@ -86,7 +86,7 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
         *fabric_told, *host_told, *spare_told, *software_findings(scenario, worst.ground),
     )  # fmt: skip
     case = Case(
-        scenario, scenario.workloads[judged.index(worst)], worst.ground, worst.talk, fabrics,
+        scenario, scenario.workloads[judged.index(worst)], worst.ground, fabrics,
         facilities[0] if facilities else None,
     )  # fmt: skip
     balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()

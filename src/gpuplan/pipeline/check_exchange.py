@@ -236,7 +236,7 @@ def _layout_notes(work: Workload) -> tuple[Assumption, ...]:
 
 def _sized(work: Workload, ground: Ground) -> Exchange | None:
     """Gradients of so many parameters beside a computation of known length."""
-    n_params = _n_params(work)
+    n_params = params_of(work)
     timed = _compute_s(work, ground, n_params) if n_params else None
     if n_params is None or timed is None:
         return None
@@ -270,7 +270,8 @@ def _sized(work: Workload, ground: Ground) -> Exchange | None:
     return Exchange(efficiency, remedies, (*told, *notes))
 
 
-def _n_params(work: Workload) -> float | None:
+def params_of(work: Workload) -> float | None:
+    """Parameters of the work's model; None where it has none that is known."""
     if work.model is None:
         return None
     if work.model.n_params is not None:

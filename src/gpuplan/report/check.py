@@ -157,6 +157,7 @@ def _balanced(one: BalancedSystem, budget_usd: float | None) -> dict[str, Any]:
         "what": one.what,
         "n_accelerators": one.n_accelerators,
         "gpu_busy_frac": one.busy_frac,
+        "speed_beside_described": one.speed_ratio,
         "accelerators_at_work": one.n_at_work,
         "usd": None if one.usd is None else range_document(one.usd),
         "within_budget": within,
@@ -279,7 +280,7 @@ def _balance(checked: SystemCheck) -> Table:
     money = "no price is known" if budget is None else f"at {budget:,.0f} USD"
     columns = ("system", "at work", "USD", "parts")
     return Table(
-        title=f"Balanced alternatives, {money}; accelerators at work all the time",
+        title=f"Balanced alternatives, {money}; work in accelerators of the described kind",
         columns=columns, rows=rows, right=columns[1:3],
     )  # fmt: skip
 

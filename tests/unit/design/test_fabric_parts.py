@@ -1,9 +1,11 @@
 """Parts of networks and balanced systems: lengths, prices, the cheapest that will do."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.design.balance import balanced_systems, best_within, full_size, sizes
+from gpuplan.design.balance import best_within, full_size, sizes
 from gpuplan.design.fabric import fabric_counts
 from gpuplan.design.fabric_parts import (
     Means,
@@ -15,7 +17,7 @@ from gpuplan.design.fabric_parts import (
     switch_for,
 )
 from gpuplan.design.storage import choose_units, tiers
-from gpuplan.domain.design import DataDemand
+from gpuplan.domain.design import BalancedSystem, DataDemand
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.site import NodeNetwork
 from gpuplan.units import GB, GBIT, TB
@@ -106,16 +108,21 @@ def test_units_of_storage_are_decided_by_the_hardest_need(rate, reads, held, n, 
     assert choice.usd.mid == pytest.approx(n * nvme.unit_usd.mid)
 
 
-def test_balance_keeps_the_budget_and_takes_most_work():
-    def parts_of(n_nodes: int, size: int):
-        machines = ("machines", exactly(100.0 * n_nodes * size))
-        return ((machines, ("feed", exactly(50.0 * n_nodes))), 1.0)
+def system(n: int, usd: float) -> BalancedSystem:
+    return BalancedSystem(what="x", n_accelerators=n, busy_frac=1.0, usd=exactly(usd))
 
-    made = balanced_systems("X", sizes(2, 4), parts_of)
+
+def test_balance_keeps_the_budget_and_takes_most_work():
+    made = [system(n * size, 100.0 * n * size + 50.0 * n) for n, size in sizes(2, 4)]
     assert {s.n_accelerators for s in made} == {8, 4, 2, 1}
     best = best_within(made, 800.0)
     assert all(s.usd.mid <= 800 for s in best)
     assert best[0].n_accelerators == max(s.n_accelerators for s in made if s.usd.mid <= 800)
     assert full_size(made).n_accelerators == 8
     assert not best_within(made, 10.0)
-    assert all(sum(usd.mid for _, usd in s.parts) == s.usd.mid for s in made)
+
+
+def test_a_faster_kind_counts_for_more_and_an_idle_one_for_less():
+    slow, fast = system(8, 100.0), replace(system(4, 100.0), speed_ratio=2.5)
+    idle = replace(system(16, 100.0), busy_frac=0.4)
+    assert [s.n_at_work for s in best_within([slow, idle, fast], 100.0)] == [10.0, 8.0, 6.4]
