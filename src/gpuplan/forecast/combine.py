@@ -19,7 +19,17 @@ N_ROUNDS = 6
 SMALL = 0.05  # of the mean: errors below it count alike
 GROUPS = ((0.0, 1 / 8), (1 / 8, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1.0))  # of the day ahead
 MAX_PAST_DAYS = 28
-TAILS = (0.1, 0.9)
+HALF_LIFE_DAYS = 14.0  # after which an error of the past counts half
+TAIL = 0.9
+N_PER_DAY = 8.0  # errors of neighbouring hours are alike: a day holds about so many of its own
+
+
+class Past(NamedTuple):
+    """What the experts said, what came, and how much each case counts."""
+
+    rows: Floats
+    truth: Floats
+    trust: Floats
 
 
 class Combined(NamedTuple):
@@ -36,10 +46,11 @@ def combined(
     """Steps after the origin, from what was known at it."""
     middle, low, high = np.zeros(horizon), np.zeros(horizon), np.zeros(horizon)
     for steps in _groups(horizon):
-        rows, truth = _past(table, values, origin, steps=steps, season=season)
-        weights = _weights(rows, truth)
-        errors = truth - rows @ weights
-        below, above = np.quantile(errors, TAILS)
+        past = _past(table, values, origin, steps=steps, season=season)
+        weights = _weights(past)
+        errors = past.truth - past.rows @ weights
+        tail = _tail(min(origin / season.day - 1.0, MAX_PAST_DAYS))
+        below, above = np.quantile(errors, (1.0 - tail, tail)) if len(errors) else (0.0, 0.0)
         for ahead in steps:
             value = float(np.nan_to_num(table[origin, ahead], nan=values[origin]) @ weights)
             middle[ahead - 1] = max(value, 0.0)
@@ -48,42 +59,49 @@ def combined(
     return Combined(middle, low, high)
 
 
+def _tail(n_days: float) -> float:
+    """The quantile of n past errors that holds the next one in nine of ten cases [Vovk2005]."""
+    n = N_PER_DAY * max(n_days, 1.0)
+    return min(1.0, TAIL * (n + 1.0) / n)
+
+
 def _groups(horizon: int) -> list[range]:
     """Steps that share their weights: soon, later today, tonight, tomorrow."""
     edges = [1 + round(horizon * low) for low, _ in GROUPS] + [horizon + 1]
     return [range(a, b) for a, b in pairwise(edges) if b > a]
 
 
-def _past(
-    table: Floats, values: Floats, origin: int, *, steps: range, season: Season
-) -> tuple[Floats, Floats]:
+def _past(table: Floats, values: Floats, origin: int, *, steps: range, season: Season) -> Past:
     """What the experts said at earlier origins, and what came."""
     first = max(season.day, origin - MAX_PAST_DAYS * season.day)
-    rows, truth = [], []
+    rows, truth, age = [], [], []
     for ahead in steps:
         origins = np.arange(first, origin - ahead + 1)
         rows.append(table[origins, ahead])
         truth.append(values[origins + ahead])
+        age.append((origin - origins) / season.day)
     said, came = np.vstack(rows), np.concatenate(truth)
+    trust = 0.5 ** (np.concatenate(age) / HALF_LIFE_DAYS)
     is_whole = np.isfinite(said).all(axis=1)
-    return said[is_whole], came[is_whole]
+    return Past(said[is_whole], came[is_whole], trust[is_whole])
 
 
-def _weights(rows: Floats, truth: Floats) -> Floats:
+def _weights(past: Past) -> Floats:
     """Non-negative weights of sum one with a small mean absolute error, by reweighted squares."""
+    rows, truth, fresh = past
     n_experts = len(NAMES)
     if len(truth) == 0:
         return floats(np.eye(n_experts)[0])
-    errors = np.abs(rows - truth[:, None]).mean(axis=0) + 1e-12
+    errors = np.average(np.abs(rows - truth[:, None]), axis=0, weights=fresh) + 1e-12
     start = (errors.min() / errors) ** SHARPNESS
     start /= start.sum()
     scale = float(np.abs(truth).mean()) + 1e-12
-    size = float(np.sqrt((rows**2).mean())) * np.sqrt(len(truth))
+    size = float(np.sqrt((rows**2).mean() * fresh.sum()))
     pull = np.sqrt(PULL) * size * np.eye(n_experts)
     whole = 1e3 * scale * np.ones((1, n_experts))
     weights, trust = start, np.ones(len(truth))
     for _ in range(N_ROUNDS):
-        root = np.sqrt(trust)
+        root = np.sqrt(trust * fresh)
         left = np.vstack([rows * root[:, None], pull, whole])
         right = np.concatenate([truth * root, pull @ start, [1e3 * scale]])
         weights, _ = nnls(left, right)

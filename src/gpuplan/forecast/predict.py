@@ -5,13 +5,13 @@ import numpy as np
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.forecasting import BacktestRow, DemandForecast, DemandSeries
 from gpuplan.errors import InputError, one
-from gpuplan.forecast.combine import combined, table_of
+from gpuplan.forecast.combine import table_of
 from gpuplan.forecast.experts import Season
+from gpuplan.forecast.trust import SPARSE, Memo, trusted
 
 DAY_S = 86400.0
 N_ORIGINS = 14
 LEAST_DAYS = 3
-SPARSE = 0.5
 
 
 def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
@@ -27,19 +27,15 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
     if len(values) < LEAST_DAYS * season.day:
         return _too_short(series, values, season=season, at_s=floats(at_s))
     table = table_of(values, season, horizon)
-    rows, held = backtest(values, season, horizon, table=table)
-    middle, low, high = combined(table, values, len(values) - 1, season=season, horizon=horizon)
+    memo: Memo = {}
+    rows, held = backtest(values, season, horizon, table=table, memo=memo)
+    now = len(values) - 1
+    middle, low, high = trusted(table, values, now, season=season, horizon=horizon, memo=memo)
     best = min(rows, key=lambda row: row.mase_ratio) if rows else None
-    warnings = _warnings(values, best)
-    method = "combination of simple forecasts"
-    if best is not None and best.method == "last value":
-        # The record decides: a baseline that did better is used, and the answer says so.
-        shift = values[-1] - middle
-        middle, low, high, method = middle + shift, low + shift, high + shift, "last value"
     return DemandForecast(
-        series=series, at_s=floats(at_s), middle=floats(np.maximum(middle, 0.0)),
-        low=floats(np.maximum(low, 0.0)), high=floats(np.maximum(high, 0.0)), method=method,
-        backtest=rows, range_held_frac=held, warnings=warnings,
+        series=series, at_s=floats(at_s), middle=floats(middle), low=floats(low),
+        high=floats(high), method="combination of simple forecasts", backtest=rows,
+        range_held_frac=held, warnings=_warnings(values, best),
     )  # fmt: skip
 
 
@@ -50,9 +46,11 @@ def season_of(step_s: float) -> Season:
 
 
 def backtest(
-    values: Floats, season: Season, horizon: int, *, table: Floats | None = None
-) -> tuple[tuple[BacktestRow, ...], float | None]:
+    values: Floats, season: Season, horizon: int, *, table: Floats | None = None,
+    memo: Memo | None = None,
+) -> tuple[tuple[BacktestRow, ...], float | None]:  # fmt: skip
     """Errors from past origins, a day apart, and the share of values inside the range."""
+    said_before: Memo = {} if memo is None else memo
     known = table_of(values, season, horizon) if table is None else table
     last = len(values) - horizon - 1
     first = LEAST_DAYS * season.day
@@ -64,7 +62,7 @@ def backtest(
     inside = []
     for origin in origins:
         truth = values[origin + 1 : origin + 1 + horizon]
-        found = combined(known, values, origin, season=season, horizon=horizon)
+        found = trusted(known, values, origin, season=season, horizon=horizon, memo=said_before)
         said = {
             "combination": found.middle,
             "last value": np.full(horizon, values[origin]),

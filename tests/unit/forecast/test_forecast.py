@@ -12,6 +12,7 @@ from gpuplan.forecast.combine import combined, table_of
 from gpuplan.forecast.experts import Season
 from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
 from gpuplan.forecast.predict import backtest, forecast, season_of
+from gpuplan.forecast.trust import trusted
 
 DAY_S, WEEK_S = 86400.0, 7 * 86400.0
 HOURS = Season(day=24, week=168)
@@ -57,12 +58,13 @@ def test_the_future_is_not_seen(seed):
     origin = 24 * 6
     changed = values.copy()
     changed[origin + 1 :] = random.gamma(2.0, 1000.0, len(values) - origin - 1)
-    first, second = (
-        combined(table_of(v, HOURS, 24), v, origin, season=HOURS, horizon=24)
-        for v in (values, changed)
-    )
-    assert first.middle == pytest.approx(second.middle)
-    assert first.high == pytest.approx(second.high)
+    for way in (combined, lambda *given, **named: trusted(*given, **named, memo={})):
+        first, second = (
+            way(table_of(v, HOURS, 24), v, origin, season=HOURS, horizon=24)
+            for v in (values, changed)
+        )
+        assert first.middle == pytest.approx(second.middle)
+        assert first.high == pytest.approx(second.high)
 
 
 @settings(max_examples=20, deadline=None)
@@ -83,14 +85,43 @@ def test_a_random_walk_is_told_as_such():
     assert errors["combination"] == pytest.approx(errors["last value"], rel=0.25)
 
 
-def test_where_a_baseline_wins_it_is_used_and_told():
+def test_where_a_baseline_wins_it_is_leaned_to_and_told():
     # Long plateaus with jumps: nothing beats the last value.
-    level = np.repeat(np.random.default_rng(1).choice([10.0, 500.0, 90.0, 4000.0], 9), 37)
+    random = np.random.default_rng(1)
+    level = np.repeat(random.choice([10.0, 500.0, 90.0, 4000.0], 12), 37)
     found = forecast(load(level), DAY_S)
-    if found.method == "last value":
-        assert any("did better" in warning for warning in found.warnings)
-        assert found.middle == pytest.approx(np.full(24, level[-1]))
     assert {row.method for row in found.backtest} == {"combination", "last value", "as a day ago"}
+    errors = {row.method: row.mase_ratio for row in found.backtest}
+    told = any("'last value' did better" in warning for warning in found.warnings)
+    assert told == (errors["last value"] < errors["combination"])
+
+
+def test_a_baseline_that_was_right_all_week_is_followed():
+    # Each hour repeats the last one until the day the level jumps; the fit still holds old days.
+    random = np.random.default_rng(5)
+    wild = random.uniform(10.0, 90.0, 24 * 10)
+    calm = np.full(24 * 9, 50.0) + np.repeat(random.normal(0.0, 8.0, 9), 24)
+    values = np.concatenate([wild, calm])
+    table, origin = table_of(values, HOURS, 24), len(values) - 1
+    plain = combined(table, values, origin, season=HOURS, horizon=24)
+    lean = trusted(table, values, origin, season=HOURS, horizon=24, memo={})
+    last = values[origin]
+    assert np.abs(lean.middle - last).mean() <= np.abs(plain.middle - last).mean() + 1e-9
+
+
+def test_a_sparse_past_is_left_to_the_combination():
+    values = np.zeros(24 * 12)
+    values[::7] = 30.0
+    table, origin = table_of(values, HOURS, 24), len(values) - 1
+    plain = combined(table, values, origin, season=HOURS, horizon=24)
+    lean = trusted(table, values, origin, season=HOURS, horizon=24, memo={})
+    assert lean.middle == pytest.approx(plain.middle)
+
+
+def test_ranges_of_independent_days_hold_four_of_five():
+    random = np.random.default_rng(11)
+    held = [backtest(random.gamma(4.0, 25.0, 24 * 12), HOURS, 24)[1] for _ in range(6)]
+    assert 0.72 < float(np.mean(held)) < 0.9
 
 
 def test_short_pasts_say_so():
