@@ -10,6 +10,7 @@ Floats = NDArray[np.float64]
 Row = TypeVar("Row")
 Fitted = TypeVar("Fitted")
 COVERED_FRAC = 0.8
+LEAST_GROUPS = 2
 
 
 class Score(NamedTuple):
@@ -50,6 +51,27 @@ def spread_of(log_errors: Floats, weights: Floats | None = None) -> Spread:
     low, high = _quantiles(-log_errors, weights, (tail, 1 - tail))
     widened = 1 + 2 / max(len(ratio), 1)
     return Spread(float(np.exp(low * widened)), float(np.exp(high * widened)))
+
+
+def clustered_spread(log_errors: Floats, groups: Sequence[Hashable]) -> Spread:
+    """Factors for a row of a group never seen: few groups tell little, however many rows.
+
+    Rows of a group err together. The spread of the groups' medians about zero and the spread
+    within groups add as squares; as many groups as there are set Student's factor.
+    """
+    from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - only where ranges are drawn anew
+
+    names = np.array([str(group) for group in groups])
+    parts = [log_errors[names == name] for name in dict.fromkeys(names.tolist())]
+    if len(parts) < LEAST_GROUPS:
+        return spread_of(log_errors)
+    middles = np.array([np.median(part) for part in parts])
+    rest = np.concatenate([part - middle for part, middle in zip(parts, middles, strict=True)])
+    tail = (1 - COVERED_FRAC) / 2
+    within = float(np.diff(np.quantile(rest, (tail, 1 - tail)))[0]) / (2 * ndtri(1 - tail))
+    between = float(np.mean(middles**2)) ** 0.5
+    half = stdtrit(len(parts), 1 - tail) * float(np.hypot(between, within))
+    return Spread(float(np.exp(-half)), float(np.exp(half)))
 
 
 def _quantiles(values: Floats, weights: Floats | None, at: tuple[float, float]) -> Floats:

@@ -42,7 +42,7 @@ class TrainingCalibration:
     """Constants with the residuals outside their fit."""
 
     fitted: FittedConstants
-    spreads: Mapping[str, Spread]  # by "architecture|regime"
+    spreads: Mapping[str, Spread]  # by "kind|regime"
     seen: frozenset[str]  # "program|model"
     families: frozenset[str]
 
@@ -56,9 +56,8 @@ class TrainingCalibration:
             has_conditions=has_conditions,
         )
 
-    def spread(self, labels: Labels, known: Known) -> Spread:
-        """Factors that hold 80 % of measurements of this kind."""
-        kind = "dense" if labels["architecture"] == "dense" else "sparse"
+    def spread(self, kind: str, known: Known) -> Spread:
+        """Factors that hold 80 % of measurements of this kind: dense, sparse or fine-tuning."""
         found = self.spreads[f"{kind}|{known.regime}"]
         power = (1.0 if known.is_family else NEW_FAMILY_WIDENS) * (
             1.0 if known.has_conditions else ASSUMED_WIDENS

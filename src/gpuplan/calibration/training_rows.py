@@ -12,6 +12,7 @@ from importlib.resources import files
 from gpuplan.calibration.training_models import Dimensions
 
 TABLES = ("llm_training.csv", "llm_finetune.csv")
+FINE_TUNING = ("lora", "qlora", "sft", "full")
 MEASURED = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
 
 
@@ -144,3 +145,8 @@ def _count(text: str) -> int | None:
 
 def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", text, re.IGNORECASE) else None
+
+
+def regime_of(row: TrainingRow) -> str:
+    """Pre-training, or fine-tuning of any kind."""
+    return "fine-tuning" if row.model.task in FINE_TUNING else "pre-training"

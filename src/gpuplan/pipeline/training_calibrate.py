@@ -11,13 +11,14 @@ from gpuplan.calibration.fit import Observed, columns, fit, fitted
 from gpuplan.calibration.residuals import (
     Floats,
     Spread,
+    clustered_spread,
     left_out_errors,
-    outer_coverage,
     score,
     spread_of,
 )
 from gpuplan.calibration.training_constants import TrainingCalibration, seen_pairs, with_traits
 from gpuplan.calibration.training_prior import prior
+from gpuplan.calibration.training_rows import regime_of
 from gpuplan.domain.calibration import FittedConstants
 from gpuplan.domain.training_time import constants_from
 from gpuplan.performance.training_columns import stacked, step_columns_s
@@ -29,6 +30,8 @@ ROWS_PER_SOURCE = 25.0
 ROW_WEIGHT_MAX = 2.5
 N_ROUNDS = 100
 N_FOLDS = 5
+KINDS = ("dense", "sparse", "fine-tuning")
+LEAST_ROWS = 15  # fewer residuals of a kind say nothing of its range
 # Constants that a trait of the software multiplies.
 FACTORS = ("dp_overlap_frac", "layer_s", "accumulate_bytes_per_param")
 Key = Callable[[Case], Hashable]
@@ -99,16 +102,46 @@ def calibrate(cases: Sequence[Case]) -> TrainingCalibration:
     )  # fmt: skip
     for regime, key in regimes:
         errors = in_order(rows, key, cross(rows, key))
-        for kind in ("dense", "sparse"):
-            chosen = np.array([_kind(case) == kind for case in rows])
-            weights = _weights([case for case in rows if _kind(case) == kind])
-            spreads[f"{kind}|{regime}"] = spread_of(errors[chosen], weights)
+        for kind in KINDS:
+            spreads[f"{kind}|{regime}"] = _spread(rows, key, errors, kind=kind)
     return TrainingCalibration(
         fitted=fit_training(rows),
         spreads=spreads,
         seen=seen_pairs((case.configuration.program, model_of(case)) for case in rows),
         families=frozenset(case.configuration.accelerator.family for case in rows),
     )
+
+
+def is_covered(cases: Sequence[Case], key: Key, errors: Floats) -> NDArray[np.bool_]:
+    """Whether each case lies in the range that the other folds draw for its kind."""
+    folds = np.array([str(key(case)) for case in cases])
+    kinds = np.array([kind_of(case) for case in cases])
+    inside = np.zeros(len(cases), dtype=bool)
+    for fold, kind in sorted(set(zip(folds.tolist(), kinds.tolist(), strict=True))):
+        held = (folds == fold) & (kinds == kind)
+        others = [case for case, name in zip(cases, folds, strict=True) if name != fold]
+        spread = _spread(others, key, errors[folds != fold], kind=kind)
+        ratio = np.exp(-errors[held])
+        inside[held] = (ratio >= spread.low) & (ratio <= spread.high)
+    return inside
+
+
+def kind_of(case: Case) -> str:
+    """Whose residuals a case's range is drawn from."""
+    if regime_of(case.row) == "fine-tuning":
+        return "fine-tuning"
+    return "dense" if case.configuration.labels["architecture"] == "dense" else "sparse"
+
+
+def _spread(cases: Sequence[Case], key: Key, errors: Floats, *, kind: str) -> Spread:
+    """From this kind alone where it has enough rows, else from all."""
+    chosen = np.array([kind_of(case) == kind for case in cases])
+    if chosen.sum() < LEAST_ROWS:
+        chosen = np.ones(len(cases), dtype=bool)
+    if key is fold_of:  # drawn by lot: no groups that err together
+        return spread_of(errors[chosen])
+    groups = [str(key(case)) for case, is_in in zip(cases, chosen, strict=True) if is_in]
+    return clustered_spread(errors[chosen], groups)
 
 
 def in_order(cases: Sequence[Case], key: Key, folds: Mapping[Hashable, Floats]) -> Floats:
@@ -132,9 +165,9 @@ def cross_scores(cases: Sequence[Case]) -> dict[str, Any]:
         "source": source_of, "model": model_of, "accelerator": accelerator_of, "fold": fold_of,
     }  # fmt: skip
     for name, key in keys.items():
-        folds = cross(rows, key)
-        errors[f"left out by {name}"] = in_order(rows, key, folds)
-        found[f"coverage left out by {name}"] = outer_coverage(folds)
+        column = in_order(rows, key, cross(rows, key))
+        errors[f"left out by {name}"] = column
+        found[f"coverage left out by {name}"] = float(is_covered(rows, key, column).mean())
     for name, column in errors.items():
         found[name] = {"all": _score(column)} | {
             str(source): _score(column[sources == source]) for source in sorted(set(sources))
@@ -146,10 +179,6 @@ def _score(errors: Floats) -> list[float]:
     found = score(errors)
     figures = (found.median_ape, found.mape, found.p90_ape, found.bias)
     return [found.n, *(round(figure, 4) for figure in figures)]
-
-
-def _kind(case: Case) -> str:
-    return "dense" if case.configuration.labels["architecture"] == "dense" else "sparse"
 
 
 def _weights(cases: Sequence[Case]) -> Floats:

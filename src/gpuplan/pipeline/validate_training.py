@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpuplan.calibration.residuals import Floats, Spread, coverage, spread_of
+from gpuplan.calibration.residuals import Floats, Spread
 from gpuplan.calibration.tables import read_constants
 from gpuplan.calibration.training_constants import (
     FILE,
@@ -13,7 +14,7 @@ from gpuplan.calibration.training_constants import (
     read_calibration,
     tier_of,
 )
-from gpuplan.calibration.training_rows import TrainingRow, row_of
+from gpuplan.calibration.training_rows import TrainingRow, regime_of, row_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.noun import dataclass
@@ -27,6 +28,8 @@ from gpuplan.pipeline.training_calibrate import (
     accelerator_of,
     cross,
     in_order,
+    is_covered,
+    kind_of,
     model_of,
     source_of,
     usable,
@@ -40,7 +43,6 @@ TRAINING_COLUMNS = frozenset(
 CROSS_SPLITS: dict[str, Key] = {
     "source": source_of, "model": model_of, "accelerator": accelerator_of,
 }  # fmt: skip
-FINE_TUNING = ("lora", "qlora", "sft", "full")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +87,14 @@ def cross_training(rows: Sequence[Mapping[str, str]]) -> dict[str, dict[str, Met
     found = {}
     for name, key in CROSS_SPLITS.items():
         errors = in_order(used, key, cross(used, key))
+        inside = is_covered(used, key, errors)
         members = {"training step_s": np.ones(len(used), dtype=bool)}
         for kind in ("pre-training", "fine-tuning"):
             members[f"{kind} step_s"] = np.array([regime_of(c.row) == kind for c in used])
         for source in sorted({source_of(case) for case in used}):
             members[f"{source} step_s"] = np.array([source_of(case) == source for case in used])
         found[name] = {
-            what: _figures(errors[chosen], others=errors if chosen.all() else errors[~chosen])
+            what: _figures(errors[chosen], inside=inside[chosen])
             for what, chosen in members.items()
             if chosen.any()
         }
@@ -134,7 +137,7 @@ def forecast_row(case: Case, calibration: TrainingCalibration) -> RowForecast:
         found.model, found.accelerator, found.setup, found.layout, found.fabric, constants
     )
     known = calibration.known(labels, shape_key(found.model), has_conditions=case.is_complete)
-    spread, tier = calibration.spread(labels, known), tier_of(known)
+    spread, tier = calibration.spread(kind_of(case), known), tier_of(known)
     batch = case.row.run.global_batch
     tokens = (batch or 0) * found.setup.sequence_tokens or step.tokens_per_step
     peak = peak_flop_per_s(found.accelerator, found.setup.execution.compute)
@@ -165,11 +168,6 @@ def groups_of(row: TrainingRow) -> dict[str, str]:
     }
 
 
-def regime_of(row: TrainingRow) -> str:
-    """Pre-training, or fine-tuning of any kind."""
-    return "fine-tuning" if row.model.task in FINE_TUNING else "pre-training"
-
-
 def _rising(value: float, spread: Spread, tier: Tier) -> Estimate:
     return Estimate(value=value, low=value * spread.low, high=value * spread.high, tier=tier)
 
@@ -179,8 +177,8 @@ def _falling(value: float, spread: Spread, tier: Tier) -> Estimate:
     return Estimate(value=value, low=value / spread.high, high=value / spread.low, tier=tier)
 
 
-def _figures(log_errors: Floats, *, others: Floats) -> MetricErrors:
-    """Errors of some rows; their range is drawn from the other rows that were left out."""
+def _figures(log_errors: Floats, *, inside: NDArray[np.bool_]) -> MetricErrors:
+    """Errors of some rows, and how many of them their ranges held."""
     errors = np.expm1(log_errors)
     size = np.abs(errors)
     return MetricErrors(
@@ -189,5 +187,5 @@ def _figures(log_errors: Floats, *, others: Floats) -> MetricErrors:
         mape=float(size.mean()),
         p90_ape=float(np.quantile(size, 0.9)),
         bias=float(np.median(errors)),
-        range_coverage=coverage(log_errors, spread_of(others)),
+        range_coverage=float(inside.mean()),
     )
