@@ -17,7 +17,7 @@ from gpuplan.errors import InputError, one
 from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
 from gpuplan.observe.names import Word
 
-N_FILES = 4  # of a batch
+N_FILES = 8  # of a batch
 IDLE_PERCENT = 2
 HOUR_S = 3600
 METRICS = ("gpu_util_frac", "sm_active_frac", "tensor_active_frac", "power_w", "memory_used_bytes")
@@ -71,40 +71,39 @@ def _columns(names: Sequence[str], source: str) -> dict[str, Any]:
     return {"time": time, "labels": labels, "words": words}
 
 
-def _batch(
-    files: list[Path], columns: dict[str, Any]
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Sums by device, device time by percent, and the whole by instant."""
+def _batch(files: list[Path], columns: dict[str, Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Sums by device and percent of use, and the whole by instant.
+
+    Two passes over the columns cost less than one that holds converted rows for both.
+    """
     frame = pl.scan_parquet(files, missing_columns="insert")
-    values = [
-        _value(column, word).alias(metric) for metric, (column, word) in columns["words"].items()
-    ]
-    labels = [
-        pl.col(column).cast(pl.String).alias(what) for what, column in columns["labels"].items()
-    ]
-    at = _seconds(frame, columns["time"]).alias("at_s")
-    rows = frame.select(at, *labels, *values)
-    keys = ["node", "device"] if "node" in columns["labels"] else ["device"]
-    percent = (pl.col("gpu_util_frac") * 100).round().cast(pl.Int16).alias("percent")
-    others = [name for name in columns["words"] if name != "gpu_util_frac"]
-    sums = rows.group_by(keys).agg(
+    values = {metric: _value(column, word) for metric, (column, word) in columns["words"].items()}
+    labels, at = columns["labels"], _seconds(frame, columns["time"])
+    use = values.pop("gpu_util_frac")
+    cells = frame.group_by(
+        *(pl.col(labels[key]).alias(key) for key in _keys(columns)),
+        (use * 100).round().cast(pl.Int16).alias("percent"),
+    ).agg(
         pl.len().alias("n"),
-        pl.col("at_s").min().alias("begin_s"),
-        pl.col("at_s").max().alias("end_s"),
-        *(
-            pl.col(name).first().alias(name)
-            for name in ("team", "model")
-            if name in columns["labels"]
-        ),
-        *(pl.col(name).sum().alias(name) for name in others),
-        *(pl.col(name).count().alias(f"{name}_n") for name in others),
+        at.min().alias("begin_s"),
+        at.max().alias("end_s"),
+        *(pl.col(labels[name]).first().alias(name) for name in ("team", "model") if name in labels),
+        *(value.sum().alias(name) for name, value in values.items()),
+        *(value.count().alias(f"{name}_n") for name, value in values.items()),
     )
-    counts = rows.select(*keys, percent).group_by(*keys, "percent").agg(pl.len().alias("n"))
-    instants = rows.group_by("at_s").agg(
-        pl.col("gpu_util_frac").sum().alias("total"), pl.col("gpu_util_frac").count().alias("n")
+    instants = frame.group_by(at.alias("at_s")).agg(
+        use.sum().alias("total"), use.count().alias("n")
     )
-    first, second, third = pl.collect_all([sums, counts, instants], engine="streaming")
-    return first, second, third
+    as_text = pl.col([name for name in labels if name in cells.collect_schema().names()])
+    return (
+        cells.with_columns(as_text.cast(pl.String)).collect(engine="streaming"),
+        instants.collect(engine="streaming"),
+    )
+
+
+def _keys(columns: dict[str, Any]) -> list[str]:
+    """What names a device."""
+    return ["node", "device"] if "node" in columns["labels"] else ["device"]
 
 
 def _value(column: str, word: Word) -> pl.Expr:
@@ -124,15 +123,14 @@ def _seconds(frame: pl.LazyFrame, column: str) -> pl.Expr:
 
 def _digest(
     source: str, columns: dict[str, Any],
-    parts: Sequence[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]],
+    parts: Sequence[tuple[pl.DataFrame, pl.DataFrame]],
 ) -> FleetDigest:  # fmt: skip
-    keys = ["node", "device"] if "node" in columns["labels"] else ["device"]
-    sums = _added(pl.concat([part[0] for part in parts]), keys)
-    counts = (
-        pl.concat([part[1] for part in parts]).group_by(*keys, "percent").agg(pl.col("n").sum())
-    )
+    keys = _keys(columns)
+    cells = pl.concat([part[0] for part in parts])
+    sums = _added(cells.drop("percent"), keys)
+    counts = cells.group_by(*keys, "percent").agg(pl.col("n").sum())
     instants = (
-        pl.concat([part[2] for part in parts])
+        pl.concat([part[1] for part in parts])
         .group_by("at_s")
         .agg(pl.col("total").sum(), pl.col("n").sum())
         .sort("at_s")
