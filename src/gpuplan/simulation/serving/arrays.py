@@ -1,20 +1,22 @@
 """Values as the arrays that kernels read and write, and back: state of engines, times, use."""
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.columns import Ints, floats
 from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.stream import Requests
 from gpuplan.errors import InvariantError, one
 from gpuplan.simulation.serving.features import hits_of
+from gpuplan.simulation.serving.kernels import records as rec
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.featured import AnyEngines
 from gpuplan.simulation.serving.kernels.fleet import LEAST_OUTSTANDING, POWER_OF_TWO, ROUND_ROBIN
+from gpuplan.simulation.serving.kernels.records import fill_records, read_records
 from gpuplan.simulation.serving.tables import kernel_tables
 
 ROUTERS = {
@@ -23,6 +25,7 @@ ROUTERS = {
     "power_of_two": POWER_OF_TWO,
 }
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
 N_BINS = 2048
 LEAST_RING = 64
 
@@ -38,6 +41,12 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     """What an engine would answer with an error rather than queue."""
     total = requests.input_tokens + requests.output_tokens
     n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
+    longest = limits.n_blocks * limits.block_tokens + 1 - n_drafts
+    if limits.max_context_tokens is not None:
+        longest = min(longest, limits.max_context_tokens)
+    n_least = min(requests.input_tokens.min(initial=1), requests.output_tokens.min(initial=1))
+    if n_least > 0 and total.max(initial=0) <= longest:
+        return Refusals(np.arange(len(requests)), ())
     n_blocks = -(-np.maximum(total - 1 + n_drafts, 0) // limits.block_tokens)
     checks = {
         "no tokens to read or to write": (requests.input_tokens < 1) | (requests.output_tokens < 1),
@@ -80,14 +89,17 @@ def engine_state(requests: Requests, fleet: Fleet, bin_s: float) -> st.Engines:
 
 def request_records(requests: Requests) -> Ints:
     """One row a request; times count from the first arrival."""
-    records = np.zeros((len(requests), st.N_REQUEST), dtype=np.int64)
-    if len(requests):
-        since_s = requests.arrive_s - requests.arrive_s[0]
-        records[:, st.ARRIVE] = np.rint(since_s * st.TICKS_PER_S).astype(np.int64)
-    records[:, st.INPUT] = requests.input_tokens
-    records[:, st.OUTPUT] = requests.output_tokens
-    records[:, [st.START, st.FIRST, st.END, st.NEXT_WAITING]] = st.NONE
+    records = np.empty((len(requests), st.N_REQUEST), dtype=np.int64)
+    tokens = _locked(requests.input_tokens), _locked(requests.output_tokens)
+    fill_records(records, _locked(requests.arrive_s), *tokens)
     return records
+
+
+def _locked(column: NDArray[T]) -> NDArray[T]:
+    """A column as kernels take it: what can be written to would be another compilation."""
+    locked = np.ascontiguousarray(column).view()
+    locked.flags.writeable = False
+    return locked
 
 
 def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
@@ -96,6 +108,7 @@ def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
     scalar[:, [st.HEAD, st.TAIL, st.WAIT_HEAD, st.WAIT_TAIL, st.PARTIAL, st.MARK]] = st.NONE
     scalar[:, st.FREE] = limits.n_blocks
     scalar[:, st.STOP] = st.FOREVER
+    scalar[:, st.PLAN_AT] = st.NONE
     scalar[:, [st.BIN_WIDTH, st.BIN_END]] = round(bin_s * st.TICKS_PER_S)
     return scalar
 
@@ -123,15 +136,14 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
 
 def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s: float) -> Outcome:
     """What became of every request; InvariantError where one was lost."""
-    finished = sim.request[:, st.END] >= 0
-    if int(finished.sum()) != len(taken.accepted):
-        what = f"{len(taken.accepted) - int(finished.sum())} requests were lost"
+    times, n_finished, end = times_of(sim.request, start_s)
+    if n_finished != len(taken.accepted):
+        what = f"{len(taken.accepted) - n_finished} requests were lost"
         raise one(InvariantError, "simulate", "requests", what, "please report it")
-    end = int(sim.request[:, st.END].max(initial=0))
     s = sim.scalar
     return Outcome(
         requests=requests,
-        times=replace(times_of(sim.request, finished, start_s), n_cached_tokens=hits_of(sim)),
+        times=replace(times, n_cached_tokens=hits_of(sim)),
         use=use_of(sim, end),
         totals=EngineTotals(
             n_steps=int(s[:, st.N_STEPS].sum()),
@@ -148,22 +160,17 @@ def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s:
     )
 
 
-def times_of(records: Ints, finished: Mask, start_s: float) -> RequestTimes:
-    """Seconds of each request; zeros where it did not finish."""
-
-    def since(later: int, sooner: int) -> Floats:
-        return np.where(finished, records[:, later] - records[:, sooner], 0) / st.TICKS_PER_S
-
-    outside_s = np.where(finished, start_s, 0.0)
-    rest = np.maximum(records[:, st.OUTPUT] - 1, 1)
-    return RequestTimes(
-        wait_s=floats(since(st.START, st.ARRIVE)),
-        ttft_s=floats(since(st.FIRST, st.ARRIVE) + outside_s),
-        tpot_s=floats(since(st.END, st.FIRST) / rest),
-        e2e_s=floats(since(st.END, st.ARRIVE) + outside_s),
-        n_preemptions=ints(records[:, st.PREEMPTED]),
-        is_finished=ints(finished),
-    )
+def times_of(records: Ints, start_s: float) -> tuple[RequestTimes, int, int]:
+    """Seconds of each request, zeros where it did not finish; how many did, and the last end."""
+    seconds, counts = np.empty((4, len(records))), np.empty((2, len(records)), dtype=np.int64)
+    n_finished, end = read_records(records, float(start_s), seconds, counts)
+    seconds.flags.writeable = counts.flags.writeable = False
+    times = RequestTimes(
+        wait_s=seconds[rec.WAIT_S], ttft_s=seconds[rec.TTFT_S], tpot_s=seconds[rec.TPOT_S],
+        e2e_s=seconds[rec.E2E_S], n_preemptions=counts[rec.N_PREEMPTED],
+        is_finished=counts[rec.IS_FINISHED],
+    )  # fmt: skip
+    return times, n_finished, end
 
 
 def use_of(sim: AnyEngines, end: int) -> UseOverTime:

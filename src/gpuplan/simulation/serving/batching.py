@@ -130,8 +130,8 @@ def _batcher(policy: BatchPolicy, *, lasts: Ints, peaks_s: NDArray[np.float64]) 
 def _run(sim: st.Engines, accepted: Ints, batcher: Batcher, *, router: str, seed: int) -> None:
     n_engines = len(sim.scalar)
     pairs = np.random.default_rng(seed).integers(0, n_engines, size=(len(accepted), 2))
-    event = np.zeros(n_engines, dtype=np.int64)
-    run_batches(sim, accepted, pairs, ROUTERS[router], event, batcher)
+    seen = np.zeros((2, n_engines), dtype=np.int64)
+    run_batches(sim, accepted, pairs, ROUTERS[router], seen, batcher)
 
 
 def _bare_state(requests: Requests, n_engines: int, bin_s: float) -> st.Engines:
@@ -146,9 +146,9 @@ def _bare_state(requests: Requests, n_engines: int, bin_s: float) -> st.Engines:
         flight_s=np.zeros((n_engines, 2)),
         pool=np.zeros(n_engines, dtype=np.int64),
         limit=np.ones((1, st.N_LIMITS), dtype=np.int64),
-        lines=np.zeros((1, N_REGIMES, N_LINES, 1), dtype=np.int64),
+        lines=np.zeros((1, N_REGIMES, 1, N_LINES + 1), dtype=np.int64),
         slopes=np.zeros((1, N_REGIMES, N_LINES), dtype=np.int64),
-        tokens_s=np.zeros((1, 4, 1)),
-        rows_s=np.zeros((1, 2, 1)),
+        tokens_s=np.zeros((1, 1, 4)),
+        rows_s=np.zeros((1, 1, 2)),
         mix=np.zeros((1, N_MIX)),
     )

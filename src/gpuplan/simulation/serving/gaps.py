@@ -28,8 +28,9 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     sim.limit[:, st.IS_JUMPING] = 0
     draws = np.random.default_rng(fleet.seed)
     pairs = draws.integers(0, fleet.n_engines, size=(len(taken.accepted), 2))
-    event, counts = np.zeros(fleet.n_engines, dtype=np.int64), np.zeros(N_BINS, dtype=np.int64)
-    observe(sim, taken.accepted, pairs, ROUTERS[fleet.router], event, counts)
+    seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+    counts = np.zeros(N_BINS, dtype=np.int64)
+    observe(sim, taken.accepted, pairs, ROUTERS[fleet.router], seen, counts)
     n = int(counts.sum())
     if n == 0:
         return None

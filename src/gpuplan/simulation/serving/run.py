@@ -46,7 +46,7 @@ def simulate_serving(
     taken = refusals_of(requests, fleet.limits)
     sim: AnyEngines = engine_state(requests, fleet, bin_s)
     if has_features(fleet.limits) and method != "plain":
-        sim = with_features(sim, requests, (fleet.limits,), blocks=blocks)
+        sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
     _run(sim, taken.accepted, fleet, method=method)
     return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
 
@@ -90,5 +90,5 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     else:
         draws = np.random.default_rng(fleet.seed)
         pairs = draws.integers(0, fleet.n_engines, size=(len(accepted), 2))
-        event = np.zeros(fleet.n_engines, dtype=np.int64)
-        run_routed(sim, accepted, pairs, ROUTERS[fleet.router], event)
+        seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+        run_routed(sim, accepted, pairs, ROUTERS[fleet.router], seen)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.engine import Fleet
@@ -51,7 +50,7 @@ class ServingStream:
         self._sim.limit[:, st.IS_JUMPING] = 1
         self._arrive_s = np.zeros(LEAST_ROWS)
         self._is_refused = np.zeros(LEAST_ROWS, dtype=bool)
-        self._event = np.zeros(fleet.n_engines, dtype=np.int64)
+        self._seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
         self._draws = np.random.default_rng(fleet.seed)
         self._first, self._next, self._n_accepted, self._last = 0, 0, 0, 0
         self._origin_s: float | None = None
@@ -197,7 +196,7 @@ class ServingStream:
             feed_apart(self._sim, accepted, self._n_accepted)
             return
         pairs = self._draws.integers(0, self._fleet.n_engines, size=(len(accepted), 2))
-        run_routed(self._sim, accepted, pairs, ROUTERS[self._fleet.router], self._event)
+        run_routed(self._sim, accepted, pairs, ROUTERS[self._fleet.router], self._seen)
 
     def _passed(self) -> Passed:
         """What has left and has nobody before it that has not."""
@@ -208,10 +207,9 @@ class ServingStream:
         records = self._sim.request[rows]
         self._first += n
         self._end = max(self._end, int(records[:, st.END].max(initial=0)))
-        finished: NDArray[np.bool_] = records[:, st.END] >= 0
         return Passed(
             requests_of(self._arrive_s[rows], records[:, st.INPUT], records[:, st.OUTPUT]),
-            times_of(records, finished, self._fleet.limits.start_s),
+            times_of(records, self._fleet.limits.start_s)[0],
         )
 
 

@@ -8,6 +8,7 @@ from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.engine import EngineLimits, StepTable
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.kernels.cost import N_LINES, N_MIX, N_REGIMES, SCALE
+from gpuplan.simulation.serving.kernels.state import NONE
 
 # Above any context: attention without a window. Products with a batch stay exact.
 NO_WINDOW = 1 << 40
@@ -40,15 +41,26 @@ def kernel_tables(table: StepTable, limits: EngineLimits) -> KernelTables:
             InputError, "simulate", "iteration", f"the longest takes {most:.0f} s",
             f"limit sequences or cache so that it stays below {LONGEST_STEP_S:.0f} s",
         )  # fmt: skip
+    lines = np.rint(lines_s * SCALE).astype(np.int64)
+    slopes = np.rint(slopes_s * SCALE).astype(np.int64)
     return KernelTables(
-        np.rint(lines_s * SCALE).astype(np.int64),
-        np.rint(slopes_s * SCALE).astype(np.int64),
-        np.array([table.token_device_s, table.token_arithmetic_s,
-                  table.token_memory_s, table.token_link_s]),
-        np.array([table.row_device_s, table.row_arithmetic_s]),
+        _with_sole(lines, slopes),
+        slopes,
+        np.stack([table.token_device_s, table.token_arithmetic_s,
+                  table.token_memory_s, table.token_link_s], axis=1),
+        np.stack([table.row_device_s, table.row_arithmetic_s], axis=1),
         _mix(table),
         window,
     )  # fmt: skip
+
+
+def _with_sole(lines: Ints, slopes: Ints) -> Ints:
+    """Rows by sequences, and in each the one line that no other exceeds at any context."""
+    rows = np.moveaxis(lines, 1, 2)
+    is_steepest = slopes == slopes.max(axis=1, keepdims=True)
+    is_sole = (rows == rows.max(axis=2, keepdims=True)) & is_steepest[:, None]
+    sole = np.where(is_sole.any(axis=2), is_sole.argmax(axis=2), NONE)
+    return np.concatenate([rows, sole[:, :, None]], axis=2)
 
 
 def _window(table: StepTable) -> int:

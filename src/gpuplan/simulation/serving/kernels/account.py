@@ -14,6 +14,8 @@ from gpuplan.simulation.serving.kernels.state import (
     Engine,
 )
 
+TICK_S = 1 / TICKS_PER_S
+
 
 @part
 def _fold(e: Engine) -> None:
@@ -45,7 +47,7 @@ def account(e: Engine, end: int, used: float, peaks_s: tuple[float, float]) -> N
     start = s[NOW]
     if end <= start:
         return
-    lasts_s = (end - start) / TICKS_PER_S
+    lasts_s = (end - start) * TICK_S
     sums = (lasts_s, lasts_s * used, peaks_s[0], peaks_s[1])
     if start >= s[BIN_END]:
         s[BIN] = start // s[BIN_WIDTH]

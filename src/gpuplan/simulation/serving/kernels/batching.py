@@ -11,7 +11,14 @@ from typing import NamedTuple
 from gpuplan.simulation.serving.kernels.account import account
 from gpuplan.simulation.serving.kernels.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.cost import mixed_step_s, peaks_s, ticks
-from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, better, fewest
+from gpuplan.simulation.serving.kernels.fleet import (
+    EVENT,
+    LOAD,
+    POWER_OF_TWO,
+    ROUND_ROBIN,
+    better,
+    fewest,
+)
 from gpuplan.simulation.serving.kernels.jump import lasting, on_line
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
@@ -215,9 +222,10 @@ def _advance(e: Engine, b: Batcher, until: int) -> int:
 
 @kernel
 def run_batches(
-    engines: Engines, accepted: Ints, pairs: Ints, policy: int, event: Ints, batcher: Batcher
+    engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints, batcher: Batcher
 ) -> None:
     """Requests in order of arrival, each to the engine that the router names."""
+    event, load = seen[EVENT], seen[LOAD]
     n_engines, n = event.shape[0], accepted.shape[0]
     for turn in range(n + 1):
         chosen, now = turn % n_engines, FOREVER
@@ -230,11 +238,13 @@ def run_batches(
         for r in range(n_engines):
             if event[r] <= now and (policy != ROUND_ROBIN or r == chosen or turn == n):
                 event[r] = _advance(one_engine(engines, r), batcher, now)
+                load[r] = engines.scalar[r, OUTSTANDING]
         if turn == n:
             return
         if policy == POWER_OF_TWO:
-            chosen = better(engines, pairs[turn, 0], pairs[turn, 1])
+            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
         elif policy != ROUND_ROBIN:
-            chosen = fewest(engines)
+            chosen = fewest(load)
         append_waiting(one_engine(engines, chosen), accepted[turn])
         event[chosen] = now
+        load[chosen] += 1

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.extending import overload
 
-OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True}
+OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True, "error_model": "numpy"}
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 

@@ -32,8 +32,10 @@ DEVICE, ARITHMETIC, MEMORY, LINK = range(4)
 # Lines of a decode step: arithmetic leads, cache reads lead, and the three limits of the device.
 COMPUTE_LINE, READ_LINE, ARITHMETIC_LINE, MEMORY_LINE, LINK_LINE = range(5)
 N_LINES = 5
+SOLE = 5  # beside the lines: the one that is never below another; -1 where none is
 N_REGIMES = 2  # mean context inside the attention window, or beyond it
 SCALE = TICKS_PER_S * (1 << FRAC_BITS)
+UNIT_S = 1 / SCALE
 
 
 @part
@@ -46,7 +48,8 @@ def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     seen = min(pairs, n_prefill * e.limit[WINDOW])
     scan = mix[SCAN_FLOP]
     decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * held + scan * n_decodes
-    decode *= e.limit[CHECKED]
+    if e.limit[CHECKED] != 1:
+        decode *= e.limit[CHECKED]
     prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * seen + scan * n_prefill
     read = mix[CACHE_BYTES] * context + mix[WINDOW_CACHE_BYTES] * held
     read += mix[STATE_BYTES] * n_decodes
@@ -55,11 +58,12 @@ def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     decode_s, read_s = decode * mix[DEVICE_S_PER_FLOP], read * mix[DEVICE_S_PER_BYTE]
     attention_s = max(decode_s, read_s) + mix[SERIAL_FRAC] * min(decode_s, read_s)
     attention_s += prefill * mix[DEVICE_S_PER_FLOP]
-    device_s = e.tokens_s[DEVICE, n_tokens] + e.rows_s[0, n_rows] + attention_s
-    arithmetic_s = e.tokens_s[ARITHMETIC, n_tokens] + e.rows_s[1, n_rows]
+    device_s = e.tokens_s[n_tokens, DEVICE] + e.rows_s[n_rows, 0] + attention_s
+    arithmetic_s = e.tokens_s[n_tokens, ARITHMETIC] + e.rows_s[n_rows, 1]
     arithmetic_s += (decode + prefill) * mix[PEAK_S_PER_FLOP]
-    memory_s = e.tokens_s[MEMORY, n_tokens] + read * mix[PEAK_S_PER_BYTE]
-    longest_s = max(device_s, arithmetic_s, memory_s, e.tokens_s[LINK, n_tokens])
+    memory_s = e.tokens_s[n_tokens, MEMORY] + read * mix[PEAK_S_PER_BYTE]
+    # What is known last is compared last.
+    longest_s = max(e.tokens_s[n_tokens, LINK], memory_s, arithmetic_s, device_s)
     step_s = longest_s + mix[HOST_S] + mix[HOST_SEQUENCE_S] * (s[N_ENDED] + s[N_DECODES])
     return step_s, arithmetic_s, memory_s
 
@@ -75,9 +79,12 @@ def decode_line(e: Engine) -> tuple[int, int, int]:
     """What a decode step now costs, the line that says so, and its regime."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
     regime = 1 if context > n * e.limit[WINDOW] else 0
-    best, line = e.lines[regime, 0, n] + e.slopes[regime, 0] * context, 0
+    sole = e.lines[regime, n, SOLE]
+    if sole >= 0:
+        return e.lines[regime, n, sole] + e.slopes[regime, sole] * context, sole, regime
+    best, line = e.lines[regime, n, 0] + e.slopes[regime, 0] * context, 0
     for other in range(1, N_LINES):
-        value = e.lines[regime, other, n] + e.slopes[regime, other] * context
+        value = e.lines[regime, n, other] + e.slopes[regime, other] * context
         if value > best:
             best, line = value, other
     return best, line, regime
@@ -97,9 +104,9 @@ def peaks_of_s(e: Engine, regime: int, k: int, moved: int) -> tuple[float, float
     """
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
     seen = k * float(context) + n * float(moved)
-    arithmetic = k * float(e.lines[regime, ARITHMETIC_LINE, n])
-    memory = k * float(e.lines[regime, MEMORY_LINE, n])
+    arithmetic = k * float(e.lines[regime, n, ARITHMETIC_LINE])
+    memory = k * float(e.lines[regime, n, MEMORY_LINE])
     arithmetic += e.slopes[regime, ARITHMETIC_LINE] * seen
     memory += e.slopes[regime, MEMORY_LINE] * seen
     host_s = k * (e.mix[HOST_S] + e.mix[HOST_SEQUENCE_S] * n)  # every line includes it
-    return arithmetic / SCALE - host_s, memory / SCALE - host_s
+    return arithmetic * UNIT_S - host_s, memory * UNIT_S - host_s

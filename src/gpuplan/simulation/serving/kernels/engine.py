@@ -36,6 +36,7 @@ from gpuplan.simulation.serving.kernels.state import (
     MARK,
     MAX_SEQUENCES,
     MAX_TOKENS,
+    MINUS_ONE,
     N_BLOCKS,
     N_DECODES,
     N_ENDED,
@@ -51,23 +52,32 @@ from gpuplan.simulation.serving.kernels.state import (
     PARTIAL,
     PARTIAL_DONE,
     PEER_AFTER,
-    PHASES,
+    PLAN_AT,
+    PLAN_BLOCKS,
+    PLAN_CONTEXT,
+    PLAN_HEAD,
+    PLAN_LASTS,
+    PLAN_REGIME,
+    PLAN_STEPS,
+    PLAN_STOP,
     PREEMPTED,
     PREFILL_PAIRS,
     PREFILL_TOKENS,
     START,
     STEP,
+    STOP,
     TAIL,
     USED_BEFORE,
     WAIT_HEAD,
     WORD_BITS,
     WORD_MASK,
     Engine,
+    blocks_between,
+    count_phase,
     forget_finish,
     link_running,
     n_blocks,
     note_finish,
-    phase_of,
     pop_waiting,
     prepend_waiting,
     unlink_running,
@@ -90,7 +100,7 @@ def _preempt_tail(e: Engine) -> None:
         n_tokens = slot[v, OFFSET] + s[STEP]
         e.request[i, MADE] = n_tokens - e.request[i, INPUT]
         s[FREE] += n_blocks(e, n_tokens - 1)
-        s[phase_of(e, slot[v, OFFSET])] -= 1
+        count_phase(e, slot[v, OFFSET], MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= n_tokens
         forget_finish(e, v)
@@ -107,7 +117,7 @@ def _take_blocks(e: Engine) -> None:
     """Every decode that has filled its last block gets one, in order; the tail makes room."""
     s, slot = e.scalar, e.slot
     mask = (1 << e.limit[BLOCK_BITS]) - 1
-    needed = s[PHASES + (s[STEP] & mask)]
+    needed = blocks_between(e, s[STEP], ONE)
     if needed <= s[FREE]:
         s[FREE] -= needed
         return
@@ -239,7 +249,7 @@ def _finish_decodes(e: Engine) -> None:
         return
     while v >= 0:
         after = slot[v, PEER_AFTER]
-        s[phase_of(e, slot[v, OFFSET])] -= 1
+        count_phase(e, slot[v, OFFSET], MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= slot[v, OFFSET] + s[STEP]
         _release(e, v)
@@ -266,7 +276,7 @@ def _start_decodes(e: Engine) -> None:
             else:
                 n_tokens = e.request[i, INPUT] + made
                 slot[v, OFFSET] = n_tokens - s[STEP]
-                s[phase_of(e, slot[v, OFFSET])] += 1
+                count_phase(e, slot[v, OFFSET], ONE)
                 s[N_DECODES] += 1
                 s[CONTEXT] += n_tokens
                 note_finish(e, v, s[STEP] + e.request[i, OUTPUT] - made)
@@ -290,6 +300,31 @@ def complete(e: Engine) -> None:
 
 
 @part
+def _is_plan_known(e: Engine) -> bool:
+    """Nothing has come or gone since a jump was planned."""
+    s = e.scalar
+    if s[PLAN_AT] != s[STEP]:
+        return False
+    is_same_queue = s[PLAN_HEAD] == s[WAIT_HEAD] and s[PLAN_STOP] == s[STOP]
+    return bool(is_same_queue and s[PLAN_CONTEXT] == s[CONTEXT])
+
+
+@part
+def _known_plan(e: Engine) -> tuple[int, int, int, int]:
+    s = e.scalar
+    return s[PLAN_STEPS], s[PLAN_LASTS], s[PLAN_BLOCKS], s[PLAN_REGIME]
+
+
+@part
+def _note_plan(e: Engine, plan: tuple[int, int, int, int]) -> None:
+    """The jump ends later than asked for; unless something changes, it will be taken as it is."""
+    s = e.scalar
+    s[PLAN_STEPS], s[PLAN_LASTS], s[PLAN_BLOCKS], s[PLAN_REGIME] = plan
+    s[PLAN_AT], s[PLAN_CONTEXT] = s[STEP], s[CONTEXT]
+    s[PLAN_HEAD], s[PLAN_STOP] = s[WAIT_HEAD], s[STOP]
+
+
+@part
 def _jump(e: Engine, until: int) -> int:
     """Take as many decode steps at once as nothing can interrupt.
 
@@ -297,13 +332,14 @@ def _jump(e: Engine, until: int) -> int:
     and nothing is taken: what arrives before may still change the plan.
     """
     s = e.scalar
-    k, lasts, needed, regime = plan_jump(e)
+    k, lasts, needed, regime = _known_plan(e) if _is_plan_known(e) else plan_jump(e)
     if k == 0:
         return MUST_SCHEDULE
-    lasts += s[FRAC]
-    end = s[NOW] + (lasts >> FRAC_BITS)
+    end = s[NOW] + ((lasts + s[FRAC]) >> FRAC_BITS)
     if end > until:
+        _note_plan(e, (k, lasts, needed, regime))
         return int(end)
+    lasts += s[FRAC]
     used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
     account(e, end, used, peaks_s(e, regime, k))
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK

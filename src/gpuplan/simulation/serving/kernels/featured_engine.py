@@ -7,9 +7,9 @@ from gpuplan.simulation.serving.kernels.engine import MUST_SCHEDULE, TAKEN
 from gpuplan.simulation.serving.kernels.featured import CHUNK, DONE, ORDER, AnyEngine
 from gpuplan.simulation.serving.kernels.policy import (
     begin_featured,
+    count_decode,
     n_drafts,
     n_total,
-    slot_phase,
 )
 from gpuplan.simulation.serving.kernels.positions import moved, plan_featured, position
 from gpuplan.simulation.serving.kernels.prefix import give_back, start_writing, take
@@ -37,6 +37,7 @@ from gpuplan.simulation.serving.kernels.state import (
     IS_JUMPING,
     MADE,
     MARK,
+    MINUS_ONE,
     N_BLOCKS,
     N_DECODES,
     N_PARTIALS,
@@ -98,7 +99,7 @@ def _finish_decodes(e: AnyEngine) -> None:
     after = s[STEP] - s[GAIN]
     v = _first_finished(e, after)
     while v >= 0:
-        s[slot_phase(e, v)] -= 1
+        count_decode(e, v, MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= slot[v, OFFSET] + s[STEP]
         forget_finish(e, v)
@@ -111,7 +112,7 @@ def _decode(e: AnyEngine, v: int, n_tokens: int) -> None:
     """The slot has so many tokens now and goes on from there."""
     s, i = e.scalar, e.slot[v, ID]
     e.slot[v, OFFSET] = n_tokens - s[STEP]
-    s[slot_phase(e, v)] += 1
+    count_decode(e, v, ONE)
     s[N_DECODES] += 1
     s[CONTEXT] += n_tokens
     note_finish(e, v, s[STEP] + e.request[i, INPUT] + e.request[i, OUTPUT] - n_tokens)

@@ -1,6 +1,6 @@
 """Several equal engines behind a router: requests in order of arrival in, times of each out."""
 
-from gpuplan.simulation.serving.kernels.compiled import kernel
+from gpuplan.simulation.serving.kernels.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.kinds import advance, one_engine
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
@@ -12,6 +12,7 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 
 ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)
+EVENT, LOAD = range(2)
 
 
 @kernel
@@ -24,41 +25,46 @@ def run_apart(engines: Engines, accepted: Ints) -> None:
         advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])
 
 
-@kernel
-def fewest(engines: Engines) -> int:
+@part
+def fewest(load: Ints) -> int:
     """The engine with the fewest requests; the first of equals."""
-    best = 0
-    for r in range(1, engines.scalar.shape[0]):
-        if engines.scalar[r, OUTSTANDING] < engines.scalar[best, OUTSTANDING]:
-            best = r
+    best, least = 0, load[0]
+    for r in range(1, load.shape[0]):
+        if load[r] < least:
+            best, least = r, load[r]
     return best
 
 
-@kernel
-def better(engines: Engines, a: int, b: int) -> int:
+@part
+def better(load: Ints, a: int, b: int) -> int:
     """Of two engines the one with fewer requests; the first of equals."""
-    if engines.scalar[a, OUTSTANDING] == engines.scalar[b, OUTSTANDING]:
+    if load[a] == load[b]:
         return min(a, b)
-    return a if engines.scalar[a, OUTSTANDING] < engines.scalar[b, OUTSTANDING] else b
+    return a if load[a] < load[b] else b
 
 
 @kernel
-def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, event: Ints) -> None:
+def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints) -> None:
     """Each request goes where fewest are outstanding: of all engines, or of a drawn pair.
 
-    What ends at the instant of an arrival has left before the router looks.
+    What ends at the instant of an arrival has left before the router looks. `seen` is what the
+    router knows: when each engine next has something to tell, and how many requests it has.
     """
+    event, load = seen[EVENT], seen[LOAD]
     for turn in range(accepted.shape[0]):
         i = accepted[turn]
         now = engines.request[i, ARRIVE]
         for r in range(event.shape[0]):
             if event[r] <= now:
                 event[r] = advance(one_engine(engines, r), now)
+                load[r] = engines.scalar[r, OUTSTANDING]
         if policy == POWER_OF_TWO:
-            chosen = better(engines, pairs[turn, 0], pairs[turn, 1])
+            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
         else:
-            chosen = fewest(engines)
+            chosen = fewest(load)
         append_waiting(one_engine(engines, chosen), i)
         event[chosen] = now
+        load[chosen] += 1
     for r in range(event.shape[0]):
         advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])
+        load[r] = engines.scalar[r, OUTSTANDING]

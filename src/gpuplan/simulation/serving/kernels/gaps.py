@@ -8,7 +8,14 @@ import math
 
 from gpuplan.simulation.serving.kernels.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.engine import advance
-from gpuplan.simulation.serving.kernels.fleet import POWER_OF_TWO, ROUND_ROBIN, better, fewest
+from gpuplan.simulation.serving.kernels.fleet import (
+    EVENT,
+    LOAD,
+    POWER_OF_TWO,
+    ROUND_ROBIN,
+    better,
+    fewest,
+)
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     FLIGHT_END,
@@ -16,6 +23,7 @@ from gpuplan.simulation.serving.kernels.state import (
     IN_FLIGHT,
     N_DECODES,
     NOW,
+    OUTSTANDING,
     TICKS_PER_S,
     Engine,
     Engines,
@@ -60,9 +68,10 @@ def _observed(e: Engine, until: int, counts: Ints) -> int:
 
 @kernel
 def observe(
-    engines: Engines, accepted: Ints, pairs: Ints, policy: int, event: Ints, counts: Ints
+    engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints, counts: Ints
 ) -> None:
     """Requests in order of arrival; gaps counted by their length. Engines must not jump."""
+    event, load = seen[EVENT], seen[LOAD]
     n_engines = event.shape[0]
     for turn in range(accepted.shape[0]):
         i = accepted[turn]
@@ -70,13 +79,15 @@ def observe(
         for r in range(n_engines):
             if event[r] <= now:
                 event[r] = _observed(one_engine(engines, r), now, counts)
+                load[r] = engines.scalar[r, OUTSTANDING]
         if policy == ROUND_ROBIN:
             chosen = turn % n_engines
         elif policy == POWER_OF_TWO:
-            chosen = better(engines, pairs[turn, 0], pairs[turn, 1])
+            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
         else:
-            chosen = fewest(engines)
+            chosen = fewest(load)
         append_waiting(one_engine(engines, chosen), i)
         event[chosen] = now
+        load[chosen] += 1
     for r in range(n_engines):
         _observed(one_engine(engines, r), FOREVER, counts)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.simulation.serving.kernels.compiled import part
-from gpuplan.simulation.serving.kernels.cost import N_LINES, decode_line
+from gpuplan.simulation.serving.kernels.cost import N_LINES, SOLE, decode_line
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     BLOCK_BITS,
@@ -14,12 +14,13 @@ from gpuplan.simulation.serving.kernels.state import (
     FREE,
     N_DECODES,
     NOW,
-    PHASES,
+    ONE,
     STEP,
     STOP,
     WAIT_HEAD,
     WINDOW,
     Engine,
+    blocks_between,
     next_finish,
 )
 
@@ -28,31 +29,19 @@ LONGEST_GAP = 1 << 45  # picoseconds
 
 
 @part
-def _needed(e: Engine, k: int) -> int:
-    """Blocks that k decode steps take."""
-    s, bits = e.scalar, e.limit[BLOCK_BITS]
-    mask = (1 << bits) - 1
-    total = (k >> bits) * s[N_DECODES]
-    for j in range(k & mask):
-        total += s[PHASES + ((s[STEP] + j) & mask)]
-    return int(total)
-
-
-@part
 def _fitting(e: Engine, k: int) -> tuple[int, int]:
     """The most steps, up to k, whose blocks are free, and those blocks."""
     s, bits = e.scalar, e.limit[BLOCK_BITS]
-    mask = (1 << bits) - 1
-    needed = _needed(e, k)
+    needed = blocks_between(e, s[STEP], k)
     if needed <= s[FREE]:
         return k, needed
     rounds = s[FREE] // s[N_DECODES]
     k, needed = rounds << bits, rounds * s[N_DECODES]
-    more = s[PHASES + ((s[STEP] + k) & mask)]
+    more = blocks_between(e, s[STEP] + k, ONE)
     while needed + more <= s[FREE]:
         k += 1
         needed += more
-        more = s[PHASES + ((s[STEP] + k) & mask)]
+        more = blocks_between(e, s[STEP] + k, ONE)
     return k, needed
 
 
@@ -66,8 +55,8 @@ def lasting(k: int, first: int, growth: int) -> int:
 def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
     """The fewest steps, up to k, that last at least `gap`; k steps do."""
     linear = first - 0.5 * growth
-    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * growth * gap)))
-    guess = min(max(guess, 1), k)
+    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * growth * gap))) + 1
+    guess = min(guess, k)
     while guess > 1 and lasting(guess - 1, first, growth) >= gap:
         guess -= 1
     while lasting(guess, first, growth) < gap:
@@ -84,8 +73,9 @@ def on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
         k = (n * e.limit[WINDOW] - context) // n + 1
     growth = n * e.slopes[regime, line]
     last = first + (k - 1) * growth
-    for other in range(N_LINES):
-        value = e.lines[regime, other, n] + e.slopes[regime, other] * context
+    n_others = 0 if e.lines[regime, n, SOLE] >= 0 else N_LINES
+    for other in range(n_others):
+        value = e.lines[regime, n, other] + e.slopes[regime, other] * context
         gain = n * e.slopes[regime, other] - growth
         if value + (k - 1) * (gain + growth) > last:
             k = (first - value) // gain + 1
@@ -120,5 +110,5 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
         if gap < lasting(k, first, growth):
             k = _fewest_reaching(gap, k, first, growth)
     if k < planned:
-        needed = _needed(e, k)
+        needed = blocks_between(e, s[STEP], k)
     return k, lasting(k, first, growth), needed, regime

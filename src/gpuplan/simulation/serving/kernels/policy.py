@@ -75,10 +75,10 @@ from gpuplan.simulation.serving.kernels.state import (
     TAIL,
     TICK,
     USED_BEFORE,
+    count_phase,
     forget_finish,
     link_running,
     n_blocks,
-    phase_of,
     unlink_running,
 )
 
@@ -96,9 +96,9 @@ def n_total(e: AnyEngine, i: int) -> int:
 
 
 @part
-def slot_phase(e: AnyEngine, v: int) -> int:
-    """Column that counts decodes which need a block at the same positions."""
-    return phase_of(e, e.slot[v, OFFSET] + n_drafts(e))
+def count_decode(e: AnyEngine, v: int, more: int) -> None:
+    """So many decodes more, or less, that need a block at the same positions as this one."""
+    count_phase(e, e.slot[v, OFFSET] + n_drafts(e), more)
 
 
 @part
@@ -143,7 +143,7 @@ def _read(e: AnyEngine, v: int, chunk: int, n_new_blocks: int) -> None:
 @part
 def _forget_decode(e: AnyEngine, v: int) -> None:
     s = e.scalar
-    s[slot_phase(e, v)] -= 1
+    count_decode(e, v, MINUS_ONE)
     s[N_DECODES] -= 1
     s[CONTEXT] -= e.slot[v, OFFSET] + s[STEP]
     forget_finish(e, v)

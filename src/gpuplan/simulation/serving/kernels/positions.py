@@ -1,14 +1,15 @@
 """How far decodes move: one token a step, or more where drafts are accepted.
 
 All decodes of an engine move together: after t steps by floor(t g) tokens, g being what a step
-gains on average. So sums over many steps have closed forms in integers.
+gains on average; or by what was drawn for each step, as long tables of sums know it. So sums over
+many steps have closed forms in integers.
 """
 
 import numpy as np
 
 from gpuplan.simulation.serving.kernels.compiled import part
-from gpuplan.simulation.serving.kernels.cost import N_LINES, decode_line
-from gpuplan.simulation.serving.kernels.featured import AnyEngine
+from gpuplan.simulation.serving.kernels.cost import N_LINES, SOLE, decode_line
+from gpuplan.simulation.serving.kernels.featured import N_DRAWN, POSITIONS, SUMS, AnyEngine
 from gpuplan.simulation.serving.kernels.jump import LONGEST, LONGEST_GAP
 from gpuplan.simulation.serving.kernels.priority import BY_BLOCKS
 from gpuplan.simulation.serving.kernels.state import (
@@ -25,21 +26,62 @@ from gpuplan.simulation.serving.kernels.state import (
     IS_PRIORITY,
     N_DECODES,
     NOW,
+    ONE,
     ONE_TOKEN,
-    PHASES,
     STEP,
     STOP,
     TICK,
     WAIT_HEAD,
     WINDOW,
+    blocks_between,
     next_finish,
 )
+
+SPREAD = 2654435761  # 2^32 / golden ratio: neighbours land far apart
+
+
+@part
+def _is_drawn(e: AnyEngine) -> bool:
+    return bool(e.limit[GAIN_FRAC] == 0)
 
 
 @part
 def position(e: AnyEngine, tick: int) -> int:
     """Tokens that a decode has moved by after so many steps."""
+    if _is_drawn(e):
+        turn, at = tick // N_DRAWN, tick % N_DRAWN
+        return int(turn * e.gained[POSITIONS, N_DRAWN] + e.gained[POSITIONS, at])
     return int((tick * e.limit[GAIN_FRAC]) >> GAIN_BITS)
+
+
+@part
+def first_tick(e: AnyEngine, now: int) -> int:
+    """Where in the draws an engine begins that starts at this instant."""
+    return int((((now >> 20) & 0x7FFFFFFF) * SPREAD) % N_DRAWN) if _is_drawn(e) else 0
+
+
+@part
+def _drawn_tick(e: AnyEngine, at: int) -> int:
+    """The first tick whose position is at least this."""
+    total = e.gained[POSITIONS, N_DRAWN]
+    turn = at // total
+    rest, low, high = at - turn * total, 0, N_DRAWN
+    while low < high:
+        middle = (low + high) >> 1
+        if e.gained[POSITIONS, middle] < rest:
+            low = middle + 1
+        else:
+            high = middle
+    return int(turn * N_DRAWN + low)
+
+
+@part
+def _positions_before(e: AnyEngine, tick: int) -> int:
+    """Sum of the positions of all ticks before this one."""
+    n, total = N_DRAWN, e.gained[POSITIONS, N_DRAWN]
+    turn, at = tick // n, tick % n
+    whole = turn * e.gained[SUMS, n] + n * total * ((turn * (turn - 1)) >> 1)
+    return int(whole + e.gained[SUMS, at] + at * turn * total)
 
 
 @part
@@ -51,6 +93,8 @@ def coming_gain(e: AnyEngine) -> int:
 @part
 def _steps_reaching(e: AnyEngine, at: int) -> int:
     """The fewest steps after which the position is at least this."""
+    if _is_drawn(e):
+        return _drawn_tick(e, at) - int(e.scalar[TICK])
     gain = e.limit[GAIN_FRAC]
     return int(((at << GAIN_BITS) + gain - 1) // gain - e.scalar[TICK])
 
@@ -58,6 +102,8 @@ def _steps_reaching(e: AnyEngine, at: int) -> int:
 @part
 def _steps_beginning(e: AnyEngine, at: int) -> int:
     """The most steps that all begin at this position or before."""
+    if _is_drawn(e):
+        return _drawn_tick(e, at + 1) - int(e.scalar[TICK])
     return int((((at + 1) << GAIN_BITS) - 1) // e.limit[GAIN_FRAC] - e.scalar[TICK] + 1)
 
 
@@ -85,6 +131,10 @@ def moved(e: AnyEngine, k: int) -> int:
     gain = e.limit[GAIN_FRAC]
     if gain == ONE_TOKEN:
         return (k * (k - 1)) >> 1
+    if _is_drawn(e):
+        now = e.scalar[TICK]
+        far = _positions_before(e, now + k) - _positions_before(e, now)
+        return int(far - k * e.scalar[STEP])
     return _floor_sum(k, gain, (e.scalar[TICK] * gain) & (ONE_TOKEN - 1))
 
 
@@ -96,12 +146,7 @@ def _lasting(e: AnyEngine, k: int, first: int, growth: int) -> int:
 @part
 def _blocks_between(e: AnyEngine, after: int, upto: int) -> int:
     """Blocks that the decodes need on the way from one position to another."""
-    s, bits = e.scalar, e.limit[BLOCK_BITS]
-    mask, far = (1 << bits) - 1, upto - after
-    total = (far >> bits) * s[N_DECODES]
-    for j in range(1, (far & mask) + 1):
-        total += s[PHASES + ((after + j) & mask)]
-    return int(total)
+    return blocks_between(e, after + 1, upto - after)
 
 
 @part
@@ -115,15 +160,17 @@ def due_blocks(e: AnyEngine) -> int:
 def _fitting(e: AnyEngine, k: int) -> int:
     """The most steps, up to k, whose blocks are free."""
     s, bits = e.scalar, e.limit[BLOCK_BITS]
-    mask, after = (1 << bits) - 1, s[STEP] - s[GAIN]
+    after = s[STEP] - s[GAIN]
     last = position(e, s[TICK] + k - 1)
     if _blocks_between(e, after, last) <= s[FREE]:
         return k
     rounds = s[FREE] // s[N_DECODES]
     at, left = after + (rounds << bits), s[FREE] - rounds * s[N_DECODES]
-    while s[PHASES + ((at + 1) & mask)] <= left:
+    more = blocks_between(e, at + 1, ONE)
+    while more <= left:
         at += 1
-        left -= s[PHASES + (at & mask)]
+        left -= more
+        more = blocks_between(e, at + 1, ONE)
     return max(0, _steps_beginning(e, at)) if at >= s[STEP] else 0
 
 
@@ -139,8 +186,9 @@ def _on_line(e: AnyEngine, k: int) -> tuple[int, int, int, int]:
         k = _steps_beginning(e, at + far)
         far = position(e, s[TICK] + k - 1) - at
     growth = n * e.slopes[regime, line]
-    for other in range(N_LINES):
-        value = e.lines[regime, other, n] + e.slopes[regime, other] * context
+    n_others = 0 if e.lines[regime, n, SOLE] >= 0 else N_LINES
+    for other in range(n_others):
+        value = e.lines[regime, n, other] + e.slopes[regime, other] * context
         gain = n * e.slopes[regime, other] - growth
         if value + far * (gain + growth) > first + far * growth:
             k = _steps_beginning(e, at + (first - value) // gain)
@@ -154,7 +202,10 @@ def _on_line(e: AnyEngine, k: int) -> tuple[int, int, int, int]:
 @part
 def _fewest_reaching(e: AnyEngine, gap: int, k: int, first: int, growth: int) -> int:
     """The fewest steps, up to k, that last at least `gap`; k steps do."""
-    steep = growth * (e.limit[GAIN_FRAC] / ONE_TOKEN)
+    mean = e.limit[GAIN_FRAC] / ONE_TOKEN
+    if _is_drawn(e):
+        mean = e.gained[POSITIONS, N_DRAWN] / N_DRAWN
+    steep = growth * mean
     linear = first - 0.5 * steep
     guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * steep * gap)))
     guess = min(max(guess, 1), k)

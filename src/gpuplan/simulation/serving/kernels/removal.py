@@ -23,6 +23,7 @@ from gpuplan.simulation.serving.kernels.state import (
     MADE,
     MARK,
     MAX_SEQUENCES,
+    MINUS_ONE,
     N_BLOCKS,
     N_DECODES,
     N_RUNNING,
@@ -42,9 +43,9 @@ from gpuplan.simulation.serving.kernels.state import (
     WAIT_HEAD,
     WAIT_TAIL,
     Engine,
+    count_phase,
     forget_finish,
     n_blocks,
-    phase_of,
     unlink_running,
 )
 
@@ -75,7 +76,7 @@ def _drop_running(e: Engine, v: int) -> None:
     else:
         n_tokens = slot[v, OFFSET] + s[STEP]
         s[FREE] += n_blocks(e, n_tokens - 1)
-        s[phase_of(e, slot[v, OFFSET])] -= 1
+        count_phase(e, slot[v, OFFSET], MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= n_tokens
         forget_finish(e, v)

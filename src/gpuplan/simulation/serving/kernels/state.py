@@ -31,18 +31,20 @@ ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN =
 N_REQUEST = 10
 # Columns of a slot: a request that runs. Its tokens are OFFSET + the engine's step.
 ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH = range(7)
-N_SLOT = 7
+N_SLOT = 8  # one is spare: rows are as long as lines of the processor's cache
 # Scalars of an engine. STOP: no jump goes past the first boundary of steps at or after it.
 (
     NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD, WAIT_TAIL,
     PARTIAL, PARTIAL_DONE, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC, MARK, PREFILL_TOKENS,
     PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING, N_STEPS, N_PREEMPTIONS, BIN, BIN_END,
     BIN_WIDTH, COMPUTED, USED_BEFORE, STOP,
+    # A jump that was planned and not taken: its plan, and what it was made for.
+    PLAN_STEPS, PLAN_LASTS, PLAN_BLOCKS, PLAN_REGIME, PLAN_AT, PLAN_CONTEXT, PLAN_HEAD, PLAN_STOP,
     # Of engines with more policies: see featured.py.
     TICK, GAIN, N_PARTIALS, PARKED, READY, ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE,
     RUN_TOP, RUN_SPARE, NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING,
     PHASES,
-) = range(51)  # fmt: skip
+) = range(59)  # fmt: skip
 # Limits of an engine.
 (
     MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
@@ -74,10 +76,10 @@ class Engines(NamedTuple):
     request: Ints  # (requests, N_REQUEST)
     pool: Ints  # (engines,): whose limits and tables the engine has
     limit: Ints  # (pools, N_LIMITS)
-    lines: Ints  # (pools, regimes, lines, sequences): fixed part of a decode step
+    lines: Ints  # (pools, regimes, sequences, lines and SOLE): fixed part of a decode step
     slopes: Ints  # (pools, regimes, lines): per token of context
-    tokens_s: Floats  # (pools, 4, tokens): device, arithmetic, memory, link
-    rows_s: Floats  # (pools, 2, sequences): device, arithmetic
+    tokens_s: Floats  # (pools, tokens, 4): device, arithmetic, memory, link
+    rows_s: Floats  # (pools, sequences, 2): device, arithmetic
     mix: Floats  # (pools, N_MIX): attention and host
 
 
@@ -118,9 +120,25 @@ def n_blocks(e: Engine, n_tokens: int) -> int:
 
 
 @part
-def phase_of(e: Engine, offset: int) -> int:
-    """Column that counts the decodes which need a block in the same steps as this one."""
-    return int(PHASES + ((1 - offset) & ((1 << e.limit[BLOCK_BITS]) - 1)))
+def count_phase(e: Engine, offset: int, more: int) -> None:
+    """So many decodes more, or less, that need a block in the same steps as this one.
+
+    Kept as running sums over the steps of a block: any stretch of steps is a difference of two.
+    """
+    s, size = e.scalar, 1 << e.limit[BLOCK_BITS]
+    phase = (1 - offset) & (size - 1)
+    for j in range(1, size):
+        s[PHASES + j] += more if j > phase else 0
+
+
+@part
+def blocks_between(e: Engine, step: int, k: int) -> int:
+    """Blocks that the decodes need in k steps from this one."""
+    s, bits = e.scalar, e.limit[BLOCK_BITS]
+    mask = (1 << bits) - 1
+    first = step & mask
+    last = first + k
+    return int((last >> bits) * s[N_DECODES] + s[PHASES + (last & mask)] - s[PHASES + first])
 
 
 @part
