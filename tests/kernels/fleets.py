@@ -185,7 +185,10 @@ def drafting(draw: np.random.Generator, limits: EngineLimits) -> EngineLimits:
     n = int(draw.integers(1, 6))
     found = Drafts(n_tokens=n, acceptance_frac=float(draw.random()))
     tokens = limits.max_batch_tokens + n * limits.max_sequences
-    return replace(limits, drafts=found, max_batch_tokens=tokens, n_blocks=limits.n_blocks + n + 1)
+    return replace(
+        limits, drafts=found, draws_acceptance=bool(draw.integers(0, 2)), max_batch_tokens=tokens,
+        n_blocks=limits.n_blocks + n + 1,
+    )  # fmt: skip
 
 
 def wide(limits: EngineLimits) -> EngineLimits:

@@ -77,6 +77,9 @@ Acceptance = Annotated[
     float | None, typer.Option(min=0, max=1, help="Chance that a draft is kept.")
 ]
 
+DrawAcceptance = Annotated[
+    bool, typer.Option("--draw-acceptance/--mean-acceptance", help="By chance, step by step.")
+]
 PipelineParallel = Annotated[int, typer.Option("--pp", min=1, help="Pipeline stages.")]
 DataParallel = Annotated[int, typer.Option("--dp", min=1, help="Attention replicas.")]
 Trace = Annotated[
@@ -96,6 +99,9 @@ Users = Annotated[
 ]
 Think = Annotated[
     float | None, typer.Option("--think-s", help="Mean pause of a user after an answer.")
+]
+Turns = Annotated[
+    float | None, typer.Option(help="Mean turns of a conversation: prompts hold all said before.")
 ]
 InputTokens = Annotated[float | None, typer.Option(help="Mean tokens of a prompt.")]
 OutputTokens = Annotated[float | None, typer.Option(help="Mean tokens of an answer.")]
@@ -177,6 +183,7 @@ class Typed(NamedTuple):
     scheduling: Scheduling
     speculative_tokens: SpeculativeTokens
     acceptance: Acceptance
+    draw_acceptance: DrawAcceptance
     pp: PipelineParallel
     dp: DataParallel
     batching: BatchingKind
@@ -192,6 +199,7 @@ class Typed(NamedTuple):
     phases: Phases
     users: Users
     think_s: Think
+    turns: Turns
     input_tokens: InputTokens
     output_tokens: OutputTokens
     input_p95: InputP95
@@ -244,6 +252,7 @@ def drawn_load(typed: Typed) -> "DrawnLoad":
         n_requests=typed.n_requests,
         n_users=typed.users,
         think_s=typed.think_s,
+        n_turns_mean=typed.turns,
         terms=terms,
     )
 
@@ -271,6 +280,7 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         caches_prefixes=typed.prefix_caching,
         scheduling=typed.scheduling,
         drafts=_drafts(typed),
+        draws_acceptance=typed.draw_acceptance,
         pp=typed.pp,
         dp=typed.dp,
         batching=batch_policy(

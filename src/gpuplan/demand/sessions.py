@@ -4,7 +4,7 @@ Turn k asks with everything said so far and one new message; what was said befor
 prefix. Between turns pass the time of the answer and the time the user thinks.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,18 +77,30 @@ def with_history(requests: Requests) -> Requests:
 
 
 def closed_loop(n_users: int, n_each: int, *, request: Conversation, seed: int) -> ClosedLoop:
-    """Users who each wait for their answer, think, and ask again: no context is carried over."""
+    """Users who each wait for their answer, think, and ask again.
+
+    With more than one turn to a conversation, a prompt holds all that was said before in it; a
+    user who has had enough begins another, from nothing.
+    """
+    _check(request)
     if n_users < 1 or n_each < 1:
         what = f"got {n_users} users with {n_each} requests each"
         raise one(InputError, "closed loop", "users and requests", what, "at least 1 of each")
     n = n_users * n_each
     think = stream(seed, "think").exponential(1.0, n) * request.think_s
-    return ClosedLoop(
-        user=ints(np.repeat(np.arange(n_users), n_each)),
-        think_s=floats(think),
-        input_tokens=draw_lengths(request.message, n, stream(seed, "input lengths")),
-        output_tokens=draw_lengths(request.answer, n, stream(seed, "output lengths")),
-    )
+    message = draw_lengths(request.message, n, stream(seed, "input lengths"))
+    answer = draw_lengths(request.answer, n, stream(seed, "output lengths"))
+    loop = ClosedLoop(
+        user=ints(np.repeat(np.arange(n_users), n_each)), think_s=floats(think),
+        input_tokens=message, output_tokens=answer,
+    )  # fmt: skip
+    if request.n_turns_mean == 1.0:
+        return loop
+    is_first = stream(seed, "turns").random(n) < 1.0 / request.n_turns_mean
+    is_first[::n_each] = True
+    talk = np.cumsum(is_first) - 1
+    said = ints(_before(message + answer, talk, np.where(is_first, 0, 1)))
+    return replace(loop, input_tokens=ints(said + message), prefix_tokens=said)
 
 
 def _turns(n_sessions: int, mean: float, seed: int) -> tuple[Ints, Ints, int]:

@@ -43,6 +43,7 @@ class DrawnLoad:
     terms: LoadTerms | None = None
     n_users: int | None = None  # of a closed loop
     think_s: float | None = None
+    n_turns_mean: float | None = None  # of a conversation, whose prompts hold all said before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ class EngineLimits:
     caches_prefixes: bool = False  # blocks of equal text are kept and found again
     scheduling: str = "fcfs"  # or "priority": lower numbers first, then first come
     drafts: Drafts | None = None  # speculative decoding
+    draws_acceptance: bool = False  # drafts are accepted by chance, step by step; else as the mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

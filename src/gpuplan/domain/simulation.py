@@ -29,6 +29,7 @@ class EngineRequest:
     caches_prefixes: bool | None = None  # None: where the stream's prompts share text
     scheduling: str = "fcfs"
     drafts: Drafts | None = None
+    draws_acceptance: bool = False
     pp: int = 1
     dp: int = 1
     batching: BatchPolicy | None = None  # None: requests join and leave between iterations

@@ -200,6 +200,8 @@ def _assumed_policies(
         why = "prompts of this load share text, and engines keep it by default"
         change = "--no-prefix-caching"
         found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
+    if limits.drafts is not None:
+        found.append(_drafting(limits))
     n_parts = setup.layout.n_engines
     policy = _scheduler(asked).batching
     if policy is not None:
@@ -212,6 +214,15 @@ def _assumed_policies(
         why = "stages carry several batches at once, attention replicas step alike"
         found.append(Assumption(what="layout", value=value, why=why, change=""))
     return found
+
+
+def _drafting(limits: EngineLimits) -> Assumption:
+    value, why = "every step gains the mean", "how a batch fares as a whole"
+    change = "--draw-acceptance"
+    if limits.draws_acceptance:
+        value, why = "drawn for each step", "the sequences of a batch share the draw"
+        change = "--mean-acceptance"
+    return Assumption(what="accepted drafts", value=value, why=why, change=change)
 
 
 def _limits(
@@ -229,6 +240,7 @@ def _limits(
         caches_prefixes=_shares_text(requests, asked) if caches is None else caches,
         scheduling=asked.scheduling,
         drafts=asked.drafts,
+        draws_acceptance=asked.draws_acceptance,
         block_tokens=settings.block_tokens,
         long_prefill_tokens=asked.long_prefill_tokens,
         max_context_tokens=setup.model.max_context_tokens,

@@ -12,7 +12,7 @@ from gpuplan.domain.engine import Fleet
 from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.stream import ClosedLoop, requests_of
+from gpuplan.domain.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop
 
@@ -34,11 +34,18 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
     assert load.input is not None
     assert load.output is not None
     shape = Conversation(
-        message=load.input, answer=load.output, n_turns_mean=1.0, think_s=wanted.think_s,
-        answer_s_per_token=0.0,
+        message=load.input, answer=load.output, n_turns_mean=load.n_turns_mean or 1.0,
+        think_s=wanted.think_s, answer_s_per_token=0.0,
     )  # fmt: skip
     loop = closed_loop(wanted.n_users, wanted.n_each, request=shape, seed=seed)
-    requests = requests_of(np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens)
+    is_talk = loop.prefix_tokens is not None
+    grouping = Grouping(
+        session=loop.user, prefix_group=loop.user if is_talk else None,
+        prefix_tokens=loop.prefix_tokens,
+    )  # fmt: skip
+    requests = requests_of(
+        np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
+    )
     return LoadTaken(
         requests=requests, source="drawn", assumptions=_assumed(load, wanted), loop=loop
     )
@@ -64,6 +71,7 @@ def first_of(loop: ClosedLoop) -> ClosedLoop:
     return ClosedLoop(
         user=loop.user[:1], think_s=loop.think_s[:1], input_tokens=loop.input_tokens[:1],
         output_tokens=loop.output_tokens[:1],
+        prefix_tokens=None if loop.prefix_tokens is None else loop.prefix_tokens[:1],
     )  # fmt: skip
 
 
@@ -82,8 +90,17 @@ def _check(load: DrawnLoad) -> None:
         if value is not None:
             what = "with a closed loop, where the answers set the pace"
             problems.append(Problem(flag, what, "use --users, --think-s and --requests"))
+    problems += turn_problems(load)
     if problems:
         raise InputError("simulate", problems)
+
+
+def turn_problems(load: DrawnLoad) -> list[Problem]:
+    """A conversation has one turn at least."""
+    n = load.n_turns_mean
+    if n is None or (np.isfinite(n) and n >= 1):
+        return []
+    return [Problem("--turns", f"got {n:g}", "must be 1 or more, and finite")]
 
 
 def _wanted(load: DrawnLoad) -> Wanted:

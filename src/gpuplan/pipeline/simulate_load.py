@@ -18,7 +18,8 @@ from gpuplan.domain.stream import requests_of
 from gpuplan.domain.trace import TraceQuery
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.traces.read import read_trace
-from gpuplan.pipeline.simulate_closed import closed_load
+from gpuplan.pipeline.simulate_closed import closed_load, turn_problems
+from gpuplan.pipeline.simulate_talk import talking_load
 from gpuplan.units import HOUR
 
 DEFAULT_S = HOUR
@@ -57,6 +58,8 @@ def drawn_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
     settled, assumptions = settled_load(load)
     assert settled.input is not None
     assert settled.output is not None
+    if settled.n_turns_mean not in (None, 1.0):
+        return talking_load(settled, assumptions, lambda starts: _arrive_s(starts, seed), seed=seed)
     arrive_s = _arrive_s(settled, seed)
     if settled.n_requests is not None:
         arrive_s = arrive_s[: settled.n_requests]
@@ -125,9 +128,10 @@ def _problems(load: DrawnLoad) -> list[Problem]:
     if load.law == "poisson" and load.burstiness_ratio not in (None, 1.0):
         what = f"{load.burstiness_ratio:g} with Poisson arrivals, whose burstiness is 1"
         found.append(Problem("--burstiness", what, "use --arrivals gamma or weibull"))
-    if load.n_users is not None or load.think_s is not None:
+    is_talk = load.n_turns_mean is not None
+    if load.n_users is not None or (load.think_s is not None and not is_talk):
         found.append(Problem("--users", f"with {load.law} arrivals", "use --arrivals closed"))
-    return [*found, *_bad_numbers(load)]
+    return [*found, *turn_problems(load), *_bad_numbers(load)]
 
 
 def _bad_numbers(load: DrawnLoad) -> list[Problem]:

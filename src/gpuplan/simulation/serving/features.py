@@ -9,6 +9,7 @@ from gpuplan.domain.columns import Ints, ints
 from gpuplan.domain.engine import SCHEDULINGS, EngineLimits
 from gpuplan.domain.stream import NONE, PrefixBlocks, Requests
 from gpuplan.errors import Problem
+from gpuplan.simulation.serving.gains import first_ticks, gains_of
 from gpuplan.simulation.serving.kernels import featured as ft
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.featured import AnyEngines
@@ -48,7 +49,9 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
 def _draft_problems(limits: EngineLimits) -> list[Problem]:
     drafts = limits.drafts
     if drafts is None:
-        return []
+        fix = "give drafts, or draw nothing"
+        is_odd = limits.draws_acceptance
+        return [Problem("drafts", "their acceptance is drawn, but there are none", fix)] * is_odd
     found = []
     if drafts.n_tokens < 1 or not 0.0 <= drafts.acceptance_frac <= 1.0:
         what = f"{drafts.n_tokens} tokens, accepted with {drafts.acceptance_frac}"
@@ -69,6 +72,7 @@ def with_features(
     limits: Sequence[EngineLimits],
     *,
     blocks: PrefixBlocks | None,
+    seed: int = 0,
 ) -> ft.FeaturedEngines:
     """The same engines with an empty cache of prefixes and the urgency of each request.
 
@@ -82,6 +86,8 @@ def with_features(
     extra[:, ft.CHILD] = st.NONE
     extra[:, ft.BASE] = paths.base
     _begin(sim, limits)
+    gained = gains_of(limits, seed)
+    _begin_draws(sim, gained, seed)
     sizes = np.array([_sizes(requests, one, paths) for one in limits]).max(axis=0)
     n_nodes, n_entries, n_runs = (int(size) for size in sizes)
     n_table = 1 << max(4, int(2 * n_entries).bit_length())
@@ -97,6 +103,7 @@ def with_features(
         entry=np.empty((n, n_entries, ft.N_ENTRY), dtype=np.int64),
         run=np.empty((n, n_runs, ft.N_RUN_COLUMNS), dtype=np.int64),
         node=np.empty((n, n_nodes, ft.N_NODE), dtype=np.int64),
+        gained=gained,
     )
 
 
@@ -115,7 +122,18 @@ def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
         row[st.IS_PRIORITY] = one.scheduling == "priority"
         if one.drafts is not None:
             row[st.CHECKED] = round(one.drafts.checked_tokens)
-            row[st.GAIN_FRAC] = round(one.drafts.gained_tokens * st.ONE_TOKEN)
+            gained = round(one.drafts.gained_tokens * st.ONE_TOKEN)
+            row[st.GAIN_FRAC] = 0 if one.draws_acceptance else gained
+
+
+def _begin_draws(sim: st.Engines, gained: Ints, seed: int) -> None:
+    """Engines whose drafts are drawn each begin elsewhere in the draws."""
+    is_drawn = sim.limit[sim.pool, st.GAIN_FRAC] == 0
+    ticks = np.where(is_drawn, first_ticks(len(sim.scalar), seed), 0)
+    sim.scalar[:, st.TICK] = ticks
+    sim.scalar[:, st.STEP] = np.where(
+        is_drawn, gained[sim.pool, ft.POSITIONS, np.where(is_drawn, ticks, 0)], 0
+    )
 
 
 def _sizes(requests: Requests, limits: EngineLimits, paths: Paths) -> tuple[int, int, int]:

@@ -82,7 +82,7 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     engines.limit[:, st.LAST_INSTANT] = st.FOREVER
     limits = [pool.limits for pool in fleet.pools]
     if any(has_features(one) for one in limits):
-        return with_features(engines, jobs.requests, limits, blocks=jobs.blocks)
+        return with_features(engines, jobs.requests, limits, blocks=jobs.blocks, seed=fleet.seed)
     return engines
 
 

@@ -56,12 +56,10 @@ def simulate_closed_loop(
     if not np.all(np.isfinite(loop.think_s)) or np.any(loop.think_s < 0):
         raise one(InputError, "fleet", "think_s", "is not a time", "use 0 s or more")
     n = len(loop.user)
-    is_grown = loop.prefix_tokens is not None
-    grouping = Grouping(
-        session=loop.user,
-        prefix_group=loop.user if is_grown else None,
-        prefix_tokens=loop.prefix_tokens,
-    )
+    said = loop.prefix_tokens
+    # A row that holds nothing of what was said before begins a conversation.
+    talk = None if said is None else np.cumsum((said == 0) | (np.diff(loop.user, prepend=-1) != 0))
+    grouping = Grouping(session=loop.user, prefix_group=talk, prefix_tokens=said)
     requests = requests_of(np.zeros(n), loop.input_tokens, loop.output_tokens, grouping=grouping)
     service = np.zeros(n, dtype=np.int64)
     check_fleet(fleet, service)

@@ -31,6 +31,9 @@ N_RUN_COLUMNS = 7
 # Columns of what a slot holds of a segment. IS_APART: it has blocks of its own of the same text.
 NODE_ENTRY, EXTENT, IS_APART, EARLIER, FARTHER, NEARER = range(6)
 N_NODE = 6
+# Rows of what drawn drafts gain: tokens after so many steps, and the sum of these before a step.
+POSITIONS, SUMS = range(2)
+N_DRAWN = 1 << 16  # steps, after which the draws repeat
 
 
 class FeaturedEngines(NamedTuple):
@@ -57,6 +60,7 @@ class FeaturedEngines(NamedTuple):
     entry: Ints  # (engines, entries, N_ENTRY)
     run: Ints  # (engines, runs, N_RUN_COLUMNS)
     node: Ints  # (engines, nodes, N_NODE)
+    gained: Ints  # (pools, 2, N_DRAWN + 1): of drawn drafts; (pools, 2, 1) where none are drawn
 
 
 class FeaturedEngine(NamedTuple):
@@ -82,6 +86,7 @@ class FeaturedEngine(NamedTuple):
     entry: Ints
     run: Ints
     node: Ints
+    gained: Ints
 
 
 # Pieces of kernels serve every kind of engine; types know no tuple with the fields of another.
@@ -97,5 +102,5 @@ def one_featured(all_: FeaturedEngines, r: int) -> FeaturedEngine:
         all_.scalar[r], all_.slot[r], all_.ring[r], all_.word[r], all_.bins[r], all_.flight_s[r],
         all_.request, all_.limit[p], all_.lines[p], all_.slopes[p], all_.tokens_s[p],
         all_.rows_s[p], all_.mix[p], all_.extra, all_.path_first, all_.path, all_.table[r],
-        all_.entry[r], all_.run[r], all_.node[r],
+        all_.entry[r], all_.run[r], all_.node[r], all_.gained[p],
     )  # fmt: skip

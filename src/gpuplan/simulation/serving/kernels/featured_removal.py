@@ -5,7 +5,7 @@ from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.cost import peaks_of_s
 from gpuplan.simulation.serving.kernels.featured import AnyEngine
 from gpuplan.simulation.serving.kernels.policy import drop_running
-from gpuplan.simulation.serving.kernels.positions import moved, plan_featured
+from gpuplan.simulation.serving.kernels.positions import first_tick, moved, plan_featured, position
 from gpuplan.simulation.serving.kernels.priority import give_up_place
 from gpuplan.simulation.serving.kernels.removal import empty, running_slot
 from gpuplan.simulation.serving.kernels.state import (
@@ -93,6 +93,7 @@ def empty_featured(e: AnyEngine, now: int) -> None:
     s[ENTRY_SPARE] = s[RUN_SPARE] = s[NODE_SPARE] = NONE
     s[ENTRY_TOP] = s[RUN_TOP] = s[NODE_TOP] = s[N_PARTIALS] = 0
     # A step that was lost must not decide how drafts fare from here on.
-    s[TICK] = s[STEP] = s[GAIN] = 0
+    s[TICK], s[GAIN] = first_tick(e, now), 0
+    s[STEP] = position(e, s[TICK])
     s[BARE] = e.limit[N_BLOCKS]
     e.table[:] = NONE
