@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -22,6 +23,7 @@ gpuplan plans GPU infrastructure. Try:
 gpuplan --help lists the commands."""
 
 RARELY = (100_000, 50, 100)  # objects, young and old rounds between two searches for garbage
+ROOM_WORDS = 40_000
 
 # Panels and colours in help would cost more start-up than the whole command table.
 app = typer.Typer(
@@ -54,8 +56,22 @@ def start(
         typer.echo(EXAMPLES)
 
 
+def _called(run: Callable[[], None]) -> None:
+    run()
+
+
+# Python takes the stack of its frames from the system in pieces of 16 KB, and gives a piece back
+# as soon as it is empty: a loop that calls across such an edge spends its time on that. Below a
+# frame that claims to need much, the piece is large enough for everything.
+_called.__code__ = _called.__code__.replace(co_stacksize=ROOM_WORDS)
+
+
 def main() -> None:
     """Run, and end with the exit code of what happened."""
+    _called(_run)
+
+
+def _run() -> None:
     if len(sys.argv) == 1:
         typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
         return
