@@ -93,6 +93,13 @@ def design_rack_svg(designed: "DesignedPlan") -> str:
     return verb(designed)
 
 
+def design_ways_svg(designed: "DesignedPlan") -> str:
+    """Renting against owning over the share of hours in use, as a chart."""
+    from gpuplan.report.design_ways import ways_svg as verb
+
+    return verb(designed)
+
+
 def design_checklist(designed: "DesignedPlan") -> str:
     """What to see to before the plan's machines arrive, as Markdown."""
     from gpuplan.report.design import design_checklist as verb

@@ -14,6 +14,7 @@ Checklist = Annotated[
     Path | None, typer.Option(help="Write what to see to before machines arrive (Markdown).")
 ]
 FabricDrawing = Annotated[Path | None, typer.Option("--fabric", help="Draw the network (SVG).")]
+WaysChart = Annotated[Path | None, typer.Option("--ways", help="Draw rent against own (SVG).")]
 RackDrawing = Annotated[Path | None, typer.Option("--racks", help="Draw the racks (SVG).")]
 
 
@@ -22,6 +23,7 @@ def design(
     statement: Account = None,
     fabric: FabricDrawing = None,
     racks: RackDrawing = None,
+    ways: WaysChart = None,
     checklist: Checklist = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
@@ -38,7 +40,8 @@ def design(
     # Files first: a reader that has seen enough must not cost them.
     texts = (
         (statement, api.statement_csv), (fabric, api.design_fabric_svg),
-        (racks, api.design_rack_svg), (checklist, api.design_checklist),
+        (racks, api.design_rack_svg), (ways, api.design_ways_svg),
+        (checklist, api.design_checklist),
     )  # fmt: skip
     for target, text_of in texts:
         if target is not None:

@@ -15,7 +15,7 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.statement import Statement
-from gpuplan.domain.worth import OwnOrBurst, TokenCosts
+from gpuplan.domain.worth import BookMonth, BreakEven, OwnOrBurst, TokenCosts, WayCost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,25 @@ class OwnInstead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaysCompared:
+    """One group rented, owned, or both, over the life of an owned machine."""
+
+    group: MachineGroup
+    rent_from: str
+    used_frac: float  # of the hours of a machine's life in which it is needed
+    ways: tuple[WayCost, ...]  # all rented, own and rent, all owned
+    break_even: BreakEven
+    shares: tuple[float, ...]  # of all hours, for the chart
+    curves: tuple[tuple[str, tuple[float, ...]], ...]  # way, present cost in USD at each share
+    book: tuple[BookMonth, ...]  # of all owned, at the end of each year
+
+    @property
+    def best(self) -> WayCost:
+        """The least present cost; of equals the one that owns less."""
+        return min(self.ways, key=lambda way: (way.npv_usd, way.n_owned))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
     """The plan's bill by month, and what it means."""
 
@@ -96,6 +115,7 @@ class Money:
     plan_total_cents: int  # as the plan says it
     pools: tuple[PoolCost, ...]
     own_instead: tuple[OwnInstead, ...] = ()
+    ways: tuple[WaysCompared, ...] = ()
     beside: tuple[tuple[str, Range], ...] = ()  # costs that the plan's bill does not hold
 
     @property

@@ -28,6 +28,7 @@ from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.pipeline.carbon import NodeGroup, carbon_of, place_at
 from gpuplan.pipeline.design_machines import design_group, machines_of
 from gpuplan.pipeline.design_money import interest, pool_costs, statement_of_plan
+from gpuplan.pipeline.design_ways import ways_of
 from gpuplan.pipeline.plan_owned import bought_nodes, place_of
 from gpuplan.pipeline.plan_power import node_power
 
@@ -46,13 +47,13 @@ def design_plan(answer: Answer, catalog: Catalog) -> DesignedPlan:
     scenario = scenario_from(dict(answer.provenance.scenario), name=answer.name, folder=None)
     machines = list(machines_of(plan.pools, scenario, catalog))
     groups = with_carbon([design_group(one, scenario) for one in machines], plan, scenario, catalog)
-    money, told = _money(answer, plan, scenario, groups=groups, catalog=catalog)
+    money, told, unpriced = _money(answer, plan, scenario, groups=groups, catalog=catalog)
     notes = (*(note for one in groups for note in one.assumptions), *told)
     return DesignedPlan(
         name=answer.name,
         groups=groups,
         money=money,
-        findings=tuple(dict.fromkeys([*_findings(groups, scenario), *_shared(plan)])),
+        findings=tuple(dict.fromkeys([*_findings(groups, scenario), *_shared(plan), *unpriced])),
         assumptions=tuple(dict.fromkeys((*notes, *money.statement.assumptions))),
         checklist=tuple(
             item
@@ -158,15 +159,17 @@ def _money(
     *,
     groups: tuple[GroupDesign, ...],
     catalog: Catalog,
-) -> tuple[Money, tuple[Assumption, ...]]:
+) -> tuple[Money, tuple[Assumption, ...], tuple[Finding, ...]]:
     account = statement_of_plan(answer, plan, scenario)
     pools, told = pool_costs(answer, plan, scenario)
     instead, own_told = own_instead(groups, scenario, catalog)
     beside, beside_told = _beside(groups, scenario, plan)
+    ways = ways_of(tuple(made.group for made in groups), scenario, catalog, span_s=plan.span_s)
     return Money(
         statement=account, npv_usd=npv_usd(account), plan_total_cents=cents(plan.total_usd),
-        pools=pools, own_instead=instead, beside=(*beside, *interest(plan, scenario)),
-    ), (*told, *own_told, *beside_told)  # fmt: skip
+        pools=pools, own_instead=instead, ways=ways.found,
+        beside=(*beside, *interest(plan, scenario)),
+    ), (*told, *own_told, *beside_told, *ways.assumptions), ways.findings  # fmt: skip
 
 
 def own_instead(

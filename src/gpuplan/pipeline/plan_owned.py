@@ -15,6 +15,7 @@ from gpuplan.domain.cost import (
     Capital,
     Evidence,
     NodeKind,
+    NodePurchase,
     NodeRate,
     NodeRunning,
     Ownership,
@@ -41,6 +42,14 @@ class Place(NamedTuple):
     pue_ratio: float
     electricity_usd_per_j: Range
     assumptions: tuple[Assumption, ...]
+
+
+class BoughtTerms(NamedTuple):
+    """All that buying one node and running it takes."""
+
+    purchase: NodePurchase
+    running: NodeRunning
+    ownership: Ownership
 
 
 class Standing(NamedTuple):
@@ -107,18 +116,25 @@ def bought_nodes(
         price, told = hardware_price(accelerator, n, given=given)
         if price is None:
             continue
-        ownership, notes = _ownership(scenario)
-        power = node_power(catalog, str(accelerator.id), n)
         node = NodeKind(
             name=f"bought {accelerator.id} x{n}", accelerator=str(accelerator.id), n_accelerators=n
         )
-        purchase, extra = purchase_of(price, scenario.prices.extras)
-        running, rest = _bought_running(scenario, power, place)
+        terms, notes = bought_terms(scenario, catalog, str(accelerator.id), n, price=price)
         yield owned_rate(
-            node, purchase, ownership=ownership, running=running,
-            evidence=Evidence(source="user"),
-            assumptions=(*told, *extra, *rest, *notes, *place.assumptions),
+            node, terms.purchase, ownership=terms.ownership, running=terms.running,
+            evidence=Evidence(source="user"), assumptions=(*told, *notes, *place.assumptions),
         )  # fmt: skip
+
+
+def bought_terms(
+    scenario: Scenario, catalog: Catalog, accelerator: str, n: int, *, price: Range
+) -> tuple[BoughtTerms, tuple[Assumption, ...]]:
+    """Outlay, running and life of a node with n accelerators that is bought at this price."""
+    ownership, notes = _ownership(scenario)
+    purchase, extra = purchase_of(price, scenario.prices.extras)
+    power, place = node_power(catalog, accelerator, n), place_of(scenario)
+    running, rest = _bought_running(scenario, power, place)
+    return BoughtTerms(purchase, running, ownership), (*extra, *rest, *notes)
 
 
 def lead_time_s(scenario: Scenario, given: HardwarePrice | None) -> float:

@@ -23,6 +23,7 @@ from gpuplan.report.check import (
     tier_document,
     usd_text,
 )
+from gpuplan.report.design_ways import ways_document, ways_tables
 from gpuplan.report.fabric_svg import fabric_svg
 from gpuplan.report.facility import checklist_markdown, facility_document, facility_sheet
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
@@ -61,6 +62,7 @@ def design_document(designed: DesignedPlan) -> dict[str, Any]:
         "difference_cents": money.difference_cents,
         "pools": [_pool(cost) for cost in money.pools],
         "own_instead": [_instead(found) for found in money.own_instead],
+        "ways": [ways_document(found) for found in money.ways],
         "beside_the_bill": [
             {"what": what, "usd": range_document(usd)} for what, usd in money.beside
         ],
@@ -209,9 +211,10 @@ def _carbon(designed: DesignedPlan) -> Table:
                 f"{account.energy.facility_j / KWH:,.0f}",
                 kg or "its grid is not known",
                 f"{part.low:,.0f}–{part.high:,.0f}",
+                f"{account.water_kg.low / 1e3:,.1f}–{account.water_kg.high / 1e3:,.1f}",
             )
         )
-    columns = ("of", "kWh", "kWh with cooling", "kg CO2e of power", "kg CO2e of making")
+    columns = ("of", "kWh", "kWh with cooling", "kg CO2e of power", "kg CO2e of making", "m³ water")
     return Table(
         title="Energy and carbon over the span", columns=columns, rows=tuple(rows),
         right=columns[1:3],
@@ -220,15 +223,17 @@ def _carbon(designed: DesignedPlan) -> Table:
 
 def _money_tables(designed: DesignedPlan) -> Iterator[Table]:
     money = designed.money
-    columns = ("pool", "USD", "per paid GPU-h", "per used GPU-h", "per 1M tokens", "J/token")
+    columns = ("pool", "USD", "per paid GPU-h", "per used GPU-h", "per run", "per 1M tokens",
+               "J/token")  # fmt: skip
     yield Table(
-        title="What a unit costs", columns=columns, right=columns[1:4],
+        title="What a unit costs", columns=columns, right=columns[1:5],
         rows=tuple(_unit_row(cost) for cost in money.pools),
     )  # fmt: skip
     if any(cost.services for cost in money.pools):
         yield _services(money.pools)
     if money.own_instead:
         yield _own_table(money.own_instead)
+    yield from ways_tables(money.ways)
     if money.beside:
         rows = tuple((what, usd_text(usd)) for what, usd in money.beside)
         title = "Beside the bill: not in it, or only as a share of the hardware"
@@ -256,6 +261,7 @@ def _unit_row(cost: PoolCost) -> tuple[str, ...]:
         f"{cost.total_cents / 100:,.2f}",
         _figure(cost.usd_per_paid_h),
         _figure(cost.usd_per_used_h),
+        "none" if cost.run_usd is None else f"{cost.run_usd:,.0f}",
         tokens,
         _figure(cost.energy_j_per_token),
     )

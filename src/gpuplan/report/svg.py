@@ -26,6 +26,13 @@ def line(start: tuple[float, float], end: tuple[float, float], *, width: float =
     )
 
 
+def polyline(points: Sequence[tuple[float, float]], *, ink: str, is_dashed: bool = False) -> str:
+    """A line through points."""
+    dashes = " stroke-dasharray='7 5'" if is_dashed else ""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f"<polyline points='{path}' fill='none' stroke='{ink}' stroke-width='2.5'{dashes}/>"
+
+
 def words(place: tuple[float, float], text: str, *, anchor: str = "start", size: int = 12) -> str:
     """A line of words."""
     return (
