@@ -8,9 +8,11 @@ from gpuplan.domain.columns import Floats, Ints
 def cluster_hours(load: Floats, weight: Floats, *, n_clusters: int) -> Ints:
     """[hour] the group of each hour, by Ward's rule on rows of loads [hour, feature] [Ward1963].
 
-    The hour of the highest total keeps a group of its own.
+    The hour of the highest total keeps a group of its own, unless there is but one.
     """
     n_hours = len(weight)
+    if n_clusters == 1:
+        return np.zeros(n_hours, dtype=np.int64)
     if n_clusters >= n_hours:
         return np.arange(n_hours)
     peak = int(np.argmax(load.sum(axis=1)))

@@ -2,8 +2,11 @@
 
 In an hour with needs x (in nodes) of the workloads C that run in a pool, n >= ceil(sum of C) holds
 as long as all of C stay. Mixed-integer rounding [Marchand2001] says by how much it falls when one
-leaves (at most τ) and rises when one joins (at least σ). Hours of a cluster are averaged like the
-needs themselves; means of valid rows are valid.
+leaves (at most τ) and rises when one joins (at least σ).
+
+Merged hours have one count of rented nodes, their mean. It is no less than what any of the hours
+together rent: those that ask for more than is held all day are added up, the others left out. Such
+rows, as they are broken, make the merged problem as tight as one with every hour in it.
 """
 
 from dataclasses import dataclass
@@ -13,19 +16,20 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.selection.tables import Tables
 
-# Shares below this do not make a workload part of the set that a cut is built on.
-PART = 0.5
+# A workload is in C when its share in the pool is above this; each is tried, the strongest kept.
+PARTS = (0.5, 0.3, 0.1, 0.7, 0.9)
 VIOLATED = 1e-4
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Weighted nodes − option coefficients >= right side, for each scenario and period given."""
+    """Nodes held, weighted, + rented − option coefficients >= right side, row by row."""
 
     pool: int
     scenario: Ints  # [row]
     period: Ints
-    weight: Floats  # [row, cluster] of the nodes held
+    cluster: Ints
+    weight: Floats  # [row] of nodes that are held all day: the share of the hours that are asked
     options: Ints
     coefficient: Floats  # [row, option]
     right: Floats  # [row]
@@ -37,9 +41,8 @@ class Point:
     """A solution of the relaxed problem, as cuts see it."""
 
     choose: Floats  # [option]
-    nodes: Floats  # [pool, scenario, period, cluster]
+    burst: Floats  # [pool, scenario, period, cluster] rented
     committed: Floats  # [pool, scenario, period] ordered or there already
-    price: Floats  # [pool, scenario, period, cluster] of a node
 
 
 def rounding_cuts(full: Tables, cluster: Ints, point: Point) -> list[Cut]:
@@ -47,25 +50,51 @@ def rounding_cuts(full: Tables, cluster: Ints, point: Point) -> list[Cut]:
     cuts: list[Cut | None] = []
     for pool in np.unique(full.pool[point.choose > 1e-6]):
         rows = _pool_rows(full, point, pool=int(pool))
-        if rows is not None:
-            cuts.append(_averaged(full, cluster, point, pool=int(pool), rows=rows))
-            cuts.append(_at_peak(full, point, pool=int(pool), rows=rows))
+        cuts.append(_summed(full, cluster, point, pool=int(pool), rows=rows))
+        cuts.append(_at_peak(full, point, pool=int(pool), rows=rows))
     return [cut for cut in cuts if cut is not None]
 
 
-def _pool_rows(full: Tables, point: Point, *, pool: int) -> tuple[Ints, Floats, Floats] | None:
-    """Options, their coefficients and the right sides, hour by hour."""
+def _pool_rows(full: Tables, point: Point, *, pool: int) -> tuple[Ints, Floats, Floats]:
+    """Options, coefficients and right sides, hour by hour: rounded where that asks for more."""
     options = np.flatnonzero((full.pool == pool) & (full.slice_kind == 0))
-    mains = _mains(full.workload[options], point.choose[options])
-    if not len(mains):
-        return None
-    need = full.need[options] / full.n_per_node[pool]
+    share = point.choose[options]
+    need = _with_reserve(full, options, share=share) / full.n_per_node[pool]
+    coefficient, right = need.copy(), np.zeros(need.shape[1:])
+    asked = np.tensordot(share, need, axes=(0, 0))
+    for part in PARTS:
+        mains = _mains(full.workload[options], share, part=part)
+        if len(mains):
+            rounded, bound = _rounded(need, mains)
+            now = bound + np.tensordot(share, rounded, axes=(0, 0))
+            more = now > asked + 1e-9
+            coefficient[:, more], right[more] = rounded[:, more], bound[more]
+            asked = np.maximum(asked, now)
+    return options, coefficient, right
+
+
+def _with_reserve(full: Tables, options: Ints, *, share: Floats) -> Floats:
+    """Needs of the options; the workload with the largest reserve asks for that too.
+
+    The pool holds back at least what any one of its workloads asks for.
+    """
+    need = full.need[options].copy()
+    reserve = np.array([full.problem.options[i].n_reserve for i in options], dtype=float)
+    if reserve.any():
+        asked = np.bincount(full.workload[options], share * reserve)
+        mine = full.workload[options] == int(asked.argmax())
+        need[mine] += reserve[mine][:, None, None, None]
+    return need
+
+
+def _rounded(need: Floats, mains: Ints) -> tuple[Floats, Floats]:
+    """Coefficients and right sides of the rounded rows of a set of options."""
     total = need[mains].sum(axis=0)
     top = np.ceil(total - 1e-9)
     part = np.clip(total - top + 1.0, 1e-9, 1.0)
     coefficient = joins(need, part)
     coefficient[mains] = leaves(need[mains], part)
-    return options, coefficient, top - coefficient[mains].sum(axis=0)
+    return coefficient, top - coefficient[mains].sum(axis=0)
 
 
 def _at_peak(
@@ -83,13 +112,12 @@ def _at_peak(
     if not len(s):
         return None
     h = asked.argmax(axis=2)[s, q]
-    weight = np.zeros((len(s), point.nodes.shape[3]))
-    weight[:, 0] = 1.0
     return Cut(
         pool=pool,
         scenario=s,
         period=q,
-        weight=weight,
+        cluster=np.zeros(len(s), dtype=np.int64),
+        weight=np.ones(len(s)),
         options=options,
         coefficient=coefficient[:, s, q, h].T,
         right=right[s, q, h] - quota,
@@ -112,17 +140,17 @@ def joins(need: Floats, part: Floats) -> Floats:
     return rose
 
 
-def _mains(workload: Ints, choose: Floats) -> Ints:
-    """For each workload that mostly runs here, the option with the largest share."""
+def _mains(workload: Ints, choose: Floats, *, part: float) -> Ints:
+    """For each workload with more than this part here, the option with the largest share."""
     found = []
     for w in np.unique(workload[choose > 1e-6]):
         mine = np.flatnonzero(workload == w)
-        if choose[mine].sum() > PART:
+        if choose[mine].sum() > part:
             found.append(int(mine[np.argmax(choose[mine])]))
     return np.array(found, dtype=np.int64)
 
 
-def _averaged(
+def _summed(
     full: Tables,
     cluster: Ints,
     point: Point,
@@ -130,27 +158,27 @@ def _averaged(
     pool: int,
     rows: tuple[Ints, Floats, Floats],
 ) -> Cut | None:
-    """Means over the hours of a cluster; rows that hold already or cost nothing are left out."""
+    """The hours of a cluster that ask for more than is held all day, added up, where broken."""
     options, coefficient, right = rows
-    n_clusters = point.nodes.shape[3]
+    n_clusters = point.burst.shape[3]
     share = full.hour_h / np.bincount(cluster, full.hour_h)[cluster]
     mean = np.zeros((len(cluster), n_clusters))
     mean[np.arange(len(cluster)), cluster] = share
-    summed, bound = coefficient @ mean, right @ mean
-    held = point.nodes[pool]
-    asked = bound + np.tensordot(point.choose[options], summed, axes=(0, 0))
-    is_broken = (asked - held > VIOLATED * (1.0 + held)) & (point.price[pool] > 0)
-    s, q, k = np.nonzero(is_broken)
+    asked = right + np.tensordot(point.choose[options], coefficient, axes=(0, 0))
+    held = point.committed[pool][..., None]
+    is_asked = asked > held
+    short = np.maximum(0.0, asked - held) @ mean - point.burst[pool]
+    s, q, k = np.nonzero(short > VIOLATED * (1.0 + held))
     if not len(s):
         return None
-    weight = np.zeros((len(s), n_clusters))
-    weight[np.arange(len(s)), k] = 1.0
+    taken = is_asked[s, q] * mean[:, k].T  # [row, hour]
     return Cut(
         pool=pool,
         scenario=s,
         period=q,
-        weight=weight,
+        cluster=k,
+        weight=taken.sum(axis=1),
         options=options,
-        coefficient=summed[:, s, q, k].T,
-        right=bound[s, q, k],
+        coefficient=np.einsum("orh,rh->ro", coefficient[:, s, q], taken),
+        right=(right[s, q] * taken).sum(axis=1),
     )

@@ -1,8 +1,9 @@
 """From a relaxed optimum to one option for each workload, and to whole nodes.
 
 Choices that are whole already are kept; of the split ones the surest is decided, both ways tried,
-and the program solved again with new rounding rows, until nothing is split. Nodes follow pool by
-pool, large nodes first: what they leave free is known before the next pool is decided.
+and the program solved again with new rounding rows, until nothing is split. Single workloads then
+move where whole nodes are cheaper for it. Nodes follow pool by pool, large nodes first: what they
+leave free is known before the next pool is decided.
 """
 
 from dataclasses import dataclass
@@ -12,23 +13,20 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.selection.cuts import Point, rounding_cuts
 from gpuplan.selection.master import Master, Relaxed
-from gpuplan.selection.nodes import (
-    Batch,
-    Costs,
-    held_nodes,
-    plan_pool,
-    pool_need,
-    rent_rest,
-    whole_nodes,
-)
+from gpuplan.selection.moves import Book, improved
+from gpuplan.selection.nodes import held_nodes, pool_need, rent_rest, whole_nodes
+from gpuplan.selection.pools import Batch, Costs, plan_pool
 from gpuplan.selection.solver import Effort, run
 from gpuplan.selection.tables import Tables
 
 SURE = 0.999
 N_CUT_ROUNDS = 6
 N_STRONG = 12
-STRONG_EFFORT = 900_000  # rows of pools times workloads
+STRONG_EFFORT = 100_000  # rows of pools times workloads
 N_TRIED = 2  # options of a split workload that are tried
+N_IMPROVED = 3  # times that the choice is improved at the prices of the last one
+# Plans up to so much dearer than the best one known are still looked at: batch may make up for it.
+ROOM = 1.005
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,10 @@ class Dive:
         existing[lay.existing_pool] = values[lay.existing]
         return held_nodes(tab, values[lay.order], existing)
 
-    def node_values(self, values: Floats) -> Floats:
-        """[pool, scenario, period, cluster] nodes held in a relaxed solution."""
+    def rented(self, values: Floats) -> Floats:
+        """[pool, scenario, period, cluster] nodes rented in a relaxed solution."""
         tab, lay = self.master.built.tab, self.master.built.lay
-        nodes: Floats = np.repeat(self.committed(values)[..., None], tab.shape[2], axis=3)
+        nodes = np.zeros((len(tab.problem.pools), *tab.shape))
         np.add.at(nodes, tab.burst.pool, values[lay.burst])
         return nodes
 
@@ -75,9 +73,8 @@ class Dive:
         lay = self.master.built.lay
         point = Point(
             choose=found.values[lay.choose],
-            nodes=self.node_values(found.values),
+            burst=self.rented(found.values),
             committed=self.committed(found.values),
-            price=self.master.node_prices(found.duals),
         )
         cuts = rounding_cuts(self.full, self.cluster, point)
         for cut in cuts:
@@ -154,6 +151,37 @@ class Dive:
         _, self.fixed[w], best = min(tried, key=lambda row: (row[0], row[1]))
         self.bind()
         return best
+
+    def improve(self, found: Relaxed, costs: Costs, *, bound: float) -> Relaxed:
+        """The choice after moves of single workloads that pay, and its relaxed optimum."""
+        for _ in range(N_IMPROVED):
+            before = dict(self.fixed)
+            batch = [_batch(self, found, a) for a in range(len(self.full.problem.pools))]
+            book = Book(self.full, costs, batch)
+            most = ROOM * found.objective - bound
+            self.fixed = improved(book, before, above=self.above_best(), most=most)
+            if self.fixed == before:
+                break
+            options = np.array(sorted(self.fixed.values()), dtype=np.int64)
+            self.master.add(options[~self.master.is_inside[options]])
+            self.bind()
+            now = self.settle()
+            if now is None or now.objective >= found.objective:
+                self.fixed = before
+                self.bind()
+                self.solve()
+                break
+            found = now
+        return found
+
+    def above_best(self) -> Floats:
+        """[option] how much dearer it is than the best of its workload, at the proven prices."""
+        workload = self.full.workload
+        unit = self.master.unit_costs(self.master.best)[: len(workload)]
+        cheapest = np.full(len(self.full.problem.workloads), np.inf)
+        np.minimum.at(cheapest, workload, unit)
+        above: Floats = unit - cheapest[workload]
+        return above
 
 
 def plan_fleet(dive: Dive, costs: Costs, found: Relaxed) -> Fleet | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.selection.builder import Builder
-from gpuplan.selection.nodes import Costs
+from gpuplan.selection.pools import Costs
 from gpuplan.selection.solver import Effort, solve
 from gpuplan.selection.tables import Tables, Terms
 

@@ -1,7 +1,7 @@
 """Problems too large for one program: bound, choice, nodes and batch one after the other.
 
-The bound comes from merged hours, generated columns and rounding rows; the bill from all hours and
-whole nodes. Their distance is the proven gap, whatever happened in between.
+The bound comes from merged hours, generated columns and rounding rows over any of the hours; the
+bill from all hours and whole nodes. Their distance is the proven gap, whatever happened in between.
 """
 
 from dataclasses import replace
@@ -19,7 +19,8 @@ from gpuplan.selection.fill import Filled, fill
 from gpuplan.selection.layout import layout
 from gpuplan.selection.master import Relaxed, open_master, solve_relaxed
 from gpuplan.selection.measures import expected
-from gpuplan.selection.nodes import Costs, held_nodes, pool_need
+from gpuplan.selection.nodes import held_nodes, pool_need
+from gpuplan.selection.pools import Costs
 from gpuplan.selection.program import model
 from gpuplan.selection.prune import undominated
 from gpuplan.selection.solver import Effort
@@ -27,11 +28,15 @@ from gpuplan.selection.tables import Tables, compress, tables
 from gpuplan.selection.verify import breaches
 from gpuplan.selection.warm import mean_prices
 
-N_CLUSTERS = (4, 12)  # fewest and most
+N_CLUSTERS = (4, 12)  # fewest and most, where limits count what is rented hour by hour
 # Rows of pools that the relaxed problem may have, for so many options; more options, fewer rows.
 N_POOL_ROWS, N_OPTIONS = 13000, 3000
-N_CUT_ROUNDS = 10
-METHOD = "merged hours, column generation, rounding rows, pools in turn, all hours replayed"
+N_CUT_ROUNDS = 30
+# Rounding rows end when a round raises the bound by less than this share of it, or of the gap.
+LEAST_RISE, RISE_OF_GAP = 1e-4, 0.03
+# Moves are tried where the relaxed gap of the choice is above this share of the gap asked for.
+NEAR = 0.8
+METHOD = "merged hours, column generation, rounding rows, moves, pools in turn, all hours replayed"
 JOINT_S = 30.0
 
 
@@ -45,16 +50,20 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
     built = model(compress(full, cluster), integer=False)
     master = open_master(built, mean_prices(built) if full.shape[0] > 1 else None)
     dive = Dive(master, full, cluster, {})
-    found = _bounded(dive)
+    found = _bounded(dive, effort)
     if not np.isfinite(found.objective):
         return None
     bound = found.bound
     settled = dive.choose(found)
     if settled is None:
         return None
+    costs, is_plain = unit_costs(full), _is_plain(problem)
+    is_near = settled.objective - bound <= NEAR * effort.gap_frac * settled.objective
+    if is_plain and not is_near:
+        settled = dive.improve(settled, costs, bound=bound)
     options = tuple(smaller.options[dive.fixed[w]] for w in sorted(dive.fixed))
     chosen = replace(problem, options=options)
-    plan = _by_pools(dive, chosen, settled) if _is_plain(problem) else None
+    plan = _by_pools(dive, chosen, settled, costs=costs) if is_plain else None
     if plan is None:
         joint = Effort(gap_frac=max(effort.gap_frac, 1e-3), max_s=JOINT_S)
         plan = solve_exactly(model(tables(chosen)), joint)
@@ -65,20 +74,35 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
 
 
 def n_clusters(full: Tables) -> int:
-    """As many as the relaxed problem can carry: more of them raise the bound and take longer."""
+    """One, or as many as the program can carry: limits on rented nodes then know peaks."""
+    if not _has_hourly_limits(full.problem):
+        return 1
     n_scenarios, n_periods, _ = full.shape
     many = min(1.0, (N_OPTIONS / max(1, len(full.pool))) ** 0.75)
     n_rows = max(1, len(full.used_pools) * n_scenarios * n_periods)
     return int(np.clip(N_POOL_ROWS * many / n_rows, *N_CLUSTERS))
 
 
-def _bounded(dive: Dive) -> Relaxed:
+def _has_hourly_limits(problem: SelectionProblem) -> bool:
+    """Whether something sums or caps rented nodes of several pools, hour by hour."""
+    kinds = {limit.kind for limit in problem.limits}
+    is_on_site = any(t.is_on_site and not t.is_committed for t in problem.terms)
+    has_most = any(pool.n_nodes_max is not None for pool in problem.pools)
+    is_counted = bool(kinds & {"nodes", "accelerators", "carbon"}) or has_most
+    return is_counted or (is_on_site and bool(kinds & {"power", "racks"}))
+
+
+def _bounded(dive: Dive, effort: Effort) -> Relaxed:
     """The relaxed optimum after rounding rows and the columns that they call for."""
     found = solve_relaxed(dive.master)
+    least = max(LEAST_RISE, RISE_OF_GAP * effort.gap_frac)
     for _ in range(N_CUT_ROUNDS):
-        if not np.isfinite(found.objective) or dive.cut(found) < 3:
+        before = found.bound
+        if not np.isfinite(found.objective) or not dive.cut(found):
             break
         found = solve_relaxed(dive.master)
+        if found.bound - before < least * abs(found.bound):
+            break
     return found
 
 
@@ -108,10 +132,11 @@ def unit_costs(full: Tables) -> Costs:
     return Costs(cost[lay.order], existing, cost[lay.burst], cost[lay.spot])
 
 
-def _by_pools(dive: Dive, chosen: SelectionProblem, found: Relaxed) -> Selection | None:
+def _by_pools(
+    dive: Dive, chosen: SelectionProblem, found: Relaxed, *, costs: Costs
+) -> Selection | None:
     """The plan from whole nodes pool by pool; None where that does not keep every rule."""
     full = dive.full
-    costs = unit_costs(full)
     fleet = plan_fleet(dive, costs, found)
     if fleet is None:
         return None

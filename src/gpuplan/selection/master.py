@@ -224,18 +224,6 @@ class Master:
             starts.astype(np.int32), column[order].astype(np.int32), value[order],
         )  # fmt: skip
 
-    def node_prices(self, duals: Floats) -> Floats:
-        """[pool, scenario, period, cluster] what one more node is worth, cuts included."""
-        tab = self.built.tab
-        prices = np.zeros((len(tab.problem.pools), *tab.shape))
-        size = tab.n_per_node[tab.used_pools][:, None, None, None]
-        prices[tab.used_pools] = duals[self.built.rows["capacity"]] * size
-        for cut, rows in self.cuts:
-            if not cut.has_burst:
-                continue
-            prices[cut.pool, cut.scenario, cut.period] += duals[rows][:, None] * cut.weight
-        return np.maximum(0.0, prices)
-
 
 @dataclass(frozen=True)
 class NodeColumns:
@@ -252,23 +240,21 @@ def node_columns(built: Model, cut: Cut) -> NodeColumns:
     n_rows = len(cut.right)
     none = np.zeros(0, dtype=np.int64)
     rows, columns, values = [none], [none], [np.zeros(0)]
-    total = cut.weight.sum(axis=1)
     for i in np.flatnonzero(tab.orders.pool == cut.pool):
         served = (cut.period >= tab.orders.first[i]) & (cut.period < tab.orders.last[i])
         served &= np.isin(tab.orders.scenario[i], (-1,)) | (cut.scenario == tab.orders.scenario[i])
         at = np.flatnonzero(served)
         rows.append(at)
         columns.append(np.full(len(at), lay.order[i]))
-        values.append(total[at])
+        values.append(cut.weight[at])
     for place in np.flatnonzero(lay.existing_pool == cut.pool):
         rows.append(np.arange(n_rows))
         columns.append(lay.existing[place, cut.scenario, cut.period])
-        values.append(total)
+        values.append(cut.weight)
     for place in np.flatnonzero((tab.burst.pool == cut.pool) & cut.has_burst):
-        block = lay.burst[place, cut.scenario, cut.period]
-        rows.append(np.repeat(np.arange(n_rows), block.shape[1]))
-        columns.append(block.ravel())
-        values.append(cut.weight.ravel())
+        rows.append(np.arange(n_rows))
+        columns.append(lay.burst[place, cut.scenario, cut.period, cut.cluster])
+        values.append(np.ones(n_rows))
     return NodeColumns(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
 
 

@@ -50,12 +50,13 @@ def _weights(tab: Tables, kind: Total, counted: Floats) -> Floats:
     return counted * discount if kind == "worth" else counted
 
 
-def _rate(tab: Tables, kind: Total) -> Floats:
+def _rate(tab: Tables, kind: Total, *, is_rented: bool = False) -> Floats:
     """[pool, hour] of a physical measure: what one node adds."""
     mean_w = np.array([pool.mean_w for pool in tab.problem.pools])
     energy_j = mean_w[:, None] * tab.hour_h * HOUR
     if kind == "carbon":
-        return np.where(energy_j > 0, energy_j * np.nan_to_num(tab.carbon), 0.0)
+        carbon = tab.least_carbon if is_rented else tab.carbon
+        return np.where(energy_j > 0, energy_j * np.nan_to_num(carbon), 0.0)
     return energy_j
 
 
@@ -118,7 +119,8 @@ def _add_flexible(
     weights = _weights(tab, kind, counted)
     for columns, terms in ((lay.burst, tab.burst), (lay.spot, tab.spot)):
         if kind in ("energy", "carbon"):
-            per_node = weights[:, None] * _rate(tab, kind)[terms.pool][:, None, :]
+            rate = _rate(tab, kind, is_rented=True)[terms.pool]
+            per_node = weights[:, None] * rate[:, None, :]
         else:
             hourly = terms.usd_per_h[:, scenario] * weights
             per_node = hourly[:, :, None] * tab.hour_h

@@ -62,6 +62,7 @@ class Tables:
     shares: Shares
     work: Floats  # [work, scenario, period]
     carbon: Floats  # [pool, hour] kg per J
+    least_carbon: Floats  # the same, of the cleanest hour merged: rented nodes may keep to it
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -111,6 +112,7 @@ def tables(problem: SelectionProblem) -> Tables:
     need = np.zeros((len(options), *shape))
     for i, option in enumerate(options):
         need[i] = option.need
+    carbon = _carbon(problem)
     return Tables(
         problem=problem,
         hour_h=problem.horizon.hour_s / HOUR,
@@ -122,7 +124,8 @@ def tables(problem: SelectionProblem) -> Tables:
         spot=_terms(problem, "spot", places=places),
         shares=_shares(problem, places),
         work=np.array([w.n_work for w in problem.deferrable]).reshape(-1, *shape[:2]),
-        carbon=_carbon(problem),
+        carbon=carbon,
+        least_carbon=carbon,
     )
 
 
@@ -133,7 +136,14 @@ def compress(full: Tables, cluster: Ints) -> Tables:
     share[np.arange(len(cluster)), cluster] = full.hour_h
     hour_h = share.sum(axis=0)
     share /= hour_h
-    return replace(full, hour_h=hour_h, need=full.need @ share, carbon=full.carbon @ share)
+    least = [full.least_carbon[:, cluster == k].min(axis=1) for k in range(n_clusters)]
+    return replace(
+        full,
+        hour_h=hour_h,
+        need=full.need @ share,
+        carbon=full.carbon @ share,
+        least_carbon=np.stack(least, axis=1),
+    )
 
 
 def _orders(problem: SelectionProblem, places: dict[str, int]) -> Orders:

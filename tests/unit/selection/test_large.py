@@ -161,7 +161,7 @@ def test_rounding_rows_hold_for_every_set_of_workloads():
 
 def test_a_limit_that_binds_is_kept():
     problem = drawn(2)
-    free = solve_large(problem, Effort())
+    free = solve_large(problem, Effort(gap_frac=0.02))
     spent = sum(line.nominal_cents for line in free.bill if line.kind == "upfront") / 100.0
     limit = NamedLimit(name="capex", kind="upfront", most=0.5 * spent)
     held = solve_large(replace(problem, limits=(limit,)), Effort(gap_frac=0.02))
