@@ -60,7 +60,7 @@ def _with_sole(lines: Ints, slopes: Ints) -> Ints:
     is_steepest = slopes == slopes.max(axis=1, keepdims=True)
     is_sole = (rows == rows.max(axis=2, keepdims=True)) & is_steepest[:, None]
     sole = np.where(is_sole.any(axis=2), is_sole.argmax(axis=2), NONE)
-    return np.concatenate([rows, sole[:, :, None]], axis=2)
+    return np.ascontiguousarray(np.concatenate([rows, sole[:, :, None]], axis=2))
 
 
 def _window(table: StepTable) -> int:
