@@ -81,6 +81,7 @@ METRICS: dict[str, Metric] = {
             ("fabric_tx_bytes_per_s", "of the network between nodes, all ports"),
             ("fabric_line_bytes_per_s", "line rate of all ports, one direction"),
             ("node_power_w", "of the whole node"),
+            ("switch_fault_code", "last fault that the manager of the scale-up fabric reported"),
         ),
         *_words(
             "engine",
@@ -113,6 +114,12 @@ METRICS: dict[str, Metric] = {
             ("active_nodes_count", "nodes that run something"),
             ("total_nodes_count", "nodes"),
             ("replicas_count", "of a service"),
+            ("available_count", "instances that a market could give"),
+            ("jobs_running_count", "jobs, not accelerators"),
+            ("jobs_pending_count", "jobs, not accelerators"),
+            ("jobs_submitted_per_s", "new jobs"),
+            ("jobs_failed_per_s", "jobs that ended in an error"),
+            ("share_used_ratio", "of an account's fair share"),
         ),
     )
 }

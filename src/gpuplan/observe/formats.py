@@ -189,6 +189,49 @@ JOB_MEANS = TableFormat(
     times=(),
     sampling="mean",
 )
+CLIENT = TableFormat(
+    name="requests of a load test",
+    needs=("ttft_ms", "tpot_ms", "latency_ms", "relative_time_sec"),
+    words={
+        "ttft_ms": Word("ttft_mean_s", MILLI),
+        "tpot_ms": Word("tpot_mean_s", MILLI),
+        "latency_ms": Word("e2e_mean_s", MILLI),
+    },
+    times=("relative_time_sec",),
+)
+ANSWERS = TableFormat(
+    name="answers of a load test",
+    needs=("first_chunk_time", "total_chunk_time", "record_time"),
+    words={
+        "first_chunk_time": Word("ttft_mean_s"),
+        "total_chunk_time": Word("e2e_mean_s"),
+        "gpu_utilization": Word("gpu_util_frac", PERCENT),
+        "gpu_used_mem": Word("memory_used_bytes", MIB),
+        "gpu_temperature": Word("temperature_c"),
+    },
+)
+PICTURES = TableFormat(
+    name="requests for pictures",
+    needs=("gmt_create", "exec_time_seconds"),
+    words={"exec_time_seconds": Word("e2e_mean_s")},
+    times=("gmt_create",),
+    subjects={"service": ("predict_type",)},
+)
+REQUEST_MINUTES = TableFormat(
+    name="requests by the minute",
+    needs=("rpm_mid_calibrated", "timestamp_utc"),
+    words={"rpm_mid_calibrated": Word("requests_per_s", 1.0 / 60.0)},
+    times=("timestamp_utc",),
+    sampling="mean",
+)
+CLIENT_RATES = TableFormat(
+    name="rates by client",
+    needs=("client", "t_s", "rate_rps"),
+    words={"rate_rps": Word("requests_per_s")},
+    times=("t_s",),
+    subjects={"service": ("model",), "job": ("client",)},
+    sampling="mean",
+)
 # Columns named like fields of DCGM or like our own metrics: exports of dashboards, users' files.
 GENERIC = TableFormat(
     name="table of metrics",
@@ -207,7 +250,8 @@ GENERIC = TableFormat(
 )
 FORMATS = (
     GPU_TELEMETRY, FABRIC, BOARD, SMI, AMD_SMI, CLUSTER_MINUTES, CLUSTER_JOBS, ACTIVE_NODES,
-    VLLM_LOG, GPU_LOG, VLLM_COUNTERS, PCIE, JOB_MEANS,
+    VLLM_LOG, GPU_LOG, VLLM_COUNTERS, PCIE, JOB_MEANS, CLIENT, ANSWERS, PICTURES, REQUEST_MINUTES,
+    CLIENT_RATES,
 )  # fmt: skip
 
 _UNITS = {"%": PERCENT, "mib": MIB, "mhz": MEGA, "w": 1.0, "c": 1.0, "gib": 2.0**30, "b": 1.0}

@@ -160,7 +160,6 @@ ENGINES: dict[str, Word] = {
 }
 
 HOSTS: dict[str, Word] = {
-    "node_memory_MemTotal_bytes": Word("host_memory_total_bytes"),
     "node_disk_read_bytes_total": Word("disk_read_bytes_per_s", is_counter=True),
     "node_disk_written_bytes_total": Word("disk_write_bytes_per_s", is_counter=True),
     "node_disk_io_time_seconds_total": Word("disk_busy_frac", is_counter=True),

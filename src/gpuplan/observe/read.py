@@ -4,13 +4,14 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterable, Mapping
+import tarfile
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpuplan.domain.observation import Telemetry
 from gpuplan.errors import InputError, one
-from gpuplan.observe import schedulers, special, text_logs
+from gpuplan.observe import aiperf, inventories, schedulers, slurm_text, special, text_logs
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.exposition import exposition_samples, looks_like_exposition
 from gpuplan.observe.formats import format_of, plain
@@ -51,10 +52,25 @@ def _text(path: Path) -> str:
         is_packed = raw.read(2) == b"\x1f\x8b"
     with gzip.open(path) if is_packed else path.open("rb") as stream:
         data = stream.read(MAX_TEXT_BYTES + 1)
+    if data[257:262] == b"ustar":
+        data = _only_member(data, path)
     if len(data) > MAX_TEXT_BYTES:
         fix = "convert it to Parquet, which is read in parts"
         raise one(InputError, str(path), "telemetry", "more than 1 GiB of text", fix)
     return data.decode("utf-8", errors="replace").removeprefix("\ufeff")
+
+
+def _only_member(data: bytes, path: Path) -> bytes:
+    """The only file of an archive, under the heading that lies beside it as NAME.header."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        members = [member for member in archive.getmembers() if member.isfile()]
+        stream = archive.extractfile(members[0]) if len(members) == 1 else None
+        if stream is None:
+            what = f"an archive of {len(members)} files"
+            raise one(InputError, str(path), "telemetry", what, "unpack it and give one of them")
+        inside = stream.read(MAX_TEXT_BYTES + 1)
+    heading = path.with_name(f"{path.name.partition('.')[0]}.header")
+    return (heading.read_bytes().strip() + b"\n" if heading.is_file() else b"") + inside
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────
@@ -75,6 +91,17 @@ def _json(text: str, source: str, name: str) -> Telemetry | None:
         collector = Collector(source, "Kubernetes list")
         schedulers.take_kubernetes(collector, document)
         return collector.finish()
+    kinds = (
+        (inventories.is_spot, inventories.take_spot, "capacity that could be had"),
+        (inventories.is_faults, inventories.take_faults, "faults of nodes"),
+        (inventories.is_demand, inventories.take_demand, "demand by the day"),
+        (aiperf.is_figures, aiperf.take_figures, "AIPerf figures"),
+    )
+    for is_it, take, kind in kinds:
+        if is_it(document):
+            collector = Collector(source, kind)
+            take(collector, document)
+            return collector.finish()
     return _records(document, source)
 
 
@@ -101,22 +128,31 @@ def _table(
 # ── text that is no table ────────────────────────────────────────────────────────────────────────
 
 
+_Kind = tuple[Callable[[str], bool], Callable[[Collector, str], None], str]
+_TEXTS: tuple[_Kind, ...] = (
+    (text_logs.has_engine_lines, text_logs.take_engine_log, "vLLM log"),
+    (text_logs.has_fabric_lines, text_logs.take_fabric_log, "fabric manager log"),
+    (text_logs.has_xid_lines, text_logs.take_kernel_log, "kernel log"),
+    (text_logs.is_kernel_log, text_logs.take_kernel_log, "kernel log"),
+    (aiperf.is_export, aiperf.take_export, "AIPerf export"),
+    (aiperf.is_console, aiperf.take_console, "AIPerf console"),
+    (aiperf.is_records, aiperf.take_records, "AIPerf requests"),
+    (slurm_text.is_sdiag, slurm_text.take_sdiag, "Slurm sdiag"),
+)
+
+
 def _marked_text(text: str, source: str, name: str) -> Telemetry | None:
-    head = text[:HEAD_CHARS]
-    if looks_like_exposition(head):
+    if looks_like_exposition(text[:HEAD_CHARS]):
         collector = Collector(source, "Prometheus text")
         take_samples(collector, exposition_samples(text, collector))
         return collector.finish()
     if (tables := list(text_logs.capture_tables(text))) != []:
         return _captures(tables, source)
-    if text_logs.has_engine_lines(text):
-        collector = Collector(source, "vLLM log")
-        text_logs.take_engine_log(collector, text)
-        return collector.finish()
-    if text_logs.has_xid_lines(text):
-        collector = Collector(source, "kernel log")
-        text_logs.take_kernel_log(collector, text)
-        return collector.finish()
+    for is_it, take, kind in _TEXTS:
+        if is_it(text):
+            collector = Collector(source, kind)
+            take(collector, text)
+            return collector.finish()
     if len(rows := text_logs.pasted_rows(text)) > 0:
         collector = Collector(source, "minutes and percent")
         text_logs.take_pasted(collector, rows)
@@ -140,6 +176,10 @@ def _scheduler(text: str, source: str) -> Telemetry | None:
     first = next((line for line in lines if line.strip()), "")
     kinds = (
         (schedulers.is_sacct, schedulers.take_sacct, "sacct"),
+        (slurm_text.is_bare_sacct, slurm_text.take_bare_sacct, "sacct"),
+        (slurm_text.is_seff, slurm_text.take_seff, "seff"),
+        (slurm_text.is_processes, slurm_text.take_processes, "scontrol"),
+        (slurm_text.is_shares, slurm_text.take_shares, "sshare"),
         (schedulers.is_sinfo, schedulers.take_sinfo, "sinfo"),
         (schedulers.is_squeue, schedulers.take_squeue, "squeue"),
     )
@@ -170,10 +210,15 @@ def _csv(text: str, source: str, name: str) -> Telemetry | None:
         (special.is_long, special.take_long, "DCGM rows"),
         (special.is_distribution, special.take_distribution, "distributions"),
         (special.is_job_list, special.take_jobs, "job list"),
+        (inventories.is_machines, inventories.take_machines, "machines"),
+        (inventories.is_pods, inventories.take_pods, "pods"),
+        (inventories.is_quotas, inventories.take_quotas, "accelerators by team"),
     )
     for is_it, take, kind in kinds:
         if is_it(columns):
             collector = Collector(source, kind)
             take(collector, reader)
-            return collector.finish()
+            found = collector.finish()
+            # A heading alone says nothing.
+            return found if found.subjects or found.allocations or found.quirks else None
     return _table(columns, reader, source)

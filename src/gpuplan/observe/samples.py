@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gpuplan.domain.observation import Subject
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.generation import PERCENT_NAMES, is_ratio
+from gpuplan.observe.hosts import CPU, MEMORY, HostParts
 from gpuplan.observe.names import HISTOGRAMS, LABELS, MIG_LABELS, PROMETHEUS, QUOTIENTS, Word
 
 _HITS, _QUERIES = Word("hits", is_counter=True), Word("queries", is_counter=True)
@@ -29,14 +30,20 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     held: dict[str, list[Sample]] = defaultdict(list)
     hits: dict[tuple[int, float], dict[str, float]] = defaultdict(dict)
     unknown: dict[str, int] = defaultdict(int)
+    parts = HostParts(collector)
     for sample in samples:
         if sample.name in PERCENT_NAMES:
             held[sample.name].append(sample)
+        elif sample.name == CPU or sample.name in MEMORY:
+            subject = collector.subject(subject_of(sample.labels))
+            parts.take(sample.name, sample.labels.get("mode", ""), subject=subject,
+                       at_s=sample.at_s, value=sample.value)  # fmt: skip
         elif not _take(collector, sample, hits):
             unknown[sample.name] += 1
     for name, group in held.items():
         _take_utilization(collector, name, group)
     _take_quotients(collector, hits)
+    parts.finish()
     if unknown:
         collector.quirk(
             "names outside the vocabulary", ", ".join(sorted(unknown)[:6]), "left out",

@@ -45,7 +45,7 @@ def _sacct_job(collector: Collector, row: Mapping[str, str]) -> Allocation:
     return Allocation(
         job=row["JobID"],
         team=row.get("Account", ""),
-        n_accelerators=_n_gpus(tres),
+        n_accelerators=n_gpus(tres),
         state=row["State"].split(" ")[0].lower(),
         submit_s=seconds(row.get("Submit", ""), collector),
         begin_s=seconds(row.get("Start", ""), collector),
@@ -54,7 +54,8 @@ def _sacct_job(collector: Collector, row: Mapping[str, str]) -> Allocation:
     )
 
 
-def _n_gpus(text: str) -> float:
+def n_gpus(text: str) -> float:
+    """Accelerators that a list of resources names."""
     found = _GPUS.findall(text) or _GRES.findall(text)
     return float(max(map(int, found), default=0))
 
@@ -98,7 +99,7 @@ def take_squeue(collector: Collector, lines: Iterable[str]) -> None:
             continue
         collector.allocation(
             Allocation(
-                job=cells[0], team=cells[1], n_accelerators=_n_gpus(line),
+                job=cells[0], team=cells[1], n_accelerators=n_gpus(line),
                 state=state.lower(),
             )
         )  # fmt: skip

@@ -27,6 +27,12 @@ _VLLM_WORDS = {
 _XID = re.compile(
     r"^(?:<\d+>)?\s*\[(?P<at>[^\]]+)\].*?NVRM: Xid \((?:PCI:)?(?P<bus>[^)]+)\): (?P<code>\d+)"
 )
+_KERNEL = re.compile(r"^(?:<\d>)?\[\s*[\d.]+\]\s")
+_FABRIC = re.compile(r"^\[\w{3} \d\d \d{4} [\d:]{8}\] \[\w+\] \[tid \d+\]", re.MULTILINE)
+_FABRIC_FAULT = re.compile(
+    r"^\[(?P<at>\w{3} \d\d \d{4} [\d:]{8})\] \[ERROR\] .*?error (?P<code>\d+) "
+    r".*?pci bus id (?P<bus>\S+)", re.MULTILINE,
+)  # fmt: skip
 _PASTED = re.compile(r"^\s*(?P<at>\d+(?:\.\d+)?)\s*[|,;\t ]\s*(?P<value>\d+(?:\.\d+)?)\s*%?\s*$")
 _PASTED_HEAD = re.compile(r"\btime\b\s*\(?\s*(?P<unit>sec|min|hour|s|h)\w*", re.IGNORECASE)
 _UNIT_S = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
@@ -60,6 +66,27 @@ def take_engine_log(collector: Collector, text: str) -> None:
                 collector.sample(subject, word, at_s, float(match[part]))
 
 
+def has_fabric_lines(text: str) -> bool:
+    """Whether the manager of the scale-up fabric speaks here."""
+    return bool(_FABRIC.search(text[:65536]))
+
+
+def take_fabric_log(collector: Collector, text: str) -> None:
+    """Faults of switches and their ports."""
+    collector.quirk("lines of the fabric manager", "", "only errors are read",
+                    n_cases=len(_FABRIC.findall(text)))  # fmt: skip
+    for match in _FABRIC_FAULT.finditer(text):
+        at_s = datetime.strptime(match["at"], "%b %d %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
+        subject = collector.subject(Subject(device=match["bus"]))
+        collector.sample(subject, Word("switch_fault_code"), at_s, float(match["code"]))
+
+
+def is_kernel_log(text: str) -> bool:
+    """Whether these are messages of the kernel, with or without faults of accelerators."""
+    lines = [line for line in text[:65536].splitlines() if line.strip()][:50]
+    return len(lines) > 2 and sum(bool(_KERNEL.match(line)) for line in lines) > len(lines) // 2
+
+
 def has_xid_lines(text: str) -> bool:
     """Whether the kernel reports faults of accelerators here."""
     return "NVRM: Xid" in text
@@ -68,6 +95,8 @@ def has_xid_lines(text: str) -> bool:
 def take_kernel_log(collector: Collector, text: str) -> None:
     """Faults that the driver reported to the kernel."""
     word = Word("xid_code")
+    if not has_xid_lines(text):
+        collector.quirk("messages of the kernel", "", "no fault of an accelerator among them")
     for number, line in enumerate(text.splitlines(), start=1):
         if "NVRM: Xid" not in line:
             continue
