@@ -22,7 +22,7 @@ gpuplan plans GPU infrastructure. Try:
 
 gpuplan --help lists the commands."""
 
-RARELY = (100_000, 50, 100)  # objects, young and old rounds between two searches for garbage
+RARELY = (500_000, 20, 100)  # objects, young and old rounds between two searches for garbage
 ROOM_WORDS = 40_000
 
 # Panels and colours in help would cost more start-up than the whole command table.
@@ -68,14 +68,18 @@ _called.__code__ = _called.__code__.replace(co_stacksize=ROOM_WORDS)
 
 def main() -> None:
     """Run, and end with the exit code of what happened."""
-    _called(_run)
+    try:
+        _called(_run)
+    finally:
+        # What is left goes with the process: looking for garbage in it once more is in vain.
+        gc.freeze()
 
 
 def _run() -> None:
     if len(sys.argv) == 1:
         typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
         return
-    # Loading makes a hundred thousand lasting objects: looking for garbage among them is in vain.
+    # Loading makes some hundred thousand lasting objects: looking for garbage among them is in vain.
     gc.set_threshold(*RARELY)
     try:
         app()
