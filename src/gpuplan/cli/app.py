@@ -79,7 +79,7 @@ def _run() -> None:
     if len(sys.argv) == 1:
         typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
         return
-    # Loading makes some hundred thousand lasting objects: looking for garbage among them is in vain.
+    # Loading makes many lasting objects: looking for garbage among them is in vain.
     gc.set_threshold(*RARELY)
     try:
         app()
