@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
-from gpuplan.calibration.residuals import Spread, spread_of
+from gpuplan.calibration.residuals import Spread, spread_across, spread_of
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.calibration import FittedConstants
 from gpuplan.domain.networks import NetworkKind
@@ -63,8 +63,8 @@ def write(name: str, stored: dict[str, object]) -> None:
     print(f"wrote {name}")
 
 
-def show(title: str, folds: v.Folds) -> None:
-    s = v.score_folds(folds)
+def show(title: str, folds: v.Folds, *, are_lots: bool = False) -> None:
+    s = v.score_folds(folds, are_lots=are_lots)
     held = f" coverage {s.range_coverage:.1%}" if len(folds) > 1 else ""
     print(f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
           f"bias {s.bias:+.1%}{held}")  # fmt: skip
@@ -201,23 +201,24 @@ def refit_kind(kind: NetworkKind) -> dict[str, object]:
         return fold_of(other_networks_fit.base_name(row.model)) if is_vision else row.model
 
     by_row = v.network_folds(kind, lambda row: fold_of(repr((row.model, row.stack, row.work))))
-    show(f"{kind}, left out by row", by_row)
+    show(f"{kind}, left out by row", by_row, are_lots=True)
     by_model = v.network_folds(kind, model)
-    show(f"{kind}, left out by model", by_model)
-    ranges = {name: spread_over(by_model) for name in ("new_model", "new_family", "new_device")}
+    show(f"{kind}, left out by model", by_model, are_lots=is_vision)
+    drawn = spread_over(by_model) if is_vision else spread_across(by_model)
+    ranges = dict.fromkeys(("new_model", "new_family", "new_device"), drawn)
     ranges["known"] = spread_over(by_row)
     families = sorted({other_networks_fit.family_of(row.model) for row in rows})
     if is_vision:
         by_family = v.network_folds(
             kind, lambda row: fold_of(other_networks_fit.family_of(row.model))
         )
-        show(f"{kind}, left out by family", by_family)
+        show(f"{kind}, left out by family", by_family, are_lots=True)
         ranges["new_family"] = spread_over(by_family)
     boards = sorted({row.device_name for row in rows})
     if len(boards) > 1:
         by_board = v.network_folds(kind, lambda row: row.device_name)
         show(f"{kind}, left out by board", by_board)
-        ranges["new_device"] = widest(ranges["new_model"], spread_over(by_board))
+        ranges["new_device"] = widest(ranges["new_model"], spread_across(by_board))
         ranges["new_family"] = widest(ranges["new_family"], ranges["new_device"])
     return {"n_rows": fitted.n_rows, "sources": fitted.sources, "devices": boards,
             "families": families if is_vision else [], "ranges": ranges,

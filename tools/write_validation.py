@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")]
+
+from validation_parts import at_a_glance, links, other_networks, power  # noqa: E402
 
 from gpuplan.domain.validation import MetricErrors  # noqa: E402
 from gpuplan.pipeline.validate import validate_package  # noqa: E402
@@ -31,7 +33,10 @@ LEAST_ROWS = 5  # fewer say nothing
 
 
 def main() -> int:
-    parts = [inference_memory(), training_memory(), times("llm_inference"), times("llm_training")]
+    parts = [
+        at_a_glance(), inference_memory(), training_memory(), times("llm_inference"),
+        times("llm_training"), other_networks(), power(), links(),
+    ]  # fmt: skip
     text = HEAD + "\n" + "\n".join(parts)
     if "--check" in sys.argv:
         return int(PAGE.read_text() != text)

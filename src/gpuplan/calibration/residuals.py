@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 Row = TypeVar("Row")
 Fitted = TypeVar("Fitted")
 COVERED_FRAC = 0.8
-LEAST_GROUPS = 2
+LEAST_GROUPS, FEW_GROUPS = 2, 20
 
 
 class Score(NamedTuple):
@@ -108,13 +108,26 @@ def left_out_errors(
     return found
 
 
-def outer_coverage(folds: Mapping[Hashable, Floats]) -> float:
+def spread_across(folds: Mapping[Hashable, Floats]) -> Spread:
+    """The range of one more fold: of all rows where folds are many, wider where they are few."""
+    errors = np.concatenate(list(folds.values()))
+    if len(folds) >= FEW_GROUPS:
+        return spread_of(errors)
+    groups = [fold for fold, held in folds.items() for _ in held]
+    return clustered_spread(errors, groups)
+
+
+def outer_coverage(
+    folds: Mapping[Hashable, Floats],
+    spread: Callable[[Mapping[Hashable, Floats]], Spread] | None = None,
+) -> float:
     """Share of rows inside a range drawn from the residuals of the other folds only."""
+    drawn = spread or (lambda others: spread_of(np.concatenate(list(others.values()))))
     inside, n = 0.0, 0
     for fold, held in folds.items():
-        others = [errors for other, errors in folds.items() if other != fold]
+        others = {other: errors for other, errors in folds.items() if other != fold}
         if not others:
             continue
-        inside += coverage(held, spread_of(np.concatenate(others))) * len(held)
+        inside += coverage(held, drawn(others)) * len(held)
         n += len(held)
     return inside / n if n else float("nan")

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
 from gpuplan.calibration.other_networks import benchmark_rate
 from gpuplan.calibration.power import CAP_CURVES
-from gpuplan.calibration.residuals import Score, left_out_errors, outer_coverage, score
+from gpuplan.calibration.residuals import (
+    Score,
+    left_out_errors,
+    outer_coverage,
+    score,
+    spread_across,
+)
 from gpuplan.calibration.tables import read_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.calibration import FittedConstants
@@ -66,10 +72,14 @@ def link_folds(key: Callable[[links_fit.Group], Hashable]) -> Folds:
     )
 
 
-def score_folds(folds: Folds) -> Score:
-    """All folds together; the coverage is that of ranges drawn from the other folds."""
+def score_folds(folds: Folds, *, are_lots: bool = False) -> Score:
+    """All folds together; the coverage is that of ranges drawn from the other folds.
+
+    Folds drawn by lot hold many models each, which do not err together.
+    """
     total = score(np.concatenate(list(folds.values())))
-    return total._replace(range_coverage=outer_coverage(folds))
+    held = outer_coverage(folds) if are_lots else outer_coverage(folds, spread_across)
+    return total._replace(range_coverage=held)
 
 
 def predicted_power_w(row: power_fit.PowerRow, constants: PowerConstants, busy: float) -> float:
