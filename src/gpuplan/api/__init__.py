@@ -94,6 +94,8 @@ from gpuplan.api.showing import (
     to_markdown,
 )
 from gpuplan.api.simulating import (
+    clients_load,
+    column_map,
     curve_charts,
     curve_sheet,
     drawn_blocks,
@@ -138,6 +140,8 @@ __all__ = [
     "check",
     "check_sheet",
     "checklist_text",
+    "clients_load",
+    "column_map",
     "curve_charts",
     "curve_sheet",
     "design",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         StreamedSimulation,
     )
     from gpuplan.domain.stream import Requests
-    from gpuplan.domain.trace import TraceQuery, TraceRead
+    from gpuplan.domain.trace import ColumnMap, TraceQuery, TraceRead
     from gpuplan.pipeline.simulate_stream import Blocks
 
 
@@ -178,6 +178,27 @@ def trace_load(
     from gpuplan.pipeline.simulate_load import traced_load as verb
 
     return verb(path, query=query, scale_factor=scale, seed=seed)
+
+
+def clients_load(
+    folder: Path,
+    *,
+    query: "TraceQuery | None" = None,
+    duration_s: float | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> "LoadTaken":
+    """Requests drawn from recorded clients: a folder as ServeGen publishes them."""
+    from gpuplan.pipeline.simulate_clients import clients_load as verb
+
+    return verb(folder, query=query, duration_s=duration_s, scale_factor=scale, seed=seed)
+
+
+def column_map(text: str) -> "ColumnMap":
+    """Which column holds what: arrive=ts,input=prompt,output=answer,unit=ms."""
+    from gpuplan.inputs.traces.column_map import column_map as verb
+
+    return verb(text)
 
 
 def drawn_load(load: "DrawnLoad", *, seed: int = 0) -> "LoadTaken":

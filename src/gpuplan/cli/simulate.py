@@ -8,8 +8,10 @@ import typer
 
 from gpuplan.cli import simulate_batching as b
 from gpuplan.cli import simulate_options as o
+from gpuplan.cli import simulate_trace as t
 from gpuplan.cli.options import Json, Output, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.simulate_idle import idle_problems
 from gpuplan.cli.simulate_show import (
     RequestFile,
     check_targets,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.simulation import CurveRequest, PreparedFleet, SimulateRequest
     from gpuplan.domain.stream import Requests
+    from gpuplan.domain.trace import TraceQuery
 
     Shown = tuple[Sheet, tuple[Chart, ...]]
 
@@ -36,6 +39,7 @@ class Sources(NamedTuple):
     """Where requests may come from, as typed."""
 
     trace: Path | None
+    query: "TraceQuery | None"
     scale: float
     scenario: Path | None
     workload: str | None
@@ -64,7 +68,7 @@ def simulate(
     batching: b.BatchingKind = b.Batching.CONTINUOUS,
     max_batch: b.MaxBatch = None, max_delay_ms: b.MaxDelay = None,
     preferred_batch: b.PreferredBatch = None,
-    scale: o.Scale = 1.0,
+    scale: o.Scale = 1.0, columns: t.Columns = None, where: t.Where = None,
     scenario: o.ScenarioFile = None,
     workload: o.Workload = None,
     rate: o.Rate = None,
@@ -109,10 +113,12 @@ def simulate(
 def _simulate(typed: o.Typed) -> None:
     form = chosen(typed.output, as_json=typed.as_json)
     typed = _whole_requests(typed)
-    sources = Sources(typed.trace, typed.scale, typed.scenario, typed.workload, o.drawn_load(typed))
+    query = t.trace_query(typed.columns, typed.where)
+    drawn = o.drawn_load(typed)
+    sources = Sources(typed.trace, query, typed.scale, typed.scenario, typed.workload, drawn)
     check_targets(typed.out, typed.chart or [])
     _check_fleet(typed)
-    _check_sources(sources, is_stream=typed.stream, is_gaps=typed.gaps)
+    _check_sources(sources, typed)
     asked = o.simulate_request(typed)
     if typed.stream:
         served = (_model(typed.model, None), typed.on, typed.overlay or [])
@@ -186,10 +192,11 @@ def _network(
     return api.simulate_sheet(found), api.simulate_charts(found)
 
 
-def _check_sources(sources: Sources, *, is_stream: bool, is_gaps: bool) -> None:
-    """One source, and one that can be streamed where that was asked."""
+def _check_sources(sources: Sources, typed: o.Typed) -> None:
+    """One source, one that can be streamed where that was asked, and nothing beside it."""
     from gpuplan.errors import InputError, Problem
 
+    is_stream, is_gaps = typed.stream, typed.gaps
     given = [
         flag
         for flag, value in (
@@ -217,6 +224,7 @@ def _check_sources(sources: Sources, *, is_stream: bool, is_gaps: bool) -> None:
     if sources.scale != 1.0 and (sources.trace is None or is_stream):
         what = "without --trace" if sources.trace is None else "with --stream"
         problems.append(Problem("--scale", what, "scale a trace in memory, or the --rate"))
+    problems += idle_problems(typed)
     if problems:
         raise InputError("simulate", problems)
 
@@ -225,8 +233,13 @@ def _load(sources: Sources, seed: int) -> "LoadTaken":
     """Requests from the one source that was given."""
     from gpuplan import api
 
-    if sources.trace is not None:
-        taken = api.trace_load(sources.trace, scale=sources.scale, seed=seed)
+    if sources.trace is not None and sources.trace.is_dir():
+        taken = api.clients_load(
+            sources.trace, query=sources.query, duration_s=sources.drawn.duration_s,
+            scale=sources.scale, seed=seed,
+        )  # fmt: skip
+    elif sources.trace is not None:
+        taken = api.trace_load(sources.trace, query=sources.query, scale=sources.scale, seed=seed)
     elif sources.scenario is not None:
         seconds = sources.drawn.duration_s
         taken = api.scenario_load(sources.scenario, sources.workload, duration_s=seconds, seed=seed)
@@ -317,7 +330,7 @@ def _stream(
     from gpuplan import api
 
     coming = (
-        api.trace_blocks(sources.trace)
+        api.trace_blocks(sources.trace, sources.query)
         if sources.trace is not None
         else api.drawn_blocks(sources.drawn, seed=asked.seed)
     )

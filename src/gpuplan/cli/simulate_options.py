@@ -15,6 +15,7 @@ from gpuplan.cli.simulate_batching import (
     PreferredBatch,
     batch_policy,
 )
+from gpuplan.cli.simulate_trace import Columns, Where
 
 if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape, TokenLengths
@@ -83,7 +84,8 @@ DrawAcceptance = Annotated[
 PipelineParallel = Annotated[int, typer.Option("--pp", min=1, help="Pipeline stages.")]
 DataParallel = Annotated[int, typer.Option("--dp", min=1, help="Attention replicas.")]
 Trace = Annotated[
-    Path | None, typer.Option(help="Requests: CSV, JSONL or Parquet, known formats as is.")
+    Path | None,
+    typer.Option(help="Requests: CSV, JSON, Parquet, known formats as is; or clients' folder."),
 ]
 Scale = Annotated[float, typer.Option(help="With --trace: so many times its load, as bursty.")]
 ScenarioFile = Annotated[Path | None, typer.Option("--scenario", help="Or a scenario's workload.")]
@@ -191,6 +193,8 @@ class Typed(NamedTuple):
     max_delay_ms: MaxDelay
     preferred_batch: PreferredBatch
     scale: Scale
+    columns: Columns
+    where: Where
     scenario: ScenarioFile
     workload: Workload
     rate: Rate

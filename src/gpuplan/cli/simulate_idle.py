@@ -1,0 +1,51 @@
+"""Options that would do nothing beside others: each is told, none is passed over in silence."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuplan.cli.simulate_options import Typed
+    from gpuplan.errors import Problem
+
+
+def idle_problems(typed: "Typed") -> "list[Problem]":
+    """What was typed and would not be looked at."""
+    from gpuplan.errors import Problem
+
+    found = []
+    if typed.trace is not None or typed.scenario is not None:
+        source = "--trace" if typed.trace is not None else "--scenario"
+        fix = f"leave it out: {source} says when requests come and how long they are"
+        found += [Problem(flag, f"with {source}", fix) for flag in _drawing(typed)]
+    if typed.trace is None:
+        beside = {"--columns": typed.columns, "--where": typed.where}
+        found += [
+            Problem(flag, "without --trace", "name the file")
+            for flag, is_on in beside.items()
+            if is_on
+        ]
+    elif typed.duration is not None and not typed.trace.is_dir():
+        found.append(Problem("--duration", "with a trace of requests", "cut the file, or leave it"))
+    if typed.stream and (typed.turns is not None or (typed.trace and typed.trace.is_dir())):
+        what = "with --turns" if typed.turns is not None else "with clients"
+        found.append(Problem("--stream", what, "run it in memory"))
+    return found
+
+
+def _drawing(typed: "Typed") -> list[str]:
+    """Options that say how requests are drawn."""
+    figures = {
+        "--arrivals": typed.arrivals,
+        "--burstiness": typed.burstiness,
+        "--think-s": typed.think_s,
+        "--turns": typed.turns,
+        "--input-tokens": typed.input_tokens,
+        "--output-tokens": typed.output_tokens,
+        "--input-p95": typed.input_p95,
+        "--output-p95": typed.output_p95,
+        "--lengths": typed.lengths,
+        "--requests": typed.n_requests,
+        "--profile": typed.profile,
+        "--growth": typed.growth or None,
+        "--months": typed.months,
+    }
+    return [flag for flag, value in figures.items() if value is not None]
