@@ -1,6 +1,7 @@
 """Blocks of any size give the times of one run, bit for bit; memory is what is in the fleet."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import strategies as st
 
 from fakes.steps import work
 from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.performance import Drafts
+from gpuplan.domain.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.stream import Passed, ServingStream
-from kernels.cases import constant_table, fleet_of, limits_of, stream_of
+from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of
+from kernels.texts import grouped_stream
 
 WORK = work()
 TIMES = ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions", "is_finished")
@@ -50,6 +53,66 @@ def test_blocks_equal_one_run(seed: int, router: str, n_engines: int, cuts: list
     assert arrive_s.tobytes() == requests.arrive_s.tobytes()
     assert stream.totals() == whole.totals
     assert stream.use().busy_frac.tobytes() == whole.use.busy_frac.tobytes()
+
+
+POLICIES = {
+    "urgent": {"scheduling": "priority"},
+    "long": {"long_prefill_tokens": 24},
+    "urgent and long": {"scheduling": "priority", "long_prefill_tokens": 24},
+    "drafts": {"drafts": Drafts(n_tokens=3, acceptance_frac=0.6)},
+    "drawn drafts": {"drafts": Drafts(n_tokens=3, acceptance_frac=0.6), "draws_acceptance": True},
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    policy=st.sampled_from(sorted(POLICIES)),
+    router=st.sampled_from(["round_robin", "least_outstanding"]),
+    cuts=st.lists(st.integers(0, 200), max_size=8),
+)
+def test_blocks_equal_one_run_with_more_policies(
+    seed: int, policy: str, router: str, cuts: list[int]
+):
+    draw = np.random.default_rng(seed)
+    requests = grouped_stream(draw, 200)
+    limits = limits_of(draw, requests)
+    if "drafts" in policy:
+        tokens = limits.max_batch_tokens + 3 * limits.max_sequences
+        limits = replace(limits, max_batch_tokens=tokens, n_blocks=limits.n_blocks + 4)
+    limits = replace(limits, **POLICIES[policy])
+    table = bent_table(draw, replace(limits, max_sequences=4 * limits.max_sequences))
+    fleet = Fleet(limits=limits, table=table, n_engines=2, router=router, seed=seed % 7)
+    whole, stream = simulate_serving(requests, fleet), ServingStream(fleet)
+    parts = streamed(requests, stream, cuts)
+    for name in TIMES:
+        assert joined(parts, name).tobytes() == getattr(whole.times, name).tobytes(), name
+    assert stream.totals().n_steps == whole.totals.n_steps
+
+
+def test_the_urgent_are_known_by_their_number_when_rows_are_used_again(monkeypatch):
+    """Many at one instant, over the edge of a small table that is widened on the way."""
+    monkeypatch.setattr("gpuplan.simulation.serving.stream.LEAST_ROWS", 16)
+    n = 300
+    arrive_s = np.repeat(np.arange(n // 12 + 1) * 0.2, 12)[:n]
+    draw = np.random.default_rng(3)
+    grouping = Grouping(priority=draw.integers(0, 2, n))
+    requests = requests_of(
+        arrive_s, draw.integers(1, 60, n), draw.integers(1, 30, n), grouping=grouping
+    )
+    limits = replace(constant_fleet().limits, scheduling="priority", n_blocks=40)
+    fleet = replace(constant_fleet(), limits=limits)
+    whole, stream = simulate_serving(requests, fleet), ServingStream(fleet)
+    parts = streamed(requests, stream, list(range(0, n, 10)))
+    for name in TIMES:
+        assert joined(parts, name).tobytes() == getattr(whole.times, name).tobytes(), name
+
+
+def test_a_cache_of_prefixes_is_not_streamed_and_says_what_to_do():
+    fleet = constant_fleet()
+    caching = replace(fleet, limits=replace(fleet.limits, caches_prefixes=True))
+    with pytest.raises(InputError, match="--no-prefix-caching"):
+        ServingStream(caching)
 
 
 def constant_fleet(**changes: object) -> Fleet:

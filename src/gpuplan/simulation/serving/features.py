@@ -85,6 +85,7 @@ def with_features(
     extra[:, ft.PRIORITY] = requests.priority
     extra[:, ft.CHILD] = st.NONE
     extra[:, ft.BASE] = paths.base
+    extra[:, ft.NUMBER] = np.arange(len(requests))
     _begin(sim, limits)
     gained = gains_of(limits, seed)
     _begin_draws(sim, gained, seed)

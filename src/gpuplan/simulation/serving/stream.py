@@ -7,7 +7,7 @@ that could see the next one is begun.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverT
 from gpuplan.domain.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of, times_of, use_of
-from gpuplan.simulation.serving.features import has_features
+from gpuplan.simulation.serving.features import has_features, with_features
+from gpuplan.simulation.serving.kernels import featured as ft
 from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.featured import AnyEngines
 from gpuplan.simulation.serving.kernels.feed import feed_apart
 from gpuplan.simulation.serving.kernels.fleet import run_routed
 from gpuplan.simulation.serving.run import BIN_S, LONGEST_S, check_fleet
@@ -41,12 +43,19 @@ class ServingStream:
     def __init__(self, fleet: Fleet, *, bin_s: float = BIN_S, max_held: int = MAX_HELD) -> None:
         check_fleet(no_requests(), fleet)
         if not can_stream(fleet):
-            what = "fixed batches, prefix caching, priorities, drafts or limits on long prompts"
-            raise one(InputError, "simulate", "--stream", f"with {what}", "run it in memory")
+            fix = "run it in memory, or use --no-prefix-caching and --batching continuous"
+            raise one(
+                InputError, "simulate", "--stream", "with fixed batches or prefix caching", fix
+            )
         self._fleet = fleet
         self._max_held = max_held
         rows = np.zeros((LEAST_ROWS, st.N_REQUEST), dtype=np.int64)
-        self._sim = engine_state(no_requests(), fleet, bin_s)._replace(request=rows)
+        self._sim: AnyEngines = engine_state(no_requests(), fleet, bin_s)._replace(request=rows)
+        if has_features(fleet.limits):
+            bare = with_features(
+                self._sim, no_requests(), (fleet.limits,), blocks=None, seed=fleet.seed
+            )
+            self._sim = bare._replace(**_rows_of_features(LEAST_ROWS))
         self._sim.limit[:, st.IS_JUMPING] = 1
         self._arrive_s = np.zeros(LEAST_ROWS)
         self._is_refused = np.zeros(LEAST_ROWS, dtype=bool)
@@ -141,6 +150,11 @@ class ServingStream:
         records[:, [st.START, st.FIRST, st.END, st.NEXT_WAITING]] = st.NONE
         self._sim.request[rows] = records
         self._arrive_s[rows] = requests.arrive_s
+        if isinstance(self._sim, ft.FeaturedEngines):
+            extra = np.zeros((len(rows), ft.N_EXTRA), dtype=np.int64)
+            extra[:, ft.PRIORITY], extra[:, ft.CHILD] = requests.priority, st.NONE
+            extra[:, ft.NUMBER] = np.arange(self._next - len(rows), self._next)
+            self._sim.extra[rows] = extra
 
     def _take_rows(self, n: int) -> Ints:
         """Rows for the next n requests: their number modulo the number of rows."""
@@ -170,6 +184,12 @@ class ServingStream:
         arrive_s[new], is_refused[new] = self._arrive_s[old], self._is_refused[old]
         self._arrive_s, self._is_refused = arrive_s, is_refused
         self._sim = self._sim._replace(request=request)
+        if isinstance(self._sim, ft.FeaturedEngines):
+            scalar[:, st.READY] = _mapped(scalar[:, st.READY], moved)
+            more = _rows_of_features(n_rows)
+            more["extra"][new] = self._sim.extra[old]
+            more["extra"][new, ft.CHILD] = _mapped(more["extra"][new, ft.CHILD], moved)
+            self._sim = self._sim._replace(**more)
 
     def _widen_ring(self, longest: int) -> None:
         """Room for an answer this long among the finishes to come."""
@@ -214,8 +234,16 @@ class ServingStream:
 
 
 def can_stream(fleet: Fleet) -> bool:
-    """Fixed batches, and policies that look at text or reorder the queue, need the whole run."""
-    return fleet.batching is None and not has_features(fleet.limits)
+    """Fixed batches, and a cache that knows all text that ever came, need the whole run."""
+    return fleet.batching is None and not fleet.limits.caches_prefixes
+
+
+def _rows_of_features(n_rows: int) -> dict[str, Any]:
+    """Columns that go with the rows of requests; nothing is known of their text."""
+    return {
+        "extra": np.zeros((n_rows, ft.N_EXTRA), dtype=np.int64),
+        "path_first": np.zeros(n_rows + 1, dtype=np.int64),
+    }
 
 
 def in_blocks(

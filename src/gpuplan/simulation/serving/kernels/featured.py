@@ -16,8 +16,9 @@ from gpuplan.simulation.serving.kernels.state import N_SLOT, Floats, Ints
 ORDER, DONE, CHUNK, STAMP, NODES, AT_NODE, ELEMENT, COVERED = range(N_SLOT, N_SLOT + 8)
 N_FEATURED_SLOT = N_SLOT + 8
 # Further columns of a request.
-PRIORITY, CHILD, HIT, BASE = range(4)
-N_EXTRA = 4
+# NUMBER: in order of arrival; rows of a stream are used again.
+PRIORITY, CHILD, HIT, BASE, NUMBER = range(5)
+N_EXTRA = 5
 # Columns of a path: a segment, and how many of its first blocks.
 SEGMENT, N_SHARED = range(2)
 # Columns of a segment in an engine's cache. Blocks up to CACHED are there; up to HELD somebody

@@ -1,7 +1,7 @@
 """An engine with more policies through time: steps and jumps over unchanged batches."""
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, seldom
 from gpuplan.simulation.serving.kernels.cost import peaks_of_s
 from gpuplan.simulation.serving.kernels.engine import MUST_SCHEDULE, TAKEN
 from gpuplan.simulation.serving.kernels.featured import CHUNK, DONE, ORDER, AnyEngine
@@ -222,9 +222,12 @@ def _is_idle(e: AnyEngine) -> bool:
     return bool(head < 0)
 
 
-@part
+@seldom
 def advance_featured(e: AnyEngine, until: int) -> int:
-    """Bring one engine up to this instant; the answer is when it next has something to tell."""
+    """Bring one engine up to this instant; the answer is when it next has something to tell.
+
+    It is called, not inlined: every loop over such engines would else compile all of it again.
+    """
     s = e.scalar
     while True:
         if s[IN_FLIGHT]:

@@ -7,7 +7,7 @@ many steps have closed forms in integers.
 
 import numpy as np
 
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, seldom
 from gpuplan.simulation.serving.kernels.cost import N_LINES, SOLE, decode_line
 from gpuplan.simulation.serving.kernels.featured import N_DRAWN, POSITIONS, SUMS, AnyEngine
 from gpuplan.simulation.serving.kernels.jump import LONGEST, LONGEST_GAP
@@ -33,6 +33,7 @@ from gpuplan.simulation.serving.kernels.state import (
     TICK,
     WAIT_HEAD,
     WINDOW,
+    Ints,
     blocks_between,
     next_finish,
 )
@@ -49,8 +50,7 @@ def _is_drawn(e: AnyEngine) -> bool:
 def position(e: AnyEngine, tick: int) -> int:
     """Tokens that a decode has moved by after so many steps."""
     if _is_drawn(e):
-        turn, at = tick // N_DRAWN, tick % N_DRAWN
-        return int(turn * e.gained[POSITIONS, N_DRAWN] + e.gained[POSITIONS, at])
+        return drawn_position(e.gained, tick)
     return int((tick * e.limit[GAIN_FRAC]) >> GAIN_BITS)
 
 
@@ -60,28 +60,35 @@ def first_tick(e: AnyEngine, now: int) -> int:
     return int((((now >> 20) & 0x7FFFFFFF) * SPREAD) % N_DRAWN) if _is_drawn(e) else 0
 
 
-@part
-def _drawn_tick(e: AnyEngine, at: int) -> int:
+@seldom
+def drawn_position(gained: Ints, tick: int) -> int:
+    """Tokens that were drawn for all ticks before this one."""
+    turn, at = tick // N_DRAWN, tick % N_DRAWN
+    return int(turn * gained[POSITIONS, N_DRAWN] + gained[POSITIONS, at])
+
+
+@seldom
+def drawn_tick(gained: Ints, at: int) -> int:
     """The first tick whose position is at least this."""
-    total = e.gained[POSITIONS, N_DRAWN]
+    total = gained[POSITIONS, N_DRAWN]
     turn = at // total
     rest, low, high = at - turn * total, 0, N_DRAWN
     while low < high:
         middle = (low + high) >> 1
-        if e.gained[POSITIONS, middle] < rest:
+        if gained[POSITIONS, middle] < rest:
             low = middle + 1
         else:
             high = middle
     return int(turn * N_DRAWN + low)
 
 
-@part
-def _positions_before(e: AnyEngine, tick: int) -> int:
+@seldom
+def positions_before(gained: Ints, tick: int) -> int:
     """Sum of the positions of all ticks before this one."""
-    n, total = N_DRAWN, e.gained[POSITIONS, N_DRAWN]
+    n, total = N_DRAWN, gained[POSITIONS, N_DRAWN]
     turn, at = tick // n, tick % n
-    whole = turn * e.gained[SUMS, n] + n * total * ((turn * (turn - 1)) >> 1)
-    return int(whole + e.gained[SUMS, at] + at * turn * total)
+    whole = turn * gained[SUMS, n] + n * total * ((turn * (turn - 1)) >> 1)
+    return int(whole + gained[SUMS, at] + at * turn * total)
 
 
 @part
@@ -94,7 +101,7 @@ def coming_gain(e: AnyEngine) -> int:
 def _steps_reaching(e: AnyEngine, at: int) -> int:
     """The fewest steps after which the position is at least this."""
     if _is_drawn(e):
-        return _drawn_tick(e, at) - int(e.scalar[TICK])
+        return drawn_tick(e.gained, at) - int(e.scalar[TICK])
     gain = e.limit[GAIN_FRAC]
     return int(((at << GAIN_BITS) + gain - 1) // gain - e.scalar[TICK])
 
@@ -103,7 +110,7 @@ def _steps_reaching(e: AnyEngine, at: int) -> int:
 def _steps_beginning(e: AnyEngine, at: int) -> int:
     """The most steps that all begin at this position or before."""
     if _is_drawn(e):
-        return _drawn_tick(e, at + 1) - int(e.scalar[TICK])
+        return drawn_tick(e.gained, at + 1) - int(e.scalar[TICK])
     return int((((at + 1) << GAIN_BITS) - 1) // e.limit[GAIN_FRAC] - e.scalar[TICK] + 1)
 
 
@@ -133,7 +140,7 @@ def moved(e: AnyEngine, k: int) -> int:
         return (k * (k - 1)) >> 1
     if _is_drawn(e):
         now = e.scalar[TICK]
-        far = _positions_before(e, now + k) - _positions_before(e, now)
+        far = positions_before(e.gained, now + k) - positions_before(e.gained, now)
         return int(far - k * e.scalar[STEP])
     return _floor_sum(k, gain, (e.scalar[TICK] * gain) & (ONE_TOKEN - 1))
 

@@ -4,7 +4,7 @@ The queue of the urgent is a pairing heap whose links are columns of the request
 """
 
 from gpuplan.simulation.serving.kernels.compiled import part
-from gpuplan.simulation.serving.kernels.featured import CHILD, PRIORITY, AnyEngine
+from gpuplan.simulation.serving.kernels.featured import CHILD, NUMBER, PRIORITY, AnyEngine
 from gpuplan.simulation.serving.kernels.state import (
     AFTER,
     ARRIVE,
@@ -33,7 +33,8 @@ def _is_before(e: AnyEngine, a: int, b: int) -> bool:
     if pa != pb:
         return bool(pa < pb)
     came, other = e.request[a, ARRIVE], e.request[b, ARRIVE]
-    return bool(came < other or (came == other and a < b))
+    is_tie = came == other
+    return bool(came < other or (is_tie and e.extra[a, NUMBER] < e.extra[b, NUMBER]))
 
 
 @part
