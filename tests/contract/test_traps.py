@@ -10,7 +10,7 @@ TABLE = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8").split("## 
 ROWS = re.findall(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|$", TABLE, flags=re.M)
 
 
-def tests_of(cell: str):
+def named_in(cell: str):
     for part in cell.split(";"):
         path, names = part.strip().split(": ")
         for name in names.split(", "):
@@ -23,7 +23,7 @@ def test_every_trap_of_money_and_place_is_there():
 
 @pytest.mark.parametrize(
     ("number", "path", "name"),
-    [(number, *found) for number, cell in ROWS for found in tests_of(cell)],
+    [(number, *found) for number, cell in ROWS for found in named_in(cell)],
 )
 def test_test_of_a_trap_exists(number, path, name):
     text = (ROOT / path).read_text(encoding="utf-8")
