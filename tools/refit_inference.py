@@ -1,7 +1,7 @@
 """Refit the constants of LLM inference from the package's own table, and store them.
 
 python tools/refit_inference.py                 refit from the stored table
-python tools/refit_inference.py RAW.csv         take the rows of a raw table over first
+python tools/refit_inference.py RAW.csv …       take the rows of raw tables over first
 """
 
 import csv
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.calibration.store import to_document
+from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.pipeline.calibrate_inference import calibrate_inference, study
 from gpuplan.pipeline.inference_table import METRICS, read_table
 
@@ -28,10 +29,9 @@ CONDITIONS = (
 VERSION = "2026-11"
 
 
-def take_over(raw: Path) -> None:
+def take_over(raw: Sequence[Path]) -> None:
     """Rows that the calibration rests on, in few columns and few digits."""
-    with raw.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = [row for path in raw for row in published(path)]
     measured = [f"measured_{metric}" for metric in METRICS]
     kept = [row for row in read_table(rows).rows if any(row.get(column) for column in measured)]
     with TABLE.open("w", encoding="utf-8", newline="") as file:
@@ -39,6 +39,14 @@ def take_over(raw: Path) -> None:
         writer.writeheader()
         for row in kept:
             writer.writerow({column: _short(row.get(column, "")) for column in writer.fieldnames})
+
+
+def published(path: Path) -> list[dict[str, str]]:
+    """Rows of a serving table, or of llama.cpp runs in its form."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    is_matrix = bool(rows) and set(rows[0]) >= MATRIX_COLUMNS
+    return serving_rows(rows) if is_matrix else rows
 
 
 def _short(text: str) -> str:
@@ -66,7 +74,7 @@ def forked(left_out: Callable[[int], Any], numbers: Sequence[int]) -> Iterable[A
 
 def main() -> None:
     if len(sys.argv) > 1:
-        take_over(Path(sys.argv[1]))
+        take_over([Path(name) for name in sys.argv[1:]])
     with TABLE.open(encoding="utf-8", newline="") as file:
         of = study(read_table(list(csv.DictReader(file))))
     calibration = calibrate_inference(of, version=VERSION, run=forked)

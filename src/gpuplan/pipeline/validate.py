@@ -10,6 +10,7 @@ from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.validation import MetricErrors, PredictedRow, ValidationReport
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.csv_rows import read_csv_rows
+from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.pipeline.validate_llm_inference import (
     INFERENCE_COLUMNS,
     cross_inference,
@@ -42,6 +43,7 @@ Cross = Callable[[Rows], dict[str, dict[str, MetricErrors]]]
 KINDS: dict[str, tuple[frozenset[str], Callable[[Rows], Answer], Cross | None]] = {
     "llm_inference": (INFERENCE_COLUMNS, inference_rows, cross_inference),
     "llm_training": (TRAINING_COLUMNS, training_rows, cross_training),
+    "llama.cpp": (MATRIX_COLUMNS, lambda rows: inference_rows(serving_rows(rows)), None),
     "vision": (VISION_COLUMNS, vision_rows, None),
     "vision_training": (VISION_TRAINING_COLUMNS, vision_training_rows, None),
     "encoder": (ENCODER_COLUMNS, encoder_rows, None),
