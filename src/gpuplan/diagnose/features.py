@@ -12,6 +12,7 @@ from gpuplan.domain.observation import Series, Subject, Telemetry
 BUSY_UTIL = 0.05
 BUSY_SM = 0.02
 DEAD_SAMPLES = 3
+TELLING = ("gpu_util_frac", "sm_active_frac", "power_w", "xid_code", "switch_fault_code")
 DEAD_S = 60.0
 
 
@@ -119,9 +120,7 @@ def device_views(telemetry: Telemetry, facts: Mapping[int, DeviceFacts]) -> tupl
     return tuple(
         _device_view(telemetry, row, metrics, facts.get(row, DeviceFacts()))
         for row, metrics in sorted(by_subject.items())
-        if any(
-            name in metrics for name in ("gpu_util_frac", "sm_active_frac", "power_w", "xid_code")
-        )
+        if any(name in metrics for name in TELLING)
     )
 
 

@@ -28,6 +28,8 @@ IOWAIT = 0.15
 GAPS = 0.30  # spread of utilization that stop-and-go shows
 FINE_S = 10.0
 LEAST_TURNS = 6  # up and down so often: stop-and-go, not a load that changed once
+# A device that answers requests has gaps when none are asked.
+SERVED = ("ttft_mean_s", "e2e_mean_s", "requests_running_count", "requests_per_s")
 
 
 def compute_findings(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
@@ -149,7 +151,10 @@ def _feeding(device: DeviceView, util: float, hosts: Hosts, node: str) -> Findin
         what = seen("host's cores", f"{percent(cpu)} busy", f"below {percent(CPU_FULL)}")
         return Finding("host_bound", 0.85, (what, *rows), (device.name,))
     # Seconds apart, gaps are stalls; minutes apart they may be gaps in demand.
-    is_fine = stat is not None and device.span_s / max(stat.n_samples, 1) <= FINE_S
+    is_served = any(name in device.whole for name in SERVED)
+    is_fine = (
+        not is_served and stat is not None and device.span_s / max(stat.n_samples, 1) <= FINE_S
+    )
     if is_swinging and stat is not None and is_fine and device.busy_frac > 0.3 and stat.low < 0.2:
         what = seen("utilization swings", f"{percent(stat.low)} to {percent(stat.high)}", "steady")
         return Finding("input_bound", 0.6, (what, *rows), (device.name,))

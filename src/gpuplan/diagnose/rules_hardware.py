@@ -95,6 +95,10 @@ def _memory_errors(device: DeviceView) -> Finding | None:
 
 
 def _link_errors(device: DeviceView) -> Finding | None:
+    switch = device.whole.get("switch_fault_code")
+    if switch is not None and switch.peak > 0:
+        row = seen("fault of a switch or its port", f"code {switch.peak:.0f}", "none")
+        return Finding("link_errors", 0.8, (row,), (device.name,))
     stat = device.whole.get("pcie_replays_per_s")
     if stat is None or stat.mean < 0.1:
         return None

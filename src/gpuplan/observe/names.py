@@ -160,6 +160,8 @@ ENGINES: dict[str, Word] = {
 }
 
 HOSTS: dict[str, Word] = {
+    "kube_deployment_status_replicas_available": Word("replicas_count"),
+    "kube_horizontalpodautoscaler_status_current_replicas": Word("replicas_count"),
     "node_disk_read_bytes_total": Word("disk_read_bytes_per_s", is_counter=True),
     "node_disk_written_bytes_total": Word("disk_write_bytes_per_s", is_counter=True),
     "node_disk_io_time_seconds_total": Word("disk_busy_frac", is_counter=True),
