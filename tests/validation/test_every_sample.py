@@ -1,4 +1,4 @@
-"""Every recorded sample is read as its producer wrote it, and this says which reader takes it.
+"""Every recorded sample is read as its producer wrote it, and none raises a false alarm.
 
 Three doors: telemetry, traces of requests, and none, for files that hold no record of anything
 (catalogues, headings, commands, results of other tools). A new file must be given a line here.
@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpuplan import api
+from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.observation import Telemetry
 from gpuplan.errors import InputError
 from gpuplan.observe.read import read_telemetry
+from gpuplan.pipeline.diagnose import diagnose
 from shared_data import SHARED
 
 TRACE, NOTHING = "requests", "no record"
@@ -88,23 +91,49 @@ TAKEN_BY = (
     ("vidur_reference/vidur_metrics.csv", NOTHING),
     ("xid/nvidia_xid_catalog.csv", NOTHING),
 )
+# Alarms (faults, slow work) that the recording itself bears out; every other file raises none.
+# Queues: half a minute windows of those runs have TTFT p95 above 2 s. Outages: all pools at zero at
+# once, or a hole. Communication: two nodes with tensor parallelism over them.
+ALARMS = {
+    "dcgm_h100_fleet/*": {"missing_devices", "busy_in_name", "kernels_or_exchange"},
+    "h100_workload_telemetry/t13_node0_telemetry*": {"communication_heavy"},
+    "helios/Earth_vc*": {"telemetry_outage"},
+    "philly/philly_node_sequence.csv": {"telemetry_outage"},
+    "inferencex_runs/*conc8*server_metrics_export.csv": {"overload"},
+    "inferencex_runs/multiturn_server_metrics.csv.gz": {"kv_thrash", "prefix_cache_lost"},
+    "vllm_server_logs/vllm_log_scale300*": {"overload"},
+    "vllm_server_logs/vllm_log_scale500*": {"slot_limited"},
+    "vllm_server_logs/vllm_log_scale1000*": {"slot_limited"},
+    "xid/dmesg-with-xid*": {"device_faults"},
+    "xid/fabricmanager.log": {"link_errors"},
+}
 FOLDER = SHARED / "traces"
 FILES = sorted(
     str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.is_file()
 ) if FOLDER.is_dir() else []  # fmt: skip
 
 
-def reader_of(path: Path) -> str:
-    """Which door opens, telemetry first."""
+def telemetry_of(path: Path) -> Telemetry | None:
+    """What the first door makes of it, or None."""
     try:
-        return read_telemetry(path).format
+        return read_telemetry(path)
     except InputError:
-        pass
+        return None
+
+
+def reader_without_series(path: Path) -> str:
+    """Whether the second door opens."""
     try:
         api.read_trace(path)
     except InputError:
         return NOTHING
     return TRACE
+
+
+def alarms(telemetry: Telemetry) -> set[str]:
+    """Causes that ask somebody to act at once."""
+    found = diagnose(telemetry, DiagnoseRequest())
+    return {verdict.cause for verdict in found.verdicts if verdict.severity in ("fault", "slow")}
 
 
 @pytest.mark.parametrize("name", FILES or ["none"])
@@ -113,4 +142,11 @@ def test_the_reader_of(name):
         pytest.skip("recorded traces lie outside the repository; set GPUPLAN_SHARED_DATA")
     expected = next((kind for pattern, kind in TAKEN_BY if fnmatch(name, pattern)), None)
     assert expected is not None, f"{name} has no line here"
-    assert reader_of(FOLDER / name) == expected
+    telemetry = telemetry_of(FOLDER / name)
+    assert (reader_without_series(FOLDER / name) if telemetry is None else telemetry.format) == (
+        expected
+    )
+    if telemetry is not None:
+        assert alarms(telemetry) == next(
+            (causes for pattern, causes in ALARMS.items() if fnmatch(name, pattern)), set()
+        )
