@@ -23,6 +23,7 @@ from gpuplan.inputs.fleet import read_fleet
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.startup import startup_phases
 from gpuplan.pipeline.simulate import prepared
+from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of, statistics_of
 
@@ -58,6 +59,12 @@ def simulate_living(
         wall_s=wall_s,
         flow=flow_of(outcome),
     )
+    if simulation.statistics.is_overloaded and taken.loop is None:
+        held = smallest_living(
+            fleet, lambda larger: _run(larger, taken, written, asked)[0], slo=asked.slo,
+            n_accelerators=ready[0].setup.layout.n_accelerators,
+        )  # fmt: skip
+        simulation = replace(simulation, holding=held)
     return FleetSimulation(
         simulation=simulation, fleet=fleet, found=replace(found, outcome=outcome)
     )

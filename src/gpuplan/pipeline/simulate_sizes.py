@@ -72,23 +72,23 @@ def smallest_holding(
     stream = _stream(ready, requests, router, slo or Slo())._replace(blocks=blocks)
     seen: dict[int, FleetTried] = {}
 
-    def holds(n: int) -> bool:
+    def is_held(n: int) -> bool:
         seen[n] = tried(stream, n)
-        return _holds(seen[n], stream.slo)
+        return holds(seen[n], stream.slo)
 
     n_given = ready.fleet.n_engines // ready.setup.layout.n_engines
     n = max(1, n_given)
-    while n <= MOST_REPLICAS and not holds(n):
+    while n <= MOST_REPLICAS and not is_held(n):
         n *= 2
     low, high = n // 2, n
     if n == n_given:
         low = 0
     while n <= MOST_REPLICAS and high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        low, high = (low, middle) if is_held(middle) else (middle, high)
     return Holding(
         n_replicas=high if n <= MOST_REPLICAS else None,
-        criterion=_criterion(stream.slo),
+        criterion=criterion(stream.slo),
         tried=tuple(seen[size] for size in sorted(seen)),
     )
 
@@ -166,11 +166,13 @@ def _stream(ready: PreparedFleet, requests: Requests, router: str, slo: Slo) -> 
     return Stream(requests, ready.fleet, router, slo, layout.n_accelerators, layout.n_engines)
 
 
-def _holds(point: FleetTried, slo: Slo) -> bool:
+def holds(point: FleetTried, slo: Slo) -> bool:
+    """The queue does not grow, and the objective is kept where there is one."""
     return not point.is_overloaded and (not slo.is_given or point.recall_frac >= slo.kept_frac)
 
 
-def _criterion(slo: Slo) -> str:
+def criterion(slo: Slo) -> str:
+    """What a fleet must do to hold."""
     if not slo.is_given:
         return "the queue does not grow"
     return f"the queue does not grow, and {100 * slo.kept_frac:g} % of requests keep the objective"

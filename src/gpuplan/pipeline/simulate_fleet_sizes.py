@@ -1,0 +1,81 @@
+"""The smallest living fleet that holds a load: all pools grow alike until the queue does not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gpuplan.domain.fleet import ElasticFleet, FleetOutcome, PoolSize
+from gpuplan.domain.outcome import Slo
+from gpuplan.domain.simulation import FleetTried, Holding
+from gpuplan.pipeline.simulate_sizes import criterion, holds
+from gpuplan.simulation.serving.statistics import statistics_of
+
+MOST_REPLICAS = 1024
+Run = Callable[[ElasticFleet], FleetOutcome]
+
+
+def smallest_living(
+    fleet: ElasticFleet, run: Run, *, slo: Slo | None, n_accelerators: int
+) -> Holding:
+    """Found by replaying: doubling finds a fleet that holds, halving the gap the first.
+
+    Bounds of scalers grow with the pools; all else stays as it is.
+    """
+    limit, n_given = slo or Slo(), n_replicas_of(fleet)
+    seen: dict[int, FleetTried] = {}
+
+    def is_held(n: int) -> bool:
+        larger = grown(fleet, n)
+        seen[n] = _tried(run(larger), n_replicas_of(larger), limit, n_accelerators=n_accelerators)
+        return holds(seen[n], limit)
+
+    low = high = n_given
+    while not is_held(high) and high < MOST_REPLICAS:
+        low, high = high, min(2 * high, MOST_REPLICAS)
+    is_found = holds(seen[high], limit)
+    while is_found and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_held(middle) else (middle, high)
+    return Holding(
+        n_replicas=seen[high].n_replicas if is_found else None,
+        criterion=f"{criterion(limit)}; all pools grown alike",
+        tried=tuple(seen[n] for n in sorted(seen)),
+    )
+
+
+def n_replicas_of(fleet: ElasticFleet) -> int:
+    """The most that there can be at a time."""
+    return sum(pool.size.n_slots for pool in fleet.pools)
+
+
+def grown(fleet: ElasticFleet, n: int) -> ElasticFleet:
+    """So many replicas at least, shared out as now: each pool is rounded up."""
+    before = n_replicas_of(fleet)
+
+    def larger(count: int) -> int:
+        return -(-count * n // before)
+
+    def of(size: PoolSize) -> PoolSize:
+        return PoolSize(
+            n_first=larger(size.n_first),
+            n_least=None if size.n_least is None else larger(size.n_least),
+            n_most=None if size.n_most is None else larger(size.n_most),
+        )
+
+    pools = tuple(replace(pool, size=of(pool.size)) for pool in fleet.pools)
+    return replace(fleet, pools=pools)
+
+
+def _tried(found: FleetOutcome, n: int, slo: Slo, *, n_accelerators: int) -> FleetTried:
+    said = statistics_of(found.outcome, slo=slo)
+    paid_s = found.paid_s * n_accelerators
+    return FleetTried(
+        n_replicas=n,
+        precision_frac=said.precision_frac,
+        recall_frac=said.recall_frac,
+        busy_frac=said.busy_frac,
+        ttft_p99_s=said.ttft.p99_s if said.ttft else None,
+        is_overloaded=said.is_overloaded,
+        paid_accelerator_s=paid_s,
+        useful_accelerator_s=paid_s * said.precision_frac,
+        n_late=round((1.0 - said.recall_frac) * len(found.outcome.requests)),
+    )
