@@ -53,6 +53,9 @@ Samples = Annotated[int, typer.Option(min=0, help="Of uncertain inputs; 0 leaves
 Robust = Annotated[
     float | None, typer.Option(min=0, max=1, help="Be enough in this share of samples: 0.9.")
 ]
+Replay = Annotated[
+    str, typer.Option(help="usual: long days in part; full: every request of the day or week.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
 AsOf = Annotated[str | None, typer.Option(help="Day to judge prices on, e.g. 2026-11-01.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write the plan here: plan.yaml.")]
@@ -90,6 +93,7 @@ def plan(
     check: Check = False,
     samples: Samples = 200,
     robust: Robust = None,
+    replay: Replay = "usual",
     seed: Seed = 0,
     as_of: AsOf = None,
     overlay: Overlay = None,
@@ -115,13 +119,21 @@ def plan(
     request = PlanRequest(
         target=target, today=_day(as_of), given=given, changes=tuple(set_key or ()), seed=seed,
         n_samples=samples, robust_frac=robust, is_check=check, overlays=tuple(overlay or ()),
-        store=user_store(store),
+        store=user_store(store), is_replay_full=_is_full(replay),
     )  # fmt: skip
     form = chosen(output, as_json=as_json)
     if what_if:
         _compare(request, tuple(what_if), form)
         return
     _plan(request, form, out=out, page=page)
+
+
+def _is_full(replay: str) -> bool:
+    from gpuplan.errors import InputError, one
+
+    if replay not in ("usual", "full"):
+        raise one(InputError, "plan", "--replay", f"got {replay!r}", "use usual or full")
+    return replay == "full"
 
 
 def _plan(request: "PlanRequest", form: Form, *, out: Path | None, page: Path | None) -> None:

@@ -23,6 +23,7 @@ class PlanRequest:
     is_check: bool = False  # limits of money, power and count are judged after, not kept to
     overlays: tuple[Path, ...] = ()
     store: Path | None = None
+    is_replay_full: bool = False  # every request of the day or week, however many
     tree: Mapping[str, Any] | None = (
         None  # the scenario itself, as written; then the target names it
     )

@@ -231,6 +231,7 @@ class SizingOptions:
     is_exhaustive: bool = False  # simulate every candidate, also those that cannot win
     slack_frac: float = 0.0  # simulate also those whose least cost is within this of another's
     max_utilization_frac: float = 0.7  # where only a capacity is known
+    n_replayed_whole: int = 200_000  # requests of a day or week that is replayed as it is
 
 
 # USD per hour of so many replicas in whole nodes; None: no price is known.

@@ -34,6 +34,7 @@ from gpuplan.pipeline.plan_whole import whole_plan, whole_proof
 from gpuplan.selection.choose import select
 
 MOST_ROUNDS = 4
+FULL_REQUESTS = 20_000_000  # of a replay in full: memory ends there
 ALSO_SIZED_FRAC = 0.3  # fleets whose least cost is within this of the best are sized too
 
 
@@ -78,11 +79,16 @@ def setting_of(request: PlanRequest) -> Setting:
     around = Surroundings(
         catalog=catalog,
         price=market.price_usd_per_h,
-        options=SizingOptions(seed=request.seed, slack_frac=ALSO_SIZED_FRAC),
+        options=_options(request),
         store=request.store,
         read_trace=cache(lambda path: read_trace(path).requests),
     )
     return Setting(request, asked, catalog, market, around)
+
+
+def _options(request: PlanRequest) -> SizingOptions:
+    options = SizingOptions(seed=request.seed, slack_frac=ALSO_SIZED_FRAC)
+    return replace(options, n_replayed_whole=FULL_REQUESTS) if request.is_replay_full else options
 
 
 def _groups(scenario: Scenario, sizings: Sequence[Sizing]) -> list[tuple[list[Sizing], bool]]:

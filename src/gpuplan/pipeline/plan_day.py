@@ -23,7 +23,8 @@ from gpuplan.domain.stream import Requests, requests_of
 from gpuplan.pipeline.plan_sizing_runs import Runs
 from gpuplan.units import HOUR
 
-MOST_REQUESTS = 100_000  # of a day, about
+WHOLE_REQUESTS = 200_000  # up to so many a day or week is run as it is
+MOST_REQUESTS = 100_000  # of a longer one, about
 N_DAY = 24
 N_WEEK = 168
 POOL = 32  # replicas; larger fleets are pools of so many, each behind its own router
@@ -64,11 +65,14 @@ class Hour(NamedTuple):
     is_broken: bool
 
 
-def day_of(demand: DemandProfile, n_replicas: Ints, *, residence_s: float) -> Day:
+def day_of(
+    demand: DemandProfile, n_replicas: Ints, *, residence_s: float, n_whole: int = WHOLE_REQUESTS
+) -> Day:
     """The hours of the first period, as long each as the number of requests allows."""
     frac, n = _hours(demand, n_replicas)
     load, n = _one_pool(floats(demand.peak_of(0, 0) * frac), n)
-    return _bounded(Day(load, n, HOUR, is_part=bool(n.max() < n_replicas.max())), residence_s)
+    day = Day(load, n, HOUR, is_part=bool(n.max() < n_replicas.max()))
+    return _bounded(day, residence_s, n_whole)
 
 
 def _hours(demand: DemandProfile, n_replicas: Ints) -> tuple[Floats, Ints]:
@@ -102,17 +106,18 @@ def _one_pool(load_per_s: Floats, n_replicas: Ints) -> tuple[Floats, Ints]:
     return floats(load_per_s * share), ints(n.astype(np.int64))
 
 
-def _bounded(day: Day, residence_s: float) -> Day:
+def _bounded(day: Day, residence_s: float, n_whole: int) -> Day:
     """A week that would have to be cut too short gives way to its busiest day."""
     least_s = min(HOUR, N_TURNOVERS * residence_s)
-    if len(day.load_per_s) == N_WEEK and _run_s(day) < least_s:
+    if len(day.load_per_s) == N_WEEK and _run_s(day, n_whole) < least_s:
         first = int(np.argmax(day.load_per_s)) // N_DAY * N_DAY
         day = day.day_from(first)
-    return day._replace(run_s=_run_s(day))
+    return day._replace(run_s=_run_s(day, n_whole))
 
 
-def _run_s(day: Day) -> float:
-    return HOUR * min(1.0, MOST_REQUESTS / max(1.0, float(day.load_per_s.sum() * HOUR)))
+def _run_s(day: Day, n_whole: int) -> float:
+    n = float(day.load_per_s.sum() * HOUR)
+    return HOUR if n <= n_whole else HOUR * min(1.0, MOST_REQUESTS / n)
 
 
 def day_stream(runs: Runs, day: Day, *, draw: int) -> Requests:
@@ -128,12 +133,14 @@ def day_stream(runs: Runs, day: Day, *, draw: int) -> Requests:
     return requests_of(at, inside.input_tokens, inside.output_tokens)
 
 
-def trace_day(recorded: Requests, n_replicas: int, *, peak_per_s: float) -> Day:
+def trace_day(
+    recorded: Requests, n_replicas: int, *, peak_per_s: float, n_whole: int = WHOLE_REQUESTS
+) -> Day:
     """The hours of a trace around its busiest one, a week at most, at the planned peak."""
     at, first, n_hours = _trace_clock(recorded, peak_per_s)
     counts = np.bincount(((at - first) // HOUR).astype(np.int64), minlength=n_hours)[:n_hours]
     load, n = _one_pool(floats(counts / HOUR), ints(np.full(n_hours, n_replicas)))
-    return _bounded(Day(load, n, HOUR, is_part=n_replicas > POOL), 0.0)
+    return _bounded(Day(load, n, HOUR, is_part=n_replicas > POOL), 0.0, n_whole)
 
 
 def _trace_clock(recorded: Requests, peak_per_s: float) -> tuple[Floats, float, int]:
@@ -182,8 +189,19 @@ def replay_of(runs: Runs, day: Day, requests: Requests, *, workload: str) -> Rep
         worst_kept_frac=worst.n_kept / worst.n_requests,
         broken_hours=tuple(hour.place for hour in hours if hour.is_broken),
         mean_use_frac=float(day.load_per_s.sum()) / could,
-        remark="one pool of a larger fleet, or the busiest day of its week" if day.is_part else "",
+        remark=_remark(day),
     )
+
+
+def _remark(day: Day) -> str:
+    """What was left out of the replay."""
+    found = ["one pool of a larger fleet, or the busiest day of its week"] if day.is_part else []
+    if day.run_s < HOUR:
+        found.append(
+            f"{day.run_s / 60:.3g} minutes of each hour, at its own load and bursts; "
+            "--replay full runs all of it"
+        )
+    return "; ".join(found)
 
 
 def _stretches(day: Day) -> list[range]:

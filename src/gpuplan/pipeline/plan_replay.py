@@ -108,7 +108,10 @@ def secured(
 
 
 def _with_safety_of(safe: Sized, sized: Sized) -> Sized:
-    return replace(sized, utilization=safe.utilization, n_slow_end=safe.n_slow_end)
+    return replace(
+        sized, utilization=safe.utilization, n_slow_end=safe.n_slow_end,
+        capacity_per_s=safe.capacity_per_s,
+    )  # fmt: skip
 
 
 def _sizer(scenario: Scenario, around: Surroundings, sizing: Sizing, runs: Runs) -> ServingSizer:
@@ -132,10 +135,14 @@ def _day(runs: Runs, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay |
     demand, recorded = sizing.demand, runs.streams.recorded
     peak = demand.peak_of(0, 0)
     if recorded is not None and len(demand.hours.load_frac) == 1:
-        day = trace_day(recorded, int(n_replicas.max()), peak_per_s=peak)
+        most = int(n_replicas.max())
+        day = trace_day(recorded, most, peak_per_s=peak, n_whole=runs.options.n_replayed_whole)
         requests = trace_stream(recorded, day, peak_per_s=peak, seed=seed)
     else:
-        day = day_of(demand, n_replicas, residence_s=runs.residence_s)
+        day = day_of(
+            demand, n_replicas, residence_s=runs.residence_s,
+            n_whole=runs.options.n_replayed_whole,
+        )  # fmt: skip
         requests = day_stream(runs, day, draw=FRESH_DRAW)
     return replay_of(runs, day, requests, workload=sizing.workload)
 

@@ -1,7 +1,7 @@
 """The smallest fleet of one candidate that keeps its promises, by simulation."""
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, inf
 
 from gpuplan.calibration.startup import start_constants, start_estimates
 from gpuplan.candidates.need import load_points, need_of
@@ -33,6 +33,8 @@ OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the
 MOST_OVER_FLUID = 16
 POOL = 32  # larger fleets are sized as pools of so many, each behind its own router
 LOAD_TOLERANCE_FRAC = 0.01
+FEW = 2  # replicas; of so few one may carry far more than its share of today's peak
+ROUGH_FRAC = 0.15  # how closely that is looked for
 USUAL_BAND = (0.70, 0.90)
 RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
 
@@ -163,7 +165,7 @@ class ServingSizer:
             method="simulated",
             need=need,
             reserve=self._reserve(candidate, n),
-            capacity_per_s=self._ranged_rate(candidate, peak / n),
+            capacity_per_s=self._ranged_rate(candidate, self._carried_per_s(runs, peak, n)),
             n_slow_end=None,
             limits=self._kept(candidate, last, runs),
             little=_with_prefix(last, runs),
@@ -173,6 +175,24 @@ class ServingSizer:
             power_w=self._power(runs, last, n),
             cold_start_s=_cold_start(runs.prospect.setup, runs.prospect.memory.weights_bytes),
             remarks=remarks,
+        )
+
+    def _carried_per_s(self, runs: Runs, peak: float, n: int) -> float:
+        """Load of one replica that keeps the promises: of few looked for, else its share.
+
+        One that has little to do today must not seem full: growth and samples rest on this.
+        """
+        if n > FEW or peak <= 0:
+            return peak / n
+        most = largest_load(
+            lambda load: self._holds_at(runs, load, n), known=peak,
+            limit=n * runs.capacity_per_s(), rel_tol=ROUGH_FRAC,
+        )  # fmt: skip
+        return min(most / n, _share_of_fewer(peak, n))
+
+    def _holds_at(self, runs: Runs, load: float, n: int) -> bool:
+        return self._is_below_ceiling(runs, load, n, slowness_ratio=1.0) and (
+            runs.trial(load, n).holds
         )
 
     def _by_load(self, runs: Runs, peak: float, n_peak: int) -> dict[float, int]:
@@ -270,7 +290,14 @@ class ServingSizer:
         band = _band(safe, sized.n_serving)
         use = PoolUtilization(peak_frac=known / full, safe_frac=safe, band=band)
         slow = self._n_slow_end(runs, self.peak_per_s)
-        return replace(sized, utilization=use, n_slow_end=slow)
+        carried = min(most / n, _share_of_fewer(known, n)) if n == sized.n_serving else most / n
+        rate = self._ranged_rate(sized.candidate, carried)
+        return replace(sized, utilization=use, n_slow_end=slow, capacity_per_s=rate)
+
+
+def _share_of_fewer(load: float, n: int) -> float:
+    """Of one replica if there were one fewer, which would not do; inf where there is one alone."""
+    return load / (n - 1) * (1 - 1e-9) if n > 1 else inf
 
 
 def _most_tried(fluid: float) -> int:

@@ -36,7 +36,7 @@ def _sections(answer: Answer) -> Iterable[str]:
     yield _tables(_without(plan_sheet(answer).file_tables, ("Left out", "Figures")))
     yield _charts(answer)
     yield _uses(answer)
-    skipped = ("Left out", "Why this", "What binds")
+    skipped = ("Left out", "Why this", "What binds", "If demand grows")
     yield _tables(_without(explain_sheet(answer).file_tables, skipped))
     yield _list("What the next $10,000 buy best", answer.explanation.next_spend)
     yield _list("Load", tuple(line for load in answer.load for line in load.lines))

@@ -1,11 +1,11 @@
 """A plan as tables and remarks: the answer first, then what it rests on."""
 
-from gpuplan.domain.plan import Answer, ChosenPlan, PlannedPool, Promise
+from gpuplan.domain.plan import Answer, ChosenPlan, PlannedPool, Promise, Replay
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan_document import plan_document
 from gpuplan.report.provenance import assumption_lines
-from gpuplan.units import DAY, KWH
+from gpuplan.units import DAY, HOUR, KWH, MINUTE
 
 N_SHOWN_REJECTED = 8
 N_SHOWN_ALTERNATIVES = 8
@@ -122,7 +122,7 @@ def _replay_table(plan: ChosenPlan) -> Table:
     """Hours count from midnight, or from the first hour of the profile."""
     rows = tuple(
         (
-            r.workload, f"{r.n_hours} h, {r.n_requests:,} requests",
+            r.workload, f"{r.n_hours} h{_part(r)}, {r.n_requests:,} requests",
             f"{r.n_replicas_least}" + (f" … {r.n_replicas_most}"
                                        if r.n_replicas_most > r.n_replicas_least else ""),
             f"{100 * r.kept_frac:.2f} %",
@@ -133,6 +133,11 @@ def _replay_table(plan: ChosenPlan) -> Table:
     )  # fmt: skip
     columns = ("workload", "replayed", "replicas", "in time", "worst hour", "mean use", "broken h")
     return Table(title="The plan replayed", columns=columns, rows=rows, right=columns[2:])
+
+
+def _part(replay: Replay) -> str:
+    """How much of each hour was run, where it was not all of it."""
+    return "" if replay.run_s >= HOUR else f" of {replay.run_s / MINUTE:.3g} min"
 
 
 def _figure_table(answer: Answer) -> Table:

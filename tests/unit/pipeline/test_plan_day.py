@@ -12,6 +12,7 @@ from gpuplan.domain.stream import requests_of
 from gpuplan.pipeline.plan_day import (
     MOST_REQUESTS,
     POOL,
+    WHOLE_REQUESTS,
     broken_hours,
     day_of,
     day_stream,
@@ -46,7 +47,23 @@ def test_every_hour_has_its_load(fleet):
     asked = day.load_per_s * day.run_s
     assert counts[0] == 0  # nobody comes in an hour without load
     assert np.all(np.abs(counts - asked) <= 5 * np.sqrt(asked) + 1)
-    assert len(requests) <= 1.05 * MOST_REQUESTS
+    assert len(requests) <= 1.05 * WHOLE_REQUESTS
+
+
+def test_a_short_day_is_run_whole_and_a_long_one_says_what_was_left_out(fleet):
+    demand, _, runs = fleet
+    calm = replace(demand, peak_requests_per_s=0.5)
+    whole = at(calm, 2)
+    assert whole.run_s == HOUR
+    assert replay_of(runs, whole, day_stream(runs, whole, draw=2), workload="chat").remark == ""
+    busy = replace(demand, peak_requests_per_s=6.0)
+    part = at(busy, 6)
+    assert part.run_s < HOUR
+    assert part.n_requests == pytest.approx(MOST_REQUESTS)
+    found = replay_of(runs, part, day_stream(runs, part, draw=2), workload="chat")
+    assert "minutes of each hour" in found.remark
+    full = day_of(busy, ints(np.full(24, 6)), residence_s=10.0, n_whole=10**7)
+    assert full.run_s == HOUR
 
 
 def test_an_hour_with_too_few_replicas_is_the_one_that_breaks(fleet):

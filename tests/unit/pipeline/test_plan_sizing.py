@@ -1,6 +1,7 @@
 """Fleets by simulation: scenarios A11 and A12, and laws that any fleet obeys."""
 
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -336,3 +337,23 @@ def test_what_is_cut_short_is_dearer_than_what_is_sized(rate):
         if each.candidate in every:
             assert every[each.candidate].n_serving >= each.n_replicas_least
             assert every[each.candidate].n_accelerators >= best
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0])
+def test_a_replica_with_little_to_do_is_not_full(rate):
+    """What one replica carries does not depend on how little comes today; it keeps its promises."""
+    workload, scenario = chat(rate=rate)
+    sizer, runs = tools(workload, scenario)
+    sized = sizer.size(runs)
+    carried = sized.capacity_per_s.value
+    assert sized.n_serving == 1
+    assert carried > 1.05 * rate
+    assert runs.trial(carried, 1).holds
+    assert not runs.trial(1.3 * carried, 1).holds
+
+
+def test_what_a_replica_carries_agrees_with_how_many_are_needed(sized):
+    """Load over what one carries, rounded up, is the number that was found by simulation."""
+    peak = sized.demand.peak_of(0, 0)
+    for each in sized.sized:
+        assert ceil(peak / each.capacity_per_s.value - 1e-9) == each.n_serving
