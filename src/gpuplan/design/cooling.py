@@ -42,7 +42,14 @@ def cooling_findings(
         return (_finding("warning", "cooling-unknown", what, "say site.cooling"),)
     if node.cooling == "liquid" and cooling in ("air", "rear_door"):
         what = f"{node.name} needs liquid; the place has {cooling.replace('_', ' ')}"
-        return (_finding("error", "liquid-needed", what, "bring liquid to the rack, or take air"),)
+        return (
+            _finding(
+                "error",
+                "liquid-needed",
+                what,
+                "bring liquid to the rack, or take machines that air cools",
+            ),
+        )
     usual, most = RACK_LIMITS_W[cooling]
     if heat > most:
         what = (

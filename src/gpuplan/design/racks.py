@@ -46,8 +46,10 @@ def _limits(node: NodeDraw, rack: Rack, reserve: float, reserved_u: int) -> list
         text = f"{rack.cooling_w / KW:.1f} kW of cooling"
         found.append(RackLimit(name="cooling", n_nodes=n, text=text))
     if rack.n_units is not None and node.height_u is not None:
-        n = _whole(max(0.0, rack.n_units - reserved_u), node.height_u)
-        text = f"{rack.n_units} U less {reserved_u} for switches, {node.height_u:g} U each"
+        # A machine that is a rack by itself brings its switches and distribution along.
+        kept = reserved_u if node.height_u <= rack.n_units / 2 else 0
+        n = _whole(max(0.0, rack.n_units - kept), node.height_u)
+        text = f"{rack.n_units} U less {kept} for switches, {node.height_u:g} U each"
         found.append(RackLimit(name="height", n_nodes=n, text=text))
     if rack.weight_kg is not None and node.weight_kg is not None:
         n = _whole(rack.weight_kg, node.weight_kg)
@@ -157,7 +159,12 @@ def rack_findings(
         return (_finding("warning", "rack-unknown", what, "describe site.rack"),)
     if fit.n_nodes == 0:
         what = f"not one {node.name} fits: {binding.text}"
-        fix = f"a rack must give {node.max_w / KW:.1f} kW; add circuits or cap the boards"
+        fix = {
+            "power": f"a rack must give {node.max_w / KW:.1f} kW; add circuits or cap the boards",
+            "cooling": f"take {node.max_w / KW:.1f} kW of heat from a rack, or cap the boards",
+            "height": "a taller rack",
+            "weight": "a rack and a floor that bear it",
+        }[binding.name]
         return (_finding("error", f"rack-{binding.name}", what, fix),)
     needed = racks_needed(n_nodes, fit)
     if n_racks is not None and needed is not None and needed > n_racks:

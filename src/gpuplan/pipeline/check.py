@@ -83,13 +83,15 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
         *(finding for one in judged for finding in one.findings),
         *(finding for plan in facilities for finding in plan.findings),
         *_totals(scenario, judged, facilities, fabrics),
-        *fabric_told, *host_told, *spare_told, *software_findings(scenario, worst.ground),
+        *fabric_told, *host_told, *spare_told,
     )  # fmt: skip
     case = Case(
         scenario, scenario.workloads[judged.index(worst)], worst.ground, fabrics,
         facilities[0] if facilities else None,
     )  # fmt: skip
+    # Other machines mend no software: only what they could mend calls for them.
     balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
+    findings += software_findings(scenario, worst.ground)
     findings += _price_findings(balance, worst.ground)
     notes = [note for note in scenario.assumptions if note.change.startswith(USED_KEYS)]
     notes += [*spare_notes, *host_notes(worst.ground, lines), *balance.assumptions]

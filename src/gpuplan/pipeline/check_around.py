@@ -104,7 +104,23 @@ def host_notes(ground: Ground, lines: tuple[HostLine, ...]) -> tuple[Assumption,
     names = ["hosts.cores_per_accelerator", "hosts.system_cores", "hosts.memory_ratio"]
     names += ["hosts.load_s"] if "model load" in parts else []
     names += ["hosts.prefetch_batches"] if any("pinned" in line.reason for line in lines) else []
-    return assumed(ground.build, *names)
+    return (*assumed(ground.build, *names), *_machine_notes(ground))
+
+
+def _machine_notes(ground: Ground) -> tuple[Assumption, ...]:
+    """Whose cores and memory are meant where the user described none."""
+    owned, n = ground.owned, ground.owned.n_accelerators_per_node
+    server = server_with(ground.catalog, ground.accelerator, n)
+    is_told = owned.n_host_cores is not None and owned.host_memory_bytes is not None
+    if server is None or is_told:
+        return ()
+    return (
+        Assumption(
+            what=f"host of {n} x {ground.accelerator.name}", value=server.name,
+            why="cores, memory and drives that you did not give are those of this machine",
+            change="owned[].host_cores, owned[].host_memory_gib",
+        ),
+    )  # fmt: skip
 
 
 def host_memory(ground: Ground) -> float | None:

@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 from gpuplan.design.balance import best_within, capped_system, full_size
 from gpuplan.design.fabric_parts import total
-from gpuplan.design.racks import best_cap
+from gpuplan.design.racks import Slowdown, cap_choices
 from gpuplan.design.rules import NETWORK_PRICES, STORAGE_PRICES, assumed
 from gpuplan.design.storage import KINDS, tiers
 from gpuplan.domain.design import BalancedSystem, FabricPlan
-from gpuplan.domain.facility import FacilityPlan
+from gpuplan.domain.facility import CapChoice, FacilityPlan
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.workload import Workload
+from gpuplan.domain.site import Rack
+from gpuplan.domain.workload import Generic, Training, Workload
 from gpuplan.pipeline.check_data import Ground
 from gpuplan.pipeline.check_fleets import (
     Fleet,
@@ -24,6 +25,7 @@ from gpuplan.pipeline.check_fleets import (
     own_fleets,
     stands,
 )
+from gpuplan.pipeline.node_draw import slowdown_of
 
 
 class Case(NamedTuple):
@@ -111,15 +113,12 @@ def _machine(case: Case, size: int) -> tuple[Range | None, tuple[Assumption, ...
 def _capped(case: Case) -> Iterator[BalancedSystem]:
     """The same machines under a cap and fed, where a supply is what rejects them."""
     plan, owned = case.facility, case.ground.owned
-    if plan is None or all(finding.severity != "error" for finding in plan.findings):
+    if plan is None or stands(case.scenario, case.ground):
         return
-    choice = best_cap(plan.caps)
-    if choice is None or case.scenario.site is None:
+    found_cap = _highest_cap(case, plan)
+    if found_cap is None:
         return
-    held = replace(owned, accelerator_cap_w=choice.cap_w)
-    here = case.ground._replace(owned=held)
-    if not stands(case.scenario, here):
-        return
+    choice, here = found_cap
     fleet = Fleet(here.accelerator, owned.n_nodes, owned.n_accelerators_per_node)
     found = fed(case.scenario, case.work, here, fleet)
     if found is None:
@@ -133,6 +132,30 @@ def _capped(case: Case) -> Iterator[BalancedSystem]:
         is_priced=machine is not None,
     )  # fmt: skip
     yield replace(made, busy_frac=made.busy_frac * found.busy_frac)
+
+
+def _highest_cap(case: Case, plan: FacilityPlan) -> tuple[CapChoice, Ground] | None:
+    """The highest cap under which the place carries all of them: by rack, or by the whole site."""
+    site = case.scenario.site
+    if site is None:
+        return None
+    grid = plan.caps or cap_choices(
+        plan.node, site.rack or Rack(), n_wanted=0, room=case.ground.build.room,
+        slowdown=_slowdown(case),
+    )  # fmt: skip
+    for choice in grid:
+        held = replace(case.ground.owned, accelerator_cap_w=choice.cap_w)
+        here = case.ground._replace(owned=held)
+        if choice.is_accepted and stands(case.scenario, here):
+            return choice, here
+    return None
+
+
+def _slowdown(case: Case) -> Slowdown:
+    card, run = case.ground.accelerator, case.work.work
+    is_training = isinstance(run, Training) or (isinstance(run, Generic) and run.is_training)
+    board = case.facility.node.board if case.facility else None
+    return slowdown_of(card, board.typical_w if board else 0.0, is_saturated=is_training)
 
 
 def _described_usd(case: Case, machine: Range) -> float:

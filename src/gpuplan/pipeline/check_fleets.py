@@ -5,7 +5,7 @@ anew with its own drives, cores, copies and network: the rule that rejected the 
 """
 
 from dataclasses import replace
-from math import ceil, floor, sqrt
+from math import ceil, floor, inf, sqrt
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
@@ -19,13 +19,15 @@ from gpuplan.design.fabric_parts import (
     total,
 )
 from gpuplan.design.storage import choose_units, tiers
+from gpuplan.design.totals import place_findings
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.design import DataDemand, FabricPlan, TierChoice
+from gpuplan.domain.facility import FacilityPlan
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.site import OwnedNodes
+from gpuplan.domain.site import OwnedNodes, Site
 from gpuplan.domain.workload import DataPath, Generic, Storage, Training, Workload
 from gpuplan.errors import PlannerError
 from gpuplan.pipeline.check_data import Ground, feed_of, sample_rate, usable_cores
@@ -39,9 +41,11 @@ from gpuplan.units import GBIT
 STATE_BYTES_PER_PARAM = 16.0
 STATE_MEMORY_FRAC = 0.7
 BYTES_16 = 2.0
+WHOLE_NODE = 4  # accelerators: fewer in each machine are no answer to larger ones
 FEWER = 3  # counts below the most that the budget pays for, of each other accelerator
 # Machines that are sold: boards of eight, of the older sockets of four too; cards in any number.
 BOARDS = {"SXM6": (8,), "SXM": (8, 4), "OAM": (8,), "PCIe": (8, 4, 2, 1)}
+UNSEEN_U = 8  # of a machine whose height nobody publishes: that of the tallest of eight
 MOST_DRIVES = 32  # of a machine, in drives of 7.68 TB: eight of 30.72 TB hold and cost as much
 
 Priced = list[tuple[str, Range]]
@@ -94,7 +98,12 @@ def other_fleets(
     for card in ground.catalog.accelerators.values():
         if card.id == ground.accelerator.id or not _may(scenario, card, ground):
             continue
-        sized = [(n, machine_usd(scenario, ground.catalog, card, n)[0]) for n in boards(card)]
+        least = min(WHOLE_NODE, ground.owned.n_accelerators_per_node)
+        sized = [
+            (n, machine_usd(scenario, ground.catalog, card, n)[0])
+            for n in boards(card)
+            if n >= least
+        ]
         priced = [(n, usd) for n, usd in sized if usd is not None]
         if not priced:
             continue
@@ -222,11 +231,26 @@ def fed(
 
 
 def stands(scenario: Scenario, ground: Ground) -> bool:
-    """Whether the place feeds and cools these machines."""
-    if scenario.site is None:
+    """Whether the place feeds, cools and holds these machines beside the other groups."""
+    site = scenario.site
+    if site is None:
         return True
-    plan = facility_of(ground.catalog, ground.owned, scenario.site, build=ground.build)
-    return all(finding.severity != "error" for finding in plan.findings)
+    largest = max(scenario.owned, key=lambda group: group.n_accelerators)
+    groups = [ground.owned, *(group for group in scenario.owned if group is not largest)]
+    plans = [facility_of(ground.catalog, group, site, build=ground.build) for group in groups]
+    found = [*plans[0].findings, *place_findings(plans, (), site)]
+    has_room = _racks_unseen(plans[0], site, ground) <= (site.n_racks or inf)
+    return has_room and all(finding.severity != "error" for finding in found)
+
+
+def _racks_unseen(plan: FacilityPlan, site: Site, ground: Ground) -> float:
+    """Racks where no maker tells the machine's height: it is taken as tall as any of its kind."""
+    rack = site.rack
+    if plan.node.height_u is not None or rack is None or rack.n_units is None:
+        return plan.n_racks
+    by_height = (rack.n_units - ground.build.room.n_reserved_units) // UNSEEN_U
+    each = min(by_height, plan.fit.n_nodes) if plan.fit.limits else by_height
+    return ceil(plan.n_nodes / each) if each > 0 else inf
 
 
 def _ground(ground: Ground, fleet: Fleet) -> Ground:
