@@ -22,7 +22,7 @@ from gpuplan.selection.tables import Tables
 SURE = 0.999
 N_CUT_ROUNDS = 6
 N_STRONG = 12
-STRONG_EFFORT = 100_000  # rows of pools times workloads
+STRONG_EFFORT = 50_000  # rows of pools times workloads
 N_TRIED = 2  # options of a split workload that are tried
 N_IMPROVED = 3  # times that the choice is improved at the prices of the last one
 # Plans up to so much dearer than the best one known are still looked at: batch may make up for it.

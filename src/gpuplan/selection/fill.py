@@ -1,9 +1,11 @@
 """Deferrable work laid into what is free, and whole nodes rented for the rest.
 
 With nodes and firm work given, nothing joins one period to another, so each scenario and period is
-a small program: accelerator-hours of work against whole nodes for whole hours.
+a small program: accelerator-hours of work against whole nodes for whole hours. They are solved side
+by side; what each finds does not depend on the others, nor on how many there are at a time.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +18,7 @@ from gpuplan.selection.tables import Tables, Terms
 
 GAP = 1e-3
 N_NODES = 300
+N_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,17 @@ class Filled:
 
 def fill(full: Tables, costs: Costs, *, free_h: Floats, burst: Floats) -> Filled | None:
     """Work done in free accelerator-hours [pool, s, q] and nodes rented beside `burst`."""
-    n_scenarios, n_periods, _ = full.shape
-    share = np.zeros((len(full.shares.pool), n_scenarios, n_periods))
+    share = np.zeros((len(full.shares.pool), *full.shape[:2]))
     more, spot = burst.copy(), np.zeros((len(full.spot.pool), *full.shape))
-    for s in range(n_scenarios):
-        for q in range(n_periods):
-            cell = _Cell(full, costs, s, q, free_h[:, s, q], burst[:, s, q])
-            done = _fill_cell(cell)
-            if done is None:
-                return None
-            share[:, s, q], extra, spot[:, s, q] = done
-            more[:, s, q] += extra
+    places = list(np.ndindex(*full.shape[:2]))
+    cells = [_Cell(full, costs, s, q, free_h[:, s, q], burst[:, s, q]) for s, q in places]
+    with ThreadPoolExecutor(N_THREADS) as threads:
+        solved = list(threads.map(_fill_cell, cells))
+    for (s, q), done in zip(places, solved, strict=True):
+        if done is None:
+            return None
+        share[:, s, q], extra, spot[:, s, q] = done
+        more[:, s, q] += extra
     return Filled(share, more, spot)
 
 
@@ -75,7 +78,8 @@ def _fill_cell(cell: _Cell) -> tuple[Floats, Floats, Floats] | None:
     left = np.broadcast_to(full.spot.n_max[:, None], (len(full.spot.pool), len(full.hour_h)))
     spot, spot_cost = _units(cell, builder, full.spot, left=left, rows=(any_rows,), groups=groups)
     cost = np.concatenate([np.zeros(len(shares)), burst_cost, spot_cost])
-    effort = Effort(gap_frac=GAP, n_nodes_max=N_NODES, max_s=2.0)
+    # Nodes are counted, not seconds: the answer is the same on a busy machine.
+    effort = Effort(gap_frac=GAP, n_nodes_max=N_NODES)
     answer = solve(builder.program(cost), effort)
     if answer is None:
         return None

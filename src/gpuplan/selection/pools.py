@@ -15,7 +15,7 @@ from gpuplan.selection.builder import INF, Builder, Program
 from gpuplan.selection.solver import Effort, solve
 from gpuplan.selection.tables import Tables
 
-EFFORT = Effort(gap_frac=1e-5, max_s=5.0)
+EFFORT = Effort(gap_frac=1e-5, n_nodes_max=1000)
 
 
 @dataclass(frozen=True)
