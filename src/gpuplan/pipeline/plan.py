@@ -33,7 +33,7 @@ from gpuplan.pipeline.plan_sizing import Surroundings, size_workload
 from gpuplan.pipeline.plan_whole import whole_plan, whole_proof
 from gpuplan.selection.choose import select
 
-MOST_ROUNDS = 4
+MOST_ROUNDS = 8
 FULL_REQUESTS = 20_000_000  # of a replay in full: memory ends there
 ALSO_SIZED_FRAC = 0.3  # fleets whose least cost is within this of the best are sized too
 
@@ -121,7 +121,7 @@ def _all_solved(
 def _solved(
     setting: Setting, sizings: Sequence[Sizing], *, is_jobs: bool, before: Sequence[Choice] = ()
 ) -> Part | tuple[str, ...]:
-    """Choose, replay, and choose again with one replica more where a promise broke."""
+    """Choose, replay, and choose again with more replicas where a promise broke."""
     market = market_for_runs(setting.market, setting.catalog) if is_jobs else setting.market
     for n_rounds in range(1, MOST_ROUNDS + 1):
         rows = rows_of(setting.scenario, setting.catalog, sizings, market=market, is_jobs=is_jobs)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuplan.candidates.search import smallest_that_holds
 from gpuplan.domain.columns import Ints, ints
 from gpuplan.domain.plan import Curve, Replay
 from gpuplan.domain.scenario import Scenario
@@ -31,7 +32,8 @@ from gpuplan.pipeline.plan_sizing_runs import Runs
 from gpuplan.pipeline.plan_sizing_serving import ServingSizer
 
 FRESH_DRAW = 2  # sizing used 0 and 1
-GROWN = "one replica more than sized: the replay on fresh draws broke a promise"
+GROWN = "{} more than sized: the replay on fresh draws broke a promise"
+LEAST_MORE = 8  # replicas more that are tried in any case
 LOAD_FRACS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25)
 _ENDS = (100.0 * LOAD_FRACS[0], 100.0 * LOAD_FRACS[-1])
 
@@ -57,17 +59,18 @@ def replayed(
         if sized is None or runs is None:
             done.append(sizing)
             continue
-        day = _day(
-            runs, sizing, n_replicas=_hourly(sizing, sized, chosen), seed=around.options.seed
-        )
-        broken = _broken(runs, sizing, sized=sized, day=day)
+        hourly = _hourly(sizing, sized.need, chosen)
+        day = _day(runs, sizing, n_replicas=hourly, seed=around.options.seed)
+        broken = _broken(runs, sizing, n_serving=sized.n_serving, day=day)
         seen += [] if day is None else [day]
         if not broken.any():
             done.append(sizing)
             continue
         is_tightened = True
-        need = _more(sized, broken)
-        grown = measured_anew(scenario, around, sizing, sized=sized, need=need, remark=GROWN)
+        need = _enough(runs, sizing, sized, chosen=chosen, broken=broken)
+        more = need.n_peak - sized.n_serving
+        remark = GROWN.format(f"{more} replica{'s' if more != 1 else ''}" if more else "some hours")
+        grown = measured_anew(scenario, around, sizing, sized=sized, need=need, remark=remark)
         done.append(replace(sizing, sized=tuple(grown if s is sized else s for s in sizing.sized)))
     return Replayed(done, tuple(seen), is_tightened)
 
@@ -120,14 +123,29 @@ def _sizer(scenario: Scenario, around: Surroundings, sizing: Sizing, runs: Runs)
     )
 
 
-def _hourly(sizing: Sizing, sized: Sized, chosen: Selection) -> Ints:
+def _hourly(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Ints:
     """Replicas that the plan counts on in each hour: all, or by need where nodes come and go."""
-    need = ints(sized.need.n_replicas[0, 0])
+    hours = ints(need.n_replicas[0, 0])
     option = chosen.option_of(sizing.workload)
     sharers = [each for each in chosen.chosen if each.pool == option.pool]
     nodes = sum(held.n_nodes[0, 0] for held in chosen.held if held.pool == option.pool)
     is_steady = bool(np.all(nodes == np.max(nodes)))
-    return ints(np.full_like(need, need.max())) if is_steady and len(sharers) == 1 else need
+    return ints(np.full_like(hours, hours.max())) if is_steady and len(sharers) == 1 else hours
+
+
+def _enough(
+    runs: Runs, sizing: Sizing, sized: Sized, *, chosen: Selection, broken: NDArray[np.bool_]
+) -> ReplicaNeed:
+    """The fewest replicas more in these hours with which the replay breaks nothing."""
+
+    def holds(n_more: int) -> bool:
+        need = _more(sized, broken, n_more)
+        hourly = _hourly(sizing, need, chosen)
+        day = _day(runs, sizing, n_replicas=hourly, seed=runs.options.seed)
+        return not _broken(runs, sizing, n_serving=need.n_peak, day=day).any()
+
+    most = max(LEAST_MORE, sized.n_serving)
+    return _more(sized, broken, smallest_that_holds(holds, 1, 2, most=most) or most)
 
 
 def _day(runs: Runs, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay | None:
@@ -147,21 +165,21 @@ def _day(runs: Runs, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay |
     return replay_of(runs, day, requests, workload=sizing.workload)
 
 
-def _broken(runs: Runs, sizing: Sizing, *, sized: Sized, day: Replay | None) -> NDArray[np.bool_]:
-    """Hours that need one replica more: those that broke, and the peak on fresh draws."""
+def _broken(runs: Runs, sizing: Sizing, *, n_serving: int, day: Replay | None) -> NDArray[np.bool_]:
+    """Hours that need more replicas: those that broke, and the peak on fresh draws."""
     hours = sizing.demand.hours.load_frac
     broken = np.zeros(len(hours), bool) if day is None else broken_hours(sizing.demand, day)
-    n = min(sized.n_serving, POOL)
-    peak = sizing.demand.peak_of(0, 0) * n / sized.n_serving
+    n = min(n_serving, POOL)
+    peak = sizing.demand.peak_of(0, 0) * n / n_serving
     if not runs.trial(peak, n, draw=FRESH_DRAW).holds:
         broken = broken | (hours == hours.max())
     return broken
 
 
-def _more(sized: Sized, broken: NDArray[np.bool_]) -> ReplicaNeed:
-    """One replica more, of every pool of a large fleet, in these hours of any period."""
+def _more(sized: Sized, broken: NDArray[np.bool_], n_more: int) -> ReplicaNeed:
+    """So many replicas more, of every pool of a large fleet, in these hours of any period."""
     need = sized.need.n_replicas
-    step = max(1, round(sized.n_serving / POOL))
+    step = n_more * max(1, round(sized.n_serving / POOL))
     grown = need + step * ((need > 0) & broken[None, None, :])
     # A later period may ask at a low hour for what today's peak does: more load never takes fewer.
     return ReplicaNeed(n_replicas=ints(grown))
