@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuplan.domain.batching import BatchPolicy
-from gpuplan.domain.outcome import Outcome, StreamedOutcome, Summary
+from gpuplan.domain.outcome import EngineTotals, Outcome, StreamedOutcome, Summary
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
@@ -57,8 +57,9 @@ def verdict(found: Run) -> str:
         return "overloaded"
     if found.outcome.n_completed == 0:
         return "nothing served"
-    is_kept = found.statistics.recall_frac >= found.slo.kept_frac
-    return "within limits" if is_kept else "objective missed"
+    if found.statistics.recall_frac >= found.slo.kept_frac:
+        return "within limits"
+    return "objective missed" if found.slo.is_given else "not all served"
 
 
 def overload_lines(found: Run) -> tuple[str, ...]:
@@ -105,6 +106,8 @@ def simulate_document(found: Run) -> Document:
         **_delivery_document(found),
         "n_iterations": outcome.totals.n_steps,
         "n_preemptions": outcome.totals.n_preemptions,
+        "prompt_tokens_looked_up": outcome.totals.n_asked_tokens,
+        "prompt_tokens_found": outcome.totals.n_hit_tokens,
         "utilization": _use_document(outcome, statistics.busy_frac),
         "power": _power_document(found),
         "precision": statistics.precision_frac,
@@ -334,19 +337,30 @@ def _off(bound_s: float | None, value_s: float) -> str:
     return f"{100 * (bound_s / value_s - 1):+.0f}"
 
 
+def _hit_rows(totals: EngineTotals) -> list[tuple[str, str]]:
+    if not totals.n_hit_tokens:
+        return []
+    share = totals.n_hit_tokens / totals.n_asked_tokens
+    return [("prompt tokens found in the cache", f"{100 * share:.1f} %")]
+
+
 def _totals_table(found: Run) -> Table:
     statistics, totals = found.statistics, found.outcome.totals
     delivery = statistics.delivery
+    is_given = found.slo.is_given
+    good = "within the objective" if is_given else "served (no objective was given)"
+    within = f"  of them {good}"
     rows = [
         ("requests a second", f"{delivery.requests_per_s:,.2f}"),
-        ("  of them within the objective", f"{delivery.good_requests_per_s:,.2f}"),
+        *([(within, f"{delivery.good_requests_per_s:,.2f}")] if is_given else []),
         ("output tokens a second", f"{statistics.output_tokens_per_s:,.0f}"),
-        ("  of them within the objective", f"{delivery.good_output_tokens_per_s:,.0f}"),
+        *([(within, f"{delivery.good_output_tokens_per_s:,.0f}")] if is_given else []),
         ("busy share of the time", f"{100 * statistics.busy_frac:.1f} %"),
         ("precision: useful share of paid time", f"{100 * statistics.precision_frac:.1f} %"),
-        ("recall: requests within the objective", f"{100 * statistics.recall_frac:.1f} %"),
-        ("recall: tokens within the objective", f"{100 * delivery.token_recall_frac:.1f} %"),
+        (f"recall: requests {good}", f"{100 * statistics.recall_frac:.1f} %"),
+        (f"recall: tokens {good}", f"{100 * delivery.token_recall_frac:.1f} %"),
         *_power_rows(found),
+        *_hit_rows(totals),
         ("preemptions", count(totals.n_preemptions)),
         ("iterations", count(totals.n_steps)),
         ("simulated", f"{totals.span_s:,.1f} s"),

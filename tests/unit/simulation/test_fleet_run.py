@@ -304,7 +304,15 @@ FAR_REPLICA = Outage(at_s=0.0, replica=5, lasts_s=1.0)
         (fleet(clients=Clients(timeout_s=-1.0)), "timeout_s"),
         (fleet(router=Router(rule="magic")), "router.rule"),
         (fleet(services=(Service(name="s", pools=(PoolShare(pool="z"),)),)), "names a pool"),
-        (fleet(pool(1, limits=replace(LIMITS, caches_prefixes=True))), "caches prefixes"),
+        (fleet(pool(1, limits=replace(LIMITS, draws_acceptance=True))), "drafts"),
+        (fleet(pool(1, limits=replace(LIMITS, scheduling="magic"))), "scheduling"),
+        (
+            fleet(
+                pool(1, limits=replace(LIMITS, caches_prefixes=True)),
+                pool(1, name="b", limits=replace(LIMITS, caches_prefixes=True, block_tokens=32)),
+            ),
+            "blocks of 16, 32",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "fleet",
 )  # fmt: skip

@@ -199,6 +199,6 @@ def _spot_problems(spot: Spot, where: str) -> Iterator[Problem]:
 def check_arrivals(arrive_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
     """InputError where the clock cannot hold them."""
     if len(arrive_s) and arrive_s[-1] - arrive_s[0] > LONGEST_S:
-        days = f"{(arrive_s[-1] - arrive_s[0]) / 86400:.0f} days"
+        days = f"{(arrive_s[-1] - arrive_s[0]) / 86400:.4g} days"
         problem = Problem("arrivals", f"span {days}", "split them: at most 40 days")
         raise InputError("fleet", [problem])

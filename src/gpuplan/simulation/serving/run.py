@@ -71,7 +71,7 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
         problems.append(Problem("key-value cache", what, "use a smaller model or more memory"))
     is_long = len(requests) > 0 and requests.arrive_s[-1] - requests.arrive_s[0] > LONGEST_S
     if is_long:
-        days = f"{(requests.arrive_s[-1] - requests.arrive_s[0]) / 86400:.0f} days"
+        days = f"{(requests.arrive_s[-1] - requests.arrive_s[0]) / 86400:.4g} days"
         problems.append(Problem("arrivals", f"span {days}", "split them: at most 40 days"))
     problems += problems_of(limits)
     if fleet.batching is not None:

@@ -137,7 +137,7 @@ class ServingStream:
         if arrive[0] < self._last or np.any(np.diff(arrive) < 0):
             problems.append(Problem("arrivals", "fall", "sort the requests by time"))
         if arrive[-1] > LONGEST_S * st.TICKS_PER_S:
-            days = f"{arrive[-1] / st.TICKS_PER_S / 86400:.0f} days"
+            days = f"{arrive[-1] / st.TICKS_PER_S / 86400:.4g} days"
             problems.append(Problem("arrivals", f"span {days}", "split them: at most 40 days"))
         if problems:
             raise InputError("simulate", problems)

@@ -1,0 +1,147 @@
+"""`simulate` with bad or odd input: a clear error or a defined result, never a hang."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from gpuplan.cli.simulate import simulate
+from gpuplan.errors import InputError
+
+HEAD = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
+ONE_POOL = "pools: [{name: a, replicas: 1}]\n"
+ROWS = "0,100,10\n1,100,10\n3,50,5\n"
+
+
+def call(*arguments: object):
+    app = typer.Typer()
+    app.command()(simulate)
+    given = ["--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
+    return CliRunner().invoke(app, given)
+
+
+def traced(tmp_path: Path, rows: str, *arguments: object, fleet: str | None = None):
+    path = tmp_path / "trace.csv"
+    path.write_text(HEAD + rows)
+    if fleet is not None:
+        (tmp_path / "fleet.yaml").write_text(fleet)
+        arguments = (*arguments, "--fleet", tmp_path / "fleet.yaml")
+    return call("--trace", path, "--json", *arguments)
+
+
+@pytest.mark.parametrize("fleet", [None, ONE_POOL], ids=["equal", "living"])
+@pytest.mark.parametrize(
+    ("rows", "n_requests", "n_completed", "told"),
+    [
+        ("0,100,10\n", 1, 1, "times are in seconds"),
+        ("0,100,10\nnan,100,10\n1,100,5\n", 2, 2, "line 3: time is nan"),
+        ("5,100,10\n1,100,10\n3,50,5\n", 3, 3, "rows out of order: 1"),
+        ("-5,100,10\n1,100,10\n3,50,5\n", 3, 3, "at -5.000000 s"),
+        ("0,0,10\n1,100,0\n3,50,5\n", 3, 1, "have 0 tokens"),
+        ("0,200000,10\n1,100,10\n3,50,5\n", 3, 2, "times are in seconds"),
+        ("0,-4,10\n1,100,10\n2,10,inf\n3,50,5\n", 2, 2, "2 bad lines left out"),
+    ],
+    ids=["one", "nan", "unsorted", "negative time", "no tokens", "too long", "bad tokens"],
+)
+def test_odd_traces_have_a_defined_result(
+    tmp_path: Path, rows: str, n_requests: int, n_completed: int, told: str, fleet: str | None
+):
+    found = traced(tmp_path, rows, fleet=fleet)
+    assert found.exit_code == 0, found.output
+    assert told in found.stderr
+    document = json.loads(found.stdout)
+    assert (document["n_requests"], document["n_completed"]) == (n_requests, n_completed)
+    verdict = "within limits" if n_completed == n_requests else "not all served"
+    assert document["verdict"] == verdict
+
+
+@pytest.mark.parametrize("fleet", [None, ONE_POOL], ids=["equal", "living"])
+def test_nothing_that_can_be_served(tmp_path: Path, fleet: str | None):
+    found = traced(tmp_path, "0,200000,10\n", fleet=fleet)
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["verdict"] == "nothing served"
+
+
+@pytest.mark.parametrize(
+    ("rows", "fix"),
+    [
+        ("", "at least one request"),
+        ("1e300,10,10\n1,100,10\n2,4,5\n", "at most 40 days"),
+    ],
+    ids=["none", "for ever"],
+)
+def test_traces_that_cannot_be_run_are_refused(tmp_path: Path, rows: str, fix: str):
+    found = traced(tmp_path, rows)
+    assert isinstance(found.exception, InputError)
+    assert fix in str(found.exception)
+
+
+def test_ten_pools_of_zero_are_refused(tmp_path: Path):
+    pools = "".join(f"  - {{name: p{at}, replicas: 0}}\n" for at in range(10))
+    found = traced(tmp_path, ROWS, fleet="pools:\n" + pools)
+    assert isinstance(found.exception, InputError)
+    assert "no replica" in str(found.exception)
+
+
+def test_ten_pools_that_start_from_zero_serve(tmp_path: Path):
+    """A queue scaler that would let eight wait still starts for one."""
+    one = "replicas: 0, min_replicas: 0, max_replicas: 1"
+    scaler = "autoscaling: {metric: queue, target_requests: 8}"
+    start = "start: {boot_s: 20, load_s: 10}"
+    pools = "".join(f"  - {{name: p{at}, {one}, {scaler}, {start}}}\n" for at in range(10))
+    found = traced(tmp_path, ROWS, fleet="pools:\n" + pools)
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["n_completed"] == 3
+    # Looked at every 15 s, then 30 s of start.
+    assert 40.0 < document["fleet"]["timeline"]["at_s"][-1] < 60.0
+
+
+def test_an_overloaded_living_fleet_names_one_that_holds(tmp_path: Path):
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(ONE_POOL)
+    load = ("--rate", 60, "--input-tokens", 1000, "--output-tokens", 200, "--duration", "2m")
+    found = call(*load, "--fleet", fleet, "--json")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["verdict"] == "overloaded"
+    assert document["backlog_growth_requests_per_s"] > 10
+    assert document["smallest_fleet"]["replicas"] == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        (("--turns", "4"), "--turns"),
+        (("--requests", "4"), "--requests"),
+        (("--duration", "10m"), "--duration"),
+        (("--where", "run"), "--where"),
+        (("--columns", "input"), "columns"),
+    ],
+    ids=["turns", "requests", "duration", "where", "columns"],
+)
+def test_options_without_effect_or_sense_are_refused(
+    tmp_path: Path, typed: tuple[str, ...], named: str
+):
+    found = traced(tmp_path, ROWS, *typed)
+    assert isinstance(found.exception, InputError)
+    assert named in str(found.exception)
+
+
+def test_columns_and_rows_of_a_plain_file(tmp_path: Path):
+    path = tmp_path / "log.csv"
+    path.write_text("run,when,q,a\nx,0,100,10\ny,5,100,10\nx,1000,50,5\n")
+    columns = "arrive=when,input=q,output=a,unit=ms"
+    found = call("--trace", path, "--columns", columns, "--where", "run=x", "--json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["n_requests"] == 2
+
+
+def test_users_who_talk_on_find_what_was_said(tmp_path: Path):
+    load = ("--users", 4, "--turns", 5, "--input-tokens", 100, "--output-tokens", 60, "--requests")
+    found = call(*load, 80, "--json")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["prompt_tokens_found"] > 0.4 * document["prompt_tokens_looked_up"] > 0
