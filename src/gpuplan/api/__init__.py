@@ -6,6 +6,7 @@ for help costs nothing. One file per theme; a new verb is entered here too.
 
 from gpuplan.api.checking import (
     check,
+    check_change_sheet,
     check_sheet,
     checklist_text,
     design,
@@ -100,6 +101,7 @@ from gpuplan.api.simulating import (
     curve_sheet,
     drawn_blocks,
     drawn_load,
+    fleet_charts,
     fleet_sheet,
     is_network,
     passed_columns,
@@ -138,6 +140,7 @@ __all__ = [
     "charts_png",
     "charts_text",
     "check",
+    "check_change_sheet",
     "check_sheet",
     "checklist_text",
     "clients_load",
@@ -163,6 +166,7 @@ __all__ = [
     "findings_sheet",
     "fit",
     "fit_sheet",
+    "fleet_charts",
     "fleet_sheet",
     "forecast",
     "forecast_sheet",

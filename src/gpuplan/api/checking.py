@@ -9,11 +9,23 @@ if TYPE_CHECKING:
     from gpuplan.domain.system import SystemCheck
 
 
-def check(path: Path) -> "SystemCheck":
-    """What a described system lacks, in order, and what would balance it."""
+def check(path: Path, changes: tuple[str, ...] = ()) -> "SystemCheck":
+    """What a described system lacks, in order, and what would balance it.
+
+    Changes such as "site.software.cuda=13.0" are set before it is judged.
+    """
+    from datetime import date
+
     from gpuplan.pipeline.check import check as verb
 
-    return verb(path)
+    return verb(path, changes=changes, month=date.today().isoformat()[:7])
+
+
+def check_change_sheet(before: "SystemCheck", after: "SystemCheck") -> "Sheet":
+    """What a change mends, brings and leaves, ready to show."""
+    from gpuplan.report.check_change import change_sheet as verb
+
+    return verb(before, after)
 
 
 def refuse_system(checked: "SystemCheck") -> None:

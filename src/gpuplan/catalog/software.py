@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from gpuplan.domain.software import (
     Architecture,
+    DriverBranch,
     DriverNeed,
     FrameworkSupport,
     PackagePins,
@@ -27,6 +28,7 @@ def read_software() -> SoftwareMatrix:
         wheels=tuple(_wheel(row) for row in _rows("software_wheels.csv")),
         packages=tuple(_pins(row) for row in _rows("software_packages.csv")),
         frameworks=tuple(_support(row) for row in _rows("software_frameworks.csv")),
+        branches=tuple(_branch(row) for row in _rows("software_drivers.csv")),
     )
 
 
@@ -49,6 +51,12 @@ def _driver(row: dict[str, str]) -> DriverNeed:
         linux=version(row["min_linux_driver"]),
         windows=_optional(row["min_windows_driver"]),
         source=row["source"],
+    )
+
+
+def _branch(row: dict[str, str]) -> DriverBranch:
+    return DriverBranch(
+        number=int(row["branch"]), kind=row["kind"], ends=row["ends"], source=row["source"]
     )
 
 

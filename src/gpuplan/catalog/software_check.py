@@ -42,15 +42,21 @@ class Parsed(NamedTuple):
     compute: str | None
 
 
-def check_stack(stack: Stack, matrix: SoftwareMatrix | None = None) -> tuple[Finding, ...]:
-    """Everything that keeps the stack from running, or from running well; empty if all fits."""
+def check_stack(
+    stack: Stack, matrix: SoftwareMatrix | None = None, *, month: str | None = None
+) -> tuple[Finding, ...]:
+    """Everything that keeps the stack from running, or from running well; empty if all fits.
+
+    A month ("2026-11") lets it say whose support has ended.
+    """
     known = matrix or read_software()
     parsed, derived = _parse(stack, known)
     rules: tuple[Callable[[Parsed, SoftwareMatrix], Iterable[Finding]], ...] = (
         _pin_findings, _python_findings, _torch_findings, _driver_findings, _toolkit_findings,
         _wheel_findings, _precision_findings, _framework_findings, _rocm_findings,
     )  # fmt: skip
-    return (*derived, *(finding for rule in rules for finding in rule(parsed, known)))
+    found = (finding for rule in rules for finding in rule(parsed, known))
+    return (*derived, *found, *_branch_findings(parsed, known, month))
 
 
 def _finding(severity: Severity, rule: str, where: str, what: str, fix: str) -> Finding:
@@ -228,6 +234,27 @@ def _driver_findings(parsed: Parsed, known: SoftwareMatrix) -> Iterator[Finding]
                        f"older than the {least} that came with CUDA {cuda}; it runs by "
                        "minor-version compatibility, without code compiled at run time from PTX",
                        f"install driver >= {least}")  # fmt: skip
+
+
+def _branch_findings(parsed: Parsed, known: SoftwareMatrix, month: str | None) -> Iterator[Finding]:
+    """How long the installed line of drivers gets fixes, and which one to go to."""
+    if parsed.driver is None or parsed.arch.capability is None:
+        return
+    number = parsed.driver.release[0]
+    branch = next((one for one in known.branches if one.number == number), None)
+    if branch is None:
+        return
+    lasting = [one for one in known.branches if one.kind == "long-term" and one.ends != "ended"]
+    next_one = max(lasting, key=lambda one: one.ends)
+    fix = f"go to {next_one.number}, a long-term line until {next_one.ends}"
+    where = f"driver {parsed.driver}"
+    if branch.has_ended(month or ""):
+        until = "" if branch.ends == "ended" else f" since {branch.ends}"
+        what = f"its line {number} gets no fixes any more{until}"
+        yield _finding("warning", "driver-support", where, what, fix)
+    elif branch is not next_one:
+        what = f"its line {number} ({branch.kind}) gets fixes until {branch.ends}"
+        yield _finding("note", "driver-support", where, what, fix)
 
 
 def _toolkit_need(cuda: Version, known: SoftwareMatrix) -> DriverNeed | None:

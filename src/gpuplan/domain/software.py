@@ -184,6 +184,20 @@ class FrameworkSupport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverBranch:
+    """A line of drivers and how long it gets fixes."""
+
+    number: int
+    kind: str  # long-term, production, new-feature
+    ends: str  # year and month, or "ended" where only that is published
+    source: str
+
+    def has_ended(self, month: str) -> bool:
+        """Whether fixes have ended by this year and month."""
+        return self.ends == "ended" or self.ends < month
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareMatrix:
     """Everything known about which software fits which."""
 
@@ -193,3 +207,4 @@ class SoftwareMatrix:
     wheels: tuple[Wheel, ...]
     packages: tuple[PackagePins, ...]
     frameworks: tuple[FrameworkSupport, ...]
+    branches: tuple[DriverBranch, ...] = ()

@@ -1,5 +1,6 @@
 """A described system, judged: feed, exchange, place, hosts, spares; and what would balance it."""
 
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +29,10 @@ from gpuplan.domain.site import Site
 from gpuplan.domain.system import Surroundings, SystemCheck, WorkCheck
 from gpuplan.domain.workload import DataPath, Generic, Staging, Training, Workload
 from gpuplan.errors import InputError, Problem, ViolationError, one
+from gpuplan.inputs.change_tree import changed
 from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.inputs.yaml_reader import read_yaml
 from gpuplan.pipeline.check_around import (
     checkpoints_of,
     host_lines,
@@ -58,12 +62,23 @@ class Judged(NamedTuple):
     assumptions: tuple[Assumption, ...]
 
 
-def check(path: Path) -> SystemCheck:
-    """The judgement of a scenario's machines with its workloads on them."""
-    return check_scenario(read_scenario(path), read_catalog())
+def check(path: Path, *, changes: Sequence[str] = (), month: str | None = None) -> SystemCheck:
+    """The judgement of a scenario's machines with its workloads on them.
+
+    Changes are keys set anew before it is read; a month says whose support has ended.
+    """
+    if not changes:
+        return check_scenario(read_scenario(path), read_catalog(), month=month)
+    data = read_yaml(path).data
+    if not isinstance(data, dict):
+        read_scenario(path)  # says what is wrong with the file
+    scenario = scenario_from(changed(data, changes), name=path.name, folder=path.parent)
+    return check_scenario(scenario, read_catalog(), month=month)
 
 
-def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
+def check_scenario(
+    scenario: Scenario, catalog: Catalog, *, month: str | None = None
+) -> SystemCheck:
     """The same for a scenario that is read already."""
     if not scenario.owned:
         fix = "describe the machines under owned:, present or intended"
@@ -91,7 +106,7 @@ def check_scenario(scenario: Scenario, catalog: Catalog) -> SystemCheck:
     )  # fmt: skip
     # Other machines mend no software: only what they could mend calls for them.
     balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
-    findings += software_findings(scenario, worst.ground)
+    findings += software_findings(scenario, worst.ground, month=month)
     findings += _price_findings(balance, worst.ground)
     notes = [note for note in scenario.assumptions if note.change.startswith(USED_KEYS)]
     notes += [*spare_notes, *host_notes(worst.ground, lines), *balance.assumptions]

@@ -44,7 +44,9 @@ BYTES_16 = 2.0  # of a weight, where no precision is named
 INSTALLED = tuple(field.name for field in fields(Installed))
 
 
-def software_findings(scenario: Scenario, ground: Ground) -> tuple[Finding, ...]:
+def software_findings(
+    scenario: Scenario, ground: Ground, *, month: str | None = None
+) -> tuple[Finding, ...]:
     """What keeps the installed software from running on these accelerators, and the fix."""
     installed = scenario.site.software if scenario.site else None
     if installed is None or ground.accelerator.is_cpu:
@@ -56,7 +58,7 @@ def software_findings(scenario: Scenario, ground: Ground) -> tuple[Finding, ...]
             arch=ground.accelerator.instruction_set, precision=precision,
             **{name: getattr(installed, name) for name in INSTALLED},
         )  # fmt: skip
-        found += check_stack(stack)
+        found += check_stack(stack, month=month)
     return tuple(dict.fromkeys(found))
 
 
