@@ -152,8 +152,9 @@ def diffusion_rows(path: Path) -> Iterator[Out]:
         yield line(names, work, float(row["batch_latency_s"]), n_devices=n, power_w=power)
 
 
-BENCHMARKS = ("resnet", "retinanet", "bert-99", "bert-99.9", "3d-unet-99", "dlrm-99", "dlrm-v2-99",
-              "dlrm-v2-99.9", "rnnt", "stable-diffusion-xl")  # fmt: skip
+BENCHMARKS = ("resnet", "retinanet", "bert-99", "bert-99.9", "3d-unet-99", "3d-unet-99.9",
+              "dlrm-99", "dlrm-99.9", "dlrm-v2-99", "dlrm-v2-99.9", "rnnt",
+              "stable-diffusion-xl")  # fmt: skip
 WHISPER_BOARDS = {"A100-80GB": "a100-sxm-80gb"}
 
 

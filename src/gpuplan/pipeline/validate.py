@@ -17,6 +17,7 @@ from gpuplan.pipeline.validate_llm_inference import (
     inference_rows,
     stored_cross,
 )
+from gpuplan.pipeline.validate_mlperf import MLPERF_COLUMNS, mlperf_rows
 from gpuplan.pipeline.validate_networks import (
     DIFFUSION_COLUMNS,
     ENCODER_COLUMNS,
@@ -44,6 +45,7 @@ KINDS: dict[str, tuple[frozenset[str], Callable[[Rows], Answer], Cross | None]] 
     "llm_inference": (INFERENCE_COLUMNS, inference_rows, cross_inference),
     "llm_training": (TRAINING_COLUMNS, training_rows, cross_training),
     "llama.cpp": (MATRIX_COLUMNS, lambda rows: inference_rows(serving_rows(rows)), None),
+    "mlperf_inference": (MLPERF_COLUMNS, mlperf_rows, None),
     "vision": (VISION_COLUMNS, vision_rows, None),
     "vision_training": (VISION_TRAINING_COLUMNS, vision_training_rows, None),
     "encoder": (ENCODER_COLUMNS, encoder_rows, None),
