@@ -85,6 +85,13 @@ def fleet_sheet(found: "FleetSimulation") -> "Sheet":
     return verb(found)
 
 
+def fleet_charts(found: "FleetSimulation") -> "tuple[Chart, ...]":
+    """A run of a living fleet as charts."""
+    from gpuplan.report.charts_fleet import fleet_charts as verb
+
+    return verb(found)
+
+
 def with_gaps(found: "Simulation") -> "Simulation":
     """The run with percentiles of single gaps between tokens, from a second one by steps."""
     from gpuplan.pipeline.simulate import with_gaps as verb

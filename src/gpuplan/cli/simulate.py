@@ -321,7 +321,7 @@ def _living(typed: o.Typed, fleet: Path, taken: "LoadTaken", asked: "SimulateReq
         )
     if typed.out is not None:
         write_requests(typed.out, found.found.outcome)
-    return api.fleet_sheet(found), api.simulate_charts(found.simulation)
+    return api.fleet_sheet(found), api.fleet_charts(found)
 
 
 def _stream(

@@ -10,6 +10,7 @@ from gpuplan.units import MINUTE, MS
 
 Run = Simulation | StreamedSimulation | NetworkSimulation
 PERCENT = 100.0
+LEAST_COVER_FRAC = 0.25
 SHARES = np.concatenate([np.linspace(0, 99, 100), [99.5, 99.9]])
 POINTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 
@@ -86,20 +87,33 @@ def _minutes(n: int, bin_s: float) -> Floats:
     return floats(np.arange(n) * bin_s / MINUTE)
 
 
+def _rest_s(found: Run) -> float:
+    """How much of the last bin the run covers."""
+    use = found.outcome.use
+    return found.outcome.totals.span_s - use.bin_s * (len(use.busy_frac) - 1)
+
+
+def _n_shown(found: Run) -> int:
+    """Bins to draw: of a last one that has hardly begun, shares and rates mislead."""
+    n = len(found.outcome.use.busy_frac)
+    is_stub = n > 2 and _rest_s(found) < LEAST_COVER_FRAC * found.outcome.use.bin_s
+    return n - 1 if is_stub else n
+
+
 def _covered(values: Floats | Ints, found: Run) -> Floats:
     """Shares and rates of bins, the last over the part of it that the run covers."""
-    bin_s, span_s = found.outcome.use.bin_s, found.outcome.totals.span_s
-    rest_s = span_s - bin_s * (len(values) - 1)
+    bin_s, rest_s = found.outcome.use.bin_s, _rest_s(found)
     covered = np.array(values, dtype=np.float64)
     covered[-1] *= bin_s / rest_s if 0 < rest_s < bin_s else 1.0
-    return floats(covered)
+    return floats(covered[: _n_shown(found)])
 
 
 def _steps(name: str, values: Floats | Ints, found: Run) -> Series:
-    """Values that hold for a whole bin, to the end of the run."""
-    y = np.append(values, values[-1:])
+    """Values that hold for a whole bin, to the end of what is shown."""
+    shown = values[: _n_shown(found)]
+    y = np.append(shown, shown[-1:])
     x = _minutes(len(y), found.outcome.use.bin_s).copy()
-    x[-1] = max(x[-2], found.outcome.totals.span_s / MINUTE)
+    x[-1] = min(x[-1], max(x[-2], found.outcome.totals.span_s / MINUTE))
     return Series(name=name, x=floats(x), y=floats(y), style="step")
 
 

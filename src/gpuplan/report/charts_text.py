@@ -11,6 +11,7 @@ from gpuplan.domain.chart import Chart, Series
 from gpuplan.domain.columns import Floats
 
 WIDTH = 100
+STEPS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0, 10.0)
 N_ROWS = 13  # twelve steps: a label at every quarter
 MOST_BARS = 40
 N_BAR = 50  # cells of a full bar
@@ -91,7 +92,7 @@ def _plot(chart: Chart, width: int) -> list[str]:
     low_x, high_x = _range(series.x for series in chart.series)
     low_y, high_y = _range([*(series.y for series in chart.series), np.array(chart.top)])
     low_y = min(0.0, low_y)
-    high_y = high_y if high_y > low_y else low_y + 1.0
+    high_y = _round_top(high_y) if high_y > low_y == 0.0 else max(high_y, low_y + 1.0)
     high_x = high_x if high_x > low_x else low_x + 1.0
     ticks = [number(low_y + (high_y - low_y) * k / (N_ROWS - 1)) for k in range(N_ROWS)]
     n_left = max(len(tick) for tick in ticks)
@@ -109,6 +110,13 @@ def _plot(chart: Chart, width: int) -> list[str]:
     left = gap // 2
     lines.append(" " * (n_left + 2) + low + " " * left + chart.x.title + " " * (gap - left) + high)
     return [*lines, *_legend(chart, width)]
+
+
+def _round_top(high: float) -> float:
+    """The least value not below it whose quarters are short numbers."""
+    quarter = high / 4
+    power = 10.0 ** np.floor(np.log10(quarter))
+    return float(4 * power * next(step for step in STEPS if step * power >= quarter * (1 - 1e-9)))
 
 
 def _range(columns: object) -> tuple[float, float]:

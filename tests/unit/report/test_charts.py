@@ -106,3 +106,11 @@ def test_charts_hold_what_was_measured(found: Simulation):
     assert found.power is not None
     energy_j = (power.y[:-1] * 1e3 * widths_s).sum()
     assert energy_j == pytest.approx(found.power.energy_j.value)
+
+
+def test_axes_in_the_terminal_end_on_short_numbers():
+    for high, top in ((74.8, "80"), (29_935.0, "30,000"), (305.0, "320"), (0.013, "0.016")):
+        series = Series(name="y", x=floats([0, 10]), y=floats([0, high]))
+        chart = Chart(title="t", x=Axis(label="x"), y=Axis(label="y"), series=(series,))
+        first = next(line for line in chart_text(chart).splitlines() if "┤" in line)
+        assert first.split("┤")[0].strip() == top
