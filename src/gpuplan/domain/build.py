@@ -94,6 +94,7 @@ class FootprintRules:
     water_kg_per_j: Range = WATER_KG_PER_J
     server_kg: Range = SERVER_KG
     accelerator_kg: Range | None = None
+    hourly_kg_per_j: tuple[float, ...] = ()  # of the 24 hours of a day; empty: not known
     life_s: float = 4 * 365 * DAY  # over which manufacture is spread
 
 

@@ -1,6 +1,6 @@
 """A plan with everything around it: machines by group, money by month, energy by place."""
 
-from gpuplan.domain.carbon import CarbonAccount
+from gpuplan.domain.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.design import (
     CheckpointRate,
     FabricPlan,
@@ -60,6 +60,7 @@ class GroupDesign:
     carbon: CarbonAccount | None = None  # over the plan's span; None: its place is not known
     findings: tuple[Finding, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
+    shift: ShiftPlan | None = None  # of a day, where work may wait and carbon by hour is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from gpuplan.domain.build import BuildRules
 from gpuplan.domain.ranges import Range
 from gpuplan.inputs.keys import Spread, Strict
 from gpuplan.inputs.schema_build import BuildSpec
-from gpuplan.units import DAY, GB, KW, KWH, MIB, MINUTE, TB
+from gpuplan.units import DAY, GB, GRAM, KW, KWH, MIB, MINUTE, TB
 
 YEAR = 365 * DAY  # s
 # Key → name inside and factor; keys that are not here keep their name and unit.
@@ -32,6 +32,7 @@ INSIDE: dict[str, tuple[str, float]] = {
     "spares.repair_days": ("repair_s", DAY),
     "footprint.water_l_per_kwh": ("water_kg_per_j", 1.0 / KWH),  # a litre of water is a kilogram
     "footprint.life_years": ("life_s", YEAR),
+    "footprint.hourly_g_per_kwh": ("hourly_kg_per_j", GRAM / KWH),
 }
 
 
@@ -61,4 +62,6 @@ def _changes(section: str, spec: Strict) -> dict[str, tuple[str, Any]]:
 def _inside(value: Any, factor: float) -> Any:
     if isinstance(value, Spread):
         return Range(low=value.low, mid=value.mid, high=value.high).times(factor)
+    if isinstance(value, list):
+        return tuple(one * factor for one in value)
     return value * factor

@@ -3,6 +3,10 @@
 What a plan or a check rests on of these is told with its key.
 """
 
+from typing import Annotated
+
+from pydantic import Field
+
 from gpuplan.inputs.keys import (
     Count,
     CountOrZero,
@@ -26,6 +30,9 @@ class NonNegativeSpread(Spread):
     low: NonNegative = key("Lowest value to plan for")
     mid: NonNegative = key("Most likely value")
     high: NonNegative = key("Highest value to plan for")
+
+
+Hours = Annotated[list[NonNegative], Field(min_length=24, max_length=24)]
 
 
 class HostRulesSpec(Strict):
@@ -97,6 +104,9 @@ class FootprintRulesSpec(Strict):
     water_l_per_kwh: NonNegativeSpread | None = optional("On site", "litres per kWh of machines")
     server_kg: PositiveSpread | None = optional("Without accelerators, of eight", "kg CO2e")
     accelerator_kg: PositiveSpread | None = optional("Of one board", "kg CO2e")
+    hourly_g_per_kwh: Hours | None = optional(
+        "Carbon of each hour of the day: work that may wait is moved to clean ones", "gCO2e per kWh"
+    )
     life_years: Positive | None = optional("Over which manufacture is spread; 4", "years")
 
 

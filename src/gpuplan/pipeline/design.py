@@ -28,6 +28,7 @@ from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.pipeline.carbon import NodeGroup, carbon_of, place_at
 from gpuplan.pipeline.design_machines import design_group, machines_of
 from gpuplan.pipeline.design_money import interest, pool_costs, statement_of_plan
+from gpuplan.pipeline.design_shift import with_shift
 from gpuplan.pipeline.design_ways import ways_of
 from gpuplan.pipeline.plan_owned import bought_nodes, place_of
 from gpuplan.pipeline.plan_power import node_power
@@ -47,6 +48,7 @@ def design_plan(answer: Answer, catalog: Catalog) -> DesignedPlan:
     scenario = scenario_from(dict(answer.provenance.scenario), name=answer.name, folder=None)
     machines = list(machines_of(plan.pools, scenario, catalog))
     groups = with_carbon([design_group(one, scenario) for one in machines], plan, scenario, catalog)
+    groups = with_shift(groups, scenario, catalog, span_s=plan.span_s)
     money, told, unpriced = _money(answer, plan, scenario, groups=groups, catalog=catalog)
     notes = (*(note for one in groups for note in one.assumptions), *told)
     return DesignedPlan(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.domain.carbon import CarbonAccount
+from gpuplan.domain.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.designed import DesignedPlan, GroupDesign, OwnInstead, PoolCost
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.errors import InputError, one
@@ -92,6 +92,7 @@ def _group(made: GroupDesign) -> dict[str, Any]:
         "spares": None if made.spares is None else spare_document(made.spares),
         "staging": None if made.moved is None else moved_document(made.moved),
         "energy": None if made.carbon is None else _energy(made.carbon),
+        "shift": None if made.shift is None else _shift(made.shift),
     }
 
 
@@ -105,6 +106,16 @@ def _energy(account: CarbonAccount) -> dict[str, Any]:
         ],
         "embodied_kg": range_document(account.embodied_kg),
         "water_kg": range_document(account.water_kg),
+    }
+
+
+def _shift(plan: ShiftPlan) -> dict[str, Any]:
+    return {
+        "kg_per_day_at_once": plan.at_once_kg,
+        "kg_per_day_shifted": plan.shifted_kg,
+        "saved_frac": plan.saved_frac,
+        "w_by_hour": [float(power) for power in plan.power_w[0]],
+        "meaning": plan.meaning,
     }
 
 
@@ -172,6 +183,23 @@ def _joined_and_placed(designed: DesignedPlan) -> Iterator[Table]:
             yield from (t for t in facility_sheet(made.facility).tables if t.title != "Objections")
     if any(made.carbon for made in designed.groups):
         yield _carbon(designed)
+    if any(made.shift for made in designed.groups):
+        yield _shifts(designed)
+
+
+def _shifts(designed: DesignedPlan) -> Table:
+    rows = tuple(
+        (
+            made.group.name, f"{made.shift.at_once_kg:,.1f}", f"{made.shift.shifted_kg:,.1f}",
+            f"{made.shift.saved_frac:.0%}",
+            " ".join(str(hour) for hour, power in enumerate(made.shift.power_w[0]) if power > 0),
+        )
+        for made in designed.groups
+        if made.shift is not None
+    )  # fmt: skip
+    columns = ("work that may wait", "kg a day at once", "moved", "saved", "hours")
+    title = "Carbon by hour: when to run what may wait"
+    return Table(title=title, columns=columns, rows=rows, right=columns[1:4])
 
 
 def _checkpoints(designed: DesignedPlan) -> Table:
