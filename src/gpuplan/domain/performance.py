@@ -31,6 +31,8 @@ class ServingLoad:
     output_tokens: float
     n_sequences: float | None = None  # batch, limit or concurrency; None where the engine decides
     requests_per_s: float | None = None  # None where requests wait or users ask again
+    n_requests: int | None = None  # of a run at a rate that ends; None: it goes on
+    is_held: bool = False  # the rate is known to be served: the benchmark's rules ask for it
     cached_input_frac: float = 0.0  # of the prompt, found in the prefix cache
     adapters: LoraUse | None = None
 

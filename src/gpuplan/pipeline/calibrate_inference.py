@@ -18,10 +18,11 @@ from gpuplan.pipeline.inference_table import (
     Group,
     InferenceTable,
     Observations,
-    closed_loop_waits,
     groups,
     log_predictions,
+    not_simulated,
     observations,
+    simulated,
 )
 
 Floats = NDArray[np.float64]
@@ -116,23 +117,23 @@ def fit_study(
     labels = [{**row, "era": nearest_era(row["era"], eras)} for row in table.labels]
     weight = weights(of, used)
     cols = columns(CONSTANTS, labels)
-    waits = np.ones((2, len(table.rows)))
+    runs = not_simulated(len(table.rows))
     n_seen = len(seen.row)
     paced = Observed(seen.row, seen.log_value, weight * ~of.is_wait)
     beta = fit(
-        cols, lambda v: log_predictions(of.groups, v, waits, n_seen), paced,
+        cols, lambda v: log_predictions(of.groups, v, runs, n_seen), paced,
         start=None if near is None else start_from(cols, near), n_rounds=n_rounds,
     )  # fmt: skip
     values = row_values(cols, beta)
-    waits = closed_loop_waits(table, values)
+    runs = simulated(table, values)
     late = columns([c for c in CONSTANTS if c.name in LATENCY_NAMES], labels)
     waited = Observed(seen.row, seen.log_value, LATENCY_STRENGTH * weight * of.is_wait)
     late_beta = fit(
-        late, lambda v: log_predictions(of.groups, {**values, **v}, waits, n_seen), waited,
+        late, lambda v: log_predictions(of.groups, {**values, **v}, runs, n_seen), waited,
         start=None if near is None else start_from(late, near), n_rounds=n_rounds,
     )  # fmt: skip
     values |= row_values(late, late_beta)
-    residual = log_predictions(of.groups, values, waits, n_seen) - seen.log_value
+    residual = log_predictions(of.groups, values, runs, n_seen) - seen.log_value
     sources = [table.rows[i]["source"] for i in rows]
     pace = fitted(CONSTANTS, cols, beta, n_rows=len(rows), sources=sources)
     latency = fitted(CONSTANTS, late, late_beta, n_rows=len(rows), sources=sources)

@@ -17,11 +17,14 @@ from gpuplan.performance.kernels.regimes import (
     ServingCase,
     closed_loop,
     loop_times,
+    open_loop,
+    serve_start_s,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.serving_regimes import loop_waits, serving_case
 from gpuplan.pipeline.inference_work import setup_work
 from gpuplan.pipeline.measured_inference import Row, serving_setup
+from gpuplan.pipeline.open_loop import open_loop_run
 from gpuplan.units import MS
 
 Floats = NDArray[np.float64]
@@ -139,20 +142,67 @@ def constants_of(values: Values, rows: Ints) -> tuple[StepConstants, RegimeConst
     return step, regime
 
 
-def log_predictions(found: Sequence[Group], values: Values, waits: Floats, n_seen: int) -> Floats:
-    """Log of every observation's prediction; `waits` are those of closed loops, per row."""
+class Simulated(NamedTuple):
+    """What runs say of every row at some constants; zero where its regime needs none."""
+
+    first_s: Floats  # mean wait of a closed loop's first wave
+    later_s: Floats
+    open_log: Floats  # a run at a rate over the formula, one line per field of `OpenRatios`
+
+
+class OpenRatios(NamedTuple):
+    """Of a run at a rate to the formula's answer: waits, and times per token."""
+
+    wait_mean: Floats
+    wait_p99: Floats
+    tpot_mean: Floats
+    tpot_p50: Floats
+    tpot_p99: Floats
+
+
+def not_simulated(n_rows: int) -> Simulated:
+    """Formulas alone; closed loops wait for a second."""
+    return Simulated(np.ones(n_rows), np.ones(n_rows), np.zeros((len(OpenRatios._fields), n_rows)))
+
+
+def log_predictions(found: Sequence[Group], values: Values, runs: Simulated, n_seen: int) -> Floats:
+    """Log of every observation's prediction."""
     out = np.zeros(n_seen)
     for group in found:
         k, r = constants_of(values, group.rows)
         if group.regime == "fixed_concurrency":
-            first_s, later_s = waits[0][group.rows], waits[1][group.rows]
+            first_s, later_s = runs.first_s[group.rows], runs.later_s[group.rows]
             wait_s = r.first_wave_frac * first_s + (1.0 - r.first_wave_frac) * later_s
             served = closed_loop(group.work, k, r, group.case, wait_s)
         else:
             served = REGIMES[group.regime](group.work, k, r, group.case)
+        apart: Values = {}
+        if group.regime == "poisson":
+            ratios = OpenRatios(*np.exp(runs.open_log[:, group.rows]))
+            served, apart = at_a_rate(group, k, r, served=served, ratios=ratios)
         for at, place, metric in group.reads:
-            out[at] = np.log(metric_value(served, metric, group)[place])
+            value = apart[metric] if metric in apart else metric_value(served, metric, group)
+            out[at] = np.log(value[place])
     return out
+
+
+def at_a_rate(
+    group: Group, k: StepConstants, r: RegimeConstants, *, served: Served, ratios: OpenRatios
+) -> tuple[Served, Values]:
+    """The formula's answer moved to where runs were, and what is no field of it."""
+    start_s = serve_start_s(group.work, k, r, group.case, served.tpot_s)
+    wait_s = served.ttft_s - start_s
+    tpot_s = served.tpot_s * ratios.tpot_mean
+    start_s = serve_start_s(group.work, k, r, group.case, tpot_s)
+    first_s = start_s + wait_s * ratios.wait_mean
+    apart = {
+        "ttft_p99_ms": (start_s + wait_s * ratios.wait_p99) / MS,
+        "tpot_p50_ms": served.tpot_s * ratios.tpot_p50 / MS,
+        "tpot_p99_ms": served.tpot_s * ratios.tpot_p99 / MS,
+    }
+    e2e_s = first_s + group.case.output_tokens * tpot_s
+    moved = Served(served.output_tokens_per_s, first_s, tpot_s, e2e_s, served.n_running)
+    return moved, apart
 
 
 def metric_value(served: Served, metric: str, group: Group) -> Floats:
@@ -168,16 +218,32 @@ def metric_value(served: Served, metric: str, group: Group) -> Floats:
     return value
 
 
-def closed_loop_waits(table: InferenceTable, values: Values) -> Floats:
-    """Simulated waits of first and later waves, zero for rows of other regimes."""
-    waits = np.zeros((2, len(table.rows)))
+def simulated(table: InferenceTable, values: Values) -> Simulated:
+    """Closed loops and runs at a rate, at these constants."""
+    runs = not_simulated(len(table.rows))
     for i, setup in enumerate(table.setups):
-        if setup.load.regime != "fixed_concurrency":
-            continue
         k = StepConstants(*(float(values[name][i]) for name in StepConstants._fields))
         r = RegimeConstants(*(float(values[name][i]) for name in RegimeConstants._fields))
-        budget = float(setup.settings.max_batch_tokens)
         work, case = table.works[i], table.cases[i]
-        times = loop_times(work, k, r, case)
-        waits[:, i] = loop_waits(work, k, times, case=case, batch_tokens=budget)
-    return waits
+        if setup.load.regime == "fixed_concurrency":
+            times = loop_times(work, k, r, case)
+            budget = float(setup.settings.max_batch_tokens)
+            waits = loop_waits(work, k, times, case=case, batch_tokens=budget)
+            runs.first_s[i], runs.later_s[i] = waits
+        elif setup.load.regime == "poisson" and case.requests_per_s > 0.0:
+            runs.open_log[:, i] = np.log(_open_ratios(setup, work, k, r=r, case=case))
+    return runs
+
+
+def _open_ratios(
+    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
+) -> OpenRatios:
+    near = open_loop(work, k, r, case)
+    wait_s = near.ttft_s - serve_start_s(work, k, r, case, near.tpot_s)
+    run = open_loop_run(setup, work, k, r=r, case=case)
+    if run is None:
+        return OpenRatios(*np.ones(len(OpenRatios._fields)))
+    return OpenRatios(
+        run.wait_mean_s / wait_s, run.wait_p99_s / wait_s, run.tpot_mean_s / near.tpot_s,
+        run.tpot_p50_s / near.tpot_s, run.tpot_p99_s / near.tpot_s,
+    )  # fmt: skip

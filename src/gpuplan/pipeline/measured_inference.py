@@ -1,10 +1,11 @@
 """Rows of a measured inference table -> setups: names to nouns, layouts from notes, lengths."""
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf, nan
 
 from gpuplan.calibration.eras import engine_family, version_pair
 from gpuplan.catalog.load import read_catalog
@@ -30,6 +31,16 @@ REGIMES: dict[str, Regime] = {
     "MLPerf server": "poisson", "MLPerf offline": "offline", "MLPerf SingleStream": "static_batch",
     "open loop trace": "poisson",
 }  # fmt: skip
+# What other sources call them; the first that is found wins.
+REGIME_WORDS: tuple[tuple[tuple[str, ...], Regime], ...] = (
+    (("offline",), "offline"),
+    (("prefill",), "prefill"),
+    (("concurren", "closed"), "fixed_concurrency"),
+    (("max_batch",), "fixed_max_batch"),
+    (("poisson", "server", "open", "request rate"), "poisson"),
+    (("static", "single", "latency"), "static_batch"),
+    (("max", "burst", "throughput", "saturat"), "max_load"),
+)
 # Lengths that a source leaves out: prompt tokens by task [ML.ENERGY-v3], prompt and answer by
 # benchmark [MLPerf-inference-rules]. Assumption where no figure is published.
 TASK_INPUT_TOKENS = {
@@ -55,6 +66,7 @@ DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS = 512.0, 256.0
 WEIGHTS_FRAC = 0.55
 LEAST_SEQUENCES = 16
 QUANTIZED_WORDS = ("nvfp4", "fp8", "awq", "gptq", "int4")
+ARRIVALS = re.compile(r"(\d+) requests at (\d+(?:\.\d+)?|inf) (?:sessions|requests)/s")
 MOST_DEALT_RANKS = 8  # experts are dealt inside one machine unless a note says more
 GH200_NETWORK_BYTES_PER_S = 12.5e9  # Assumption: one 100 Gb/s adapter per superchip
 
@@ -62,11 +74,11 @@ GH200_NETWORK_BYTES_PER_S = 12.5e9  # Assumption: one 100 Gb/s adapter per super
 def serving_setup(row: Row) -> ServingSetup:
     """The row's deployment and load; InputError or CatalogError where a name is not known."""
     model = find_model_cached(row["model"])
-    accelerator = find_accelerator_cached(row["accelerator"])
+    accelerator = find_accelerator_cached(_accelerator_name(row))
     regime = _regime(row)
     engine = _engine(row)
     storage = _storage(row, model, accelerator, engine)
-    n = _number(row, "n_accelerators") or 1.0
+    n = number_in(row, "n_accelerators") or 1.0
     layout = _layout(row, model, accelerator, storage)
     layout, n = _doubled(row, layout, n)
     load = _load(row, regime)
@@ -76,21 +88,32 @@ def serving_setup(row: Row) -> ServingSetup:
         storage=storage,
         layout=layout,
         engine=engine,
-        settings=_settings(engine, accelerator, load),
+        settings=_settings(row, engine, accelerator=accelerator, load=load),
         load=load,
         n_replicas=max(1.0, n / layout.n_accelerators),
         drafts_tokens="multi-token" in row.get("flag", ""),
     )
 
 
-def _settings(engine: EngineChoice, accelerator: Accelerator, load: ServingLoad) -> EngineSettings:
+def _settings(
+    row: Row, engine: EngineChoice, *, accelerator: Accelerator, load: ServingLoad
+) -> EngineSettings:
     """The engine's defaults; servers of closed loops are started for as many as will ask."""
     version = version_pair(engine.name, engine.version)
     settings = engine_settings(engine.name, version, accelerator)
+    noted = re.search(r"max_num_seqs (\d+)", row.get("layout_note", ""))
+    if noted and load.regime == "poisson":
+        return replace(settings, max_sequences=max(1, int(noted[1])))
     if load.regime != "fixed_concurrency" or load.n_sequences is None:
         return settings
     n_asking = max(LEAST_SEQUENCES, ceil(load.n_sequences))
     return replace(settings, max_sequences=min(settings.max_sequences, n_asking))
+
+
+def _accelerator_name(row: Row) -> str:
+    """The row's own name, with the memory that its note gives where there are two sizes."""
+    name = row["accelerator"]
+    return "GH200 144GB" if name == "GH200" and "144GB" in row.get("layout_note", "") else name
 
 
 @lru_cache(maxsize=512)
@@ -110,14 +133,17 @@ def find_accelerator_cached(name: str) -> Accelerator:
 
 def _regime(row: Row) -> Regime:
     text = row["regime"].strip()
-    if text.startswith("max load"):
-        return "max_load"
     if text == "see note":
         return _noted_regime(row)
-    if text not in REGIMES:
+    found = REGIMES.get(text) or next(
+        (regime for words, regime in REGIME_WORDS if any(w in text.lower() for w in words)), None
+    )
+    if found is None:
         problem = Problem("regime", f"got {text!r}", f"use one of {', '.join(REGIMES)}")
         raise InputError(row.get("id", "row"), [problem])
-    return REGIMES[text]
+    # Requests that are all there at once wait for the engine, not for each other.
+    is_timed = found != "poisson" or _arrivals(row)[0] is not None
+    return found if is_timed else "max_load"
 
 
 def _noted_regime(row: Row) -> Regime:
@@ -139,9 +165,21 @@ def _has_digit(text: str) -> bool:
     return any(letter.isdigit() for letter in text)
 
 
-def _number(row: Row, key: str) -> float | None:
-    text = row.get(key, "").strip()
-    return float(text) if text else None
+def number_in(row: Row, key: str) -> float | None:
+    """The cell's number, None where it is empty; InputError where it is something else.
+
+    Only a rate may be infinite: all requests are there at once.
+    """
+    text = (row.get(key) or "").strip()
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        value = nan
+    most = inf if key == "request_rate_per_s" else sys.float_info.max
+    if value is not None and not 0.0 <= value <= most:
+        problem = Problem(key, f"got {text!r}", "use a number, or leave the cell empty")
+        raise InputError(row.get("id", "row"), [problem])
+    return value
 
 
 def _storage(row: Row, model: Model, accelerator: Accelerator, engine: EngineChoice) -> Storage:
@@ -185,8 +223,8 @@ def _unsaid_format(model: Model, accelerator: Accelerator, row: Row) -> NumberFo
 
 
 def _layout(row: Row, model: Model, accelerator: Accelerator, storage: Storage) -> ServingLayout:
-    n = int(_number(row, "n_accelerators") or 1)
-    tp, pp = int(_number(row, "tp") or 0), int(_number(row, "pp") or 1)
+    n = int(number_in(row, "n_accelerators") or 1)
+    tp, pp = int(number_in(row, "tp") or 0), int(number_in(row, "pp") or 1)
     noted = _noted_layout(row.get("layout_note", ""), n, tp=tp, pp=pp)
     if noted is not None:
         return noted
@@ -194,7 +232,7 @@ def _layout(row: Row, model: Model, accelerator: Accelerator, storage: Storage) 
         n_ranks = min(tp or n, MOST_DEALT_RANKS)
         return ServingLayout(tp=1, dp=n_ranks, ep=n_ranks)
     if not tp and "mlperf" in row.get("source", ""):
-        return ServingLayout(tp=_smallest_tp(model, accelerator, storage, n))
+        return _smallest_layout(model, accelerator, storage, n)
     return ServingLayout(tp=tp or max(1, n // pp), pp=pp)
 
 
@@ -223,13 +261,19 @@ def _spreads_attention(row: Row, model: Model) -> bool:
     return is_latent and is_throughput and engine_family(row["engine"]) == "trtllm"
 
 
-def _smallest_tp(model: Model, accelerator: Accelerator, storage: Storage, n: int) -> int:
+def _smallest_layout(
+    model: Model, accelerator: Accelerator, storage: Storage, n: int
+) -> ServingLayout:
+    """The fewest devices whose memory the weights leave room in; machines are stages."""
     room = WEIGHTS_FRAC * accelerator.memory.visible_bytes
+    link = accelerator.scale_up
+    n_near = max(MOST_DEALT_RANKS, 1 if link is None else link.n_domain)
     sizes = [size for size in (1, 2, 4, 8, 16) if size <= n]
-    for size in sizes:
-        if weights_bytes(model, storage, ServingLayout(tp=size)) <= room:
-            return size
-    return sizes[-1]
+    layouts = [ServingLayout(tp=min(s, n_near), pp=max(1, s // n_near)) for s in sizes]
+    for layout in layouts:
+        if weights_bytes(model, storage, layout) <= room:
+            return layout
+    return layouts[-1]
 
 
 def _doubled(row: Row, layout: ServingLayout, n: float) -> tuple[ServingLayout, float]:
@@ -264,7 +308,7 @@ def _is_drawn(row: Row, prompt: float, answer: float) -> bool:
 
 
 def _load(row: Row, regime: Regime) -> ServingLoad:
-    prompt, answer = _number(row, "input_tokens"), _number(row, "output_tokens")
+    prompt, answer = number_in(row, "input_tokens"), number_in(row, "output_tokens")
     if prompt and answer and _is_drawn(row, prompt, answer):
         prompt, answer = DRAWN_MEAN_FRAC * prompt, DRAWN_MEAN_FRAC * answer
     task = re.search(r"task=(\S+)", row.get("layout_note", ""))
@@ -273,15 +317,28 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
         prompt = TASK_INPUT_TOKENS.get(task[1], DEFAULT_INPUT_TOKENS)
     if regime == "prefill":
         answer = 1.0
-    batch = _number(row, "batch")
+    batch = number_in(row, "batch")
     if batch is None and regime in ("static_batch", "prefill", "fixed_concurrency"):
         batch = 1.0
     if batch is None and regime == "max_load" and "trtllm" in row.get("source", ""):
         batch = QUEUED_REQUESTS.get((prompt or 0, answer or 0))
+    rate, n_requests = _arrivals(row)
     return ServingLoad(
         regime=regime,
         input_tokens=prompt if prompt else said[0],
         output_tokens=answer if answer else said[1],
         n_sequences=batch,
-        requests_per_s=_number(row, "request_rate_per_s"),
+        requests_per_s=rate,
+        n_requests=n_requests,
+        # A run counts only if it keeps its limits on latency [MLPerf-inference-rules].
+        is_held="mlperf" in row.get("source", "") or row["regime"].startswith("MLPerf"),
     )
+
+
+def _arrivals(row: Row) -> tuple[float | None, int | None]:
+    """Requests a second, None where all are there at once; how many, where a note says so."""
+    rate, noted = number_in(row, "request_rate_per_s"), ARRIVALS.search(row.get("layout_note", ""))
+    if noted is not None:
+        rate = rate or float(noted[2])
+    is_timed = rate is not None and 0.0 < rate < inf
+    return rate if is_timed else None, None if noted is None else int(noted[1])

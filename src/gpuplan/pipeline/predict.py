@@ -4,14 +4,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import exp, hypot
+from typing import NamedTuple
 
 from gpuplan.calibration.inference_labels import cells_of, inference_labels, nearest_era
 from gpuplan.calibration.novelty import novelty, unknown
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.domain.calibration import InferenceCalibration, Labels, Spread
 from gpuplan.domain.performance import InferencePrediction, ServingSetup, StepBreakdown
-from gpuplan.domain.provenance import Estimate
-from gpuplan.performance.kernels.regimes import RegimeConstants, Served, ServingCase, mixed_load
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.performance.kernels.regimes import (
+    RegimeConstants,
+    Served,
+    ServingCase,
+    mixed_load,
+    serve_start_s,
+)
 from gpuplan.performance.kernels.step import StepConstants, StepWork, step_parts
 from gpuplan.performance.serving_regimes import serve, serving_case
 from gpuplan.pipeline.inference_work import setup_work
@@ -29,10 +36,8 @@ def predict_inference(
     work = setup_work(setup)
     case, fits = serving_case(setup)
     k, r = constants_for(known, labels)
-    served = serve(
-        setup.load.regime, work, k, r=r, case=case,
-        batch_tokens=float(setup.settings.max_batch_tokens),
-    )  # fmt: skip
+    told = foretold(setup, work, k, r=r, case=case)
+    served = told.served
     missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
     ranged = Ranged(setup, known, cells=cells_of(labels), kind=novelty(missing))
     return InferencePrediction(
@@ -41,15 +46,49 @@ def predict_inference(
         ),
         ttft_mean_s=ranged.estimate("ttft_mean_ms", served.ttft_s),
         tpot_mean_s=ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served)),
-        tpot_p50_s=ranged.estimate("tpot_p50_ms", served.tpot_s),
+        tpot_p50_s=ranged.estimate("tpot_p50_ms", told.tpot_p50_s),
         e2e_mean_s=ranged.estimate("e2e_s", served.e2e_s),
-        ttft_p99_s=ranged.tail("ttft_p99_ms", served.ttft_s),
-        tpot_p99_s=ranged.tail("tpot_p99_ms", served.tpot_s),
+        ttft_p99_s=ranged.tail("ttft_p99_ms", told.ttft_tail_s),
+        tpot_p99_s=ranged.tail("tpot_p99_ms", told.tpot_tail_s),
         n_running=float(served.n_running),
         fits=fits,
         decode=breakdown(work, k, case, n_running=float(served.n_running)),
         unknown_labels=missing,
+        assumptions=told.assumptions,
     )
+
+
+class Foretold(NamedTuple):
+    """What one replica gives, and what its tails are in proportion to."""
+
+    served: Served
+    tpot_p50_s: float
+    ttft_tail_s: float
+    tpot_tail_s: float
+    assumptions: tuple[Assumption, ...] = ()
+
+
+def foretold(
+    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
+) -> Foretold:
+    """By the regime's formula; requests at a rate by a run of an engine."""
+    budget = float(setup.settings.max_batch_tokens)
+    served = serve(setup.load.regime, work, k, r=r, case=case, batch_tokens=budget)
+    formula = Foretold(served, float(served.tpot_s), float(served.ttft_s), float(served.tpot_s))
+    if setup.load.regime != "poisson" or case.requests_per_s <= 0.0:
+        return formula
+    # The simulator is loaded by those alone who ask at a rate.
+    from gpuplan.pipeline.open_loop import open_loop_run, said_of  # noqa: PLC0415
+
+    run = open_loop_run(setup, work, k, r=r, case=case)
+    said = said_of(run, setup)
+    if run is None:
+        return formula._replace(assumptions=said)
+    start_s = float(serve_start_s(work, k, r, case, run.tpot_mean_s))
+    first_s = start_s + run.wait_mean_s
+    e2e_s = first_s + case.output_tokens * run.tpot_mean_s
+    served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, run.n_running)
+    return Foretold(served, run.tpot_p50_s, start_s + run.wait_p99_s, run.tpot_p99_s, said)
 
 
 def tpot_mean_s(setup: ServingSetup, served: Served) -> float:

@@ -30,9 +30,10 @@ from gpuplan.pipeline.calibrate_inference import Study, by_row, known_labels
 from gpuplan.pipeline.inference_table import (
     METRICS,
     TAIL_METRICS,
+    Simulated,
     benchmark_of,
-    closed_loop_waits,
     log_predictions,
+    simulated,
 )
 from gpuplan.pipeline.predict import metric_estimates, predict_inference
 
@@ -94,9 +95,9 @@ class Site(NamedTuple):
         """The constants times these factors."""
         return moved_values(self.package.constants.constants, self.base, by)
 
-    def logs(self, by: Mapping[str, Floats], waits: Floats) -> Floats:
+    def logs(self, by: Mapping[str, Floats], runs: Simulated) -> Floats:
         """Log predictions of all observations."""
-        return log_predictions(self.of.groups, self.values(by), waits, len(self.of.seen.row))
+        return log_predictions(self.of.groups, self.values(by), runs, len(self.of.seen.row))
 
 
 class Refit(NamedTuple):
@@ -121,10 +122,10 @@ def site_of(of: Study, package: InferenceCalibration) -> Site:
     pace = factors(PACE_SDS, package.constants, is_new=is_new)
     late = factors(LATENCY_SDS, package.constants, is_new=is_new)
     site = Site(of, package, base, columns((), labels), columns(late, labels))
-    waits = closed_loop_waits(of.table, site.values({}))
-    still = site.logs({}, waits)
+    runs = simulated(of.table, site.values({}))
+    still = site.logs({}, runs)
     n = len(of.table.rows)
-    moving = [c for c in pace if np.any(site.logs({c.name: np.full(n, 1.1)}, waits) != still)]
+    moving = [c for c in pace if np.any(site.logs({c.name: np.full(n, 1.1)}, runs) != still)]
     return site._replace(pace=columns(moving, labels))
 
 
@@ -153,26 +154,26 @@ def _limit(residual: Floats) -> float:
 def _refit(site: Site, weight: Floats, near: Refit | None) -> Refit:
     """First what iterations ask for, then, with those held, what waits ask for."""
     of = site.of
-    waits = closed_loop_waits(of.table, site.values({}))
+    runs = simulated(of.table, site.values({}))
     paced = Observed(of.seen.row, of.seen.log_value, weight * ~of.is_wait)
     n_rounds = N_ROUNDS_NEAR if near else N_ROUNDS
     beta = fit(
-        site.pace, lambda by: site.logs(by, waits), paced,
+        site.pace, lambda by: site.logs(by, runs), paced,
         start=near.pace if near else None, n_rounds=n_rounds,
     )  # fmt: skip
     by_pace = row_values(site.pace, beta)
     late_beta = site.late.centre.copy()
     waited = Observed(of.seen.row, of.seen.log_value, weight * of.is_wait)
-    waits = closed_loop_waits(of.table, site.values(by_pace))
+    runs = simulated(of.table, site.values(by_pace))
     if waited.weight.any():
         late_beta = fit(
-            site.late, lambda by: site.logs({**by_pace, **by}, waits), waited,
+            site.late, lambda by: site.logs({**by_pace, **by}, runs), waited,
             start=near.late if near else None, n_rounds=n_rounds,
         )  # fmt: skip
     factors_ = {**by_pace, **row_values(site.late, late_beta)}
     return Refit(
         {**_deviations(site.pace, beta), **_deviations(site.late, late_beta)},
-        beta, late_beta, site.logs(factors_, waits) - of.seen.log_value,
+        beta, late_beta, site.logs(factors_, runs) - of.seen.log_value,
         np.zeros(len(weight), dtype=bool),
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ from gpuplan.pipeline.calibrate_inference import (
     study,
 )
 from gpuplan.pipeline.inference_table import METRICS, benchmark_of, read_table
-from gpuplan.pipeline.measured_inference import Row, serving_setup
+from gpuplan.pipeline.measured_inference import Row, number_in, serving_setup
 from gpuplan.pipeline.predict import metric_estimates, predict_inference
 from gpuplan.pipeline.serving_power import POWER_METRICS, serving_power
 
@@ -55,8 +55,9 @@ def _predicted(row: Row) -> PredictedRow:
 
 
 def _measured(row: Row) -> dict[str, float]:
-    texts = {metric: row.get(f"measured_{metric}", "") for metric in (*METRICS, *POWER_METRICS)}
-    return {metric: float(text) for metric, text in texts.items() if text}
+    metrics = (*METRICS, *POWER_METRICS)
+    found = {metric: number_in(row, f"measured_{metric}") for metric in metrics}
+    return {metric: value for metric, value in found.items() if value is not None}
 
 
 def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:

@@ -3,6 +3,7 @@ import pytest
 from gpuplan.domain.serving import ServingLayout
 from gpuplan.errors import PlannerError
 from gpuplan.pipeline.measured_inference import serving_setup
+from gpuplan.pipeline.validate_llm_inference import inference_rows
 
 PLAIN = {
     "id": "x", "source": "test", "accelerator": "H100 SXM", "n_accelerators": "8",
@@ -92,3 +93,66 @@ def test_names_of_tables_lead_to_models_of_the_same_shape(name):
 def test_unknown_names_are_refused_with_a_reason(changes):
     with pytest.raises(PlannerError):
         setup(**changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "regime"),
+    [
+        ("FIXED_CONCURRENCY", {"batch": "8"}, "fixed_concurrency"),
+        ("closed_loop", {"batch": "8"}, "fixed_concurrency"),
+        ("server", {"request_rate_per_s": "3"}, "poisson"),
+        ("open_loop", {"request_rate_per_s": "3"}, "poisson"),
+        ("poisson", {"request_rate_per_s": "inf"}, "max_load"),
+        ("poisson", {}, "max_load"),
+        ("max load, 512 requests", {}, "max_load"),
+        ("Static_Batch", {"batch": "8"}, "static_batch"),
+        ("MLPerf offline", {}, "offline"),
+    ],
+)
+def test_regimes_are_read_as_sources_write_them(text, changes, regime):
+    assert setup(regime=text, **changes).load.regime == regime
+
+
+@pytest.mark.parametrize("cell", ["1,024", "n/a", "nan", "-3", "1k", "inf"])
+@pytest.mark.parametrize("column", ["batch", "tp", "n_accelerators", "input_tokens"])
+def test_a_cell_that_is_no_number_is_named(column, cell):
+    with pytest.raises(PlannerError, match=column):
+        setup(**{column: cell})
+
+
+def test_measured_cells_that_are_no_numbers_refuse_their_row_alone():
+    good = {**PLAIN, "measured_output_tokens_per_s": "1000"}
+    found, refused = inference_rows([good, {**good, "id": "y", "measured_tpot_mean_ms": "fast"}])
+    assert [row.id for row in found] == ["x"]
+    assert [name for name, _ in refused] == ["y"]
+    assert "measured_tpot_mean_ms" in refused[0][1]
+
+
+# Without a cache, too large for one device, with latent attention, with a recurrence.
+MODELS = ("bert-base-uncased", "Falcon-180B", "DeepSeek-R1", "Qwen3-Next-80B-A3B")
+CHIPS = ("MI355X", "Gaudi3", "TPU v6e", "Trainium2", "RTX 5090", "H20", "GB300", "T4")
+FORMS = ("fp4", "int4", "w8a8", "awq", "Q4_K_M", "")
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_every_known_model_and_accelerator_has_an_answer(chip):
+    """Regimes, precisions, engines and lengths in turn: an even sample of all combinations."""
+    regimes = ("static_batch", "max_load", "fixed_max_batch", "fixed_concurrency", "poisson",
+               "offline", "prefill", "MLPerf server", "MLPerf Interactive")  # fmt: skip
+    rows = [
+        {**PLAIN, "id": f"{model} {regime}", "accelerator": chip, "model": model,
+         "regime": regime, "precision": FORMS[(i + j) % len(FORMS)],
+         "engine": ("vLLM", "SGLang", "mystery", "JetStream")[(i + 2 * j) % 4],
+         "engine_version": ("99.1", "", "nightly")[j % 3], "tp": ("16", "1", "")[(i + j) % 3],
+         "n_accelerators": "16", "batch": ("", "4096")[i % 2],
+         "request_rate_per_s": ("0.01", "", "inf", "20")[j % 4],
+         "input_tokens": ("1000000", "1", "")[(i + 2 * j) % 3],
+         "output_tokens": ("1", "900")[j % 2]}
+        for i, model in enumerate(MODELS) for j, regime in enumerate(regimes)
+    ]  # fmt: skip
+    found, refused = inference_rows(rows)
+    assert not refused
+    for row in found:
+        for metric, estimate in row.predicted.items():
+            values = (estimate.low, estimate.value, estimate.high)
+            assert all(0.0 < value < float("inf") for value in values), (row.id, metric)

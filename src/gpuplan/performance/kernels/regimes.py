@@ -66,7 +66,8 @@ def n_held(work: StepWork, k: RegimeConstants, case: ServingCase) -> Number:
     tokens = case.input_tokens + k.fill_frac * case.output_tokens
     # Stages share the layers, data-parallel ranks the sequences.
     n_ways = case.n_stages * work.n_data_parallel * work.context.n_ranks
-    return greater(case.cache_bytes * n_ways / sequence_bytes(work, tokens), ONE)
+    # A network that keeps nothing between iterations has room for any number.
+    return greater(case.cache_bytes * n_ways / greater(sequence_bytes(work, tokens), ONE), ONE)
 
 
 def mixed_load(case: ServingCase, n_prompts: Number, n_decodes: Number) -> StepLoad:
