@@ -40,6 +40,19 @@ def fewest_for(
     return None
 
 
+def part_of_node(
+    accelerator_s: float, deadline_s: float, *, n_per_node: int, n_least: int, goodput_at: GoodputAt
+) -> int | None:
+    """The fewest in halves of one node that end in time: clouds rent those too; None: none do."""
+    n = 1
+    while n < n_per_node:
+        took = wall_s(accelerator_s, n, goodput_at)
+        if n >= n_least and took is not None and took <= deadline_s * (1.0 + 1e-9):
+            return n
+        n *= 2
+    return None
+
+
 def _fewer(
     n: int,
     accelerator_s: float,

@@ -1,6 +1,7 @@
 """What cannot run, each with the first limit that it breaks and the least that would help."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gpuplan.domain.candidate import Candidate, Constraint, Pruned, Rejection
 from gpuplan.domain.demand import LatencyLimit
@@ -125,7 +126,8 @@ def memory_check(
             f"{memory.sequence_bytes / GB:.1f} GB miss {short / GB:.1f} GB of the "
             f"{memory.budget_bytes / GB:.1f} GB that the engine may use"
         )
-        return rejection(candidate, "memory", reason, smallest_fit(candidate))
+        found = rejection(candidate, "memory", reason, smallest_fit(candidate))
+        return replace(found, gap_ratio=1.0 + short / memory.budget_bytes)
 
     return check
 
@@ -166,7 +168,8 @@ def _too_slow(candidate: Candidate, limit: LatencyLimit, least_s: float) -> Reje
     name = f"{limit.metric} {limit.statistic}"
     reason = f"{what} {_time(least_s)}, {name} must be within {_time(limit.limit_s)}"
     fix = f"promise {name} of {_time(least_s * 1.05)} or more, or spread over more accelerators"
-    return rejection(candidate, constraint, reason, fix)
+    found = rejection(candidate, constraint, reason, fix)
+    return replace(found, gap_ratio=least_s / limit.limit_s)
 
 
 def _time(seconds: float) -> str:

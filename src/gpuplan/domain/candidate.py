@@ -78,6 +78,7 @@ class Rejection:
     constraint: Constraint
     reason: str  # weights need 141 GB, one accelerator has 80 GB
     relaxation: str  # what would help; empty: nothing that we know of
+    gap_ratio: float | None = None  # what it takes over what is allowed, above 1; None: not told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,12 +34,18 @@ USES = {
     "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}),
     "agents": Use(30000, 500, {"ttft_p95_ms": 4000, "tpot_p95_ms": 50}, 0.9),
     "embeddings": Use(256, 0, {"e2e_p95_s": 0.2}),
+    "images": Use(77, 0, {"e2e_p95_s": 20.0}),
 }
 USE_WORDS = {
     "chatbot": "chat", "assistant": "chat", "conversation": "chat", "search": "rag",
     "summaries": "summarization", "summarisation": "summarization", "code": "completion",
     "autocomplete": "completion", "agent": "agents", "coding agents": "agents",
-    "embedding": "embeddings",
+    "embedding": "embeddings", "image generation": "images", "pictures": "images",
+}  # fmt: skip
+RUNS = {
+    "fine-tune": "finetuning", "finetune": "finetuning", "fine-tuning": "finetuning",
+    "finetuning": "finetuning", "full fine-tuning": "finetuning", "training": "pretraining",
+    "train": "pretraining", "pretraining": "pretraining", "pretrain": "pretraining",
 }  # fmt: skip
 # flag → key of the scenario; the flag is what assumptions name
 KEYS: dict[str, tuple[str | int, ...]] = {
@@ -65,19 +71,29 @@ KEYS: dict[str, tuple[str | int, ...]] = {
     "budget": ("budget", "usd_per_month"),
     "growth": ("growth", "per_month_frac"),
     "power_kw": ("site", "power_kw"),
+    "spot": ("policy", "spot_allowed"),
+    "method": (*WORK, "training", "method"),
+    "tokens": (*WORK, "training", "tokens"),
+    "epochs": (*WORK, "training", "epochs"),
+    "deadline_days": (*WORK, "training", "deadline_days"),
 }
 _NUMBER = r"\$?\s*([\d][\d,_]*\.?\d*(?:e[+-]?\d+)?)\s*([kKmM](?![a-z]))?"
-_SCALE = {"": 1.0, "k": 1e3, "m": 1e6}
+_NUMBER_B = _NUMBER.replace("[kKmM]", "[kKmMbBtT]")
+_UNIT = r"(?:req(?:uest)?s?|docs?|documents?|embeddings?|images?|texts?|queries)"
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _PRECISION = re.compile(r"^(?:in )?(fp4|nvfp4|mxfp4|fp8|int8|int4|w4a16|bf16|fp16|fp32)$", re.I)
 
 
 def short_scenario(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Assumption, ...]]:
     """The tree of a scenario from one line and flags; flags win over the line."""
-    said, use_name = _said(text)
+    said, use_name, run = _said(text)
     said |= {flag: value for flag, value in given.items() if value is not None}
-    problems = _missing(said)
+    run = run or ("finetuning" if "method" in said else None)
+    problems = _missing_run(said) if run else _missing(said)
     if problems:
         raise InputError("plan", problems)
+    if run:
+        return _run_tree(text, said, run)
     tree: Tree = {
         "version": 1,
         "name": shorten(text.strip() or str(said["model"]), 80),
@@ -103,25 +119,58 @@ def _missing(said: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-def _said(text: str) -> tuple[dict[str, Any], str | None]:
+def _run_tree(text: str, said: Mapping[str, Any], run: str) -> tuple[Tree, tuple[Assumption, ...]]:
+    """A run with an end; all weights are trained unless adapters are named."""
+    name = shorten(text.strip() or str(said["model"]), 80)
+    tree: Tree = {"version": 1, "name": name, "workloads": [{"name": "run", "kind": run}]}
+    for flag, value in said.items():
+        set_key(tree, KEYS[flag], value)
+    if run != "finetuning" or "method" in said:
+        return tree, ()
+    set_key(tree, KEYS["method"], "full")
+    why = "adapters are a choice of quality: never made unasked"
+    note = Assumption(what="method of fine-tuning", value="full", why=why, change='the word "lora"')
+    return tree, (note,)
+
+
+def _missing_run(said: Mapping[str, Any]) -> list[Problem]:
+    wanted = {
+        "model": ("is not named", "begin with it, or give --model"),
+        "tokens": ("are not said", 'say e.g. "50M tokens"'),
+        "deadline_days": ("is not said", 'say e.g. "in 3 days"'),
+    }
+    return [Problem(flag, *what) for flag, what in wanted.items() if flag not in said]
+
+
+def _said(text: str) -> tuple[dict[str, Any], str | None, str | None]:
+    """What flags the line stands for, its use, and the kind of its run."""
     said: dict[str, Any] = {}
     use: str | None = None
+    run: str | None = None
     problems: list[Problem] = []
     for part in filter(None, (piece.strip() for piece in _parts(text))):
         word = USE_WORDS.get(part.lower(), part.lower())
         found = _figure(part)
-        if word in USES and use is None:
+        if use is None and "images" in word.split("/")[0].split():
+            use = "images"
+            said |= found or {}
+        elif word in USES and use is None:
             use = word
+        elif word in RUNS and run is None:
+            run = RUNS[word]
         elif found:
             said |= found
         elif "model" not in said:
             said["model"] = part
         else:
-            fix = f"separate parts by commas: a model, {', '.join(USES)}, 6000 users, on H100 …"
+            fix = (
+                f"separate parts by commas: a model, {', '.join(USES)}, fine-tune, 6000 users, "
+                "5 requests/s, 50M tokens, in 3 days, on H100, in EU, 10 kW, $2k/month, n+1 …"
+            )
             problems.append(Problem(f"{shorten(printable(part), 40)!r}", "is not understood", fix))
     if problems:
         raise InputError("plan", problems)
-    return said, use
+    return said, use, run
 
 
 def _parts(text: str) -> list[str]:
@@ -150,7 +199,8 @@ def _in(flag: str, factor: float = 1.0) -> Callable[[re.Match[str]], dict[str, A
 
 
 def _names(match: re.Match[str]) -> dict[str, Any]:
-    return {"on": [name.strip() for name in re.split(r"\bor\b|\+|/", match[1]) if name.strip()]}
+    said = re.sub(r"\s+only$", "", match[1] or match[2], flags=re.IGNORECASE)
+    return {"on": [name.strip() for name in re.split(r"\bor\b|\+|/", said) if name.strip()]}
 
 
 def _ms(flag: str) -> Callable[[re.Match[str]], dict[str, Any]]:
@@ -164,7 +214,8 @@ def _pattern(text: str) -> re.Pattern[str]:
 _PATTERNS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]] = [
     (_pattern(rf"{_NUMBER}\s*(?:users?|people|engineers|employees)"), _in("users")),
     (_pattern(rf"{_NUMBER}\s*%\s*active"), _in("active", 0.01)),
-    (_pattern(rf"{_NUMBER}\s*(?:req(?:uest)?s?\s*/\s*s(?:ec(?:ond)?)?|rps|qps)"), _in("rate")),
+    (_pattern(rf"{_NUMBER}\s*(?:{_UNIT}\s*)?(?:/|per|a)\s*s(?:ec(?:ond)?)?|{_NUMBER}\s*[rq]ps"),
+     lambda match: {"rate": _number(match) if match[1] else _number(match, 3)}),
     (_pattern(rf"{_NUMBER}\s*(?:req(?:uest)?s?|docs?|documents)\s*(?:/|per)\s*day"),
      _in("requests_per_day")),
     (_pattern(rf"{_NUMBER}\s*req(?:uest)?s?\s*(?:/|per)\s*(?:user\s*/?\s*)?h(?:our)?"),
@@ -175,7 +226,17 @@ _PATTERNS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]
     (_pattern(rf"(?:tpot|itl)(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"),
      _ms("tpot_p95_ms")),
     (_pattern(rf"(?:budget\s*)?{_NUMBER}\s*(?:usd)?\s*(?:/|per|a)\s*month"), _in("budget")),
-    (_pattern(r"on\s+(.+)"), _names),
+    (_pattern(rf"{_NUMBER}\s*kw(?:\s+site|\s+of power)?"), _in("power_kw")),
+    (_pattern(r"on\s+(.+)|(tpu|amd|nvidia|cpu|gaudi|trainium)s?\s+only"), _names),
+    (_pattern(r"(?:in\s+(?:the\s+)?)?(?:eu|europe(?:an union)?)(?:\s+regions?)?(?:\s+only)?"),
+     lambda _: {"region": ["EU"]}),
+    (_pattern(r"(?:with\s+)?spot"), lambda _: {"spot": True}),
+    (_pattern(r"(?:fine-?tun(?:e|ing)\s*(?:with\s+)?)?(lora|qlora)"),
+     lambda match: {"method": match[1].lower()}),
+    (_pattern(rf"{_NUMBER_B}\s*tokens"), lambda match: {"tokens": _number(match)}),
+    (_pattern(rf"{_NUMBER}\s*epochs?"), _in("epochs")),
+    (_pattern(rf"(?:in|within)\s+{_NUMBER}\s*days?"), _in("deadline_days")),
+    (_pattern(rf"(?:in|within)\s+{_NUMBER}\s*h(?:ours?)?"), _in("deadline_days", 1 / 24)),
     (_pattern(r"(?:n\+1|survive\s+replica)"), lambda _: {"survive": "replica"}),
     (_pattern(r"survive\s+(?:a\s+)?(gpu|node|rack|zone)"), lambda m: {"survive": m[1].lower()}),
 ]  # fmt: skip

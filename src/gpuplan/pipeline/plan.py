@@ -35,6 +35,7 @@ from gpuplan.selection.choose import select
 
 MOST_ROUNDS = 8
 FULL_REQUESTS = 20_000_000  # of a replay in full: memory ends there
+REGRET_FRAC = 0.9  # Assumption: of samples that a plan of least regret is enough for
 ALSO_SIZED_FRAC = 0.3  # fleets whose least cost is within this of the best are sized too
 
 
@@ -61,11 +62,18 @@ def plan(request: PlanRequest) -> Answer:
     lost = [sizing for sizing in sizings if not sizing.sized and not sizing.jobs]
     if lost:
         return _nothing(setting, sizings, hopeless_lines(lost))
-    sizings = robust_sizings(sizings, request)
+    level = _robust_frac(scenario, request)
+    sizings = robust_sizings(sizings, replace(request, robust_frac=level))
     found = _all_solved(setting, _groups(scenario, sizings))
     if isinstance(found, tuple):
         return _nothing(setting, sizings, found)
     return _answer(setting, found)
+
+
+def _robust_frac(scenario: Scenario, request: PlanRequest) -> float | None:
+    """Share of samples to be enough for: as asked; where regret is to be least, most of them."""
+    is_regretted = scenario.objective == "regret" and request.n_samples > 0
+    return REGRET_FRAC if request.robust_frac is None and is_regretted else request.robust_frac
 
 
 def setting_of(request: PlanRequest) -> Setting:
@@ -216,8 +224,18 @@ def _assumptions(setting: Setting, sizings: Sequence[Sizing]) -> tuple[Assumptio
         *setting.scenario.assumptions,
         *setting.market.assumptions,
         *(note for sizing in sizings for note in sizing.assumptions),
+        *_robust_notes(setting),
     )
     return tuple(dict.fromkeys(notes))
+
+
+def _robust_notes(setting: Setting) -> tuple[Assumption, ...]:
+    level = _robust_frac(setting.scenario, setting.request)
+    if level is None or setting.request.robust_frac is not None:
+        return ()
+    why = "the objective is regret: a fleet on its limit is what is regretted most"
+    value = f"every fleet is enough in {level:.0%} of samples"
+    return (Assumption(what="robustness", value=value, why=why, change="--robust"),)
 
 
 def _load(scenario: Scenario, sizing: Sizing) -> Load:

@@ -49,6 +49,7 @@ from gpuplan.pipeline.predict import Ranged, constants_for
 from gpuplan.units import GB
 
 ENGINE = EngineChoice(name="vllm", version="0.15")
+KINDS = ("tpu", "cpu", "gaudi", "trainium", "inferentia")  # as their ids begin
 SMALL_MODEL_FRAC = 0.5  # of an accelerator's memory: below, parts of it are tried
 
 
@@ -335,12 +336,26 @@ def allowed_ids(
     told: list[Assumption] = []
 
     def ids(names: Sequence[str]) -> frozenset[str]:
-        choices = [find_accelerator(name, catalog) for name in names]
+        groups = [group_ids(name, catalog) for name in names]
+        single = [name for name, group in zip(names, groups, strict=True) if not group]
+        choices = [find_accelerator(name, catalog) for name in single]
         told.extend(a for choice in choices for a in choice.assumptions)
-        return frozenset(str(choice.accelerator.id) for choice in choices)
+        found = {str(choice.accelerator.id) for choice in choices}
+        return frozenset(found.union(*groups))
 
     allowed, forbidden = ids(policy.accelerators.allowed), ids(policy.accelerators.forbidden)
     return (allowed, forbidden), tuple(told)
+
+
+def group_ids(name: str, catalog: Catalog) -> frozenset[str]:
+    """What a vendor or a kind (tpu, cpu, gaudi …) stands for; empty: the name is neither."""
+    word = name.strip().casefold()
+    return frozenset(
+        str(card.id)
+        for card in catalog.accelerators.values()
+        if (word == card.vendor.casefold() and not str(card.id).startswith("cpu-"))
+        or (word in KINDS and str(card.id).startswith(word))
+    )
 
 
 def _ask(workload: Workload, model: Model, policy: Policy) -> tuple[Ask, list[Assumption]]:

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuplan.domain.candidate import Rejection
 from gpuplan.domain.selection import Conflict, SelectionProblem
 from gpuplan.domain.sizing import Sizing
 from gpuplan.pipeline.plan_limits import amount_text
+from gpuplan.pipeline.plan_rejected import ORDER, nearest_first
 
 N_SHOWN = 5
 
@@ -41,9 +43,12 @@ def _hopeless(sizing: Sizing) -> list[str]:
     lines = [f"{sizing.workload}: none of {n} candidates can do it ({why or 'no price'})"]
     if unpriced:
         lines.append(f"{sizing.workload}: {unpriced} candidates have no price")
-    seen: set[str] = set()
-    for rejection in reversed(sizing.rejected):
-        if rejection.relaxation and rejection.constraint not in seen and len(seen) < N_SHOWN:
-            seen.add(rejection.constraint)
-            lines.append(f"{rejection.candidate.name}: {rejection.reason}; {rejection.relaxation}")
+    nearest: dict[str, Rejection] = {}
+    for rejection in nearest_first(reversed(sizing.rejected)):
+        if rejection.relaxation:
+            nearest.setdefault(rejection.constraint, rejection)
+    # The later a test fails, the nearer the candidate came.
+    for constraint in sorted(nearest, key=ORDER.index)[:N_SHOWN]:
+        found = nearest[constraint]
+        lines.append(f"{found.candidate.name}: {found.reason}; {found.relaxation}")
     return lines

@@ -105,10 +105,12 @@ def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
 def job_line(job: SizedJob) -> str:
     """How long on how many."""
     hours = job.accelerator_s.value / HOUR
+    amount = f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
+    each, unit = (DAY, "days") if job.wall_s.value >= 2 * DAY else (HOUR, "hours")
     return (
-        f"{hours:,.0f} accelerator-hours of {job.candidate.accelerator}: {job.n_accelerators} of "
-        f"them take {job.wall_s.value / DAY:.1f} days ({job.wall_s.low / DAY:.1f} … "
-        f"{job.wall_s.high / DAY:.1f}), {job.ideal_s / DAY:.1f} if nothing ever stopped"
+        f"{amount} accelerator-hours of {job.candidate.accelerator}: {job.n_accelerators} of "
+        f"them take {job.wall_s.value / each:.1f} {unit} ({job.wall_s.low / each:.1f} … "
+        f"{job.wall_s.high / each:.1f}), {job.ideal_s / each:.1f} if nothing ever stopped"
     )
 
 

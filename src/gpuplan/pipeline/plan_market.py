@@ -24,8 +24,9 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.terms import Choice, Purchase
 from gpuplan.errors import CatalogError, PlannerError, one
-from gpuplan.pipeline.plan_candidates import allowed_ids
+from gpuplan.pipeline.plan_candidates import allowed_ids, group_ids
 from gpuplan.pipeline.plan_owned import Standing, bought_nodes, place_of, standing_nodes
+from gpuplan.pipeline.plan_places import fits, is_place_allowed
 
 LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
@@ -155,7 +156,9 @@ def _named_accelerators(scenario: Scenario, catalog: Catalog) -> set[str]:
     names = set(scenario.policy.accelerators.allowed)
     for work in scenario.workloads:
         names |= {capacity.accelerator for capacity in work.capacities}
-    return {_id(name, catalog) for name in names - own_offers}
+    groups = {name: group_ids(name, catalog) for name in names - own_offers}
+    single = {_id(name, catalog) for name, group in groups.items() if not group}
+    return single.union(*groups.values())
 
 
 def _own_market_note(wanted: set[str]) -> Assumption:
@@ -194,14 +197,10 @@ def _allowed(
         name = _carried(offer)
         if name is None or name not in only:
             continue
-        place = (offer.region, f"{offer.cloud}:{offer.region}")
-        if is_free or (_fits(policy.clouds, offer.cloud) and _fits(policy.regions, *place)):
+        if is_free or (
+            fits(policy.clouds, offer.cloud) and is_place_allowed(offer, policy.regions)
+        ):
             yield name, offer
-
-
-def _fits(choice: Choice, *names: str) -> bool:
-    is_allowed = not choice.allowed or any(name in choice.allowed for name in names)
-    return is_allowed and not any(name in choice.forbidden for name in names)
 
 
 def _carried(offer: Offer) -> str | None:

@@ -1,7 +1,8 @@
 """What was left out, the most telling first: near misses, then the dear, then the forbidden."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from math import inf
 
 from gpuplan.domain.candidate import Rejection
 from gpuplan.domain.plan import Rejected
@@ -19,11 +20,16 @@ def rejected_of(sizing: Sizing, market: Market) -> list[Rejected]:
     """Every candidate that was left out; those that policy forbids by accelerator."""
     found = [
         *_unpriced(sizing, market),
-        *(_rejected(sizing, r) for r in sizing.rejected if r.constraint != "policy"),
+        *(_rejected(sizing, r) for r in nearest_first(sizing.rejected) if r.constraint != "policy"),
         *(_skipped(sizing, s) for s in sizing.skipped),
         *_forbidden(sizing),
     ]
     return sorted(found, key=lambda each: ORDER.index(each.constraint))
+
+
+def nearest_first(rejected: Iterable[Rejection]) -> list[Rejection]:
+    """Those that miss by least first; where no distance is told the order stays."""
+    return sorted(rejected, key=lambda r: inf if r.gap_ratio is None else r.gap_ratio)
 
 
 def _unpriced(sizing: Sizing, market: Market) -> Iterator[Rejected]:

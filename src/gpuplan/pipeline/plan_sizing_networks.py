@@ -1,5 +1,6 @@
 """Fleets for networks that are no language models: batches, their time, and a queue."""
 
+from dataclasses import replace
 from math import ceil
 
 from gpuplan.candidates.need import need_in_proportion
@@ -162,4 +163,6 @@ class _NetworkSizer:
             f"{worst.metric} {worst.statistic} must be within {worst.limit_s * 1e3:.0f} ms"
         )
         fix = f"promise {worst.metric} {worst.statistic} of {worst.bound_s * 1.05e3:.0f} ms"
-        return rejection(candidate, worst.metric if worst.metric != "itl" else "tpot", reason, fix)
+        metric = worst.metric if worst.metric != "itl" else "tpot"
+        found = rejection(candidate, metric, reason, fix)
+        return replace(found, gap_ratio=worst.bound_s / worst.limit_s)

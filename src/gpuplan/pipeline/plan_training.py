@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from gpuplan.candidates.jobs import fewest_for, wall_s, whole_nodes
+from gpuplan.candidates.jobs import fewest_for, part_of_node, wall_s, whole_nodes
 from gpuplan.candidates.prune import policy_check, rejection
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.candidate import Candidate, Rejection
@@ -164,10 +164,17 @@ class JobSizer:
     def _fewest(
         self, card: Accelerator, flop_per_s: float, deadline_s: float, *, rates: float | None
     ) -> int | None:
-        return fewest_for(
-            self.job.flop / flop_per_s, deadline_s, n_per_node=self.nodes[str(card.id)],
-            n_least=self.n_least(card), goodput_at=lambda n: self._useful(n, rates),
+        work_s, n_node, n_least = (
+            self.job.flop / flop_per_s, self.nodes[str(card.id)], self.n_least(card)
         )  # fmt: skip
+
+        def useful(n: int) -> float | None:
+            return self._useful(n, rates)
+
+        found = {"n_per_node": n_node, "n_least": n_least}
+        return part_of_node(work_s, deadline_s, **found, goodput_at=useful) or fewest_for(
+            work_s, deadline_s, **found, goodput_at=useful
+        )
 
     def at(
         self, candidate: Candidate, card: Accelerator, n: int, *, mfu: Range, tier: str = "given"
@@ -188,7 +195,7 @@ class JobSizer:
             candidate=candidate,
             method="given" if tier == "given" else "analytic",
             n_accelerators=n,
-            n_accelerators_per_node=self.nodes[str(card.id)],
+            n_accelerators_per_node=min(n, self.nodes[str(card.id)]),
             n_slow_end=slow,
             flop=self.job.flop,
             accelerator_s=_estimate(work_s, tier),

@@ -1,7 +1,7 @@
 """Sums, powers and spans of time for people."""
 
 from gpuplan.domain.provenance import Estimate
-from gpuplan.units import DAY, HOUR, KW
+from gpuplan.units import DAY, HOUR, KW, MINUTE
 
 
 def usd(amount: float) -> str:
@@ -26,8 +26,10 @@ def span(seconds: float) -> str:
     """A latency, or a span of days."""
     if seconds < 1:
         return f"{seconds * 1e3:,.1f} ms"
-    if seconds < 2 * HOUR:
+    if seconds < 5 * MINUTE:
         return f"{seconds:,.2f} s"
+    if seconds < 2 * HOUR:
+        return f"{seconds / MINUTE:,.1f} min"
     return f"{seconds / HOUR:,.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:,.1f} days"
 
 

@@ -1,6 +1,9 @@
 """A plan as tables and remarks: the answer first, then what it rests on."""
 
+from dataclasses import replace
+
 from gpuplan.domain.plan import Answer, ChosenPlan, PlannedPool, Promise, Replay
+from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan_document import plan_document
@@ -9,6 +12,7 @@ from gpuplan.units import DAY, HOUR, KWH, MINUTE
 
 N_SHOWN_REJECTED = 8
 N_SHOWN_ALTERNATIVES = 8
+MONTH_S = 30 * DAY  # a shorter run has no cost of a month worth telling
 SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
 
 
@@ -41,9 +45,18 @@ def head_line(answer: Answer) -> str:
     kept = "" if answer.plan.slo.is_kept else ", a promise is BROKEN"
     plan = answer.plan
     cost = f"{usd_range(plan.cost_usd_per_month)} a month"
-    if plan.span_s < SHORT_SPAN_S:
+    if plan.span_s < MONTH_S:
+        cost = f"{usd_range(_in_all(plan))} in {span(plan.span_s)}"
+    elif plan.span_s < SHORT_SPAN_S:
         cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost}"
     return f"{answer.name}: {fleets}: {cost}{kept}"
+
+
+def _in_all(plan: ChosenPlan) -> Estimate:
+    """The whole of a short run, with the range of its monthly rate."""
+    month = plan.cost_usd_per_month
+    ratio = plan.total_usd / month.value if month.value else 1.0
+    return replace(month, value=plan.total_usd, low=month.low * ratio, high=month.high * ratio)
 
 
 def fleet_line(pool: PlannedPool) -> str:

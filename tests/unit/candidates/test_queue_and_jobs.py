@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.candidates.jobs import fewest_for, wall_s, whole_nodes
+from gpuplan.candidates.jobs import fewest_for, part_of_node, wall_s, whole_nodes
 from gpuplan.candidates.queue import wait_ratio
 
 
@@ -60,3 +60,19 @@ def test_memory_sets_a_floor():
     found = fewest_for(1.0, 1e9, n_per_node=8, n_least=30, goodput_at=lambda n: None)
     assert found == 32
     assert whole_nodes(0.1, 8) == 8
+
+
+@pytest.mark.parametrize(
+    ("hours", "n"), [(1, 1), (9, 1), (11, 2), (39, 4), (41, None), (200, None)]
+)
+def test_a_short_run_takes_a_part_of_a_node(hours, n):
+    """Ten hours are allowed: so many accelerator-hours ask for 1, 2 or 4 of 8, or a whole node."""
+    found = part_of_node(
+        hours * 3600.0, 10 * 3600.0, n_per_node=8, n_least=1, goodput_at=lambda _: None
+    )
+    assert found == n
+
+
+def test_states_that_need_more_than_a_part_take_more():
+    found = part_of_node(60.0, 3600.0, n_per_node=8, n_least=3, goodput_at=lambda _: None)
+    assert found == 4

@@ -29,6 +29,8 @@ def test_the_line_of_the_readme():
         ("6k users", ("demand", "users"), 6000),
         ("5 requests/s", ("demand", "requests_per_s"), 5),
         ("12 rps", ("demand", "requests_per_s"), 12),
+        ("5,000/s", ("demand", "requests_per_s"), 5000),
+        ("40 docs per second", ("demand", "requests_per_s"), 40),
         ("200k docs/day", ("demand", "requests_per_day"), 200_000),
         ("ttft 1.5 s", ("slo", "ttft_p95_ms"), 1500),
         ("tpot 40 ms", ("slo", "tpot_p95_ms"), 40),
@@ -49,6 +51,43 @@ def test_policy_and_budget_are_understood():
         "survive": "replica",
     }
     assert tree["budget"] == {"usd_per_month": 20_000}
+
+
+def test_place_power_and_kinds_are_understood():
+    tree = tree_of("Qwen3-32B, 10 users, TPU only, in EU, 10 kW, spot")
+    assert tree["policy"] == {
+        "accelerators": {"allowed": ["TPU"]},
+        "regions": {"allowed": ["EU"]},
+        "spot_allowed": True,
+    }
+    assert tree["site"] == {"power_kw": 10}
+
+
+@pytest.mark.parametrize(
+    ("words", "method"),
+    [("fine-tune, LoRA", "lora"), ("qlora", "qlora"), ("fine-tune with LoRA", "lora"),
+     ("fine-tuning", "full")],
+)  # fmt: skip
+def test_a_run_is_understood(words, method):
+    tree, notes = short_scenario(f"Llama-3.1-8B, {words}, 50M tokens, 3 epochs, in 36 hours", {})
+    [work] = tree["workloads"]
+    assert work["kind"] == "finetuning"
+    assert work["training"] == {
+        "method": method, "tokens": 5e7, "epochs": 3, "deadline_days": 1.5
+    }  # fmt: skip
+    assert [note.what for note in notes] == (["method of fine-tuning"] if method == "full" else [])
+    assert scenario_from(tree, name="line", folder=None).workloads[0].kind == "finetuning"
+
+
+def test_a_long_run_is_understood():
+    tree = tree_of("Llama-3.1-8B, pretraining, 2T tokens, in 45 days")
+    assert tree["workloads"][0]["training"] == {"tokens": 2e12, "deadline_days": 45}
+
+
+def test_images_have_a_promise_for_the_whole():
+    work = work_of("FLUX.1-dev, 2 images/s")
+    assert work["demand"] == {"requests_per_s": 2}
+    assert work["slo"] == dict(USES["images"].slo)
 
 
 def test_flags_win_over_words_and_over_what_is_usual():
@@ -77,6 +116,8 @@ def test_every_use_makes_a_scenario_that_is_read(use):
     [
         ("chat, 10 users", "model"),
         ("Qwen3-32B, chat", "load"),
+        ("Llama-3.1-8B, fine-tune", "tokens"),
+        ("Llama-3.1-8B, LoRA, 5M tokens", "deadline"),
         ("Qwen3-32B, 10 users, purple, unicorns", "not understood"),
         ("", "model"),
     ],
