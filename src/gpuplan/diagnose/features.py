@@ -101,15 +101,28 @@ def stat_of(
     if not is_kept.any():
         return None
     value, weight_s = series.value[is_kept], series.weight_s[is_kept]
-    low, high = np.quantile(value, [0.05, 0.95])
+    low, high = _tails(value)
     return Stat(
-        mean=float(np.average(value, weights=weight_s)),
-        high=float(high),
-        low=float(low),
+        mean=float(value @ weight_s) / float(weight_s.sum()),
+        high=high,
+        low=low,
         peak=float(value.max()),
         n_samples=len(value),
         n_turns=int((np.diff(value > (low + high) / 2.0)).sum()),
     )
+
+
+def _tails(value: Floats) -> tuple[float, float]:
+    """5th and 95th percentile, as numpy draws them; its own way costs ten times as much here."""
+    ordered = np.sort(value)
+    place = 0.05 * (len(ordered) - 1)
+    k = int(place)
+    part = place - k
+    if k + 1 >= len(ordered):
+        return float(ordered[0]), float(ordered[-1])
+    low = ordered[k] + part * (ordered[k + 1] - ordered[k])
+    high = ordered[-1 - k] - part * (ordered[-1 - k] - ordered[-2 - k])
+    return float(low), float(high)
 
 
 def device_views(telemetry: Telemetry, facts: Mapping[int, DeviceFacts]) -> tuple[DeviceView, ...]:

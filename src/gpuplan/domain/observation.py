@@ -4,6 +4,7 @@ Times are seconds: since 1970 where the source tells the date, else since its fi
 A value that the source did not give is NaN, never 0.
 """
 
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -166,8 +167,14 @@ class Series:
         if len(self.at_s) < 2:
             return np.ones(len(self.at_s))
         gaps_s = np.diff(self.at_s)
-        usual_s = float(np.median(gaps_s))
+        usual_s = _middle(gaps_s)
         return floats(np.minimum(np.append(gaps_s, usual_s), 3.0 * usual_s))
+
+
+def _middle(values: Floats) -> float:
+    """The median; asked for every series, where numpy's checks would cost more than the answer."""
+    ordered, k = np.sort(values), len(values) // 2
+    return float(ordered[k] if len(values) % 2 else (ordered[k - 1] + ordered[k]) / 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +238,10 @@ class Telemetry:
     sampling: Sampling = "instant"
     is_dated: bool = False  # times count from 1970, UTC
     assumptions: tuple[Assumption, ...] = ()
+    # Filled by the first question; a copy with other series starts with none.
+    places: dict[tuple[str, int], Series] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def of(self, metric: str) -> tuple[Series, ...]:
         """All series of a metric."""
@@ -238,10 +249,10 @@ class Telemetry:
 
     def one(self, metric: str, subject: int) -> Series | None:
         """The series of a metric for one subject, or None."""
-        for series in self.series:
-            if series.metric == metric and series.subject == subject:
-                return series
-        return None
+        if not self.places:
+            for series in self.series:
+                self.places.setdefault((series.metric, series.subject), series)
+        return self.places.get((metric, subject))
 
     @property
     def metrics(self) -> tuple[str, ...]:

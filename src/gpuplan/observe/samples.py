@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -52,7 +53,14 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject:
-    """What a label set is about; an exporter's own pod and namespace are not the user's."""
+    """What a label set is about; the same labels come with every sample, so answers are kept."""
+    return _subject_of(tuple(labels.items()))
+
+
+@lru_cache(maxsize=65536)
+def _subject_of(pairs: tuple[tuple[str, str], ...]) -> Subject:
+    """What these labels are about; an exporter's own pod and namespace are not the user's."""
+    labels = dict(pairs)
     found = {
         what: next((labels[name] for name in names if labels.get(name)), "")
         for what, names in LABELS.items()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fakes.telemetry import Scene
 from gpuplan.diagnose.bands import band_of, safe_use
+from gpuplan.diagnose.features import _tails
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.quality import f_beta
 from gpuplan.domain.buckets import quantile
@@ -149,3 +150,9 @@ def test_reclaim_marks_and_never_kills():
     assert document["metadata"]["name"] == "p"
     assert document["metadata"]["annotations"]["gpuplan.io/usd-per-month"] == "2190"
     assert "delete" not in text
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20, 21, 22, 41, 977])
+def test_tails_are_numpys(n):
+    value = np.random.default_rng(n).normal(size=n)
+    assert _tails(value) == pytest.approx(tuple(np.quantile(value, [0.05, 0.95])))
