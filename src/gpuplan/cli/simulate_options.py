@@ -263,12 +263,14 @@ def drawn_load(typed: Typed) -> "DrawnLoad":
 
 def _drafts(typed: Typed) -> "Drafts | None":
     from gpuplan.domain.performance import Drafts
+    from gpuplan.errors import InputError, one
 
     if typed.speculative_tokens is None and typed.acceptance is None:
         return None
     if typed.speculative_tokens is None or typed.acceptance is None:
         lacking = "--acceptance" if typed.acceptance is None else "--speculative-tokens"
-        raise _wrong(lacking, "", "give the drafted tokens and their acceptance together")
+        fix = "give the drafted tokens and their acceptance together"
+        raise one(InputError, "simulate", lacking, "missing", fix)
     return Drafts(n_tokens=typed.speculative_tokens, acceptance_frac=typed.acceptance)
 
 

@@ -3,19 +3,19 @@
 from typing import Any
 
 from gpuplan.domain.batching import BatchPolicy
-from gpuplan.domain.outcome import EngineTotals, Outcome, StreamedOutcome, Summary
+from gpuplan.domain.outcome import Outcome, StreamedOutcome, Summary
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.report.fit import precision_name
 from gpuplan.report.numbers import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.units import HOUR, MS
+from gpuplan.report.simulate_totals import KWH, totals_table
+from gpuplan.units import MS
 
 Document = dict[str, Any]
 Served = Simulation | StreamedSimulation
 Run = Served | NetworkSimulation
-KWH = 1e3 * HOUR  # J
 MEASURES = (("ttft", "first token"), ("tpot", "per token after the first"),
             ("e2e", "whole answer"), ("wait", "in the queue"))  # fmt: skip
 PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
@@ -36,7 +36,7 @@ N_SHOWN_BINS = 20
 def simulate_sheet(found: Run) -> Sheet:
     """One run, ready to show."""
     refused = tuple(f"{why}: {count(n)} requests" for why, n in found.outcome.refused)
-    first = (_latency_table(found), _totals_table(found))
+    first = (_latency_table(found), totals_table(found))
     return Sheet(
         document=simulate_document(found),
         tables=(*first, _use_table(found, N_SHOWN_BINS)),
@@ -335,52 +335,6 @@ def _off(bound_s: float | None, value_s: float) -> str:
     if bound_s is None or value_s <= 0:
         return "?"
     return f"{100 * (bound_s / value_s - 1):+.0f}"
-
-
-def _hit_rows(totals: EngineTotals) -> list[tuple[str, str]]:
-    if not totals.n_hit_tokens:
-        return []
-    share = totals.n_hit_tokens / totals.n_asked_tokens
-    return [("prompt tokens found in the cache", f"{100 * share:.1f} %")]
-
-
-def _totals_table(found: Run) -> Table:
-    statistics, totals = found.statistics, found.outcome.totals
-    delivery = statistics.delivery
-    is_given = found.slo.is_given
-    good = "within the objective" if is_given else "served (no objective was given)"
-    within = f"  of them {good}"
-    rows = [
-        ("requests a second", f"{delivery.requests_per_s:,.2f}"),
-        *([(within, f"{delivery.good_requests_per_s:,.2f}")] if is_given else []),
-        ("output tokens a second", f"{statistics.output_tokens_per_s:,.0f}"),
-        *([(within, f"{delivery.good_output_tokens_per_s:,.0f}")] if is_given else []),
-        ("busy share of the time", f"{100 * statistics.busy_frac:.1f} %"),
-        ("precision: useful share of paid time", f"{100 * statistics.precision_frac:.1f} %"),
-        (f"recall: requests {good}", f"{100 * statistics.recall_frac:.1f} %"),
-        (f"recall: tokens {good}", f"{100 * delivery.token_recall_frac:.1f} %"),
-        *_power_rows(found),
-        *_hit_rows(totals),
-        ("preemptions", count(totals.n_preemptions)),
-        ("iterations", count(totals.n_steps)),
-        ("simulated", f"{totals.span_s:,.1f} s"),
-        ("requests simulated a second", f"{found.outcome.n_requests / found.wall_s:,.0f}"),
-    ]
-    return Table(
-        title="The fleet", columns=("measure", "value"), rows=tuple(rows), right=("value",)
-    )
-
-
-def _power_rows(found: Run) -> list[tuple[str, str]]:
-    power = found.power
-    if power is None:
-        return []
-    rows = [
-        ("power of the accelerators", f"{power.mean_power_w.value / 1e3:,.2f} kW"),
-        ("energy of the accelerators", f"{power.energy_j.value / KWH:,.3f} kWh"),
-    ]
-    each = power.energy_j_per_output_token
-    return rows if each is None else [*rows, ("energy per output token", f"{each.value:.3f} J")]
 
 
 def _measured_lines(found: Run) -> tuple[str, ...]:
