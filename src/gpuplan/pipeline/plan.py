@@ -22,6 +22,7 @@ from gpuplan.pipeline.plan_chosen import Choice, weak_prices
 from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
 from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
 from gpuplan.pipeline.plan_jobs import as_fleets, market_for_runs
+from gpuplan.pipeline.plan_joint import both_solved
 from gpuplan.pipeline.plan_market import Market, market_of, no_price
 from gpuplan.pipeline.plan_options import Rows, rows_of
 from gpuplan.pipeline.plan_rejected import rejected_of
@@ -111,19 +112,19 @@ def _groups(scenario: Scenario, sizings: Sequence[Sizing]) -> list[tuple[list[Si
 def _all_solved(
     setting: Setting, groups: Sequence[tuple[list[Sizing], bool]]
 ) -> list[Part] | tuple[str, ...]:
-    """Each group within what the others leave of shared limits; whichever comes first may not."""
-    lines: tuple[str, ...] = ()
-    for order in (groups, groups[::-1])[: len(groups)]:
-        parts: list[Part] = []
-        for sizings, is_jobs in order:
-            part = _solved(setting, sizings, is_jobs=is_jobs, before=[p.choice for p in parts])
-            if not isinstance(part, Part):
-                lines = lines or part
-                break
-            parts.append(part)
-        else:
-            return sorted(parts, key=lambda part: part.choice.is_jobs)
-    return lines
+    """Every group, within limits that both share."""
+
+    def solve(
+        sizings: Sequence[Sizing], is_jobs: bool, before: Sequence[Choice]
+    ) -> Part | tuple[str, ...]:
+        return _solved(setting, sizings, is_jobs=is_jobs, before=before)
+
+    if len(groups) > 1:
+        (services, _), (runs, _) = groups
+        return both_solved(services, runs, solve)
+    [(sizings, is_jobs)] = groups
+    found = solve(sizings, is_jobs, ())
+    return [found] if isinstance(found, Part) else found
 
 
 def _solved(

@@ -93,7 +93,7 @@ def growth_lines(scenario: Scenario, demand: DemandProfile) -> Iterator[str]:
     if order.is_due:
         yield f"order now, and bridge about {order.bridge_weeks:.0f} weeks in the cloud"
     else:
-        yield f"order within {order.trigger_weeks - lead_weeks:.0f} weeks"
+        yield f"order within {order.trigger_weeks - lead_weeks:.1f} weeks"
     yield f"in 12 months {order.n_in_a_year} accelerators are needed"
 
 

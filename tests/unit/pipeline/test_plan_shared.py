@@ -1,6 +1,7 @@
 """Limits that services and runs share are judged by their sum."""
 
 from datetime import date
+from itertools import product
 
 import pytest
 import yaml
@@ -104,3 +105,48 @@ def test_looser_shared_limits_never_cost_more(planned):
         planned(SERVICE, RUN, policy=policy(n)).plan.cost_usd_per_month.value for n in (16, 24, 64)
     ]
     assert costs == sorted(costs, reverse=True)
+
+
+TWO_KINDS = [
+    {"accelerator": "H100", "usd_per_accelerator_h": 3.0, "accelerators_per_node": 8},
+    {"accelerator": "B200", "usd_per_accelerator_h": 7.0, "accelerators_per_node": 8},
+]
+
+
+def on_kinds(work, *kinds):
+    """A service or a run that may be on these kinds; B200 costs more and takes fewer."""
+    base, speeds = {
+        "service": ({**SERVICE, "demand": {"requests_per_s": 200}},
+                    {"H100": {"requests_per_s": 15}, "B200": {"requests_per_s": 34}}),
+        "run": ({**RUN, "training": {"tokens": 4.0e11, "deadline_days": 20}},
+                {"H100": {"mfu_frac": 0.40}, "B200": {"mfu_frac": 0.38}}),
+    }[work]  # fmt: skip
+    return {**base, "capacity": [{"accelerator": kind, **speeds[kind]} for kind in kinds]}
+
+
+def policy_of(*kinds, **rest):
+    offers = [offer for offer in TWO_KINDS if offer["accelerator"] in kinds]
+    return {"policy": {"accelerators": {"allowed": list(kinds)}, **rest},
+            "prices": {"offers": offers}}  # fmt: skip
+
+
+@pytest.mark.parametrize("n_most", [200, 64, 56, 48, 40, 32, 24])
+def test_services_and_runs_are_decided_together(planned, n_most):
+    """Every pair of kinds, each bought alone and added up by hand: none that fits is cheaper."""
+    alone = {}
+    for work, kind in product(("service", "run"), ("H100", "B200")):
+        answer = planned(on_kinds(work, kind), **policy_of(kind))
+        n = sum(pool.n_accelerators for pool in answer.plan.pools)
+        alone[work, kind] = (n, answer.plan.total_usd)
+    pairs = [
+        (alone["service", a][0] + alone["run", b][0], alone["service", a][1] + alone["run", b][1])
+        for a in ("H100", "B200")
+        for b in ("H100", "B200")
+    ]
+    fits = [usd for n, usd in pairs if n <= n_most]
+    both = [on_kinds(work, "H100", "B200") for work in ("service", "run")]
+    answer = planned(*both, **policy_of("H100", "B200", max_accelerators=n_most))
+    assert answer.feasible is bool(fits)
+    if fits:
+        assert answer.plan.total_usd == pytest.approx(min(fits), rel=1e-9)
+        assert sum(pool.n_accelerators for pool in answer.plan.pools) <= n_most
