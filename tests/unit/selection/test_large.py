@@ -16,6 +16,7 @@ from gpuplan.domain.selection import (
     NodeTerms,
     SelectionProblem,
 )
+from gpuplan.selection import fill
 from gpuplan.selection.clusters import cluster_hours
 from gpuplan.selection.cuts import joins, leaves
 from gpuplan.selection.exact import solve_exactly
@@ -180,6 +181,29 @@ def test_only_the_needier_of_a_pool_are_dropped():
     assert solve(model(tables(less), integer=False).program).objective == pytest.approx(
         one.objective
     )
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_any_number_of_threads_finds_the_same(monkeypatch, n_threads):
+    problem = drawn(5, n_workloads=10, n_scenarios=2, batch=3)
+    two = solve_large(problem, Effort())
+    monkeypatch.setattr(fill, "N_THREADS", n_threads)
+    other = solve_large(problem, Effort())
+    assert other.bill == two.bill
+    assert other.proof == two.proof
+
+
+def test_hours_added_up_reach_the_bound_of_all_hours():
+    """One merged hour with rows over those that are short is as tight as every hour by itself."""
+    for seed in range(4):
+        problem = replace(drawn(seed, batch=seed % 2), limits=())
+        full = tables(problem)
+        every = solve(model(full, integer=False).program).objective
+        cluster = np.zeros(full.shape[2], dtype=np.int64)
+        merged = solve(model(compress(full, cluster), integer=False).program).objective
+        bound = solve_large(problem, Effort()).proof.bound
+        assert merged < every * (1 - 1e-6)
+        assert bound >= every * (1 - 3e-4)
 
 
 def test_same_problem_same_plan():
