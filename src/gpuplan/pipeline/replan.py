@@ -1,5 +1,6 @@
 """Replan: the plan and what happened -> drift, demand to come, a new plan, whether to move."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from gpuplan.inputs.plan_file import read_plan
 from gpuplan.observe.demand import demand_series
 from gpuplan.observe.read import read_telemetry
 from gpuplan.observe.service import observed_service
+from gpuplan.pipeline import replan_refit as refit
 from gpuplan.pipeline.plan import plan
 from gpuplan.pipeline.replan_drift import drifts_of
 from gpuplan.pipeline.replan_judge import judged
@@ -40,9 +42,29 @@ def replan(old: Answer, telemetry: Telemetry, asked: ReplanRequest) -> Replanned
         raise one(InputError, "replan", "telemetry", "does not say how many requests came", fix)
     ahead = _ahead(telemetry, asked)
     wanted, assumed = _demand(seen, ahead, asked)
-    new = plan(_request(old, load, wanted=wanted, seen=seen, asked=asked))
-    drifts = drifts_of(old.plan, load, seen, tolerance_frac=asked.tolerance_frac)
-    return judged(old, new, asked=asked, found=(seen, drifts, ahead), assumptions=tuple(assumed))
+    tolerance = asked.tolerance_frac
+    ratios = refit.latency_ratios(old.plan, load, seen, tolerance_frac=tolerance)
+    request = _request(old, load, wanted=wanted, seen=seen, asked=asked)
+    new = plan(_corrected(request, load, ratios))
+    drifts = (
+        *drifts_of(old.plan, load, seen, tolerance_frac=tolerance),
+        *refit.power_drift(old.plan, seen, tolerance_frac=tolerance),
+        *refit.version_drifts(old, new),
+    )
+    told = (*assumed, *refit.assumed(ratios))
+    return judged(old, new, asked=asked, found=(seen, drifts, ahead), assumptions=told)
+
+
+def _corrected(request: PlanRequest, load: Load, ratios: refit.Ratios) -> PlanRequest:
+    """The request with limits that allow for what the model gets wrong."""
+    tree = dict(request.tree or {})
+    tree["workloads"] = [
+        work | {"slo": refit.tightened(work["slo"], ratios)}
+        if work["name"] == load.workload and ratios and isinstance(work.get("slo"), dict)
+        else work
+        for work in tree["workloads"]
+    ]
+    return replace(request, tree=tree)
 
 
 def _service(old: Answer, name: str | None) -> Load:

@@ -1,6 +1,7 @@
 """A plan held against what happened: drift, new demand, hysteresis, change budget."""
 
 import json
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -107,6 +108,58 @@ def test_a_change_budget_makes_steps(old):
 def test_a_broken_promise_is_drift(old):
     found = replan(old, service(4.0, ttft_s=5.0, old=old).telemetry(), ReplanRequest())
     assert any(one.is_beyond and one.what.startswith("ttft") for one in found.drifts)
+
+
+def test_a_slower_service_at_the_planned_load_corrects_the_model(old):
+    """Twice the highest promised TTFT at the planned rate: the limit to plan for shrinks alike."""
+    promise = next(one for one in old.plan.slo.promises if one.what.startswith("ttft"))
+    slow = service(4.0, ttft_s=5.0, old=old).telemetry()
+    seen = observed_service(slow)
+    ratio = seen.ttft_p95_s / promise.reached_s.value
+    found = replan(old, slow, ReplanRequest())
+    work = found.new.provenance.scenario["workloads"][0]
+    assert work["slo"]["ttft_p95_ms"] == pytest.approx(2000.0 / ratio)
+    assert any(one.what == "correction of ttft p95" for one in found.assumptions)
+
+
+def test_a_slower_service_at_a_higher_load_corrects_nothing(old):
+    found = replan(old, service(40.0, ttft_s=5.0, old=old).telemetry(), ReplanRequest())
+    assert found.new.provenance.scenario["workloads"][0]["slo"]["ttft_p95_ms"] == 2000
+    assert not any("correction" in one.what for one in found.assumptions)
+
+
+def test_another_catalog_is_told_and_is_no_drift_of_reality(old):
+    before = replace(old, provenance=replace(old.provenance, catalog_sha256="0" * 64))
+    found = replan(before, service(4.0, old=old).telemetry(), ReplanRequest())
+    assert any(one.what == "catalog" for one in found.drifts)
+    assert not found.has_drifted
+
+
+def test_boards_that_draw_more_than_planned_are_drift(old):
+    limit_w = old.plan.power_w.high
+    for watts, is_beyond in ((0.5 * limit_w, False), (2.0 * limit_w, True)):
+        scene = service(4.0, old=old)
+        scene.device(gpu_util=0.8, power_w=watts)
+        found = replan(old, scene.telemetry(), ReplanRequest())
+        power = next(one for one in found.drifts if one.what.startswith("power"))
+        assert power.is_beyond == is_beyond
+
+
+@pytest.mark.parametrize(("rate", "budget"), [(12.0, 1), (25.0, 2), (60.0, 3)])
+def test_steps_never_pass_the_budget_nor_the_need(old, rate, budget):
+    asked = ReplanRequest(max_added_accelerators=budget)
+    found = replan(old, service(rate, old=old).telemetry(), asked)
+    assert found.n_step == min(found.n_added, budget)
+    assert (found.advice == "change in steps") == (found.n_added > budget)
+
+
+def test_a_saving_below_the_hysteresis_is_no_reason_to_move(old):
+    scene = service(2.0, old=old).telemetry()
+    moved = replan(old, scene, ReplanRequest(hysteresis_frac=0.0))
+    share = moved.saved_usd_per_month / old.plan.cost_usd_per_month.value
+    stay = replan(old, scene, ReplanRequest(hysteresis_frac=min(1.0, max(share, 0.0) + 0.01)))
+    assert stay.advice == "keep"
+    assert stay.n_step == 0
 
 
 def test_growth_is_planned_for(old):
