@@ -8,11 +8,11 @@ from gpuplan.domain.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of
 from gpuplan.simulation.serving.intervals import PERCENTILES
+from gpuplan.simulation.serving.features import has_features
 from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.gaps import observe
 from gpuplan.simulation.serving.run import check_fleet
 from gpuplan.simulation.serving.sketch import N_BINS, middles
-from gpuplan.simulation.serving.stream import can_stream
 
 
 def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
@@ -21,7 +21,7 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
     """
     check_fleet(requests, fleet)
-    if not can_stream(fleet):
+    if fleet.batching is not None or has_features(fleet.limits):
         what = "with fixed batches, prefix caching, priorities, drafts or limits on long prompts"
         raise one(InputError, "simulate", "--gaps", what, "leave it out")
     sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)

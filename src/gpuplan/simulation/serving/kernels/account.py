@@ -1,6 +1,6 @@
 """What the engine's time was spent on, in bins of equal width."""
 
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.state import (
     BIN,
     BIN_END,
@@ -11,16 +11,16 @@ from gpuplan.simulation.serving.kernels.state import (
     NOW,
     READ_S,
     TICKS_PER_S,
-    Engine,
+    Floats,
+    Ints,
 )
 
 TICK_S = 1 / TICKS_PER_S
 
 
-@part
-def _fold(e: Engine) -> None:
+@rare
+def _fold(s: Ints, bins: Floats) -> None:
     """Two bins become one: a run of any length keeps its number of bins."""
-    bins, s = e.bins, e.scalar
     half = bins.shape[0] // 2
     for b in range(half):
         for c in range(bins.shape[1]):
@@ -32,8 +32,7 @@ def _fold(e: Engine) -> None:
 
 
 @part
-def _add(e: Engine, frac: float, sums: tuple[float, float, float, float]) -> None:
-    row = e.bins[e.scalar[BIN]]
+def _add(row: Floats, frac: float, sums: tuple[float, float, float, float]) -> None:
     row[BUSY_S] += frac * sums[0]
     row[BLOCKS_S] += frac * sums[1]
     row[COMPUTE_S] += frac * sums[2]
@@ -41,9 +40,8 @@ def _add(e: Engine, frac: float, sums: tuple[float, float, float, float]) -> Non
 
 
 @part
-def account(e: Engine, end: int, used: float, peaks_s: tuple[float, float]) -> None:
+def account(s: Ints, bins: Floats, end: int, used: float, peaks_s: tuple[float, float]) -> None:
     """From now to `end` the engine was busy; work is spread evenly over that time."""
-    s = e.scalar
     start = s[NOW]
     if end <= start:
         return
@@ -51,17 +49,17 @@ def account(e: Engine, end: int, used: float, peaks_s: tuple[float, float]) -> N
     sums = (lasts_s, lasts_s * used, peaks_s[0], peaks_s[1])
     if start >= s[BIN_END]:
         s[BIN] = start // s[BIN_WIDTH]
-        while s[BIN] >= e.bins.shape[0]:
-            _fold(e)
+        while s[BIN] >= bins.shape[0]:
+            _fold(s, bins)
         s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
     if end <= s[BIN_END]:
-        _add(e, 1.0, sums)
+        _add(bins[s[BIN]], 1.0, sums)
         return
     while end > s[BIN_END]:
-        _add(e, (s[BIN_END] - start) / float(end - s[NOW]), sums)
+        _add(bins[s[BIN]], (s[BIN_END] - start) / float(end - s[NOW]), sums)
         start = s[BIN_END]
-        if s[BIN] + 1 >= e.bins.shape[0]:
-            _fold(e)
+        if s[BIN] + 1 >= bins.shape[0]:
+            _fold(s, bins)
         s[BIN] += 1
         s[BIN_END] = (s[BIN] + 1) * s[BIN_WIDTH]
-    _add(e, (end - start) / float(end - s[NOW]), sums)
+    _add(bins[s[BIN]], (end - start) / float(end - s[NOW]), sums)

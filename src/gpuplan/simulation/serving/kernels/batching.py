@@ -156,12 +156,12 @@ def _write_answers(e: Engine, n: int, longest: int, answer: int) -> tuple[float,
 def _run_steps(e: Engine, n: int, longest: int, answer: int) -> int:
     """Iterations of a language model; when the first tokens are there."""
     s, start = e.scalar, e.scalar[NOW]
-    used = float(n_blocks(e, n * (longest + answer - 1)))
+    used = float(n_blocks(e.limit, n * (longest + answer - 1)))
     peaks = _read_prompts(e, n, longest)
     first = s[NOW]
     more = _write_answers(e, n, longest, answer)
     end, s[NOW] = s[NOW], start
-    account(e, end, used, (peaks[0] + more[0], peaks[1] + more[1]))
+    account(e.scalar, e.bins, end, used, (peaks[0] + more[0], peaks[1] + more[1]))
     s[NOW] = end
     s[COMPUTED] += n * (longest + answer - 1)
     return int(first)
@@ -172,7 +172,7 @@ def _run_table(e: Engine, b: Batcher, n: int) -> int:
     """As long as the table says."""
     s = e.scalar
     end = s[NOW] + b.lasts[n]
-    account(e, end, 0.0, (b.peaks_s[n, 0], b.peaks_s[n, 1]))
+    account(e.scalar, e.bins, end, 0.0, (b.peaks_s[n, 0], b.peaks_s[n, 1]))
     s[NOW] = end
     s[COMPUTED] += n
     s[N_STEPS] += 1
@@ -194,7 +194,7 @@ def _begin(e: Engine, b: Batcher, start: int, n: int) -> None:
         n, longest, answer = _fitting(e, n)
         first = _run_steps(e, n, longest, answer)
     for _ in range(n):
-        pop_waiting(e)
+        pop_waiting(e.scalar, e.request)
         row = e.request[member]
         row[START], row[FIRST], row[END] = start, first, s[NOW]
         member = row[NEXT_WAITING]
@@ -245,6 +245,6 @@ def run_batches(
             chosen = better(load, pairs[turn, 0], pairs[turn, 1])
         elif policy != ROUND_ROBIN:
             chosen = fewest(load)
-        append_waiting(one_engine(engines, chosen), accepted[turn])
+        append_waiting(engines.scalar[chosen], engines.request, accepted[turn])
         event[chosen] = now
         load[chosen] += 1

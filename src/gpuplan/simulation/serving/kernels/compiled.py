@@ -10,6 +10,8 @@ from numba import njit
 from numba.extending import overload
 
 OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True, "error_model": "numpy"}
+CALLED: dict[str, Any] = {"forceinline": False}
+PART: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
@@ -27,23 +29,26 @@ SOURCES = _sources()
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compiled and kept on disk, without reference counts.
+    """What Python calls: compiled and kept on disk, without reference counts.
 
     Kernels here make no arrays: the caller owns all of them for as long as they run. Counting
-    references to views of them would take two thirds of the time. Helpers are inlined: a call would
-    copy every array's header.
+    references to views of them would take two thirds of the time. A kernel is not inlined into the
+    wrapper that Python calls: that would compile all of it twice.
     """
-    return _kept(function, OPTIONS)
+    return _kept(function, OPTIONS | CALLED | {"no_cfunc_wrapper": True})
 
 
 def part(function: Kernel) -> Kernel:
-    """A part of kernels, inlined, and never called from Python: compiled in two thirds the time."""
-    return _kept(function, OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True})
+    """A part of kernels, inlined: a call would copy every array's header."""
+    return _kept(function, OPTIONS | PART)
 
 
-def seldom(function: Kernel) -> Kernel:
-    """A kernel that is called rather than inlined: what is rare must not swell what is not."""
-    return _kept(function, OPTIONS | {"forceinline": False, "no_cfunc_wrapper": True})
+def rare(function: Kernel) -> Kernel:
+    """A part that is called rather than inlined: what is rare must not swell what is not."""
+    return _kept(function, OPTIONS | PART | CALLED)
+
+
+seldom = kernel  # called by Python, and by other kernels now and then
 
 
 def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:

@@ -6,7 +6,7 @@ the result is the same as stepping, to the last bit. Rules and invariants: docs/
 """
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.cost import decode_line, mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.jump import plan_jump
 from gpuplan.simulation.serving.kernels.state import (
@@ -87,25 +87,25 @@ TAKEN = 0
 MUST_SCHEDULE = -1
 
 
-@part
+@rare
 def _preempt_tail(e: Engine) -> None:
     """The last admitted loses its blocks and waits in front; it will recompute all it had."""
     s, slot = e.scalar, e.slot
     v = s[TAIL]
     i = slot[v, ID]
     if v == s[PARTIAL]:
-        s[FREE] += n_blocks(e, s[PARTIAL_DONE])
+        s[FREE] += n_blocks(e.limit, s[PARTIAL_DONE])
         s[PARTIAL] = NONE
     else:
         n_tokens = slot[v, OFFSET] + s[STEP]
         e.request[i, MADE] = n_tokens - e.request[i, INPUT]
-        s[FREE] += n_blocks(e, n_tokens - 1)
-        count_phase(e, slot[v, OFFSET], MINUS_ONE)
+        s[FREE] += n_blocks(e.limit, n_tokens - 1)
+        count_phase(e.scalar, e.limit, slot[v, OFFSET], MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= n_tokens
-        forget_finish(e, v)
-    unlink_running(e, v)
-    prepend_waiting(e, i)
+        forget_finish(e.ring, e.word, e.slot, v)
+    unlink_running(e.scalar, e.slot, v)
+    prepend_waiting(e.scalar, e.request, i)
     e.request[i, PREEMPTED] += 1
     e.request[i, GIVEN] = 0
     s[N_PREEMPTIONS] += 1
@@ -117,7 +117,7 @@ def _take_blocks(e: Engine) -> None:
     """Every decode that has filled its last block gets one, in order; the tail makes room."""
     s, slot = e.scalar, e.slot
     mask = (1 << e.limit[BLOCK_BITS]) - 1
-    needed = blocks_between(e, s[STEP], ONE)
+    needed = blocks_between(e.scalar, e.limit, s[STEP], ONE)
     if needed <= s[FREE]:
         s[FREE] -= needed
         return
@@ -138,7 +138,7 @@ def _read_chunk(e: Engine, v: int, done: int, chunk: int) -> None:
     """So many further tokens of the slot's prompt are read in this step."""
     s = e.scalar
     i = e.slot[v, ID]
-    s[FREE] -= n_blocks(e, done + chunk) - n_blocks(e, done)
+    s[FREE] -= n_blocks(e.limit, done + chunk) - n_blocks(e.limit, done)
     s[PREFILL_TOKENS] += chunk
     s[PREFILL_PAIRS] += chunk * (2 * done + chunk)
     if s[MARK] < 0:
@@ -157,7 +157,7 @@ def _continue_partial(e: Engine, budget: int) -> int:
     v, done = s[PARTIAL], s[PARTIAL_DONE]
     i = e.slot[v, ID]
     chunk = min(e.request[i, INPUT] + e.request[i, MADE] - done, budget)
-    if n_blocks(e, done + chunk) - n_blocks(e, done) > s[FREE]:
+    if n_blocks(e.limit, done + chunk) - n_blocks(e.limit, done) > s[FREE]:
         _preempt_tail(e)
         return budget
     _read_chunk(e, v, done, chunk)
@@ -178,14 +178,14 @@ def _admit(e: Engine, budget: int) -> None:
         chunk = min(n_tokens - given, budget)
         must_fit = n_tokens if e.limit[IS_RESERVING] else given + chunk
         is_full = s[N_RUNNING] == e.limit[MAX_SEQUENCES]
-        if is_full or n_blocks(e, must_fit) > s[FREE]:
+        if is_full or n_blocks(e.limit, must_fit) > s[FREE]:
             s[BLOCKED] = 1
             return
-        pop_waiting(e)
-        v = link_running(e, i)
+        pop_waiting(e.scalar, e.request)
+        v = link_running(e.scalar, e.slot, i)
         if e.request[i, START] < 0:
             e.request[i, START] = s[NOW]
-        s[FREE] -= n_blocks(e, given)
+        s[FREE] -= n_blocks(e.limit, given)
         _read_chunk(e, v, given, chunk)
         budget -= chunk
 
@@ -233,8 +233,8 @@ def _release(e: Engine, v: int) -> None:
     i = e.slot[v, ID]
     e.request[i, END] = s[NOW]
     e.request[i, MADE] = e.request[i, OUTPUT]
-    s[FREE] += n_blocks(e, e.request[i, INPUT] + e.request[i, OUTPUT] - 1)
-    unlink_running(e, v)
+    s[FREE] += n_blocks(e.limit, e.request[i, INPUT] + e.request[i, OUTPUT] - 1)
+    unlink_running(e.scalar, e.slot, v)
     s[OUTSTANDING] -= 1
     s[BLOCKED] = 0
 
@@ -249,7 +249,7 @@ def _finish_decodes(e: Engine) -> None:
         return
     while v >= 0:
         after = slot[v, PEER_AFTER]
-        count_phase(e, slot[v, OFFSET], MINUS_ONE)
+        count_phase(e.scalar, e.limit, slot[v, OFFSET], MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= slot[v, OFFSET] + s[STEP]
         _release(e, v)
@@ -276,10 +276,10 @@ def _start_decodes(e: Engine) -> None:
             else:
                 n_tokens = e.request[i, INPUT] + made
                 slot[v, OFFSET] = n_tokens - s[STEP]
-                count_phase(e, slot[v, OFFSET], ONE)
+                count_phase(e.scalar, e.limit, slot[v, OFFSET], ONE)
                 s[N_DECODES] += 1
                 s[CONTEXT] += n_tokens
-                note_finish(e, v, s[STEP] + e.request[i, OUTPUT] - made)
+                note_finish(e.ring, e.word, e.slot, v, s[STEP] + e.request[i, OUTPUT] - made)
         v = after
 
 
@@ -288,7 +288,7 @@ def complete(e: Engine) -> None:
     """The step in flight ends: the clock moves, tokens appear, finished requests leave."""
     s = e.scalar
     used = 0.5 * (s[USED_BEFORE] + e.limit[N_BLOCKS] - s[FREE])
-    account(e, s[FLIGHT_END], used, (e.flight_s[0], e.flight_s[1]))
+    account(e.scalar, e.bins, s[FLIGHT_END], used, (e.flight_s[0], e.flight_s[1]))
     s[COMPUTED] += s[PREFILL_TOKENS] + s[N_DECODES]
     s[N_STEPS] += min(1, s[PREFILL_TOKENS] + s[N_DECODES])
     s[NOW], s[FRAC] = s[FLIGHT_END], s[FLIGHT_FRAC]
@@ -341,7 +341,7 @@ def _jump(e: Engine, until: int) -> int:
         return int(end)
     lasts += s[FRAC]
     used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
-    account(e, end, used, peaks_s(e, regime, k))
+    account(e.scalar, e.bins, end, used, peaks_s(e, regime, k))
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK
     s[COMPUTED] += k * s[N_DECODES]
     s[N_STEPS] += k

@@ -1,7 +1,7 @@
 """An engine with more policies through time: steps and jumps over unchanged batches."""
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import part, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.cost import peaks_of_s
 from gpuplan.simulation.serving.kernels.engine import MUST_SCHEDULE, TAKEN
 from gpuplan.simulation.serving.kernels.featured import CHUNK, DONE, ORDER, AnyEngine
@@ -73,8 +73,8 @@ def _release(e: AnyEngine, v: int) -> None:
     e.request[i, MADE] = e.request[i, OUTPUT]
     n_seen = e.slot[v, OFFSET] + s[STEP] - s[GAIN]
     n_written = min(n_seen, e.request[i, INPUT] + e.request[i, OUTPUT] - 1)
-    give_back(e, v, n_blocks(e, n_seen + n_drafts(e)), n_written)
-    unlink_running(e, v)
+    give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_written)
+    unlink_running(e.scalar, e.slot, v)
     s[OUTSTANDING] -= 1
     s[BLOCKED] = 0
 
@@ -102,7 +102,7 @@ def _finish_decodes(e: AnyEngine) -> None:
         count_decode(e, v, MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= slot[v, OFFSET] + s[STEP]
-        forget_finish(e, v)
+        forget_finish(e.ring, e.word, e.slot, v)
         _release(e, v)
         v = _first_finished(e, after)
 
@@ -115,7 +115,9 @@ def _decode(e: AnyEngine, v: int, n_tokens: int) -> None:
     count_decode(e, v, ONE)
     s[N_DECODES] += 1
     s[CONTEXT] += n_tokens
-    note_finish(e, v, s[STEP] + e.request[i, INPUT] + e.request[i, OUTPUT] - n_tokens)
+    note_finish(
+        e.ring, e.word, e.slot, v, s[STEP] + e.request[i, INPUT] + e.request[i, OUTPUT] - n_tokens
+    )
 
 
 @part
@@ -128,18 +130,18 @@ def _start_decodes(e: AnyEngine) -> None:
             i = slot[v, ID]
             slot[v, DONE] += slot[v, CHUNK]
             slot[v, CHUNK] = 0
-            if slot[v, DONE] == n_total(e, i):
+            if slot[v, DONE] == n_total(e.request, i):
                 slot[v, DONE] = NONE
                 s[N_PARTIALS] -= 1
                 e.request[i, MADE] += 1
                 if e.request[i, FIRST] < 0:
                     e.request[i, FIRST] = s[NOW]
-                _decode(e, v, n_total(e, i))
+                _decode(e, v, n_total(e.request, i))
                 start_writing(e, v)
         v = slot[v, AFTER]
 
 
-@part
+@rare
 def _unpark(e: AnyEngine, before: int) -> None:
     """Decodes that went without a token have as many as before."""
     s, slot = e.scalar, e.slot
@@ -161,12 +163,12 @@ def _move(e: AnyEngine, k: int) -> None:
     s[STEP], s[GAIN] = at, at - begin
 
 
-@part
+@rare
 def complete_featured(e: AnyEngine) -> None:
     """The step in flight ends: the clock moves, tokens appear, finished requests leave."""
     s = e.scalar
     used = 0.5 * (s[USED_BEFORE] + e.limit[N_BLOCKS] - s[FREE])
-    account(e, s[FLIGHT_END], used, (e.flight_s[0], e.flight_s[1]))
+    account(e.scalar, e.bins, s[FLIGHT_END], used, (e.flight_s[0], e.flight_s[1]))
     n_computed = s[PREFILL_TOKENS] + s[N_DECODES] * e.limit[CHECKED]
     s[COMPUTED] += n_computed
     s[N_STEPS] += min(1, n_computed)
@@ -179,7 +181,7 @@ def complete_featured(e: AnyEngine) -> None:
     _finish_decodes(e)
 
 
-@part
+@rare
 def _jump(e: AnyEngine, until: int) -> int:
     """As the plain engine: TAKEN, MUST_SCHEDULE, or the instant at which a planned jump ends."""
     s = e.scalar
@@ -191,7 +193,7 @@ def _jump(e: AnyEngine, until: int) -> int:
     if end > until:
         return int(end)
     used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
-    account(e, end, used, peaks_of_s(e, regime, k, moved(e, k)))
+    account(e.scalar, e.bins, end, used, peaks_of_s(e, regime, k, moved(e, k)))
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK
     s[COMPUTED] += k * s[N_DECODES] * e.limit[CHECKED]
     s[N_STEPS] += k
@@ -222,7 +224,7 @@ def _is_idle(e: AnyEngine) -> bool:
     return bool(head < 0)
 
 
-@seldom
+@part
 def advance_featured(e: AnyEngine, until: int) -> int:
     """Bring one engine up to this instant; the answer is when it next has something to tell.
 

@@ -67,7 +67,7 @@ def _spend_jump(e: AnyEngine, until: int) -> None:
         s[N_STEPS] += k
         s[COMPUTED] += k * s[N_DECODES] * e.limit[CHECKED]
         used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
-        account(e, until, used, peaks_of_s(e, regime, k, moved(e, k)))
+        account(e.scalar, e.bins, until, used, peaks_of_s(e, regime, k, moved(e, k)))
         s[NOW] = until
 
 
@@ -80,7 +80,7 @@ def spend_featured(e: AnyEngine, until: int) -> None:
     if not s[IN_FLIGHT] and s[NOW] < until:
         _spend_jump(e, until)
     if s[NOW] < until:
-        account(e, until, float(e.limit[N_BLOCKS] - s[FREE]), (0.0, 0.0))
+        account(e.scalar, e.bins, until, float(e.limit[N_BLOCKS] - s[FREE]), (0.0, 0.0))
     s[NOW], s[FRAC] = until, 0
 
 

@@ -10,6 +10,8 @@ def feed_apart(engines: Engines, accepted: Ints, n_before: int) -> None:
     """As `run_apart`, after so many requests that went before."""
     n_engines = engines.scalar.shape[0]
     for turn in range(accepted.shape[0]):
-        append_waiting(one_engine(engines, (n_before + turn) % n_engines), accepted[turn])
+        append_waiting(
+            engines.scalar[(n_before + turn) % n_engines], engines.request, accepted[turn]
+        )
     for r in range(n_engines):
         advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])

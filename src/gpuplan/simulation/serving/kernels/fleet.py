@@ -5,6 +5,7 @@ from gpuplan.simulation.serving.kernels.kinds import advance, one_engine
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     LAST_INSTANT,
+    NONE,
     OUTSTANDING,
     Engines,
     Ints,
@@ -20,7 +21,7 @@ def run_apart(engines: Engines, accepted: Ints) -> None:
     """Each request goes to the next engine in turn; engines then never meet."""
     n_engines = engines.scalar.shape[0]
     for turn in range(accepted.shape[0]):
-        append_waiting(one_engine(engines, turn % n_engines), accepted[turn])
+        append_waiting(engines.scalar[turn % n_engines], engines.request, accepted[turn])
     for r in range(n_engines):
         advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])
 
@@ -50,21 +51,21 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
     What ends at the instant of an arrival has left before the router looks. `seen` is what the
     router knows: when each engine next has something to tell, and how many requests it has.
     """
-    event, load = seen[EVENT], seen[LOAD]
-    for turn in range(accepted.shape[0]):
-        i = accepted[turn]
-        now = engines.request[i, ARRIVE]
+    event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
+    for turn in range(n + 1):
+        is_over = turn == n
+        i = NONE if is_over else accepted[turn]
+        now = engines.limit[0, LAST_INSTANT] if is_over else engines.request[i, ARRIVE]
         for r in range(event.shape[0]):
-            if event[r] <= now:
+            if event[r] <= now or is_over:
                 event[r] = advance(one_engine(engines, r), now)
                 load[r] = engines.scalar[r, OUTSTANDING]
+        if is_over:
+            return
         if policy == POWER_OF_TWO:
             chosen = better(load, pairs[turn, 0], pairs[turn, 1])
         else:
             chosen = fewest(load)
-        append_waiting(one_engine(engines, chosen), i)
+        append_waiting(engines.scalar[chosen], engines.request, i)
         event[chosen] = now
         load[chosen] += 1
-    for r in range(event.shape[0]):
-        advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])
-        load[r] = engines.scalar[r, OUTSTANDING]

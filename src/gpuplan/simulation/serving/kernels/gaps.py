@@ -22,6 +22,7 @@ from gpuplan.simulation.serving.kernels.state import (
     FOREVER,
     IN_FLIGHT,
     N_DECODES,
+    NONE,
     NOW,
     OUTSTANDING,
     TICKS_PER_S,
@@ -57,10 +58,10 @@ def _observed(e: Engine, until: int, counts: Ints) -> int:
             if s[FLIGHT_END] > until:
                 return int(s[FLIGHT_END])
             _note(e, counts)
-            event = advance(e, s[FLIGHT_END])
+            instant = s[FLIGHT_END]
         else:
-            event = advance(e, min(until, s[NOW] + 1))
-        if event == FOREVER:
+            instant = min(until, s[NOW] + 1)
+        if advance(e, instant) == FOREVER:
             return FOREVER
         if not s[IN_FLIGHT] and s[NOW] >= until:
             return int(s[NOW])
@@ -72,22 +73,22 @@ def observe(
 ) -> None:
     """Requests in order of arrival; gaps counted by their length. Engines must not jump."""
     event, load = seen[EVENT], seen[LOAD]
-    n_engines = event.shape[0]
-    for turn in range(accepted.shape[0]):
-        i = accepted[turn]
-        now = engines.request[i, ARRIVE]
+    n_engines, n = event.shape[0], accepted.shape[0]
+    for turn in range(n + 1):
+        i = accepted[turn] if turn < n else NONE
+        now = engines.request[i, ARRIVE] if turn < n else FOREVER
         for r in range(n_engines):
             if event[r] <= now:
                 event[r] = _observed(one_engine(engines, r), now, counts)
                 load[r] = engines.scalar[r, OUTSTANDING]
+        if turn == n:
+            return
         if policy == ROUND_ROBIN:
             chosen = turn % n_engines
         elif policy == POWER_OF_TWO:
             chosen = better(load, pairs[turn, 0], pairs[turn, 1])
         else:
             chosen = fewest(load)
-        append_waiting(one_engine(engines, chosen), i)
+        append_waiting(engines.scalar[chosen], engines.request, i)
         event[chosen] = now
         load[chosen] += 1
-    for r in range(n_engines):
-        _observed(one_engine(engines, r), FOREVER, counts)

@@ -32,16 +32,16 @@ LONGEST_GAP = 1 << 45  # picoseconds
 def _fitting(e: Engine, k: int) -> tuple[int, int]:
     """The most steps, up to k, whose blocks are free, and those blocks."""
     s, bits = e.scalar, e.limit[BLOCK_BITS]
-    needed = blocks_between(e, s[STEP], k)
+    needed = blocks_between(e.scalar, e.limit, s[STEP], k)
     if needed <= s[FREE]:
         return k, needed
     rounds = s[FREE] // s[N_DECODES]
     k, needed = rounds << bits, rounds * s[N_DECODES]
-    more = blocks_between(e, s[STEP] + k, ONE)
+    more = blocks_between(e.scalar, e.limit, s[STEP] + k, ONE)
     while needed + more <= s[FREE]:
         k += 1
         needed += more
-        more = blocks_between(e, s[STEP] + k, ONE)
+        more = blocks_between(e.scalar, e.limit, s[STEP] + k, ONE)
     return k, needed
 
 
@@ -93,7 +93,7 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
     a step could see it.
     """
     s = e.scalar
-    k, needed = _fitting(e, next_finish(e) - s[STEP])
+    k, needed = _fitting(e, next_finish(e.scalar, e.word) - s[STEP])
     if k == 0:
         return 0, 0, 0, 0
     planned = k
@@ -110,5 +110,5 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
         if gap < lasting(k, first, growth):
             k = _fewest_reaching(gap, k, first, growth)
     if k < planned:
-        needed = blocks_between(e, s[STEP], k)
+        needed = blocks_between(e.scalar, e.limit, s[STEP], k)
     return k, lasting(k, first, growth), needed, regime

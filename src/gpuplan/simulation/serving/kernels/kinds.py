@@ -29,23 +29,16 @@ def advance(e: AnyEngine, until: int) -> int:
 
 
 def _one_engine(all_: Any, r: Any) -> Any:
-    def featured(all_: Any, r: Any) -> Any:
-        return one_featured(all_, r)
-
-    def plain(all_: Any, r: Any) -> Any:
-        return one_plain(all_, r)
-
-    return featured if all_.instance_class is FeaturedEngines else plain
+    return _python(one_featured if all_.instance_class is FeaturedEngines else one_plain)
 
 
 def _advance(e: Any, until: Any) -> Any:
-    def featured(e: Any, until: Any) -> Any:
-        return advance_featured(e, until)
+    return _python(advance_featured if e.instance_class is FeaturedEngine else advance_plain)
 
-    def plain(e: Any, until: Any) -> Any:
-        return advance_plain(e, until)
 
-    return featured if e.instance_class is FeaturedEngine else plain
+def _python(kernel: Any) -> Any:
+    """What a kernel was made of: a call to it would be one more layer to compile."""
+    return getattr(kernel, "py_func", kernel)
 
 
 by_kind(_one_engine, one_engine)

@@ -72,8 +72,8 @@ def _drop_last(e: Engine, running: Ints) -> None:
     s = e.scalar
     s[N_RUNNING] -= 1
     i, done = running[s[N_RUNNING], RUN_ID], running[s[N_RUNNING], RUN_DONE]
-    s[FREE] += n_blocks(e, done)
-    prepend_waiting(e, i)
+    s[FREE] += n_blocks(e.limit, done)
+    prepend_waiting(e.scalar, e.request, i)
     e.request[i, PREEMPTED] += 1
     e.request[i, GIVEN] = 0
     s[N_PREEMPTIONS] += 1
@@ -101,7 +101,7 @@ def _go_on(e: Engine, running: Ints) -> int:
         row = running[at]
         i, done = row[RUN_ID], row[RUN_DONE]
         n_new = _share(e, _tokens(e, i) - done, budget)
-        needed = n_blocks(e, done + n_new) - n_blocks(e, done)
+        needed = n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done)
         while needed > s[FREE] and at < s[N_RUNNING]:
             _drop_last(e, running)
         if at >= s[N_RUNNING]:
@@ -126,13 +126,13 @@ def _admit(e: Engine, running: Ints, budget: int) -> None:
         given = e.request[i, GIVEN]
         n_new = _share(e, _tokens(e, i) - given, budget)
         must_fit = _tokens(e, i) if e.limit[IS_RESERVING] else given + n_new
-        if n_blocks(e, must_fit) > s[FREE]:
+        if n_blocks(e.limit, must_fit) > s[FREE]:
             return
-        pop_waiting(e)
+        pop_waiting(e.scalar, e.request)
         row = running[s[N_RUNNING]]
         row[RUN_ID], row[RUN_DONE], row[RUN_NEW], row[RUN_DECODES] = i, given, n_new, 0
         s[N_RUNNING] += 1
-        s[FREE] -= n_blocks(e, given + n_new)
+        s[FREE] -= n_blocks(e.limit, given + n_new)
         if e.request[i, START] < 0:
             e.request[i, START] = s[NOW]
         _load(e, row)
@@ -154,7 +154,7 @@ def _gain(e: Engine, running: Ints) -> None:
                 e.request[i, FIRST] = s[NOW]
             if e.request[i, MADE] == e.request[i, OUTPUT]:
                 e.request[i, END] = s[NOW]
-                s[FREE] += n_blocks(e, row[RUN_DONE])
+                s[FREE] += n_blocks(e.limit, row[RUN_DONE])
                 continue
         for column in range(row.shape[0]):
             running[kept, column] = row[column]
@@ -174,7 +174,7 @@ def _step(e: Engine, running: Ints) -> None:
     lasts = schedule_end(e) + s[FRAC]
     end = s[NOW] + (lasts >> FRAC_BITS)
     used = 0.5 * (s[USED_BEFORE] + e.limit[N_BLOCKS] - s[FREE])
-    account(e, end, used, (e.flight_s[0], e.flight_s[1]))
+    account(e.scalar, e.bins, end, used, (e.flight_s[0], e.flight_s[1]))
     s[COMPUTED] += s[PREFILL_TOKENS] + s[N_DECODES]
     s[N_STEPS] += min(1, s[PREFILL_TOKENS] + s[N_DECODES])
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK
@@ -186,7 +186,7 @@ def run_plain(engines: Engines, accepted: Ints, running: Ints) -> None:
     """Each request goes to the next engine in turn; every engine steps to its end."""
     n_engines = engines.scalar.shape[0]
     for turn in range(accepted.shape[0]):
-        append_waiting(one_engine(engines, turn % n_engines), accepted[turn])
+        append_waiting(engines.scalar[turn % n_engines], engines.request, accepted[turn])
     for r in range(n_engines):
         e = one_engine(engines, r)
         s = e.scalar

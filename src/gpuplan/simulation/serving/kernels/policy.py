@@ -5,7 +5,7 @@ are checked along. Where nothing is short, a step costs as little as that of the
 otherwise what runs is walked in order.
 """
 
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.engine import schedule_end
 from gpuplan.simulation.serving.kernels.featured import (
     AT_NODE,
@@ -75,6 +75,7 @@ from gpuplan.simulation.serving.kernels.state import (
     TAIL,
     TICK,
     USED_BEFORE,
+    Ints,
     count_phase,
     forget_finish,
     link_running,
@@ -84,29 +85,29 @@ from gpuplan.simulation.serving.kernels.state import (
 
 
 @part
-def n_drafts(e: AnyEngine) -> int:
+def n_drafts(limit: Ints) -> int:
     """Tokens that a decode checks beyond its own."""
-    return int(e.limit[CHECKED] - 1)
+    return int(limit[CHECKED] - 1)
 
 
 @part
-def n_total(e: AnyEngine, i: int) -> int:
+def n_total(request: Ints, i: int) -> int:
     """Tokens that the request must have read before its next one."""
-    return int(e.request[i, INPUT] + e.request[i, MADE])
+    return int(request[i, INPUT] + request[i, MADE])
 
 
 @part
 def count_decode(e: AnyEngine, v: int, more: int) -> None:
     """So many decodes more, or less, that need a block at the same positions as this one."""
-    count_phase(e, e.slot[v, OFFSET] + n_drafts(e), more)
+    count_phase(e.scalar, e.limit, e.slot[v, OFFSET] + n_drafts(e.limit), more)
 
 
 @part
 def _room(e: AnyEngine, i: int, end: int) -> int:
     """Blocks of a prompt read so far; one that ends has room for its drafts as decodes have."""
-    if end < n_total(e, i):
-        return n_blocks(e, end)
-    return n_blocks(e, end + 1 - coming_gain(e) + n_drafts(e))
+    if end < n_total(e.request, i):
+        return n_blocks(e.limit, end)
+    return n_blocks(e.limit, end + 1 - coming_gain(e) + n_drafts(e.limit))
 
 
 @part
@@ -124,7 +125,7 @@ def _count_prompt(e: AnyEngine, v: int, sign: int) -> None:
     s, done, chunk = e.scalar, e.slot[v, DONE], e.slot[v, CHUNK]
     s[PREFILL_TOKENS] += sign * chunk
     s[PREFILL_PAIRS] += sign * chunk * (2 * done + chunk)
-    if chunk > 0 and done + chunk == n_total(e, e.slot[v, ID]):
+    if chunk > 0 and done + chunk == n_total(e.request, e.slot[v, ID]):
         s[N_ENDED] += sign
 
 
@@ -146,7 +147,7 @@ def _forget_decode(e: AnyEngine, v: int) -> None:
     count_decode(e, v, MINUS_ONE)
     s[N_DECODES] -= 1
     s[CONTEXT] -= e.slot[v, OFFSET] + s[STEP]
-    forget_finish(e, v)
+    forget_finish(e.ring, e.word, e.slot, v)
 
 
 @part
@@ -169,8 +170,8 @@ def _preempt(e: AnyEngine, v: int) -> int:
         n_seen = n_tokens if is_scheduled else n_tokens - s[GAIN]
         e.request[i, MADE] = n_tokens - e.request[i, INPUT]
         _forget_decode(e, v)
-        give_back(e, v, n_blocks(e, n_seen + n_drafts(e)), n_seen)
-    unlink_running(e, v)
+        give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
+    unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)
     e.request[i, PREEMPTED] += 1
     e.request[i, GIVEN] = 0
@@ -185,12 +186,12 @@ def drop_running(e: AnyEngine, v: int) -> None:
     done = slot[v, DONE]
     if done >= 0:
         s[N_PARTIALS] -= 1
-        give_back(e, v, n_blocks(e, done), done)
+        give_back(e, v, n_blocks(e.limit, done), done)
     else:
         n_seen = slot[v, OFFSET] + s[STEP] - s[GAIN]
         _forget_decode(e, v)
-        give_back(e, v, n_blocks(e, n_seen + n_drafts(e)), n_seen)
-    unlink_running(e, v)
+        give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
+    unlink_running(e.scalar, e.slot, v)
 
 
 @part
@@ -209,13 +210,13 @@ def _wanted(e: AnyEngine, v: int, budget: int) -> tuple[int, int]:
     """Tokens of the slot in this step, and the blocks it lacks for them."""
     s, i, done = e.scalar, e.slot[v, ID], e.slot[v, DONE]
     if done >= 0:
-        n_new = _share(e, n_total(e, i) - done, budget)
-        return n_new, int(_room(e, i, done + n_new) - n_blocks(e, done))
-    n_slots = e.slot[v, OFFSET] + s[STEP] + n_drafts(e)
-    return e.limit[CHECKED], int(n_blocks(e, n_slots) - n_blocks(e, n_slots - s[GAIN]))
+        n_new = _share(e, n_total(e.request, i) - done, budget)
+        return n_new, int(_room(e, i, done + n_new) - n_blocks(e.limit, done))
+    n_slots = e.slot[v, OFFSET] + s[STEP] + n_drafts(e.limit)
+    return e.limit[CHECKED], int(n_blocks(e.limit, n_slots) - n_blocks(e.limit, n_slots - s[GAIN]))
 
 
-@part
+@rare
 def _walk(e: AnyEngine) -> int:
     """What runs gets tokens and blocks in order, preempting where they lack; the budget left."""
     s, slot, budget, v = e.scalar, e.slot, e.limit[MAX_TOKENS], e.scalar[HEAD]
@@ -257,8 +258,8 @@ def _go_on(e: AnyEngine) -> int:
         # Without a limit on long prompts only the last admitted can be half read.
         v = s[TAIL]
         i, done = slot[v, ID], slot[v, DONE]
-        chunk = min(n_total(e, i) - done, budget)
-        more = _room(e, i, done + chunk) - n_blocks(e, done)
+        chunk = min(n_total(e.request, i) - done, budget)
+        more = _room(e, i, done + chunk) - n_blocks(e.limit, done)
         if needed + more <= s[FREE]:
             _read(e, v, chunk, needed + more)
             return int(budget - chunk)
@@ -270,7 +271,7 @@ def _seat(e: AnyEngine, i: int, done: int) -> int:
     """The request runs; so many of its tokens are there already."""
     s, slot = e.scalar, e.slot
     leave_queue(e)
-    v = link_running(e, i)
+    v = link_running(e.scalar, e.slot, i)
     slot[v, ORDER], slot[v, DONE], slot[v, STAMP] = s[ORDERED], done, NONE
     slot[v, NODES] = slot[v, AT_NODE] = NONE
     s[ORDERED] += 1
@@ -279,7 +280,7 @@ def _seat(e: AnyEngine, i: int, done: int) -> int:
         e.request[i, START] = s[NOW]
         e.extra[i, HIT] = done
         s[HIT_TOKENS] += done
-        s[ASKED_TOKENS] += n_total(e, i)
+        s[ASKED_TOKENS] += n_total(e.request, i)
     return v
 
 
@@ -295,14 +296,14 @@ def _admit(e: AnyEngine, budget: int) -> None:
         if s[N_RUNNING] == e.limit[MAX_SEQUENCES]:
             s[BLOCKED] = BY_SEQUENCES
             return
-        n_tokens, given = n_total(e, i), e.request[i, GIVEN]
+        n_tokens, given = n_total(e.request, i), e.request[i, GIVEN]
         hit, n_free, is_growing = (0, 0, False) if given > 0 else find(e, i, n_tokens)
         done = given if given > 0 else hit << e.limit[BLOCK_BITS]
         chunk = _share(e, n_tokens - done, budget)
         room = _room(e, i, done + chunk)
         # The most that a draft may need: who is blocked stays so whatever the next step gains.
         end = n_tokens if e.limit[IS_RESERVING] else done + chunk
-        must_fit = n_blocks(e, end + n_drafts(e))
+        must_fit = n_blocks(e.limit, end + n_drafts(e.limit))
         if must_fit - hit + n_free > s[FREE]:
             # A text that is being written may be found longer after any step.
             s[BLOCKED] = 0 if is_growing else BY_BLOCKS
@@ -313,7 +314,7 @@ def _admit(e: AnyEngine, budget: int) -> None:
         budget -= chunk
 
 
-@part
+@rare
 def begin_featured(e: AnyEngine) -> None:
     """Schedule one step from now and compute its end."""
     s = e.scalar

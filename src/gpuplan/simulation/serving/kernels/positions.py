@@ -7,7 +7,7 @@ many steps have closed forms in integers.
 
 import numpy as np
 
-from gpuplan.simulation.serving.kernels.compiled import part, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare, seldom
 from gpuplan.simulation.serving.kernels.cost import N_LINES, SOLE, decode_line
 from gpuplan.simulation.serving.kernels.featured import N_DRAWN, POSITIONS, SUMS, AnyEngine
 from gpuplan.simulation.serving.kernels.jump import LONGEST, LONGEST_GAP
@@ -114,7 +114,7 @@ def _steps_beginning(e: AnyEngine, at: int) -> int:
     return int((((at + 1) << GAIN_BITS) - 1) // e.limit[GAIN_FRAC] - e.scalar[TICK] + 1)
 
 
-@part
+@rare
 def _floor_sum(n: int, a: int, b: int) -> int:
     """Sum over j below n of floor((a j + b) / 2^GAIN_BITS), by Euclid's steps."""
     total, m = 0, ONE_TOKEN
@@ -153,7 +153,7 @@ def _lasting(e: AnyEngine, k: int, first: int, growth: int) -> int:
 @part
 def _blocks_between(e: AnyEngine, after: int, upto: int) -> int:
     """Blocks that the decodes need on the way from one position to another."""
-    return blocks_between(e, after + 1, upto - after)
+    return blocks_between(e.scalar, e.limit, after + 1, upto - after)
 
 
 @part
@@ -173,11 +173,11 @@ def _fitting(e: AnyEngine, k: int) -> int:
         return k
     rounds = s[FREE] // s[N_DECODES]
     at, left = after + (rounds << bits), s[FREE] - rounds * s[N_DECODES]
-    more = blocks_between(e, at + 1, ONE)
+    more = blocks_between(e.scalar, e.limit, at + 1, ONE)
     while more <= left:
         at += 1
         left -= more
-        more = blocks_between(e, at + 1, ONE)
+        more = blocks_between(e.scalar, e.limit, at + 1, ONE)
     return max(0, _steps_beginning(e, at)) if at >= s[STEP] else 0
 
 
@@ -240,7 +240,7 @@ def _until(e: AnyEngine, at: int, k: int, line: tuple[int, int]) -> int:
 def plan_featured(e: AnyEngine) -> tuple[int, int, int, int]:
     """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled."""
     s = e.scalar
-    k = _fitting(e, _steps_reaching(e, next_finish(e)))
+    k = _fitting(e, _steps_reaching(e, next_finish(e.scalar, e.word)))
     if k == 0:
         return 0, 0, 0, 0
     k, first, growth, regime = _on_line(e, k)

@@ -83,7 +83,7 @@ def see_arrivals(e: AnyEngine) -> None:
     if not e.limit[IS_PRIORITY]:
         return
     while s[WAIT_HEAD] >= 0 and e.request[s[WAIT_HEAD], ARRIVE] <= s[NOW]:
-        _push(e, pop_waiting(e))
+        _push(e, pop_waiting(e.scalar, e.request))
         if s[BLOCKED] == BY_BLOCKS:
             s[BLOCKED] = 0
 
@@ -106,7 +106,7 @@ def leave_queue(e: AnyEngine) -> None:
     if e.limit[IS_PRIORITY]:
         _pop(e)
     else:
-        pop_waiting(e)
+        pop_waiting(e.scalar, e.request)
 
 
 @part
@@ -150,7 +150,7 @@ def queue_again(e: AnyEngine, i: int) -> None:
     if e.limit[IS_PRIORITY]:
         _push(e, i)
     else:
-        prepend_waiting(e, i)
+        prepend_waiting(e.scalar, e.request, i)
 
 
 @part

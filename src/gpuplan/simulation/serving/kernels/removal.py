@@ -71,16 +71,16 @@ def running_slot(e: Engine, i: int) -> int:
 def _drop_running(e: Engine, v: int) -> None:
     s, slot = e.scalar, e.slot
     if v == s[PARTIAL]:
-        s[FREE] += n_blocks(e, s[PARTIAL_DONE])
+        s[FREE] += n_blocks(e.limit, s[PARTIAL_DONE])
         s[PARTIAL] = NONE
     else:
         n_tokens = slot[v, OFFSET] + s[STEP]
-        s[FREE] += n_blocks(e, n_tokens - 1)
-        count_phase(e, slot[v, OFFSET], MINUS_ONE)
+        s[FREE] += n_blocks(e.limit, n_tokens - 1)
+        count_phase(e.scalar, e.limit, slot[v, OFFSET], MINUS_ONE)
         s[N_DECODES] -= 1
         s[CONTEXT] -= n_tokens
-        forget_finish(e, v)
-    unlink_running(e, v)
+        forget_finish(e.ring, e.word, e.slot, v)
+    unlink_running(e.scalar, e.slot, v)
 
 
 @part
@@ -129,7 +129,7 @@ def _spend_jump(e: Engine, until: int) -> None:
         s[N_STEPS] += k
         s[COMPUTED] += k * s[N_DECODES]
         used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
-        account(e, until, used, peaks_s(e, regime, k))
+        account(e.scalar, e.bins, until, used, peaks_s(e, regime, k))
         s[NOW] = until
 
 
@@ -142,7 +142,7 @@ def spend(e: Engine, until: int) -> None:
     if not s[IN_FLIGHT] and s[NOW] < until:
         _spend_jump(e, until)
     if s[NOW] < until:
-        account(e, until, float(e.limit[N_BLOCKS] - s[FREE]), (0.0, 0.0))
+        account(e.scalar, e.bins, until, float(e.limit[N_BLOCKS] - s[FREE]), (0.0, 0.0))
     s[NOW], s[FRAC] = until, 0
 
 

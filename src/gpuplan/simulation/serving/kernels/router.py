@@ -55,7 +55,6 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     next_told,
     show_load,
 )
-from gpuplan.simulation.serving.kernels.kinds import one_engine
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     IN_FLIGHT,
@@ -167,7 +166,7 @@ def send(engines: Engines, f: Elastic, i: int, r: int) -> None:
     """The job waits in the replica's engine from now on."""
     row, p, now = f.job[i], f.replica[r, POOL], f.scalar[NOW]
     engines.request[i, ARRIVE] = now
-    append_waiting(one_engine(engines, r), i)
+    append_waiting(engines.scalar[r], engines.request, i)
     row[ON], row[STATE], row[NEXT_SENT] = r, SERVED, NONE
     tail = f.replica[r, SENT_TAIL]
     if tail >= 0:

@@ -113,28 +113,28 @@ def one_engine(all_: Engines, r: int) -> Engine:
 
 
 @part
-def n_blocks(e: Engine, n_tokens: int) -> int:
+def n_blocks(limit: Ints, n_tokens: int) -> int:
     """Blocks that hold so many tokens."""
-    bits = e.limit[BLOCK_BITS]
+    bits = limit[BLOCK_BITS]
     return int((n_tokens + (1 << bits) - 1) >> bits)
 
 
 @part
-def count_phase(e: Engine, offset: int, more: int) -> None:
+def count_phase(s: Ints, limit: Ints, offset: int, more: int) -> None:
     """So many decodes more, or less, that need a block in the same steps as this one.
 
     Kept as running sums over the steps of a block: any stretch of steps is a difference of two.
     """
-    s, size = e.scalar, 1 << e.limit[BLOCK_BITS]
+    size = 1 << limit[BLOCK_BITS]
     phase = (1 - offset) & (size - 1)
     for j in range(1, size):
         s[PHASES + j] += more if j > phase else 0
 
 
 @part
-def blocks_between(e: Engine, step: int, k: int) -> int:
+def blocks_between(s: Ints, limit: Ints, step: int, k: int) -> int:
     """Blocks that the decodes need in k steps from this one."""
-    s, bits = e.scalar, e.limit[BLOCK_BITS]
+    bits = limit[BLOCK_BITS]
     mask = (1 << bits) - 1
     first = step & mask
     last = first + k
@@ -142,9 +142,8 @@ def blocks_between(e: Engine, step: int, k: int) -> int:
 
 
 @part
-def link_running(e: Engine, i: int) -> int:
+def link_running(s: Ints, slot: Ints, i: int) -> int:
     """The request takes a slot at the tail of what runs."""
-    s, slot = e.scalar, e.slot
     v = s[FREE_SLOT]
     s[FREE_SLOT] = slot[v, AFTER]
     slot[v, ID], slot[v, BEFORE], slot[v, AFTER] = i, s[TAIL], NONE
@@ -158,9 +157,8 @@ def link_running(e: Engine, i: int) -> int:
 
 
 @part
-def unlink_running(e: Engine, v: int) -> None:
+def unlink_running(s: Ints, slot: Ints, v: int) -> None:
     """The slot is free again."""
-    s, slot = e.scalar, e.slot
     before, after = slot[v, BEFORE], slot[v, AFTER]
     if before >= 0:
         slot[before, AFTER] = after
@@ -176,57 +174,54 @@ def unlink_running(e: Engine, v: int) -> None:
 
 
 @part
-def note_finish(e: Engine, v: int, step: int) -> None:
+def note_finish(ring: Ints, word: Ints, slot: Ints, v: int, step: int) -> None:
     """The slot will finish in this step."""
-    slot = e.slot
-    at = step & (e.ring.shape[0] - 1)
-    first = e.ring[at]
+    at = step & (ring.shape[0] - 1)
+    first = ring[at]
     slot[v, FINISH], slot[v, PEER_BEFORE], slot[v, PEER_AFTER] = at, NONE, first
     if first >= 0:
         slot[first, PEER_BEFORE] = v
     else:
-        e.word[at >> WORD_BITS] |= 1 << (at & WORD_MASK)
-    e.ring[at] = v
+        word[at >> WORD_BITS] |= 1 << (at & WORD_MASK)
+    ring[at] = v
 
 
 @part
-def forget_finish(e: Engine, v: int) -> None:
+def forget_finish(ring: Ints, word: Ints, slot: Ints, v: int) -> None:
     """The slot will not finish in the step noted."""
-    slot = e.slot
     at, before, after = slot[v, FINISH], slot[v, PEER_BEFORE], slot[v, PEER_AFTER]
     if after >= 0:
         slot[after, PEER_BEFORE] = before
     if before >= 0:
         slot[before, PEER_AFTER] = after
         return
-    e.ring[at] = after
+    ring[at] = after
     if after < 0:
-        e.word[at >> WORD_BITS] &= ~(1 << (at & WORD_MASK))
+        word[at >> WORD_BITS] &= ~(1 << (at & WORD_MASK))
 
 
 @part
-def next_finish(e: Engine) -> int:
+def next_finish(s: Ints, word: Ints) -> int:
     """First later step in which something finishes; only asked while something decodes."""
-    size, n_words = e.ring.shape[0], e.word.shape[0]
-    after = e.scalar[STEP] + 1
+    n_words = word.shape[0]
+    size, after = n_words << WORD_BITS, s[STEP] + 1
     at = after & (size - 1)
     w, shift = at >> WORD_BITS, at & WORD_MASK
-    bits = (e.word[w] >> shift) << shift
+    bits = (word[w] >> shift) << shift
     while bits == 0:
         w = (w + 1) & (n_words - 1)
-        bits = e.word[w]
+        bits = word[w]
     lone = bits & -bits
     found = (w << WORD_BITS) | BIT_AT[((lone * DEBRUIJN) & 0xFFFFFFFF) >> 27]
     return int(after + ((found - at) & (size - 1)))
 
 
 @part
-def append_waiting(e: Engine, i: int) -> None:
+def append_waiting(s: Ints, request: Ints, i: int) -> None:
     """The request is the last to be admitted."""
-    s = e.scalar
-    e.request[i, NEXT_WAITING] = NONE
+    request[i, NEXT_WAITING] = NONE
     if s[WAIT_TAIL] >= 0:
-        e.request[s[WAIT_TAIL], NEXT_WAITING] = i
+        request[s[WAIT_TAIL], NEXT_WAITING] = i
     else:
         s[WAIT_HEAD] = i
     s[WAIT_TAIL] = i
@@ -234,21 +229,19 @@ def append_waiting(e: Engine, i: int) -> None:
 
 
 @part
-def prepend_waiting(e: Engine, i: int) -> None:
+def prepend_waiting(s: Ints, request: Ints, i: int) -> None:
     """A preempted request is the first to be admitted."""
-    s = e.scalar
-    e.request[i, NEXT_WAITING] = s[WAIT_HEAD]
+    request[i, NEXT_WAITING] = s[WAIT_HEAD]
     if s[WAIT_HEAD] < 0:
         s[WAIT_TAIL] = i
     s[WAIT_HEAD] = i
 
 
 @part
-def pop_waiting(e: Engine) -> int:
+def pop_waiting(s: Ints, request: Ints) -> int:
     """The first to be admitted leaves the queue."""
-    s = e.scalar
     i = s[WAIT_HEAD]
-    s[WAIT_HEAD] = e.request[i, NEXT_WAITING]
+    s[WAIT_HEAD] = request[i, NEXT_WAITING]
     if s[WAIT_HEAD] < 0:
         s[WAIT_TAIL] = NONE
     return int(i)
