@@ -59,3 +59,21 @@ def test_history_never_exceeds_the_prompt():
     given = requests_of([0, 1], [100, 20], [50, 1], grouping=Grouping(session=[0, 0]))
     assert with_history(given).prefix_tokens.tolist() == [0, 20]
     assert len(with_history(no_requests())) == 0
+
+
+def test_in_a_closed_loop_prompts_hold_all_that_was_said_in_their_conversation():
+    found = closed_loop(40, 50, request=shape(n_turns_mean=4.0), seed=3)
+    assert found.prefix_tokens is not None
+    said = np.zeros(1)
+    is_first = found.prefix_tokens == 0
+    assert is_first[::50].all()  # every user begins from nothing
+    assert 2000 / is_first.sum() == pytest.approx(4.0, rel=0.15)
+    for row in range(2000):
+        said = np.zeros(1) if is_first[row] else said
+        assert found.prefix_tokens[row] == said
+        assert found.input_tokens[row] == said + 10
+        said = said + 10 + found.output_tokens[row]
+
+
+def test_single_questions_carry_nothing():
+    assert closed_loop(3, 4, request=shape(n_turns_mean=1.0), seed=0).prefix_tokens is None

@@ -9,7 +9,9 @@ import pytest
 from gpuplan import api
 from gpuplan.domain.demand import TokenLengths
 from gpuplan.domain.drawn import DrawnLoad, LoadTerms, Phase
+from gpuplan.domain.trace import TraceQuery
 from gpuplan.errors import InputError
+from shared_data import shared_file
 
 CHAT = DrawnLoad(
     requests_per_s=5.0,
@@ -150,3 +152,49 @@ def test_a_workload_must_be_named_where_there_are_several(tmp_path: Path):
     assert nightly.slo.e2e_s is not None
     with pytest.raises(InputError, match="predict-training"):
         api.scenario_load(scenario(tmp_path, "training"))
+
+
+def test_conversations_bring_requests_at_the_rate_asked_for():
+    load = replace(CHAT, n_turns_mean=4.0, think_s=5.0, duration_s=20_000.0)
+    taken = api.drawn_load(load, seed=2)
+    requests = taken.requests
+    inside = requests.arrive_s < 20_000.0
+    assert inside.sum() / 20_000.0 == pytest.approx(5.0, rel=0.05)
+    assert len(requests) / len(np.unique(requests.session)) == pytest.approx(4.0, rel=0.05)
+    later = requests.prefix_tokens > 0
+    assert np.all(requests.input_tokens[later] == requests.prefix_tokens[later] + 300)
+    assert {"conversations"} <= {a.what for a in taken.assumptions}
+
+
+def test_so_many_requests_of_conversations():
+    load = replace(CHAT, n_turns_mean=4.0, think_s=5.0, duration_s=None, n_requests=500)
+    assert len(api.drawn_load(load).requests) == 500
+
+
+@pytest.mark.parametrize("n", [0.5, float("nan"), float("inf")])
+def test_half_a_turn_is_refused(n: float):
+    with pytest.raises(InputError, match="--turns"):
+        api.drawn_load(replace(CHAT, n_turns_mean=n))
+
+
+def test_recorded_clients_are_drawn_from_their_folder(tmp_path: Path):
+    (tmp_path / "chunk-0-trace.csv").write_text("0,10.0,1.0,Gamma,1.0,0.1\n600,5.0,1.0,,1.0,0.2\n")
+    (tmp_path / "chunk-0-dataset.json").write_text(
+        '{"0": {"input_tokens": "{100: 1.0}", "output_tokens": "{5: 1.0}"}}'
+    )
+    taken = api.clients_load(tmp_path, duration_s=600.0, seed=1)
+    assert len(taken.requests) == pytest.approx(6000, rel=0.06)
+    assert {a.what for a in taken.assumptions} == {"begin"}
+    twice = api.clients_load(tmp_path, duration_s=600.0, scale=2.0, seed=1)
+    assert len(twice.requests) == pytest.approx(2 * len(taken.requests), rel=0.05)
+
+
+def test_of_published_clients_a_model_is_chosen():
+    folder = shared_file("traces/servegen")
+    pytest.importorskip("polars")
+    with pytest.raises(InputError, match="m-small"):
+        api.clients_load(folder)
+    query = TraceQuery(where=(("model", "mm-image"), ("start_s", "36000")))
+    taken = api.clients_load(folder, query=query, duration_s=60.0)
+    assert len(taken.requests) > 100
+    assert any("clients in windows" in line for line in taken.told)
