@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuplan.domain.observation import Telemetry
 from gpuplan.errors import InputError, one
-from gpuplan.observe import aiperf, inventories, schedulers, slurm_text, special, text_logs
+from gpuplan.observe import aiperf, inventories, pasted, schedulers, slurm_text, special, text_logs
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.exposition import exposition_samples, looks_like_exposition
 from gpuplan.observe.formats import format_of, plain
@@ -153,9 +153,9 @@ def _marked_text(text: str, source: str, name: str) -> Telemetry | None:
             collector = Collector(source, kind)
             take(collector, text)
             return collector.finish()
-    if len(rows := text_logs.pasted_rows(text)) > 0:
+    if (found := pasted.pasted(text)).rows:
         collector = Collector(source, "minutes and percent")
-        text_logs.take_pasted(collector, rows)
+        pasted.take_pasted(collector, found)
         return collector.finish()
     return _scheduler(text, source)
 

@@ -1,4 +1,4 @@
-"""Logs meant for people: an engine's own lines, the kernel's, a pasted table, captures of tools."""
+"""Logs meant for people: an engine's own lines, the kernel's, captures of tools."""
 
 import re
 from collections.abc import Iterator
@@ -33,9 +33,6 @@ _FABRIC_FAULT = re.compile(
     r"^\[(?P<at>\w{3} \d\d \d{4} [\d:]{8})\] \[ERROR\] .*?error (?P<code>\d+) "
     r".*?pci bus id (?P<bus>\S+)", re.MULTILINE,
 )  # fmt: skip
-_PASTED = re.compile(r"^\s*(?P<at>\d+(?:\.\d+)?)\s*[|,;\t ]\s*(?P<value>\d+(?:\.\d+)?)\s*%?\s*$")
-_PASTED_HEAD = re.compile(r"\btime\b\s*\(?\s*(?P<unit>sec|min|hour|s|h)\w*", re.IGNORECASE)
-_UNIT_S = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
 _ANSI = re.compile(r"\x1b?\[[0-9;]*m")
 NO_YEAR = Assumption(
     what="year of the log",
@@ -119,28 +116,6 @@ def _kernel_s(text: str) -> float | None:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
-
-
-def pasted_rows(text: str) -> list[tuple[float, float]]:
-    """Time in seconds and percent of a two-column table pasted as text; empty if it is none."""
-    unit_s, rows = 60.0, []
-    for line in text.splitlines():
-        head = _PASTED_HEAD.search(line)
-        match = _PASTED.match(line)
-        if head is not None:
-            unit_s = _UNIT_S[head["unit"].lower()]
-        elif match is not None:
-            rows.append((float(match["at"]) * unit_s, float(match["value"])))
-        elif line.strip() and not set(line.strip()) <= set("-=+|: "):
-            return []
-    return rows
-
-
-def take_pasted(collector: Collector, rows: list[tuple[float, float]]) -> None:
-    """Utilization in percent by the minute, as people write it into a message."""
-    subject, word = collector.subject(Subject()), Word("gpu_util_frac", PERCENT)
-    for at_s, percent in rows:
-        collector.sample(subject, word, at_s, percent)
 
 
 def capture_tables(text: str) -> Iterator[list[str]]:

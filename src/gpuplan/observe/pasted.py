@@ -1,0 +1,116 @@
+"""The two columns that people paste: minutes and percent, in whatever way they were typed."""
+
+import re
+from typing import NamedTuple
+
+from gpuplan.domain.observation import Subject
+from gpuplan.domain.provenance import Assumption
+from gpuplan.observe.collect import Collector
+from gpuplan.observe.formats import GENERIC, plain
+from gpuplan.observe.names import PERCENT, Word
+
+_SPLITS = ("\t", "|", ";", ",", ":", None)  # None: any white space
+_TIME = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*(?P<unit>[^\W\d]+)?\.?$")
+_SHARE = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*%?$")
+_UNITS = (
+    (("min", "phút"), 60.0), (("hour", "hrs", "giờ"), 3600.0), (("sec", "giây"), 1.0),
+)  # fmt: skip
+_SHORT = {"m": 60.0, "h": 3600.0, "s": 1.0}
+_SHARE_WORDS = ("%", "util", "usage", "use", "busy", "load", "sử dụng", "percent")
+_RULE = set("-=+|: \t")
+MAX_PERCENT, MAX_STEPS = 105.0, 1e6
+NO_UNIT = Assumption(
+    what="unit of the first column",
+    value="minutes",
+    why="the pasted table does not say",
+    change="write the unit into its heading, e.g. Time (s)",
+)
+
+
+class Pasted(NamedTuple):
+    """Rows in seconds and percent."""
+
+    rows: list[tuple[float, float]]
+    has_unit: bool
+
+
+def pasted(text: str) -> Pasted:
+    """A table of two columns pasted as text; no rows if it is none."""
+    unit_s: float | None = None
+    rows: list[tuple[float, float]] = []
+    nothing = Pasted([], has_unit=False)
+    n_heads = 0
+    for line in text.splitlines():
+        if set(line) <= _RULE:
+            continue
+        row = _row(line)
+        if row is None:
+            n_heads += 1
+            if rows or n_heads > 1 or not _is_heading(line):
+                return nothing
+            unit_s = _unit(line)
+            continue
+        at, percent, own_s = row
+        unit_s = unit_s or own_s
+        rows.append((at, percent))
+    if not rows or max(p for _, p in rows) > MAX_PERCENT or max(at for at, _ in rows) > MAX_STEPS:
+        return nothing
+    scale = unit_s or 60.0
+    return Pasted([(at * scale, percent) for at, percent in rows], has_unit=unit_s is not None)
+
+
+def take_pasted(collector: Collector, found: Pasted) -> None:
+    """Utilization in percent over time, as people write it into a message."""
+    if not found.has_unit:
+        collector.assume(NO_UNIT)
+    subject, word = collector.subject(Subject()), Word("gpu_util_frac", PERCENT)
+    for at_s, percent in found.rows:
+        collector.sample(subject, word, at_s, percent)
+
+
+def _cells(line: str, split: str | None) -> list[str]:
+    parts = [part.strip().strip('"') for part in line.strip().strip("|").split(split)]
+    return [part for part in parts if part and part != "%"]
+
+
+def _row(line: str) -> tuple[float, float, float | None] | None:
+    """Time, percent, and the unit where the line itself names it."""
+    for split in _SPLITS:
+        cells = _cells(line, split)
+        if split is None and len(cells) == 3 and _unit_of(cells[1]) is not None:
+            cells = [f"{cells[0]} {cells[1]}", cells[2]]
+        if len(cells) != 2:
+            continue
+        at, share = _TIME.match(cells[0]), _SHARE.match(cells[1])
+        if at is not None and share is not None:
+            unit_s = _unit_of(at["unit"]) if at["unit"] else None
+            if at["unit"] and unit_s is None:
+                return None
+            return _number(at["value"]), _number(share["value"]), unit_s
+    return None
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "."))
+
+
+def _unit_of(word: str) -> float | None:
+    small = word.lower()
+    for names, scale in _UNITS:
+        if small.startswith(names):
+            return scale
+    return _SHORT.get(small)
+
+
+def _unit(heading: str) -> float | None:
+    """What the heading's words say about time."""
+    found = [unit for word in re.findall(r"[^\W\d]+", heading) if (unit := _unit_of(word))]
+    return found[0] if found else None
+
+
+def _is_heading(line: str) -> bool:
+    """Words about a share; names of columns that a table of metrics has are left to its reader."""
+    cells = [plain(cell) for cell in line.split(",")]
+    if any(cell in GENERIC.times for cell in cells) and any(c in GENERIC.words for c in cells):
+        return False
+    return any(word in line.lower() for word in _SHARE_WORDS) or _unit(line) is not None

@@ -1,0 +1,53 @@
+"""The documents' table, typed in every way that people type it."""
+
+import numpy as np
+import pytest
+
+from gpuplan.errors import InputError
+from gpuplan.observe.read import read_text
+
+ROWS = [(0, 20), (10, 50), (20, 90), (30, 85), (40, 95)]
+
+
+def typed(form: str, head: str = "") -> str:
+    return head + "".join(form.format(at, share) + "\n" for at, share in ROWS)
+
+
+WAYS = {
+    "tabs": typed("{}\t{}", "Time (min)\tGPU Utilization (%)\n"),
+    "commas": typed("{},{}", "Time (min),GPU Utilization (%)\n"),
+    "quotes": typed('"{}","{}"', '"Time (minutes)","GPU Usage (%)"\n'),
+    "percent signs": typed("{} {}%"),
+    "spaced percent signs": typed("{}   {} %", "Minute   Utilization\n"),
+    "markdown": typed("| {} | {} |", "| Time (min) | GPU Utilization (%) |\n|---|---|\n"),
+    "decimal commas": typed("{};{},0"),
+    "words in the rows": typed("{} min: {}%"),
+    "other words": typed("{}\t{}", "Thời gian (phút)\tMức sử dụng GPU (%)\n"),
+    "windows": typed("{},{}\r", "Minute,Use\r\n"),
+}
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_the_same_five_readings(way):
+    found = read_text(WAYS[way], source="pasted")
+    (series,) = found.of("gpu_util_frac")
+    assert series.at_s.tolist() == [60.0 * at for at, _ in ROWS]
+    assert series.value == pytest.approx(np.array([share for _, share in ROWS]) / 100.0)
+    has_unit = way not in ("percent signs", "decimal commas")
+    assert (not found.assumptions) == has_unit
+
+
+def test_hours_and_seconds_are_told_by_the_heading():
+    for head, scale in (("Time (hours) GPU %\n", 3600.0), ("sec use\n", 1.0)):
+        (series,) = read_text(typed("{} {}", head), source="pasted").series
+        assert series.at_s[-1] == 40 * scale
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a;5\nb;6\n", "0 20\nsome words in between\n10 50\n", "0 200\n10 300\n", "1700000000 50\n"],
+    ids=["names", "words between", "no percents", "dates"],
+)
+def test_what_is_no_such_table_is_refused(text):
+    with pytest.raises(InputError, match="not known"):
+        read_text(text, source="pasted")
