@@ -5,6 +5,9 @@ nothing else; answers come in the order of the cases.
 """
 
 import multiprocessing
+import sys
+import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
@@ -29,8 +32,8 @@ def map_cases(
 ) -> list[Answer]:
     """`compute(shared, case)` for each case, in order; `told` hears how many are done.
 
-    `shared` is sent to each process once. The function must be one of a module, so that a new
-    process can find it.
+    `shared` is given to each process once: sent to a fresh one, left where it is for a fork. The
+    function must be one of a module, so that a fresh process can find it.
     """
     if n_workers < 1:
         raise one(InputError, "execution", "workers", f"got {n_workers}", "use 1 or more")
@@ -52,12 +55,28 @@ def _computed(
     if n_workers <= 1:
         yield from (compute(shared, case) for case in cases)
         return
-    # A fresh process: a fork would copy locks that other threads hold.
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(start_method())
     with ProcessPoolExecutor(
         n_workers, mp_context=context, initializer=_hold, initargs=(compute, shared)
     ) as pool:
-        yield from pool.map(_one, cases)
+        yield from _mapped(pool, cases)
+
+
+def start_method() -> str:
+    """How a process begins: as a copy of this one, or fresh where a copy is not safe.
+
+    A copy has all modules, compiled code and what is shared; a fresh process takes two CPU-seconds
+    to get them. But a copy also has the locks that other threads hold, and nobody to release them.
+    """
+    return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+
+
+def _mapped(pool: ProcessPoolExecutor, cases: Sequence[object]) -> Any:
+    """Answers in order; processes begin when the first case is handed in."""
+    with warnings.catch_warnings():
+        # Later versions of Python also count threads of numerical libraries, which mind forks.
+        warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+        return pool.map(_one, cases)
 
 
 def _hold(compute: Callable[..., Any], shared: object) -> None:
