@@ -154,10 +154,8 @@ class OpenRatios(NamedTuple):
     """Of a run at a rate to the formula's answer: waits, and times per token."""
 
     wait_mean: Floats
-    wait_p99: Floats
     tpot_mean: Floats
     tpot_p50: Floats
-    tpot_p99: Floats
 
 
 def not_simulated(n_rows: int) -> Simulated:
@@ -196,9 +194,7 @@ def at_a_rate(
     start_s = serve_start_s(group.work, k, r, group.case, tpot_s)
     first_s = start_s + wait_s * ratios.wait_mean
     apart = {
-        "ttft_p99_ms": (start_s + wait_s * ratios.wait_p99) / MS,
         "tpot_p50_ms": served.tpot_s * ratios.tpot_p50 / MS,
-        "tpot_p99_ms": served.tpot_s * ratios.tpot_p99 / MS,
     }
     e2e_s = first_s + group.case.output_tokens * tpot_s
     moved = Served(served.output_tokens_per_s, first_s, tpot_s, e2e_s, served.n_running)
@@ -244,6 +240,5 @@ def _open_ratios(
     if run is None:
         return OpenRatios(*np.ones(len(OpenRatios._fields)))
     return OpenRatios(
-        run.wait_mean_s / wait_s, run.wait_p99_s / wait_s, run.tpot_mean_s / near.tpot_s,
-        run.tpot_p50_s / near.tpot_s, run.tpot_p99_s / near.tpot_s,
-    )  # fmt: skip
+        run.wait_mean_s / wait_s, run.tpot_mean_s / near.tpot_s, run.tpot_p50_s / near.tpot_s
+    )

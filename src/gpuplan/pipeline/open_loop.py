@@ -55,10 +55,8 @@ class OpenLoop(NamedTuple):
     """Latencies of an engine under its share of the rate; waits end with the first token."""
 
     wait_mean_s: float
-    wait_p99_s: float
     tpot_mean_s: float
     tpot_p50_s: float
-    tpot_p99_s: float
     n_running: float  # of the replica
     n_requests: int  # of a run, that one engine took
     is_growing: bool  # more comes than goes
@@ -105,7 +103,7 @@ def _simulated(
         return found
     # Nobody waits for a second token: what one would take is the formula's.
     tpot_s = float(near.tpot_s)
-    return found._replace(tpot_mean_s=tpot_s, tpot_p50_s=tpot_s, tpot_p99_s=tpot_s)
+    return found._replace(tpot_mean_s=tpot_s, tpot_p50_s=tpot_s)
 
 
 def _used_frac(
@@ -140,10 +138,8 @@ def middle(runs: Sequence[OpenLoop]) -> OpenLoop:
 
     return OpenLoop(
         wait_mean_s=mean(run.wait_mean_s for run in runs),
-        wait_p99_s=mean(run.wait_p99_s for run in runs),
         tpot_mean_s=mean(run.tpot_mean_s for run in runs),
         tpot_p50_s=mean(run.tpot_p50_s for run in runs),
-        tpot_p99_s=mean(run.tpot_p99_s for run in runs),
         n_running=mean(run.n_running for run in runs),
         n_requests=runs[-1].n_requests,
         is_growing=any(run.is_growing for run in runs),
@@ -161,10 +157,8 @@ def _run(
     )  # fmt: skip
     return run._replace(
         wait_mean_s=slower * run.wait_mean_s,
-        wait_p99_s=slower * run.wait_p99_s,
         tpot_mean_s=slower * run.tpot_mean_s,
         tpot_p50_s=slower * run.tpot_p50_s,
-        tpot_p99_s=slower * run.tpot_p99_s,
     )
 
 
@@ -237,10 +231,8 @@ def _measured(requests: Requests, times: RequestTimes, share: Share, *, n_engine
     decode_s = times.e2e_s[rows] - times.ttft_s[rows]
     return OpenLoop(
         wait_mean_s=float(wait_s.mean()),
-        wait_p99_s=float(np.quantile(wait_s, 0.99)),
         tpot_mean_s=float(tpot_s.mean()),
         tpot_p50_s=float(np.quantile(tpot_s, 0.5)),
-        tpot_p99_s=float(np.quantile(tpot_s, 0.99)),
         # Little's law: what arrives while one answer is written.
         n_running=max(1.0, share.requests_per_s * float(decode_s.mean()) * n_engines),
         n_requests=n,

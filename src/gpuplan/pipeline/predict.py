@@ -48,8 +48,8 @@ def predict_inference(
         tpot_mean_s=ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served)),
         tpot_p50_s=ranged.estimate("tpot_p50_ms", told.tpot_p50_s),
         e2e_mean_s=ranged.estimate("e2e_s", served.e2e_s),
-        ttft_p99_s=ranged.tail("ttft_p99_ms", told.ttft_tail_s),
-        tpot_p99_s=ranged.tail("tpot_p99_ms", told.tpot_tail_s),
+        ttft_p99_s=ranged.tail("ttft_p99_ms", served.ttft_s),
+        tpot_p99_s=ranged.tail("tpot_p99_ms", served.tpot_s),
         n_running=float(served.n_running),
         fits=fits,
         decode=breakdown(work, k, case, n_running=float(served.n_running)),
@@ -59,12 +59,10 @@ def predict_inference(
 
 
 class Foretold(NamedTuple):
-    """What one replica gives, and what its tails are in proportion to."""
+    """What one replica gives, and what that rests on."""
 
     served: Served
     tpot_p50_s: float
-    ttft_tail_s: float
-    tpot_tail_s: float
     assumptions: tuple[Assumption, ...] = ()
 
 
@@ -74,7 +72,7 @@ def foretold(
     """By the regime's formula; requests at a rate by a run of an engine."""
     budget = float(setup.settings.max_batch_tokens)
     served = serve(setup.load.regime, work, k, r=r, case=case, batch_tokens=budget)
-    formula = Foretold(served, float(served.tpot_s), float(served.ttft_s), float(served.tpot_s))
+    formula = Foretold(served, float(served.tpot_s))
     if setup.load.regime != "poisson" or case.requests_per_s <= 0.0:
         return formula
     # The simulator is loaded by those alone who ask at a rate.
@@ -88,7 +86,7 @@ def foretold(
     first_s = start_s + run.wait_mean_s
     e2e_s = first_s + case.output_tokens * run.tpot_mean_s
     served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, run.n_running)
-    return Foretold(served, run.tpot_p50_s, start_s + run.wait_p99_s, run.tpot_p99_s, said)
+    return Foretold(served, run.tpot_p50_s, said)
 
 
 def tpot_mean_s(setup: ServingSetup, served: Served) -> float:

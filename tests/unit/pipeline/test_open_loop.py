@@ -72,13 +72,13 @@ def test_a_lone_request_reads_its_prompt_and_decodes_alone():
     # Prompts scatter in length, and reading is not quite in proportion.
     assert found.wait_mean_s == pytest.approx(float(prefill_s(work, k, case)), rel=0.15)
     assert found.tpot_mean_s == pytest.approx(float(decode_token_s(work, k, case, 1.0)), rel=0.03)
-    assert found.tpot_p99_s < 1.1 * found.tpot_mean_s
+    assert found.tpot_p50_s == pytest.approx(found.tpot_mean_s, rel=0.05)
 
 
 def test_more_requests_never_wait_less():
     full = full_rate(setup(1.0))
     runs = [run(setup(share * full)) for share in (0.1, 0.4, 0.7, 0.9)]
-    for field in ("wait_mean_s", "wait_p99_s", "tpot_mean_s", "tpot_p99_s", "n_running"):
+    for field in ("wait_mean_s", "tpot_mean_s", "tpot_p50_s", "n_running"):
         values = [getattr(found, field) for found in runs]
         assert values == sorted(values), field
     assert not any(found.is_growing for found in runs)
@@ -95,7 +95,7 @@ def test_twice_the_time_at_half_the_rate_is_twice_the_latency():
     rate = 0.5 * full_rate(setup(1.0))
     once, twice = run(setup(rate)), run(setup(0.5 * rate), slower=2.0)
     assert twice.tpot_mean_s == pytest.approx(2.0 * once.tpot_mean_s, rel=1e-3)
-    assert twice.wait_p99_s == pytest.approx(2.0 * once.wait_p99_s, rel=1e-3)
+    assert twice.wait_mean_s == pytest.approx(2.0 * once.wait_mean_s, rel=1e-3)
 
 
 def test_the_same_question_has_the_same_answer():
@@ -143,7 +143,7 @@ def test_replicas_share_the_rate():
     one, four = run(setup(rate)), run(setup(4.0 * rate, n_replicas=4.0))
     # Requests dealt in turn come more evenly than at random.
     assert four.tpot_mean_s == pytest.approx(one.tpot_mean_s, rel=0.1)
-    assert four.wait_p99_s <= one.wait_p99_s
+    assert four.wait_mean_s <= one.wait_mean_s
 
 
 def test_cached_prompts_are_read_sooner():
@@ -167,7 +167,7 @@ def test_odd_loads_have_finite_answers(changes):
 @pytest.mark.parametrize("layout", [ServingLayout(pp=4), ServingLayout(tp=2, cp=2)], ids=str)
 def test_layouts_with_several_batches_run(layout):
     found = run(setup(2.0, layout=layout))
-    assert 0.0 < found.tpot_mean_s < found.wait_p99_s
+    assert 0.0 < found.tpot_mean_s < found.wait_mean_s
 
 
 def test_what_the_simulator_cannot_count_is_answered_by_the_formula_and_said():
