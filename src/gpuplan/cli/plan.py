@@ -121,11 +121,10 @@ def plan(
         n_samples=samples, robust_frac=robust, is_check=check, overlays=tuple(overlay or ()),
         store=user_store(store), is_replay_full=_is_full(replay),
     )  # fmt: skip
-    form = chosen(output, as_json=as_json)
     if what_if:
-        _compare(request, tuple(what_if), form)
-        return
-    _plan(request, form, out=out, page=page)
+        _compare(request, tuple(what_if), chosen(output, as_json=as_json))
+    else:
+        _plan(request, chosen(output, as_json=as_json), out=out, page=page)
 
 
 def _is_full(replay: str) -> bool:
