@@ -24,6 +24,9 @@ Once = Annotated[bool, typer.Option("--once", help="Print the last screen and en
 Back = Annotated[float, typer.Option("--look-back-s", min=60, help="Of a server.")]
 Step = Annotated[float, typer.Option("--step-s", min=1, help="Of a server.")]
 TRAIL = " ▁▂▃▄▅▆▇█"
+HEAD_ROWS = 8  # of a screen that are no device
+TABLE_ROWS = 4  # of a table that are no row
+FIGURE_COLUMNS = 58  # that figures of a device take, with the space between them
 STYLE = {"waste": "blue", "under-used": "cyan", "good": "green", "hot": "yellow", "overload": "red"}
 
 
@@ -43,14 +46,16 @@ def top(
     console = Console()
     if once or not sys.stdout.isatty():
         last = next(shown) if is_live else list(shown)[-1]
-        console.print(_screen(last, rows=64))
+        console.print(_screen(last, rows=64, columns=console.size.width))
         return
     from rich.live import Live
 
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             for frame in shown:
-                live.update(_screen(frame, rows=console.size.height - 8), refresh=True)
+                size = console.size
+                shape = _screen(frame, rows=size.height - HEAD_ROWS, columns=size.width)
+                live.update(shape, refresh=True)
                 time.sleep(every_s)
     except KeyboardInterrupt:
         return
@@ -74,7 +79,7 @@ def _live(source: str, back_s: float, step_s: float) -> "Iterator[TopFrame]":
         yield api.top_live(access, now_s=time.time(), back_s=back_s, step_s=step_s)
 
 
-def _screen(frame: "TopFrame", *, rows: int) -> "RenderableType":
+def _screen(frame: "TopFrame", *, rows: int, columns: int) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 
@@ -86,14 +91,22 @@ def _screen(frame: "TopFrame", *, rows: int) -> "RenderableType":
         Text(f"{when}{use}", style="bold"),
         Text(frame.headline),
     ]
+    n_engines = min(len(frame.engines), max(rows // 3, 3)) if frame.devices else max(rows, 4)
     if frame.devices:
-        parts.append(_devices(frame, max(rows, 4)))
+        n_devices = max(rows - (n_engines + TABLE_ROWS if frame.engines else 0), 4)
+        parts.append(_devices(frame, n_devices, columns))
+        parts += _more(frame.n_devices - min(n_devices, len(frame.devices)), "devices")
     if frame.engines:
-        parts.append(_engines(frame))
+        parts.append(_engines(frame, n_engines))
+        parts += _more(len(frame.engines) - n_engines, "engines")
     return Group(*parts)
 
 
-def _devices(frame: "TopFrame", rows: int) -> "Table":
+def _more(n_hidden: int, what: str) -> "list[RenderableType]":
+    return [f"and {n_hidden} more {what}"] if n_hidden > 0 else []
+
+
+def _devices(frame: "TopFrame", rows: int, columns: int) -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -101,11 +114,14 @@ def _devices(frame: "TopFrame", rows: int) -> "Table":
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("device", "use", "", "SM", "tensor", "memory", "power", "heat"):
         table.add_column(name, justify="left" if name in ("device", "") else "right", no_wrap=True)
+    names = max((len(device.name) for device in frame.devices[:rows]), default=6)
+    n_trail = max(columns - FIGURE_COLUMNS - max(names, 6), 0)
     for device in frame.devices[:rows]:
         style = STYLE.get(device.band, "")
         table.add_row(
             device.name, Text(_share(device.use_frac), style=style),
-            Text(_trail(device.trail_frac), style=style), _share(device.sm_frac),
+            Text(_trail(device.trail_frac[-n_trail:] if n_trail else device.trail_frac[:0]),
+                 style=style), _share(device.sm_frac),
             _share(device.tensor_frac), _share(device.memory_frac),
             "" if device.power_w is None else f"{device.power_w:.0f} W",
             "" if device.heat_c is None else f"{device.heat_c:.0f} °C",
@@ -113,14 +129,14 @@ def _devices(frame: "TopFrame", rows: int) -> "Table":
     return table
 
 
-def _engines(frame: "TopFrame") -> "Table":
+def _engines(frame: "TopFrame", rows: int) -> "Table":
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("engine", "running", "waiting", "cache", "tokens/s"):
         table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
-    for engine in frame.engines:
+    for engine in frame.engines[:rows]:
         table.add_row(
             engine.name, _count(engine.n_running), _count(engine.n_waiting),
             _share(engine.cache_frac), _count(engine.output_tokens_per_s),
