@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gpuplan.cost.annuity import HOURS_PER_MONTH, annuity, discount
 from gpuplan.cost.statement import shares_of
+from gpuplan.domain.ranges import Range
 from gpuplan.domain.statement import CAPITAL, CostLine, Statement
 from gpuplan.domain.worth import BookMonth, BreakEven, Payback
 from gpuplan.errors import InputError, one
@@ -21,6 +22,23 @@ def npv_cents(statement: Statement) -> float:
 def npv_usd(statement: Statement) -> float:
     """Net present cost in dollars."""
     return npv_cents(statement) / 100.0
+
+
+def npv_range_usd(statement: Statement) -> Range:
+    """Net present cost when every range turns out cheap, as expected, or dear: bounds."""
+    rate = statement.discount_frac_per_year
+
+    def worth(flows: Sequence[Sequence[int]]) -> float:
+        cents = 0.0
+        for flow in flows:
+            cents += sum(value * discount(month, rate) for month, value in enumerate(flow))
+        return cents / 100.0
+
+    return Range(
+        low=worth([line.low_cents for line in statement.lines]),
+        mid=npv_usd(statement),
+        high=worth([line.high_cents for line in statement.lines]),
+    )
 
 
 def equal_monthly_usd(statement: Statement) -> float:

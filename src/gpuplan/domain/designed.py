@@ -100,6 +100,14 @@ class WaysCompared:
     shares: tuple[float, ...]  # of all hours, for the chart
     curves: tuple[tuple[str, tuple[float, ...]], ...]  # way, present cost in USD at each share
     book: tuple[BookMonth, ...]  # of all owned, at the end of each year
+    npv_usd: tuple[Range, ...]  # of each way, cheap to dear
+    begins: str  # the day of the plan: month 0
+
+    def calendar(self, month: int) -> str:
+        """The year and month so many months after the beginning."""
+        year, first = (int(part) for part in self.begins.split("-")[:2])
+        months = 12 * year + first - 1 + month
+        return f"{months // 12}-{months % 12 + 1:02d}"
 
     @property
     def best(self) -> WayCost:

@@ -166,7 +166,10 @@ def _money(
     pools, told = pool_costs(answer, plan, scenario)
     instead, own_told = own_instead(groups, scenario, catalog)
     beside, beside_told = _beside(groups, scenario, plan)
-    ways = ways_of(tuple(made.group for made in groups), scenario, catalog, span_s=plan.span_s)
+    ways = ways_of(
+        tuple(made.group for made in groups), scenario, catalog, span_s=plan.span_s,
+        begins=answer.provenance.as_of,
+    )  # fmt: skip
     return Money(
         statement=account, npv_usd=npv_usd(account), plan_total_cents=cents(plan.total_usd),
         pools=pools, own_instead=instead, ways=ways.found,

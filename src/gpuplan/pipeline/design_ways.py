@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
 from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
-from gpuplan.cost.value import book_view, break_even
+from gpuplan.cost.value import book_view, break_even, npv_range_usd
 from gpuplan.cost.ways import compare_ways, npv_over_scale
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.cost import Evidence, NodeKind, NodeRate, RatePart
@@ -45,7 +45,12 @@ class Ways(NamedTuple):
 
 
 def ways_of(
-    groups: tuple[MachineGroup, ...], scenario: Scenario, catalog: Catalog, *, span_s: float
+    groups: tuple[MachineGroup, ...],
+    scenario: Scenario,
+    catalog: Catalog,
+    *,
+    span_s: float,
+    begins: str,
 ) -> Ways:
     """Each group rented, owned, and the best of both, over the life of an owned machine."""
     found: list[WaysCompared] = []
@@ -60,7 +65,8 @@ def ways_of(
             missing.append(_missing(group, "to buy" if own is None else "to rent"))
             continue
         used, note = _used_frac(group, own, scenario, span_s=span_s)
-        found.append(_compared(group, own, rent, used_frac=used, scenario=scenario))
+        compared = _compared(group, own, rent, used_frac=used, scenario=scenario)
+        found.append(replace(compared, begins=begins))
         told += [*notes, note]
     return Ways(tuple(found), tuple(missing), tuple(dict.fromkeys(told)))
 
@@ -165,6 +171,8 @@ def _compared(
         shares=SHARES,
         curves=tuple(lines.items()),
         book=_book(owned, own),
+        npv_usd=tuple(npv_range_usd(way.statement) for way in ways),
+        begins="",
     )  # fmt: skip
 
 

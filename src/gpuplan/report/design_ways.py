@@ -7,6 +7,7 @@ from gpuplan.domain.designed import DesignedPlan, WaysCompared
 from gpuplan.domain.sheet import Table
 from gpuplan.domain.worth import Payback
 from gpuplan.errors import InputError, one
+from gpuplan.report.check import range_document, usd_text
 from gpuplan.report.page_charts import Axis, label, ticks
 from gpuplan.report.svg import drawing, line, polyline, words
 
@@ -31,9 +32,10 @@ def ways_document(found: WaysCompared) -> dict[str, Any]:
                 "total_cents": way.statement.total_cents,
                 "n_months": way.statement.n_months,
                 "by_cause_cents": _by_cause(way.statement.lines),
-                "payback": None if way.payback is None else _payback(way.payback),
+                "npv_range_usd": range_document(usd),
+                "payback": None if way.payback is None else _payback(found, way.payback),
             }
-            for way in found.ways
+            for way, usd in zip(found.ways, found.npv_usd, strict=True)
         ],
         "best": found.best.name,
         "break_even": {
@@ -62,9 +64,12 @@ def _by_cause(lines: Sequence[Any]) -> dict[str, int]:
     return sums
 
 
-def _payback(found: Payback) -> dict[str, Any]:
+def _payback(compared: WaysCompared, found: Payback) -> dict[str, Any]:
     return {
         "simple_month": found.simple_month,
+        "simple_date": None
+        if found.simple_month is None
+        else compared.calendar(found.simple_month),
         "discounted_month": found.discounted_month,
         "npv_gain_usd": found.npv_gain_usd,
     }
@@ -76,25 +81,25 @@ def ways_tables(found: Sequence[WaysCompared]) -> Iterator[Table]:
         even = compared.break_even
         use = f"in use {compared.used_frac:.0%} of the time, rented from {compared.rent_from}"
         from_share = f"{even.utilization_ratio:.0%}" if even.is_reachable else "no share"
-        columns = ("way", "owned", "months", "NPV USD", "paid back in month", "")
+        columns = ("way", "owned", "months", "NPV USD", "cheap to dear", "paid back in month", "")
         yield Table(
             title=f"{compared.group.name}, {use}; owning pays from {from_share} of the time",
-            columns=columns, rows=tuple(_rows(compared)), right=columns[1:5],
+            columns=columns, rows=tuple(_rows(compared)), right=columns[1:6],
         )  # fmt: skip
         yield _books(compared)
 
 
 def _rows(found: WaysCompared) -> Iterator[tuple[str, ...]]:
-    for way in found.ways:
+    for way, usd in zip(found.ways, found.npv_usd, strict=True):
         back = way.payback
         when = ""
         if back is not None:
-            when = _month(back.simple_month)
+            when = _month(found, back.simple_month)
             if back.discounted_month != back.simple_month:
-                when += f", discounted {_month(back.discounted_month)}"
+                when += f", discounted {_month(found, back.discounted_month)}"
         yield (
-            way.name, str(way.n_owned), str(way.statement.n_months), f"{way.npv_usd:,.0f}", when,
-            "least" if way is found.best else "",
+            way.name, str(way.n_owned), str(way.statement.n_months), f"{way.npv_usd:,.0f}",
+            usd_text(usd), when, "least" if way is found.best else "",
         )  # fmt: skip
 
 
@@ -115,8 +120,8 @@ def _books(found: WaysCompared) -> Table:
     )  # fmt: skip
 
 
-def _month(month: int | None) -> str:
-    return "never" if month is None else str(month)
+def _month(found: WaysCompared, month: int | None) -> str:
+    return "never" if month is None else f"{month} ({found.calendar(month)})"
 
 
 def _dollars(cents: int) -> str:

@@ -96,6 +96,40 @@ def test_payback_and_break_even_equal_arithmetic_by_hand(designed):
     assert found.break_even.utilization_ratio == pytest.approx(share, rel=1e-6)
 
 
+def test_payback_has_a_date_and_cost_a_range(designed):
+    (found,) = designed.money.ways
+    assert found.calendar(0) == "2026-11"
+    assert found.calendar(2) == "2027-01"
+    assert found.calendar(26) == "2029-01"
+    document = design_document(designed)["ways"][0]["ways"][2]
+    month = document["payback"]["simple_month"]
+    assert document["payback"]["simple_date"] == found.calendar(month)
+    # Nothing here was given as a range.
+    assert document["npv_range_usd"]["low"] == pytest.approx(document["npv_usd"])
+    assert document["npv_range_usd"]["high"] == pytest.approx(document["npv_usd"])
+
+
+def test_residual_and_price_ranges_widen_owning_alone():
+    hardware = {"low": 250_000, "mid": HARDWARE, "high": 400_000}
+    prices = TREE["prices"] | {"hardware": [{"accelerator": "H100", "usd_per_node": hardware}]}
+    budget = TREE["budget"] | {"residual_frac": {"low": 0.0, "mid": 0.1, "high": 0.3}}
+    tree = {**TREE, "prices": prices, "budget": budget}
+    answer = plan(PlanRequest(target="tree", today=TODAY, n_samples=0, tree=tree))
+    (found,) = design_plan(answer, read_catalog()).money.ways
+    rented, _, owned = found.npv_usd
+    assert rented.low == pytest.approx(rented.high)
+    # Dear: 2 × 400,000 with nothing back; by hand as above.
+    goods = 1 + EXTRAS["network_gear_frac"] + EXTRAS["spares_frac"] + EXTRAS["freight_frac"]
+    factor = goods * (1 + EXTRAS["tax_frac"]) + EXTRAS["installation_frac"]
+    support = 0.04 / 12
+    flow = owned_by_hand()
+    flow[0] = 2 * 400_000 * factor
+    flow[-1] += 2 * HARDWARE * 0.1
+    flow = [flow[0], *(usd + 2 * (400_000 - HARDWARE) * support for usd in flow[1:])]
+    assert owned.high == pytest.approx(discounted(flow, 0.08), rel=1e-6)
+    assert owned.low < owned.mid < owned.high
+
+
 def test_curves_cross_at_the_break_even(designed):
     (found,) = designed.money.ways
     lines = dict(found.curves)
