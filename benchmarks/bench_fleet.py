@@ -9,15 +9,20 @@ included; the best of three.
 
 import argparse
 import time
+from dataclasses import replace
 
 from bench_simulate import chat, fleet
 
+from gpuplan.demand.arrivals import poisson
+from gpuplan.demand.sessions import Conversation, conversations
+from gpuplan.domain.demand import TokenLengths
 from gpuplan.domain.fleet import (
     Autoscaler,
     Clients,
     ColdStart,
     ElasticFleet,
     Failures,
+    FleetOutcome,
     Pool,
     PoolSize,
     Router,
@@ -57,7 +62,30 @@ def cases(n: int) -> list[tuple[str, Requests, ElasticFleet]]:
     ):
         of = ElasticFleet(pools=(pool(many, 64, **parts),), router=least, clients=clients)
         found.append((label, many, of))
+    talk = talking(n, 16.0 * 64)
+    for rule in ("round_robin", "prefix_affinity"):
+        one = pool(talk, 64, scaler=scaler, failures=failures)
+        one = replace(one, limits=replace(one.limits, caches_prefixes=True))
+        label = f"64, prefixes, {rule}"
+        found.append((label, talk, ElasticFleet(pools=(one,), router=Router(rule=rule))))
     return found
+
+
+def talking(n: int, rate: float) -> Requests:
+    """Conversations of four turns on average, each prompt with all said before."""
+    short = TokenLengths(shape="lognormal", mean_tokens=200.0, p95_tokens=500.0)
+    shape = Conversation(
+        message=short, answer=short, n_turns_mean=4.0, think_s=10.0, answer_s_per_token=0.01
+    )
+    starts_s = poisson(rate / 4, 1.1 * n / rate, seed=1)
+    found = conversations(starts_s, shape, seed=2)
+    return found.take(range(min(n, len(found))))
+
+
+def hits(found: FleetOutcome) -> float:
+    """Share of the prompts' tokens that was found in a cache."""
+    totals = found.outcome.totals
+    return totals.n_hit_tokens / max(1, totals.n_asked_tokens)
 
 
 def main() -> None:
@@ -65,7 +93,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=200_000)
     n = parser.parse_args().requests
     head = f"{'replicas, router, what happens':32s} {'requests/CPU-s':>15s}"
-    print(f"{head} {'events':>8s} {'failures':>9s} {'resent':>7s} {'served':>8s}")
+    print(f"{head} {'events':>8s} {'failures':>9s} {'resent':>7s} {'served':>8s} {'found':>8s}")
     for label, requests, of in cases(n):
         simulate_fleet(requests.take(range(100)), of)  # loads or compiles
         best_s = float("inf")
@@ -76,7 +104,8 @@ def main() -> None:
         counts = found.counts
         n_broken = counts.n_failures + counts.n_reclaims
         print(f"{label:32s} {len(requests) / best_s:15,.0f} {len(found.timeline.at_s):8d} "
-              f"{n_broken:9d} {counts.n_resends:7d} {found.outcome.n_completed:8d}")  # fmt: skip
+              f"{n_broken:9d} {counts.n_resends:7d} {found.outcome.n_completed:8d} "
+              f"{hits(found):8.1%}")  # fmt: skip
 
 
 if __name__ == "__main__":
