@@ -16,6 +16,7 @@ from gpuplan.selection.master import Master, Relaxed
 from gpuplan.selection.moves import Book, improved
 from gpuplan.selection.nodes import held_nodes, pool_need, rent_rest, whole_nodes
 from gpuplan.selection.pools import Batch, Costs, plan_pool
+from gpuplan.selection.rooms import priced, room_for
 from gpuplan.selection.solver import Effort, run
 from gpuplan.selection.tables import Tables
 
@@ -157,7 +158,7 @@ class Dive:
         for _ in range(N_IMPROVED):
             before = dict(self.fixed)
             batch = [_batch(self, found, a) for a in range(len(self.full.problem.pools))]
-            book = Book(self.full, costs, batch)
+            book = Book(self.full, priced(self.master, costs, found), batch)
             most = ROOM * found.objective - bound
             self.fixed = improved(book, before, above=self.above_best(), most=most)
             if self.fixed == before:
@@ -197,7 +198,14 @@ def plan_fleet(dive: Dive, costs: Costs, found: Relaxed) -> Fleet | None:
         if now is None:
             return None
         batch = _batch(dive, now, pool)
-        plan = plan_pool(full, costs, pool, need=need[pool], batch=batch)
+        plan = plan_pool(
+            full,
+            priced(dive.master, costs, now),
+            pool,
+            need=need[pool],
+            batch=batch,
+            room=room_for(dive.master, now, pool),
+        )
         if plan is None:
             return None
         mine = np.flatnonzero(full.orders.pool == pool)

@@ -36,6 +36,14 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Room:
+    """What limits leave for the orders of a pool: coefficients times counts, at most so much."""
+
+    coefficient: Floats  # [limit row, order of the pool]
+    most: Floats  # [limit row]
+
+
+@dataclass(frozen=True)
 class Costs:
     """What a unit of each decision is worth today, [order], [pool, s, q], [terms, s, q, h]."""
 
@@ -46,7 +54,13 @@ class Costs:
 
 
 def plan_pool(
-    full: Tables, costs: Costs, pool: int, *, need: Floats, batch: Batch
+    full: Tables,
+    costs: Costs,
+    pool: int,
+    *,
+    need: Floats,
+    batch: Batch,
+    room: Room | None = None,
 ) -> PoolPlan | None:
     """The cheapest whole nodes for a need [s, q, h], with what batch pays for the room it gets."""
     alone = _period_usd(full, costs, pool, need=need, batch=batch)
@@ -56,7 +70,7 @@ def plan_pool(
     # What all scenarios hold alike they pay for alike: one curve for their sum.
     is_shared = not np.any(full.orders.scenario[orders] >= 0)
     curves = usd.sum(axis=0, keepdims=True) if is_shared else usd
-    found = _cheapest_orders(full, orders, costs.order[orders], curves=curves)
+    found = _cheapest_orders(full, orders, costs.order[orders], curves=curves, room=room)
     if found is None:
         return None
     counts, objective = found
@@ -125,7 +139,7 @@ def _switched_on(alone: Floats, unit_usd: Floats, held: Floats, n_existing: int)
 
 
 def _cheapest_orders(
-    full: Tables, orders: Ints, order_usd: Floats, *, curves: Floats
+    full: Tables, orders: Ints, order_usd: Floats, *, curves: Floats, room: Room | None
 ) -> tuple[Floats, float] | None:
     """Whole counts of each order against convex costs [group, period, n]; None: not to be had."""
     is_lawful = np.isfinite(curves)
@@ -138,6 +152,9 @@ def _cheapest_orders(
     for column, i in zip(columns, orders, strict=True):
         builder.put(rows[_served(full, int(i), len(rows))], column, 1.0)
     _quotas(full, builder, orders, columns=columns)
+    if room is not None:
+        limits = builder.rows(room.most.shape, upper=room.most)
+        builder.put(limits[:, None], columns, room.coefficient)
     # Beyond the last corner one more node costs nothing and saves nothing.
     builder.put(rows, builder.columns(low.shape), -1.0)
     where, length, slope = _pieces(curves, is_lawful)

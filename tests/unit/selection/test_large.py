@@ -16,7 +16,7 @@ from gpuplan.domain.selection import (
     NodeTerms,
     SelectionProblem,
 )
-from gpuplan.selection import fill
+from gpuplan.selection import fill, large
 from gpuplan.selection.clusters import cluster_hours
 from gpuplan.selection.cuts import joins, leaves
 from gpuplan.selection.exact import solve_exactly
@@ -26,7 +26,7 @@ from gpuplan.selection.program import model
 from gpuplan.selection.prune import undominated
 from gpuplan.selection.solver import Effort, solve
 from gpuplan.selection.tables import compress, tables
-from gpuplan.selection.verify import breaches
+from gpuplan.selection.verify import breaches, limit_used
 
 
 def drawn(seed, *, n_workloads=6, n_pools=5, n_hours=6, n_periods=3, n_scenarios=1, batch=2):
@@ -169,6 +169,29 @@ def test_a_limit_that_binds_is_kept():
     assert not breaches(replace(problem, limits=(limit,)), held)
     assert held.proof.bound <= held.worth_usd
     assert held.proof.bound >= free.proof.bound * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["power", "racks", "upfront"])
+@pytest.mark.parametrize("share", [0.4, 0.8])
+def test_limits_on_orders_are_kept_pool_by_pool(monkeypatch, kind, share):
+    """What others leave is the most that a pool may take: no joint program is asked for help."""
+    given = drawn(2, n_workloads=12, n_scenarios=2)
+    pools = tuple(
+        replace(
+            p, max_w=700.0 * p.n_accelerators_per_node, n_racks_per_node=0.25, n_nodes_existing=0
+        )
+        for p in given.pools
+    )
+    problem = replace(given, pools=pools)
+    free = solve_large(problem, Effort(gap_frac=0.01))
+    limit = NamedLimit(name=kind, kind=kind, most=0.0)
+    used = limit_used(problem, free, limit)
+    assert used > 0
+    held = replace(problem, limits=(replace(limit, most=share * used),))
+    monkeypatch.setattr(large, "solve_exactly", None)
+    found = solve_large(held, Effort(gap_frac=0.01))
+    assert not breaches(held, found)
+    assert found.proof.bound <= found.worth_usd
 
 
 def test_only_the_needier_of_a_pool_are_dropped():
