@@ -216,14 +216,15 @@ class Runs:
         return float(rates.max(initial=0.0))
 
     def trial(
-        self, requests_per_s: float, n_replicas: int, *, slowness_ratio: float = 1.0, draw: int = 0
-    ) -> Trial:
+        self, requests_per_s: float, n_replicas: int, *, slowness_ratio: float = 1.0,
+        draw: int = 0, most_longer: int = LONGER**2,
+    ) -> Trial:  # fmt: skip
         """The load on so many replicas, all steps being slower by a factor.
 
         Slower steps are a slower clock: more requests per step, and limits of fewer steps. Near
         the fullest rate a short look comes first: a queue that grows is seen at once. Where a
-        promise is broken by no more than chance could do, the run is made longer: more replicas
-        would not make the draws any surer.
+        promise is broken by no more than chance could do, the run is made longer, up to so many
+        times: more replicas would not make the draws any surer.
         """
         rate = requests_per_s * slowness_ratio
         n = self._n_requests(rate)
@@ -233,7 +234,7 @@ class Runs:
                 return first
         found = self._once(rate, n_replicas, slowness_ratio, draw, n)
         for longer in (LONGER, LONGER**2):
-            if not found.is_open or n * longer > MANY_REQUESTS:
+            if not found.is_open or longer > most_longer or n * longer > MANY_REQUESTS:
                 break
             found = self._once(rate, n_replicas, slowness_ratio, draw, n * longer)
         return found

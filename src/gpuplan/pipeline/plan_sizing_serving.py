@@ -23,7 +23,7 @@ from gpuplan.domain.startup import StartConditions
 from gpuplan.domain.terms import Resilience
 from gpuplan.performance.startup import startup_phases
 from gpuplan.pipeline.plan_candidates import Bench
-from gpuplan.pipeline.plan_sizing_runs import Runs, Trial
+from gpuplan.pipeline.plan_sizing_runs import LONGER, Runs, Trial
 from gpuplan.pipeline.serving_power import power_at_rate
 
 # The fluid bound is of mean batches; runs may fill them a little better.
@@ -191,8 +191,9 @@ class ServingSizer:
         return min(most / n, _share_of_fewer(peak, n))
 
     def _holds_at(self, runs: Runs, load: float, n: int) -> bool:
+        # What is in doubt does not hold: a rough figure is not worth a long run.
         return self._is_below_ceiling(runs, load, n, slowness_ratio=1.0) and (
-            runs.trial(load, n).holds
+            runs.trial(load, n, most_longer=1).holds
         )
 
     def _by_load(self, runs: Runs, peak: float, n_peak: int) -> dict[float, int]:
@@ -284,8 +285,9 @@ class ServingSizer:
         full = n * runs.full_per_s
         known = self.peak_per_s * n / sized.n_serving
         most = largest_load(
-            lambda load: runs.trial(load, n).holds, known=known, limit=full, rel_tol=0.02
-        )
+            lambda load: runs.trial(load, n, most_longer=LONGER).holds, known=known, limit=full,
+            rel_tol=0.02,
+        )  # fmt: skip
         safe = most / full
         band = _band(safe, sized.n_serving)
         use = PoolUtilization(peak_frac=known / full, safe_frac=safe, band=band)
