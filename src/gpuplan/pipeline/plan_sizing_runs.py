@@ -270,8 +270,8 @@ class Runs:
 
     def outcome(self, requests: Requests, n_replicas: int) -> Outcome:
         """What becomes of these requests on so many replicas."""
-        router = ROUTER if n_replicas > 1 else "round_robin"
-        return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=router))
+        # One replica has nothing to route, but the same kernel serves it, loaded already.
+        return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=ROUTER))
 
     def judged(self, outcome: Outcome, rows: Ints) -> tuple[tuple[LatencyLimit, Seen], ...]:
         """Each promise beside what these requests, consecutive ones, got."""

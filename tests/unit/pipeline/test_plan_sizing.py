@@ -20,6 +20,7 @@ from gpuplan.pipeline.plan_sizing import Surroundings, by_count, serving_load, s
 from gpuplan.pipeline.plan_sizing_prefix import prefix_sensitivity
 from gpuplan.pipeline.plan_sizing_runs import Runs, Streams
 from gpuplan.pipeline.plan_sizing_serving import ServingSizer
+from gpuplan.simulation.serving.run import simulate_serving
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CATALOG = read_catalog()
@@ -357,3 +358,11 @@ def test_what_a_replica_carries_agrees_with_how_many_are_needed(sized):
     peak = sized.demand.peak_of(0, 0)
     for each in sized.sized:
         assert ceil(peak / each.capacity_per_s.value - 1e-9) == each.n_serving
+
+
+def test_one_replica_is_the_same_behind_any_router():
+    workload, scenario = chat(rate=1.0)
+    _, runs = tools(workload, scenario)
+    requests = runs.streams.at(1.0, 2000)
+    alone = simulate_serving(requests, replace(runs.fleet, n_engines=1, router="round_robin"))
+    assert runs.outcome(requests, 1).times.e2e_s.tolist() == alone.times.e2e_s.tolist()
