@@ -1,12 +1,13 @@
 """Requests as they come: one row per request, in order of arrival."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.noun import dataclass
 
 NONE = -1  # of a session or a group; kernels have no other way to say so
 
