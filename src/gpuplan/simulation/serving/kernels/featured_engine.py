@@ -163,7 +163,7 @@ def _move(e: AnyEngine, k: int) -> None:
     s[STEP], s[GAIN] = at, at - begin
 
 
-@rare
+@part
 def complete_featured(e: AnyEngine) -> None:
     """The step in flight ends: the clock moves, tokens appear, finished requests leave."""
     s = e.scalar
@@ -181,7 +181,7 @@ def complete_featured(e: AnyEngine) -> None:
     _finish_decodes(e)
 
 
-@rare
+@part
 def _jump(e: AnyEngine, until: int) -> int:
     """As the plain engine: TAKEN, MUST_SCHEDULE, or the instant at which a planned jump ends."""
     s = e.scalar

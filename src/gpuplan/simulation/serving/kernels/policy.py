@@ -314,7 +314,7 @@ def _admit(e: AnyEngine, budget: int) -> None:
         budget -= chunk
 
 
-@rare
+@part
 def begin_featured(e: AnyEngine) -> None:
     """Schedule one step from now and compute its end."""
     s = e.scalar

@@ -9,7 +9,7 @@ Free blocks are runs of a segment. Every holder of a block holds all before it, 
 block is older than those before it, so that runs are cut at their ends only.
 """
 
-from gpuplan.simulation.serving.kernels.compiled import part, rare
+from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.entries import (
     add_node,
     drop_if_empty,
@@ -111,7 +111,7 @@ def _free_run(e: AnyEngine, x: int, low: int, high: int) -> None:
         row[RUN_OUTERMOST] = r
 
 
-@rare
+@part
 def _evict(e: AnyEngine, n: int) -> None:
     s, run = e.scalar, e.run
     s[N_EVICTED] += n
@@ -287,7 +287,7 @@ def start_writing(e: AnyEngine, v: int) -> None:
         e.entry[x, WRITER] = v
 
 
-@rare
+@part
 def give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
     """The slot's blocks are free; those that hold so many written tokens may be found again."""
     s, node, rest = e.scalar, e.node, n_held
