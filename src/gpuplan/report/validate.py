@@ -1,6 +1,6 @@
 """How predictions compare with measurements: the six figures, by metric and by group."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuplan.domain.sheet import Sheet, Table
@@ -17,17 +17,29 @@ def validate_sheet(report: ValidationReport, *, group: str = "regime") -> Sheet:
     tables = [_metrics_table("All rows", report.metrics), _group_table(report, group)]
     for split, metrics in (report.cross or {}).items():
         tables.append(_metrics_table(f"{split} left out of the fit", metrics))
-    refused = tuple(f"{row}: {why}" for row, why in report.refused[:MOST_REFUSED])
-    n_more = len(report.refused) - len(refused)
+    refused = _reasons(report.refused)
     return Sheet(
         document=_document(report),
         tables=tuple(tables),
         head=head,
         remarks=(
-            ("Not predicted:", refused + ((f"{n_more} more",) if n_more > 0 else ())),
+            ("Not predicted:", refused),
             ("Errors are shares of the measurement; in range: inside the 80 % range.", ()),
         ),
     )
+
+
+def _reasons(refused: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Every reason once, the most frequent first, with its rows."""
+    rows: dict[str, list[str]] = {}
+    for row, why in refused:
+        # The first line only counts what is to mend.
+        rows.setdefault(why.rpartition("\n")[2].strip(), []).append(row)
+    ordered = sorted(rows.items(), key=lambda item: -len(item[1]))
+    lines = [f"{len(ids)} x {why} (first: {ids[0] or 'no id'})" for why, ids in ordered]
+    n_more = sum(len(ids) for _, ids in ordered[MOST_REFUSED:])
+    more = [f"{n_more} more for {len(ordered) - MOST_REFUSED} other reasons"] if n_more else []
+    return (*lines[:MOST_REFUSED], *more)
 
 
 def _document(report: ValidationReport) -> dict[str, Any]:
