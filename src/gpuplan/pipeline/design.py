@@ -27,7 +27,7 @@ from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.pipeline.carbon import NodeGroup, carbon_of, place_at
 from gpuplan.pipeline.design_machines import design_group, machines_of
-from gpuplan.pipeline.design_money import interest, pool_costs, statement_of_plan
+from gpuplan.pipeline.design_money import interest, pool_costs, span_of, statement_of_plan
 from gpuplan.pipeline.design_shift import with_shift
 from gpuplan.pipeline.design_ways import ways_of
 from gpuplan.pipeline.plan_owned import bought_nodes, place_of
@@ -48,7 +48,7 @@ def design_plan(answer: Answer, catalog: Catalog) -> DesignedPlan:
     scenario = scenario_from(dict(answer.provenance.scenario), name=answer.name, folder=None)
     machines = list(machines_of(plan.pools, scenario, catalog))
     groups = with_carbon([design_group(one, scenario) for one in machines], plan, scenario, catalog)
-    groups = with_shift(groups, scenario, catalog, span_s=plan.span_s)
+    groups = with_shift(groups, scenario, catalog, plan=plan)
     money, told, unpriced = _money(answer, plan, scenario, groups=groups, catalog=catalog)
     notes = (*(note for one in groups for note in one.assumptions), *told)
     return DesignedPlan(
@@ -110,7 +110,13 @@ def with_carbon(
     if not whole:
         return tuple(groups)
     return tuple(
-        _carbon(made, mean_w * share / whole, plan.span_s, scenario=scenario, catalog=catalog)
+        _carbon(
+            made,
+            mean_w * share / whole,
+            span_of(plan, scenario.workload(made.group.workload)),
+            scenario=scenario,
+            catalog=catalog,
+        )
         for made, share in zip(groups, drawn, strict=True)
     )
 
@@ -167,7 +173,7 @@ def _money(
     instead, own_told = own_instead(groups, scenario, catalog)
     beside, beside_told = _beside(groups, scenario, plan)
     ways = ways_of(
-        tuple(made.group for made in groups), scenario, catalog, span_s=plan.span_s,
+        tuple(made.group for made in groups), scenario, catalog, plan=plan,
         begins=answer.provenance.as_of,
     )  # fmt: skip
     return Money(

@@ -42,8 +42,8 @@ def statement_of_plan(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> S
             low_cents=_scaled(flow, plan.cost_usd_per_month.low / plan.cost_usd_per_month.value),
             high_cents=_scaled(flow, plan.cost_usd_per_month.high / plan.cost_usd_per_month.value),
         )
-        for category, name, source, total in _totals(answer, plan, scenario)
-        for flow in (_by_month(category, total, n_months=n_months, span_s=plan.span_s),)
+        for category, name, source, total, part_s in _totals(answer, plan, scenario)
+        for flow in (_by_month(category, total, n_months=n_months, span_s=part_s),)
     ]  # fmt: skip
     return Statement(
         name=answer.name, n_months=n_months, lines=tuple(lines),
@@ -52,11 +52,35 @@ def statement_of_plan(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> S
     )  # fmt: skip
 
 
+def run_span_s(plan: ChosenPlan) -> float:
+    """How long the plan's runs last: their costs are by the month of the runs, not of the plan.
+
+    A plan of services and runs holds both kinds of lines and the total of all; what the services
+    leave of it is what the runs cost.
+    """
+    n_months = plan.span_s / MONTH_S
+    runs = sum(x.usd_per_month for x in plan.cost_lines if x.what in RUN_CATEGORIES)
+    rest = sum(x.usd_per_month for x in plan.cost_lines if x.what not in RUN_CATEGORIES)
+    if not runs or all(x.what in RUN_CATEGORIES for x in plan.cost_lines):
+        return plan.span_s
+    found_s = (plan.total_usd - rest * n_months) / runs * MONTH_S
+    # A total that leaves nothing for the runs is not the lines' own: the statement's difference
+    # from the plan tells it.
+    is_short = 0.0 < found_s < plan.span_s * (1 - 1e-9)
+    return found_s if is_short else plan.span_s
+
+
+def span_of(plan: ChosenPlan, work: Workload | None) -> float:
+    """How long this work is paid for."""
+    is_run = work is not None and isinstance(work.work, Training)
+    return run_span_s(plan) if is_run else plan.span_s
+
+
 def _scaled(flow: Sequence[int], ratio: float) -> tuple[int, ...]:
     return tuple(round(value * ratio) for value in flow)
 
 
-Total = tuple[CostCategory, str, str, int]  # category, name, source, cents
+Total = tuple[CostCategory, str, str, int, float]  # category, name, source, cents, span
 
 
 def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[Total]:
@@ -66,17 +90,19 @@ def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[To
         if category is None:
             what = f"{line.what!r} is no cause of cost that is known"
             raise one(InputError, answer.name, "plan.cost_lines", what, "make the plan anew")
-        total = cents(line.usd_per_month * plan.span_s / MONTH_S)
+        part_s = run_span_s(plan) if line.what in RUN_CATEGORIES else plan.span_s
+        total = cents(line.usd_per_month * part_s / MONTH_S)
         if category == "hardware":
-            yield from _outlay(total, plan, scenario)
+            for kind, name, source, share in _outlay(total, plan, scenario):
+                yield kind, name, source, share, part_s
             continue
         bought = _explaining(plan, line.usd_per_month, category) if category in SPLIT else ()
         if not bought:
-            yield category, "plan", "", total
+            yield category, "plan", "", total, part_s
             continue
         parts = shares_of(total, [p.usd_per_month for p in bought])
         for found, part in zip(bought, parts, strict=True):
-            yield _category(found), found.offer, _source(found), part
+            yield _category(found), found.offer, _source(found), part, part_s
 
 
 def _explaining(
@@ -94,7 +120,9 @@ def _explaining(
     return ()
 
 
-def _outlay(total: int, plan: ChosenPlan, scenario: Scenario) -> Iterator[Total]:
+def _outlay(
+    total: int, plan: ChosenPlan, scenario: Scenario
+) -> Iterator[tuple[CostCategory, str, str, int]]:
     """What is laid out for machines by cause: their price, and what the user's terms add to it."""
     buy, _ = purchase_of(exactly(1.0), scenario.prices.extras)
     goods = 1 + buy.gear_frac + buy.spares_frac + buy.freight_frac
@@ -135,10 +163,11 @@ def _by_month(
 ) -> tuple[int, ...]:
     flow = [0] * (n_months + 1)
     if category in AT_ONCE:
-        flow[n_months if category == "residual" else 0] = total
+        end = min(n_months, max(1, ceil(span_s / MONTH_S * (1 - 1e-9))))
+        flow[end if category == "residual" else 0] = total
         return tuple(flow)
     # The last month of a run is paid up to its end.
-    weights = [min(1.0, span_s / MONTH_S - month) for month in range(n_months)]
+    weights = [max(0.0, min(1.0, span_s / MONTH_S - month)) for month in range(n_months)]
     return (0, *shares_of(total, weights))
 
 
@@ -189,7 +218,7 @@ def _pool_cost(
     scenario: Scenario,
     load: Load | None,
 ) -> tuple[PoolCost, tuple[Assumption, ...]]:
-    n_months = plan.span_s / MONTH_S
+    n_months = span_of(plan, work) / MONTH_S
     total = cents(sum(p.usd_per_month for p in pool.purchases) * n_months)
     hours = paid_hours(pool) * n_months
     per_h = total / 100.0 / hours if hours else None

@@ -7,8 +7,10 @@ from gpuplan.domain.carbon import DeferrableJob, ShiftPlan
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.designed import GroupDesign, MachineGroup
 from gpuplan.domain.findings import Finding
+from gpuplan.domain.plan import ChosenPlan
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.workload import Batch, Workload
+from gpuplan.pipeline.design_money import span_of
 from gpuplan.pipeline.plan_power import node_power
 from gpuplan.units import DAY, HOUR
 
@@ -17,10 +19,16 @@ MEANING = "kg CO2e of a day; carbon by hour as you gave it"
 
 
 def with_shift(
-    groups: tuple[GroupDesign, ...], scenario: Scenario, catalog: Catalog, *, span_s: float
+    groups: tuple[GroupDesign, ...], scenario: Scenario, catalog: Catalog, *, plan: ChosenPlan
 ) -> tuple[GroupDesign, ...]:
     """Each group whose work may wait a day, with the hours in which it would emit least."""
-    return tuple(_shifted(made, scenario, catalog, span_s=span_s) for made in groups)
+    return tuple(
+        _shifted(
+            made, scenario, catalog,
+            span_s=span_of(plan, scenario.workload(made.group.workload)),
+        )
+        for made in groups
+    )  # fmt: skip
 
 
 def may_wait(work: Workload | None) -> bool:

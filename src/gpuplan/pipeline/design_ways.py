@@ -14,6 +14,7 @@ from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.cost import Evidence, NodeKind, NodeRate, RatePart
 from gpuplan.domain.designed import MachineGroup, WaysCompared
 from gpuplan.domain.findings import Finding
+from gpuplan.domain.plan import ChosenPlan
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario import Scenario
@@ -21,6 +22,7 @@ from gpuplan.domain.statement import Statement
 from gpuplan.domain.workload import Training
 from gpuplan.domain.worth import BookMonth, LoadBlock, OwnNode, WayCost
 from gpuplan.pipeline.check_fleets import boards, machine_usd
+from gpuplan.pipeline.design_money import span_of
 from gpuplan.pipeline.plan_owned import bought_terms, place_of
 
 # Shares of the hours that are paid now, for the chart.
@@ -49,7 +51,7 @@ def ways_of(
     scenario: Scenario,
     catalog: Catalog,
     *,
-    span_s: float,
+    plan: ChosenPlan,
     begins: str,
 ) -> Ways:
     """Each group rented, owned, and the best of both, over the life of an owned machine."""
@@ -64,6 +66,7 @@ def ways_of(
         if own is None or rent is None:
             missing.append(_missing(group, "to buy" if own is None else "to rent"))
             continue
+        span_s = span_of(plan, scenario.workload(group.workload))
         used, note = _used_frac(group, own, scenario, span_s=span_s)
         compared = _compared(group, own, rent, used_frac=used, scenario=scenario)
         found.append(replace(compared, begins=begins))

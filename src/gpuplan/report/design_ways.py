@@ -79,11 +79,11 @@ def ways_tables(found: Sequence[WaysCompared]) -> Iterator[Table]:
     """The ways of each group, then the accounts of owning it."""
     for compared in found:
         even = compared.break_even
-        use = f"in use {compared.used_frac:.0%} of the time, rented from {compared.rent_from}"
         from_share = f"{even.utilization_ratio:.0%}" if even.is_reachable else "no share"
-        columns = ("way", "owned", "months", "NPV USD", "cheap to dear", "paid back in month", "")
+        columns = ("way", "owned", "months", "NPV USD", "cheap to dear", "paid back in", "")
         yield Table(
-            title=f"{compared.group.name}, {use}; owning pays from {from_share} of the time",
+            title=f"{compared.group.name}: in use {compared.used_frac:.0%} of the time, "
+            f"owning pays from {from_share} on",
             columns=columns, rows=tuple(_rows(compared)), right=columns[1:6],
         )  # fmt: skip
         yield _books(compared)
@@ -96,10 +96,11 @@ def _rows(found: WaysCompared) -> Iterator[tuple[str, ...]]:
         if back is not None:
             when = _month(found, back.simple_month)
             if back.discounted_month != back.simple_month:
-                when += f", discounted {_month(found, back.discounted_month)}"
+                when += f"; {_month(found, back.discounted_month)} discounted"
         yield (
             way.name, str(way.n_owned), str(way.statement.n_months), f"{way.npv_usd:,.0f}",
-            usd_text(usd), when, "least" if way is found.best else "",
+            usd_text(usd), when or f"from {found.rent_from}" * (not way.n_owned),
+            "least" if way is found.best else "",
         )  # fmt: skip
 
 

@@ -293,7 +293,8 @@ def test_every_cent_of_any_plan_is_in_the_statement_once(months, usd, back_usd):
     names = ("hardware", "rent", "energy", "nodes by the hour")
     lines = [CostLine(what=n, usd_per_month=u) for n, u in zip(names, usd, strict=False)]
     lines.append(CostLine(what="residual", usd_per_month=-back_usd))
-    base = replace(chosen(), cost_lines=tuple(lines), span_s=months * 730 * HOUR)
+    total = sum(line.usd_per_month for line in lines) * months
+    base = replace(chosen(), cost_lines=tuple(lines), span_s=months * 730 * HOUR, total_usd=total)
     found = statement_of_plan(fake_answer(plan=base), base, SCENARIO)
     wanted = sum(round(line.usd_per_month * base.span_s / MONTH_S * 100) for line in lines)
     assert found.total_cents == sum(found.cents_by_month) == wanted

@@ -169,6 +169,32 @@ def test_a_run_does_not_need_its_machines_for_ever():
     assert found.best.n_owned == 0
 
 
+def test_a_service_and_a_run_have_months_of_their_own():
+    """Two machines for 36 months and one for a run of days: each is bought once, and no more."""
+    run = {"name": "run", "kind": "finetuning", "model": "meta-llama/Llama-3.1-8B",
+           "training": {"method": "full", "tokens": 2.0e10, "deadline_days": 20,
+                        "mfu_frac": 0.4}}  # fmt: skip
+    policy = {"accelerators": {"allowed": ["H100"]}, "purchases": ["owned"]}
+    prices = {key: value for key, value in TREE["prices"].items() if key != "offers"}
+    works = [*TREE["workloads"], run]
+    tree = {**TREE, "workloads": works, "policy": policy, "prices": prices}
+    answer = plan(PlanRequest(target="tree", today=TODAY, n_samples=0, tree=tree))
+    made = design_plan(answer, read_catalog())
+    assert made.money.difference_cents == 0
+    n = {pool.workload: sum(line.n_nodes for line in pool.purchases) for pool in answer.plan.pools}
+    found = made.money.statement.cents_by_category
+    assert found["hardware"] == pytest.approx(sum(n.values()) * HARDWARE * 100, abs=5)
+    assert found["freight"] == pytest.approx(sum(n.values()) * HARDWARE * 3, abs=5)
+    # 6 × 8.03e9 × 2e10 flop at 40 % of a dense peak, in hours: days, not years.
+    pools = {cost.workload: cost for cost in made.money.pools}
+    hours = 6 * 8.03e9 * 2e10 / (0.4 * 989.4e12) / 3600
+    # The whole machine is paid for while a part of it works: at most until the deadline.
+    assert hours <= pools["run"].n_paid_accelerator_hours <= 20 * 24 * 8
+    assert pools["run"].run_usd < 0.05 * pools["steady"].total_cents / 100
+    energy = {g.group.workload: g.carbon.energy.machines_j for g in made.groups if g.carbon}
+    assert energy["run"] < 0.05 * energy["steady"]
+
+
 def test_the_month_statement_equals_orders_times_prices(designed):
     """Nothing of the program's money code: nodes × price × 730 hours, for 36 months."""
     money = designed.money
