@@ -1,6 +1,8 @@
 """A watch over a real Prometheus: what it publishes, outages, restarts, manifests."""
 
 import json
+import shutil
+import subprocess
 import threading
 import time
 
@@ -72,6 +74,20 @@ def test_what_a_look_publishes(server):
     causes = {labels for name, labels in found if name == "gpuplan_verdict_confidence_ratio"}
     assert "kv_thrash,slow" in causes
     assert watch.health()[0] == 200
+
+
+def test_promtool_finds_nothing_to_blame(server):
+    """Names, types and base units, before the first look and after it."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian package prometheus)")
+    watch = Watch(request(server))
+    for _ in range(2):
+        told = subprocess.run(
+            [promtool, "check", "metrics"], input=watch.metrics(), capture_output=True, check=False
+        )
+        assert (told.returncode, told.stderr.decode()) == (0, "")
+        watch.look()
 
 
 def test_endpoints(server):

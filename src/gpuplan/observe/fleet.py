@@ -15,6 +15,7 @@ from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.digest import DeviceDigests, FleetDigest
 from gpuplan.errors import InputError, one
 from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
+from gpuplan.observe.generation import PERCENT_NAMES
 from gpuplan.observe.names import Word
 
 N_FILES = 8  # of a batch
@@ -37,8 +38,25 @@ def read_fleet(path: Path) -> FleetDigest:
             InputError, str(path), "telemetry", "holds no Parquet file", "give .parquet files"
         )
     columns = _columns(pl.scan_parquet(files[0]).collect_schema().names(), str(path))
+    _settle_units(files, columns)
     parts = [_batch(files[k : k + N_FILES], columns) for k in range(0, len(files), N_FILES)]
     return _digest(str(path), columns, parts)
+
+
+def _settle_units(files: list[Path], columns: dict[str, Any]) -> None:
+    """Old names that carry ratios: proven by the whole column, which costs one pass over it."""
+    for metric, (column, word) in columns["words"].items():
+        frame = pl.scan_parquet(files, missing_columns="insert")
+        is_old = column.upper() in PERCENT_NAMES
+        if not is_old or not frame.collect_schema()[column].is_float():
+            continue  # whole numbers are percents
+        value = pl.col(column).cast(pl.Float64)
+        told = frame.select(
+            value.fill_nan(None).max().alias("high"), (value % 1.0 != 0).any().alias("has_parts")
+        ).collect(engine="streaming")
+        high, has_parts = told.row(0)
+        if high is not None and high <= 1.0 and has_parts:
+            columns["words"][metric] = (column, Word(word.metric))
 
 
 def is_fleet(path: Path, max_rows: int) -> bool:

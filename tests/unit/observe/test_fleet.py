@@ -56,6 +56,17 @@ def test_figures_are_those_of_a_loop(frame, tmp_path):
         assert peak == pytest.approx(values.max())
 
 
+def test_ratios_under_the_old_name_say_the_same(frame, tmp_path):
+    first, second = tmp_path / "percent", tmp_path / "ratio"
+    first.mkdir()
+    second.mkdir()
+    ratio = frame.with_columns(pl.col("DCGM_FI_DEV_GPU_UTIL") / 100.0)
+    old = read_fleet(written(frame, first, by="hostname"))
+    new = read_fleet(written(ratio, second, by="hostname"))
+    assert new.devices.mean_frac == pytest.approx(old.devices.mean_frac)
+    assert new.devices.peak_frac == pytest.approx(old.devices.peak_frac)
+
+
 def test_files_cut_by_time_say_the_same(frame, tmp_path):
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
