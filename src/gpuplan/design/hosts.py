@@ -1,5 +1,6 @@
 """What a host needs for its accelerators, in: work and machine; out: each part with its reason."""
 
+from collections.abc import Collection
 from math import ceil
 
 from gpuplan.domain.build import HostRules
@@ -110,11 +111,13 @@ def load_line(
     )  # fmt: skip
 
 
-def host_findings(lines: tuple[HostLine, ...], node: str) -> tuple[Finding, ...]:
-    """A warning for each part that is known to be too little."""
+def host_findings(
+    lines: tuple[HostLine, ...], node: str, *, shipped: Collection[str] = ()
+) -> tuple[Finding, ...]:
+    """A warning for each part that is known to be too little; of what makers ship so, a note."""
     return tuple(
         Finding(
-            severity="warning",
+            severity="note" if line.part in shipped else "warning",
             rule=f"host-{line.part.split()[-1].lower()}",
             where=node,
             what=f"{line.part}: {line.n_given:,.1f} of {line.n_needed:,.1f} {line.unit} usable",

@@ -97,7 +97,9 @@ def host_lines(
     lines += _loads(work, ground)
     made = tuple(lines)
     name = owned.name or (server.name if server else owned.accelerator)
-    return made, host_findings(made, name)
+    # Beside accelerators of much memory makers' own machines have less than the rule asks for.
+    shipped = ("memory",) if server and owned.host_memory_bytes is None else ()
+    return made, host_findings(made, name, shipped=shipped)
 
 
 def host_notes(ground: Ground, lines: tuple[HostLine, ...]) -> tuple[Assumption, ...]:

@@ -212,7 +212,9 @@ def _hosts(
         lines = tuple(
             replace(line, n_given=None) if unknown.get(line.part) else line for line in lines
         )
-    return lines, host_findings(lines, machines.group.machine)
+    is_shipped = machines.group.is_own and machines.ground.owned.host_memory_bytes is None
+    shipped = ("memory",) if is_shipped else ()
+    return lines, host_findings(lines, machines.group.machine, shipped=shipped)
 
 
 def _storage(

@@ -190,3 +190,18 @@ def test_rules_that_the_user_sets_are_told_no_more():
     cores = next(line for line in given.around.hosts[0][1] if line.part == "CPU")
     assert cores.n_needed == 8 * 12 + 4
     assert given.around.spares[0].n_spares > usual.around.spares[0].n_spares
+
+
+def test_a_machine_as_its_maker_ships_it_is_no_warning():
+    """A DGX B200 has 2 TB beside 1.4 TB of accelerators' memory: told, not warned of."""
+    shipped = checked({}, ("B200", 1, 8))
+    told = [f.severity for f in shipped.findings if f.rule == "host-memory"]
+    assert told == ["note"]
+    data = {
+        "name": "x",
+        "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 8}}],
+        "owned": [{"accelerator": "B200", "nodes": 1, "accelerators_per_node": 8,
+                   "host_memory_gib": 512}],
+    }  # fmt: skip
+    given = check_scenario(read_scenario_text(yaml.safe_dump(data)), CATALOG)
+    assert [f.severity for f in given.findings if f.rule == "host-memory"] == ["warning"]
