@@ -5,6 +5,10 @@
 Every problem: 60 pools of one accelerator type each, 24 hours, 12 quarters, two layouts for each
 workload and pool, one workload in five deferrable, orders with lead times, one-year reservations,
 quotas, spot. Prices, sizes and growth are drawn. Everything is billed in whole nodes, bursts too.
+About 2,800 options of 4,800 are left at 50 workloads when those that need more than another are
+dropped, 11,600 of 19,200 at 200; bills are 19 to 30 and 85 to 119 million dollars. Dearer pools are
+faster ones, with 15 % noise in price and 25 % in fit, so many options are near ties: that is what
+makes the choice hard. There are no named limits and no reserves in these problems.
 """
 
 import argparse
