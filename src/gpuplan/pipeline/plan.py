@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
+from gpuplan.domain.candidate import Candidate
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.plan import Answer, Explanation, Load, PlanProvenance
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario import Scenario
 from gpuplan.domain.selection import Conflict, Selection, SelectionProblem
-from gpuplan.domain.sizing import LittleClosure, Sizing, SizingOptions
+from gpuplan.domain.sizing import LittleClosure, PriceOf, Sizing, SizingOptions
 from gpuplan.domain.workload import Training
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.pipeline.overlays import with_overlays
@@ -87,12 +88,27 @@ def setting_of(request: PlanRequest) -> Setting:
         raise no_price(market)
     around = Surroundings(
         catalog=catalog,
-        price=market.price_usd_per_h,
+        price=_price_of(market, asked.scenario),
         options=_options(request),
         store=request.store,
         read_trace=cache(lambda path: read_trace(path).requests),
     )
     return Setting(request, asked, catalog, market, around)
+
+
+def _price_of(market: Market, scenario: Scenario) -> PriceOf:
+    """Least price of so many replicas; parts of accelerators by the part, where others share."""
+    if len(scenario.workloads) == 1:
+        return market.price_usd_per_h
+
+    def price(candidate: Candidate, n_replicas: int) -> float | None:
+        share = candidate.share
+        if share is None:
+            return market.price_usd_per_h(candidate, n_replicas)
+        whole = market.price_usd_per_h(candidate, 1)
+        return None if whole is None else whole * n_replicas / share.n_per_accelerator
+
+    return price
 
 
 def _options(request: PlanRequest) -> SizingOptions:

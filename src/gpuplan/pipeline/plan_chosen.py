@@ -149,6 +149,9 @@ def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> Plann
     need = int(option.need[0, 0].max(initial=0)) + option.n_reserve
     is_cpu = str(candidate.accelerator).startswith("cpu")
     n = need if is_shared else n_nodes * row.n_per_node
+    if option.slice_kind:
+        # Parts of shared accelerators: the first tells them all, the others their part.
+        n = n_nodes * row.n_per_node - _whole_need(choice, option.pool) if is_first else 0
     return PlannedPool(
         workload=option.workload,
         accelerator=str(candidate.accelerator),
@@ -157,12 +160,23 @@ def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> Plann
         tp=candidate.layout.tp,
         pp=candidate.layout.pp,
         precision=candidate.precision,
-        source=_source(lines) if is_first else f"shares the nodes of pool {option.pool}",
+        source=_source(lines) if is_first else _shared_source(option),
         n_spare_replicas=row.sized.reserve.n_spare,
         engine=_engine(row.sized),
         purchases=lines,
         use=_use(choice, row),
     )
+
+
+def _whole_need(choice: Choice, pool: str) -> int:
+    """Accelerators of a pool that others take whole, at their most in the first period."""
+    whole = [o for o in choice.selection.chosen if o.pool == pool and not o.slice_kind]
+    return sum(int(o.need[0, 0].max(initial=0)) + o.n_reserve for o in whole)
+
+
+def _shared_source(option: FleetOption) -> str:
+    part = f"a part ({option.slice_kind}) of accelerators" if option.slice_kind else "the nodes"
+    return f"shares {part} of pool {option.pool}"
 
 
 def _engine(sized: Sized) -> str:

@@ -21,6 +21,7 @@ from gpuplan.domain.selection import (
     NodePool,
     NodeTerms,
     SelectionProblem,
+    SliceGeometry,
 )
 from gpuplan.domain.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.terms import Resilience
@@ -30,6 +31,7 @@ from gpuplan.pipeline.plan_limits import limits_of
 from gpuplan.pipeline.plan_market import Market, rates_for
 from gpuplan.pipeline.plan_owned import lead_time_s, worth_by_age
 from gpuplan.pipeline.plan_power import node_power, racks_per_node
+from gpuplan.selection.fractions import time_slices
 from gpuplan.units import DAY, HOUR
 
 WEEK_H = 168.0
@@ -71,8 +73,9 @@ def rows_of(
     periods = sizings[0].demand.periods
     resilience = scenario.policy.resilience
     waiting = [sizing for sizing in sizings if may_wait(scenario, sizing)]
+    is_sharing = len(sizings) > 1 and not is_jobs
     rows = [
-        row
+        _sliced(row, place) if is_sharing else row
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
         for row in _rows(
@@ -104,9 +107,31 @@ def rows_of(
         deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in waiting),
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective,
+        geometries=_geometries(rows),
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
     return Rows(problem=problem, by_name=by_name, rates=rates)
+
+
+def _sliced(row: Row, place: Ints) -> Row:
+    """Parts of accelerators that several services may share: counted as parts, not as wholes."""
+    share = row.sized.candidate.share
+    if share is None:
+        return row
+    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, place]
+    return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
+
+
+def _geometries(rows: Iterable[Row]) -> tuple[SliceGeometry, ...]:
+    """Accelerators cut into equal parts of one kind: lawful for every kind of part."""
+    found: dict[tuple[str, str], SliceGeometry] = {}
+    for row in rows:
+        share, option = row.sized.candidate.share, row.option
+        if share is not None and option.slice_kind:
+            found[option.pool, share.name] = time_slices(
+                share.name, share.n_per_accelerator, pool=option.pool
+            )
+    return tuple(found.values())
 
 
 def may_wait(scenario: Scenario, sizing: Sizing) -> bool:

@@ -50,7 +50,8 @@ def _head(answer: Answer) -> str:
     if answer.plan is None:
         title = "No plan meets every limit"
     else:
-        title = "; ".join(fleet_line(pool) for pool in answer.plan.pools)
+        parts = dict.fromkeys(fleet_line(pool) for pool in answer.plan.pools)
+        title = "; ".join(part for part in parts if not part.startswith("a part of"))
     return f'<h1>{escape(title)}</h1><p class="sub">{escape(answer.name)}</p>'
 
 

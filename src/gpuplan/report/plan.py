@@ -41,7 +41,8 @@ def head_line(answer: Answer) -> str:
     """The answer in one sentence."""
     if answer.plan is None:
         return f"{answer.name}: NO PLAN meets every limit"
-    fleets = "; ".join(fleet_line(pool) for pool in answer.plan.pools) or "nothing to get"
+    told = [pool for pool in answer.plan.pools if pool.n_accelerators or _is_cpu(pool)]
+    fleets = "; ".join(fleet_line(pool) for pool in told) or "nothing to get"
     kept = "" if answer.plan.slo.is_kept else ", a promise is BROKEN"
     plan = answer.plan
     cost = f"{usd_range(plan.cost_usd_per_month)} a month"
@@ -61,12 +62,18 @@ def _in_all(plan: ChosenPlan) -> Estimate:
 
 def fleet_line(pool: PlannedPool) -> str:
     """A pool in a few words."""
+    if pool.n_accelerators == 0 and not _is_cpu(pool):
+        return f"a part of {pool.accelerator}"
     if pool.n_accelerators == 0:
         n = sum(line.n_nodes for line in pool.purchases)
         return f"{n} CPU node{'s' if n != 1 else ''} ({pool.accelerator}), no GPU needed"
     shape = f" as {pool.n_replicas} x TP{pool.tp}" if pool.tp > 1 or pool.n_replicas > 1 else ""
     stages = f" PP{pool.pp}" if pool.pp > 1 else ""
     return f"{pool.n_accelerators} x {pool.accelerator}{shape}{stages}"
+
+
+def _is_cpu(pool: PlannedPool) -> bool:
+    return pool.accelerator.startswith("cpu")
 
 
 def _tables(answer: Answer, n_most: int | None) -> tuple[Table, ...]:
@@ -87,7 +94,8 @@ def _tables(answer: Answer, n_most: int | None) -> tuple[Table, ...]:
 def _pool_table(plan: ChosenPlan) -> Table:
     rows = tuple(
         (
-            pool.workload, pool.accelerator, str(pool.n_accelerators),
+            pool.workload, pool.accelerator,
+            str(pool.n_accelerators) if pool.n_accelerators or _is_cpu(pool) else "part",
             f"{pool.n_replicas}" + (f" ({pool.n_spare_replicas} spare)"
                                     if pool.n_spare_replicas else ""),
             f"{pool.tp}/{pool.pp}", pool.precision, pool.source,
