@@ -1,6 +1,7 @@
 """Watch: one look at a live server -> diagnosis, replicas that the load calls for, what comes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuplan.diagnose.features import engine_views
 from gpuplan.diagnose.replicas import recommended_replicas
@@ -19,6 +20,7 @@ from gpuplan.pipeline.diagnose import diagnose
 HOUR_S = 3600.0
 KEPT_HOURS = 24 * 7 * 26  # half a year: the bound of what a watch keeps
 LEAST_HOURS = 48
+FORECAST_HOURS = 24 * 7 * 8  # a forecast and its record look back no further
 
 
 def look(
@@ -79,7 +81,11 @@ def _ahead(
     until = None
     if trend is not None and metric.endswith("_frac"):
         until = seconds_until(float(peaks[-1]), trigger_frac, trend.per_month_frac)
-    return until, forecast(series, 24 * HOUR_S).peak, metric
+    late = level[-FORECAST_HOURS:]
+    recent = replace(
+        series, level=floats(late), begin_s=begin_s + HOUR_S * (len(level) - len(late))
+    )
+    return until, forecast(recent, 24 * HOUR_S).peak, metric
 
 
 def _waste(found: Diagnosis) -> float | None:
