@@ -14,28 +14,32 @@ ENGINES = (
 
 
 class Era(NamedTuple):
-    """Versions of one engine from `since` on."""
+    """Versions of one engine from `since` on; `generation` is the year of most of them."""
 
     engine: str
     since: tuple[int, int]
     label: str
+    generation: str
 
 
 # Borders where the engines changed how an iteration is driven: vLLM 0.6 (multi-step, async
 # output), 0.8 (V1 engine), 0.12 (async scheduling by default); TensorRT-LLM 0.10 and 0.13
 # (scheduler and kernels), 0.19 (PyTorch back end), 1.0; SGLang 0.4 (overlapped scheduler).
 ERAS = (
-    Era("vllm", (0, 0), "vllm-0.1"), Era("vllm", (0, 3), "vllm-0.3"),
-    Era("vllm", (0, 5), "vllm-0.5"), Era("vllm", (0, 6), "vllm-0.6"),
-    Era("vllm", (0, 8), "vllm-0.8"),
-    Era("vllm", (0, 10), "vllm-0.10"), Era("vllm", (0, 13), "vllm-0.13"),
-    Era("trtllm", (0, 0), "trtllm-0.5"), Era("trtllm", (0, 8), "trtllm-0.8"),
-    Era("trtllm", (0, 10), "trtllm-0.10"), Era("trtllm", (0, 13), "trtllm-0.13"),
-    Era("trtllm", (0, 16), "trtllm-0.16"), Era("trtllm", (0, 19), "trtllm-0.19"),
-    Era("trtllm", (1, 0), "trtllm-1.0"), Era("trtllm", (1, 2), "trtllm-1.2"),
-    Era("sglang", (0, 0), "sglang-0.3"), Era("sglang", (0, 4), "sglang-0.4"),
-    Era("sglang", (0, 5), "sglang-0.5"),
+    Era("vllm", (0, 0), "vllm-0.1", "2023"), Era("vllm", (0, 3), "vllm-0.3", "2024"),
+    Era("vllm", (0, 5), "vllm-0.5", "2024"), Era("vllm", (0, 6), "vllm-0.6", "2024"),
+    Era("vllm", (0, 8), "vllm-0.8", "2025"), Era("vllm", (0, 10), "vllm-0.10", "2025"),
+    Era("vllm", (0, 13), "vllm-0.13", "2026"),
+    Era("trtllm", (0, 0), "trtllm-0.5", "2023"), Era("trtllm", (0, 8), "trtllm-0.8", "2024"),
+    Era("trtllm", (0, 10), "trtllm-0.10", "2024"), Era("trtllm", (0, 13), "trtllm-0.13", "2024"),
+    Era("trtllm", (0, 16), "trtllm-0.16", "2025"), Era("trtllm", (0, 19), "trtllm-0.19", "2025"),
+    Era("trtllm", (1, 0), "trtllm-1.0", "2025"), Era("trtllm", (1, 2), "trtllm-1.2", "2026"),
+    Era("sglang", (0, 0), "sglang-0.3", "2024"), Era("sglang", (0, 4), "sglang-0.4", "2025"),
+    Era("sglang", (0, 5), "sglang-0.5", "2026"),
 )  # fmt: skip
+# Engines whose versions are not told apart, by the year of their published runs.
+GENERATIONS = {"deepspeed": "2024", "deepspeed-mii": "2024", "lmdeploy": "2024", "synapse": "2024"}
+USUAL_GENERATION = "2025"
 # Years instead of versions: studies that name only when they ran.
 YEARS = {("vllm", "2023"): (0, 1), ("vllm", "2024"): (0, 3), ("trtllm", "2024"): (0, 9)}
 # TensorRT's own version in MLPerf submissions -> the TensorRT-LLM of its day.
@@ -83,3 +87,9 @@ def era_of(engine: str, version: str) -> str:
         # Recent serving runs often leave the version out: the newest era is the likeliest.
         return known[-1].label
     return next((era.label for era in reversed(known) if pair >= era.since), known[0].label)
+
+
+def generation_of(era: str) -> str:
+    """The year whose way of driving a device the era shares with other engines."""
+    found = next((known.generation for known in ERAS if known.label == era), None)
+    return found or GENERATIONS.get(era, USUAL_GENERATION)

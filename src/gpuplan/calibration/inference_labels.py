@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gpuplan.calibration.eras import ERAS, era_of
+from gpuplan.calibration.eras import ERAS, era_of, generation_of
 from gpuplan.domain.calibration import Labels
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.layers import Experts, LatentAttention, Recurrence
@@ -11,6 +11,9 @@ from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.serving import ServingLayout
 
 NONE = "no"
+MANY_USERS = 16
+# No server in front of the engine: nothing is tokenised, streamed or counted per request.
+OFFLINE_REGIMES = ("static_batch", "max_load", "offline", "prefill")
 
 
 def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, str]:
@@ -18,20 +21,32 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
     engine = setup.engine.name
     family = family_label(setup.accelerator)
     kind = model_class(setup)
+    era = era_of(engine, setup.engine.version)
     return {
         "family": family,
         "accelerator": str(setup.accelerator.id),
         "precision": precision_label(setup),
         "engine": engine,
-        "era": era_of(engine, setup.engine.version),
+        "era": era,
+        "release": era,  # stays as it is where an era never seen takes its nearest
+        "generation": generation_of(era),
+        "mode": "offline" if setup.load.regime in OFFLINE_REGIMES else "served",
         "class": kind,
         "kind": "dense" if kind == "dense" else "experts",
         "mixer": "latent" if kind.startswith("latent") else "heads",
         "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
-        "bench": f"{benchmark}|{kind}" if benchmark else NONE,
+        "bench": f"{benchmark}|{kind}" if benchmark == "mlperf" else NONE,
+        "polling": _polling(setup, benchmark),
         "link": link_label(setup.accelerator, setup.layout),
         "ranks": str(setup.layout.n_accelerators // setup.layout.pp),
     }
+
+
+def _polling(setup: ServingSetup, benchmark: str) -> str:
+    """How often the server looks for new requests, where a suite sets it."""
+    if benchmark != "inferencex" or setup.engine.name != "sglang":
+        return NONE
+    return "seldom" if (setup.load.n_sequences or 0) >= MANY_USERS else "often"
 
 
 def family_label(accelerator: Accelerator) -> str:

@@ -20,7 +20,6 @@ from gpuplan.pipeline.inference_table import (
     Observations,
     groups,
     log_predictions,
-    not_simulated,
     observations,
     simulated,
 )
@@ -37,7 +36,7 @@ STRENGTH = 0.3
 LONE_ROWS = 3.0
 CONCURRENCY_WEIGHT = 3.0
 # Near saturation the time per token says how full the queue was rather than how fast kernels are.
-OPEN_LOOP_WEIGHT = 0.25
+OPEN_LOOP_WEIGHT = 0.0
 N_NEAR_ROUNDS = 4  # from the fit of all rows, which is close
 LATENCY_STRENGTH = 1.0  # four constants only, so the data may speak louder
 
@@ -89,7 +88,7 @@ def weights(of: Study, used: Flags) -> Floats:
 def _regime_weight(of: Study) -> Floats:
     """Serving at a known concurrency decides plans, and has few sources: it counts for more."""
     regimes = np.array([setup.load.regime for setup in of.table.setups])[of.seen.row]
-    is_queue = (regimes == "poisson") & (of.seen.metric == "tpot_mean_ms")
+    is_queue = (regimes == "poisson") & (of.seen.metric != "output_tokens_per_s")
     weight = np.where(is_queue, OPEN_LOOP_WEIGHT, 1.0)
     return np.where(regimes == "fixed_concurrency", CONCURRENCY_WEIGHT, weight)
 
@@ -117,12 +116,14 @@ def fit_study(
     labels = [{**row, "era": nearest_era(row["era"], eras)} for row in table.labels]
     weight = weights(of, used)
     cols = columns(CONSTANTS, labels)
-    runs = not_simulated(len(table.rows))
+    start = cols.centre if near is None else start_from(cols, near)
+    # Closed loops' times per token lean on waits; near ones do while the constants move.
+    runs = simulated(table, row_values(cols, start), regimes=("fixed_concurrency",))
     n_seen = len(seen.row)
     paced = Observed(seen.row, seen.log_value, weight * ~of.is_wait)
     beta = fit(
         cols, lambda v: log_predictions(of.groups, v, runs, n_seen), paced,
-        start=None if near is None else start_from(cols, near), n_rounds=n_rounds,
+        start=start, n_rounds=n_rounds,
     )  # fmt: skip
     values = row_values(cols, beta)
     runs = simulated(table, values)

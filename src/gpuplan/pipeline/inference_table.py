@@ -43,6 +43,7 @@ METRICS = {
 }
 # Tails are not fitted: they stand in a measured ratio to the mean.
 TAIL_METRICS = ("ttft_p99_ms", "tpot_p99_ms")
+SIMULATED_REGIMES = ("fixed_concurrency", "poisson")
 
 
 class InferenceTable(NamedTuple):
@@ -94,7 +95,8 @@ def read_table(rows: Sequence[Row]) -> InferenceTable:
 
 def benchmark_of(row: Row) -> str:
     """The suite whose rules shaped the run, or nothing."""
-    return "mlperf" if "mlperf" in row.get("source", "") else ""
+    source = row.get("source", "")
+    return next((suite for suite in ("mlperf", "inferencex") if suite in source), "")
 
 
 def observations(table: InferenceTable) -> Observations:
@@ -214,10 +216,14 @@ def metric_value(served: Served, metric: str, group: Group) -> Floats:
     return value
 
 
-def simulated(table: InferenceTable, values: Values) -> Simulated:
-    """Closed loops and runs at a rate, at these constants."""
+def simulated(
+    table: InferenceTable, values: Values, *, regimes: Sequence[str] = SIMULATED_REGIMES
+) -> Simulated:
+    """Closed loops and runs at a rate, at these constants; formulas alone for other regimes."""
     runs = not_simulated(len(table.rows))
     for i, setup in enumerate(table.setups):
+        if setup.load.regime not in regimes:
+            continue
         k = StepConstants(*(float(values[name][i]) for name in StepConstants._fields))
         r = RegimeConstants(*(float(values[name][i]) for name in RegimeConstants._fields))
         work, case = table.works[i], table.cases[i]

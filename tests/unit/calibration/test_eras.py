@@ -1,6 +1,13 @@
 import pytest
 
-from gpuplan.calibration.eras import ERAS, engine_family, era_of, version_pair
+from gpuplan.calibration.eras import (
+    ERAS,
+    engine_family,
+    era_of,
+    generation_of,
+    version_pair,
+)
+from gpuplan.calibration.inference_constants import HIDDEN_PRIOR, HOST_PRIOR, OPERATOR_TREND
 from gpuplan.calibration.inference_labels import nearest_era
 
 
@@ -40,3 +47,21 @@ def test_eras_of_an_engine_are_in_order():
 def test_an_unseen_era_takes_its_neighbour_never_another_engine():
     assert nearest_era("vllm-0.8", {"vllm-0.6", "vllm-0.13", "trtllm-1.0"}) == "vllm-0.6"
     assert nearest_era("vllm-0.8", {"trtllm-1.0"}) == "vllm-0.8"
+
+
+def test_generations_of_an_engine_never_go_back():
+    for engine in {era.engine for era in ERAS}:
+        years = [era.generation for era in ERAS if era.engine == engine]
+        assert years == sorted(years)
+
+
+def test_engines_without_eras_have_a_generation():
+    assert generation_of("vllm-0.13") == "2026"
+    assert generation_of("deepspeed") == "2024"
+    assert generation_of("nobody") == "2025"
+
+
+def test_what_is_known_of_eras_beforehand_names_eras():
+    named = {era.label for era in ERAS} | {"deepspeed", "deepspeed-mii"}
+    assert {label for label, _ in (*HIDDEN_PRIOR, *HOST_PRIOR)} <= named
+    assert {year for year, _ in OPERATOR_TREND} <= {era.generation for era in ERAS}

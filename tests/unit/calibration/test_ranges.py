@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpuplan.calibration.novelty import model_family, novelty, unknown, version_label
-from gpuplan.calibration.ranges import Miss, spreads, tails
+from gpuplan.calibration.ranges import Miss, left_out_errors, spreads, tails
 
 
 def test_new_rows_fall_inside_eight_times_out_of_ten():
@@ -28,6 +28,28 @@ def test_cells_with_few_rows_are_left_to_their_regime():
     assert "row|max_load|m|thick" in found
     assert "row|max_load|m|thin" not in found
     assert found["row|max_load|m|all"].n == 55
+
+
+def test_kinds_of_networks_are_scored_apart_at_max_load():
+    where = ("model", "max_load", "output_tokens_per_s")
+    misses = [Miss(*where, ("vllm|dense", "dense"), 0.0)] * 4
+    misses += [Miss(*where, ("vllm|experts", "experts"), 0.5)] * 4
+    misses += [Miss("model", "max_load", "e2e_s", ("vllm|dense", "dense"), 0.0)] * 4
+    found = left_out_errors(misses)["model"]
+    name = "max_load output_tokens_per_s"
+    assert {key: errors.n for key, errors in found.items()} == {
+        name: 8, f"{name}, dense": 4, f"{name}, experts": 4, "max_load e2e_s": 4,
+    }  # fmt: skip
+    assert found[f"{name}, dense"].median_ape == 0.0
+    assert found[f"{name}, experts"].median_ape > 0.3
+
+
+def test_coverage_does_not_depend_on_tables_that_alternate():
+    rng = np.random.default_rng(5)
+    values = rng.normal(0.0, 0.1, 400) + np.tile([-1.0, 1.0], 200)
+    misses = [Miss("source", "static_batch", "m", ("a|dense", "dense"), float(v)) for v in values]
+    found = left_out_errors(misses)["source"]["static_batch m"]
+    assert 0.74 <= found.range_coverage <= 0.86
 
 
 def test_what_is_new_is_named():

@@ -83,10 +83,28 @@ def test_littles_law_closes_in_the_closed_loop():
 def test_other_users_prompts_lengthen_the_time_per_token():
     alone = closed_loop(work(), USUAL, REGIME, case(n_sequences=1.0), 0.0)
     crowd = case(n_sequences=32.0)
-    served = closed_loop(work(), USUAL, REGIME, crowd, 0.0)
+    at_once = REGIME._replace(serve_start_s=0.0, start_prompts=0.0, start_steps=0.0)
+    served = closed_loop(work(), USUAL, at_once, crowd, 0.0)
     times = loop_times(work(), USUAL, REGIME, crowd)
     assert alone.tpot_s == pytest.approx(decode_token_s(work(), USUAL, crowd, 1.0))
     assert served.tpot_s == pytest.approx(times.decode_s + 31 * times.prompt_s / 64)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.05, 0.5, 5.0])
+def test_of_the_others_prompts_those_ride_along_that_fall_into_the_answer(wait_s):
+    crowd = case(n_sequences=32.0)
+    served = closed_loop(work(), USUAL, REGIME, crowd, wait_s)
+    times = loop_times(work(), USUAL, REGIME, crowd)
+    answer_s = 64 * served.tpot_s
+    n_ridden = 31 * answer_s / (served.ttft_s + answer_s)
+    assert answer_s == pytest.approx(64 * times.decode_s + n_ridden * times.prompt_s)
+
+
+def test_who_waits_long_sees_few_prompts_of_others():
+    crowd = case(n_sequences=32.0)
+    tpots = [closed_loop(work(), USUAL, REGIME, crowd, s).tpot_s for s in (0.0, 0.1, 1.0, 1e4)]
+    assert tpots == sorted(tpots, reverse=True)
+    assert tpots[-1] == pytest.approx(loop_times(work(), USUAL, REGIME, crowd).decode_s, rel=1e-3)
 
 
 def test_median_of_a_fixed_batch_hides_prompts_and_the_mean_does_not():

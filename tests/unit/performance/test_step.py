@@ -125,3 +125,20 @@ def test_a_host_that_plans_ahead_shows_only_where_the_device_is_quicker():
     assert step_time_s(work(), ahead, load) == pytest.approx(3 * device_s)
     hidden = IDEAL._replace(host_s=0.5 * device_s, host_hidden_frac=1.0)
     assert step_time_s(work(), hidden, load) == pytest.approx(device_s)
+
+
+def test_experts_do_not_inherit_what_dense_matrices_reach():
+    routed = work(model(moe_group()))
+    slow = USUAL._replace(gemm_read_frac=0.4, gemm_compute_frac=0.3)
+    load = StepLoad(0.0, 0.0, 0.0, 4.0, 128.0)
+    parts, slower = step_parts(routed, USUAL, load), step_parts(routed, slow, load)
+    assert slower.experts_s == parts.experts_s
+    assert slower.matrices_s > parts.matrices_s
+
+
+def test_experts_read_at_their_share_of_the_memory():
+    routed = work(model(moe_group()))
+    k = IDEAL._replace(expert_read_frac=0.5)
+    load = StepLoad(0.0, 0.0, 0.0, 1.0, 128.0)
+    read_s = routed.experts.n_active * routed.experts.expert_bytes / routed.memory_bytes_per_s
+    assert step_parts(routed, k, load).experts_s == pytest.approx(read_s / 0.5)

@@ -42,10 +42,11 @@ def weight_of(of, regime, metric):
     return float(found[(regimes == regime) & (of.seen.metric == metric)][0])
 
 
-def test_times_per_token_of_open_loops_tell_of_the_queue_and_weigh_less(few):
+def test_latencies_of_open_loops_tell_of_the_queue_and_weigh_nothing(few):
     whole = weight_of(few, "max_load", "output_tokens_per_s")
     assert weight_of(few, "poisson", "output_tokens_per_s") == pytest.approx(whole)
-    assert weight_of(few, "poisson", "tpot_mean_ms") == pytest.approx(OPEN_LOOP_WEIGHT * whole)
+    for metric in ("tpot_mean_ms", "ttft_mean_ms"):
+        assert weight_of(few, "poisson", metric) == OPEN_LOOP_WEIGHT == 0.0
     known = weight_of(few, "fixed_concurrency", "tpot_mean_ms")
     assert known == pytest.approx(CONCURRENCY_WEIGHT * whole)
 

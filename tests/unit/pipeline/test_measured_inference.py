@@ -1,7 +1,9 @@
 import pytest
 
+from gpuplan.calibration.inference_labels import inference_labels
 from gpuplan.domain.serving import ServingLayout
 from gpuplan.errors import PlannerError
+from gpuplan.pipeline.inference_table import benchmark_of
 from gpuplan.pipeline.measured_inference import serving_setup
 from gpuplan.pipeline.validate_llm_inference import inference_rows
 
@@ -93,6 +95,37 @@ def test_names_of_tables_lead_to_models_of_the_same_shape(name):
 def test_unknown_names_are_refused_with_a_reason(changes):
     with pytest.raises(PlannerError):
         setup(**changes)
+
+
+def labels_of(**changes):
+    asked = {**PLAIN, **changes}
+    return inference_labels(serving_setup(asked), benchmark=benchmark_of(asked))
+
+
+def test_a_suite_says_how_often_its_servers_look_for_requests():
+    suite = {"source": "inferencex/nvidia closed loop", "regime": "fixed_concurrency"}
+    few = labels_of(**suite, engine="SGLang", engine_version="0.5.9", batch="8")
+    many = labels_of(**suite, engine="SGLang", engine_version="0.5.9", batch="16")
+    assert (few["polling"], many["polling"]) == ("often", "seldom")
+    assert labels_of(**suite, engine="vLLM", engine_version="0.19.0", batch="16")["polling"] == "no"
+    alone = labels_of(engine="SGLang", engine_version="0.5.9", regime="fixed_concurrency")
+    assert alone["polling"] == "no"
+
+
+def test_only_served_rows_have_a_server_in_front():
+    modes = {
+        regime: labels_of(regime=regime, batch="8")["mode"]
+        for regime in ("static_batch", "max_load", "offline", "prefill")
+    }
+    assert set(modes.values()) == {"offline"}
+    for regime in ("fixed_concurrency", "fixed_max_batch", "poisson"):
+        assert labels_of(regime=regime, batch="8", request_rate_per_s="1")["mode"] == "served"
+
+
+def test_an_era_that_takes_its_nearest_keeps_its_own_release():
+    labels = labels_of(engine="vLLM", engine_version="0.99")
+    assert labels["release"] == labels["era"] == "vllm-0.13"
+    assert labels["generation"] == "2026"
 
 
 @pytest.mark.parametrize(

@@ -206,11 +206,14 @@ def closed_loop_at(
     times: LoopTimes,
 ) -> Served:  # fmt: skip
     """The same where its iterations are known."""
-    others = greater(times.n_running - 1.0, 0.0)
-    # Every other user's prompt rides once through the iterations of one's own answer.
-    extra_s = r.interference_frac * others * times.prompt_s / case.output_tokens
-    tpot_s = times.decode_s + extra_s
     first_s = serve_start_s(work, k, r, case, times.decode_s) + wait_s
+    own_s = case.output_tokens * times.decode_s
+    # Each user asks once per wait and answer: of the others' prompts, the share that the answer
+    # has of both rides through it. The answer's length solves d = own + others·d / (first + d).
+    others_s = r.interference_frac * greater(case.n_sequences - 1.0, 0.0) * times.prompt_s
+    half_s = 0.5 * (own_s + others_s - first_s)
+    answer_s = half_s + (half_s * half_s + own_s * first_s) ** 0.5
+    tpot_s = answer_s / case.output_tokens
     e2e_s = first_s + greater(case.output_tokens - 1.0, 0.0) * tpot_s
     # Little's law over all users, those that wait for room included.
     rate = lesser(case.n_sequences * case.output_tokens / e2e_s, times.n_running / tpot_s)

@@ -115,8 +115,8 @@ class StepConstants(NamedTuple):
     gemm_warm_tokens: Number  # compute that small batches waste
     gemm_serial_frac: Number  # share of the shorter of compute and read that is not hidden
     expert_serial_frac: Number  # the same of experts: some of them compute while others read
-    expert_compute_frac: Number  # of what dense matrices reach
-    expert_read_frac: Number
+    expert_compute_frac: Number  # of the dense peak
+    expert_read_frac: Number  # of the memory's rate
     expert_pad_tokens: Number  # rows that each touched expert wastes
     expert_uneven_frac: Number  # excess of the fullest rank
     expert_evenness: Number  # of routing: shape of the experts' popularity
@@ -232,10 +232,8 @@ def _experts(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
     e = work.experts
     touched = n_touched(e, n_tokens, k.expert_evenness)
     rows = e.n_active * n_tokens + touched * k.expert_pad_tokens
-    compute = e.flop * rows / (e.peak_flop_per_s * k.gemm_compute_frac * k.expert_compute_frac)
-    read = touched * e.expert_bytes / (
-        work.memory_bytes_per_s * k.gemm_read_frac * k.expert_read_frac
-    )  # fmt: skip
+    compute = e.flop * rows / (e.peak_flop_per_s * k.expert_compute_frac)
+    read = touched * e.expert_bytes / (work.memory_bytes_per_s * k.expert_read_frac)
     uneven = 1.0 + k.expert_uneven_frac * e.uneven_ranks
     return uneven * overlapped(compute, read, k.expert_serial_frac)
 
