@@ -24,7 +24,7 @@ from gpuplan.domain.stream import PrefixBlocks, Requests, requests_of
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.simulation.serving.run import simulate_serving
 
-N_TRIES = 3
+N_TRIES = 8
 BLOCK_TOKENS = 512
 Load = tuple[Requests, PrefixBlocks]
 
