@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.candidates.judge import Seen
+from gpuplan.candidates.judge import STUDENT, Seen
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.demand import LatencyLimit
@@ -252,7 +252,8 @@ def _kept(limits: tuple[LatencyLimit, ...], outcome: Outcome) -> Ints:
 def _is_broken(runs: Runs, outcome: Outcome, rows: Ints) -> bool:
     if len(rows) < LEAST_JUDGED:
         return False
-    return any(_lower_s(each) > limit.limit_s for limit, each in runs.judged(outcome, rows))
+    judged = runs.judged(outcome, rows, n_deviations=BEYOND_CHANCE * STUDENT)
+    return any(_lower_s(each) > limit.limit_s for limit, each in judged)
 
 
 def _lower_s(each: Seen) -> float:

@@ -6,7 +6,7 @@ request. So two fleets differ by merit, not by luck.
 
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, floor
+from math import ceil, floor, sqrt
 
 import numpy as np
 
@@ -273,11 +273,20 @@ class Runs:
         # One replica has nothing to route, but the same kernel serves it, loaded already.
         return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=ROUTER))
 
-    def judged(self, outcome: Outcome, rows: Ints) -> tuple[tuple[LatencyLimit, Seen], ...]:
-        """Each promise beside what these requests, consecutive ones, got."""
+    def judged(
+        self, outcome: Outcome, rows: Ints, *, n_deviations: float
+    ) -> tuple[tuple[LatencyLimit, Seen], ...]:
+        """Each promise beside what these requests, consecutive ones, got.
+
+        Gaps that hold a prompt count only beyond so many deviations of chance: prompts come at
+        random, so their number in a short stretch has a deviation of its root.
+        """
         n_running = _little(outcome, rows).n_counted / outcome.n_engines
         gaps = self._gaps(outcome, rows, n_running)
-        return judge(self.limits, _columns(outcome, rows), gaps)
+        sure = max(0.0, 1.0 - n_deviations / sqrt(max(1, len(rows))))
+        return judge(
+            self.limits, _columns(outcome, rows), replace(gaps, mixed_frac=sure * gaps.mixed_frac)
+        )
 
     @property
     def residence_s(self) -> float:

@@ -193,3 +193,15 @@ def test_rented_replicas_follow_the_hours_and_held_ones_stay():
     assert steady.n_replicas_least == steady.n_replicas_most == sized.n_serving
     assert rented.mean_use_frac > steady.mean_use_frac
     assert min(rented.kept_frac, steady.kept_frac) > 0.9
+
+
+def test_gaps_with_prompts_count_only_beyond_chance(fleet):
+    """More allowance never judges worse, and without any the share of gaps is taken as it is."""
+    _, _, runs = fleet
+    requests = runs.streams.at(0.9 * runs.full_per_s, 3000, draw=2)
+    outcome = runs.outcome(requests, 1)
+    rows = np.arange(500, 2500)
+    place = next(i for i, limit in enumerate(runs.limits) if limit.metric == "itl")
+    seen = [runs.judged(outcome, rows, n_deviations=n)[place][1].value_s for n in (0.0, 4.0, 1e9)]
+    assert seen == sorted(seen, reverse=True)
+    assert seen[0] > 1.5 * seen[-1]  # full, a prompt stands in more than one gap of twenty
