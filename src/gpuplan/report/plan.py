@@ -13,6 +13,8 @@ from gpuplan.units import DAY, HOUR, KWH, MINUTE
 N_SHOWN_REJECTED = 8
 N_SHOWN_ALTERNATIVES = 8
 MONTH_S = 30 * DAY  # a shorter run has no cost of a month worth telling
+MEAN_MONTH_S = 730 * HOUR
+UNEVEN_FRAC = 0.02  # less is the rounding of months
 SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
 
 
@@ -50,7 +52,15 @@ def head_line(answer: Answer) -> str:
         cost = f"{usd_range(_in_all(plan))} in {span(plan.span_s)}"
     elif plan.span_s < SHORT_SPAN_S:
         cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost}"
+    elif _is_uneven(plan):
+        cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost} while all of it runs"
     return f"{answer.name}: {fleets}: {cost}{kept}"
+
+
+def _is_uneven(plan: ChosenPlan) -> bool:
+    """Whether runs end before the services do: then no month is like the others."""
+    even = plan.once_usd + plan.cost_usd_per_month.value * plan.span_s / MEAN_MONTH_S
+    return plan.total_usd < (1 - UNEVEN_FRAC) * even
 
 
 def _in_all(plan: ChosenPlan) -> Estimate:

@@ -8,6 +8,9 @@ import yaml
 
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.pipeline.plan import plan
+from gpuplan.report.money import usd
+from gpuplan.report.plan import head_line
+from gpuplan.units import HOUR
 
 DAY = date(2026, 11, 1)
 SERVICE = {
@@ -60,6 +63,16 @@ def test_both_fit_where_the_sum_fits(planned):
     [use] = answer.plan.limits
     assert (use.name, use.used_frac, use.is_kept) == ("policy.max_accelerators", 1.0, True)
     assert use.used.startswith("16 ")
+
+
+def test_the_headline_does_not_pay_a_run_for_ever(planned):
+    """Eight of them all along, eight for 17.6 days: the sum, not one month's rate, is told."""
+    answer = planned(SERVICE, RUN)
+    plan = answer.plan
+    assert plan.total_usd < 0.7 * plan.cost_usd_per_month.value * plan.span_s / (730 * HOUR)
+    assert f"{usd(plan.total_usd)} in " in head_line(answer)
+    assert "while all of it runs" in head_line(answer)
+    assert "while all of it runs" not in head_line(planned(SERVICE))
 
 
 def test_each_alone_fits_but_not_both(planned):
