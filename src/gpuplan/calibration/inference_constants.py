@@ -12,6 +12,8 @@ COMPUTE_PRIOR = (
     ("Blackwell-pcie|nvfp4/fp4", -0.03), ("Ada-pcie|16", -0.06), ("Ada-pcie|fp8/fp8", -0.20),
     ("CDNA3|16", -0.22), ("CDNA3|fp8/fp8", -0.25), ("CDNA4|16", -0.03), ("CDNA4|fp8/fp8", -0.20),
     ("CDNA4|nvfp4/fp4", -0.40), ("CDNA4|mxfp4/fp4", -0.40), ("Gaudi|16", 0.15),
+    # Games' cards: 151 to 165 of 165 and 179 to 237 of 210 Tflop/s [torch-performance-test-data].
+    ("Ampere-games|16", 0.28), ("Ada-games|16", 0.28), ("Blackwell-games|16", 0.28),
 )  # fmt: skip
 READ_PRIOR = (
     ("Hopper|16", 0.05), ("Hopper|fp8/fp8", -0.01), ("Ampere|16", 0.02), ("Blackwell|16", 0.04),
@@ -78,9 +80,11 @@ def _by_chip(log_sd: float, prior: tuple[tuple[str, float], ...]) -> Effect:
 # rest from iterations summed of them; deviations by what the hardware or the engine is.
 CONSTANTS = (
     Constant(name="gemm_compute_frac", value=0.70, log_sd=0.10, most=0.97,
-             effects=(_by_chip(0.12, COMPUTE_PRIOR), *_effects(("engine", 0.05)))),
+             effects=(_by_chip(0.12, COMPUTE_PRIOR),
+                      *_effects(("engine", 0.05), ("portable", 0.5)))),
     Constant(name="gemm_read_frac", value=0.82, log_sd=0.08, most=0.97,
-             effects=(_by_chip(0.10, READ_PRIOR), *_effects(("accelerator", 0.06)))),
+             effects=(_by_chip(0.10, READ_PRIOR),
+                      *_effects(("accelerator", 0.06), ("portable", 0.2)))),
     Constant(name="gemm_warm_tokens", value=8.0, log_sd=0.3,
              effects=(Effect(kinds=("family",), log_sd=0.4, prior=WARM_PRIOR),)),
     Constant(name="gemm_serial_frac", value=0.22, log_sd=0.2, most=1.0,
@@ -98,7 +102,7 @@ CONSTANTS = (
     Constant(name="cache_read_frac", value=0.74, log_sd=0.10, most=0.97,
              effects=_effects(("family+engine", 0.15), ("mixer", 0.15), ("accelerator", 0.06))),
     Constant(name="attention_compute_frac", value=0.55, log_sd=0.15, most=0.95,
-             effects=_effects(("family", 0.15),)),
+             effects=_effects(("family", 0.15), ("portable", 0.5))),
     Constant(name="activation_read_frac", value=0.5, log_sd=0.3, most=0.97),
     Constant(name="operator_s", value=2.5e-6, log_sd=0.2,
              effects=(*_effects(("family", 0.2), ("engine", 0.2)),

@@ -36,6 +36,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "mixer": "latent" if kind.startswith("latent") else "heads",
         "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
         "bench": f"{benchmark}|{kind}" if benchmark == "mlperf" else NONE,
+        "portable": _portable(setup) if engine == "llamacpp" else NONE,
         "polling": _polling(setup, benchmark),
         "link": link_label(setup.accelerator, setup.layout),
         "ranks": str(setup.layout.n_accelerators // setup.layout.pp),
@@ -49,11 +50,25 @@ def _polling(setup: ServingSetup, benchmark: str) -> str:
     return "seldom" if (setup.load.n_sequences or 0) >= MANY_USERS else "often"
 
 
+def _portable(setup: ServingSetup) -> str:
+    """Of llama.cpp: games' cards add up in 16 bits there, at twice the rate of 32."""
+    card = "games" if "GeForce" in setup.accelerator.name else "work"
+    return f"{precision_label(setup)}|{card}"
+
+
 def family_label(accelerator: Accelerator) -> str:
     """Architecture, data-centre boards with a full link apart from cards without."""
     link = accelerator.scale_up
     family = accelerator.family.replace(" Ultra", "")
-    return family if link is not None and "bridge" not in link.name else f"{family}-pcie"
+    if (
+        "GeForce" in accelerator.name
+    ):  # half the rate where sums are of 32 bits: never short of power
+        return f"{family}-games"
+    if link is not None and "bridge" not in link.name:
+        return family
+    # An Ampere with graphics memory is another chip than one with stacked memory.
+    is_graphics = family == "Ampere" and accelerator.memory.kind.startswith("GDDR")
+    return f"{family}-gddr" if is_graphics else f"{family}-pcie"
 
 
 def link_label(accelerator: Accelerator, layout: ServingLayout) -> str:
