@@ -7,6 +7,7 @@ import pytest
 from tests.unit.pipeline.test_plan_sizing import AROUND, chat, tools
 
 from gpuplan.domain.columns import floats, ints
+from gpuplan.domain.demand import LatencyLimit
 from gpuplan.domain.sizing import ReplicaNeed
 from gpuplan.domain.stream import requests_of
 from gpuplan.pipeline.plan_day import (
@@ -28,9 +29,16 @@ from gpuplan.units import HOUR
 PROFILE = (0, 1, 1, 1, 1, 2, 4, 7, 9, 10, 10, 10, 9, 10, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
 
 
+# Single gaps are promised, not their mean: whose share holds a prompt matters.
+GAPS = (
+    LatencyLimit(metric="ttft", statistic="p95", limit_s=2.0),
+    LatencyLimit(metric="itl", statistic="p95", limit_s=0.04),
+)
+
+
 @pytest.fixture(scope="module")
 def fleet():
-    workload, scenario = chat(profile=PROFILE)
+    workload, scenario = chat(profile=PROFILE, limits=GAPS)
     sizer, runs = tools(workload, scenario)
     return demand_of(workload, scenario), sizer, runs
 

@@ -93,11 +93,17 @@ def test_one_accelerator_does_not_fit_and_the_fix_is_named(sized):
 
 
 def test_times_per_token_are_those_of_the_reference():
-    """58 ms on one pair and 23 ms on two, by hand; the simulation is within a quarter."""
+    """Prompts take 58 % of one pair's time and 29 % of two pairs'; the rest is left for answers.
+
+    By hand that made 58 and 23 ms with steps of 24 and 16 ms. Measured steps of the model on a pair
+    of H100 take 28.8 ms at 64 users and 19.7 ms at 16 [InferenceX], which makes 69 and 28 ms.
+    """
     workload, scenario = chat()
     _, runs = tools(workload, scenario)
-    assert runs.trial(10 / 3, 1).tpot_mean_s == pytest.approx(0.058, rel=0.25)
-    assert runs.trial(10 / 3, 2).tpot_mean_s == pytest.approx(0.023, rel=0.25)
+    one_pair_s, two_pairs_s = (runs.trial(10 / 3, n).tpot_mean_s for n in (1, 2))
+    assert one_pair_s == pytest.approx(0.0288 / (1 - 0.58), rel=0.2)
+    assert two_pairs_s == pytest.approx(0.0197 / (1 - 0.29), rel=0.2)
+    assert two_pairs_s < 0.040 < one_pair_s
 
 
 def test_little_closes(sized):
@@ -111,7 +117,7 @@ def test_little_closes(sized):
 
 def test_promises_carry_ranges_and_are_kept(sized):
     best = sized.sized[0]
-    assert {limit.metric for limit in best.limits} == {"ttft", "itl"}
+    assert {limit.metric for limit in best.limits} == {"ttft", "tpot"}
     for limit in best.limits:
         assert limit.is_kept
         assert limit.reached_s.low < limit.reached_s.value < limit.reached_s.high
