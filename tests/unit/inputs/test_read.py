@@ -37,8 +37,8 @@ def test_chat_rate_is_three_and_a_third() -> None:
     assert isinstance(work, Serving)
     assert work.arrivals.peak_requests_per_s == pytest.approx(3.3333, rel=1e-4)
     assert work.slo.limit_s("ttft", "p95") == pytest.approx(2.0)
-    assert work.slo.limit_s("itl", "p95") == pytest.approx(0.040)
-    assert work.slo.limit_s("tpot", "p95") is None
+    assert work.slo.limit_s("tpot", "p95") == pytest.approx(0.040)
+    assert work.slo.limit_s("itl", "p95") is None
     assert work.request.input == TokenLengths(shape="fixed", mean_tokens=2200)
 
 

@@ -41,9 +41,14 @@ def test_replicas_are_bought_up_to_the_sum_and_no_further():
     assert cost_usd_per_month(curve, demand, factor=one_more) - base > SUM_USD
 
 
+def full(curve, demand):
+    """The curve of a fleet whose replicas have nothing to spare at the peak."""
+    return replace(curve, n_load_per_replica=demand.peak_of(0, 0) / 2)
+
+
 def test_a_fleet_too_dear_for_the_sum_says_so():
     sizing, curves = chat()
-    dear = replace(curves[0], usd_per_node_h=1000.0)
+    dear = replace(full(curves[0], sizing.demand), usd_per_node_h=1000.0)
     assert more_of_the_same(dear, sizing.demand) is None
 
 
@@ -59,6 +64,7 @@ def test_code_is_worth_what_the_same_load_costs_in_replicas():
 
 def test_ways_stand_in_order_of_what_a_per_cent_costs():
     sizing, curves = chat()
+    curves = [full(curves[0], sizing.demand), *curves[1:]]
     lines = list(next_spend(sizing.sized[0], curves, sizing.demand))
     assert "more load" in lines[0]
     assert lines[1].startswith("code that does 10% more")

@@ -59,13 +59,16 @@ def test_a_trickle_costs_what_is_predicted_for_one_request():
     """Two ways to one number: requests that never meet take the step times one by one."""
     n = 20
     alone = requests_of(np.arange(n) * 100.0, np.full(n, 1000), np.full(n, 200))
-    load = LoadRequest(regime="static_batch", input_tokens=1000, output_tokens=200, n_concurrent=1)
+    # A server in front, as the simulator has: a batch without one takes less of the host's time.
+    load = LoadRequest(
+        regime="fixed_concurrency", input_tokens=1000, output_tokens=200, n_concurrent=1
+    )
     predicted: InferencePrediction = api.predict(
         "Llama-3.1-8B", "H100", PredictRequest(load=load)
     ).served
     found = run(alone).statistics
     assert found.tpot is not None
-    assert found.tpot.mean_s == pytest.approx(predicted.tpot_p50_s.value, rel=0.01)
+    assert found.tpot.mean_s == pytest.approx(predicted.tpot_mean_s.value, rel=0.01)
 
 
 def test_an_empty_trace_and_a_model_too_large_are_told():
