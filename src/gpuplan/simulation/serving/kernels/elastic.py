@@ -14,7 +14,7 @@ from gpuplan.simulation.serving.kernels.clients import (
     unhold,
     wait_until,
 )
-from gpuplan.simulation.serving.kernels.compiled import kernel, part, seldom
+from gpuplan.simulation.serving.kernels.compiled import kernel, part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     DELAYED,
     DONE,
@@ -126,7 +126,7 @@ def _end(engines: Engines, f: Elastic, i: int, r: int) -> None:
     come_again(f, i)
 
 
-@seldom
+@rare
 def _follow(engines: Engines, f: Elastic, r: int) -> None:
     """Answers that ended now: their clients think, or another stage goes on."""
     kept, i = NONE, f.replica[r, SENT_HEAD]
@@ -164,7 +164,7 @@ def _look(engines: Engines, f: Elastic) -> bool:
     return has_drained
 
 
-@seldom
+@rare
 def _lose_patience(engines: Engines, f: Elastic) -> None:
     """The first client on the list has waited long enough."""
     i = f.scalar[LATE_HEAD]

@@ -4,7 +4,9 @@ A job is a request as the fleet sees it: it may be sent several times. Times are
 as in the engines; NEVER is later than all of them.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from gpuplan.simulation.serving.kernels.compiled import part
 from gpuplan.simulation.serving.kernels.state import (
@@ -19,6 +21,12 @@ from gpuplan.simulation.serving.kernels.trees import set_leaf
 NEVER = FOREVER
 LEAF_BITS = 20  # a load and its leaf in one number: the first of equals is the least
 LEAF_MASK = (1 << LEAF_BITS) - 1
+
+
+def _plain(n: int) -> list[int]:
+    """Numbers that a function is compiled for once: of literals it is compiled for each."""
+    return [cast(int, np.int64(i)) for i in range(n)]
+
 
 # Scalars of a fleet: what happens next, what is counted, and what clients and the router do.
 (
@@ -38,9 +46,9 @@ N_FLEET = 33
     HAS_TOLD, NEXT_TOLD,
 ) = range(28)  # fmt: skip
 N_REPLICA = 28
-OFF, STARTING, READY, DRAINING, FAILED = range(5)
+OFF, STARTING, READY, DRAINING, FAILED = _plain(5)
 # Why a replica drains.
-TO_LEAVE, TO_RESTART, TO_RETURN = range(3)
+TO_LEAVE, TO_RESTART, TO_RETURN = _plain(3)
 
 # Columns of a pool.
 (
@@ -62,11 +70,11 @@ N_REAL = 6
     N_SENT_AGAIN,
 ) = range(20)  # fmt: skip
 N_JOB = 20
-TO_COME, WAITING, SERVED, DELAYED, DONE, REFUSED, TIMED_OUT, LOST = range(8)
+TO_COME, WAITING, SERVED, DELAYED, DONE, REFUSED, TIMED_OUT, LOST = _plain(8)
 
 ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO, AFFINITY = range(4)
 BY_LOAD, BY_SHARE, BY_ORDER = range(3)
-FAIL_DRAWS, NOTICE_DRAWS, REPAIR_DRAWS = range(3)
+FAIL_DRAWS, NOTICE_DRAWS, REPAIR_DRAWS = _plain(3)
 LOG_TIME, LOG_POOL, LOG_COUNTS = range(3)
 N_LOG_COLUMNS = 7
 N_HOURS = 168

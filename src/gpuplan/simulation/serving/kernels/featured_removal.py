@@ -1,7 +1,7 @@
 """Requests leave an engine with more policies before their end: see removal.py."""
 
 from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import part, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.cost import peaks_of_s
 from gpuplan.simulation.serving.kernels.featured import AnyEngine
 from gpuplan.simulation.serving.kernels.policy import drop_running
@@ -42,7 +42,7 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 
 
-@seldom
+@rare
 def abort_featured(e: AnyEngine, i: int) -> None:
     """The request leaves between two steps, wherever it is; whoever waits may now fit."""
     v = running_slot(e, i)
@@ -71,7 +71,7 @@ def _spend_jump(e: AnyEngine, until: int) -> None:
         s[NOW] = until
 
 
-@seldom
+@rare
 def spend_featured(e: AnyEngine, until: int) -> None:
     """The engine dies at this instant: busy until then, with the step in progress lost."""
     s = e.scalar
@@ -84,7 +84,7 @@ def spend_featured(e: AnyEngine, until: int) -> None:
     s[NOW], s[FRAC] = until, 0
 
 
-@seldom
+@rare
 def empty_featured(e: AnyEngine, now: int) -> None:
     """A fresh engine at this instant, with nothing in its cache; what it has counted stays."""
     s = e.scalar

@@ -1,7 +1,7 @@
 """Jobs leave the replica they were sent to without an answer: their clients have gone."""
 
 from gpuplan.simulation.serving.kernels.clients import gave_up, retry
-from gpuplan.simulation.serving.kernels.compiled import part, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     ASKED_AT,
     IS_ABORTED,
@@ -85,7 +85,7 @@ def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
     f.replica[r, SENT_TAIL] = kept
 
 
-@seldom
+@rare
 def remove_aborted(engines: Engines, f: Elastic, r: int) -> None:
     """Clients that have gone are noticed between two steps."""
     e = one_engine(engines, r)

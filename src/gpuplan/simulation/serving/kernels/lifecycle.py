@@ -1,7 +1,7 @@
 """What becomes of replicas: they start, serve, drain, fail, are taken away, and come back."""
 
 from gpuplan.simulation.serving.kernels.clients import gave_up
-from gpuplan.simulation.serving.kernels.compiled import part, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare, seldom
 from gpuplan.simulation.serving.kernels.elastic_state import (
     AWAY,
     COLD,
@@ -104,7 +104,7 @@ def _list_ready(f: Elastic, p: int) -> None:
             n += 1
 
 
-@seldom
+@rare
 def set_status(engines: Engines, f: Elastic, r: int, status: int) -> None:
     """The replica is in this status from now on."""
     row, now = f.replica[r], f.scalar[NOW]
@@ -137,7 +137,7 @@ def _clear_clocks(f: Elastic, r: int) -> None:
     row[READY_AT] = row[FAIL_AT] = row[NOTICE_AT] = row[KILL_AT] = row[REPAIR_AT] = NEVER
 
 
-@seldom
+@rare
 def start(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
     """A fresh replica starts; from now on it may fail or be taken away."""
     row, now = f.replica[r], f.scalar[NOW]
@@ -163,7 +163,7 @@ def _is_no_longer_restarting(f: Elastic, r: int) -> None:
         f.pool[f.replica[r, POOL], N_RESTARTING] -= 1
 
 
-@seldom
+@rare
 def stop(engines: Engines, f: Elastic, r: int) -> None:
     """The replica is given up; nobody pays for it from now on."""
     _clear_clocks(f, r)
@@ -195,7 +195,7 @@ def drained(engines: Engines, f: Elastic, r: int) -> None:
         start(engines, f, r, f.pool[f.replica[r, POOL], WARM])
 
 
-@seldom
+@rare
 def drain(engines: Engines, f: Elastic, r: int, purpose: int) -> None:
     """The replica finishes what it has, within the time that it is given."""
     row = f.replica[r]
@@ -208,7 +208,7 @@ def drain(engines: Engines, f: Elastic, r: int, purpose: int) -> None:
         drained(engines, f, r)
 
 
-@seldom
+@rare
 def roll_on(engines: Engines, f: Elastic, p: int) -> None:
     """The next marked replicas restart, as many at a time as may be missing."""
     from_, n = f.pool[p, FIRST_REPLICA], f.pool[p, N_SLOTS]

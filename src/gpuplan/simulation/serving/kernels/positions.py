@@ -7,7 +7,7 @@ many steps have closed forms in integers.
 
 import numpy as np
 
-from gpuplan.simulation.serving.kernels.compiled import part, rare, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.cost import N_LINES, SOLE, decode_line
 from gpuplan.simulation.serving.kernels.featured import N_DRAWN, POSITIONS, SUMS, AnyEngine
 from gpuplan.simulation.serving.kernels.jump import LONGEST, LONGEST_GAP
@@ -60,14 +60,14 @@ def first_tick(e: AnyEngine, now: int) -> int:
     return int((((now >> 20) & 0x7FFFFFFF) * SPREAD) % N_DRAWN) if _is_drawn(e) else 0
 
 
-@seldom
+@rare
 def drawn_position(gained: Ints, tick: int) -> int:
     """Tokens that were drawn for all ticks before this one."""
     turn, at = tick // N_DRAWN, tick % N_DRAWN
     return int(turn * gained[POSITIONS, N_DRAWN] + gained[POSITIONS, at])
 
 
-@seldom
+@rare
 def drawn_tick(gained: Ints, at: int) -> int:
     """The first tick whose position is at least this."""
     total = gained[POSITIONS, N_DRAWN]
@@ -82,7 +82,7 @@ def drawn_tick(gained: Ints, at: int) -> int:
     return int(turn * N_DRAWN + low)
 
 
-@seldom
+@rare
 def positions_before(gained: Ints, tick: int) -> int:
     """Sum of the positions of all ticks before this one."""
     n, total = N_DRAWN, gained[POSITIONS, N_DRAWN]
