@@ -16,7 +16,7 @@ from gpuplan.domain.findings import Finding
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system import SystemCheck, WorkCheck
-from gpuplan.report.facility import facility_document, facility_sheet
+from gpuplan.report.facility import facility_document, facility_sheet, finding_document
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import DAY, GB, GBIT, HOUR, KW, KWH, TB
 
@@ -87,17 +87,6 @@ def _bottleneck(found: Bottleneck, work: WorkCheck) -> dict[str, Any]:
         "unit": stage.unit,
         "fix": stage.fix,
         "options": [{"what": o.what, "gpu_busy_frac": o.busy_frac} for o in stage.options],
-    }
-
-
-def finding_document(finding: Finding) -> dict[str, str]:
-    """An objection."""
-    return {
-        "severity": finding.severity,
-        "rule": finding.rule,
-        "where": finding.where,
-        "what": finding.what,
-        "fix": finding.fix,
     }
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system import SystemCheck
-from gpuplan.report.check import check_document, finding_document, gravest_first
+from gpuplan.report.check import check_document, gravest_first
+from gpuplan.report.facility import finding_document
 
 
 def change_sheet(before: SystemCheck, after: SystemCheck) -> Sheet:

@@ -9,7 +9,6 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.errors import InputError, one
 from gpuplan.report.check import (
     fabric_document,
-    finding_document,
     gravest_first,
     host_document,
     hosts_table,
@@ -25,7 +24,12 @@ from gpuplan.report.check import (
 )
 from gpuplan.report.design_ways import ways_document, ways_tables
 from gpuplan.report.fabric_svg import fabric_svg
-from gpuplan.report.facility import checklist_markdown, facility_document, facility_sheet
+from gpuplan.report.facility import (
+    checklist_markdown,
+    facility_document,
+    facility_sheet,
+    finding_document,
+)
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.rack_svg import rack_svg
 from gpuplan.report.statement import statement_document, statement_sheet

@@ -56,7 +56,7 @@ def facility_document(plan: FacilityPlan) -> dict[str, Any]:
             {"rack": s.rack, "bottom_u": s.bottom_u, "height_u": s.height_u, "name": s.name}
             for s in plan.slots
         ],
-        "findings": [_finding(finding) for finding in plan.findings],
+        "findings": [finding_document(finding) for finding in plan.findings],
         "assumptions": assumptions_document(plan.assumptions),
     }
 
@@ -107,7 +107,8 @@ def _cap(choice: CapChoice) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, str]:
+def finding_document(finding: Finding) -> dict[str, str]:
+    """An objection."""
     return {
         "severity": finding.severity,
         "rule": finding.rule,
