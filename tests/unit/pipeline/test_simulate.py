@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpuplan import api
+from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.performance import InferencePrediction
 from gpuplan.domain.requests import LoadRequest, PredictRequest
@@ -69,6 +70,19 @@ def test_a_trickle_costs_what_is_predicted_for_one_request():
     found = run(alone).statistics
     assert found.tpot is not None
     assert found.tpot.mean_s == pytest.approx(predicted.tpot_mean_s.value, rel=0.01)
+
+
+def test_a_run_that_tells_its_progress_is_the_same_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gpuplan.simulation.serving.stream.N_BLOCK", 64)
+    requests, heard = chat(), list[int]()
+    ready = api.prepare_fleet("Llama-3.1-8B", "H100", requests, SimulateRequest())
+    taken = LoadTaken(requests=requests, source="trace")
+    told = api.simulate_load(ready, taken, SimulateRequest(), told=heard.append)
+    silent = api.simulate_load(ready, taken, SimulateRequest())
+    assert heard == [64, 128, 192, 256, 320, 384, 400]
+    assert told.outcome.times.e2e_s.tobytes() == silent.outcome.times.e2e_s.tobytes()
+    assert told.outcome.totals == silent.outcome.totals
+    assert told.statistics == silent.statistics
 
 
 def test_an_empty_trace_and_a_model_too_large_are_told():

@@ -261,6 +261,7 @@ def in_blocks(
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in RequestTimes.__dataclass_fields__
+        if getattr(parts[0], name) is not None
     }
     for column in columns.values():
         column.flags.writeable = False
