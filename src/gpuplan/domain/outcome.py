@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import Requests
@@ -31,6 +31,16 @@ class UseOverTime:
     compute_frac: Floats  # arithmetic at its peak would take this share
     bandwidth_frac: Floats  # memory traffic at its peak would take this share
     allocated_frac: Floats | None = None  # replicas that are paid for; None: all, all the time
+
+    def last_s(self, span_s: float) -> float:
+        """How much of the last bin a run of this length covers."""
+        return min(self.bin_s, span_s - self.bin_s * (len(self.busy_frac) - 1))
+
+    def covered(self, values: Floats | Ints, span_s: float) -> Floats:
+        """Shares or rates of bins, the last over the part of it that the run covers."""
+        last_s, found = self.last_s(span_s), np.array(values, dtype=np.float64)
+        found[-1:] *= self.bin_s / last_s if last_s > 0 else 1.0
+        return floats(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,9 @@ def power_over_time(
     constants = power_constants(setup.accelerator, work)
     ratio = _peak_ratio(setup)
     each_w = []
-    for busy, compute, memory in zip(
-        use.busy_frac, use.compute_frac, use.bandwidth_frac, strict=True
-    ):
+    shares = (use.busy_frac, use.compute_frac, use.bandwidth_frac)
+    span_s = outcome.totals.span_s
+    for busy, compute, memory in zip(*(use.covered(s, span_s) for s in shares), strict=True):
         at = Utilization(
             compute_frac=float(compute) * ratio,
             weight_memory_frac=float(memory) * weight_frac,
@@ -48,9 +48,8 @@ def _summed(
     setup: ServingSetup, outcome: Outcome | StreamedOutcome, each_w: Floats, *, n_accelerators: int
 ) -> PowerOverTime:
     span_s, bin_s = outcome.totals.span_s, outcome.use.bin_s
-    # The last bin is whole on the axis, but the run ends inside it.
     lasts_s = np.full(len(each_w), bin_s)
-    lasts_s[-1] = span_s - bin_s * (len(each_w) - 1)
+    lasts_s[-1] = outcome.use.last_s(span_s)
     mean_w = float((each_w * lasts_s).sum() / span_s)
     mean = _times(power_estimate(mean_w, setup.accelerator, serving_work(setup)), n_accelerators)
     energy = _times(mean, span_s)

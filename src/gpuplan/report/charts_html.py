@@ -8,6 +8,7 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 from gpuplan.domain.chart import Chart, Series
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
+MOST_BARS = 120  # more would be thinner than the gaps between them
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,6 +50,11 @@ def _figure(chart: Chart, place: int) -> str:
 
 
 def _trace(series: Series, colour: str) -> object:
+    if series.style == "bars" and len(series.x) > MOST_BARS:
+        return graph_objects.Scatter(
+            x=series.x, y=series.y, name=series.name, mode="lines", fill="tozeroy",
+            line={"color": colour, "shape": "hv", "width": 0.5},
+        )  # fmt: skip
     if series.style == "bars":
         return graph_objects.Bar(
             x=series.x, y=series.y, name=series.name, marker_color=colour, offset=0

@@ -29,7 +29,7 @@ def simulate_charts(found: Run) -> tuple[Chart, ...]:
         _tokens(found),
         _outstanding(found),
         *([power] if power else []),
-        _latencies(found),
+        *_latencies(found),
     )
 
 
@@ -87,24 +87,17 @@ def _minutes(n: int, bin_s: float) -> Floats:
     return floats(np.arange(n) * bin_s / MINUTE)
 
 
-def _rest_s(found: Run) -> float:
-    """How much of the last bin the run covers."""
-    use = found.outcome.use
-    return found.outcome.totals.span_s - use.bin_s * (len(use.busy_frac) - 1)
-
-
 def _n_shown(found: Run) -> int:
     """Bins to draw: of a last one that has hardly begun, shares and rates mislead."""
-    n = len(found.outcome.use.busy_frac)
-    is_stub = n > 2 and _rest_s(found) < LEAST_COVER_FRAC * found.outcome.use.bin_s
+    use = found.outcome.use
+    n, last_s = len(use.busy_frac), use.last_s(found.outcome.totals.span_s)
+    is_stub = n > 2 and last_s < LEAST_COVER_FRAC * use.bin_s
     return n - 1 if is_stub else n
 
 
 def _covered(values: Floats | Ints, found: Run) -> Floats:
-    """Shares and rates of bins, the last over the part of it that the run covers."""
-    bin_s, rest_s = found.outcome.use.bin_s, _rest_s(found)
-    covered = np.array(values, dtype=np.float64)
-    covered[-1] *= bin_s / rest_s if 0 < rest_s < bin_s else 1.0
+    """Shares and rates of the bins that are drawn."""
+    covered = found.outcome.use.covered(values, found.outcome.totals.span_s)
     return floats(covered[: _n_shown(found)])
 
 
@@ -160,6 +153,7 @@ def _outstanding(found: Run) -> Chart:
     return Chart(
         title="Requests in the fleet", x=TIME, y=Axis(label="Outstanding"),
         series=(_steps("outstanding", flow.n_outstanding, found),),
+        note="at the end of each bin",
     )  # fmt: skip
 
 
@@ -174,34 +168,34 @@ def _power(found: Run) -> Chart | None:
     )  # fmt: skip
 
 
-def _latencies(found: Run) -> Chart:
-    statistics = found.statistics
-    series = [
-        _quantiles(found.outcome, statistics.ttft, "ttft", "first token"),
-        _quantiles(found.outcome, statistics.e2e, "e2e", "whole answer"),
-    ]
-    return Chart(
-        title="Latency by percentile", x=Axis(label="Requests at or below", unit="%"),
-        y=Axis(label="Time", unit="s"), series=tuple(one for one in series if one is not None),
-        note=_promise(found.slo),
+def _latencies(found: Run) -> tuple[Chart, ...]:
+    """One chart for each time: beside a whole answer a first token would be a flat line."""
+    statistics, slo = found.statistics, found.slo
+    return tuple(
+        Chart(
+            title=f"{title} by percentile", x=Axis(label="Requests at or below", unit="%"),
+            y=Axis(label="Time", unit="s"), series=(series,), note=_promise(slo, measure),
+        )
+        for measure, title, summary in (
+            ("ttft", "First token", statistics.ttft), ("e2e", "Whole answer", statistics.e2e),
+        )
+        if summary is not None and (series := _quantiles(found, summary, measure))
     )  # fmt: skip
 
 
-def _quantiles(outcome: object, summary: Summary | None, measure: str, name: str) -> Series | None:
-    if summary is None:
-        return None
+def _quantiles(found: Run, summary: Summary, measure: str) -> Series:
+    """Of the requests that are measured, as the table says."""
+    outcome = found.outcome
     if isinstance(outcome, Outcome):
-        rows: Ints = outcome.finished
-        values = getattr(outcome.times, f"{measure}_s")[rows]
-        return Series(name=name, x=floats(SHARES), y=floats(np.percentile(values, SHARES)))
+        rows = outcome.finished
+        since_s = outcome.requests.arrive_s[rows] - outcome.requests.arrive_s[0]
+        is_measured = since_s >= found.statistics.delivery.warmup.cut_s
+        values = getattr(outcome.times, f"{measure}_s")[rows][is_measured]
+        return Series(name=measure, x=floats(SHARES), y=floats(np.percentile(values, SHARES)))
     y = [getattr(summary, f"{point}_s") for point in POINTS]
-    return Series(name=name, x=floats(list(POINTS.values())), y=floats(y))
+    return Series(name=measure, x=floats(list(POINTS.values())), y=floats(y))
 
 
-def _promise(slo: Slo) -> str:
-    limits = [
-        f"{name} {limit_s / MS:,.0f} ms"
-        for name, limit_s in (("TTFT", slo.ttft_s), ("TPOT", slo.tpot_s), ("E2E", slo.e2e_s))
-        if limit_s is not None
-    ]
-    return "objective: " + ", ".join(limits) if limits else ""
+def _promise(slo: Slo, measure: str) -> str:
+    limit_s = getattr(slo, f"{measure}_s")
+    return "" if limit_s is None else f"objective: {limit_s / MS:,.0f} ms"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuplan.domain.batching import BatchPolicy
-from gpuplan.domain.outcome import Outcome, StreamedOutcome, Summary
+from gpuplan.domain.outcome import Summary
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
@@ -11,6 +11,7 @@ from gpuplan.report.fit import precision_name
 from gpuplan.report.numbers import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.simulate_totals import KWH, totals_table
+from gpuplan.report.simulate_use import share, use_document, use_table
 from gpuplan.units import MS
 
 Document = dict[str, Any]
@@ -39,8 +40,8 @@ def simulate_sheet(found: Run) -> Sheet:
     first = (_latency_table(found), totals_table(found))
     return Sheet(
         document=simulate_document(found),
-        tables=(*first, _use_table(found, N_SHOWN_BINS)),
-        whole_tables=(*first, _interval_table(found), _use_table(found, None)),
+        tables=(*first, use_table(found.outcome, N_SHOWN_BINS)),
+        whole_tables=(*first, _interval_table(found), use_table(found.outcome, None)),
         head=_head(found),
         remarks=(
             ("Overloaded:", overload_lines(found)),
@@ -106,11 +107,11 @@ def simulate_document(found: Run) -> Document:
         **_delivery_document(found),
         "n_iterations": outcome.totals.n_steps,
         "n_preemptions": outcome.totals.n_preemptions,
-        "prompt_tokens_looked_up": outcome.totals.n_asked_tokens,
+        "prompt_tokens_looked_up": outcome.totals.n_asked_tokens if _keeps_text(found) else 0,
         "prompt_tokens_found": outcome.totals.n_hit_tokens,
-        "utilization": _use_document(outcome, statistics.busy_frac),
+        "utilization": use_document(outcome, statistics.busy_frac),
         "power": _power_document(found),
-        "precision": statistics.precision_frac,
+        "precision": share(statistics.precision_frac),
         "recall": statistics.recall_frac,
         "token_recall": statistics.delivery.token_recall_frac,
         "backlog_growth_requests_per_s": statistics.backlog_requests_per_s,
@@ -118,6 +119,10 @@ def simulate_document(found: Run) -> Document:
         "smallest_fleet": _holding_document(found.holding),
         "assumptions": assumptions_document(outcome.assumptions),
     }
+
+
+def _keeps_text(found: Run) -> bool:
+    return not isinstance(found, NetworkSimulation) and found.fleet.limits.caches_prefixes
 
 
 def _gaps_document(found: Run) -> Document | None:
@@ -199,7 +204,7 @@ def _network_document(found: NetworkSimulation) -> Document:
         "kind": forecast.kind,
         "accelerator": forecast.accelerator.id,
         "replicas": servers.n_engines,
-        "router": servers.router,
+        "router": servers.router if servers.n_engines > 1 else None,
         "batching": policy_document(servers.policy),
         "batch_s_by_size": servers.table.batch_s.tolist(),
         "slo_s": {"ttft": found.slo.ttft_s, "tpot": found.slo.tpot_s, "e2e": found.slo.e2e_s},
@@ -219,7 +224,7 @@ def _setup_document(found: Run) -> Document:
         "dp": setup.layout.dp,
         "replicas": found.fleet.n_engines // setup.layout.n_engines,
         "batching": policy_document(found.fleet.batching),
-        "router": found.fleet.router,
+        "router": found.fleet.router if found.fleet.n_engines > 1 else None,
         "weights_precision": precision_name(setup.storage),
         "kv_precision": setup.storage.cache.name,
         "engine": setup.engine.name,
@@ -242,29 +247,6 @@ def _summary(summary: Summary | None) -> Document | None:
         "mean_low": summary.mean_low_s,
         "mean_high": summary.mean_high_s,
         "intervals": {b.percentile: {"low": b.low_s, "high": b.high_s} for b in summary.bounds},
-    }
-
-
-def _use_document(outcome: Outcome | StreamedOutcome, busy_frac: float) -> Document:
-    use, span_s = outcome.use, outcome.totals.span_s
-    n_bins = span_s / use.bin_s if span_s > 0 else 1.0
-    allocated = [1.0] * len(use.busy_frac)
-    if use.allocated_frac is not None:
-        allocated = use.allocated_frac.tolist()
-    return {
-        "allocated": sum(allocated) / len(allocated),
-        "busy": busy_frac,
-        "kv_cache": float(use.cache_frac.sum()) / n_bins,
-        "compute": float(use.compute_frac.sum()) / n_bins,
-        "bandwidth": float(use.bandwidth_frac.sum()) / n_bins,
-        "bin_s": use.bin_s,
-        "over_time": {
-            "allocated": allocated,
-            "busy": use.busy_frac.tolist(),
-            "kv_cache": use.cache_frac.tolist(),
-            "compute": use.compute_frac.tolist(),
-            "bandwidth": use.bandwidth_frac.tolist(),
-        },
     }
 
 
@@ -351,22 +333,3 @@ def _measured_lines(found: Run) -> tuple[str, ...]:
     )
     lines.append("busy: an iteration runs, however small its batch; the other layers say how full")
     return (*lines, "p99 ± %: its 95 % interval; ? where the run is too short to bound it")
-
-
-def _use_table(found: Run, n_most: int | None) -> Table:
-    use = found.outcome.use
-    columns = ("from", "busy", "key-value cache", "compute", "bandwidth")
-    parts = (use.busy_frac, use.cache_frac, use.compute_frac, use.bandwidth_frac)
-    rows = tuple(
-        (_clock(b * use.bin_s), *(f"{100 * part[b]:.0f} %" for part in parts))
-        for b in range(len(use.busy_frac))
-    )
-    shown = rows if n_most is None else rows[:n_most]
-    rest = f"; the first {n_most} of {len(rows)}" if len(shown) < len(rows) else ""
-    title = f"Use over time, bins of {use.bin_s:,.0f} s{rest}"
-    return Table(title=title, columns=columns, rows=shown, right=columns[1:])
-
-
-def _clock(seconds: float) -> str:
-    minutes = int(seconds // 60)
-    return f"{minutes // 60}:{minutes % 60:02d}"

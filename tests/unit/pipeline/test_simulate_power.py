@@ -51,3 +51,12 @@ def test_an_idle_fleet_draws_more_per_token_but_less_in_all():
     assert busy.energy_j_per_output_token is not None
     assert idle.energy_j_per_output_token is not None
     assert idle.energy_j_per_output_token.value > 3 * busy.energy_j_per_output_token.value
+
+
+@pytest.mark.parametrize("rate", [0.5, 12.0])
+def test_the_draw_does_not_depend_on_the_width_of_bins(rate: float):
+    fine, whole = run(rate, bin_s=1.0).power, run(rate, bin_s=1e5).power
+    assert fine is not None
+    assert whole is not None
+    assert len(whole.power_w) == 1
+    assert whole.mean_power_w.value == pytest.approx(fine.mean_power_w.value, rel=0.03)

@@ -1,6 +1,7 @@
 """Charts in every form: what is drawn is what was measured."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,16 +13,22 @@ from gpuplan.domain.simulation import SimulateRequest, Simulation
 from gpuplan.domain.stream import requests_of
 from gpuplan.report.charts_simulate import simulate_charts, utilization
 from gpuplan.report.charts_text import chart_text, charts_text, number
+from gpuplan.report.simulate_use import _clock, use_document, use_table
+from gpuplan.simulation.serving.statistics import statistics_of
 
 SEED = floats([0.20, 0.50, 0.90, 0.85, 0.95])
 
 
-@pytest.fixture(scope="module")
-def found() -> Simulation:
+def run(**asked: float) -> Simulation:
     n = 900
     arrive_s = np.cumsum(np.random.default_rng(0).exponential(1 / 6, n))
     stream = requests_of(arrive_s, np.full(n, 500), np.full(n, 100))
-    return api.simulate("Llama-3.1-8B", "H100", stream, SimulateRequest())
+    return api.simulate("Llama-3.1-8B", "H100", stream, SimulateRequest(**asked))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def found() -> Simulation:
+    return run()
 
 
 def test_minute_against_percent_comes_out_as_the_documents_have_it():
@@ -99,7 +106,7 @@ def test_charts_hold_what_was_measured(found: Simulation):
     busy = by_title["Layers of utilization"].series[1]
     mean = (busy.y[:-1] * widths_s).sum() / widths_s.sum() / 100
     assert mean == pytest.approx(found.statistics.busy_frac, rel=1e-9)
-    latency = by_title["Latency by percentile"].series[0]
+    latency = by_title["First token by percentile"].series[0]
     at_99 = latency.y[list(latency.x).index(99.0)]
     assert at_99 == pytest.approx(np.percentile(found.outcome.times.ttft_s, 99))
     power = by_title["Power of the accelerators"].series[0]
@@ -114,3 +121,34 @@ def test_axes_in_the_terminal_end_on_short_numbers():
         chart = Chart(title="t", x=Axis(label="x"), y=Axis(label="y"), series=(series,))
         first = next(line for line in chart_text(chart).splitlines() if "┤" in line)
         assert first.split("┤")[0].strip() == top
+
+
+def test_latencies_are_those_of_the_table(found: Simulation):
+    """What the warm-up cuts from the table is not in the chart either."""
+    cut = statistics_of(found.outcome, warmup_s=20.0)
+    charts = simulate_charts(replace(found, statistics=cut))
+    drawn = next(c for c in charts if c.title == "Whole answer by percentile").series[0]
+    assert cut.e2e is not None
+    assert found.statistics.e2e is not None
+    assert cut.e2e.p99_s != found.statistics.e2e.p99_s
+    assert drawn.y[list(drawn.x).index(99.0)] == pytest.approx(cut.e2e.p99_s)
+
+
+def test_a_long_run_is_told_to_its_end_in_few_rows():
+    found = run(bin_s=20.0)
+    n_bins = len(found.outcome.use.busy_frac)
+    short, whole = use_table(found.outcome, 4), use_table(found.outcome, None)
+    assert len(short.rows) <= 4 < len(whole.rows) == n_bins
+    last_s = found.outcome.use.last_s(found.outcome.totals.span_s)
+    busy = use_document(found.outcome, found.statistics.busy_frac)["over_time"]["busy"]
+    bins_s = np.append(np.full(n_bins - 1, found.outcome.use.bin_s), last_s)
+    assert (np.array(busy) * bins_s).sum() == pytest.approx(found.outcome.totals.busy_s)
+    assert max(busy) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("at_s", "bin_s", "text"),
+    [(3660.0, 60.0, "1:01"), (75.0, 15.0, "0:01:15"), (0.25, 0.25, "0:00:00.250")],
+)
+def test_the_clock_is_as_fine_as_the_bins(at_s: float, bin_s: float, text: str):
+    assert _clock(at_s, bin_s) == text
