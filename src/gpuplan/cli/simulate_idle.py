@@ -28,7 +28,52 @@ def idle_problems(typed: "Typed") -> "list[Problem]":
     if typed.stream and (typed.turns is not None or (typed.trace and typed.trace.is_dir())):
         what = "with --turns" if typed.turns is not None else "with clients"
         found.append(Problem("--stream", what, "run it in memory"))
-    return found
+    return [*found, *_lonely(typed), *_beside_curve(typed)]
+
+
+def _lonely(typed: "Typed") -> "list[Problem]":
+    """Options that mean nothing without another."""
+    from gpuplan.errors import Problem
+
+    has_slo = (typed.slo_ttft_ms, typed.slo_tpot_ms, typed.slo_e2e_s) != (None, None, None)
+    needs = (
+        ("--cost-waste", typed.cost_waste is not None, typed.curve is not None, "--curve 1..12"),
+        ("--cost-delay", typed.cost_delay is not None, typed.curve is not None, "--curve 1..12"),
+        ("--workers", typed.workers is not None, typed.curve is not None, "--curve 1..12"),
+        ("--months", typed.months is not None, typed.growth != 0, "--growth 0.05"),
+        (
+            "--slo-percentile", typed.slo_percentile is not None,
+            has_slo or typed.scenario is not None, "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-s",
+        ),
+        (
+            "--draw-acceptance", typed.draw_acceptance, typed.speculative_tokens is not None,
+            "--speculative-tokens",
+        ),
+        ("--workload", typed.workload is not None, typed.scenario is not None, "--scenario"),
+    )  # fmt: skip
+    return [
+        Problem(flag, "has nothing to act on", f"give {other} too, or leave it out")
+        for flag, is_on, is_other, other in needs
+        if is_on and not is_other
+    ]
+
+
+def _beside_curve(typed: "Typed") -> "list[Problem]":
+    """A curve replays whole runs of several sizes; it keeps none of them."""
+    from gpuplan.errors import Problem
+
+    if typed.curve is None:
+        return []
+    beside = {
+        "--users": typed.users is not None,
+        "--stream": typed.stream,
+        "--gaps": typed.gaps,
+        "--out": typed.out is not None,
+        "--warmup": typed.warmup is not None,
+        "--replicas": typed.replicas != 1,
+    }
+    fix = "leave it out, or simulate the one size that you want to see"
+    return [Problem(flag, "with --curve", fix) for flag, is_on in beside.items() if is_on]
 
 
 def _drawing(typed: "Typed") -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.performance import Drafts
     from gpuplan.domain.simulation import SimulateRequest
 
+MOST_SIZES = 1_000
 MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
 
 
@@ -73,7 +74,9 @@ PrefixCaching = Annotated[
     ),
 ]
 Scheduling = Annotated[str, typer.Option(help="fcfs, or priority: lower numbers first.")]
-SpeculativeTokens = Annotated[int | None, typer.Option(min=1, help="Drafted per iteration.")]
+SpeculativeTokens = Annotated[
+    int | None, typer.Option(min=1, max=128, help="Drafted per iteration.")
+]
 Acceptance = Annotated[
     float | None, typer.Option(min=0, max=1, help="Chance that a draft is kept.")
 ]
@@ -132,7 +135,7 @@ SloKept = Annotated[
 Warmup = Annotated[
     str | None,
     typer.Option(
-        "--warmup", "--warmup-s", help="Seconds not measured, or auto; auto for drawn loads."
+        "--warmup", "--warmup-s", help="Seconds not measured, or auto; auto for steady loads."
     ),
 ]
 Gaps = Annotated[
@@ -307,7 +310,7 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         engine_version=typed.engine_version,
         scheduler=scheduler,
         slo=objective(*limits, typed.slo_percentile),
-        warmup_s=warmup_s(typed.warmup, is_drawn=typed.trace is None),
+        warmup_s=warmup_s(typed.warmup, is_steady=_is_steady(typed)),
         bin_s=typed.bin_s,
         seed=typed.seed,
     )
@@ -327,9 +330,20 @@ def seconds(text: str | None, flag: str) -> float | None:
         raise _wrong(flag, text, "write e.g. 600, 10m, 2h or 7d") from None
 
 
-def warmup_s(text: str | None, *, is_drawn: bool) -> float | None:
-    """None: found by itself. What was recorded is measured from its start, unless asked."""
-    if text == "auto" or (text is None and is_drawn):
+def _is_steady(typed: Typed) -> bool:
+    """One law from first to last: what differs at the start is the empty fleet, and no more.
+
+    Recordings, phases, days, growth and fleets that start and break have no such part: a cut would
+    throw away what the run is for.
+    """
+    is_moving = (typed.profile, typed.phases, typed.fleet, typed.scenario) != (None,) * 4
+    is_growing = typed.growth != 0 and typed.months is None
+    return typed.trace is None and not is_moving and not is_growing
+
+
+def warmup_s(text: str | None, *, is_steady: bool) -> float | None:
+    """None: found by itself. What has no steady part is measured from its start, unless asked."""
+    if text == "auto" or (text is None and is_steady):
         return None
     if text is None:
         return 0.0
@@ -344,6 +358,8 @@ def sizes(text: str) -> tuple[int, ...]:
     try:
         if ".." in text:
             low, high = (int(part) for part in text.split("..", 1))
+            if high - low >= MOST_SIZES:
+                raise _wrong("--curve", text, f"name at most {MOST_SIZES:,} sizes, e.g. 1..12")
             return tuple(range(low, high + 1))
         return tuple(int(part) for part in text.split(","))
     except ValueError:

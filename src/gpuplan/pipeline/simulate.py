@@ -32,12 +32,13 @@ from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
+from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.simulation.serving.statistics import flow_of, statistics_of
+from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
 
 Told = Callable[[int], None]
@@ -117,7 +118,7 @@ def replayed(
         setup=ready.setup,
         fleet=ready.fleet,
         outcome=replace(outcome, assumptions=ready.assumptions),
-        statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
+        statistics=judged(outcome, asked),
         slo=asked.slo or Slo(),
         wall_s=wall_s,
         flow=flow_of(outcome),

@@ -24,8 +24,9 @@ from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.startup import startup_phases
 from gpuplan.pipeline.simulate import prepared
 from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
+from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
-from gpuplan.simulation.serving.statistics import flow_of, statistics_of
+from gpuplan.simulation.serving.statistics import flow_of
 
 Served = tuple[str | None, str]  # model and accelerator of pools that name none
 
@@ -54,7 +55,7 @@ def simulate_living(
         setup=ready[0].setup,
         fleet=first,
         outcome=outcome,
-        statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
+        statistics=judged(outcome, asked),
         slo=asked.slo or Slo(),
         wall_s=wall_s,
         flow=flow_of(outcome),

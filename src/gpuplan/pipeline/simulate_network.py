@@ -20,8 +20,9 @@ from gpuplan.domain.stream import Requests, requests_of
 from gpuplan.errors import InputError, InvariantError, one
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.predict_network import predict_network
+from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.simulation.serving.batching import simulate_servers
-from gpuplan.simulation.serving.statistics import flow_of, statistics_of
+from gpuplan.simulation.serving.statistics import flow_of
 
 MOST_SIZES = 1024
 KINDS = ("encoder", "diffusion")
@@ -104,7 +105,7 @@ def _replayed(
         forecast=forecast,
         servers=servers,
         outcome=replace(outcome, assumptions=assumptions),
-        statistics=statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo),
+        statistics=judged(outcome, asked),
         slo=asked.slo or Slo(),
         wall_s=wall_s,
         flow=flow_of(outcome),

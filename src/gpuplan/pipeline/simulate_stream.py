@@ -1,5 +1,6 @@
 """Simulate without keeping a request: blocks of any source -> engines -> running sums."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,11 +20,13 @@ from gpuplan.domain.stream import Requests
 from gpuplan.domain.trace import TraceQuery
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.inputs.traces.read import stream_trace
+from gpuplan.pipeline.simulate_judge import check_measured
 from gpuplan.pipeline.simulate_load import settled_load
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.simulation.serving.sketch import ERROR_FRAC
 from gpuplan.simulation.serving.stream import ServingStream
 from gpuplan.simulation.serving.tally import Spent, Tally
+from gpuplan.units import HOUR
 
 N_BLOCK = 200_000
 Told = Callable[[int], None]
@@ -68,13 +71,22 @@ def drawn_blocks(load: DrawnLoad, *, seed: int) -> Blocks:
         input=settled.input, output=settled.output, prefix_hit_frac=exactly(0.0), n_turns=1.0
     )
     n = settled.n_requests
-    # Twice the mean time brings n requests for certain; what is more is cut.
-    duration_s = (
-        settled.duration_s if settled.duration_s is not None else 2.0 * (n or 0) / rate + 60
-    )
+    duration_s = _long_enough_s(settled) if settled.duration_s is None else settled.duration_s
     drawn = request_blocks(arrivals, shape, duration_s=duration_s, seed=seed, n_block=N_BLOCK)
     expected = n if n is not None else round(rate * duration_s)
     return _peeked(_first_n(drawn, n), expected, "drawn", assumptions)
+
+
+def _long_enough_s(load: DrawnLoad) -> float:
+    """Time in which as many requests as were asked for come; what is more is cut.
+
+    Eight deviations of the count of a renewal process, and a whole profile, which may begin at
+    night.
+    """
+    n, spread = load.n_requests or 0, load.burstiness_ratio or 1.0
+    hours = len(load.terms.hourly_profile) if load.terms else 0
+    n_mean = n + 8.0 * spread * math.sqrt(n) + 50.0 * spread**2
+    return n_mean / (load.requests_per_s or 1.0) + hours * HOUR
 
 
 def streamed(
@@ -103,6 +115,7 @@ def streamed(
         passed = stream.finish()
         _take(passed.requests, passed.times, tally, sink)
     outcome = _outcome(ready, coming, stream, tally)
+    check_measured(outcome.statistics, outcome)
     return StreamedSimulation(
         setup=ready.setup,
         fleet=ready.fleet,

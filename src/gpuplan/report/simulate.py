@@ -319,17 +319,21 @@ def _off(bound_s: float | None, value_s: float) -> str:
     return f"{100 * (bound_s / value_s - 1):+.0f}"
 
 
-def _measured_lines(found: Run) -> tuple[str, ...]:
+def _warmup_line(found: Run) -> str:
     warmup = found.statistics.delivery.warmup
+    if not warmup.is_automatic and warmup.cut_s == 0:
+        return "none, the run is measured from its first request"
+    how = "found by MSER-5" if warmup.is_automatic and warmup.is_settled else warmup.note
+    cut = f"{warmup.cut_s:,.1f} s and {count(warmup.n_requests)} requests not measured"
+    return f"{cut} ({how})"
+
+
+def _measured_lines(found: Run) -> tuple[str, ...]:
     gap_s = found.statistics.delivery.itl_mean_s
     lines = [f"per token after the first: {DEFINITIONS['tpot']}"]
     if gap_s is not None:
         more = "" if found.gaps else "; percentiles with --gaps"
         lines.append(f"single gaps between tokens (ITL): mean of all {_ms(gap_s)} ms{more}")
-    how = "found by MSER-5" if warmup.is_automatic and warmup.is_settled else warmup.note
-    lines.append(
-        f"warm-up: {warmup.cut_s:,.1f} s and {count(warmup.n_requests)} requests not measured "
-        f"({how}); change with --warmup"
-    )
+    lines.append(f"warm-up: {_warmup_line(found)}; change with --warmup")
     lines.append("busy: an iteration runs, however small its batch; the other layers say how full")
     return (*lines, "p99 ± %: its 95 % interval; ? where the run is too short to bound it")

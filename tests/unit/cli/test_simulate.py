@@ -89,6 +89,32 @@ def test_a_trace_is_measured_whole_unless_asked(trace: Path):
     assert document["n_measured"] == 3
 
 
+@pytest.mark.parametrize(
+    "moving",
+    [
+        ("--profile", ",".join(["1", "9"] * 12)), ("--growth", "0.1"),
+        ("--fleet", "one.yaml"),
+    ],
+    ids=["day", "growth", "fleet"],
+)  # fmt: skip
+def test_what_has_no_steady_part_is_measured_whole(moving: tuple[str, str], tmp_path: Path):
+    (tmp_path / "one.yaml").write_text("pools: [{name: a, replicas: 1}]\n")
+    flag, value = moving
+    given = (flag, tmp_path / value if flag == "--fleet" else value)
+    document = json.loads(drawn("--json", *given).stdout)
+    assert document["warmup"]["is_automatic"] is False
+    assert document["n_measured"] == 300
+    asked = json.loads(drawn("--json", *given, "--warmup", "auto").stdout)
+    assert asked["warmup"]["is_automatic"] is True
+
+
+@pytest.mark.parametrize("how", [(), ("--stream",)], ids=["memory", "stream"])
+def test_a_warm_up_that_leaves_nothing_is_refused(how: tuple[str, ...]):
+    found = drawn("--warmup", "1e6", *how)
+    assert isinstance(found.exception, InputError)
+    assert "leave no request to measure" in str(found.exception)
+
+
 def test_percentiles_have_intervals_and_definitions():
     document = json.loads(drawn("--json").stdout)
     for measure in ("ttft_s", "tpot_s", "e2e_s", "wait_s"):
