@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Simulation,
         StreamedSimulation,
     )
-    from gpuplan.domain.stream import Requests
+    from gpuplan.domain.stream import PrefixBlocks, Requests
     from gpuplan.domain.trace import ColumnMap, TraceQuery, TraceRead
     from gpuplan.pipeline.simulate_stream import Blocks
 
@@ -245,12 +245,13 @@ def simulate_curve(
     curve: "CurveRequest",
     *,
     request: "SimulateRequest",
+    blocks: "PrefixBlocks | None" = None,
     told: "Callable[[int], None] | None" = None,
 ) -> "FleetCurve":
     """Precision and recall over the size of the fleet, and the size that balances them."""
     from gpuplan.pipeline.simulate_sizes import fleet_curve as verb
 
-    return verb(ready, requests, curve, slo=request.slo, router=request.router, told=told)
+    return verb(ready, requests, curve, run=request, blocks=blocks, told=told)
 
 
 def curve_sheet(curve: "FleetCurve") -> "Sheet":

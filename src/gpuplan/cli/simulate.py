@@ -51,6 +51,7 @@ def simulate(
     model: o.Model = None,
     trace: o.Trace = None,
     tp: o.Tp = None, pp: o.PipelineParallel = 1, dp: o.DataParallel = 1,
+    ep: o.ExpertParallel = 1, lora_rank: o.LoraRank = 0, loras: o.Loras = None,
     replicas: o.Replicas = 1,
     router: o.Router = "least_outstanding",
     precision: o.Precision = None,
@@ -301,9 +302,11 @@ def _check_fleet(typed: o.Typed) -> None:
         "--batching": typed.batching is not b.Batching.CONTINUOUS,
         "--pp": typed.pp != 1,
         "--dp": typed.dp != 1,
+        "--ep": typed.ep != 1,
+        "--lora-rank": typed.lora_rank != 0,
     }
     problems = [
-        Problem("--fleet", f"with {flag}", f"leave {flag} out, or say it in the file")
+        Problem("--fleet", f"with {flag}", f"leave {flag} out; the file says what pools can have")
         for flag, is_given in beside.items()
         if is_given
     ]
@@ -373,5 +376,7 @@ def _curve(
     ready = _ready(served, taken.requests, asked)
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
     with progress(len(set(curve.sizes)), "fleet sizes") as told:
-        found = api.simulate_curve(ready, taken.requests, curve, request=asked, told=told)
+        found = api.simulate_curve(
+            ready, taken.requests, curve, request=asked, blocks=taken.blocks, told=told
+        )
     return api.curve_sheet(found), api.curve_charts(found)

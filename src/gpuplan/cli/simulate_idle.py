@@ -25,6 +25,8 @@ def idle_problems(typed: "Typed") -> "list[Problem]":
         ]
     elif typed.duration is not None and not typed.trace.is_dir():
         found.append(Problem("--duration", "with a trace of requests", "cut the file, or leave it"))
+    if typed.stream and typed.router in ("prefix_affinity", "session"):
+        found.append(Problem("--router", f"{typed.router} with --stream", "run it in memory"))
     if typed.stream and (typed.turns is not None or (typed.trace and typed.trace.is_dir())):
         what = "with --turns" if typed.turns is not None else "with clients"
         found.append(Problem("--stream", what, "run it in memory"))
@@ -49,6 +51,7 @@ def _lonely(typed: "Typed") -> "list[Problem]":
             "--draw-acceptance", typed.draw_acceptance, typed.speculative_tokens is not None,
             "--speculative-tokens",
         ),
+        ("--loras", typed.loras is not None, typed.lora_rank > 0, "--lora-rank"),
         ("--workload", typed.workload is not None, typed.scenario is not None, "--scenario"),
     )  # fmt: skip
     return [

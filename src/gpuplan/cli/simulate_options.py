@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.drawn import DrawnLoad, Phase
     from gpuplan.domain.outcome import Slo
     from gpuplan.domain.performance import Drafts
-    from gpuplan.domain.simulation import SimulateRequest
+    from gpuplan.domain.simulation import ReplicaRequest, SimulateRequest
 
 MOST_SIZES = 1_000
 MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
@@ -53,7 +53,10 @@ Model = Annotated[
 On = Annotated[str, typer.Option(help="Accelerator of one replica, e.g. H100, 2xH100.")]
 Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel of one replica.")]
 Replicas = Annotated[int, typer.Option(min=1, help="Replicas behind the router.")]
-Router = Annotated[str, typer.Option(help="least_outstanding, round_robin or power_of_two.")]
+Router = Annotated[
+    str,
+    typer.Option(help="least_outstanding, round_robin, power_of_two, prefix_affinity, session."),
+]
 Precision = Annotated[str | None, typer.Option(help="Of the weights; as published by default.")]
 KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache.")]
 Engine = Annotated[str, typer.Option(help="vllm, sglang, trtllm …")]
@@ -86,6 +89,11 @@ DrawAcceptance = Annotated[
 ]
 PipelineParallel = Annotated[int, typer.Option("--pp", min=1, help="Pipeline stages.")]
 DataParallel = Annotated[int, typer.Option("--dp", min=1, help="Attention replicas.")]
+ExpertParallel = Annotated[
+    int, typer.Option("--ep", min=1, help="Devices that the experts are dealt to.")
+]
+LoraRank = Annotated[int, typer.Option(min=0, help="Rank of the requests' adapters; 0: none.")]
+Loras = Annotated[int | None, typer.Option(min=1, help="Adapters in rotation; 1 if unsaid.")]
 Trace = Annotated[
     Path | None,
     typer.Option(help="Requests: CSV, JSON, Parquet, known formats as is; or clients' folder."),
@@ -191,6 +199,9 @@ class Typed(NamedTuple):
     draw_acceptance: DrawAcceptance
     pp: PipelineParallel
     dp: DataParallel
+    ep: ExpertParallel
+    lora_rank: LoraRank
+    loras: Loras
     batching: BatchingKind
     max_batch: MaxBatch
     max_delay_ms: MaxDelay
@@ -277,6 +288,14 @@ def _drafts(typed: Typed) -> "Drafts | None":
     return Drafts(n_tokens=typed.speculative_tokens, acceptance_frac=typed.acceptance)
 
 
+def _replica(typed: Typed) -> "ReplicaRequest":
+    from gpuplan.domain.serving import LoraUse
+    from gpuplan.domain.simulation import ReplicaRequest
+
+    lora = LoraUse(rank=typed.lora_rank, n_adapters=typed.loras or 1) if typed.lora_rank else None
+    return ReplicaRequest(pp=typed.pp, dp=typed.dp, ep=typed.ep, adapters=lora)
+
+
 def simulate_request(typed: Typed) -> "SimulateRequest":
     """The fleet, and how to judge it."""
     from gpuplan.domain.simulation import EngineRequest, SimulateRequest
@@ -290,8 +309,7 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         scheduling=typed.scheduling,
         drafts=_drafts(typed),
         draws_acceptance=typed.draw_acceptance,
-        pp=typed.pp,
-        dp=typed.dp,
+        replica=_replica(typed),
         batching=batch_policy(
             typed.batching,
             typed.max_batch,

@@ -18,7 +18,7 @@ from gpuplan.domain.fleet import (
 )
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.simulation import Simulation
+from gpuplan.domain.simulation import ReplicaRequest, Simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class PoolRequest:
     name: str
     model: str | None = None
     on: str | None = None
-    tp: int | None = None
+    replica: ReplicaRequest = field(default_factory=ReplicaRequest)
     size: PoolSize = field(default_factory=PoolSize)
     start: ColdStart | None = None  # None: predicted
     admission: Admission = field(default_factory=Admission)

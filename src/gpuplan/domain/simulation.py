@@ -15,6 +15,18 @@ from gpuplan.domain.outcome import (
 )
 from gpuplan.domain.performance import Drafts, ServingSetup
 from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.serving import LoraUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRequest:
+    """How one replica is laid out, and what it carries beside the model."""
+
+    tp: int | None = None  # None: as the simulation says
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    adapters: LoraUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +42,7 @@ class EngineRequest:
     scheduling: str = "fcfs"
     drafts: Drafts | None = None
     draws_acceptance: bool = False
-    pp: int = 1
-    dp: int = 1
+    replica: ReplicaRequest | None = None
     batching: BatchPolicy | None = None  # None: requests join and leave between iterations
 
 

@@ -22,6 +22,8 @@ from gpuplan.domain.fleet import (
 )
 from gpuplan.domain.fleet_request import FleetRequest, LinkRequest, PoolRequest
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.serving import LoraUse
+from gpuplan.domain.simulation import ReplicaRequest
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.problems import nearest, show
 from gpuplan.inputs.schema_fleet import (
@@ -91,7 +93,7 @@ def _pool(spec: PoolSpec) -> PoolRequest:
         name=spec.name,
         model=spec.model,
         on=spec.on,
-        tp=spec.tp,
+        replica=_replica(spec),
         size=PoolSize(n_first=spec.replicas, n_least=spec.min_replicas, n_most=spec.max_replicas),
         start=None if spec.start is None else ColdStart(**spec.start.model_dump()),
         admission=Admission()
@@ -103,6 +105,14 @@ def _pool(spec: PoolSpec) -> PoolRequest:
         restarts=None if spec.restarts is None else _restarts(spec.restarts),
         drain_s=spec.drain_s,
     )
+
+
+def _replica(spec: PoolSpec) -> ReplicaRequest:
+    lora = spec.lora
+    adapters = None if lora is None else LoraUse(
+        rank=lora.rank, n_adapters=lora.adapters, request_frac=lora.share_frac
+    )  # fmt: skip
+    return ReplicaRequest(tp=spec.tp, ep=spec.ep, adapters=adapters)
 
 
 def _scaler(spec: AutoscalingSpec) -> Autoscaler:

@@ -99,6 +99,14 @@ class AdmissionSpec(Strict):
     )
 
 
+class LoraSpec(Strict):
+    """Adapters on one base model, each as likely as the other."""
+
+    rank: Count = key("Of each adapter", example=16)
+    adapters: Count = key("In rotation, all of them in memory", default=1, example=8)
+    share_frac: Frac = key("Of the pool's requests that ask for one", default=1.0)
+
+
 class PoolSpec(Strict):
     """Equal replicas."""
 
@@ -106,6 +114,8 @@ class PoolSpec(Strict):
     model: Text | None = optional("Left out: --model")
     on: Text | None = optional("Accelerator of one replica; left out: --on")
     tp: Count | None = optional("Tensor parallel of one replica")
+    ep: Count = key("Devices that the experts are dealt to", default=1)
+    lora: LoraSpec | None = optional("Adapters that its requests ask for; left out: none")
     replicas: CountOrZero = key("Ready at the first request", example=4)
     min_replicas: CountOrZero | None = optional("With autoscaling")
     max_replicas: Count | None = optional("With autoscaling")

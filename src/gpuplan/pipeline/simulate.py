@@ -16,10 +16,11 @@ from gpuplan.domain.outcome import Slo
 from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests import LoadRequest, PredictRequest
-from gpuplan.domain.serving import EngineSettings, Load
+from gpuplan.domain.serving import EngineSettings, Load, LoraUse
 from gpuplan.domain.simulation import (
     EngineRequest,
     PreparedFleet,
+    ReplicaRequest,
     SimulateRequest,
     Simulation,
 )
@@ -31,13 +32,14 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
+from gpuplan.pipeline.simulate_check import check_asked, check_named
 from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import power_over_time
+from gpuplan.pipeline.simulate_routed import is_knowing, routed_outcome
 from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.gaps import gaps_of
-from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
 
@@ -71,17 +73,20 @@ def prepared(
     store: Path | None = None,
 ) -> PreparedFleet:
     """The fleet that was named, with the engine that its memory and the load's lengths give."""
+    check_asked(asked)
     if len(requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(accelerator_name, catalog)
+    replica = _scheduler(asked).replica or ReplicaRequest()
     request = PredictRequest(
-        tp=asked.tp, pp=_scheduler(asked).pp, dp=_scheduler(asked).dp,
+        tp=replica.tp or asked.tp, pp=replica.pp, dp=replica.dp, ep=replica.ep,
         n_replicas=asked.n_replicas, precision=asked.precision,
         cache_precision=asked.cache_precision, engine=asked.engine,
-        engine_version=asked.engine_version, load=_mean_load(requests),
+        engine_version=asked.engine_version, load=_mean_load(requests, replica.adapters),
     )  # fmt: skip
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    check_named(choice, setup.layout)
     setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
     fleet, assumed_fleet = fleet_of(setup, requests, asked)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
@@ -103,16 +108,16 @@ def replayed(
         raise one(InputError, "simulate", "--users", "with fixed batches", fix)
     # Compilation, or its load from disk, is no part of the run.
     if loop is None:
-        simulate_serving(requests.take([0]), ready.fleet)
+        routed_outcome(requests.take([0]), ready.fleet)
     else:
         closed_outcome(first_of(loop), ready.fleet, bin_s=asked.bin_s)
     start_s = perf_counter()
     if loop is not None:
         outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
-    elif told is not None and can_stream(ready.fleet):
+    elif told is not None and can_stream(ready.fleet) and not is_knowing(ready.fleet):
         outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, told=told)
     else:
-        outcome = simulate_serving(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
+        outcome = routed_outcome(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
     wall_s = perf_counter() - start_s
     return Simulation(
         setup=ready.setup,
@@ -145,7 +150,7 @@ def with_gaps(found: Simulation) -> Simulation:
     return replace(found, gaps=gaps_of(found.outcome.requests, found.fleet))
 
 
-def _mean_load(requests: Requests) -> LoadRequest:
+def _mean_load(requests: Requests, adapters: LoraUse | None) -> LoadRequest:
     """What labels and memory need to know of the load."""
     span_s = float(requests.arrive_s[-1] - requests.arrive_s[0])
     return LoadRequest(
@@ -153,6 +158,7 @@ def _mean_load(requests: Requests) -> LoadRequest:
         input_tokens=max(1, round(float(requests.input_tokens.mean()))),
         output_tokens=max(1, round(float(requests.output_tokens.mean()))),
         requests_per_s=len(requests) / span_s if span_s > 0 else 1.0,
+        adapters=adapters,
     )
 
 

@@ -9,13 +9,17 @@ from gpuplan.demand.sessions import Conversation, closed_loop
 from gpuplan.domain.columns import floats
 from gpuplan.domain.drawn import DrawnLoad, LoadTaken
 from gpuplan.domain.engine import Fleet
-from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
+from gpuplan.pipeline.simulate_routed import resting
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop
+from gpuplan.units import DAY
 
+MOST_REQUESTS = 50_000_000  # all are kept in memory
+MOST_THINK_S = DAY
+MOST_TURNS = 10_000
 N_EACH = 50  # requests of one user where no number is given
 
 
@@ -53,10 +57,8 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
 
 def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
     """The loop against equal engines behind one router."""
-    size = PoolSize(n_first=fleet.n_engines)
-    pool = Pool(name="fleet", limits=fleet.limits, table=fleet.table, size=size)
-    living = ElasticFleet(pools=(pool,), router=Router(rule=fleet.router), seed=fleet.seed)
-    found = simulate_closed_loop(_heard(loop, fleet.limits.start_s), living, bin_s=bin_s)
+    heard = _heard(loop, fleet.limits.start_s)
+    found = simulate_closed_loop(heard, resting(fleet), bin_s=bin_s)
     return replace(found.outcome, paid_engine_s=None)
 
 
@@ -79,8 +81,13 @@ def _check(load: DrawnLoad) -> None:
     problems = []
     if load.n_users is None or load.n_users < 1:
         problems.append(Problem("--users", f"got {load.n_users}", "give 1 or more, e.g. 64"))
-    if load.think_s is not None and not (np.isfinite(load.think_s) and load.think_s >= 0):
-        problems.append(Problem("--think-s", f"got {load.think_s:g}", "give 0 seconds or more"))
+    if load.think_s is not None and not 0 <= load.think_s <= MOST_THINK_S:
+        fix = f"give 0 to {MOST_THINK_S:,.0f} seconds"
+        problems.append(Problem("--think-s", f"got {load.think_s:g}", fix))
+    n_each = N_EACH if load.n_requests is None else 1
+    if max((load.n_users or 0) * n_each, load.n_requests or 0) > MOST_REQUESTS:
+        what = f"{load.n_users:,} users who ask {load.n_requests or N_EACH} times or more"
+        problems.append(Problem("--users", what, f"at most {MOST_REQUESTS:,} requests in all"))
     for flag, lengths in (("--input-tokens", load.input), ("--output-tokens", load.output)):
         if lengths is None or not (np.isfinite(lengths.mean_tokens) and lengths.mean_tokens > 0):
             problems.append(Problem(flag, "missing", "give the tokens of a request, e.g. 1000"))
@@ -96,11 +103,11 @@ def _check(load: DrawnLoad) -> None:
 
 
 def turn_problems(load: DrawnLoad) -> list[Problem]:
-    """A conversation has one turn at least."""
+    """A conversation has one turn at least, and an end."""
     n = load.n_turns_mean
-    if n is None or (np.isfinite(n) and n >= 1):
+    if n is None or 1 <= n <= MOST_TURNS:
         return []
-    return [Problem("--turns", f"got {n:g}", "must be 1 or more, and finite")]
+    return [Problem("--turns", f"got {n:g}", f"must be 1 to {MOST_TURNS:,}")]
 
 
 def _wanted(load: DrawnLoad) -> Wanted:

@@ -15,7 +15,7 @@ from gpuplan.domain.fleet_request import FleetRequest, FleetSimulation, PoolRequ
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.simulation import PreparedFleet, SimulateRequest, Simulation
+from gpuplan.domain.simulation import EngineRequest, PreparedFleet, SimulateRequest, Simulation
 from gpuplan.domain.startup import StartConditions
 from gpuplan.domain.stream import Requests
 from gpuplan.errors import InputError, one
@@ -84,7 +84,8 @@ def _prepared(
     if model is None:
         fix = "name the model there, or give --model"
         raise one(InputError, "simulate", f"pool {pool.name!r}", "serves no model", fix)
-    wanted = replace(asked, tp=pool.tp or asked.tp, n_replicas=1)
+    scheduler = replace(asked.scheduler or EngineRequest(), replica=pool.replica)
+    wanted = replace(asked, n_replicas=1, scheduler=scheduler)
     return prepared(model, on, requests, asked=wanted, overlays=overlays, store=store)
 
 

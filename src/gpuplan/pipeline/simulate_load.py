@@ -123,8 +123,7 @@ def _problems(load: DrawnLoad) -> list[Problem]:
     if load.duration_s is not None and load.n_requests is not None:
         what = "both a duration and a number of requests"
         found.append(Problem("--requests", what, "give one of them"))
-    if load.phases and not sum(phase.requests_per_s for phase in load.phases) > 0:
-        found.append(Problem("--phases", "no phase has a rate", "give one above 0"))
+    found += _bad_phases(load)
     if load.law == "poisson" and load.burstiness_ratio not in (None, 1.0):
         what = f"{load.burstiness_ratio:g} with Poisson arrivals, whose burstiness is 1"
         found.append(Problem("--burstiness", what, "use --arrivals gamma or weibull"))
@@ -132,6 +131,20 @@ def _problems(load: DrawnLoad) -> list[Problem]:
     if load.n_users is not None or (load.think_s is not None and not is_talk):
         found.append(Problem("--users", f"with {load.law} arrivals", "use --arrivals closed"))
     return [*found, *turn_problems(load), *_bad_numbers(load)]
+
+
+def _bad_phases(load: DrawnLoad) -> list[Problem]:
+    found = [
+        Problem(
+            "--phases", f"got {phase.requests_per_s:g}x{phase.stay_s:g}",
+            "a rate is 0 or more, a stay above 0 seconds, both finite",
+        )
+        for phase in load.phases
+        if not (0 <= phase.requests_per_s < np.inf and 0 < phase.stay_s < np.inf)
+    ]  # fmt: skip
+    if load.phases and not found and not any(phase.requests_per_s for phase in load.phases):
+        found.append(Problem("--phases", "no phase has a rate", "give one above 0"))
+    return found
 
 
 def _bad_numbers(load: DrawnLoad) -> list[Problem]:

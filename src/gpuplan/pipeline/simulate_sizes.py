@@ -11,11 +11,18 @@ from typing import NamedTuple
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.simulation import CurveRequest, FleetCurve, FleetTried, Holding, PreparedFleet
+from gpuplan.domain.simulation import (
+    CurveRequest,
+    FleetCurve,
+    FleetTried,
+    Holding,
+    PreparedFleet,
+    SimulateRequest,
+)
 from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
 from gpuplan.execution.cases import map_cases
-from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.pipeline.simulate_routed import routed_outcome
 from gpuplan.simulation.serving.statistics import statistics_of
 
 MOST_REPLICAS = 4096
@@ -40,7 +47,7 @@ def tried(stream: Stream, n_replicas: int) -> FleetTried:
         stream.fleet, n_engines=n_replicas * stream.n_engines,
         router=stream.router if n_replicas * stream.n_engines > 1 else "round_robin",
     )  # fmt: skip
-    outcome = simulate_serving(stream.requests, fleet, blocks=stream.blocks)
+    outcome = routed_outcome(stream.requests, fleet, blocks=stream.blocks)
     found = statistics_of(outcome, slo=stream.slo)
     paid_s = outcome.paid_s / stream.n_engines * stream.n_accelerators
     return FleetTried(
@@ -98,13 +105,14 @@ def fleet_curve(
     requests: Requests,
     asked: CurveRequest,
     *,
-    slo: Slo | None = None,
-    router: str = "least_outstanding",
+    run: SimulateRequest | None = None,
+    blocks: PrefixBlocks | None = None,
     told: Told | None = None,
 ) -> FleetCurve:
     """Precision and recall of every size, and the size whose F is greatest."""
     _check(asked)
-    stream = _stream(ready, requests, router, slo or Slo())
+    run = run or SimulateRequest()
+    stream = _stream(ready, requests, run.router, run.slo or Slo())._replace(blocks=blocks)
     sizes = sorted(set(asked.sizes))
     points = tuple(map_cases(tried, sizes, shared=stream, n_workers=asked.n_workers, told=told))
     each_s = _useful_s(points, len(requests))

@@ -5,6 +5,7 @@ from typing import Any
 from gpuplan.domain.batching import BatchPolicy
 from gpuplan.domain.outcome import Summary
 from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.serving import LoraUse
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.report.fit import precision_name
@@ -212,6 +213,14 @@ def _network_document(found: NetworkSimulation) -> Document:
     }
 
 
+def _lora_document(adapters: LoraUse | None) -> Document | None:
+    if adapters is None:
+        return None
+    return {
+        "rank": adapters.rank, "adapters": adapters.n_adapters, "share": adapters.request_frac,
+    }  # fmt: skip
+
+
 def _setup_document(found: Run) -> Document:
     if isinstance(found, NetworkSimulation):
         return _network_document(found)
@@ -222,6 +231,8 @@ def _setup_document(found: Run) -> Document:
         "tp": setup.layout.tp,
         "pp": setup.layout.pp,
         "dp": setup.layout.dp,
+        "ep": setup.layout.ep,
+        "lora": _lora_document(setup.load.adapters),
         "replicas": found.fleet.n_engines // setup.layout.n_engines,
         "batching": policy_document(found.fleet.batching),
         "router": found.fleet.router if found.fleet.n_engines > 1 else None,

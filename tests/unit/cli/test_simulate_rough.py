@@ -11,6 +11,7 @@ from gpuplan.cli.simulate import simulate
 from gpuplan.errors import InputError
 
 HEAD = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
+COSTS = ("--cost-waste", "1", "--cost-delay", "1")
 ONE_POOL = "pools: [{name: a, replicas: 1}]\n"
 ROWS = "0,100,10\n1,100,10\n3,50,5\n"
 
@@ -128,6 +129,53 @@ def test_options_without_effect_or_sense_are_refused(
     found = traced(tmp_path, ROWS, *typed)
     assert isinstance(found.exception, InputError)
     assert named in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        (("--bin-s", "inf"), "--bin-s"),
+        (("--replicas", "100000000"), "--replicas"),
+        (("--router", "foo"), "--router"),
+        (("--turns", "1e9"), "--turns"),
+        (("--cost-waste", "1"), "--cost-waste"),
+        (("--cost-delay", "1"), "--cost-delay"),
+        (("--workers", "2"), "--workers"),
+        (("--months", "12"), "--months"),
+        (("--slo-percentile", "95"), "--slo-percentile"),
+        (("--draw-acceptance",), "--draw-acceptance"),
+        (("--loras", "4"), "--loras"),
+        (("--workload", "chat"), "--workload"),
+        (("--curve", "1..100000000", *COSTS), "--curve"),
+        (("--curve", "1..3", "--out", "x.csv", *COSTS), "--out"),
+        (("--curve", "1..3", "--replicas", "2", *COSTS), "--replicas"),
+        (("--curve", "1..3", "--stream", *COSTS), "--stream"),
+        (("--stream", "--replicas", "2", "--router", "session"), "--router"),
+    ],
+    ids=lambda value: " ".join(value[:3]) if isinstance(value, tuple) else "",
+)
+def test_figures_that_no_run_could_have_are_refused_at_once(typed: tuple[str, ...], named: str):
+    found = call("--rate", 5, "--input-tokens", 300, "--output-tokens", 50, *typed)
+    assert isinstance(found.exception, InputError), found.output
+    assert f"  {named}: " in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        (("--users", "1000000000"), "--users"),
+        (("--users", "5", "--think-s", "1e12"), "--think-s"),
+        (("--users", "5", "--curve", "1..3", *COSTS), "--users"),
+        (("--phases", "5x0,3x10"), "--phases"),
+        (("--phases", "-5x1,9x10"), "--phases"),
+        (("--phases", "0x1,0x10"), "--phases"),
+    ],
+    ids=["users", "think", "curve", "no stay", "no rate", "silent"],
+)
+def test_loops_and_phases_that_could_not_be_are_refused(typed: tuple[str, ...], named: str):
+    found = call("--input-tokens", 300, "--output-tokens", 50, *typed)
+    assert isinstance(found.exception, InputError), found.output
+    assert f"  {named}: " in str(found.exception)
 
 
 def test_columns_and_rows_of_a_plain_file(tmp_path: Path):

@@ -8,8 +8,10 @@ import pytest
 from gpuplan import api
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.performance import Drafts
-from gpuplan.domain.simulation import EngineRequest, SimulateRequest
+from gpuplan.domain.serving import LoraUse
+from gpuplan.domain.simulation import EngineRequest, ReplicaRequest, SimulateRequest
 from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.errors import InputError
 from gpuplan.pipeline.simulate import prepared
 from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.simulation.serving.run import simulate_serving
@@ -36,14 +38,16 @@ def ready(requests: Requests, *, tp: int = 1, **scheduler: object):
 
 
 def test_stages_share_sequences_and_cache():
-    whole, staged = (ready(chat(), max_sequences=64, pp=pp) for pp in (1, 2))
+    whole, staged = (
+        ready(chat(), max_sequences=64, replica=ReplicaRequest(pp=pp)) for pp in (1, 2)
+    )
     assert (whole.fleet.n_engines, staged.fleet.n_engines) == (2, 4)
     assert staged.fleet.limits.max_sequences == whole.fleet.limits.max_sequences // 2
     assert staged.setup.layout.n_accelerators == 2
 
 
 def test_attention_replicas_have_their_own():
-    one, two = (ready(chat(), max_sequences=64, dp=dp) for dp in (1, 2))
+    one, two = (ready(chat(), max_sequences=64, replica=ReplicaRequest(dp=dp)) for dp in (1, 2))
     assert two.fleet.n_engines == 2 * one.fleet.n_engines
     assert two.fleet.limits.max_sequences == one.fleet.limits.max_sequences
 
@@ -52,7 +56,7 @@ def test_attention_replicas_have_their_own():
 def test_paid_time_and_sizes_count_replicas_not_engines(layout: dict[str, int]):
     """A replica of two engines is paid once: its size, its bill and its draw."""
     requests = chat(300, 60.0)
-    found = ready(requests, **layout)
+    found = ready(requests, replica=ReplicaRequest(**layout))
     slo = Slo(ttft_s=0.3, kept_frac=0.9)
     held = smallest_holding(found, requests, router="least_outstanding", slo=slo)
     for point in held.tried:
@@ -66,13 +70,56 @@ def test_paid_time_and_sizes_count_replicas_not_engines(layout: dict[str, int]):
 def test_the_draw_is_that_of_the_accelerators():
     requests = chat()
     for layout in ({}, {"pp": 2}, {"dp": 2}):
-        scheduler = EngineRequest(**layout, caches_prefixes=False)  # type: ignore[arg-type]
+        scheduler = EngineRequest(replica=ReplicaRequest(**layout), caches_prefixes=False)
         asked = SimulateRequest(tp=1, scheduler=scheduler)
         found = api.simulate("Llama-3.1-8B", "H100", requests, asked)
         assert found.power is not None
         n = found.setup.layout.n_accelerators
         assert found.power.mean_power_w.value <= n * 700.0
         assert found.power.mean_power_w.value > n * 60.0
+
+
+def test_adapters_cost_time_and_cache():
+    requests = chat()
+    plain, tuned = (
+        ready(requests, replica=ReplicaRequest(adapters=adapters))
+        for adapters in (None, LoraUse(rank=64, n_adapters=32))
+    )
+    assert tuned.fleet.limits.n_blocks < plain.fleet.limits.n_blocks
+    slow, fast = (simulate_serving(requests, r.fleet).times.e2e_s.mean() for r in (tuned, plain))
+    assert slow > 1.05 * fast
+
+
+def test_experts_are_dealt_to_the_devices_of_a_replica():
+    asked = SimulateRequest(scheduler=EngineRequest(replica=ReplicaRequest(dp=8, ep=8)))
+    found = prepared("DeepSeek-V3", "8xH200", chat(), asked=asked)
+    assert (found.setup.layout.ep, found.setup.layout.n_accelerators) == (8, 8)
+    alone = replace(asked, scheduler=EngineRequest(replica=ReplicaRequest(dp=8)))
+    with pytest.raises(InputError, match="leave no room"):
+        prepared("DeepSeek-V3", "8xH200", chat(), asked=alone)
+
+
+def test_accelerators_that_are_named_and_not_used_are_told():
+    with pytest.raises(InputError, match=r"names 8, but one replica of this layout has 2"):
+        prepared("Llama-3.1-8B", "8xH100", chat(), asked=SimulateRequest(tp=2))
+
+
+@pytest.mark.parametrize("router", ["session", "prefix_affinity"])
+def test_a_router_that_knows_conversations_finds_what_was_said(router: str):
+    """Each talk grows by itself: its own replica keeps it, any other reads it again."""
+    draw = np.random.default_rng(1)
+    n, n_talks = 410, 41  # no multiple of the replicas, or taking turns would be loyal by chance
+    talk = np.arange(n) % n_talks
+    turn = np.arange(n) // n_talks
+    grouping = Grouping(session=talk, prefix_group=talk, prefix_tokens=300 * turn)
+    arrive_s = np.cumsum(draw.exponential(1 / 30, n))
+    requests = requests_of(arrive_s, 300 * (turn + 1), np.full(n, 20), grouping=grouping)
+    asked = SimulateRequest(n_replicas=4, router=router)
+    sticky = api.simulate("Llama-3.1-8B", "H100", requests, asked)
+    free = api.simulate("Llama-3.1-8B", "H100", requests, replace(asked, router="round_robin"))
+    assert sticky.outcome.totals.n_hit_tokens > free.outcome.totals.n_hit_tokens
+    assert sticky.outcome.n_completed == n
+    assert sticky.outcome.paid_s == pytest.approx(4 * sticky.outcome.totals.span_s)
 
 
 POLICIES = {

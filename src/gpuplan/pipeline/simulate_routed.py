@@ -1,0 +1,39 @@
+"""Equal engines behind any router: requests -> one run.
+
+Routers that know sessions or prefixes belong to living fleets; a pool that never changes is a fleet
+of equal engines, bit for bit.
+"""
+
+from dataclasses import replace
+
+from gpuplan.domain.engine import Fleet
+from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
+from gpuplan.domain.outcome import Outcome
+from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.run import simulate_serving
+
+BIN_S = 60.0
+KNOWING = ("prefix_affinity", "session")
+
+
+def is_knowing(fleet: Fleet) -> bool:
+    """The router looks at what a request holds, or whose it is."""
+    return fleet.router in KNOWING and fleet.batching is None
+
+
+def routed_outcome(
+    requests: Requests, fleet: Fleet, *, bin_s: float = BIN_S, blocks: PrefixBlocks | None = None
+) -> Outcome:
+    """Every request's times behind the fleet's router."""
+    if not is_knowing(fleet):
+        return simulate_serving(requests, fleet, bin_s=bin_s, blocks=blocks)
+    found = simulate_fleet(requests, resting(fleet), bin_s=bin_s, blocks=blocks)
+    return replace(found.outcome, paid_engine_s=None)
+
+
+def resting(fleet: Fleet) -> ElasticFleet:
+    """The same engines as a living fleet of which nothing ever changes."""
+    size = PoolSize(n_first=fleet.n_engines)
+    pool = Pool(name="fleet", limits=fleet.limits, table=fleet.table, size=size)
+    return ElasticFleet(pools=(pool,), router=Router(rule=fleet.router), seed=fleet.seed)
