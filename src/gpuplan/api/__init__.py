@@ -121,6 +121,8 @@ from gpuplan.api.simulating import (
     trace_blocks,
     trace_load,
     with_gaps,
+    with_lengths,
+    with_urgencies,
 )
 from gpuplan.domain.requests import FitRequest, PredictRequest, TrainingRequest
 
@@ -232,4 +234,6 @@ __all__ = [
     "watch_look",
     "what_if",
     "with_gaps",
+    "with_lengths",
+    "with_urgencies",
 ]

@@ -239,6 +239,24 @@ def prepare_fleet(
     return verb(model, on, requests, asked=request, overlays=overlays, store=store)
 
 
+def with_urgencies(
+    load: "LoadTaken", mix: "tuple[tuple[int, float], ...]", *, seed: int = 0
+) -> "LoadTaken":
+    """The load with an urgency for each request, drawn by shares; lower numbers go first."""
+    from gpuplan.pipeline.simulate_marks import with_urgencies as verb
+
+    return verb(load, mix, seed=seed)
+
+
+def with_lengths(
+    load: "LoadTaken", path: Path, query: "TraceQuery | None" = None, *, seed: int = 0
+) -> "LoadTaken":
+    """The load's arrivals with lengths drawn from the rows of a recording."""
+    from gpuplan.pipeline.simulate_marks import with_lengths as verb
+
+    return verb(load, path, query, seed=seed)
+
+
 def simulate_curve(
     ready: "PreparedFleet",
     requests: "Requests",

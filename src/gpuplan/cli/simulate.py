@@ -70,6 +70,7 @@ def simulate(
     max_batch: b.MaxBatch = None, max_delay_ms: b.MaxDelay = None,
     preferred_batch: b.PreferredBatch = None,
     scale: o.Scale = 1.0, columns: t.Columns = None, where: t.Where = None,
+    lengths_from: t.LengthsFrom = None, priorities: t.Priorities = None,
     scenario: o.ScenarioFile = None,
     workload: o.Workload = None,
     rate: o.Rate = None,
@@ -113,7 +114,7 @@ def simulate(
 
 def _simulate(typed: o.Typed) -> None:
     form = chosen(typed.output, as_json=typed.as_json)
-    typed = _whole_requests(typed)
+    typed = _recorded_lengths(_whole_requests(typed))
     query = t.trace_query(typed.columns, typed.where)
     drawn = o.drawn_load(typed)
     sources = Sources(typed.trace, query, typed.scale, typed.scenario, typed.workload, drawn)
@@ -131,7 +132,7 @@ def _simulate(typed: o.Typed) -> None:
 
 
 def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "Shown":
-    taken = _load(sources, typed.seed)
+    taken = _marked(_load(sources, typed.seed), sources, typed)
     asked = replace(
         asked,
         slo=asked.slo or taken.slo,
@@ -249,6 +250,41 @@ def _load(sources: Sources, seed: int) -> "LoadTaken":
     name = (sources.trace or sources.scenario or Path("load")).name
     for line in taken.told:
         typer.echo(f"{name}: {line}", err=True)
+    return taken
+
+
+def _recorded_lengths(typed: o.Typed) -> o.Typed:
+    """Lengths of a file stand in for the figures, which would be passed over beside it."""
+    from gpuplan.errors import InputError, Problem
+
+    if typed.lengths_from is None:
+        return typed
+    beside = {
+        "--trace": typed.trace, "--scenario": typed.scenario, "--turns": typed.turns,
+        "--input-tokens": typed.input_tokens, "--output-tokens": typed.output_tokens,
+        "--input-p95": typed.input_p95, "--output-p95": typed.output_p95,
+        "--lengths": typed.lengths, "--stream": typed.stream or None,
+    }  # fmt: skip
+    given = [flag for flag, value in beside.items() if value is not None]
+    fix = "leave one of them out: the file says how long requests are, not when they come"
+    if given:
+        raise InputError("simulate", [Problem(flag, "with --lengths-from", fix) for flag in given])
+    return typed._replace(input_tokens=1.0, output_tokens=1.0)
+
+
+def _marked(taken: "LoadTaken", sources: Sources, typed: o.Typed) -> "LoadTaken":
+    """The load with lengths and urgencies that were asked for beside its source."""
+    from gpuplan import api
+
+    n_told = len(taken.told)
+    if typed.lengths_from is not None:
+        query, seed = sources.query, typed.seed
+        taken = api.with_lengths(taken, typed.lengths_from, query, seed=seed)
+    mix = t.urgencies(typed.priorities)
+    if mix:
+        taken = api.with_urgencies(taken, mix, seed=typed.seed)
+    for line in taken.told[n_told:]:
+        typer.echo(line, err=True)
     return taken
 
 

@@ -16,17 +16,19 @@ def idle_problems(typed: "Typed") -> "list[Problem]":
         source = "--trace" if typed.trace is not None else "--scenario"
         fix = f"leave it out: {source} says when requests come and how long they are"
         found += [Problem(flag, f"with {source}", fix) for flag in _drawing(typed)]
-    if typed.trace is None:
+    if typed.trace is None and typed.lengths_from is None:
         beside = {"--columns": typed.columns, "--where": typed.where}
         found += [
             Problem(flag, "without --trace", "name the file")
             for flag, is_on in beside.items()
             if is_on
         ]
-    elif typed.duration is not None and not typed.trace.is_dir():
+    elif typed.trace and typed.duration is not None and not typed.trace.is_dir():
         found.append(Problem("--duration", "with a trace of requests", "cut the file, or leave it"))
     if typed.stream and typed.router in ("prefix_affinity", "session"):
         found.append(Problem("--router", f"{typed.router} with --stream", "run it in memory"))
+    if typed.stream and typed.priorities is not None:
+        found.append(Problem("--priorities", "with --stream", "run it in memory"))
     if typed.stream and (typed.turns is not None or (typed.trace and typed.trace.is_dir())):
         what = "with --turns" if typed.turns is not None else "with clients"
         found.append(Problem("--stream", what, "run it in memory"))
@@ -50,6 +52,10 @@ def _lonely(typed: "Typed") -> "list[Problem]":
         (
             "--draw-acceptance", typed.draw_acceptance, typed.speculative_tokens is not None,
             "--speculative-tokens",
+        ),
+        (
+            "--priorities", typed.priorities is not None, typed.scheduling == "priority",
+            "--scheduling priority",
         ),
         ("--loras", typed.loras is not None, typed.lora_rank > 0, "--lora-rank"),
         ("--workload", typed.workload is not None, typed.scenario is not None, "--scenario"),

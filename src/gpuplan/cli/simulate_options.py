@@ -15,7 +15,7 @@ from gpuplan.cli.simulate_batching import (
     PreferredBatch,
     batch_policy,
 )
-from gpuplan.cli.simulate_trace import Columns, Where
+from gpuplan.cli.simulate_trace import Columns, LengthsFrom, Priorities, Where
 
 if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape, TokenLengths
@@ -209,6 +209,8 @@ class Typed(NamedTuple):
     scale: Scale
     columns: Columns
     where: Where
+    lengths_from: LengthsFrom
+    priorities: Priorities
     scenario: ScenarioFile
     workload: Workload
     rate: Rate

@@ -1,5 +1,6 @@
 """How a trace is read, as typed: columns of its own, and which of its rows."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,29 @@ Where = Annotated[
     list[str] | None,
     typer.Option(help="Rows of a trace whose COLUMN=VALUE, e.g. run=tp1_bs64; of clients, model=."),
 ]
+
+LengthsFrom = Annotated[
+    Path | None,
+    typer.Option(help="With --rate, --phases or --users: lengths of a trace's requests."),
+]
+Priorities = Annotated[
+    str | None,
+    typer.Option(help="Urgencies drawn for the requests: number x share, e.g. 0x0.2,1x0.8."),
+]
+
+
+def urgencies(text: str | None) -> "tuple[tuple[int, float], ...]":
+    """0x0.2,1x0.8: numbers and shares."""
+    from gpuplan.errors import InputError, one
+
+    if text is None:
+        return ()
+    try:
+        pairs = [part.split("x", 1) for part in text.split(",")]
+        return tuple((int(number), float(share)) for number, share in pairs)
+    except ValueError:
+        fix = "write number x share, e.g. 0x0.2,1x0.8"
+        raise one(InputError, "simulate", "--priorities", f"got {text!r}", fix) from None
 
 
 def trace_query(columns: str | None, where: list[str] | None) -> "TraceQuery | None":

@@ -15,6 +15,8 @@ CAUSES = (
     "thinning",
     "clients",
     "rows",
+    "urgency",
+    "recorded lengths",
 )
 
 

@@ -230,3 +230,16 @@ class ServingStatistics:
     backlog_requests_per_s: float  # growth of what is outstanding while requests arrive
     is_overloaded: bool
     delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassStatistics:
+    """What one class of the requests felt: those of a service, or of one urgency."""
+
+    name: str
+    n_requests: int  # after the warm-up
+    n_completed: int
+    recall_frac: float  # share served within the objective
+    ttft: Summary | None  # None: none was served
+    tpot: Summary | None
+    e2e: Summary | None

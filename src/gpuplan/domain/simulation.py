@@ -6,6 +6,7 @@ from gpuplan.domain.engine import Fleet
 from gpuplan.domain.networks import NetworkForecast
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import (
+    ClassStatistics,
     FlowOverTime,
     Gaps,
     Outcome,
@@ -122,6 +123,7 @@ class Simulation:
     power: PowerOverTime | None = None  # None: the accelerator's power limit is not published
     holding: Holding | None = None  # of a fleet that is overloaded
     gaps: Gaps | None = None  # where single gaps were asked for
+    classes: tuple[ClassStatistics, ...] = ()  # of services and urgencies, where there are several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

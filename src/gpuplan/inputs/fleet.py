@@ -48,6 +48,7 @@ def read_fleet(path: Path) -> FleetRequest:
     except ValidationError as error:
         problems = [_problem(document, dict(found)) for found in error.errors(include_url=False)]
         raise InputError(document.name, problems) from None
+    _check_repairs(document, spec)
     return FleetRequest(
         pools=tuple(_pool(pool) for pool in spec.pools),
         services=tuple(_service(service) for service in spec.services),
@@ -64,6 +65,20 @@ def read_fleet(path: Path) -> FleetRequest:
         first_hour=spec.first_hour,
         assumptions=tuple(_assumed(spec)),
     )
+
+
+def _check_repairs(document: Document, spec: FleetSpec) -> None:
+    """Repairs of what never fails would do nothing."""
+    idle = [
+        shown_problem(
+            document.place(("pools", at, "failures")), "mends what never fails",
+            "give mtbf_h, or outages",
+        )
+        for at, pool in enumerate(spec.pools)
+        if pool.failures and pool.failures.mtbf_h is None and not pool.failures.outages
+    ]  # fmt: skip
+    if idle:
+        raise InputError(document.name, idle)
 
 
 def _problem(document: Document, found: dict[str, Any]) -> Problem:
@@ -180,10 +195,36 @@ def _link(spec: FleetSpec) -> LinkRequest | None:
     return LinkRequest(link_bytes_per_s=hand.link_gb_per_s * GB, latency_s=hand.latency_ms * MS)
 
 
+def _life(pool: PoolSpec) -> list[Assumption]:
+    """How machines that are taken back, fail or leave behave where the file does not say."""
+    found, where = [], f"pools: {pool.name}"
+    if pool.spot is not None and not {"notice_s", "away_min"} <= pool.spot.model_fields_set:
+        value = f"{pool.spot.notice_s:g} s of notice, back after {pool.spot.away_min:g} min"
+        why = "left out; clouds give 30 to 120 s, and no word on when the next is to be had"
+        found.append(Assumption(what=f"spot machines of {pool.name}", value=value, why=why,
+                                change=f"{where}: spot"))  # fmt: skip
+    failures = pool.failures
+    if failures is not None and failures.mtbf_h is not None and failures.mttr_min is None:
+        why, change = "no mttr_min was given", f"{where}: failures"
+        what = f"repair of {pool.name}"
+        found.append(Assumption(what=what, value="never", why=why, change=change))
+    return found
+
+
+def _clients(spec: FleetSpec) -> list[Assumption]:
+    asked = spec.clients
+    if not asked.max_retries or {"backoff_s", "max_backoff_s"} <= asked.model_fields_set:
+        return []
+    value = f"after {asked.backoff_s:g} s, doubling up to {asked.max_backoff_s:g} s"
+    why = "left out; the usual exponential back-off"
+    return [Assumption(what="retries", value=value, why=why, change="clients")]
+
+
 def _assumed(spec: FleetSpec) -> list[Assumption]:
     """What the file leaves to defaults and decides much."""
-    found = []
+    found = _clients(spec)
     for pool in spec.pools:
+        found += _life(pool)
         scaler = pool.autoscaling
         if scaler is not None and not {"interval_s", "down_window_s"} <= scaler.model_fields_set:
             value = f"looks every {scaler.interval_s:g} s, shrinks after {scaler.down_window_s:g} s"

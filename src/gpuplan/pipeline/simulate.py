@@ -33,6 +33,7 @@ from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.simulate_check import check_asked, check_named
+from gpuplan.pipeline.simulate_classes import by_urgency
 from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import power_over_time
@@ -119,12 +120,15 @@ def replayed(
     else:
         outcome = routed_outcome(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
     wall_s = perf_counter() - start_s
+    statistics, slo = judged(outcome, asked), asked.slo or Slo()
+    is_urgent = ready.fleet.limits.scheduling == "priority"
     return Simulation(
         setup=ready.setup,
         fleet=ready.fleet,
         outcome=replace(outcome, assumptions=ready.assumptions),
-        statistics=judged(outcome, asked),
-        slo=asked.slo or Slo(),
+        statistics=statistics,
+        slo=slo,
+        classes=by_urgency(outcome, statistics, slo) if is_urgent else (),
         wall_s=wall_s,
         flow=flow_of(outcome),
         power=power_over_time(ready.setup, outcome),
@@ -190,7 +194,10 @@ def fleet_of(
         router=asked.router if n_engines > 1 else "round_robin", seed=asked.seed,
         batching=_scheduler(asked).batching,
     )  # fmt: skip
-    return fleet, [*_assumed(limits, asked), *_assumed_policies(setup, limits, asked)]
+    return fleet, [
+        *_assumed(limits, asked),
+        *_assumed_policies(setup, limits, requests, asked=asked),
+    ]
 
 
 def _most_rows(limits: EngineLimits) -> int:
@@ -199,8 +206,18 @@ def _most_rows(limits: EngineLimits) -> int:
     return limits.max_sequences * n_each
 
 
+def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
+    """Urgency among requests that are all alike is first come, first served."""
+    is_alike = bool((requests.priority == requests.priority[0]).all())
+    if limits.scheduling != "priority" or not is_alike:
+        return []
+    why = "no request of this load is more urgent than another"
+    value, change = "first come, first served", "--priorities"
+    return [Assumption(what="priority", value=value, why=why, change=change)]
+
+
 def _assumed_policies(
-    setup: ServingSetup, limits: EngineLimits, asked: SimulateRequest
+    setup: ServingSetup, limits: EngineLimits, requests: Requests, *, asked: SimulateRequest
 ) -> list[Assumption]:
     found = []
     if limits.caches_prefixes and _scheduler(asked).caches_prefixes is None:
@@ -209,6 +226,7 @@ def _assumed_policies(
         found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
     if limits.drafts is not None:
         found.append(_drafting(limits))
+    found += _alike(limits, requests)
     n_parts = setup.layout.n_engines
     policy = _scheduler(asked).batching
     if policy is not None:

@@ -12,7 +12,7 @@ from gpuplan.domain.columns import Ints
 from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.fleet import ColdStart, ElasticFleet, FleetOutcome, Handover, Pool
 from gpuplan.domain.fleet_request import FleetRequest, FleetSimulation, PoolRequest
-from gpuplan.domain.outcome import Slo
+from gpuplan.domain.outcome import ClassStatistics, Outcome, ServingStatistics, Slo
 from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation import EngineRequest, PreparedFleet, SimulateRequest, Simulation
@@ -23,6 +23,7 @@ from gpuplan.inputs.fleet import read_fleet
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.startup import startup_phases
 from gpuplan.pipeline.simulate import prepared
+from gpuplan.pipeline.simulate_classes import by_service, by_urgency
 from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
@@ -42,23 +43,27 @@ def simulate_living(
 ) -> FleetSimulation:
     """A load against the fleet of a file; same input, same answer."""
     written = read_fleet(path)
+    _check_loop(written, taken)
     ready = [
         _prepared(pool, served, taken.requests, asked=asked, overlays=overlays, store=store)
         for pool in written.pools
     ]
     fleet, assumed = _fleet(written, ready, asked.seed)
     found, wall_s = _run(fleet, taken, written, asked)
-    assumptions = (*taken.assumptions, *written.assumptions, *assumed, *_distinct(ready))
+    told = (*_unknowing(written, taken.requests), *_distinct(written, ready))
+    assumptions = (*taken.assumptions, *written.assumptions, *assumed, *told)
     outcome = replace(found.outcome, assumptions=assumptions)
+    statistics = judged(outcome, asked)
     first = replace(ready[0].fleet, n_engines=found.outcome.n_engines, router=fleet.router.rule)
     simulation = Simulation(
         setup=ready[0].setup,
         fleet=first,
         outcome=outcome,
-        statistics=judged(outcome, asked),
+        statistics=statistics,
         slo=asked.slo or Slo(),
         wall_s=wall_s,
         flow=flow_of(outcome),
+        classes=_classes(outcome, statistics, written, asked),
     )
     if simulation.statistics.is_overloaded and taken.loop is None:
         held = smallest_living(
@@ -89,9 +94,47 @@ def _prepared(
     return prepared(model, on, requests, asked=wanted, overlays=overlays, store=store)
 
 
-def _distinct(ready: Sequence[PreparedFleet]) -> tuple[Assumption, ...]:
-    found = {str(assumption): assumption for one_ in ready for assumption in one_.assumptions}
-    return tuple(found.values())
+def _distinct(written: FleetRequest, ready: Sequence[PreparedFleet]) -> tuple[Assumption, ...]:
+    """What was assumed of the engines; where pools differ, of which."""
+    pools: dict[Assumption, list[str]] = {}
+    for pool, engine in zip(written.pools, ready, strict=True):
+        for assumption in dict.fromkeys(engine.assumptions):
+            pools.setdefault(assumption, []).append(pool.name)
+    return tuple(
+        assumption if len(names) == len(ready)
+        else replace(assumption, what=f"{assumption.what} of {', '.join(names)}")
+        for assumption, names in pools.items()
+    )  # fmt: skip
+
+
+def _check_loop(written: FleetRequest, taken: LoadTaken) -> None:
+    if taken.loop is not None and len(written.services) > 1:
+        what = "with several services: nobody says what each user asks for"
+        fix = "use --rate or --trace, or a fleet with one service"
+        raise one(InputError, "simulate", "--users", what, fix)
+
+
+def _unknowing(written: FleetRequest, requests: Requests) -> tuple[Assumption, ...]:
+    """A router that looks at what no request has."""
+    rule = written.router.rule
+    known = {"session": requests.session, "prefix_affinity": requests.prefix_group}
+    if rule not in known or (known[rule] >= 0).any():
+        return ()
+    what = "session" if rule == "session" else "text that it shares with others"
+    why = f"no request of this load has a {what}"
+    value = "as least_outstanding"
+    return (Assumption(what=f"router {rule}", value=value, why=why, change="router: rule"),)
+
+
+def _classes(
+    outcome: Outcome, found: ServingStatistics, written: FleetRequest, asked: SimulateRequest
+) -> tuple[ClassStatistics, ...]:
+    """By service, then by urgency where engines look at it."""
+    slo, names = asked.slo or Slo(), [service.name for service in written.services]
+    service = _services(written, outcome.n_requests, asked.seed)
+    is_urgent = asked.scheduler is not None and asked.scheduler.scheduling == "priority"
+    urgent = by_urgency(outcome, found, slo) if is_urgent else ()
+    return (*by_service(outcome, found, slo, service=service, names=names), *urgent)
 
 
 def _fleet(

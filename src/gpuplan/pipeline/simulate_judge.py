@@ -1,5 +1,7 @@
 """What a run says, measured as asked: after its warm-up, against its objective."""
 
+from dataclasses import replace
+
 from gpuplan.domain.outcome import Outcome, ServingStatistics, StreamedOutcome
 from gpuplan.domain.simulation import SimulateRequest
 from gpuplan.errors import InputError, one
@@ -10,7 +12,17 @@ def judged(outcome: Outcome, asked: SimulateRequest) -> ServingStatistics:
     """The run's measures; InputError where the warm-up leaves nothing to measure."""
     found = statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo)
     check_measured(found, outcome)
+    if asked.warmup_s is None and found.is_overloaded:
+        return _uncut(outcome, asked)
     return found
+
+
+def _uncut(outcome: Outcome, asked: SimulateRequest) -> ServingStatistics:
+    """A queue that grows has no steady part, even where a cut would make its mean surer."""
+    whole = statistics_of(outcome, warmup_s=0.0, slo=asked.slo)
+    note = "nothing cut: the fleet is overloaded"
+    warmup = replace(whole.delivery.warmup, is_automatic=True, is_settled=False, note=note)
+    return replace(whole, delivery=replace(whole.delivery, warmup=warmup))
 
 
 def check_measured(found: ServingStatistics, outcome: Outcome | StreamedOutcome) -> None:

@@ -26,7 +26,7 @@ def fleet_sheet(run: FleetSimulation) -> Sheet:
         sheet,
         head=_head(run),
         document={**sheet.document, "fleet": fleet_document(run)},
-        tables=(*sheet.tables[:2], *mine, _timeline_table(run, N_SHOWN), *sheet.tables[2:]),
+        tables=(*sheet.tables[:-1], *mine, _timeline_table(run, N_SHOWN), sheet.tables[-1]),
         whole_tables=(*sheet.file_tables, *mine, _timeline_table(run, None)),
     )
 

@@ -11,6 +11,7 @@ from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, St
 from gpuplan.report.fit import precision_name
 from gpuplan.report.numbers import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
+from gpuplan.report.simulate_classes import class_documents, class_tables
 from gpuplan.report.simulate_totals import KWH, totals_table
 from gpuplan.report.simulate_use import share, use_document, use_table
 from gpuplan.units import MS
@@ -38,7 +39,7 @@ N_SHOWN_BINS = 20
 def simulate_sheet(found: Run) -> Sheet:
     """One run, ready to show."""
     refused = tuple(f"{why}: {count(n)} requests" for why, n in found.outcome.refused)
-    first = (_latency_table(found), totals_table(found))
+    first = (_latency_table(found), *class_tables(found), totals_table(found))
     return Sheet(
         document=simulate_document(found),
         tables=(*first, use_table(found.outcome, N_SHOWN_BINS)),
@@ -116,6 +117,7 @@ def simulate_document(found: Run) -> Document:
         "recall": statistics.recall_frac,
         "token_recall": statistics.delivery.token_recall_frac,
         "backlog_growth_requests_per_s": statistics.backlog_requests_per_s,
+        "classes": class_documents(found),
         "verdict": verdict(found),
         "smallest_fleet": _holding_document(found.holding),
         "assumptions": assumptions_document(outcome.assumptions),

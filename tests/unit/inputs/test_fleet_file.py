@@ -55,7 +55,8 @@ def test_every_key_arrives_in_its_unit(tmp_path: Path):
     assert found.link.latency_s == pytest.approx(0.002)
     assert found.shares_frac == (0.7, 0.3)
     assert found.services[0].decode_pools[0].pool == "b"
-    assert [assumed.what for assumed in found.assumptions] == ["scaling of a"]
+    told = [assumed.what for assumed in found.assumptions]
+    assert told == ["retries", "scaling of a", "spot machines of b"]
 
 
 @pytest.mark.parametrize(
