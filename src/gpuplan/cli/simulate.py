@@ -2,16 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING
 
 from gpuplan.cli import simulate_batching as b
 from gpuplan.cli import simulate_options as o
 from gpuplan.cli import simulate_trace as t
 from gpuplan.cli.options import Json, Output, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
-from gpuplan.cli.simulate_idle import idle_problems
+from gpuplan.cli.simulate_load import Sources, check_sources, load, marked, recorded_lengths
+from gpuplan.cli.simulate_parse import sizes
 from gpuplan.cli.simulate_show import (
     RequestFile,
     check_targets,
@@ -23,27 +22,15 @@ from gpuplan.cli.simulate_show import (
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
-    from gpuplan.domain.drawn import DrawnLoad, LoadTaken
+    from gpuplan.domain.drawn import LoadTaken
     from gpuplan.domain.sheet import Sheet
     from gpuplan.domain.simulation import CurveRequest, PreparedFleet, SimulateRequest
     from gpuplan.domain.stream import Requests
-    from gpuplan.domain.trace import TraceQuery
 
     Shown = tuple[Sheet, tuple[Chart, ...]]
 
 MANY = 500_000  # requests: below, a run is over before a bar is drawn
 Served = tuple[str, str, list[Path]]  # model, accelerator, overlays
-
-
-class Sources(NamedTuple):
-    """Where requests may come from, as typed."""
-
-    trace: Path | None
-    query: "TraceQuery | None"
-    scale: float
-    scenario: Path | None
-    workload: str | None
-    drawn: "DrawnLoad"
 
 
 def simulate(
@@ -114,13 +101,13 @@ def simulate(
 
 def _simulate(typed: o.Typed) -> None:
     form = chosen(typed.output, as_json=typed.as_json)
-    typed = _recorded_lengths(_whole_requests(typed))
+    typed = recorded_lengths(_whole_requests(typed))
     query = t.trace_query(typed.columns, typed.where)
     drawn = o.drawn_load(typed)
     sources = Sources(typed.trace, query, typed.scale, typed.scenario, typed.workload, drawn)
     check_targets(typed.out, typed.chart or [])
     _check_fleet(typed)
-    _check_sources(sources, typed)
+    check_sources(sources, typed)
     asked = o.simulate_request(typed)
     if typed.stream:
         served = (_model(typed.model, None), typed.on, typed.overlay or [])
@@ -132,7 +119,7 @@ def _simulate(typed: o.Typed) -> None:
 
 
 def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "Shown":
-    taken = _marked(_load(sources, typed.seed), sources, typed)
+    taken = marked(load(sources, typed.seed), sources, typed)
     asked = replace(
         asked,
         slo=asked.slo or taken.slo,
@@ -146,8 +133,8 @@ def _in_memory(typed: o.Typed, sources: Sources, asked: "SimulateRequest") -> "S
         return _network(served, taken, asked, typed)
     if typed.curve is None:
         return _run(served, taken, asked, typed)
-    sizes = _sizes(typed.curve, typed.cost_waste, typed.cost_delay, typed.workers)
-    return _curve(served, taken, asked, sizes)
+    curve = _sizes(typed.curve, typed.cost_waste, typed.cost_delay, typed.workers)
+    return _curve(served, taken, asked, curve)
 
 
 def _is_network(typed: o.Typed) -> bool:
@@ -192,100 +179,6 @@ def _network(
     if typed.out is not None:
         write_requests(typed.out, found.outcome)
     return api.simulate_sheet(found), api.simulate_charts(found)
-
-
-def _check_sources(sources: Sources, typed: o.Typed) -> None:
-    """One source, one that can be streamed where that was asked, and nothing beside it."""
-    from gpuplan.errors import InputError, Problem
-
-    is_stream, is_gaps = typed.stream, typed.gaps
-    given = [
-        flag
-        for flag, value in (
-            ("--trace", sources.trace),
-            ("--scenario", sources.scenario),
-            ("--rate", sources.drawn.requests_per_s),
-            ("--phases", sources.drawn.phases or None),
-            ("--users", sources.drawn.n_users),
-        )
-        if value is not None
-    ]
-    problems = []
-    if len(given) != 1:
-        what = f"got {' and '.join(given) or 'none'}"
-        fix = (
-            "give one of --trace FILE, --scenario FILE, --rate REQUESTS_PER_S, --phases or --users"
-        )
-        problems.append(Problem("load", what, fix))
-    if is_gaps and (is_stream or sources.drawn.n_users is not None):
-        what = "with --stream or --users"
-        problems.append(Problem("--gaps", what, "leave it out: TPOT and the mean gap remain"))
-    if is_stream and (sources.scenario is not None or sources.drawn.n_users is not None):
-        what = "with --scenario or --users"
-        problems.append(Problem("--stream", what, "use --trace or --rate"))
-    if sources.scale != 1.0 and (sources.trace is None or is_stream):
-        what = "without --trace" if sources.trace is None else "with --stream"
-        problems.append(Problem("--scale", what, "scale a trace in memory, or the --rate"))
-    problems += idle_problems(typed)
-    if problems:
-        raise InputError("simulate", problems)
-
-
-def _load(sources: Sources, seed: int) -> "LoadTaken":
-    """Requests from the one source that was given."""
-    from gpuplan import api
-
-    if sources.trace is not None and sources.trace.is_dir():
-        taken = api.clients_load(
-            sources.trace, query=sources.query, duration_s=sources.drawn.duration_s,
-            scale=sources.scale, seed=seed,
-        )  # fmt: skip
-    elif sources.trace is not None:
-        taken = api.trace_load(sources.trace, query=sources.query, scale=sources.scale, seed=seed)
-    elif sources.scenario is not None:
-        seconds = sources.drawn.duration_s
-        taken = api.scenario_load(sources.scenario, sources.workload, duration_s=seconds, seed=seed)
-    else:
-        taken = api.drawn_load(sources.drawn, seed=seed)
-    name = (sources.trace or sources.scenario or Path("load")).name
-    for line in taken.told:
-        typer.echo(f"{name}: {line}", err=True)
-    return taken
-
-
-def _recorded_lengths(typed: o.Typed) -> o.Typed:
-    """Lengths of a file stand in for the figures, which would be passed over beside it."""
-    from gpuplan.errors import InputError, Problem
-
-    if typed.lengths_from is None:
-        return typed
-    beside = {
-        "--trace": typed.trace, "--scenario": typed.scenario, "--turns": typed.turns,
-        "--input-tokens": typed.input_tokens, "--output-tokens": typed.output_tokens,
-        "--input-p95": typed.input_p95, "--output-p95": typed.output_p95,
-        "--lengths": typed.lengths, "--stream": typed.stream or None,
-    }  # fmt: skip
-    given = [flag for flag, value in beside.items() if value is not None]
-    fix = "leave one of them out: the file says how long requests are, not when they come"
-    if given:
-        raise InputError("simulate", [Problem(flag, "with --lengths-from", fix) for flag in given])
-    return typed._replace(input_tokens=1.0, output_tokens=1.0)
-
-
-def _marked(taken: "LoadTaken", sources: Sources, typed: o.Typed) -> "LoadTaken":
-    """The load with lengths and urgencies that were asked for beside its source."""
-    from gpuplan import api
-
-    n_told = len(taken.told)
-    if typed.lengths_from is not None:
-        query, seed = sources.query, typed.seed
-        taken = api.with_lengths(taken, typed.lengths_from, query, seed=seed)
-    mix = t.urgencies(typed.priorities)
-    if mix:
-        taken = api.with_urgencies(taken, mix, seed=typed.seed)
-    for line in taken.told[n_told:]:
-        typer.echo(line, err=True)
-    return taken
 
 
 def _model(named: str | None, of_scenario: str | None) -> str:
@@ -397,7 +290,7 @@ def _sizes(
     if cost_waste is None or cost_delay is None:
         raise InputError("simulate", problems)
     return CurveRequest(
-        sizes=o.sizes(curve),
+        sizes=sizes(curve),
         waste_usd_per_accelerator_s=cost_waste / HOUR,
         delay_usd_per_request=cost_delay,
         n_workers=workers or n_cores(),

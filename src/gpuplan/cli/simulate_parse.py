@@ -1,0 +1,108 @@
+"""Figures of `gpuplan simulate` as typed: text in, values out; what cannot be read is named."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuplan.domain.demand import LengthShape, TokenLengths
+    from gpuplan.domain.drawn import Phase
+    from gpuplan.domain.outcome import Slo
+
+MOST_SIZES = 1_000
+UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(text: str | None, flag: str) -> float | None:
+    """600, 600s, 10m, 2h, 7d."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([a-z]*)\s*", text)
+    try:
+        return float(found[1]) * UNITS_S[found[2]] if found else float("nan")
+    except (ValueError, KeyError):
+        raise _wrong(flag, text, "write e.g. 600, 10m, 2h or 7d") from None
+
+
+def warmup_s(text: str | None, *, is_steady: bool) -> float | None:
+    """None: found by itself. What has no steady part is measured from its start, unless asked."""
+    if text == "auto" or (text is None and is_steady):
+        return None
+    if text is None:
+        return 0.0
+    found = seconds(text, "--warmup")
+    if found is None or not found >= 0:
+        raise _wrong("--warmup", text, "write auto, or seconds of 0 or more")
+    return found
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """1..12, or 1,2,4,8."""
+    try:
+        if ".." in text:
+            low, high = (int(part) for part in text.split("..", 1))
+            if high - low >= MOST_SIZES:
+                raise _wrong("--curve", text, f"name at most {MOST_SIZES:,} sizes, e.g. 1..12")
+            return tuple(range(low, high + 1))
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise _wrong("--curve", text, "write e.g. 1..12 or 1,2,4,8") from None
+
+
+def phases(text: str | None) -> "tuple[Phase, ...]":
+    """2x300,20x30: rates and mean stays."""
+    from gpuplan.domain.drawn import Phase
+
+    if text is None:
+        return ()
+    try:
+        pairs = [part.split("x", 1) for part in text.split(",")]
+        return tuple(Phase(requests_per_s=float(a), stay_s=float(b)) for a, b in pairs)
+    except ValueError:
+        raise _wrong("--phases", text, "write rate x seconds, e.g. 2x300,20x30") from None
+
+
+def hours(text: str | None) -> tuple[float, ...]:
+    """Numbers with commas or lines, in place or in a file."""
+    if text is None:
+        return ()
+    path = Path(text)
+    try:
+        given = path.read_text(encoding="utf-8") if path.is_file() else text
+        return tuple(float(part) for part in re.split(r"[,\s]+", given.strip()))
+    except (ValueError, OSError):
+        raise _wrong("--profile", text, "give 24 or 168 numbers, or a file of them") from None
+
+
+def lengths(
+    mean: float | None, p95: float | None, shape: "LengthShape | None"
+) -> "TokenLengths | None":
+    """One figure is a fixed length, two are a lognormal law, unless a shape is named."""
+    from gpuplan.domain.demand import TokenLengths
+
+    if mean is None:
+        return None
+    default: LengthShape = "fixed" if p95 is None else "lognormal"
+    return TokenLengths(shape=shape or default, mean_tokens=mean, p95_tokens=p95)
+
+
+def objective(
+    ttft_ms: float | None, tpot_ms: float | None, e2e_s: float | None, percentile: float | None
+) -> "Slo | None":
+    """Limits of each request; None where none was given."""
+    from gpuplan.domain.outcome import Slo
+    from gpuplan.units import MS
+
+    slo = Slo(
+        ttft_s=None if ttft_ms is None else ttft_ms * MS,
+        tpot_s=None if tpot_ms is None else tpot_ms * MS,
+        e2e_s=e2e_s,
+        kept_frac=0.99 if percentile is None else percentile / 100,
+    )
+    return slo if slo.is_given or percentile is not None else None
+
+
+def _wrong(flag: str, text: str, fix: str) -> Exception:
+    from gpuplan.errors import InputError, one
+
+    return one(InputError, "simulate", flag, f"got {text!r}", fix)
