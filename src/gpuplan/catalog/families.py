@@ -55,7 +55,13 @@ FAMILIES: tuple[Family, ...] = (
     _family("rtx4090", "rtx-4090"),
     _family("rtx5090", "rtx-5090"),
     _family("rtx6000ada", "rtx-6000-ada", noise="generation"),
-    _family("rtxpro6000", "rtx-pro-6000-bw", noise="blackwell server edition bw se"),
+    _family("rtxpro6000se", "rtx-pro-6000-bw", noise="edition"),
+    _family("rtxpro6000ws", "rtx-pro-6000-ws", noise="edition"),
+    _family("rtxpro6000maxq", "rtx-pro-6000-maxq", noise="workstation edition"),
+    _family(
+        "rtxpro6000", "rtx-pro-6000-bw rtx-pro-6000-ws rtx-pro-6000-maxq", usual="rtx-pro-6000-bw",
+        why="servers and clouds carry the Server Edition", noise="blackwell bw edition",
+    ),
     _family(
         "rtx6000", "rtx-6000-ada rtx-pro-6000-bw", also=("Quadro RTX 6000",),
     ),
@@ -119,7 +125,19 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\btpu[\s_-]*v?(\d)", r"tpuv\1"),
         (r"\b(trainium|trn|inferentia|inf)[\s_-]+(\d)", r"\1\2"),
         (r"\bmi[\s_-]+(\d{3})", r"mi\1"),
-        (r"\brtx[\s_-]*pro[\s_-]*6000", r"rtxpro6000"),
+        (
+            r"\brtx[\s_-]*pro[\s_-]*6000(?:[\s_-]*(?:blackwell|bw))?[\s_-]*max[\s_-]*q\b",
+            r"rtxpro6000maxq",
+        ),
+        (
+            r"\brtx[\s_-]*pro[\s_-]*6000(?:[\s_-]*(?:blackwell|bw))?[\s_-]+(?:workstation|ws)\b",
+            r"rtxpro6000ws",
+        ),
+        (
+            r"\brtx[\s_-]*pro[\s_-]*6000(?:[\s_-]*(?:blackwell|bw))?[\s_-]+(?:server|se)\b",
+            r"rtxpro6000se",
+        ),
+        (r"\brtx[\s_-]*pro[\s_-]*6000\b", r"rtxpro6000"),
         (r"\brtx[\s_-]*6000[\s_-]*ada", r"rtx6000ada"),
         (r"\brtx[\s_-]+(\d{4})", r"rtx\1"),
         (r"\b(?:max|pvc)[\s_-]+1550", r"pvc1550"),

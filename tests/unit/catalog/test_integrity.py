@@ -12,7 +12,7 @@ from gpuplan.catalog.integrity import check_catalog
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.catalog import Catalog, Fact
 
-TODAY = date(2026, 11, 15)
+TODAY = date(2026, 11, 16)
 CATALOG = read_catalog()
 
 

@@ -120,7 +120,7 @@ def test_a_broken_table_is_named(text: str) -> None:
 def test_every_published_accelerator_and_server_is_here() -> None:
     with shared_file("catalog/accelerators.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["form_factor"] != "rack"]
-    assert {row["id"] for row in rows} == set(CATALOG.accelerators)
+    assert {row["id"] for row in rows} <= set(CATALOG.accelerators)
     with shared_file("catalog/servers.csv").open() as file:
         assert {row["id"] for row in csv.DictReader(file)} <= set(CATALOG.servers)
 

@@ -41,6 +41,10 @@ PLAIN = {
     "RTX 5090": "rtx-5090",
     "NVIDIA RTX 6000 Ada Generation": "rtx-6000-ada",
     "NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtx-pro-6000-bw",
+    "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "rtx-pro-6000-ws",
+    "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition": "rtx-pro-6000-maxq",
+    "RTX PRO 6000 Max-Q": "rtx-pro-6000-maxq",
+    "rtx_pro_6000_server": "rtx-pro-6000-bw",
     "H20": "h20",
     "h200 nvl": "h200-nvl",
     "GB200": "gb200",
@@ -63,6 +67,7 @@ PLAIN = {
 }
 AMBIGUOUS = {
     "H100": ("h100-sxm", {"h100-pcie", "h100-nvl"}),
+    "RTX PRO 6000 Blackwell": ("rtx-pro-6000-bw", {"rtx-pro-6000-ws", "rtx-pro-6000-maxq"}),
     "h100_80gb": ("h100-sxm", {"h100-pcie"}),
     "a100": ("a100-sxm-80gb", {"a100-pcie-80gb", "a100-sxm-40gb", "a100-pcie-40gb"}),
     "A100-80GB": ("a100-sxm-80gb", {"a100-pcie-80gb"}),
