@@ -36,6 +36,8 @@ def _formats() -> dict[str, NumberFormat]:
         NumberFormat(name="fp16", element_bytes=2, compute="fp16"),
         NumberFormat(name="fp8", element_bytes=1, compute="fp8"),
         NumberFormat(name="int8", element_bytes=1, compute="int8"),
+        # Weights alone in 8 bits: widened before they are multiplied.
+        NumberFormat(name="w8a16", element_bytes=1, compute="fp16"),
     ]
     grouped = [
         # DeepSeek-style 128x128 blocks with one fp32 scale each.
@@ -68,8 +70,8 @@ def _gguf_formats() -> list[NumberFormat]:
     # Bits per weight of llama.cpp's types; the K mixes are the averages its quantize tool prints
     # [llama.cpp-quantize].
     bits = {
-        "q8_0": 8.5, "q6_k": 6.5625, "q5_k_m": 5.69, "q5_0": 5.5, "q4_k_m": 4.85, "q4_0": 4.5,
-        "q3_k_m": 3.91, "q2_k": 3.35,
+        "q8_0": 8.5, "q6_k": 6.5625, "q5_k_m": 5.69, "q5_0": 5.5, "q5_1": 6.0, "q4_k_m": 4.85,
+        "q4_0": 4.5, "q4_1": 5.0, "q3_k_m": 3.91, "q2_k": 3.35, "iq4_xs": 4.25, "iq4_nl": 4.5,
     }  # fmt: skip
     return [
         NumberFormat(name=name, element_bytes=n / 8, compute="fp16") for name, n in bits.items()

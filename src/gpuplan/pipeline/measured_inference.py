@@ -10,17 +10,20 @@ from math import ceil, inf, nan
 from gpuplan.calibration.eras import engine_family, version_pair
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.catalog import AcceleratorChoice
 from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.layers import LatentAttention
 from gpuplan.domain.model import Model
 from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, ServingSetup
-from gpuplan.domain.precision import FORMATS, NumberFormat, format_named
+from gpuplan.domain.precision import FORMATS, NumberFormat
 from gpuplan.domain.serving import EngineSettings, ServingLayout, Storage
 from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.pipeline.measured_layout import noted_layout
 from gpuplan.pipeline.measured_names import find_measured_model
+from gpuplan.pipeline.measured_precision import formats_of
 
 Row = Mapping[str, str]
 
@@ -65,7 +68,12 @@ DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS = 512.0, 256.0
 # Share of the memory that weights may take where a submission does not say its layout.
 WEIGHTS_FRAC = 0.55
 LEAST_SEQUENCES = 16
+MOST_USERS = 100_000  # of a closed loop, which is simulated user by user
 QUANTIZED_WORDS = ("nvfp4", "fp8", "awq", "gptq", "int4")
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+COUNTED = frozenset({"n_accelerators", "tp", "pp", "batch", "input_tokens", "output_tokens"})
+EMPTY = frozenset({"", "-", "–", "n/a"})  # what people write into a cell that says nothing
+PROMPTS = re.compile(r"\b(\d[\d,]*) (?:prompts|requests)\b")
 ARRIVALS = re.compile(r"(\d+) requests at (\d+(?:\.\d+)?|inf) (?:sessions|requests)/s")
 MOST_DEALT_RANKS = 8  # experts are dealt inside one machine unless a note says more
 GH200_NETWORK_BYTES_PER_S = 12.5e9  # Assumption: one 100 Gb/s adapter per superchip
@@ -78,7 +86,7 @@ def serving_setup(row: Row) -> ServingSetup:
     regime = _regime(row)
     engine = _engine(row)
     storage = _storage(row, model, accelerator, engine)
-    n = number_in(row, "n_accelerators") or 1.0
+    n = _n_accelerators(row)
     layout = _layout(row, model, accelerator, storage)
     layout, n = _doubled(row, layout, n)
     load = _load(row, regime)
@@ -128,7 +136,13 @@ def find_accelerator_cached(name: str) -> Accelerator:
     if name.startswith("A100 (40"):
         # The study does not say; its largest batches stop where 40 GB end.
         name = "A100 SXM 40GB"
-    return find_accelerator(name, read_catalog()).accelerator
+    return accelerator_choice(name).accelerator
+
+
+@lru_cache(maxsize=128)
+def accelerator_choice(name: str) -> AcceleratorChoice:
+    """As `find_accelerator` in the package's own catalog, with the count that the name carries."""
+    return find_accelerator(name, read_catalog())
 
 
 def _regime(row: Row) -> Regime:
@@ -136,7 +150,8 @@ def _regime(row: Row) -> Regime:
     if text == "see note":
         return _noted_regime(row)
     found = REGIMES.get(text) or next(
-        (regime for words, regime in REGIME_WORDS if any(w in text.lower() for w in words)), None
+        (regime for words, regime in REGIME_WORDS if any(w in text.lower() for w in words)),
+        _served_regime(row, text.lower()),
     )
     if found is None:
         problem = Problem("regime", f"got {text!r}", f"use one of {', '.join(REGIMES)}")
@@ -144,6 +159,15 @@ def _regime(row: Row) -> Regime:
     # Requests that are all there at once wait for the engine, not for each other.
     is_timed = found != "poisson" or _arrivals(row)[0] is not None
     return found if is_timed else "max_load"
+
+
+def _served_regime(row: Row, low: str) -> Regime | None:
+    """`online` and `serving` say that a server was asked; the other columns say how."""
+    if "online" not in low and "serving" not in low:
+        return None
+    if _arrivals(row)[0] is not None:
+        return "poisson"
+    return "fixed_concurrency" if number_in(row, "batch") else None
 
 
 def _noted_regime(row: Row) -> Regime:
@@ -172,7 +196,7 @@ def number_in(row: Row, key: str) -> float | None:
     """
     text = (row.get(key) or "").strip()
     try:
-        value = float(text) if text else None
+        value = None if text.lower() in EMPTY else float(_without_thousands(text, key))
     except ValueError:
         value = nan
     most = inf if key == "request_rate_per_s" else sys.float_info.max
@@ -180,6 +204,11 @@ def number_in(row: Row, key: str) -> float | None:
         problem = Problem(key, f"got {text!r}", "use a number, or leave the cell empty")
         raise InputError(row.get("id", "row"), [problem])
     return value
+
+
+def _without_thousands(text: str, key: str) -> str:
+    """`1,024` tokens are 1024; where a fraction may be meant, a comma is left to be refused."""
+    return text.replace(",", "") if key in COUNTED and THOUSANDS.fullmatch(text) else text
 
 
 def _storage(row: Row, model: Model, accelerator: Accelerator, engine: EngineChoice) -> Storage:
@@ -195,20 +224,13 @@ def _storage(row: Row, model: Model, accelerator: Accelerator, engine: EngineCho
 def _formats(
     text: str, model: Model, accelerator: Accelerator, row: Row
 ) -> tuple[NumberFormat | None, NumberFormat | None]:
-    pair = re.match(r"Weight = (\w+), KV Cache = (\w+)", text)
-    if pair:
-        return format_named(pair[1]), format_named(pair[2])
-    low = text.lower()
+    weights, cache = formats_of(text)
     published = model.checkpoint.quantized
-    if published is not None and published.name == "mxfp4" and low != "bf16":
-        return published, None
-    if not low:
-        return _unsaid_format(model, accelerator, row), None
-    if low.startswith("16-bit") or low == "mixed":
-        return FORMATS["bf16"], None
-    word = re.split(r"[ ,]", low)[0]
-    kv = re.search(r"(fp8|fp16) kv", low)
-    return format_named(word), format_named(kv[1]) if kv else None
+    if published is not None and published.name == "mxfp4" and text.lower() != "bf16":
+        return published, cache
+    if weights is None:
+        return _unsaid_format(model, accelerator, row), cache
+    return weights, cache
 
 
 def _unsaid_format(model: Model, accelerator: Accelerator, row: Row) -> NumberFormat | None:
@@ -222,10 +244,19 @@ def _unsaid_format(model: Model, accelerator: Accelerator, row: Row) -> NumberFo
     return FORMATS[name]
 
 
+def _n_accelerators(row: Row) -> float:
+    """The row's count; else the one in the name, `8xH100`; else the ranks of its layout."""
+    said = number_in(row, "n_accelerators")
+    if said:
+        return said
+    named = accelerator_choice(_accelerator_name(row)).n_accelerators
+    return float(max(named, (number_in(row, "tp") or 1.0) * (number_in(row, "pp") or 1.0)))
+
+
 def _layout(row: Row, model: Model, accelerator: Accelerator, storage: Storage) -> ServingLayout:
-    n = int(number_in(row, "n_accelerators") or 1)
+    n = int(_n_accelerators(row))
     tp, pp = int(number_in(row, "tp") or 0), int(number_in(row, "pp") or 1)
-    noted = _noted_layout(row.get("layout_note", ""), n, tp=tp, pp=pp)
+    noted = noted_layout(row.get("layout_note", ""), n, tp=tp, pp=pp)
     if noted is not None:
         return noted
     if _spreads_attention(row, model):
@@ -234,24 +265,6 @@ def _layout(row: Row, model: Model, accelerator: Accelerator, storage: Storage) 
     if not tp and "mlperf" in row.get("source", ""):
         return _smallest_layout(model, accelerator, storage, n)
     return ServingLayout(tp=tp or max(1, n // pp), pp=pp)
-
-
-def _noted_layout(note: str, n: int, *, tp: int, pp: int) -> ServingLayout | None:
-    """What a note says in one of the ways that sources write it."""
-    spread = re.search(r"attention_dp=(\d+) moe_tp=(\d+) moe_ep=(\d+)", note)
-    if spread:
-        dp = int(spread[1])
-        return ServingLayout(tp=max(1, n // dp // pp), pp=pp, dp=dp, ep=int(spread[3]))
-    dealt = re.search(r"DEP(\d+)", note)
-    if dealt or "attention-DP" in note:
-        n_ranks = int(dealt[1]) if dealt else n
-        return ServingLayout(tp=1, dp=n_ranks, ep=n_ranks)
-    if "Pipeline" in note and tp <= 1:
-        return ServingLayout(tp=1, pp=n)
-    experts = re.search(r"\bEP(\d+)", note)
-    if experts and int(experts[1]) > 1:
-        return ServingLayout(tp=max(1, n // pp), pp=pp, ep=int(experts[1]))
-    return None
 
 
 def _spreads_attention(row: Row, model: Model) -> bool:
@@ -323,6 +336,11 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
     if batch is None and regime == "max_load" and "trtllm" in row.get("source", ""):
         batch = QUEUED_REQUESTS.get((prompt or 0, answer or 0))
     rate, n_requests = _arrivals(row)
+    if batch is None and regime == "max_load" and n_requests is not None:
+        batch = float(n_requests)  # all are there at once: the queue is as long as they are many
+    if regime == "fixed_concurrency" and (batch or 0.0) > MOST_USERS:
+        problem = Problem("batch", f"got {batch:g} users", f"give at most {MOST_USERS:,}")
+        raise InputError(row.get("id", "row"), [problem])
     return ServingLoad(
         regime=regime,
         input_tokens=prompt if prompt else said[0],
@@ -336,9 +354,11 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
 
 
 def _arrivals(row: Row) -> tuple[float | None, int | None]:
-    """Requests a second, None where all are there at once; how many, where a note says so."""
+    """Requests a second, None where all are there at once; how many, where a text says so."""
     rate, noted = number_in(row, "request_rate_per_s"), ARRIVALS.search(row.get("layout_note", ""))
+    counted = noted or PROMPTS.search(row["regime"])
     if noted is not None:
         rate = rate or float(noted[2])
     is_timed = rate is not None and 0.0 < rate < inf
-    return rate if is_timed else None, None if noted is None else int(noted[1])
+    n_requests = None if counted is None else int(counted[1].replace(",", ""))
+    return rate if is_timed else None, n_requests

@@ -1,7 +1,9 @@
 """Validate: a measured table -> predictions beside it and their errors. One file per table kind."""
 
+import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +139,9 @@ def predictions_csv(report: ValidationReport, *, is_whole: bool = False) -> str:
     metrics = sorted({metric for row in report.rows for metric in row.predicted
                       if is_whole or metric in row.measured})  # fmt: skip
     header = ["id", *(f"{m}{part}" for m in metrics for part in ("", "_low", "_high")), "tier"]
-    lines = [",".join(header)]
+    text = StringIO()
+    table = csv.writer(text, lineterminator="\n")  # ids may hold commas
+    table.writerow(header)
     for row in report.rows:
         cells = [row.id]
         for metric in metrics:
@@ -145,5 +149,5 @@ def predictions_csv(report: ValidationReport, *, is_whole: bool = False) -> str:
             values = () if estimate is None else (estimate.value, estimate.low, estimate.high)
             cells += [f"{value:.6g}" for value in values] or ["", "", ""]
         tier = next((e.tier for e in row.predicted.values()), "")
-        lines.append(",".join([*cells, tier]))
-    return "\n".join(lines) + "\n"
+        table.writerow([*cells, tier])
+    return text.getvalue()

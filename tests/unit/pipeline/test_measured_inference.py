@@ -5,6 +5,7 @@ from gpuplan.domain.serving import ServingLayout
 from gpuplan.errors import PlannerError
 from gpuplan.pipeline.inference_table import benchmark_of
 from gpuplan.pipeline.measured_inference import serving_setup
+from gpuplan.pipeline.measured_precision import formats_of
 from gpuplan.pipeline.validate_llm_inference import inference_rows
 
 PLAIN = {
@@ -146,11 +147,91 @@ def test_regimes_are_read_as_sources_write_them(text, changes, regime):
     assert setup(regime=text, **changes).load.regime == regime
 
 
-@pytest.mark.parametrize("cell", ["1,024", "n/a", "nan", "-3", "1k", "inf"])
+@pytest.mark.parametrize("cell", ["1,02", "1024,5", "512-1024", "~8", "nan", "-3", "1k", "inf"])
 @pytest.mark.parametrize("column", ["batch", "tp", "n_accelerators", "input_tokens"])
 def test_a_cell_that_is_no_number_is_named(column, cell):
     with pytest.raises(PlannerError, match=column):
         setup(**{column: cell})
+
+
+@pytest.mark.parametrize("cell", ["-", "–", "n/a", "N/A", " "])
+def test_a_cell_that_says_nothing_is_empty(cell):
+    assert setup(batch=cell) == setup(batch="")
+
+
+def test_thousands_are_read_in_counts_alone():
+    assert setup(input_tokens="1,000").load.input_tokens == 1000.0
+    row = {**PLAIN, "measured_tpot_mean_ms": "7,456"}  # 7.456 or 7456: nobody can tell
+    _, refused = inference_rows([row])
+    assert "measured_tpot_mean_ms" in refused[0][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "cache"),
+    [
+        ("GPTQ-Int4", "int4", None), ("INT4-AWQ", "int4", None), ("4-bit", "int4", None),
+        ("W8A16", "w8a16", None), ("FP8 (W8A8)", "fp8", None), ("W8A8 FP8", "fp8", None),
+        ("FP8-KV", "fp8", "fp8"), ("BF16 + FP8 KV", "bf16", "fp8"),
+        ("NVFP4, FP8 KV", "nvfp4", "fp8"), ("Weight = fp8, KV Cache = fp16", "fp8", "fp16"),
+        ("fp8 weights, kv_cache_dtype=bf16", "fp8", "bf16"),
+        ("Q4_K_S", "q4_k_m", None), ("UD-Q4_K_XL", "q4_k_m", None), ("Q6_K", "q6_k", None),
+        ("IQ4_XS", "iq4_xs", None), ("16-bit (default in study)", "bf16", None),
+        ("unknown", None, None), ("auto", None, None), ("", None, None),
+    ],
+)  # fmt: skip
+def test_other_spellings_of_precisions_are_read(text, weights, cache):
+    found = formats_of(text)
+    assert tuple(None if form is None else form.name for form in found) == (weights, cache)
+
+
+@pytest.mark.parametrize("text", ["fp5", "w4a8kv4", "some 3 bit thing", "AMXFP4"])
+def test_a_precision_that_nobody_knows_is_never_taken_for_sixteen_bits(text):
+    with pytest.raises(PlannerError, match="no known format"):
+        setup(precision=text)
+
+
+@pytest.mark.parametrize(
+    ("note", "layout"),
+    [
+        ("TP4 PP2", ServingLayout(tp=4, pp=2)),
+        ("tp=4 ep=4", ServingLayout(tp=8, ep=4)),
+        ("DP8 EP8", ServingLayout(tp=1, dp=8, ep=8)),
+        ("tp_size=2", ServingLayout(tp=2)),
+    ],
+)
+def test_ranks_that_only_a_note_names_are_read(note, layout):
+    assert setup(tp="", pp="", layout_note=note).layout == layout
+
+
+def test_a_name_may_carry_the_count():
+    found = setup(accelerator="8xH100", n_accelerators="", tp="")
+    assert found.layout == ServingLayout(tp=8)
+
+
+def test_requests_that_are_all_there_at_once_are_counted():
+    assert setup(regime="max load (1,000 prompts)").load.n_sequences == 1000.0
+    noted = setup(layout_note="500 requests at inf requests/s").load
+    assert (noted.n_sequences, noted.requests_per_s) == (500.0, None)
+
+
+def test_more_users_than_can_be_simulated_are_refused():
+    with pytest.raises(PlannerError, match="users"):
+        setup(regime="fixed_concurrency", batch="1e9")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("nvidia/DeepSeek-R1-0528-NVFP4-v2", "deepseek-ai/DeepSeek-R1"),
+        ("LLaMA v3.3 70B", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("NousResearch/Hermes-3-Llama-3.1-405B-FP8", "meta-llama/Meta-Llama-3.1-405B"),
+        ("zai-org/GLM-4.6-FP8", "zai-org/GLM-4.6"),
+        ("cpatonn/GLM-4.5-Air-AWQ-4bit", "zai-org/GLM-4.5-Air"),
+        ("DeepSeek-V3.2-Speciale", "deepseek-ai/DeepSeek-V3.2"),
+    ],
+)
+def test_models_are_found_under_the_names_of_tables(text, found):
+    assert setup(model=text).model.name == found
 
 
 def test_measured_cells_that_are_no_numbers_refuse_their_row_alone():
