@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpuplan.domain.chart import Chart
+    from gpuplan.domain.columns import Ints
     from gpuplan.domain.drawn import DrawnLoad, LoadTaken
     from gpuplan.domain.fleet_request import FleetSimulation
     from gpuplan.domain.outcome import Outcome, RequestTimes
@@ -155,7 +156,7 @@ def simulate_sheet(found: "Simulation | StreamedSimulation | NetworkSimulation")
     return verb(found)
 
 
-def request_columns(outcome: "Outcome") -> dict[str, list[float | int | None]]:
+def request_columns(outcome: "Outcome") -> dict[str, list[float | int | str | None]]:
     """Simulated requests as columns by name."""
     from gpuplan.report.request_rows import request_columns as verb
 
@@ -163,19 +164,19 @@ def request_columns(outcome: "Outcome") -> dict[str, list[float | int | None]]:
 
 
 def passed_columns(
-    requests: "Requests", times: "RequestTimes", *, first: int = 0
+    requests: "Requests", times: "RequestTimes", *, first: int = 0, end: "Ints | None" = None
 ) -> "dict[str, Any]":
     """Requests and their times as columns by name, numbered from `first`."""
     from gpuplan.report.request_rows import passed_columns as verb
 
-    return verb(requests, times, first=first)
+    return verb(requests, times, first=first, end=end)
 
 
-def requests_csv(outcome: "Outcome") -> "Iterator[str]":
+def requests_csv(outcome: "Outcome", end: "Ints | None" = None) -> "Iterator[str]":
     """Simulated requests as lines of a CSV file."""
     from gpuplan.report.request_rows import requests_csv as verb
 
-    return verb(outcome)
+    return verb(outcome, end)
 
 
 def trace_load(

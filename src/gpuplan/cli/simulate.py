@@ -14,6 +14,7 @@ from gpuplan.cli.simulate_parse import sizes
 from gpuplan.cli.simulate_show import (
     RequestFile,
     check_targets,
+    leaving_nothing,
     n_cores,
     progress,
     show_charts,
@@ -96,7 +97,9 @@ def simulate(
     Requests come from --trace, from --scenario, or are drawn: --rate 5 --input-tokens 1000
     --output-tokens 200.
     """
-    _simulate(o.Typed(**locals()))
+    typed = o.Typed(**locals())
+    with leaving_nothing():
+        _simulate(typed)
 
 
 def _simulate(typed: o.Typed) -> None:
@@ -252,7 +255,7 @@ def _living(typed: o.Typed, fleet: Path, taken: "LoadTaken", asked: "SimulateReq
             fleet, taken, asked, served=served, overlays=typed.overlay or [], store=user_store()
         )
     if typed.out is not None:
-        write_requests(typed.out, found.found.outcome)
+        write_requests(typed.out, found.found.outcome, found.found.end)
     return api.fleet_sheet(found), api.fleet_charts(found)
 
 

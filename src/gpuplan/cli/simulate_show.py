@@ -1,7 +1,9 @@
 """What `gpuplan simulate` writes beside its result: requests, charts, progress."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +14,12 @@ import typer
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
+    from gpuplan.domain.columns import Ints
     from gpuplan.domain.outcome import Outcome, RequestTimes
     from gpuplan.domain.stream import Requests
 
 TERMINAL = "-"
+SIGNALLED = 128  # what shells add to the number of a signal
 Told = Callable[[int], None]
 
 
@@ -38,18 +42,19 @@ def check_targets(out: Path | None, charts: list[str]) -> None:
         raise InputError("simulate", problems)
 
 
-def write_requests(path: Path, outcome: "Outcome") -> None:
-    """Every request in a file of its own."""
+def write_requests(path: Path, outcome: "Outcome", end: "Ints | None" = None) -> None:
+    """Every request in a file of its own; `end` says how those of a living fleet ended."""
     from gpuplan import api
 
-    with _writing("--out", path):
+    with _whole("--out", path) as part:
         if path.suffix == ".csv":
-            path.write_text("".join(api.requests_csv(outcome)), encoding="utf-8")
+            with part.open("w", encoding="utf-8") as file:
+                file.writelines(api.requests_csv(outcome, end))
         else:
             import polars
 
-            columns = api.passed_columns(outcome.requests, outcome.times)
-            polars.DataFrame(columns).write_parquet(path)
+            columns = api.passed_columns(outcome.requests, outcome.times, end=end)
+            polars.DataFrame(columns).write_parquet(part)
     typer.echo(f"wrote {outcome.n_requests} requests to {path}", err=True)
 
 
@@ -67,15 +72,17 @@ class RequestFile:
 
     def __enter__(self) -> "RequestFile":
         if self._path is not None:
-            self._folder = TemporaryDirectory(dir=self._path.resolve().parent)
+            folder, name = self._path.resolve().parent, f".{self._path.name}."
+            self._folder = TemporaryDirectory(dir=folder, prefix=name)
         return self
 
     def __exit__(self, kind: object, *rest: object) -> None:
         if self._path is None or self._folder is None:
             return
-        with self._folder as folder, _writing("--out", self._path):
+        with self._folder as folder:
             if kind is None and self._n_parts:
-                self._join(Path(folder))
+                with _whole("--out", self._path) as whole:
+                    self._join(Path(folder), whole)
         if kind is None:
             typer.echo(f"wrote {self._n} requests to {self._path}", err=True)
 
@@ -97,14 +104,14 @@ class RequestFile:
         self._n += len(requests)
         self._n_parts += 1
 
-    def _join(self, folder: Path) -> None:
+    def _join(self, folder: Path, whole: Path) -> None:
         import polars
 
         parts = polars.scan_parquet(sorted(folder.glob("*.parquet")))
         if self._path is not None and self._path.suffix == ".csv":
-            parts.sink_csv(self._path)
-        elif self._path is not None:
-            parts.sink_parquet(self._path)
+            parts.sink_csv(whole)
+        else:
+            parts.sink_parquet(whole)
 
 
 def show_charts(
@@ -119,12 +126,12 @@ def show_charts(
             typer.echo(api.charts_text(charts), err=is_beside)
         elif path.suffix == ".html":
             page = api.charts_html(charts, title)
-            with _writing("--chart", path):
-                path.write_text(page, encoding="utf-8")
+            with _whole("--chart", path) as part:
+                part.write_text(page, encoding="utf-8")
         else:
             picture = api.charts_png(charts, title)
-            with _writing("--chart", path):
-                path.write_bytes(picture)
+            with _whole("--chart", path) as part:
+                part.write_bytes(picture)
         if target != TERMINAL:
             typer.echo(f"wrote {len(charts)} charts to {path}", err=True)
 
@@ -160,11 +167,34 @@ def progress(n_all: int | None, what: str) -> Iterator[Told]:
 
 
 @contextmanager
-def _writing(flag: str, path: Path) -> Iterator[None]:
-    from gpuplan.errors import InputError, one
+def leaving_nothing() -> Iterator[None]:
+    """A request to end lets what was begun be cleared away, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
+    def leave(number: int, _frame: object) -> None:
+        sys.exit(SIGNALLED + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
     try:
         yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _whole(flag: str, path: Path) -> Iterator[Path]:
+    """A place beside the file, which becomes the file when all is written: never half of one."""
+    from gpuplan.errors import InputError, one
+
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         fix = "name a file in a folder that can be written"
         raise one(InputError, "simulate", flag, f"{path}: {error.strerror}", fix) from error

@@ -32,7 +32,7 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
-from gpuplan.pipeline.simulate_check import check_asked, check_named
+from gpuplan.pipeline.simulate_check import check_asked, unused_accelerators
 from gpuplan.pipeline.simulate_classes import by_urgency
 from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
 from gpuplan.pipeline.simulate_judge import judged
@@ -87,7 +87,7 @@ def prepared(
         engine_version=asked.engine_version, load=_mean_load(requests, replica.adapters),
     )  # fmt: skip
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
-    check_named(choice, setup.layout)
+    assumed += unused_accelerators(choice, setup.layout)
     setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
     fleet, assumed_fleet = fleet_of(setup, requests, asked)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)

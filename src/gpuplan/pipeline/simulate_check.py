@@ -3,9 +3,10 @@
 import math
 
 from gpuplan.domain.catalog import AcceleratorChoice
+from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.serving import ServingLayout
 from gpuplan.domain.simulation import SimulateRequest
-from gpuplan.errors import InputError, Problem, one
+from gpuplan.errors import InputError, Problem
 
 MOST_REPLICAS = 65_536
 LEAST_BIN_S = 0.001
@@ -28,11 +29,12 @@ def check_asked(asked: SimulateRequest) -> None:
         raise InputError("simulate", problems)
 
 
-def check_named(choice: AcceleratorChoice, layout: ServingLayout) -> None:
-    """A replica uses all accelerators that were named for it, or the bill would be another."""
+def unused_accelerators(choice: AcceleratorChoice, layout: ServingLayout) -> list[Assumption]:
+    """Accelerators that were named for a replica and have no part in it are told: who pays?"""
     n_named, n_used = choice.n_accelerators, layout.n_accelerators
-    if n_named not in (1, n_used):
-        name = choice.accelerator.id
-        what = f"names {n_named}, but one replica of this layout has {n_used}"
-        fix = f"write {n_used}x{name}, and --replicas for more of them"
-        raise one(InputError, "simulate", "--on", what, fix)
+    if n_named in (1, n_used):
+        return []
+    value = f"{n_used} of the {n_named} that were named"
+    why = "the layout decides what a replica uses and is paid for; others are not simulated"
+    change = "--tp, --pp, --dp or --replicas"
+    return [Assumption(what="accelerators of a replica", value=value, why=why, change=change)]

@@ -1,5 +1,6 @@
 """`simulate` from the command line: what is written where, and what is refused."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from gpuplan.cli.simulate import simulate
+from gpuplan.cli.simulate_show import _whole
 from gpuplan.errors import InputError
 
 TRACE = "arrival_s,input_tokens,output_tokens\n0.0,100,20\n0.5,200,1\n0.75,300,30\n"
@@ -35,8 +37,14 @@ def test_json_goes_to_stdout_and_every_request_to_its_file(trace: Path, tmp_path
     assert document["n_requests"] == document["n_completed"] == 3
     assert document["max_num_seqs"] == 4
     lines = out.read_text().splitlines()
-    assert lines[0] == "request_id,arrival_s,ttft_s,tpot_s,e2e_s,n_preemptions"
+    assert lines[0].startswith("request_id,arrival_s,ttft_s,tpot_s,e2e_s,n_preemptions,wait_s,")
     assert [line.split(",")[3] == "" for line in lines[1:]] == [False, True, False]
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    assert [(r["input_tokens"], r["output_tokens"], r["end"]) for r in rows] == [
+        ("100", "20", "finished"), ("200", "1", "finished"), ("300", "30", "finished")
+    ]  # fmt: skip
+    assert {r["cached_tokens"] for r in rows} == {r["session"] for r in rows} == {""}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["requests.csv", "trace.csv"]
 
 
 def test_parquet_holds_the_same(trace: Path, tmp_path: Path):
@@ -44,10 +52,38 @@ def test_parquet_holds_the_same(trace: Path, tmp_path: Path):
     out = tmp_path / "requests.parquet"
     assert call("--trace", trace, "--json", "--out", out).exit_code == 0
     table = polars.read_parquet(out)
-    assert table.columns == [
+    assert table.columns[:6] == [
         "request_id", "arrival_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions"
     ]  # fmt: skip
     assert table["tpot_s"].null_count() == 1
+    assert table["session"].null_count() == table["cached_tokens"].null_count() == 3
+    assert table["end"].to_list() == ["finished"] * 3
+
+
+def test_how_requests_of_a_living_fleet_ended_is_in_their_file(tmp_path: Path):
+    polars = pytest.importorskip("polars")
+    (tmp_path / "fleet.yaml").write_text(
+        "clients: {timeout_s: 1.5}\n"
+        "pools: [{name: a, replicas: 1, admission: {max_outstanding: 4, max_queued: 4}}]\n"
+    )
+    out = tmp_path / "requests.parquet"
+    load = ("--rate", 30, "--input-tokens", 300, "--output-tokens", 150, "--requests", 200)
+    found = call(*load, "--fleet", tmp_path / "fleet.yaml", "--json", "--out", out)
+    assert found.exit_code == 0, found.output
+    counted = dict(polars.read_parquet(out)["end"].value_counts().iter_rows())
+    ends = json.loads(found.stdout)["fleet"]["ends"]
+    assert counted == {name: n for name, n in ends.items() if n}
+    assert len(counted) > 1
+
+
+def test_a_file_that_stood_there_stays_when_a_run_fails(tmp_path: Path):
+    out = tmp_path / "requests.csv"
+    out.write_text("before")
+    with contextlib.suppress(RuntimeError), _whole("--out", out) as part:
+        part.write_text("half")
+        raise RuntimeError
+    assert out.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_an_objective_that_is_missed_is_said(trace: Path):

@@ -100,8 +100,13 @@ def test_experts_are_dealt_to_the_devices_of_a_replica():
 
 
 def test_accelerators_that_are_named_and_not_used_are_told():
-    with pytest.raises(InputError, match=r"names 8, but one replica of this layout has 2"):
-        prepared("Llama-3.1-8B", "8xH100", chat(), asked=SimulateRequest(tp=2))
+    part, whole = (
+        prepared("Llama-3.1-8B", name, chat(), asked=SimulateRequest(tp=2)).assumptions
+        for name in ("8xH100", "2xH100")
+    )
+    told = {a.what: a.value for a in part}
+    assert told["accelerators of a replica"] == "2 of the 8 that were named"
+    assert "accelerators of a replica" not in {a.what for a in whole}
 
 
 @pytest.mark.parametrize("router", ["session", "prefix_affinity"])
