@@ -159,8 +159,12 @@ def by_hand(known: set[str], names: set[str]) -> list[dict[str, object]]:
             raise SystemExit(f"{row['id']}: {count:,} parameters, published {row['params_b']} B")
         if row["id"].lower() not in known:
             line = {"id": row["id"], "config": reduced(row["config"], names)}
-            line |= {"source": "general knowledge of " + row["id"], "kind": RECALLED}
-            lines.append({**line, "licence": "see the model's own"})
+            line |= {
+                "source": row.get("source", "general knowledge of " + row["id"]),
+                "kind": row.get("kind", RECALLED),
+                "licence": "see the model's own",
+            }
+            lines.append(line | ({"note": row["note"]} if "note" in row else {}))
     return lines
 
 
