@@ -32,7 +32,16 @@ def chosen(form: Form, *, as_json: bool) -> Form:
 
 
 def emit(sheet: "Sheet", form: Form) -> None:
-    """The result, whole, in one form."""
+    """The result, whole, in one form; a reader who has seen enough and gone is no fault."""
+    try:
+        _emit(sheet, form)
+    except BrokenPipeError:
+        # Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _emit(sheet: "Sheet", form: Form) -> None:
     if form is Form.JSON:
         typer.echo(json.dumps(sheet.document, indent=2, allow_nan=False))
     elif form is Form.YAML:
@@ -64,7 +73,13 @@ def _print_tables(sheet: "Sheet") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(width=_width(), highlight=False)
+    class Piped(Console):
+        """A reader that has gone is told as in every other form of output."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    console = Piped(width=_width(), highlight=False)
     if sheet.head:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:
