@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from gpuplan.cli import simulate_batching as b
 from gpuplan.cli import simulate_options as o
 from gpuplan.cli import simulate_trace as t
@@ -272,6 +274,8 @@ def _stream(
     ready = _ready(served, coming.first, asked)
     with progress(coming.n_expected, "requests") as told, RequestFile(out) as file:
         found = api.simulate_stream(ready, coming, asked, told=told, sink=file.sink)
+    for line in coming.told:
+        typer.echo(f"{(sources.trace or Path('load')).name}: {line}", err=True)
     return api.simulate_sheet(found), api.simulate_charts(found)
 
 

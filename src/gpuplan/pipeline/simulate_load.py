@@ -1,5 +1,6 @@
 """Requests to replay, from a trace, from figures, or from a scenario; what is assumed is told."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -42,13 +43,26 @@ def traced_load(
     if scale_factor != 1.0:
         requests, blocks = scaled(requests, scale_factor, seed=seed), None
         assumed.append(_scaling(scale_factor))
-    told = (*read.told, *([f"{read.n_bad:,} bad lines left out"] if read.n_bad else []))
-    told += tuple(str(problem) for problem in read.bad)
+    told = (*read.told, *bad_lines(read.n_bad, read.bad))
+    assumed += bad_assumed(read.n_bad, read.bad)
     if not read.has_arrivals:
-        told += ("has no times: all requests come at once",)
+        told += ("all requests come at once; for a rate give the file to --lengths-from",)
     return LoadTaken(
         requests=requests, source="trace", assumptions=tuple(assumed), told=told, blocks=blocks
     )
+
+
+def bad_lines(n_bad: int, shown: Sequence[Problem]) -> tuple[str, ...]:
+    """How many lines of a file could not be read, and the first of them."""
+    return (f"{n_bad:,} bad lines left out", *map(str, shown)) if n_bad else ()
+
+
+def bad_assumed(n_bad: int, shown: Sequence[Problem]) -> list[Assumption]:
+    """The same for whoever reads the result alone."""
+    if not n_bad:
+        return []
+    value, why = f"{n_bad:,} left out", f"they could not be read; the first: {shown[0]}"
+    return [_assumed("bad lines", value, why, "mend the file")]
 
 
 def drawn_load(load: DrawnLoad, *, seed: int) -> LoadTaken:

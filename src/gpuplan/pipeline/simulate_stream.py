@@ -19,9 +19,9 @@ from gpuplan.domain.simulation import PreparedFleet, SimulateRequest, StreamedSi
 from gpuplan.domain.stream import Requests
 from gpuplan.domain.trace import TraceQuery
 from gpuplan.errors import InputError, Problem, one
-from gpuplan.inputs.traces.read import stream_trace
+from gpuplan.inputs.traces.read import TraceStream, stream_trace
 from gpuplan.pipeline.simulate_judge import check_measured
-from gpuplan.pipeline.simulate_load import settled_load
+from gpuplan.pipeline.simulate_load import bad_assumed, bad_lines, settled_load
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.simulation.serving.sketch import ERROR_FRAC
 from gpuplan.simulation.serving.stream import ServingStream
@@ -41,11 +41,20 @@ class Blocks(NamedTuple):
     n_expected: int | None
     source: str
     assumptions: tuple[Assumption, ...]
+    file: TraceStream | None = None  # whose oddities are known when its rows have passed
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was odd about the file so far."""
+        return () if self.file is None else (
+            *self.file.told, *bad_lines(self.file.n_bad, self.file.bad)
+        )  # fmt: skip
 
 
 def traced_blocks(path: Path, query: TraceQuery | None = None) -> Blocks:
     """A file of any size, block by block; its rows must be in order."""
-    return _peeked(iter(stream_trace(path, query)), None, "trace", ())
+    file = stream_trace(path, query)
+    return _peeked(iter(file), None, "trace", ())._replace(file=file)
 
 
 def drawn_blocks(load: DrawnLoad, *, seed: int) -> Blocks:
@@ -115,6 +124,7 @@ def streamed(
         passed = stream.finish()
         _take(passed.requests, passed.times, tally, sink)
     outcome = _outcome(ready, coming, stream, tally)
+    _check_file(coming, outcome.n_requests)
     check_measured(outcome.statistics, outcome)
     return StreamedSimulation(
         setup=ready.setup,
@@ -126,6 +136,15 @@ def streamed(
         flow=outcome.flow,
         power=power_over_time(ready.setup, outcome),
     )
+
+
+def _check_file(coming: Blocks, n_read: int) -> None:
+    """Where more lines are bad than good it is another file than it was taken for."""
+    file = coming.file
+    if file is not None and file.n_bad > n_read:
+        what = f"{file.n_bad:,} lines are bad, {n_read:,} are good"
+        first = Problem("trace", what, "map its columns, or mend it")
+        raise InputError("trace", [first, *file.bad])
 
 
 def _outcome(
@@ -145,7 +164,13 @@ def _outcome(
         statistics=tally.statistics(spent, n_left=n_left),
         n_engines=n_engines,
         refused=tuple(stream.refused.items()),
-        assumptions=(*coming.assumptions, *ready.assumptions, _sketched(), *_given_up(n_left)),
+        assumptions=(
+            *coming.assumptions,
+            *_left_out(coming),
+            *ready.assumptions,
+            _sketched(),
+            *_given_up(n_left),
+        ),
     )
 
 
@@ -175,6 +200,10 @@ def _first_n(blocks: Iterable[Requests], n: int | None) -> Iterator[Requests]:
         left -= len(block)
         if left <= 0:
             return
+
+
+def _left_out(coming: Blocks) -> list[Assumption]:
+    return [] if coming.file is None else bad_assumed(coming.file.n_bad, coming.file.bad)
 
 
 def _sketched() -> Assumption:

@@ -178,6 +178,34 @@ def test_loops_and_phases_that_could_not_be_are_refused(typed: tuple[str, ...], 
     assert f"  {named}: " in str(found.exception)
 
 
+@pytest.mark.parametrize("how", [(), ("--stream",)], ids=["memory", "stream"])
+def test_bad_lines_are_counted_and_shown_however_a_file_is_read(
+    tmp_path: Path, how: tuple[str, ...]
+):
+    found = traced(tmp_path, "0,100,10\n1,x,10\n2,100,10\n3,100,5\n", *how)
+    assert found.exit_code == 0, found.output
+    assert "trace.csv: 1 bad lines left out" in found.stderr
+    assert "line 3: input tokens is x" in found.stderr
+    document = json.loads(found.stdout)
+    assert document["n_requests"] == 3
+    told = {a["what"]: a["value"] for a in document["assumptions"]}
+    assert told["bad lines"] == "1 left out"
+
+
+@pytest.mark.parametrize("how", [(), ("--stream",)], ids=["memory", "stream"])
+def test_a_file_of_bad_lines_is_refused(tmp_path: Path, how: tuple[str, ...]):
+    found = traced(tmp_path, "0,100,10\n1,x,10\n2,y,10\n", *how)
+    assert isinstance(found.exception, InputError)
+    assert "2 lines are bad, 1 are good" in str(found.exception)
+
+
+def test_binary_data_is_named_before_its_columns_are(tmp_path: Path):
+    path = tmp_path / "noise.csv"
+    path.write_bytes(bytes(range(1, 200)) * 3 + b"\n\x00\x01")
+    found = call("--trace", path)
+    assert "holds binary data" in str(found.exception)
+
+
 def test_columns_and_rows_of_a_plain_file(tmp_path: Path):
     path = tmp_path / "log.csv"
     path.write_text("run,when,q,a\nx,0,100,10\ny,5,100,10\nx,1000,50,5\n")

@@ -58,6 +58,13 @@ def _document(
     raise fault(path, what, "write details per request, e.g. vllm bench serve --save-detailed")
 
 
+def _number(chosen: str | None) -> int | None:
+    """Which benchmark; the only one where nobody chose."""
+    if chosen is None:
+        return 0
+    return int(chosen) if chosen.isdecimal() else None
+
+
 def _guidellm(
     path: Path, benchmarks: Sequence[Any], query: TraceQuery, findings: Findings
 ) -> Document:
@@ -65,10 +72,11 @@ def _guidellm(
     chosen = dict(query.where).get(RUN)
     if chosen is None and len(benchmarks) != 1:
         what = f"holds {len(benchmarks)} benchmarks, each with its own clock"
-        raise fault(path, what, f"choose one: {RUN}=0 to {RUN}={len(benchmarks) - 1}")
-    number = int(chosen) if chosen is not None and chosen.isdecimal() else 0
-    if number >= len(benchmarks):
-        raise fault(path, f"has no benchmark {number}", f"it has {len(benchmarks)}, from 0")
+        fix = f"choose one with --where {RUN}=0 to {RUN}={len(benchmarks) - 1}"
+        raise fault(path, what, fix)
+    number = _number(chosen)
+    if number is None or number >= len(benchmarks):
+        raise fault(path, f"has no benchmark {chosen}", f"it has {len(benchmarks)}, from 0")
     requests = _mapping(_mapping(benchmarks[number]).get("requests"))
     rows = RawRows()
     for i, record in enumerate(_list(requests.get("successful")), start=1):

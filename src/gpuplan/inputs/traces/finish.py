@@ -126,7 +126,7 @@ def _refuse_unfit(path: Path, part: Part, findings: Findings) -> None:
     if len(findings.runs) > 1:
         runs = ", ".join(run[:40] for run in sorted(findings.runs)[:30])
         what = f"holds {len(findings.runs)} runs, each with its own clock"
-        problem = Problem(str(path), what, f"choose one with run=NAME: {runs}")
+        problem = Problem(str(path), what, f"choose one with --where run=NAME: {runs}")
         raise InputError("trace", [problem])
     n_good = len(part.line)
     if n_good and n_good >= findings.n_bad:

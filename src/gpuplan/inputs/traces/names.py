@@ -87,4 +87,4 @@ def _check(path: Path, names: Sequence[str], given: ColumnMap) -> None:
 
 def _what_there_is(names: Sequence[str], flag: str) -> str:
     shown = ", ".join(str(name)[:40] for name in list(names)[:12])
-    return f"map one with {flag}=COLUMN; the file has {shown}"
+    return f"map one with --columns {flag}=COLUMN; the file has {shown}"

@@ -83,7 +83,7 @@ class TraceStream:
     def _refuse(self, part: Part, last: float) -> None:
         runs = self._opened.converter.findings.runs
         if len(runs) > 1:
-            fix = f"choose one with run=NAME: {', '.join(sorted(runs)[:30])}"
+            fix = f"choose one with --where run=NAME: {', '.join(sorted(runs)[:30])}"
             raise fault(self._path, f"holds {len(runs)} runs", fix)
         if len(part.line) and (part.arrive_s[0] < last or np.any(np.diff(part.arrive_s) < 0)):
             what = f"lines {part.line[0]} to {part.line[-1]} are out of order"

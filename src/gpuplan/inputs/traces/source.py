@@ -82,7 +82,10 @@ def lines_of(path: Path, text: IO[str]) -> Iterator[str]:
 def head_of(path: Path) -> str:
     """How the text begins: enough for a header and the first requests."""
     with text_of(path) as text:
-        return text.read(N_HEAD_CHARS)
+        head = text.read(N_HEAD_CHARS)
+    if "\x00" in head:
+        raise fault(path, "holds binary data", "give CSV, JSON lines or Parquet")
+    return head
 
 
 def document_of(path: Path) -> str:

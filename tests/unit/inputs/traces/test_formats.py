@@ -265,6 +265,8 @@ def test_guidellm_sweeps_must_be_chosen_from(write):
     assert len(read_trace(path, TraceQuery(where=(("benchmark", "1"),))).requests) == 1
     with pytest.raises(InputError, match="no benchmark 7"):
         read_trace(path, TraceQuery(where=(("benchmark", "7"),)))
+    with pytest.raises(InputError, match="no benchmark first"):
+        read_trace(path, TraceQuery(where=(("benchmark", "first"),)))
 
 
 def test_vllm_bench_with_and_without_times(write):

@@ -150,7 +150,7 @@ def test_negative_times_count_from_the_first(read):
 
 def test_several_runs_in_one_file_must_be_chosen_from(read):
     text = "run,arrival_s,input_tokens,output_tokens\na,1,1,1\nb,1,1,1\n"
-    with pytest.raises(InputError, match="choose one with run=NAME: a, b"):
+    with pytest.raises(InputError, match="choose one with --where run=NAME: a, b"):
         read(text)
 
 
