@@ -4,9 +4,14 @@ Squeezing time would make every burst as much faster as the load is larger. Inst
 superpose copies of the trace, each shifted in time and wrapped around its end. Counts of
 independent copies add in mean and in variance, so their ratio, the index of dispersion, stays; at
 times longer than the shift (the day) copies move together, as a larger crowd of the same people
-would. Down: keep whole clients. Where no request says whose it is, single requests are kept by
-chance p, and the index I becomes 1 + p (I - 1): nearer to Poisson, by arithmetic.
+would. A few copies may by chance fill each other's lulls: of several shifts drawn, the one is taken
+that leaves the index nearest to the trace's own.
+
+Down: keep whole clients. Where no request says whose it is, single requests are kept by chance p,
+and the index I becomes 1 + p (I - 1): nearer to Poisson, by arithmetic.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +23,115 @@ from gpuplan.errors import InputError, one
 
 SHIFT_S = 1800.0
 MAX_REQUESTS = 500_000_000
+WINDOWS_S = (1.0, 10.0, 60.0)
+LEAST_WINDOWS = 20
+MOST_BINS = 1_000_000
+N_TRIED = 32
+
+
+class Scaled(NamedTuple):
+    """A load of several copies, and where each request comes from."""
+
+    requests: Requests
+    row: Ints  # of the trace
+    copy: Ints
+
+
+class Copy(NamedTuple):
+    """The trace, or a part of it, at another time."""
+
+    requests: Requests
+    row: Ints
+    number: int
 
 
 def scaled(requests: Requests, factor: float, *, seed: int, shift_s: float = SHIFT_S) -> Requests:
     """The load times this factor: whole copies shifted in time, and a part of one more."""
+    return scaled_rows(requests, factor, seed=seed, shift_s=shift_s).requests
+
+
+def scaled_rows(
+    requests: Requests, factor: float, *, seed: int, shift_s: float = SHIFT_S
+) -> Scaled:
+    """As `scaled`, with the row and the copy that each request is of."""
     _check(requests, factor, shift_s)
+    counted, copies = Counted(requests.arrive_s), list[Copy]()
     n_copies = int(factor)
-    rest = factor - n_copies
-    copies = [_copy(requests, i, seed=seed, shift_s=shift_s) for i in range(n_copies)]
-    if rest > 0:
-        part = _copy(requests, n_copies, seed=seed, shift_s=shift_s)
-        copies.append(thinned_by_client(part, rest, seed=seed))
-    return merged(copies)
+    for number in range(n_copies + (factor > n_copies)):
+        row = np.arange(len(requests))
+        if number == n_copies:
+            row = kept_by_client(requests, factor - n_copies, seed=seed)
+        moved_s = 0.0
+        if number:
+            draw = stream(seed, "shift", member=number)
+            moved_s = counted.best(draw.uniform(-shift_s, shift_s, N_TRIED), row)
+        if len(row):
+            counted.add(moved_s, row)
+            copies.append(_copy(requests, row, number=number, moved_s=moved_s))
+    order, found = _merged([copy.requests for copy in copies])
+    row = np.concatenate([copy.row for copy in copies]) if copies else np.zeros(0, dtype=np.int64)
+    copy_of = np.repeat([copy.number for copy in copies], [len(copy.row) for copy in copies])
+    return Scaled(found, ints(row[order]), ints(copy_of[order]))
+
+
+class Counted:
+    """Arrivals of the copies so far, by bins of a circle as long as the trace."""
+
+    def __init__(self, arrive_s: Floats) -> None:
+        span_s = _span_s(arrive_s)
+        self._bin_s = max(WINDOWS_S[0], span_s / MOST_BINS)
+        self._n = max(1, round(span_s / self._bin_s))
+        self._bin_s = span_s / self._n
+        self._place = ((arrive_s - arrive_s[0]) / self._bin_s).astype(np.int64) % self._n
+        self._sum = np.zeros(self._n)
+        widths = [round(window_s / self._bin_s) for window_s in WINDOWS_S]
+        self._widths = [w for w in widths if w >= 1 and self._n >= LEAST_WINDOWS * w]
+        self._aim = self._indices(np.bincount(self._place, minlength=self._n).astype(float))
+
+    def add(self, moved_s: float, row: Ints) -> None:
+        """Another copy of these rows."""
+        self._sum = self._sum + self._moved(moved_s, row)
+
+    def best(self, tried_s: Floats, row: Ints) -> float:
+        """Of these shifts the one that leaves the load as bursty as the trace."""
+        if not self._widths or not len(row):
+            return float(tried_s[0])
+        off = [self._off(self._sum + self._moved(float(moved_s), row)) for moved_s in tried_s]
+        return float(tried_s[int(np.argmin(off))])
+
+    def _moved(self, moved_s: float, row: Ints) -> Floats:
+        counts = np.bincount(self._place[row], minlength=self._n)
+        return floats(np.roll(counts, round(moved_s / self._bin_s)))
+
+    def _off(self, counts: Floats) -> float:
+        """How far the indices are from those of the trace, as squares of ratios' logarithms."""
+        found = self._indices(counts)
+        pairs = zip(found, self._aim, strict=True)
+        return sum(float(np.log(a / b)) ** 2 for a, b in pairs if a > 0 and b > 0)
+
+    def _indices(self, counts: Floats) -> list[float]:
+        """Variance over mean in windows of each width."""
+        found = []
+        for width in self._widths:
+            n = self._n // width
+            sums = counts[: n * width].reshape(n, width).sum(axis=1)
+            found.append(float(sums.var() / sums.mean()) if sums.mean() > 0 else 0.0)
+        return found
 
 
 def thinned_by_client(requests: Requests, keep_frac: float, *, seed: int) -> Requests:
     """The requests of some clients, all of each; single requests where no session is known."""
+    return requests.take(kept_by_client(requests, keep_frac, seed=seed))
+
+
+def kept_by_client(requests: Requests, keep_frac: float, *, seed: int) -> Ints:
+    """Rows of the clients that stay."""
     rng = stream(seed, "thinning")
     client = client_of(requests)
     # One draw for each client that there could be, so that a client's luck is its own.
     n = int(client.max()) + 1 if len(client) else 0
     is_kept = rng.uniform(size=n) < keep_frac
-    return requests.take(np.flatnonzero(is_kept[client]))
+    return np.flatnonzero(is_kept[client])
 
 
 def client_of(requests: Requests) -> Ints:
@@ -54,8 +146,13 @@ def client_of(requests: Requests) -> Ints:
 
 def merged(parts: list[Requests]) -> Requests:
     """One stream of several, in order of arrival; of equal times the earlier part comes first."""
+    return _merged(parts)[1]
+
+
+def _merged(parts: list[Requests]) -> tuple[Ints, Requests]:
+    """The order in which rows of the parts stand, and the stream."""
     if not parts:
-        return requests_of([], [], [])
+        return ints([]), requests_of([], [], [])
     joined = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in Requests.__dataclass_fields__
@@ -63,12 +160,13 @@ def merged(parts: list[Requests]) -> Requests:
     order = np.argsort(joined["arrive_s"], kind="stable")
     columns = {name: column[order] for name, column in joined.items()}
     groups = ("session", "prefix_group", "prefix_tokens", "priority")
-    return requests_of(
+    found = requests_of(
         columns["arrive_s"],
         columns["input_tokens"],
         columns["output_tokens"],
         grouping=Grouping(**{name: columns[name] for name in groups}),
     )
+    return ints(order), found
 
 
 def served(requests: Requests) -> tuple[Requests, int]:
@@ -77,15 +175,14 @@ def served(requests: Requests) -> tuple[Requests, int]:
     return requests.take(np.flatnonzero(is_served)), int(len(requests) - is_served.sum())
 
 
-def _copy(requests: Requests, number: int, *, seed: int, shift_s: float) -> Requests:
+def _copy(requests: Requests, row: Ints, *, number: int, moved_s: float) -> Copy:
     """Copy 0 is the trace itself; others are shifted, and their conversations are their own."""
     if number == 0:
-        return requests
+        return Copy(requests.take(row), row, number)
     start, span = float(requests.arrive_s[0]), _span_s(requests.arrive_s)
-    drawn = stream(seed, "shift", member=number).uniform(-shift_s, shift_s)
-    arrive = start + (requests.arrive_s - start + drawn) % span
+    arrive = start + (requests.arrive_s[row] - start + moved_s) % span
     order = np.argsort(arrive, kind="stable")
-    moved = requests.take(order)
+    moved = requests.take(row[order])
     offset = (int(requests.session.max(initial=NONE)) + 1) * number
     is_own = _is_private(moved)
     base = (int(requests.prefix_group.max(initial=NONE)) + 1) * number
@@ -95,9 +192,10 @@ def _copy(requests: Requests, number: int, *, seed: int, shift_s: float) -> Requ
         prefix_tokens=moved.prefix_tokens,
         priority=moved.priority,
     )
-    return requests_of(
+    shifted = requests_of(
         floats(arrive[order]), moved.input_tokens, moved.output_tokens, grouping=grouping
     )
+    return Copy(shifted, row[order], number)
 
 
 def _is_private(requests: Requests) -> NDArray[np.bool_]:

@@ -10,7 +10,9 @@ import numpy as np
 from gpuplan.demand.arrivals import gamma_bursts, mmpp, poisson, weibull_bursts
 from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.profile import growing, growth_ratio, hourly_weights, warped
-from gpuplan.demand.scale import scaled
+from gpuplan.demand.scale import scaled_rows
+from gpuplan.demand.scale_blocks import scaled_blocks
+from gpuplan.demand.statistics import dispersion
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.drawn import DrawnLoad, LoadTaken, LoadTerms
@@ -41,8 +43,12 @@ def traced_load(
     read = read_trace(path, query)
     requests, blocks, assumed = read.requests, read.blocks, []
     if scale_factor != 1.0:
-        requests, blocks = scaled(requests, scale_factor, seed=seed), None
-        assumed.append(_scaling(scale_factor))
+        more = scaled_rows(requests, scale_factor, seed=seed)
+        assumed.append(_scaling(scale_factor, requests.arrive_s, more.requests.arrive_s))
+        requests = more.requests
+        if blocks is not None:
+            blocks = scaled_blocks(blocks, more)
+            assumed.append(_shared_text())
     told = (*read.told, *bad_lines(read.n_bad, read.bad))
     assumed += bad_assumed(read.n_bad, read.bad)
     if not read.has_arrivals:
@@ -226,9 +232,23 @@ def _by_law(load: DrawnLoad, grown: float, duration_s: float, seed: int) -> Floa
     return poisson(rate, duration_s, seed=seed)
 
 
-def _scaling(factor: float) -> Assumption:
+def _scaling(factor: float, before_s: Floats, after_s: Floats) -> Assumption:
+    """How bursty the load was and is, where it is long enough to tell."""
     why = "copies of the trace shifted by up to 30 minutes: as bursty as it was"
+    told = []
+    for window_s in (1.0, 10.0, 60.0):
+        pair = dispersion(before_s, window_s), dispersion(after_s, window_s)
+        if None not in pair:
+            told.append(f"{pair[0]:.2f} to {pair[1]:.2f} in {window_s:g} s")
+    if told:
+        why += f"; index of dispersion {', '.join(told)}"
     return _assumed("scaled load", f"x {factor:g}", why, "--scale")
+
+
+def _shared_text() -> Assumption:
+    value = "what a hundredth of the requests begin with is common, the rest is each copy's own"
+    why = "system prompts are the service's, conversations are other people's"
+    return _assumed("text of the copies", value, why, "--no-prefix-caching")
 
 
 def _assumed(what: str, value: str, why: str, change: str) -> Assumption:

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from gpuplan.demand.arrivals import poisson
-from gpuplan.demand.scale import client_of, merged, scaled, served
-from gpuplan.domain.stream import Grouping, no_requests, requests_of
+from gpuplan.demand.scale import client_of, merged, scaled, scaled_rows, served
+from gpuplan.demand.scale_blocks import scaled_blocks
+from gpuplan.demand.statistics import dispersion
+from gpuplan.domain.columns import ints
+from gpuplan.domain.stream import Grouping, PrefixBlocks, no_requests, requests_of
 from gpuplan.errors import InputError
 
 
@@ -55,6 +58,50 @@ def test_client_is_session_then_group_then_the_request_itself():
     assert client[0] == client[1]
     assert client[2] == client[3]
     assert len(set(client.tolist())) == 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("factor", [2.0, 3.5])
+def test_a_load_that_swells_and_ebbs_stays_as_bursty(factor, seed):
+    """Copies that fill each other's lulls would leave half of the swell, or less."""
+    even = poisson(6.0, 3400.0, seed=9)
+    swell = np.sin(2 * np.pi * even / 900.0)
+    draw = np.random.default_rng(2).uniform(size=len(even))
+    given = even[draw < 0.5 * (1 + 0.9 * swell)]
+    requests = requests_of(given, np.ones(len(given)), np.ones(len(given)))
+    found = scaled(requests, factor, seed=seed).arrive_s
+    for window_s in (10.0, 60.0):
+        before, after = dispersion(given, window_s), dispersion(found, window_s)
+        assert after == pytest.approx(before, rel=0.25), window_s
+
+
+def test_rows_say_where_each_request_comes_from():
+    given = trace()
+    found = scaled_rows(given, 2.5, seed=4)
+    assert np.array_equal(found.requests.input_tokens, given.input_tokens[found.row])
+    assert np.bincount(found.copy)[:2].tolist() == [len(given)] * 2
+    first = found.copy == 0
+    assert np.array_equal(found.requests.arrive_s[first], given.arrive_s)
+
+
+def test_copies_share_the_service_s_words_and_no_others():
+    """20 requests: block 0 begins all, each goes on with a block of its own."""
+    n = 20
+    block = np.column_stack([np.zeros(n, dtype=int), np.arange(1, n + 1)]).ravel()
+    text = PrefixBlocks(
+        n_block_tokens=16, first=ints(np.arange(0, 2 * n + 1, 2)), block=ints(block)
+    )
+    requests = requests_of(np.arange(n, dtype=float), np.full(n, 32), np.ones(n))
+    found = scaled_rows(requests, 3.0, seed=0)
+    more = scaled_blocks(text, found)
+    assert len(more.first) == 3 * n + 1
+    assert more.n_distinct == 1 + 3 * n
+    assert set(more.block[more.first[:-1]]) == {0}
+    same = {}
+    for at in range(3 * n):
+        key = int(found.row[at]), int(found.copy[at])
+        same[key] = int(more.block[more.first[at] + 1])
+    assert len(set(same.values())) == 3 * n
 
 
 def test_one_request_scales():
