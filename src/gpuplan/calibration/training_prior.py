@@ -14,8 +14,9 @@ from gpuplan.domain.hardware import Accelerator
 BEST_FRAC: dict[str, tuple[float, float, float]] = {
     "v100": (0.80, 0.80, 0.80), "a100": (0.869, 0.87, 0.87), "h100": (0.803, 0.709, 0.70),
     "h200": (0.803, 0.734, 0.70), "gh200": (0.838, 0.776, 0.70), "b200": (0.776, 0.763, 0.60),
-    "b300": (0.786, 0.745, 0.42), "gb200": (0.729, 0.723, 0.60), "gb300": (0.760, 0.745, 0.42),
-    "mi300x": (0.514, 0.45, 0.45), "mi325x": (0.604, 0.50, 0.50), "mi355x": (0.62, 0.60, 0.50),
+    "b300": (0.786, 0.745, 0.48), "gb200": (0.729, 0.723, 0.60), "gb300": (0.760, 0.745, 0.48),
+    "mi300x": (0.514, 0.45, 0.45), "mi325x": (0.604, 0.50, 0.50), "mi350x": (0.62, 0.60, 0.50),
+    "mi355x": (0.62, 0.60, 0.50), "h800": (0.803, 0.709, 0.70),
     "gaudi2": (0.969, 0.955, 0.9), "gaudi3": (0.741, 0.769, 0.7), "tpu": (0.93, 0.90, 0.90),
     "rtx-4090": (0.98, 0.95, 0.95), "rtx-3090": (0.95, 0.95, 0.95), "l40s": (0.62, 0.60, 0.60),
     "rtx-pro-6000": (0.84, 0.80, 0.75), "rtx-6000-ada": (0.70, 0.68, 0.68),
@@ -51,7 +52,7 @@ NCCL = "collectives as measured, overlap as published"
 PRIORS = (
     Prior("reach16_ratio", 0.84, 0.06, (_by(0.04, "family"),), MAMF),
     Prior("reach8_ratio", 0.88, 0.08, (_by(0.05, "family"),), MAMF),
-    Prior("reach4_ratio", 0.75, 0.15, (), MAMF),
+    Prior("reach4_ratio", 0.88, 0.15, (), MAMF),
     Prior("operand_ratio", 1.12, 0.15, (), "small-product tables"),
     Prior("grouped_ratio", 0.88, 0.10, (), "grouped-product tables"),
     Prior("grouped_operand_ratio", 1.30, 0.15, (), "grouped-product tables"),
@@ -88,7 +89,7 @@ PRIORS = (
     Prior("p2p_exposed_ratio", 0.9, 0.25, (_by(0.5, "links"), _by(0.15, "stack")), NCCL),
     Prior("dp_ratio", 1.2, 0.15, (), NCCL),
     Prior("dp_overlap_frac", 0.8, 0.05, (), NCCL),
-    Prior("fsdp_ratio", 1.2, 0.15, (), NCCL),
+    Prior("fsdp_ratio", 1.2, 0.15, (_by(0.3, "stack"),), NCCL),
     Prior("fsdp_interference_frac", 0.15, 0.4, (), NCCL),
 )  # fmt: skip
 

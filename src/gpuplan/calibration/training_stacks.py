@@ -27,6 +27,7 @@ class Stack(NamedTuple):
     host_ratio: float = 1.0  # launches and Python of a layer, by those of a plain one
 
 
+SCRIPTS = "finetune"
 STACKS = {
     stack.name: stack
     for stack in (
@@ -46,12 +47,15 @@ STACKS = {
               gradient_bytes=2.0),
         Stack("fsdp-compiled", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
               gradient_bytes=4.0),
+        # The same with the maker's own layers and attention: Transformer Engine inside PyTorch.
+        Stack("fsdp-fused", "flash", "fused", has_sequence_parallel=True, sharding="zero3",
+              gradient_bytes=2.0, flash="vendor"),
         # Hybrid-sharded engines of the DeepSpeed kind with flash attention.
         Stack("zero", "flash", "eager", has_sequence_parallel=False, sharding="zero1",
               gradient_bytes=2.0),
         # Single-node fine-tuning scripts around modules:
         # every adapter brings kernels and modules of its own.
-        Stack("finetune", "flash", "eager", has_sequence_parallel=False, sharding="zero3",
+        Stack(SCRIPTS, "flash", "eager", has_sequence_parallel=False, sharding="zero3",
               gradient_bytes=2.0, host_ratio=3.0),
         # XLA: everything compiled, sharding by annotation.
         Stack("xla", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
@@ -76,7 +80,8 @@ def stack_of(framework: str, *, source: str = "", date: str = "", note: str = ""
             return STACKS[name]
     if re.search(r"torchtitan|fsdp|foundry|composer|olmo", text):
         is_compiled = re.search(r"compile yes|torch\.compile(?! stated)", note.lower())
-        return STACKS["fsdp-compiled" if is_compiled else "fsdp"]
+        has_engine = re.search(r"transformer.?engine|\bte\b", note.lower())
+        return STACKS["fsdp-compiled" if is_compiled else "fsdp-fused" if has_engine else "fsdp"]
     if _is_modern(text, date):
         return STACKS["megatron"]
     is_deepspeed = "deepspeed" in text and "vtrain" not in text
@@ -88,5 +93,8 @@ def _is_modern(text: str, date: str) -> bool:
         return False
     if MODERN_MEGATRON.search(text):
         return True
-    is_old_name = re.search(r"2020|2021|sc.?21|bloom|vtrain|megatron-deepspeed|nemo-megatron", text)
-    return not is_old_name and (not date or date[:7] >= FLASH_ERA)
+    if re.search(r"2020|2021|sc.?21|bloom|vtrain|nemo-megatron", text):
+        return False
+    # The fork with DeepSpeed outlived plain attention: its name tells the age only without a date.
+    is_fork = "megatron-deepspeed" in text
+    return date[:7] >= FLASH_ERA if date else not is_fork

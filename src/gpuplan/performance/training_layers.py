@@ -38,6 +38,7 @@ class Split(NamedTuple):
     sequence_parallel: int  # tp, or 1 where norms see the whole sequence
     operand_bytes: float  # of a matrix operand element
     cast_ratio: float = 0.0  # copies that casting below 16 bits makes, by those of plain 8-bit
+    n_expert_islands: int = 1  # islands that the ranks of one expert group stand in
 
 
 class Product(NamedTuple):
@@ -68,7 +69,8 @@ class LayerWork(NamedTuple):
     n_expert_layers: float = 0.0
     n_local_experts: float = 0.0  # summed over layers
     kv_bytes: float = 0.0  # keys and values of the micro-batch: what context parallelism passes on
-    all_to_all_bytes: float = 0.0  # of one dispatch or combine, sent by this rank
+    all_to_all_bytes: float = 0.0  # of one dispatch or combine, sent by this rank to all ranks
+    far_bytes: float = 0.0  # the same towards islands, each token once per island
     n_tp_reductions: float = 0.0
 
     def plus(self, other: "LayerWork", times: float = 1.0) -> "LayerWork":
@@ -191,25 +193,48 @@ def _feed_work(feed: FeedForward, hidden: int, split: Split) -> LayerWork:
 def _expert_work(feed: Experts, hidden: int, split: Split) -> LayerWork:
     n_local = feed.n_experts / split.ep
     n_routed = split.n_tokens * feed.n_active
+    width = expert_width(feed, hidden)
     per_expert = split._replace(n_tokens=n_routed / n_local)
-    products = feed_products(feed, hidden)
+    products = feed_products(feed, width)
     one = _products(products, per_expert)
-    shared = _feed_work(feed.shared, hidden, split) if feed.shared else LayerWork()
+    dense = _feed_work(feed.shared, hidden, split) if feed.shared else LayerWork()
+    dense = dense.plus(_narrowing(hidden, width, split))
     router = 2.0 * split.n_tokens * feed.n_router_params / split.sequence_parallel
     wide = BYTES_16 * n_routed * (products[0].n_out + feed.intermediate_size) / 2 / split.tp
-    sent = split.n_tokens * feed.n_active * hidden / split.tp * (split.ep - 1) / split.ep
-    return shared._replace(
+    sent = BYTES_16 * split.n_tokens * width / split.tp
+    return dense._replace(
         expert_flop=n_local * one.matmul_flop,
         expert_bytes=n_local * one.matmul_bytes,
-        matmul_flop=shared.matmul_flop + router,
-        inner_bytes=shared.inner_bytes + wide,
-        routed_bytes=BYTES_16 * n_routed * hidden / split.tp,
-        cast_elements=shared.cast_elements + n_local * one.cast_elements,
-        n_params=shared.n_params + n_local * one.n_params,
+        matmul_flop=dense.matmul_flop + router,
+        inner_bytes=dense.inner_bytes + wide,
+        routed_bytes=BYTES_16 * n_routed * width / split.tp,
+        cast_elements=dense.cast_elements + n_local * one.cast_elements,
+        n_params=dense.n_params + n_local * one.n_params,
         n_expert_layers=1.0,
         n_local_experts=n_local,
-        all_to_all_bytes=BYTES_16 * sent,
+        all_to_all_bytes=sent * feed.n_active,
+        far_bytes=sent * n_reached(feed.n_active, split.n_expert_islands),
     )
+
+
+def expert_width(feed: Experts, hidden: int) -> int:
+    """What an expert reads and writes: the hidden size, or less where tokens are narrowed first."""
+    n_matrices = 3 if feed.is_gated else 2
+    return min(hidden, round(feed.n_expert_matrix_params / (n_matrices * feed.intermediate_size)))
+
+
+def _narrowing(hidden: int, width: int, split: Split) -> LayerWork:
+    """Products into and out of the narrower width of latent experts, before anything is sent."""
+    if width >= hidden:
+        return LayerWork()
+    mine = split._replace(n_tokens=split.n_tokens / split.sequence_parallel)
+    down, up = Product(width, hidden, is_split=False), Product(hidden, width, is_split=False)
+    return _products((down, up), mine)
+
+
+def n_reached(n_active: int, n_places: int) -> float:
+    """Places that a token is sent to: two of its experts in one place cost one copy [DeepEP]."""
+    return float(n_places * (1.0 - (1.0 - 1.0 / n_places) ** n_active))
 
 
 def _products(products: tuple[Product, ...], split: Split) -> LayerWork:

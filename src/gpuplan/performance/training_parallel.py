@@ -64,15 +64,13 @@ def all_reduce_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
     )
 
 
-def all_to_all_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
-    """Every rank sends an equal piece to every rank; the message is what one rank holds."""
+def all_to_all_s(message_bytes: float, far_bytes: float, group: Spread, fabric: Fabric) -> float:
+    """Tokens to the ranks of their experts; over islands once each, then handed on inside."""
+    inside_s = all_to_all_time_s(message_bytes, group.n_inside, fabric.inside)
     if group.n_islands == 1:
-        return all_to_all_time_s(message_bytes, group.n_inside, fabric.inside)
-    inside = message_bytes / group.n_islands
-    inside_s = all_to_all_time_s(inside, group.n_inside, fabric.inside)
+        return inside_s
     # Each rank has an adapter of its own here, so nothing is shared on the way out.
-    outside_s = all_to_all_time_s(message_bytes, group.n_islands, fabric.outside)
-    return max(inside_s, outside_s)
+    return max(inside_s, all_to_all_time_s(far_bytes, group.n_islands, fabric.outside))
 
 
 def tp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:

@@ -18,7 +18,7 @@ from gpuplan.calibration.residuals import (
 )
 from gpuplan.calibration.training_constants import TrainingCalibration, seen_pairs, with_traits
 from gpuplan.calibration.training_prior import prior
-from gpuplan.calibration.training_rows import regime_of
+from gpuplan.calibration.training_stacks import SCRIPTS
 from gpuplan.domain.calibration import FittedConstants
 from gpuplan.domain.training_time import constants_from
 from gpuplan.performance.training_columns import stacked, step_columns_s
@@ -30,7 +30,7 @@ ROWS_PER_SOURCE = 25.0
 ROW_WEIGHT_MAX = 2.5
 N_ROUNDS = 100
 N_FOLDS = 5
-KINDS = ("dense", "sparse", "fine-tuning")
+KINDS = ("dense", "sparse", "script")
 LEAST_ROWS = 15  # fewer residuals of a kind say nothing of its range
 # Constants that a trait of the software multiplies.
 FACTORS = ("dp_overlap_frac", "layer_s", "accumulate_bytes_per_param")
@@ -128,8 +128,8 @@ def is_covered(cases: Sequence[Case], key: Key, errors: Floats) -> NDArray[np.bo
 
 def kind_of(case: Case) -> str:
     """Whose residuals a case's range is drawn from."""
-    if regime_of(case.row) == "fine-tuning":
-        return "fine-tuning"
+    if case.configuration.stack.name == SCRIPTS:
+        return "script"
     return "dense" if case.configuration.labels["architecture"] == "dense" else "sparse"
 
 

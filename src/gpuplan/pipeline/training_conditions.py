@@ -21,6 +21,7 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.precision import FORMATS
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.training import (
+    ALL_LINEAR_TARGETS,
     ATTENTION_TARGETS,
     Compute,
     Execution,
@@ -111,7 +112,7 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
         stack = stack._replace(sharding="zero3")
     accelerator = accelerator_of(row.machine.accelerator, catalog)
     model = _model_of(row, told)
-    layout = _layout(row, model, stack, told=told)
+    layout = _layout(row, model, stack, n_node=_n_node(accelerator), told=told)
     setup = _setup(row, model, stack, layout=layout, told=told)
     fabric = fabric_of(accelerator, said=f"{row.machine.fabric} {row.machine.accelerator}")
     return Configuration(
@@ -122,12 +123,17 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
 
 def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
     """The accelerator that a table means; a stated bandwidth replaces the sheet's."""
-    try:
-        accelerator = find_accelerator(said, catalog).accelerator
-    except PlannerError:
-        head = re.split(r",| hbm| \(", said.lower())[0]
-        head = re.sub(r"\s*\d+\s*gb$", "", head)
-        accelerator = find_accelerator(head, catalog).accelerator
+    head = re.sub(r"\s*\d+\s*gb$", "", re.split(r",| hbm| \(", said.lower())[0])
+    # Some tables give the family first and the part in brackets: "Blackwell GPU (B200-SXM)".
+    inside = re.search(r"\((.+)\)", said)
+    for name in (said, head, re.sub(r"-\d+gb$", "", inside[1].lower()) if inside else head):
+        try:
+            accelerator = find_accelerator(name, catalog).accelerator
+            break
+        except PlannerError as error:
+            refusal = error
+    else:
+        raise refusal
     stated = re.search(r"(\d+(?:\.\d+)?)\s*tb/s", said.lower())
     if stated is None:
         return accelerator
@@ -186,7 +192,7 @@ def _cut(model: Model, n_layers: int) -> Model:
 def fabric_of(accelerator: Accelerator, *, said: str = "") -> Fabric:
     """Links of the accelerator's usual server, with the adapters that the text names."""
     island = accelerator.scale_up
-    n_node = 4 if re.search(r"^gb\d|gh200", str(accelerator.id)) else 8
+    n_node = _n_node(accelerator)
     n_island = island.n_domain if island else n_node
     rate, _ = adapter_bytes_per_s(said, accelerator, n_node=n_node)
     is_ethernet = re.search(r"roce|ethernet", said.lower()) and "infiniband" not in said.lower()
@@ -197,8 +203,12 @@ def fabric_of(accelerator: Accelerator, *, said: str = "") -> Fabric:
     )
 
 
+def _n_node(accelerator: Accelerator) -> int:
+    return 4 if re.search(r"^gb\d|gh200", str(accelerator.id)) else 8
+
+
 def _layout(
-    row: TrainingRow, model: Model, stack: Stack, *, told: list[Assumption]
+    row: TrainingRow, model: Model, stack: Stack, *, n_node: int, told: list[Assumption]
 ) -> ParallelLayout:
     degrees, n = row.run.degrees, row.machine.n_accelerators
     tp, pp = degrees.get("tp", 1), degrees.get("pp", 1)
@@ -211,7 +221,7 @@ def _layout(
     n_virtual = degrees.get("vp") or _assumed_chunks(
         row, model, pp=pp, stack_name=stack.name, told=told
     )
-    sharding, n_shard = _sharding(row, stack)
+    sharding, n_shard = _sharding(row, stack, n_near=min(dp * cp, max(1, n_node // tp)))
     return ParallelLayout(
         tp=tp, pp=pp, n_virtual=n_virtual, schedule="interleaved" if n_virtual > 1 else "1f1b",
         cp=cp, ep=min(ep, dp * cp), dp=dp, sharding=sharding, n_shard=n_shard,
@@ -234,13 +244,15 @@ def _assumed_chunks(
     return 1
 
 
-def _sharding(row: TrainingRow, stack: Stack) -> tuple[Sharding, int | None]:
+def _sharding(row: TrainingRow, stack: Stack, *, n_near: int) -> tuple[Sharding, int | None]:
     text = row.run.sharding
     group = re.search(r"zero1 group (\d+)", text)
     if "zero1" in text:
         return "zero1", int(group[1]) if group else None
     if "grad_op" in text or "zero2" in text:
         return "zero2", None
+    if "hsdp" in text or "hybrid" in text:
+        return "zero3", n_near  # sharded inside a node, copied between nodes
     if "full_shard" in text or "fsdp" in text or "zero3" in text:
         return "zero3", None
     if "distributed optimizer" in text:
@@ -326,7 +338,7 @@ def _adapter(row: TrainingRow) -> LoRA:
     states = StateBytes()
     return LoRA(
         rank=row.model.lora_rank or ASSUMED_LORA_RANK,
-        targets=ATTENTION_TARGETS,
+        targets=ALL_LINEAR_TARGETS if row.model.lora_targets == "all" else ATTENTION_TARGETS,
         states=states,
         base=FORMATS["nf4"] if quantized else None,
     )

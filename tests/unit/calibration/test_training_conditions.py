@@ -19,7 +19,12 @@ from gpuplan.domain.training_time import (
 )
 from gpuplan.errors import InputError
 from gpuplan.pipeline.training_cases import case_of, cases_of
-from gpuplan.pipeline.training_conditions import architecture_class, configuration_of, fabric_of
+from gpuplan.pipeline.training_conditions import (
+    accelerator_of,
+    architecture_class,
+    configuration_of,
+    fabric_of,
+)
 
 H100 = find_accelerator("H100", read_catalog()).accelerator
 
@@ -43,6 +48,9 @@ def configured(**fields):
         ("MLPerf v5.0 AMD", "mlperf-training", "", "", "megatron"),
         ("MaxText", "maxtext", "2025", "", "xla"),
         ("litgpt", "litgpt", "2023", "", "finetune"),
+        ("Megatron-DeepSpeed", "gaudi", "2024-12", "", "megatron"),
+        ("Megatron-DeepSpeed", "somebody", "2021-06", "", "megatron-deepspeed"),
+        ("NeMo AutoModel FSDP2", "automodel", "2025-10", "TE + DeepEP", "fsdp-fused"),
         ("something new", "nobody", "2026", "", "megatron"),
     ],
 )
@@ -171,3 +179,31 @@ def test_unmeasured_accelerators_get_the_middle():
     gb = find_accelerator("GB200", read_catalog()).accelerator
     assert best_fracs(gb)[0] == 0.729
     assert best_fracs(find_accelerator("T4", read_catalog()).accelerator) == UNKNOWN_BEST_FRAC
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("NVIDIA Blackwell Ultra GPU (B300-SXM-270GB)", "b300-sxm"),
+        ("NVIDIA Blackwell Ultra GPU (GB300)", "gb300"),
+        ("NVIDIA Blackwell GPU (B200-SXM-180GB)", "b200-sxm"),
+        ("AMD Instinct MI300X 192GB HBM3", "mi300x"),
+    ],
+)
+def test_names_with_the_part_in_brackets(said, expected):
+    assert accelerator_of(said, read_catalog()).id == expected
+
+
+def test_hybrid_sharding_stays_inside_a_node():
+    common = {"framework": "torchtitan", "model": "Llama-2-7B", "n_accelerators": "128",
+              "seq_len": "4096", "global_batch": "256", "micro_batch": "2"}  # fmt: skip
+    hybrid, whole = configured(sharding="hsdp", **common), configured(sharding="fsdp", **common)
+    assert (hybrid.layout.sharding, hybrid.layout.n_shards) == ("zero3", 8)
+    assert whole.layout.n_shards == 128
+
+
+def test_adapters_on_all_matrices_where_the_table_says_so():
+    common = {"framework": "peft", "model": "Llama-2-7B", "n_accelerators": "1", "task": "lora",
+              "seq_len": "1024", "global_batch": "8", "micro_batch": "1"}  # fmt: skip
+    few, all_of_them = configured(**common), configured(lora_targets="all", **common)
+    assert set(few.setup.adapter.targets) < set(all_of_them.setup.adapter.targets)
