@@ -1,7 +1,7 @@
 """80 % ranges from residuals of rows outside the fit, by how new a row was to the fit."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil, expm1
 from statistics import mean, median, quantiles
 from typing import NamedTuple
@@ -12,6 +12,8 @@ TAIL = 0.1
 GOLDEN, HALF = 0.6180339887498949, 0.5  # even, repeatable, no generator needed
 APART = ("max_load", "output_tokens_per_s")  # scored by kind of network too
 LEAST_ROWS = 30  # a cell with fewer tells little about its tails
+PUBLICATION = "publication"
+LEAST_SOURCES, LEAST_OF_SOURCE = 3, 10  # fewer publications, or rows of one, tell little
 
 
 class Miss(NamedTuple):
@@ -22,17 +24,51 @@ class Miss(NamedTuple):
     metric: str
     cells: tuple[str, ...]
     log_ratio: float
+    source: str = ""  # the publication of the row
 
 
 def spreads(misses: Iterable[Miss]) -> dict[str, Spread]:
     """The tails of every cell that has enough rows, and of all rows together."""
     found: dict[str, list[float]] = defaultdict(list)
+    misses = list(misses)
     for miss in misses:
         for where in (miss.regime, "any"):
             for cell in (*miss.cells, "all"):
                 found[f"{miss.novelty}|{where}|{miss.metric}|{cell}"].append(miss.log_ratio)
         found[f"{miss.novelty}|any|any|all"].append(miss.log_ratio)
-    return {key: tails(values) for key, values in sorted(found.items()) if _is_told(key, values)}
+    told = {key: tails(values) for key, values in sorted(found.items()) if _is_told(key, values)}
+    return told | publications(misses)
+
+
+def publications(misses: Iterable[Miss]) -> dict[str, Spread]:
+    """How far a publication never seen errs: of those left out, each counts as one.
+
+    One publication may give most rows of a regime; rows of another are not like them.
+    """
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for miss in misses:
+        if miss.novelty == "source" and miss.source:
+            for where in (miss.regime, "any"):
+                key = f"{PUBLICATION}|{where}|{miss.metric}|all"
+                found[key][miss.source].append(miss.log_ratio)
+    enough = {
+        key: [values for values in sources.values() if len(values) >= LEAST_OF_SOURCE]
+        for key, sources in sorted(found.items())
+    }
+    return {key: even_tails(s) for key, s in enough.items() if len(s) >= LEAST_SOURCES}
+
+
+def even_tails(groups: Sequence[Sequence[float]]) -> Spread:
+    """Tails of values whose groups weigh the same."""
+    weighed = sorted((value, 1.0 / len(group)) for group in groups for value in group)
+    below, low, mid = 0.0, weighed[0][0], weighed[0][0]
+    for value, weight in weighed:
+        share = below / len(groups)
+        low, mid = value if share <= TAIL else low, value if share <= HALF else mid
+        if share >= 1.0 - TAIL:
+            break
+        below += weight
+    return Spread(log_low=low, log_mid=mid, log_high=value, n=len(weighed))
 
 
 def _is_told(key: str, values: list[float]) -> bool:

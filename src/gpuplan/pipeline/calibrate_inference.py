@@ -257,7 +257,8 @@ def misses_of(of: Study, novelty: str, residual: Floats) -> list[Miss]:
     found = []
     for i, metric, value in zip(of.seen.row, of.seen.metric, residual, strict=True):
         regime, cells = of.table.setups[i].load.regime, cells_of(of.table.labels[i])
-        found.append(Miss(names[i], regime, str(metric), cells, -float(value)))
+        source = by_source(of, int(i))
+        found.append(Miss(names[i], regime, str(metric), cells, -float(value), source))
     return found
 
 

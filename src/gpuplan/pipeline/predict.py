@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gpuplan.calibration.inference_labels import cells_of, inference_labels, nearest_era
 from gpuplan.calibration.novelty import novelty, unknown
+from gpuplan.calibration.ranges import PUBLICATION
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.domain.calibration import InferenceCalibration, Labels, Spread
 from gpuplan.domain.performance import InferencePrediction, ServingSetup, StepBreakdown
@@ -28,9 +29,16 @@ LEAST_LOG = 0.03
 
 
 def predict_inference(
-    setup: ServingSetup, *, calibration: InferenceCalibration | None = None, benchmark: str = ""
+    setup: ServingSetup,
+    *,
+    calibration: InferenceCalibration | None = None,
+    benchmark: str = "",
+    is_published_anew: bool = False,
 ) -> InferencePrediction:
-    """Throughput and latency of the setup; the package's calibration unless another is given."""
+    """Throughput and latency of the setup; the package's calibration unless another is given.
+
+    What a publication never seen measured lies further off than what is kept aside of a known one.
+    """
     known = calibration or inference_calibration()
     labels = inference_labels(setup, benchmark=benchmark)
     work = setup_work(setup)
@@ -39,7 +47,8 @@ def predict_inference(
     told = foretold(setup, work, k, r=r, case=case)
     served = told.served
     missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
-    ranged = Ranged(setup, known, cells=cells_of(labels), kind=novelty(missing))
+    kind = PUBLICATION if is_published_anew else novelty(missing)
+    ranged = Ranged(setup, known, cells=cells_of(labels), kind=kind)
     return InferencePrediction(
         output_tokens_per_s=ranged.estimate(
             "output_tokens_per_s", served.output_tokens_per_s * setup.n_replicas
@@ -137,7 +146,7 @@ class Ranged:
         spread = _spread(self._known, self._kind, regime, metric=metric, cells=self._cells)
         value = float(value)
         low, high = spread.log_low, spread.log_high
-        if self._kind == "source":
+        if self._kind in ("source", PUBLICATION):
             # What is new errs as far as a publication left out, but not to the same side.
             half = hypot(0.5 * (high - low), 0.5 * (high + low))
             low, high = -half, half
@@ -145,7 +154,7 @@ class Ranged:
             value=value,
             low=value * exp(min(low, -LEAST_LOG)),
             high=value * exp(max(high, LEAST_LOG)),
-            tier="estimated" if self._kind in ("source", "version") else "fitted",
+            tier="fitted" if self._kind in ("row", "model") else "estimated",
             sources=self._known.constants.sources,
         )
 

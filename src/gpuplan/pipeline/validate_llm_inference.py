@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 
 import numpy as np
 
 from gpuplan.calibration.ranges import left_out_errors
 from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration import LeftOut
 from gpuplan.domain.validation import MetricErrors, PredictedRow
 from gpuplan.errors import PlannerError
@@ -44,7 +46,8 @@ def inference_rows(rows: Sequence[Row]) -> tuple[list[PredictedRow], list[tuple[
 
 def _predicted(row: Row) -> PredictedRow:
     setup = serving_setup(row)
-    prediction = predict_inference(setup, benchmark=benchmark_of(row))
+    is_new = row.get("source", "") not in known_sources()
+    prediction = predict_inference(setup, benchmark=benchmark_of(row), is_published_anew=is_new)
     power = serving_power(setup, prediction, note=row.get("layout_note", ""))
     return PredictedRow(
         id=row.get("id", ""),
@@ -52,6 +55,12 @@ def _predicted(row: Row) -> PredictedRow:
         predicted={**metric_estimates(prediction), **power},
         measured=_measured(row),
     )
+
+
+@cache
+def known_sources() -> frozenset[str]:
+    """Publications whose rows the package's own table holds."""
+    return frozenset(row["source"] for row in read_rows("llm_inference.csv"))
 
 
 def _measured(row: Row) -> dict[str, float]:

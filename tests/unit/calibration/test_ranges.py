@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpuplan.calibration.novelty import model_family, novelty, unknown, version_label
-from gpuplan.calibration.ranges import Miss, left_out_errors, spreads, tails
+from gpuplan.calibration.ranges import Miss, even_tails, left_out_errors, spreads, tails
 
 
 def test_new_rows_fall_inside_eight_times_out_of_ten():
@@ -75,3 +75,25 @@ def test_names_of_one_design_are_one_family():
     assert model_family("meta-llama/Llama-3.3-70B-Instruct") == model_family("Llama-2-70B")
     assert model_family("deepseek-ai/DeepSeek-V3") == model_family("nvidia/DeepSeek-R1-NVFP4")
     assert version_label("sglang", "nightly-dev") == "sglang"
+
+
+def test_publications_weigh_the_same_however_many_rows_they_have():
+    many = [Miss("source", "max_load", "m", (), 0.0, "large")] * 1000
+    few = [Miss("source", "max_load", "m", (), at, name)
+           for at, name in ((0.5, "fast"), (-0.7, "slow")) for _ in range(10)]  # fmt: skip
+    found = spreads([*many, *few])
+    alike = found["source|max_load|m|all"]
+    apart = found["publication|max_load|m|all"]
+    assert (alike.log_low, alike.log_high) == (0.0, 0.0)  # the large one speaks for all
+    assert (apart.log_low, apart.log_high) == (-0.7, 0.5)
+
+
+def test_two_publications_tell_nothing_of_a_third():
+    misses = [Miss("source", "max_load", "m", (), 0.1, name) for name in "ab" for _ in range(20)]
+    assert not [key for key in spreads(misses) if key.startswith("publication")]
+
+
+def test_even_tails_are_plain_tails_of_one_group():
+    values = [float(at) for at in range(101)]
+    found = even_tails([values])
+    assert (found.log_low, found.log_mid, found.log_high) == pytest.approx((10, 50, 90), abs=1)
