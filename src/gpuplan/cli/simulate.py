@@ -154,6 +154,7 @@ def _whole_requests(typed: o.Typed) -> o.Typed:
     from gpuplan.errors import InputError, Problem
 
     if not _is_network(typed):
+        _check_batching(typed)
         return typed
     beside = {
         "--stream": typed.stream,
@@ -171,6 +172,17 @@ def _whole_requests(typed: o.Typed) -> o.Typed:
     return typed._replace(
         input_tokens=typed.input_tokens or 1.0, output_tokens=typed.output_tokens or 1.0
     )
+
+
+def _check_batching(typed: o.Typed) -> None:
+    """What is served by whole requests needs a rule for its batches."""
+    from gpuplan import api
+    from gpuplan.errors import InputError, one
+
+    if typed.model is not None and typed.input_tokens is None and api.is_network(typed.model):
+        what = f"continuous with {typed.model}, which is served by whole requests"
+        fix = "use --batching dynamic --max-batch 16 --max-delay-ms 5, or static"
+        raise one(InputError, "simulate", "--batching", what, fix)
 
 
 def _network(

@@ -6,8 +6,7 @@ from dataclasses import replace
 from gpuplan.domain.fleet import ElasticFleet, FleetOutcome, PoolSize
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.simulation import FleetTried, Holding
-from gpuplan.pipeline.simulate_sizes import criterion, holds
-from gpuplan.simulation.serving.statistics import statistics_of
+from gpuplan.pipeline.simulate_sizes import criterion, holds, tried_point
 
 MOST_REPLICAS = 1024
 Run = Callable[[ElasticFleet], FleetOutcome]
@@ -25,7 +24,8 @@ def smallest_living(
 
     def is_held(n: int) -> bool:
         larger = grown(fleet, n)
-        seen[n] = _tried(run(larger), n_replicas_of(larger), limit, n_accelerators=n_accelerators)
+        found, n_larger = run(larger), n_replicas_of(larger)
+        seen[n] = tried_point(found.outcome, n_larger, limit, paid_s=found.paid_s * n_accelerators)
         return holds(seen[n], limit)
 
     low = high = n_given
@@ -63,19 +63,3 @@ def grown(fleet: ElasticFleet, n: int) -> ElasticFleet:
 
     pools = tuple(replace(pool, size=of(pool.size)) for pool in fleet.pools)
     return replace(fleet, pools=pools)
-
-
-def _tried(found: FleetOutcome, n: int, slo: Slo, *, n_accelerators: int) -> FleetTried:
-    said = statistics_of(found.outcome, slo=slo)
-    paid_s = found.paid_s * n_accelerators
-    return FleetTried(
-        n_replicas=n,
-        precision_frac=said.precision_frac,
-        recall_frac=said.recall_frac,
-        busy_frac=said.busy_frac,
-        ttft_p99_s=said.ttft.p99_s if said.ttft else None,
-        is_overloaded=said.is_overloaded,
-        paid_accelerator_s=paid_s,
-        useful_accelerator_s=paid_s * said.precision_frac,
-        n_late=round((1.0 - said.recall_frac) * len(found.outcome.requests)),
-    )

@@ -15,12 +15,13 @@ from gpuplan.domain.networks import NetworkForecast
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests import NetworkRequest
-from gpuplan.domain.simulation import NetworkSimulation, SimulateRequest
+from gpuplan.domain.simulation import FleetTried, NetworkSimulation, SimulateRequest
 from gpuplan.domain.stream import Requests, requests_of
-from gpuplan.errors import InputError, InvariantError, one
+from gpuplan.errors import InputError, one
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.predict_network import predict_network
 from gpuplan.pipeline.simulate_judge import judged
+from gpuplan.pipeline.simulate_sizes import smallest, tried_point
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.statistics import flow_of
 
@@ -63,7 +64,21 @@ def simulate_network(
         policy=policy, table=_table(forecasts, request.precision), n_engines=asked.n_replicas,
         router=asked.router if asked.n_replicas > 1 else "round_robin", seed=asked.seed,
     )  # fmt: skip
-    return _replayed(load, servers, forecasts[-1], asked)
+    found = _replayed(load, servers, forecasts[-1], asked)
+    return _held(found, asked) if found.statistics.is_overloaded else found
+
+
+def _held(found: NetworkSimulation, asked: SimulateRequest) -> NetworkSimulation:
+    """Of servers that are overloaded, how many would hold the load."""
+
+    def run(n: int) -> FleetTried:
+        servers = replace(
+            found.servers, n_engines=n, router=asked.router if n > 1 else "round_robin"
+        )
+        outcome = simulate_servers(found.outcome.requests, servers, bin_s=asked.bin_s)
+        return tried_point(outcome, n, found.slo, paid_s=outcome.paid_s)
+
+    return replace(found, holding=smallest(run, found.slo, n_given=found.servers.n_engines))
 
 
 def _request(requests: Requests, asked: SimulateRequest) -> NetworkRequest:
@@ -77,11 +92,12 @@ def _table(forecasts: list[NetworkForecast], precision: str | None) -> BatchTabl
     card = forecasts[0].accelerator
     peaks = card.peak_flop_per_s
     flop_per_s = peaks[precision] if precision else peaks.get("fp16", peaks.get("bf16", 0.0))
-    works = [forecast.work for forecast in forecasts]
-    if None in works or flop_per_s <= 0:
-        raise one(InvariantError, "simulate", "network", "has no work", "please report it")
-    flop = [w.flop + w.attention_flop for w in works if w is not None]
-    moved = [w.activation_bytes + w.weight_bytes for w in works if w is not None]
+    works = [forecast.work for forecast in forecasts if forecast.work is not None]
+    if len(works) < len(forecasts) or flop_per_s <= 0:
+        works, flop_per_s = [], 1.0
+    none = [0.0] * (len(forecasts) - len(works))
+    flop = [w.flop + w.attention_flop for w in works] + none
+    moved = [w.activation_bytes + w.weight_bytes for w in works] + none
     return BatchTable(
         batch_s=floats([0.0, *(forecast.batch_s.value for forecast in forecasts)]),
         arithmetic_s=floats(np.array([0.0, *flop]) / flop_per_s),
@@ -100,7 +116,8 @@ def _replayed(
     wall_s = perf_counter() - start_s
     # A sample has no tokens: what was put in for them says nothing.
     told = (a for a in load.assumptions if a.what not in ("input lengths", "output lengths"))
-    assumptions = (*told, *forecast.assumptions, _times_told(servers.policy, forecast))
+    times = _times_told(servers.policy, forecast)
+    assumptions = (*told, *forecast.assumptions, times, *_unknown_work(servers.table))
     return NetworkSimulation(
         forecast=forecast,
         servers=servers,
@@ -110,6 +127,14 @@ def _replayed(
         wall_s=wall_s,
         flow=flow_of(outcome),
     )
+
+
+def _unknown_work(table: BatchTable) -> list[Assumption]:
+    """Where only times are known, nothing is said about what fills them."""
+    if table.arithmetic_s.any():
+        return []
+    value, why = "not known, shown as 0 %", "only the time of a batch of this network is known"
+    return [Assumption(what="compute and bandwidth", value=value, why=why, change="")]
 
 
 def _times_told(policy: BatchPolicy, forecast: NetworkForecast) -> Assumption:

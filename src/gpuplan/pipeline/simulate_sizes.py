@@ -9,7 +9,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Slo
+from gpuplan.domain.outcome import Outcome, Slo
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation import (
     CurveRequest,
@@ -48,8 +48,13 @@ def tried(stream: Stream, n_replicas: int) -> FleetTried:
         router=stream.router if n_replicas * stream.n_engines > 1 else "round_robin",
     )  # fmt: skip
     outcome = routed_outcome(stream.requests, fleet, blocks=stream.blocks)
-    found = statistics_of(outcome, slo=stream.slo)
     paid_s = outcome.paid_s / stream.n_engines * stream.n_accelerators
+    return tried_point(outcome, n_replicas, stream.slo, paid_s=paid_s)
+
+
+def tried_point(outcome: Outcome, n_replicas: int, slo: Slo, *, paid_s: float) -> FleetTried:
+    """What one size did, paid for so many accelerator-seconds."""
+    found = statistics_of(outcome, slo=slo)
     return FleetTried(
         n_replicas=n_replicas,
         precision_frac=found.precision_frac,
@@ -59,7 +64,7 @@ def tried(stream: Stream, n_replicas: int) -> FleetTried:
         is_overloaded=found.is_overloaded,
         paid_accelerator_s=paid_s,
         useful_accelerator_s=paid_s * found.precision_frac,
-        n_late=round((1.0 - found.recall_frac) * len(stream.requests)),
+        n_late=round((1.0 - found.recall_frac) * outcome.n_requests),
     )
 
 
@@ -71,19 +76,23 @@ def smallest_holding(
     slo: Slo | None,
     blocks: PrefixBlocks | None = None,
 ) -> Holding:
-    """The fewest replicas that are not overloaded and keep the objective, found by replaying.
-
-    Doubling finds a size that holds, halving the gap finds the first; the one below it was tried
-    and does not.
-    """
+    """The fewest replicas that are not overloaded and keep the objective, found by replaying."""
     stream = _stream(ready, requests, router, slo or Slo())._replace(blocks=blocks)
+    n_given = ready.fleet.n_engines // ready.setup.layout.n_engines
+    return smallest(lambda n: tried(stream, n), stream.slo, n_given=n_given)
+
+
+def smallest(run: Callable[[int], FleetTried], slo: Slo, *, n_given: int) -> Holding:
+    """Doubling finds a size that holds, halving the gap finds the first.
+
+    The one below it was tried and does not.
+    """
     seen: dict[int, FleetTried] = {}
 
     def is_held(n: int) -> bool:
-        seen[n] = tried(stream, n)
-        return holds(seen[n], stream.slo)
+        seen[n] = run(n)
+        return holds(seen[n], slo)
 
-    n_given = ready.fleet.n_engines // ready.setup.layout.n_engines
     n = max(1, n_given)
     while n <= MOST_REPLICAS and not is_held(n):
         n *= 2
@@ -95,7 +104,7 @@ def smallest_holding(
         low, high = (low, middle) if is_held(middle) else (middle, high)
     return Holding(
         n_replicas=high if n <= MOST_REPLICAS else None,
-        criterion=criterion(stream.slo),
+        criterion=criterion(slo),
         tried=tuple(seen[size] for size in sorted(seen)),
     )
 

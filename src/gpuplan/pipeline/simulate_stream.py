@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +16,12 @@ from gpuplan.domain.drawn import DrawnLoad
 from gpuplan.domain.outcome import RequestTimes, Slo, StreamedOutcome
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.simulation import PreparedFleet, SimulateRequest, StreamedSimulation
+from gpuplan.domain.simulation import (
+    Holding,
+    PreparedFleet,
+    SimulateRequest,
+    StreamedSimulation,
+)
 from gpuplan.domain.stream import Requests
 from gpuplan.domain.trace import TraceQuery
 from gpuplan.errors import InputError, Problem, one
@@ -23,12 +29,14 @@ from gpuplan.inputs.traces.read import TraceStream, stream_trace
 from gpuplan.pipeline.simulate_judge import check_measured
 from gpuplan.pipeline.simulate_load import bad_assumed, bad_lines, settled_load
 from gpuplan.pipeline.simulate_power import power_over_time
+from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.simulation.serving.sketch import ERROR_FRAC
 from gpuplan.simulation.serving.stream import ServingStream
 from gpuplan.simulation.serving.tally import Spent, Tally
 from gpuplan.units import HOUR
 
 N_BLOCK = 200_000
+N_FINER = 64
 Told = Callable[[int], None]
 Sink = Callable[[Requests, RequestTimes], None]
 
@@ -111,7 +119,8 @@ def streamed(
     A queue that outgrows memory ends the run: the fleet is overloaded, and the rest is not asked.
     """
     stream = ServingStream(ready.fleet, bin_s=asked.bin_s)
-    tally = Tally(slo=asked.slo, warmup_s=asked.warmup_s, bin_s=asked.bin_s)
+    # Finer than the bins that are shown, and folded into them: a short run has a backlog, too.
+    tally = Tally(slo=asked.slo, warmup_s=asked.warmup_s, bin_s=asked.bin_s / N_FINER)
     start_s = perf_counter()
     for block in coming.blocks:
         passed = stream.feed(block)
@@ -135,7 +144,14 @@ def streamed(
         wall_s=perf_counter() - start_s,
         flow=outcome.flow,
         power=power_over_time(ready.setup, outcome),
+        holding=_holding(ready, coming.first, asked) if outcome.statistics.is_overloaded else None,
     )
+
+
+def _holding(ready: PreparedFleet, first: Requests, asked: SimulateRequest) -> Holding:
+    """The smallest fleet for the first block: no more of the load is kept."""
+    held = smallest_holding(ready, first, router=asked.router, slo=asked.slo)
+    return replace(held, criterion=f"{held.criterion}; by the first {len(first):,} requests")
 
 
 def _check_file(coming: Blocks, n_read: int) -> None:

@@ -172,6 +172,13 @@ def test_overload_says_how_fast_the_queue_grows_and_what_would_hold_it():
     assert document["smallest_fleet"]["replicas"] >= 2
 
 
+def test_an_overloaded_stream_names_a_fleet_that_holds():
+    load = ("--rate", 100, "--input-tokens", 800, "--output-tokens", 200, "--requests", 6000)
+    streamed, kept = (json.loads(call(*load, "--json", *how).stdout) for how in (("--stream",), ()))
+    assert streamed["verdict"] == kept["verdict"] == "overloaded"
+    assert streamed["smallest_fleet"]["replicas"] == kept["smallest_fleet"]["replicas"] > 1
+
+
 def test_a_stream_writes_what_memory_writes(trace: Path, tmp_path: Path):
     polars = pytest.importorskip("polars")
     kept, passed = tmp_path / "kept.parquet", tmp_path / "passed.parquet"

@@ -77,6 +77,32 @@ def test_what_does_not_go_together_is_named(arguments: tuple[object, ...], where
     assert where in str(found.exception)
 
 
+def test_a_network_without_a_rule_for_batches_is_told_one():
+    found = call("--model", "resnet50", "--on", "L4", "--rate", 300, "--duration", 10)
+    assert isinstance(found.exception, InputError)
+    assert "--batching dynamic" in str(found.exception)
+
+
+def test_servers_that_are_overloaded_are_told_how_many_would_hold():
+    load = ("--rate", 6000, "--duration", 10, "--batching", "dynamic", "--max-batch", 16, "--json")
+    document = json.loads(call("--model", "resnet50", "--on", "L4", *load).stdout)
+    assert document["verdict"] == "overloaded"
+    n = document["smallest_fleet"]["replicas"]
+    # A full batch of 16 takes the time that is told: so many servers carry the load, and no fewer.
+    each = 16 / document["batch_s_by_size"][16]
+    assert n >= 6000 / each
+    assert n <= 1.3 * 6000 / each + 1
+
+
+def test_a_network_of_which_only_times_are_known_is_served():
+    load = ("--rate", 0.1, "--requests", 20, "--batching", "dynamic", "--max-batch", 2, "--json")
+    found = call("--model", "stable-diffusion-xl", "--on", "A100-80GB", *load)
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["n_completed"] == 20
+    assert "compute and bandwidth" in {a["what"] for a in document["assumptions"]}
+
+
 def test_users_who_wait_are_refused_beside_fixed_batches():
     found = call("--model", "Llama-3.1-8B", "--on", "H100", "--users", 4, "--input-tokens", 100,
                  "--output-tokens", 20, "--requests", 20, "--batching", "static",
