@@ -56,6 +56,7 @@ class LoadTaken:
     told: tuple[str, ...] = ()
     blocks: PrefixBlocks | None = None  # content of prompts, where a trace tells it
     loop: ClosedLoop | None = None  # users who wait for their answers; requests have no times then
+    n_loop: int | None = None  # so many requests are asked in all; the loop has rows to spare
     slo: Slo | None = None  # that a scenario sets
     model: str | None = None  # that a scenario names
     precision: str | None = None  # of the weights, that a scenario allows

@@ -88,6 +88,17 @@ class ClosedLoop:
     output_tokens: Ints
     prefix_tokens: Ints | None = None  # of a prompt, that stood in the user's rows before it
 
+    def take(self, rows: ArrayLike) -> "ClosedLoop":
+        """The named rows, or those of a mask."""
+        chosen, said = np.asarray(rows), self.prefix_tokens
+        return ClosedLoop(
+            user=ints(self.user[chosen]),
+            think_s=floats(self.think_s[chosen]),
+            input_tokens=ints(self.input_tokens[chosen]),
+            output_tokens=ints(self.output_tokens[chosen]),
+            prefix_tokens=None if said is None else ints(said[chosen]),
+        )
+
 
 def requests_of(
     arrive_s: ArrayLike,

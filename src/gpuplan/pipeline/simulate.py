@@ -24,7 +24,7 @@ from gpuplan.domain.simulation import (
     SimulateRequest,
     Simulation,
 )
-from gpuplan.domain.stream import ClosedLoop, PrefixBlocks, Requests
+from gpuplan.domain.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.pipeline.inference_work import setup_work
@@ -34,7 +34,7 @@ from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.simulate_check import check_asked, unused_accelerators
 from gpuplan.pipeline.simulate_classes import by_urgency
-from gpuplan.pipeline.simulate_closed import closed_outcome, first_of
+from gpuplan.pipeline.simulate_closed import closed_outcome, ended_together, first_of
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.pipeline.simulate_routed import is_knowing, routed_outcome
@@ -99,11 +99,11 @@ def replayed(
     requests: Requests,
     asked: SimulateRequest,
     *,
-    loop: ClosedLoop | None = None,
-    blocks: PrefixBlocks | None = None,
+    taken: LoadTaken | None = None,
     told: Told | None = None,
 ) -> Simulation:
     """One run of a fleet that is ready; `told` hears how many requests have been taken."""
+    loop, blocks = (None, None) if taken is None else (taken.loop, taken.blocks)
     if loop is not None and ready.fleet.batching is not None:
         fix = "use --rate or --trace, or --batching continuous"
         raise one(InputError, "simulate", "--users", "with fixed batches", fix)
@@ -112,6 +112,10 @@ def replayed(
         routed_outcome(requests.take([0]), ready.fleet)
     else:
         closed_outcome(first_of(loop), ready.fleet, bin_s=asked.bin_s)
+        n_loop = None if taken is None else taken.n_loop
+        loop = ended_together(
+            loop, n_loop, lambda more: closed_outcome(more, ready.fleet, bin_s=asked.bin_s)
+        )
     start_s = perf_counter()
     if loop is not None:
         outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
@@ -140,7 +144,7 @@ def simulate_load(
 ) -> Simulation:
     """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
-    found = replayed(ready, taken.requests, asked, loop=taken.loop, blocks=taken.blocks, told=told)
+    found = replayed(ready, taken.requests, asked, taken=taken, told=told)
     if taken.loop is not None or not found.statistics.is_overloaded:
         return found
     held = smallest_holding(

@@ -1,5 +1,7 @@
 """A closed loop: so many users who ask, wait for the answer, think, and ask again."""
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,12 +29,20 @@ class Wanted(NamedTuple):
     """Figures of a loop that are all there."""
 
     n_users: int
-    n_each: int
+    n_all: int
     think_s: float
+
+    @property
+    def n_each(self) -> float:
+        """Of a user, on average."""
+        return self.n_all / self.n_users
 
 
 def closed_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
-    """Users' requests in the order of the users; when they are asked is the fleet's doing."""
+    """Users' requests in the order of the users; when they are asked is the fleet's doing.
+
+    Each has more rows than its share: who is quick asks more often before all end together.
+    """
     _check(load)
     wanted = _wanted(load)
     assert load.input is not None
@@ -41,7 +51,8 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
         message=load.input, answer=load.output, n_turns_mean=load.n_turns_mean or 1.0,
         think_s=wanted.think_s, answer_s_per_token=0.0,
     )  # fmt: skip
-    loop = closed_loop(wanted.n_users, wanted.n_each, request=shape, seed=seed)
+    n_rows = math.ceil(1.25 * wanted.n_each + 8.0 * math.sqrt(wanted.n_each))
+    loop = closed_loop(wanted.n_users, n_rows, request=shape, seed=seed)
     is_talk = loop.prefix_tokens is not None
     grouping = Grouping(
         session=loop.user, prefix_group=loop.user if is_talk else None,
@@ -51,8 +62,9 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadTaken:
         np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
     )
     return LoadTaken(
-        requests=requests, source="drawn", assumptions=_assumed(load, wanted), loop=loop
-    )
+        requests=requests, source="drawn", assumptions=_assumed(load, wanted), loop=loop,
+        n_loop=wanted.n_all,
+    )  # fmt: skip
 
 
 def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
@@ -68,13 +80,24 @@ def _heard(loop: ClosedLoop, outside_s: float) -> ClosedLoop:
     return replace(loop, think_s=floats(loop.think_s + np.where(is_later, outside_s, 0.0)))
 
 
+def ended_together(
+    loop: ClosedLoop, n: int | None, replay: Callable[[ClosedLoop], Outcome]
+) -> ClosedLoop:
+    """The loop without what is asked after the n-th request, as a first run shows.
+
+    Were each user to ask equally often, the quick would be done first, and the end of the run
+    would be that of a smaller crowd.
+    """
+    if n is None or n >= len(loop.user):
+        return loop
+    asked = np.bincount(replay(loop).requests.session[:n], minlength=int(loop.user[-1]) + 1)
+    begins = np.searchsorted(loop.user, loop.user, side="left")
+    return loop.take(np.arange(len(loop.user)) - begins < asked[loop.user])
+
+
 def first_of(loop: ClosedLoop) -> ClosedLoop:
     """The first request alone."""
-    return ClosedLoop(
-        user=loop.user[:1], think_s=loop.think_s[:1], input_tokens=loop.input_tokens[:1],
-        output_tokens=loop.output_tokens[:1],
-        prefix_tokens=None if loop.prefix_tokens is None else loop.prefix_tokens[:1],
-    )  # fmt: skip
+    return loop.take([0])
 
 
 def _check(load: DrawnLoad) -> None:
@@ -112,8 +135,8 @@ def turn_problems(load: DrawnLoad) -> list[Problem]:
 
 def _wanted(load: DrawnLoad) -> Wanted:
     n_users = load.n_users or 1
-    n_each = N_EACH if load.n_requests is None else -(-load.n_requests // n_users)
-    return Wanted(n_users, n_each, load.think_s or 0.0)
+    n_all = N_EACH * n_users if load.n_requests is None else max(n_users, load.n_requests)
+    return Wanted(n_users, n_all, load.think_s or 0.0)
 
 
 def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
@@ -122,8 +145,8 @@ def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
         found.append(Assumption(
             what="think time", value="0 s", why="users ask again at once", change="--think-s"
         ))  # fmt: skip
-    if load.n_requests is None or load.n_requests % wanted.n_users:
-        n = wanted.n_each * wanted.n_users
-        why = f"{wanted.n_each} of each user"
-        found.append(Assumption(what="requests", value=f"{n:,}", why=why, change="--requests"))
+    if load.n_requests != wanted.n_all:
+        why = f"{wanted.n_each:g} of each user on average"
+        value = f"{wanted.n_all:,}"
+        found.append(Assumption(what="requests", value=value, why=why, change="--requests"))
     return tuple(found)

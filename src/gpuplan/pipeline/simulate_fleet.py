@@ -24,6 +24,7 @@ from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.startup import startup_phases
 from gpuplan.pipeline.simulate import prepared
 from gpuplan.pipeline.simulate_classes import by_service, by_urgency
+from gpuplan.pipeline.simulate_closed import ended_together
 from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
@@ -212,8 +213,11 @@ def _run(
     fleet: ElasticFleet, taken: LoadTaken, written: FleetRequest, asked: SimulateRequest
 ) -> tuple[FleetOutcome, float]:
     if taken.loop is not None:
+        loop = ended_together(
+            taken.loop, taken.n_loop, lambda more: simulate_closed_loop(more, fleet).outcome
+        )
         start_s = perf_counter()
-        found = simulate_closed_loop(taken.loop, fleet, bin_s=asked.bin_s)
+        found = simulate_closed_loop(loop, fleet, bin_s=asked.bin_s)
         return found, perf_counter() - start_s
     requests = taken.requests
     service = _services(written, len(requests), asked.seed)
