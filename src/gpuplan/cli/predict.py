@@ -42,11 +42,18 @@ Calibration = Annotated[
     Path | None, typer.Option(help="Constants refitted with your own runs (calibrate --out).")
 ]
 Table = Annotated[Path, typer.Argument(help="Configurations, one per row (CSV).")]
+ModelOrTable = Annotated[
+    str,
+    typer.Argument(help="Model name, config.json, or a table of configurations (CSV)."),
+]
+OnUnlessTable = Annotated[
+    str | None, typer.Option("--on", help="Accelerators, e.g. H100, 8xH100; a table has its own.")
+]
 
 
 def predict(
-    model: Model,
-    on: On,
+    model: ModelOrTable,
+    on: OnUnlessTable = None,
     tp: Tp = None,
     pp: Pp = 1,
     dp: Dp = 1,
@@ -70,7 +77,11 @@ def predict(
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Throughput, latency, power and memory of one configuration, each with a range."""
+    """Throughput, latency, power and memory of one configuration, or of each row of a table."""
+    if on is None and model.lower().endswith(".csv"):
+        return predict_table(Path(model))
+    if on is None:
+        raise typer.BadParameter("is missing; give accelerators, e.g. 8xH100", param_hint="--on")
     from gpuplan import api
     from gpuplan.domain.requests import LoadRequest, PredictRequest
     from gpuplan.domain.serving import LoraUse
@@ -96,7 +107,7 @@ def predict(
         store=user_store(),
         calibration=calibration,
     )
-    emit(api.predict_sheet(found), chosen(output, as_json=as_json))
+    return emit(api.predict_sheet(found), chosen(output, as_json=as_json))
 
 
 def predict_table(file: Table, out: Out = None) -> None:

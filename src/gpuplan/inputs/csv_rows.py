@@ -1,12 +1,15 @@
 """Rows of a CSV file that somebody else wrote: every fault told, nothing trusted."""
 
 import csv
+import re
 from pathlib import Path
 
 from gpuplan.errors import InputError, Problem, one
 
 MAX_BYTES = 200_000_000
 MAX_SHOWN = 20
+DECIMAL = re.compile(r"\d+,\d+")  # semicolons part columns where the comma is a decimal point
+DELIMITERS = (",", ";", "\t")  # the first wins where none is found
 
 
 def read_csv_rows(path: Path) -> list[dict[str, str]]:
@@ -38,7 +41,9 @@ def _text(path: Path) -> str:
 
 
 def _rows(path: Path, text: str) -> list[dict[str, str]]:
-    reader = csv.reader(text.splitlines())
+    lines = text.splitlines()
+    delimiter = _delimiter(lines[0] if lines else "")
+    reader = csv.reader(lines, delimiter=delimiter)
     header = next(reader, None)
     if not header:
         raise _error(path, "is empty", "write a header line and one row per line")
@@ -48,13 +53,25 @@ def _rows(path: Path, text: str) -> list[dict[str, str]]:
     rows, problems = [], []
     for cells in reader:
         if len(cells) == len(names):
-            rows.append(dict(zip(names, cells, strict=True)))
+            rows.append(dict(zip(names, _pointed(cells, delimiter), strict=True)))
         elif cells:
             what = f"{len(cells)} cells under {len(names)} columns"
             problems.append(Problem(f"line {reader.line_num}", what, "quote commas inside cells"))
     if problems:
         raise InputError(str(path), problems[:MAX_SHOWN])
     return rows
+
+
+def _delimiter(header: str) -> str:
+    """What parts the names of the columns; spreadsheets of many countries write semicolons."""
+    return max(DELIMITERS, key=header.count)
+
+
+def _pointed(cells: list[str], delimiter: str) -> list[str]:
+    """Cells with decimal points."""
+    if delimiter != ";":
+        return cells
+    return [cell.replace(",", ".") if DECIMAL.fullmatch(cell) else cell for cell in cells]
 
 
 def _error(path: Path, what: str, fix: str) -> Exception:

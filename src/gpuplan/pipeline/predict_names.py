@@ -162,7 +162,9 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
         return load, []
     value = f"{load.input_tokens:.0f} in, {load.output_tokens:.0f} out"
     why = "a question and an answer of usual length"
-    return load, [Assumption(what="tokens", value=value, why=why, change="--input, --output")]
+    return load, [
+        Assumption(what="tokens", value=value, why=why, change="--input, --output-tokens")
+    ]
 
 
 def _regime(asked: LoadRequest) -> Regime:

@@ -234,7 +234,7 @@ def _assumptions(request: ScaleRequest) -> tuple[Assumption, ...]:
         told.append(
             Assumption(
                 what="adapters", value="one of 400 Gbit/s per accelerator",
-                why="nobody said what leaves the node", change="--nics",
+                why="nobody said what leaves the node", change="--node-gbit",
             )
         )  # fmt: skip
     if request.mfu_frac is None:

@@ -95,8 +95,14 @@ def table_kind(rows: Rows, where: str) -> str:
     for kind, (needed, _, _) in KINDS.items():
         if needed <= present:
             return kind
-    needed_text = "; ".join(f"{k}: {', '.join(sorted(v[0]))}" for k, v in KINDS.items())
-    problem = Problem("columns", f"{len(present)} columns, of no known table", needed_text)
+    likest = max(KINDS, key=lambda kind: len(KINDS[kind][0] & present) / len(KINDS[kind][0]))
+    missing = ", ".join(sorted(KINDS[likest][0] - present))
+    others = "; ".join(f"{k}: {', '.join(sorted(v[0]))}" for k, v in KINDS.items() if k != likest)
+    problem = Problem(
+        "columns",
+        f"{len(present)} columns, of no known table; most like {likest}, which has also {missing}",
+        f"add them, or give a table of another kind: {others}",
+    )
     raise InputError(where, [problem])
 
 

@@ -113,7 +113,22 @@ def test_validate_reads_a_table_and_writes_every_prediction(tmp_path):
 def test_a_table_of_another_kind_is_refused_with_the_columns(tmp_path):
     table = tmp_path / "other.csv"
     table.write_text("a,b\n1,2\n")
-    assert "input_tokens" in refusal("validate", str(table)).problems[0].fix
+    problem = refusal("validate", str(table)).problems[0]
+    assert "input_tokens" in problem.what  # of the table that it is most like
+    assert "seq_len" in problem.fix  # of another
+
+
+def test_predict_takes_a_table_in_place_of_a_model(tmp_path):
+    table = tmp_path / "some.csv"
+    table.write_text(
+        "id;accelerator;n_accelerators;model;engine;regime;batch;input_tokens;output_tokens\n"
+        "a;H100;1;Llama-3.1-8B;vllm;fixed_concurrency;8;1024,5;256\n"
+    )
+    done = CliRunner().invoke(app, ["predict", str(table)])
+    header, row = done.stdout.splitlines()
+    assert header.startswith("id,")
+    assert row.startswith("a,")
+    assert CliRunner().invoke(app, ["predict", "Llama-3.1-8B"]).exit_code == 2
 
 
 RUN = [

@@ -60,3 +60,16 @@ def test_any_bytes_give_rows_or_a_reason(tmp_path, content):
     except InputError:
         return
     assert all(len(row) == len(rows[0]) for row in rows)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_columns_may_be_parted_as_spreadsheets_part_them(tmp_path, delimiter):
+    path = tmp_path / "t.csv"
+    path.write_text(delimiter.join(["a", "b"]) + "\n" + delimiter.join(["1", "x"]) + "\n")
+    assert read_csv_rows(path) == [{"a": "1", "b": "x"}]
+
+
+def test_commas_are_decimal_points_where_semicolons_part_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;c\n12,5;TP4, EP4;1.5\n")
+    assert read_csv_rows(path) == [{"a": "12.5", "b": "TP4, EP4", "c": "1.5"}]
