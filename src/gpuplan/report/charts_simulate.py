@@ -51,14 +51,14 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
     recall = floats([PERCENT * point.recall_frac for point in curve.points])
     precision = floats(PERCENT * np.array(curve.precision_frac))
     names = tuple(str(point.n_replicas) for point in curve.points)
-    best = curve.best
+    best, least = curve.best, int(np.argmin(curve.cost_usd))
     note = f"numbers are replicas; best at {names[best]} (F with beta {curve.beta_ratio:.2f})"
     both = Chart(
         title="Precision against recall by fleet size", x=Axis(label="Recall", unit="%"),
         y=Axis(label="Precision", unit="%"), note=note,
         series=(
-            Series(name="best", x=recall[[best]], y=precision[[best]], style="points"),
             Series(name="fleet sizes", x=recall, y=precision, style="points", labels=names),
+            Series(name="best", x=recall[[best]], y=precision[[best]], style="points"),
         ),
     )  # fmt: skip
     scores = Chart(
@@ -76,6 +76,7 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
         title="Cost of waste and delay", x=Axis(label="Replicas"),
         y=Axis(label="Cost", unit="USD"),
         series=(Series(name="waste and delay", x=sizes, y=floats(curve.cost_usd)),),
+        note=f"least: {curve.cost_usd[least]:,.2f} USD at {names[least]} replicas",
     )  # fmt: skip
     return both, scores, cost
 

@@ -135,14 +135,33 @@ def _canvas(
         up = (series.y - low_y) / (high_y - low_y) * (N_ROWS * 4 - 1)
         if len(chart.series) > 1 or series.style == "points":
             for at in _marked(across, series.style):
-                row = N_ROWS - 1 - round(up[at]) // 4
-                marks.setdefault((row, round(across[at]) // 2), MARKS[place % len(MARKS)])
+                row, column = N_ROWS - 1 - round(up[at]) // 4, round(across[at]) // 2
+                if series.style == "points":
+                    marks[row, column] = MARKS[place % len(MARKS)]
+                    _label(marks, series.labels[at : at + 1], row, column, n_columns=n_columns)
+                marks.setdefault((row, column), MARKS[place % len(MARKS)])
         if series.style != "points":
             _draw(dots, across, up, is_step=series.style == "step")
     return [
         [marks.get((row, column)) or _cell(dots, row, column) for column in range(n_columns)]
         for row in range(N_ROWS)
     ]
+
+
+def _label(
+    marks: dict[tuple[int, int], str],
+    labels: tuple[str, ...],
+    row: int,
+    column: int,
+    *,
+    n_columns: int,
+) -> None:
+    """What a point stands for, beside it where there is room: on its left near the right edge."""
+    for text in labels:
+        begins = column + 1 if column + 1 + len(text) <= n_columns else column - len(text)
+        cells = [(row, begins + k) for k in range(len(text))]
+        if begins >= 0 and not any(cell in marks for cell in cells):
+            marks.update(zip(cells, text, strict=True))
 
 
 def _marked(across: Floats, style: str) -> list[int]:

@@ -152,3 +152,14 @@ def test_a_long_run_is_told_to_its_end_in_few_rows():
 )
 def test_the_clock_is_as_fine_as_the_bins(at_s: float, bin_s: float, text: str):
     assert _clock(at_s, bin_s) == text
+
+
+def test_points_in_the_terminal_bear_their_labels():
+    series = Series(
+        name="sizes", x=floats([0, 50, 100]), y=floats([10, 50, 90]), style="points",
+        labels=("1", "2", "12"),
+    )  # fmt: skip
+    chart = Chart(title="t", x=Axis(label="x"), y=Axis(label="y"), series=(series,))
+    text = chart_text(chart)
+    assert all(label in text for label in ("●1", "●2", "12●"))
+    assert max(map(len, text.splitlines())) <= 100
