@@ -8,7 +8,6 @@ import numpy as np
 
 from gpuplan.calibration.ranges import left_out_errors
 from gpuplan.calibration.store import inference_calibration
-from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration import LeftOut
 from gpuplan.domain.validation import MetricErrors, PredictedRow
 from gpuplan.errors import PlannerError
@@ -59,8 +58,8 @@ def _predicted(row: Row) -> PredictedRow:
 
 @cache
 def known_sources() -> frozenset[str]:
-    """Publications whose rows the package's own table holds."""
-    return frozenset(row["source"] for row in read_rows("llm_inference.csv"))
+    """Publications whose rows the calibration rests on."""
+    return frozenset(inference_calibration().constants.sources)
 
 
 def _measured(row: Row) -> dict[str, float]:
