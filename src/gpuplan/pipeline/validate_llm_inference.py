@@ -1,5 +1,6 @@
 """Validate tables of LLM serving: rows -> predictions; rows -> errors of what is left out."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -45,7 +46,7 @@ def inference_rows(rows: Sequence[Row]) -> tuple[list[PredictedRow], list[tuple[
 
 def _predicted(row: Row) -> PredictedRow:
     setup = serving_setup(row)
-    is_new = row.get("source", "") not in known_sources()
+    is_new = publisher(row.get("source", "")) not in known_publishers()
     prediction = predict_inference(setup, benchmark=benchmark_of(row), is_published_anew=is_new)
     power = serving_power(setup, prediction, note=row.get("layout_note", ""))
     return PredictedRow(
@@ -57,9 +58,14 @@ def _predicted(row: Row) -> PredictedRow:
 
 
 @cache
-def known_sources() -> frozenset[str]:
-    """Publications whose rows the calibration rests on."""
-    return frozenset(inference_calibration().constants.sources)
+def known_publishers() -> frozenset[str]:
+    """Those whose rows the calibration rests on."""
+    return frozenset(map(publisher, inference_calibration().constants.sources))
+
+
+def publisher(source: str) -> str:
+    """`inferencex` of `inferencex/nvidia closed loop`: what follows tells rows of one apart."""
+    return re.split(r"[/ ]", source.strip().lower(), maxsplit=1)[0]
 
 
 def _measured(row: Row) -> dict[str, float]:

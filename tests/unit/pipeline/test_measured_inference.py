@@ -270,3 +270,14 @@ def test_every_known_model_and_accelerator_has_an_answer(chip):
         for metric, estimate in row.predicted.items():
             values = (estimate.low, estimate.value, estimate.high)
             assert all(0.0 < value < float("inf") for value in values), (row.id, metric)
+
+
+def test_rows_of_a_publisher_never_seen_have_wider_ranges():
+    def width(source: str) -> float:
+        (row,), _ = inference_rows([{**PLAIN, "source": source}])
+        found = row.predicted["output_tokens_per_s"]
+        return found.high / found.low
+
+    known, new = width("trtllm_throughput"), width("somebody else")
+    assert width("trtllm_throughput 1.2") == known < new
+    assert width("") == new  # nobody said who measured: nobody we know
