@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")]
 
+from validation_later import later  # noqa: E402
 from validation_never_seen import never_seen  # noqa: E402
 from validation_parts import at_a_glance, links, other_networks, power  # noqa: E402
 
@@ -36,7 +37,7 @@ LEAST_ROWS = 5  # fewer say nothing
 def main() -> int:
     parts = [
         at_a_glance(), inference_memory(), training_memory(), times("llm_inference"),
-        times("llm_training"), never_seen(), other_networks(), power(), links(),
+        times("llm_training"), never_seen(), later(), other_networks(), power(), links(),
     ]  # fmt: skip
     text = HEAD + "\n" + "\n".join(parts)
     if "--check" in sys.argv:

@@ -12,7 +12,6 @@ from importlib.resources import files
 from gpuplan.calibration.training_models import Dimensions
 
 TABLES = ("llm_training.csv", "llm_finetune.csv", "llm_finetune_scripts.csv")
-UNSEEN = "unseen_training.csv"  # published after the forms were chosen; no fit reads it
 FINE_TUNING = ("lora", "qlora", "sft", "full")
 MEASURED = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
 
@@ -81,17 +80,10 @@ def read_rows(lines: Iterable[str]) -> list[TrainingRow]:
 
 def shipped_rows() -> list[TrainingRow]:
     """The rows that the calibration rests on: pre-training and fine-tuning."""
-    return [row for name in TABLES for row in _packaged(name)]
-
-
-def unseen_rows() -> list[TrainingRow]:
-    """Rows of later releases, rounds and other software, for judging alone."""
-    return _packaged(UNSEEN)
-
-
-def _packaged(name: str) -> list[TrainingRow]:
     folder = files("gpuplan.calibration").joinpath("data", "measured")
-    return read_rows(folder.joinpath(name).read_text().splitlines())
+    return [
+        row for name in TABLES for row in read_rows(folder.joinpath(name).read_text().splitlines())
+    ]
 
 
 def row_of(fields: Mapping[str, str | None]) -> TrainingRow:

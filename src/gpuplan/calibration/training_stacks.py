@@ -27,7 +27,7 @@ class Stack(NamedTuple):
     host_ratio: float = 1.0  # launches and Python of a layer, by those of a plain one
 
 
-SCRIPTS = "finetune"
+SCRIPTS, COMPILER = "finetune", "xla"
 STACKS = {
     stack.name: stack
     for stack in (
@@ -58,7 +58,7 @@ STACKS = {
         Stack(SCRIPTS, "flash", "eager", has_sequence_parallel=False, sharding="zero3",
               gradient_bytes=2.0, host_ratio=3.0),
         # XLA: everything compiled, sharding by annotation.
-        Stack("xla", "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
+        Stack(COMPILER, "flash", "compiled", has_sequence_parallel=True, sharding="zero3",
               gradient_bytes=2.0, flash="vendor", links="hidden"),
     )
 }  # fmt: skip

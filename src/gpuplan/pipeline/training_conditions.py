@@ -11,7 +11,7 @@ from gpuplan.calibration.links import fabric_link, link_of
 from gpuplan.calibration.training_fabric import adapter_bytes_per_s
 from gpuplan.calibration.training_models import known_model, model_from
 from gpuplan.calibration.training_rows import TrainingRow
-from gpuplan.calibration.training_stacks import Stack, stack_of
+from gpuplan.calibration.training_stacks import COMPILER, Stack, stack_of
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.hardware import Accelerator
@@ -267,7 +267,7 @@ def _setup(
     if sequence is None:
         sequence = ASSUMED_SEQUENCE_TOKENS
         _tell(told, "seq_len", str(sequence), "the row does not say")
-    micro, n_micro = _batches(row, model, layout=layout, told=told)
+    micro, n_micro = _batches(row, model, stack, layout=layout, told=told)
     is_adapter = "lora" in row.model.task
     execution = Execution(
         recompute=_recompute(row, stack),
@@ -290,7 +290,7 @@ def _setup(
 
 
 def _batches(
-    row: TrainingRow, model: Model, *, layout: ParallelLayout, told: list[Assumption]
+    row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
 ) -> tuple[int, int]:
     """Micro-batch, and micro-batches per step and rank."""
     stated = re.search(r"micro_num (\d+)", row.origin.note)
@@ -306,7 +306,9 @@ def _batches(
         return micro or 1, n_micro
     per_rank = max(1, batch // layout.dp)
     if micro is None:
-        micro = _assumed_micro(model, layout, per_rank)
+        # MaxText takes the samples of a device at once [MaxText].
+        is_whole = stack.name == COMPILER
+        micro = per_rank if is_whole else _assumed_micro(model, layout, per_rank)
         _tell(told, "micro_batch", str(micro), "the row does not say")
     return micro, max(1, round(per_rank / micro))
 
@@ -321,7 +323,8 @@ def _assumed_micro(model: Model, layout: ParallelLayout, per_rank: int) -> int:
 def _recompute(row: TrainingRow, stack: Stack) -> Recompute:
     text = row.run.recompute
     if text in ("", "?"):
-        return "full" if stack.attention == "math" else "none"
+        # MaxText recomputes every layer where nothing else is said [MaxText].
+        return "full" if stack.attention == "math" or stack.name == COMPILER else "none"
     if "full" in text:
         return "full"
     if "selective" in text:

@@ -14,7 +14,7 @@ from gpuplan.calibration.training_constants import (
     read_calibration,
     tier_of,
 )
-from gpuplan.calibration.training_rows import TrainingRow, regime_of, row_of, unseen_rows
+from gpuplan.calibration.training_rows import TrainingRow, regime_of, row_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.noun import dataclass
@@ -108,28 +108,6 @@ def stored_cross_training() -> dict[str, dict[str, MetricErrors]]:
         split: {what: MetricErrors(**figures) for what, figures in found.items()}
         for split, found in stored.items()
     }
-
-
-def unseen_training() -> dict[str, MetricErrors]:
-    """Errors of step time of rows that no fit reads: all, by regime and by source."""
-    found = validate_rows(unseen_rows()).forecasts
-    errors, inside = (np.array(part) for part in zip(*map(_step_error, found), strict=True))
-    members = {"training": np.ones(len(found), dtype=bool)}
-    regimes = np.array([regime_of(one.row) for one in found])
-    sources = np.array([one.row.origin.source for one in found])
-    members |= {f"{name} step_s": regimes == name for name in ("pre-training", "fine-tuning")}
-    members |= {str(name): sources == name for name in sorted(set(sources.tolist()))}
-    return {what: _figures(errors[some], inside=inside[some]) for what, some in members.items()}
-
-
-def _step_error(one: RowForecast) -> tuple[float, bool]:
-    """Log of predicted over measured step time, and whether the range held it."""
-    if "step_s" in one.row.measured:
-        found, measured = one.predicted["step_s"], one.row.measured["step_s"]
-        return float(np.log(found.value / measured)), found.low <= measured <= found.high
-    name = "tokens_per_s_per_accelerator"
-    found, measured = one.predicted[name], one.row.measured[name]
-    return float(np.log(measured / found.value)), found.low <= measured <= found.high
 
 
 def validate_rows(
