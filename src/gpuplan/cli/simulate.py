@@ -86,7 +86,7 @@ def simulate(
     stream: o.Stream = False,
     fleet: o.FleetFile = None,
     seed: o.Seed = 0,
-    overlay: o.Overlay = None,
+    overlay: o.Overlay = None, calibration: o.CalibrationFile = None,
     out: o.Out = None,
     chart: o.ChartTo = None,
     output: Output = Form.TABLE,

@@ -92,6 +92,10 @@ ExpertParallel = Annotated[
 ]
 LoraRank = Annotated[int, typer.Option(min=0, help="Rank of the requests' adapters; 0: none.")]
 Loras = Annotated[int | None, typer.Option(min=1, help="Adapters in rotation; 1 if unsaid.")]
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option("--calibration", help="Constants refitted with your own runs (calibrate --out)."),
+]
 Trace = Annotated[
     Path | None,
     typer.Option(help="Requests: CSV, JSON, Parquet, known formats as is; or clients' folder."),
@@ -243,6 +247,7 @@ class Typed(NamedTuple):
     fleet: FleetFile
     seed: Seed
     overlay: Overlay
+    calibration: CalibrationFile
     out: Out
     chart: ChartTo
     output: Output
@@ -293,7 +298,10 @@ def _replica(typed: Typed) -> "ReplicaRequest":
     from gpuplan.domain.simulation import ReplicaRequest
 
     lora = LoraUse(rank=typed.lora_rank, n_adapters=typed.loras or 1) if typed.lora_rank else None
-    return ReplicaRequest(pp=typed.pp, dp=typed.dp, ep=typed.ep, adapters=lora)
+    return ReplicaRequest(
+        pp=typed.pp, dp=typed.dp, ep=typed.ep, adapters=lora,
+        calibration=None if typed.calibration is None else str(typed.calibration),
+    )  # fmt: skip
 
 
 def simulate_request(typed: Typed) -> "SimulateRequest":

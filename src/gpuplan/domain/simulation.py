@@ -21,13 +21,14 @@ from gpuplan.domain.serving import LoraUse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRequest:
-    """How one replica is laid out, and what it carries beside the model."""
+    """How one replica is laid out, what it carries beside the model, and how fast it is known."""
 
     tp: int | None = None  # None: as the simulation says
     pp: int = 1
     dp: int = 1
     ep: int = 1
     adapters: LoraUse | None = None
+    calibration: str | None = None  # file of constants refitted with runs of one's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from gpuplan.calibration.inference_labels import inference_labels
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.calibration import InferenceCalibration
 from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.outcome import Slo
@@ -185,7 +186,7 @@ def fleet_of(
     setup: ServingSetup, requests: Requests, asked: SimulateRequest
 ) -> tuple[Fleet, list[Assumption]]:
     """Engines with the iteration time that predictions have, and the cache that memory leaves."""
-    k, regime = constants_for(inference_calibration(), inference_labels(setup))
+    k, regime = constants_for(_calibration(asked), inference_labels(setup))
     limits = _limits(setup, requests, _scheduler(asked), start_s=float(regime.serve_start_s))
     table = step_table(
         setup_work(setup), k,
@@ -202,6 +203,14 @@ def fleet_of(
         *_assumed(limits, asked),
         *_assumed_policies(setup, limits, requests, asked=asked),
     ]
+
+
+def _calibration(asked: SimulateRequest) -> InferenceCalibration:
+    """The package's constants, or those refitted with the user's own runs."""
+    from gpuplan.pipeline.calibrate import read_user_calibration  # noqa: PLC0415
+
+    path = (_scheduler(asked).replica or ReplicaRequest()).calibration
+    return inference_calibration() if path is None else read_user_calibration(Path(path))
 
 
 def _most_rows(limits: EngineLimits) -> int:

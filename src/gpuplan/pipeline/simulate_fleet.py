@@ -90,7 +90,9 @@ def _prepared(
     if model is None:
         fix = "name the model there, or give --model"
         raise one(InputError, "simulate", f"pool {pool.name!r}", "serves no model", fix)
-    scheduler = replace(asked.scheduler or EngineRequest(), replica=pool.replica)
+    typed = asked.scheduler or EngineRequest()
+    known = typed.replica.calibration if typed.replica else None
+    scheduler = replace(typed, replica=replace(pool.replica, calibration=known))
     wanted = replace(asked, n_replicas=1, scheduler=scheduler)
     return prepared(model, on, requests, asked=wanted, overlays=overlays, store=store)
 

@@ -6,7 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpuplan import api
 from gpuplan.calibration.store import inference_calibration
+from gpuplan.domain.simulation import EngineRequest, ReplicaRequest, SimulateRequest
+from gpuplan.domain.stream import requests_of
 from gpuplan.errors import InputError
 from gpuplan.pipeline.calibrate import calibrate, read_user_calibration, write_calibration
 from gpuplan.pipeline.measured_inference import serving_setup
@@ -228,3 +231,23 @@ def test_sheet_shows_both_errors_and_the_verdict(planted):
     assert sheet.document["after_left_out"]["tpot_mean_ms"]["n"] == planted.n_rows
     assert {table.title for table in sheet.tables} >= {"What moved"}
     json.dumps(sheet.document, allow_nan=False)
+
+
+def test_a_replay_runs_at_the_pace_of_the_site(planted, package, tmp_path):
+    """Requests that never meet: the site's share of a step is the prediction's."""
+    path = tmp_path / "site.json"
+    write_calibration(planted, path)
+    alone = requests_of(np.arange(10) * 60.0, np.full(10, 512), np.full(10, 128))
+
+    def tpot_s(calibration):
+        replica = ReplicaRequest(calibration=calibration)
+        asked = SimulateRequest(engine_version="0.10", scheduler=EngineRequest(replica=replica))
+        return api.simulate("Qwen/Qwen3-8B", "H100", alone, asked).statistics.tpot.mean_s
+
+    setup = serving_setup(row(1, 512, 128))
+    site, usual = (
+        predict_inference(setup, calibration=c).tpot_mean_s.value
+        for c in (planted.calibration, package)
+    )
+    assert tpot_s(str(path)) / tpot_s(None) == pytest.approx(site / usual, rel=0.02)
+    assert abs(site / usual - 1.0) > 0.05
