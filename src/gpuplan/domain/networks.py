@@ -45,7 +45,7 @@ class Device:
     flop_per_s: float  # dense peak of the precision in use
     attention_flop_per_s: float  # dense 16-bit peak: attention is rarely narrower
     bytes_per_s: float
-    power_w: float  # limit
+    power_w: float | None  # limit; None where none is published
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

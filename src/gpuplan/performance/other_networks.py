@@ -11,7 +11,6 @@ from gpuplan.domain.networks import (
     SpeedBasis,
 )
 from gpuplan.errors import CatalogError, one
-from gpuplan.performance.power import limit_w
 
 # Loss of rate per further board in data-parallel training of such networks: 0.93 of eight times one
 # board's rate, 0.74 to 0.99 in four of five of 101 pairs [NVIDIA-DeepLearningExamples].
@@ -49,9 +48,7 @@ def based_on(device: Device, basis: SpeedBasis) -> Device:
     if not basis.is_mean:
         return device
     reference = basis.reference
-    speed = device.flop_per_s / reference.flop_per_s
-    speed *= device.bytes_per_s / reference.bytes_per_s * device.power_w / reference.power_w
-    mean: float = speed ** (1 / 3)
+    mean = _mean_ratio(device, reference, (1.0, 1.0, 1.0))
     return Device(
         flop_per_s=reference.flop_per_s * mean,
         attention_flop_per_s=reference.attention_flop_per_s * mean,
@@ -62,11 +59,25 @@ def based_on(device: Device, basis: SpeedBasis) -> Device:
 
 def speed_ratio(device: Device, reference: Device) -> float:
     """Speed of a board over another's on whole inference pipelines [MLPerf]: mostly peak."""
-    peak = device.flop_per_s / reference.flop_per_s
-    memory = device.bytes_per_s / reference.bytes_per_s
-    power = device.power_w / reference.power_w
-    ratio: float = peak**0.4 * memory**0.3 * power**0.3
-    return ratio
+    return _mean_ratio(device, reference, (0.4, 0.3, 0.3))
+
+
+def _mean_ratio(device: Device, reference: Device, weights: tuple[float, float, float]) -> float:
+    """Geometric mean of peak, bandwidth and power limit; of the first two where no limit is known.
+
+    A board's limit follows from the other two more than it adds to them.
+    """
+    ratios = [
+        device.flop_per_s / reference.flop_per_s,
+        device.bytes_per_s / reference.bytes_per_s,
+    ]
+    if device.power_w is not None and reference.power_w is not None:
+        ratios.append(device.power_w / reference.power_w)
+    used = weights[: len(ratios)]
+    product = 1.0
+    for ratio, weight in zip(ratios, used, strict=True):
+        product *= ratio ** (weight / sum(used))
+    return product
 
 
 def split_frac(n_devices: float, split_ratio: float) -> float:
@@ -97,7 +108,7 @@ def device_of(accelerator: Accelerator, precision: str) -> Device:
         flop_per_s=peaks[precision],
         attention_flop_per_s=sixteen,
         bytes_per_s=accelerator.memory.bytes_per_s,
-        power_w=limit_w(accelerator),
+        power_w=accelerator.power.limit_w,
     )
 
 

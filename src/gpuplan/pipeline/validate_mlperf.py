@@ -60,7 +60,7 @@ def _board_rate(name: str, board: str) -> Estimate:
     card = find_accelerator(board, read_catalog()).accelerator
     figures = board_figures()
     if str(card.id) not in figures:
-        raise one(InputError, "accelerator", board, "has no peak or no power limit", "give both")
+        raise one(InputError, "accelerator", board, "has no peak for networks", "give one")
     return benchmark_rate(name, figures[str(card.id)], known=figures, speed_ratio=speed_ratio)
 
 

@@ -144,14 +144,12 @@ def _diffusion(row: Row) -> PredictedRow:
     name = row["model_id"].split("/")[-1]
     seconds = _seconds(Case("denoiser", name, "xdit", row["gpu_model"]), work, n_devices=n)
     found = _row(row, "batch_latency_s", seconds, row["gpu_model"])
-    power = _scaled(_denoiser_power(work, seconds.value, row["gpu_model"], n), n)
-    # Slow runs draw less: the range of energy is that of time alone, as left-out rows bear out.
-    energy = _scaled(seconds, power.value / batch)
-    predicted = {
-        **found.predicted,
-        "avg_power_w_all_gpus": power,
-        "energy_j_per_item": energy,
-    }
+    predicted = dict(found.predicted)
+    if _card(row["gpu_model"]).power.limit_w is not None:
+        power = _scaled(_denoiser_power(work, seconds.value, row["gpu_model"], n), n)
+        # Slow runs draw less: the range of energy is that of time alone, as left-out rows bear out.
+        energy = _scaled(seconds, power.value / batch)
+        predicted |= {"avg_power_w_all_gpus": power, "energy_j_per_item": energy}
     names = ("batch_latency_s", "avg_power_w_all_gpus", "energy_j_per_item")
     return replace(
         found,

@@ -157,7 +157,7 @@ def board_figures() -> Mapping[str, Device]:
     for card in read_catalog().accelerators.values():
         peaks = card.peak_flop_per_s
         eight = next((name for name in ("int8", "fp8", "fp16", "bf16") if name in peaks), None)
-        if eight is not None and card.power.limit_w is not None:
+        if eight is not None:
             found[str(card.id)] = other_networks.device_of(card, eight)
     return found
 

@@ -1,9 +1,14 @@
 """Tables of other networks: every row gets a prediction, what is borrowed gets a wider range."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.calibration.other_networks import denoiser_shape, vision_shape
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.hardware import AcceleratorId
 from gpuplan.errors import InputError
+from gpuplan.performance.other_networks import device_of, speed_ratio
 from gpuplan.pipeline.validate import table_kind, validate_rows
 
 VISION = {
@@ -75,3 +80,31 @@ def test_unknown_denoiser_takes_the_shape_of_its_size() -> None:
     assert 12 * shape.n_layers * shape.hidden_size**2 == pytest.approx(12e9, rel=0.05)
     with pytest.raises(InputError, match="no known denoiser"):
         denoiser_shape("someone/unheard-of")
+
+
+@pytest.mark.parametrize("board", ["TPU v5e", "Trainium2", "Inferentia2", "Gaudi 3", "MI355X"])
+@pytest.mark.parametrize(
+    ("row", "column", "metric"),
+    [
+        (VISION, "device", "infer_samples_per_s"),
+        (TRAINING, "device", "train_samples_per_s"),
+        (ENCODER, "gpu", "latency_avg_ms"),
+        (DIFFUSION, "gpu_model", "batch_latency_s"),
+    ],
+    ids=["vision", "training", "encoder", "diffusion"],
+)
+def test_boards_without_a_published_power_limit_are_predicted(row, column, metric, board) -> None:
+    report = validate_rows([{**row, column: board}], where="x")
+    assert report.n_covered == 1, report.refused
+    found = report.rows[0].predicted[metric]
+    assert found.tier == "estimated"
+    assert 0 < found.low < found.value < found.high
+
+
+def test_a_board_as_strong_in_all_is_as_fast_with_and_without_its_limit() -> None:
+    card = read_catalog().accelerators[AcceleratorId("h100-sxm")]
+    whole = device_of(card, "fp16")
+    unsaid = replace(whole, power_w=None)
+    assert speed_ratio(unsaid, whole) == pytest.approx(1.0)
+    half = replace(whole, flop_per_s=whole.flop_per_s / 2, bytes_per_s=whole.bytes_per_s / 2)
+    assert speed_ratio(replace(half, power_w=None), whole) == pytest.approx(0.5)
