@@ -5,7 +5,7 @@ from dataclasses import field
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.engine import EngineLimits, StepTable
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.outcome import Outcome
+from gpuplan.domain.outcome import Outcome, UseOverTime
 
 # How a request ended; every request ends in exactly one way.
 ENDS = ("finished", "unservable", "refused", "timed out", "lost", "unserved")
@@ -235,6 +235,9 @@ class PoolTotals:
     failed_s: float
     busy_s: float
     start: ColdStart
+    use: UseOverTime  # shares of its replicas that are on
+    on_s: Floats  # replica-seconds of each bin that they are on; the last bin is whole
+    n_steps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

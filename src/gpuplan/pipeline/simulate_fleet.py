@@ -27,6 +27,7 @@ from gpuplan.pipeline.simulate_classes import by_service, by_urgency
 from gpuplan.pipeline.simulate_closed import ended_together
 from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
 from gpuplan.pipeline.simulate_judge import judged
+from gpuplan.pipeline.simulate_power import fleet_power
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
 
@@ -64,6 +65,7 @@ def simulate_living(
         slo=asked.slo or Slo(),
         wall_s=wall_s,
         flow=flow_of(outcome),
+        power=fleet_power([engine.setup for engine in ready], found),
         classes=_classes(outcome, statistics, written, asked),
     )
     if simulation.statistics.is_overloaded and taken.loop is None:

@@ -75,7 +75,7 @@ def outcome_of(run: Run) -> FleetOutcome:
     outcome = Outcome(
         requests=_requests(run, order),
         times=_times(run, seen, end, order=order),
-        use=_use(run, last),
+        use=_joined(pools),
         totals=_totals(run, last),
         n_engines=len(run.state.replica),
         refused=(*run.unservable, *_refused(end)),
@@ -236,6 +236,7 @@ def _pool_totals(run: Run, served_on: Ints, last: int) -> tuple[PoolTotals, ...]
     for p, pool in enumerate(run.fleet.pools):
         rows = replica[:, el.POOL] == p
         spent = {name: float(column[rows].sum()) / st.TICKS_PER_S for name, column in times.items()}
+        use, on_s = _use(run, last, pool=p)
         found.append(
             PoolTotals(
                 name=pool.name,
@@ -244,6 +245,9 @@ def _pool_totals(run: Run, served_on: Ints, last: int) -> tuple[PoolTotals, ...]
                 paid_s=float(paid[rows].sum()) / st.TICKS_PER_S,
                 busy_s=float(bins[rows, :, st.BUSY_S].sum()),
                 start=pool.start,
+                use=use,
+                on_s=floats(on_s),
+                n_steps=int(run.engines.scalar[rows, st.N_STEPS].sum()),
                 **spent,
             )
         )
@@ -276,41 +280,57 @@ def _counts(s: Ints) -> FleetCounts:
     )
 
 
-def _use(run: Run, last: int) -> UseOverTime:
-    """Shares of the replicas that are on, each bin for itself."""
+def _joined(pools: tuple[PoolTotals, ...]) -> UseOverTime:
+    """Shares of all replicas that are on."""
+    if len(pools) == 1:
+        return pools[0].use
+    on_s = np.sum([pool.on_s for pool in pools], axis=0)
+
+    def mean(name: str) -> Floats:
+        summed = np.sum([getattr(pool.use, name) * pool.on_s for pool in pools], axis=0)
+        return floats(np.divide(summed, on_s, where=on_s > 0, out=np.zeros(len(on_s))))
+
+    return UseOverTime(
+        bin_s=pools[0].use.bin_s, busy_frac=mean("busy_frac"), cache_frac=mean("cache_frac"),
+        compute_frac=mean("compute_frac"), bandwidth_frac=mean("bandwidth_frac"),
+    )  # fmt: skip
+
+
+def _use(run: Run, last: int, *, pool: int) -> tuple[UseOverTime, Floats]:
+    """Shares of a pool's replicas that are on, each bin for itself; and how long they are."""
     widths = run.engines.scalar[:, st.BIN_WIDTH]
     width = int(widths.max())
     pool_of, n_blocks = run.state.replica[:, el.POOL], run.engines.limit[:, st.N_BLOCKS]
     total, held = np.zeros((N_BINS, st.N_SUMS)), np.zeros(N_BINS)
     for bins, own, p in zip(run.engines.bins, widths, pool_of, strict=True):
+        if p != pool:
+            continue
         n_each = width // int(own)
         folded = bins.reshape(N_BINS // n_each, n_each, st.N_SUMS).sum(axis=1)
         total[: len(folded)] += folded
         held[: len(folded)] += folded[:, st.BLOCKS_S] / n_blocks[p]
     bin_s, n_bins = width / st.TICKS_PER_S, max(1, -(-last // width))
-    on_s = _on_s(run.state, width, n_bins)
+    on_s = _on_s(run.state, width, n_bins, pool=pool)
     shares = np.divide(total[:n_bins], on_s[:, None], where=on_s[:, None] > 0,
                        out=np.zeros((n_bins, st.N_SUMS)))  # fmt: skip
     cache = np.divide(held[:n_bins], on_s, where=on_s > 0, out=np.zeros(n_bins))
-    return UseOverTime(
+    use = UseOverTime(
         bin_s=bin_s,
         busy_frac=floats(shares[:, st.BUSY_S]),
         cache_frac=floats(cache),
         compute_frac=floats(shares[:, st.COMPUTE_S]),
         bandwidth_frac=floats(shares[:, st.READ_S]),
     )
+    return use, on_s
 
 
-def _on_s(state: el.Elastic, width: int, n_bins: int) -> Floats:
+def _on_s(state: el.Elastic, width: int, n_bins: int, *, pool: int) -> Floats:
     """Seconds in each bin of replicas that are neither off nor failed; the last bin is whole."""
     log = state.log[: state.scalar[el.N_LOG]]
     edges = np.arange(n_bins + 1, dtype=np.int64) * width
-    total = np.zeros(n_bins)
-    for p in range(len(state.pool)):
-        rows = log[log[:, el.LOG_POOL] == p]
-        on = rows[:, el.LOG_COUNTS :][:, [el.STARTING, el.READY, el.DRAINING]].sum(axis=1)
-        at = np.clip(np.append(rows[:, el.LOG_TIME], edges[-1]), 0, edges[-1])
-        # The integral of a staircase at the edges: exact, as steps are straight between them.
-        area = np.concatenate([[0.0], np.cumsum(on * np.diff(at) / st.TICKS_PER_S)])
-        total += np.diff(np.interp(edges, at, area))
-    return total
+    rows = log[log[:, el.LOG_POOL] == pool]
+    on = rows[:, el.LOG_COUNTS :][:, [el.STARTING, el.READY, el.DRAINING]].sum(axis=1)
+    at = np.clip(np.append(rows[:, el.LOG_TIME], edges[-1]), 0, edges[-1])
+    # The integral of a staircase at the edges: exact, as steps are straight between them.
+    area = np.concatenate([[0.0], np.cumsum(on * np.diff(at) / st.TICKS_PER_S)])
+    return np.diff(np.interp(edges, at, area))
