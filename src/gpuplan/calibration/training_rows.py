@@ -101,6 +101,7 @@ def row_of(fields: Mapping[str, str | None]) -> TrainingRow:
             n_heads=_count(text("heads")),
             n_vocab=_count(text("vocab")),
         )
+    n_accelerators = _count(text("n_accelerators"))
     degrees = {name: _count(text(name)) for name in ("tp", "pp", "vp", "cp", "ep", "dp")}
     return TrainingRow(
         origin=RowOrigin(**{n: text(n) for n in ("id", "source", "framework", "date", "note")}),
@@ -115,7 +116,7 @@ def row_of(fields: Mapping[str, str | None]) -> TrainingRow:
         ),
         machine=RowMachine(
             accelerator=text("accelerator"),
-            n_accelerators=_count(text("n_accelerators")) or 1,
+            n_accelerators=1 if n_accelerators is None else n_accelerators,
             fabric=text("fabric"),
         ),
         run=RowRun(

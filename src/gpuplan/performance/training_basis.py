@@ -11,7 +11,7 @@ from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.model import Model
 from gpuplan.domain.training import Execution, ParallelLayout, Recompute, TrainingSetup
 from gpuplan.domain.training_time import Fabric
-from gpuplan.errors import InputError, one
+from gpuplan.errors import CatalogError, InputError, one
 from gpuplan.performance import training_parallel as links
 from gpuplan.performance.training_layers import (
     BYTES_16,
@@ -201,7 +201,13 @@ def recomputed_fracs(execution: Execution) -> tuple[float, float, float]:
 def peak_flop_per_s(accelerator: Accelerator, compute: str) -> float:
     """Dense peak of the format; what the hardware cannot do runs at the next wider one."""
     peaks = accelerator.peak_flop_per_s
-    return next(peaks[name] for name in WIDER[WIDER.index(compute) :] if name in peaks)
+    wider = WIDER[WIDER.index(compute) :]
+    # The two 16-bit formats share their units: a board that lists one does the other.
+    for name in (*wider, "bf16") if compute == "fp16" else wider:
+        if name in peaks:
+            return peaks[name]
+    where, what = f"accelerators.{accelerator.id}", f"no peak for {compute} or wider is published"
+    raise one(CatalogError, "training", where, what, f"use one of {', '.join(sorted(peaks))}")
 
 
 def _launches(layers: LayerWork) -> tuple[float, float, float]:

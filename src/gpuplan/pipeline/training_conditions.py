@@ -104,6 +104,7 @@ def shape_key(model: Model) -> str:
 
 def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     """The row as nouns; InputError where model or accelerator are unknown."""
+    _check_counts(row)
     told: list[Assumption] = []
     stack = stack_of(
         row.origin.framework, source=row.origin.source, date=row.origin.date, note=row.origin.note
@@ -112,6 +113,7 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
         stack = stack._replace(sharding="zero3")
     accelerator = accelerator_of(row.machine.accelerator, catalog)
     model = _model_of(row, told)
+    _check_split(row, model, told)
     layout = _layout(row, model, stack, n_node=_n_node(accelerator), told=told)
     setup = _setup(row, model, stack, layout=layout, told=told)
     fabric = fabric_of(accelerator, said=f"{row.machine.fabric} {row.machine.accelerator}")
@@ -119,6 +121,40 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
         model=model, accelerator=accelerator, setup=setup, layout=layout, fabric=fabric,
         stack=stack, program=row.origin.source.partition(":")[0], assumptions=tuple(told),
     )  # fmt: skip
+
+
+def _check_counts(row: TrainingRow) -> None:
+    """Counts are at least one; all that are not are told at once."""
+    run = row.run
+    counts = {
+        "n_accelerators": row.machine.n_accelerators, "seq_len": run.sequence_tokens,
+        "global_batch": run.global_batch, "micro_batch": run.micro_batch, **run.degrees,
+    }  # fmt: skip
+    problems = [
+        Problem(f"{row.origin.id or 'row'}.{name}", f"got {count}", "use 1 or more, or leave blank")
+        for name, count in counts.items()
+        if count is not None and count < 1
+    ]
+    if problems:
+        raise InputError("training row", problems)
+
+
+def _check_split(row: TrainingRow, model: Model, told: list[Assumption]) -> None:
+    """No more stages than layers, no more ranks than heads; what does not divide is told."""
+    groups, degrees = model.main.groups, row.run.degrees
+    heads = [n for n in (getattr(group.mixer, "n_heads", 0) for group in groups) if n]
+    experts = [g.feed_forward.n_experts for g in groups if isinstance(g.feed_forward, Experts)]
+    limits = {"pp": [model.main.n_layers], "tp": heads, "ep": experts}
+    problems = [
+        Problem(f"{row.origin.id or 'row'}.{name}", f"got {degrees[name]}", f"use {least} or less")
+        for name, least in ((name, min(found)) for name, found in limits.items() if found)
+        if degrees.get(name, 1) > least
+    ]
+    if problems:
+        raise InputError("training row", problems)
+    for name in ("tp", "ep"):
+        if any(n % degrees.get(name, 1) for n in limits[name]):
+            _tell(told, name, str(degrees[name]), "it does not divide the heads or experts evenly")
 
 
 def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
@@ -214,6 +250,9 @@ def _layout(
     tp, pp = degrees.get("tp", 1), degrees.get("pp", 1)
     cp, ep = degrees.get("cp", 1), degrees.get("ep", 1)
     dp = max(1, n // (tp * pp * cp))
+    if dp * tp * pp * cp != n:
+        used = f"{dp * tp * pp * cp} of {n}"
+        _tell(told, "n_accelerators", used, "tp x pp x cp do not divide them")
     batch = row.run.global_batch
     if batch is not None and dp > batch:
         # More ranks than samples: they can only share sequences.
@@ -271,7 +310,7 @@ def _setup(
     is_adapter = "lora" in row.model.task
     execution = Execution(
         recompute=_recompute(row, stack),
-        compute=_compute(row.run.precision),
+        compute=_compute(row.run.precision, told),
         attention=stack.attention,
         kernels=stack.kernels,
         scatters_handover=stack.scatters_handover,
@@ -332,8 +371,14 @@ def _recompute(row: TrainingRow, stack: Stack) -> Recompute:
     return "none"
 
 
-def _compute(precision: str) -> Compute:
-    return next((name for pattern, name in COMPUTE if re.search(pattern, precision)), "bf16")
+def _compute(precision: str, told: list[Assumption]) -> Compute:
+    found = next((name for pattern, name in COMPUTE if re.search(pattern, precision)), None)
+    if found is not None:
+        return found
+    if not re.search(r"bf16|bfloat", precision):
+        why = f"{precision!r} is no format of training" if precision else "the row does not say"
+        _tell(told, "precision", "bf16", why)
+    return "bf16"
 
 
 def _adapter(row: TrainingRow) -> LoRA:

@@ -17,7 +17,8 @@ from gpuplan.domain.training_time import (
     TrafficConstants,
     WholeConstants,
 )
-from gpuplan.errors import InputError
+from gpuplan.errors import CatalogError, InputError
+from gpuplan.performance.training_basis import WIDER, peak_flop_per_s
 from gpuplan.pipeline.training_cases import case_of, cases_of
 from gpuplan.pipeline.training_conditions import (
     accelerator_of,
@@ -207,3 +208,69 @@ def test_adapters_on_all_matrices_where_the_table_says_so():
               "seq_len": "1024", "global_batch": "8", "micro_batch": "1"}  # fmt: skip
     few, all_of_them = configured(**common), configured(lora_targets="all", **common)
     assert set(few.setup.adapter.targets) < set(all_of_them.setup.adapter.targets)
+
+
+JOB = {
+    "framework": "NeMo", "model": "Llama-3.1-70B", "n_accelerators": "64", "precision": "bf16",
+    "seq_len": "8192", "global_batch": "128", "micro_batch": "1", "tp": "4", "pp": "4",
+}  # fmt: skip
+SPARSE = {"model": "Qwen3-30B-A3B", "tp": "1", "pp": "1", "n_accelerators": "24"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "n_problems"),
+    [
+        ({"seq_len": "0"}, 1),
+        ({"seq_len": "-5", "n_accelerators": "0", "micro_batch": "-1"}, 3),
+        ({"pp": "100", "n_accelerators": "400"}, 1),
+        ({"tp": "128", "n_accelerators": "512"}, 1),
+        ({**SPARSE, "ep": "256"}, 1),
+    ],
+)
+def test_impossible_counts_are_refused_all_at_once(changed, n_problems):
+    with pytest.raises(InputError) as caught:
+        configured(**(JOB | changed))
+    assert len(caught.value.problems) == n_problems
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"n_accelerators": "60"}, "n_accelerators"),
+        ({"tp": "3", "n_accelerators": "60"}, "tp"),
+        ({**SPARSE, "ep": "3"}, "ep"),
+        ({"precision": "int8"}, "precision"),
+        ({"precision": ""}, "precision"),
+    ],
+)
+def test_what_does_not_divide_or_is_not_said_is_told(changed, told):
+    assert told in [found.what for found in configured(**(JOB | changed)).assumptions]
+
+
+def test_a_plain_job_needs_no_assumption_of_these():
+    assert not {"n_accelerators", "tp", "ep", "precision"} & {
+        found.what for found in configured(**JOB).assumptions
+    }
+
+
+@pytest.mark.parametrize("name", sorted(read_catalog().accelerators))
+@pytest.mark.parametrize("compute", WIDER)
+def test_every_board_has_a_peak_or_says_what_it_can_do(name, compute):
+    board = read_catalog().accelerators[name]
+    peaks = board.peak_flop_per_s
+    if compute in ("tf32", "fp32") and not {"tf32", "fp32"} & set(peaks):
+        with pytest.raises(CatalogError, match="use one of"):
+            peak_flop_per_s(board, compute)
+        return
+    peak = peak_flop_per_s(board, compute)
+    assert peak == peaks.get(compute, peak)  # never another format's
+    assert peak <= max(peaks.values())
+
+
+def test_defaults_of_the_compiler_are_those_of_its_software():
+    common = {"framework": "MaxText", "model": "Llama-3.1-8B", "accelerator": "TPU v6e",
+              "n_accelerators": "256", "seq_len": "8192", "global_batch": "1024"}  # fmt: skip
+    found = configured(**common)
+    assert found.setup.execution.recompute == "full"
+    assert (found.setup.micro_batch, found.setup.n_micro_batches) == (4, 1)
+    assert configured(**common, recompute="none").setup.execution.recompute == "none"
