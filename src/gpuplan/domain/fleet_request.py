@@ -68,3 +68,4 @@ class FleetSimulation:
     simulation: Simulation
     fleet: ElasticFleet
     found: FleetOutcome
+    n_accelerators: tuple[int, ...]  # of one replica, by pool

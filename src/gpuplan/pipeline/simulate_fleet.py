@@ -28,6 +28,7 @@ from gpuplan.pipeline.simulate_closed import ended_together
 from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import fleet_power
+from gpuplan.pipeline.simulate_weigh import weighed
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
 
@@ -51,7 +52,9 @@ def simulate_living(
         for pool in written.pools
     ]
     fleet, assumed = _fleet(written, ready, asked.seed)
+    n_accelerators = tuple(engine.setup.layout.n_accelerators for engine in ready)
     found, wall_s = _run(fleet, taken, written, asked)
+    found = weighed(found, n_accelerators)
     told = (*_unknowing(written, taken.requests), *_distinct(written, ready))
     assumptions = (*taken.assumptions, *written.assumptions, *assumed, *told)
     outcome = replace(found.outcome, assumptions=assumptions)
@@ -71,12 +74,13 @@ def simulate_living(
     if simulation.statistics.is_overloaded and taken.loop is None:
         held = smallest_living(
             fleet, lambda larger: _run(larger, taken, written, asked)[0], slo=asked.slo,
-            n_accelerators=ready[0].setup.layout.n_accelerators,
+            n_accelerators=n_accelerators,
         )  # fmt: skip
         simulation = replace(simulation, holding=held)
     return FleetSimulation(
-        simulation=simulation, fleet=fleet, found=replace(found, outcome=outcome)
-    )
+        simulation=simulation, fleet=fleet, found=replace(found, outcome=outcome),
+        n_accelerators=n_accelerators,
+    )  # fmt: skip
 
 
 def _prepared(

@@ -1,19 +1,20 @@
 """The smallest living fleet that holds a load: all pools grow alike until the queue does not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpuplan.domain.fleet import ElasticFleet, FleetOutcome, PoolSize
 from gpuplan.domain.outcome import Slo
 from gpuplan.domain.simulation import FleetTried, Holding
 from gpuplan.pipeline.simulate_sizes import criterion, holds, tried_point
+from gpuplan.pipeline.simulate_weigh import weighed
 
 MOST_REPLICAS = 1024
 Run = Callable[[ElasticFleet], FleetOutcome]
 
 
 def smallest_living(
-    fleet: ElasticFleet, run: Run, *, slo: Slo | None, n_accelerators: int
+    fleet: ElasticFleet, run: Run, *, slo: Slo | None, n_accelerators: Sequence[int]
 ) -> Holding:
     """Found by replaying: doubling finds a fleet that holds, halving the gap the first.
 
@@ -24,8 +25,10 @@ def smallest_living(
 
     def is_held(n: int) -> bool:
         larger = grown(fleet, n)
-        found, n_larger = run(larger), n_replicas_of(larger)
-        seen[n] = tried_point(found.outcome, n_larger, limit, paid_s=found.paid_s * n_accelerators)
+        found, n_larger = weighed(run(larger), n_accelerators), n_replicas_of(larger)
+        pairs = zip(found.pools, n_accelerators, strict=True)
+        paid_s = sum(pool.paid_s * n_each for pool, n_each in pairs)
+        seen[n] = tried_point(found.outcome, n_larger, limit, paid_s=paid_s)
         return holds(seen[n], limit)
 
     low = high = n_given

@@ -21,7 +21,7 @@ PHASES = ("boot_s", "image_s", "load_s", "compile_s", "warmup_s")
 def fleet_sheet(run: FleetSimulation) -> Sheet:
     """One run, ready to show."""
     sheet, found = simulate_sheet(run.simulation), run.found
-    mine = (_ends_table(found), _pools_table(found))
+    mine = (_ends_table(found), _pools_table(run))
     return replace(
         sheet,
         head=_head(run),
@@ -52,6 +52,7 @@ def fleet_document(run: FleetSimulation) -> Document:
     return {
         "router": run.fleet.router.rule,
         "paid_replica_hours": found.paid_s / HOUR,
+        "paid_gpu_hours": sum(_gpu_hours(run)),
         "ends": {name: found.n_ended(way) for way, name in enumerate(ENDS)},
         "counts": {name: getattr(counts, name) for name in counts.__dataclass_fields__},
         "pools": [_pool_document(run, at) for at in range(len(found.pools))],
@@ -71,10 +72,16 @@ def _pool_document(run: FleetSimulation, at: int) -> Document:
         "n_served": totals.n_served,
         "n_starts": totals.n_starts,
         "paid_replica_hours": totals.paid_s / HOUR,
+        "paid_gpu_hours": _gpu_hours(run)[at],
         "busy_of_paid": totals.busy_s / totals.paid_s if totals.paid_s else 0.0,
         "ready_share": totals.ready_s / up_s if up_s else 0.0,
         "cold_start_s": {"total": totals.start.total_s, **_phases(totals.start)},
     }
+
+
+def _gpu_hours(run: FleetSimulation) -> list[float]:
+    pairs = zip(run.found.pools, run.n_accelerators, strict=True)
+    return [pool.paid_s * n / HOUR for pool, n in pairs]
 
 
 def _phases(start: ColdStart) -> Document:
@@ -97,18 +104,18 @@ def _ends_table(found: FleetOutcome) -> Table:
     )
 
 
-def _pools_table(found: FleetOutcome) -> Table:
-    columns = ("pool", "served", "replica-hours paid", "busy of paid", "starts", "cold start s")
+def _pools_table(run: FleetSimulation) -> Table:
+    columns = ("pool", "served", "GPU-hours paid", "busy of paid", "starts", "cold start s")
     rows = tuple(
         (
             pool.name,
             count(pool.n_served),
-            f"{pool.paid_s / HOUR:,.2f}",
+            f"{hours:,.2f}",
             f"{100 * pool.busy_s / pool.paid_s:.0f} %" if pool.paid_s else "-",
             count(pool.n_starts),
             f"{pool.start.total_s:,.0f}",
         )
-        for pool in found.pools
+        for pool, hours in zip(run.found.pools, _gpu_hours(run), strict=True)
     )
     return Table(title="Pools", columns=columns, rows=rows, right=columns[1:])
 

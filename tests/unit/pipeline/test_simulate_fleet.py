@@ -50,3 +50,25 @@ def test_a_file_gives_a_run_and_its_sheet(tmp_path: Path):
 def test_a_pool_without_a_model_is_told(tmp_path: Path):
     with pytest.raises(InputError, match="serves no model"):
         api.simulate_fleet(fleet_file(tmp_path), load(5), SimulateRequest(), served=(None, "H100"))
+
+
+def test_paid_time_is_that_of_accelerators(tmp_path: Path):
+    """A replica of four that idles weighs four times one that is busy."""
+    path = tmp_path / "fleet.yaml"
+    path.write_text(
+        "pools: [{name: small, replicas: 1}, {name: wide, on: 4xH100, replicas: 1}]\n"
+        "services: [{name: chat, pools: [{pool: small}]}]\n"
+    )
+    n = 400
+    requests = requests_of(np.arange(n) * 0.1, np.full(n, 300), np.full(n, 50))
+    taken = LoadTaken(requests=requests, source="trace")
+    found = api.simulate_fleet(path, taken, SimulateRequest(), served=("Llama-3.1-8B", "H100"))
+    small, wide = found.found.pools
+    assert wide.busy_s == 0.0
+    expected = small.busy_s / (small.paid_s + 4 * wide.paid_s)
+    assert found.simulation.statistics.busy_frac == pytest.approx(expected)
+    assert found.simulation.statistics.precision_frac == pytest.approx(expected)
+    document = api.fleet_sheet(found).document["fleet"]
+    assert document["paid_gpu_hours"] == pytest.approx(5 * small.paid_s / 3600)
+    use = found.simulation.outcome.use
+    assert use.busy_frac.max() <= 0.21

@@ -42,7 +42,7 @@ def test_the_first_that_holds_is_named_and_the_one_below_was_tried(rate: float, 
     requests = requests_of(np.cumsum(draw.exponential(1 / rate, n)), [1] * n, [10] * n)
     fleet = ElasticFleet(pools=(pool("a", PoolSize(n_first=1)),))
     found = smallest_living(
-        fleet, lambda larger: simulate_fleet(requests, larger), slo=None, n_accelerators=1
+        fleet, lambda larger: simulate_fleet(requests, larger), slo=None, n_accelerators=(1,)
     )
     assert found.n_replicas == expected
     tried = {point.n_replicas: point.is_overloaded for point in found.tried}
