@@ -122,6 +122,7 @@ from gpuplan.api.simulating import (
     trace_load,
     with_gaps,
     with_lengths,
+    with_shared_prefix,
     with_urgencies,
 )
 from gpuplan.domain.requests import FitRequest, PredictRequest, TrainingRequest
@@ -235,5 +236,6 @@ __all__ = [
     "what_if",
     "with_gaps",
     "with_lengths",
+    "with_shared_prefix",
     "with_urgencies",
 ]

@@ -249,6 +249,13 @@ def with_urgencies(
     return verb(load, mix, seed=seed)
 
 
+def with_shared_prefix(load: "LoadTaken", n_tokens: int) -> "LoadTaken":
+    """The load with a system prompt that every prompt begins with."""
+    from gpuplan.pipeline.simulate_marks import with_shared_prefix as verb
+
+    return verb(load, n_tokens)
+
+
 def with_lengths(
     load: "LoadTaken", path: Path, query: "TraceQuery | None" = None, *, seed: int = 0
 ) -> "LoadTaken":

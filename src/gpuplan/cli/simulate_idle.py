@@ -27,6 +27,8 @@ def idle_problems(typed: "Typed") -> "list[Problem]":
         found.append(Problem("--duration", "with a trace of requests", "cut the file, or leave it"))
     if typed.stream and typed.router in ("prefix_affinity", "session"):
         found.append(Problem("--router", f"{typed.router} with --stream", "run it in memory"))
+    if typed.stream and typed.shared_prefix is not None:
+        found.append(Problem("--shared-prefix", "with --stream", "run it in memory"))
     if typed.stream and typed.priorities is not None:
         found.append(Problem("--priorities", "with --stream", "run it in memory"))
     if typed.stream and (typed.turns is not None or (typed.trace and typed.trace.is_dir())):

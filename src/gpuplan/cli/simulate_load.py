@@ -111,6 +111,8 @@ def marked(taken: "LoadTaken", sources: Sources, typed: o.Typed) -> "LoadTaken":
     if typed.lengths_from is not None:
         query, seed = sources.query, typed.seed
         taken = api.with_lengths(taken, typed.lengths_from, query, seed=seed)
+    if typed.shared_prefix is not None:
+        taken = api.with_shared_prefix(taken, typed.shared_prefix)
     mix = t.urgencies(typed.priorities)
     if mix:
         taken = api.with_urgencies(taken, mix, seed=typed.seed)

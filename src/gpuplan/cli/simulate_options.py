@@ -15,7 +15,7 @@ from gpuplan.cli.simulate_batching import (
     batch_policy,
 )
 from gpuplan.cli.simulate_parse import hours, lengths, objective, phases, seconds, warmup_s
-from gpuplan.cli.simulate_trace import Columns, LengthsFrom, Priorities, Where
+from gpuplan.cli.simulate_trace import Columns, LengthsFrom, Priorities, SharedPrefix, Where
 
 if TYPE_CHECKING:
     from gpuplan.domain.demand import LengthShape
@@ -213,6 +213,7 @@ class Typed(NamedTuple):
     where: Where
     lengths_from: LengthsFrom
     priorities: Priorities
+    shared_prefix: SharedPrefix
     scenario: ScenarioFile
     workload: Workload
     rate: Rate

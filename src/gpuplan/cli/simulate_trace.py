@@ -21,6 +21,10 @@ LengthsFrom = Annotated[
     Path | None,
     typer.Option(help="With --rate, --phases or --users: lengths of a trace's requests."),
 ]
+SharedPrefix = Annotated[
+    int | None,
+    typer.Option(help="Tokens that every prompt begins with: a system prompt."),
+]
 Priorities = Annotated[
     str | None,
     typer.Option(help="Urgencies drawn for the requests: number x share, e.g. 0x0.2,1x0.8."),

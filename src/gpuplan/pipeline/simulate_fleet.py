@@ -175,7 +175,7 @@ def _fleet(
         )
     fleet = ElasticFleet(
         pools=tuple(pools), services=written.services, router=written.router,
-        clients=written.clients, handover=_handover(written, ready[0].setup), seed=seed,
+        clients=written.clients, handover=_handover(written, ready), seed=seed,
         first_hour=written.first_hour,
     )  # fmt: skip
     return fleet, assumed
@@ -199,11 +199,19 @@ def _predicted_start(setup: ServingSetup) -> ColdStart:
     )
 
 
-def _handover(written: FleetRequest, setup: ServingSetup) -> Handover | None:
+def _handover(written: FleetRequest, ready: Sequence[PreparedFleet]) -> Handover | None:
+    """Keys and values of the widest token that is handed over: one link serves all services."""
     if written.link is None:
         return None
+    senders = {s.pool for service in written.services if service.decode_pools
+               for s in service.pools}  # fmt: skip
+    setups = [e.setup for p, e in zip(written.pools, ready, strict=True) if p.name in senders]
+    widths = [s.model.kv_bytes_per_token(s.storage.cache) for s in setups]
+    if not widths:
+        what, fix = "no service has decode_pools", "leave it out, or name who writes the answers"
+        raise one(InputError, "fleet", "handover", what, fix)
     return Handover(
-        cache_bytes_per_token=setup.model.kv_bytes_per_token(setup.storage.cache),
+        cache_bytes_per_token=max(widths),
         link_bytes_per_s=written.link.link_bytes_per_s,
         latency_s=written.link.latency_s,
     )

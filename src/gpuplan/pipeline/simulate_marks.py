@@ -43,6 +43,22 @@ def _check_mix(mix: tuple[tuple[int, float], ...]) -> None:
         raise InputError("simulate", problems)
 
 
+def with_shared_prefix(taken: LoadTaken, n_tokens: int) -> LoadTaken:
+    """Every prompt begins with the same tokens, a system prompt, as far as it is so long."""
+    if n_tokens < 1:
+        fix = "give 1 token or more"
+        raise one(InputError, "simulate", "--shared-prefix", f"got {n_tokens}", fix)
+    if taken.loop is not None or (taken.requests.prefix_group >= 0).any():
+        what = "with prompts that share other text already, or users who wait"
+        raise one(InputError, "simulate", "--shared-prefix", what, "use --rate, without --turns")
+    requests = taken.requests
+    shared = np.minimum(n_tokens, requests.input_tokens)
+    group = ints(np.zeros(len(requests), dtype=np.int64))
+    return replace(
+        taken, requests=replace(requests, prefix_group=group, prefix_tokens=ints(shared))
+    )
+
+
 def with_lengths(
     taken: LoadTaken, path: Path, query: TraceQuery | None = None, *, seed: int
 ) -> LoadTaken:

@@ -94,6 +94,27 @@ def test_services_of_a_fleet_are_told_apart(tmp_path: Path):
     assert [each["name"] for each in both] == ["chat", "batch"]
 
 
+def test_a_system_prompt_is_read_once():
+    """All prompts of 500 tokens begin with 320: 20 blocks of 16 are found by all but the first."""
+    taken = api.with_shared_prefix(load(2.0, 300), 320)
+    ready = api.prepare_fleet("Llama-3.1-8B", "H100", taken.requests, SimulateRequest())
+    assert ready.fleet.limits.caches_prefixes
+    totals = api.simulate_load(ready, taken, SimulateRequest()).outcome.totals
+    assert totals.n_asked_tokens == 300 * 500
+    assert totals.n_hit_tokens == 299 * 320
+
+
+@pytest.mark.parametrize(
+    "typed", [("--turns", 4), ("--stream",), ("--users", 4)], ids=["turns", "stream", "users"]
+)
+def test_a_system_prompt_beside_other_text_is_refused(typed: tuple[object, ...]):
+    rate = () if "--users" in typed else ("--rate", 5)
+    lengths = ("--input-tokens", 500, "--output-tokens", 50, "--requests", 40)
+    found = call(*rate, *lengths, "--shared-prefix", 200, *typed)
+    assert isinstance(found.exception, InputError)
+    assert "--shared-prefix" in str(found.exception)
+
+
 def test_lengths_of_a_recording_keep_prompt_and_answer_together(tmp_path: Path):
     path = tmp_path / "lengths.csv"
     path.write_text("num_prefill_tokens,num_decode_tokens\n100,7\n2000,90\n0,5\n")
