@@ -38,7 +38,7 @@ from gpuplan.pipeline.simulate_classes import by_urgency
 from gpuplan.pipeline.simulate_closed import closed_outcome, ended_together, first_of
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import power_over_time
-from gpuplan.pipeline.simulate_routed import is_knowing, routed_outcome
+from gpuplan.pipeline.simulate_routed import is_knowing, routed_outcome, unknowing
 from gpuplan.pipeline.simulate_sizes import smallest_holding
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.gaps import gaps_of
@@ -240,6 +240,8 @@ def _assumed_policies(
     if limits.drafts is not None:
         found.append(_drafting(limits))
     found += _alike(limits, requests)
+    if asked.n_replicas * setup.layout.n_engines > 1:
+        found += unknowing(asked.router, requests, "--router")
     n_parts = setup.layout.n_engines
     policy = _scheduler(asked).batching
     if policy is not None:

@@ -28,6 +28,7 @@ from gpuplan.pipeline.simulate_closed import ended_together
 from gpuplan.pipeline.simulate_fleet_sizes import smallest_living
 from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import fleet_power
+from gpuplan.pipeline.simulate_routed import unknowing
 from gpuplan.pipeline.simulate_weigh import weighed
 from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
@@ -55,7 +56,8 @@ def simulate_living(
     n_accelerators = tuple(engine.setup.layout.n_accelerators for engine in ready)
     found, wall_s = _run(fleet, taken, written, asked)
     found = weighed(found, n_accelerators)
-    told = (*_unknowing(written, taken.requests), *_distinct(written, ready))
+    lost = unknowing(written.router.rule, taken.requests, "router: rule")
+    told = (*lost, *_distinct(written, ready))
     assumptions = (*taken.assumptions, *written.assumptions, *assumed, *told)
     outcome = replace(found.outcome, assumptions=assumptions)
     statistics = judged(outcome, asked)
@@ -121,18 +123,6 @@ def _check_loop(written: FleetRequest, taken: LoadTaken) -> None:
         what = "with several services: nobody says what each user asks for"
         fix = "use --rate or --trace, or a fleet with one service"
         raise one(InputError, "simulate", "--users", what, fix)
-
-
-def _unknowing(written: FleetRequest, requests: Requests) -> tuple[Assumption, ...]:
-    """A router that looks at what no request has."""
-    rule = written.router.rule
-    known = {"session": requests.session, "prefix_affinity": requests.prefix_group}
-    if rule not in known or (known[rule] >= 0).any():
-        return ()
-    what = "session" if rule == "session" else "text that it shares with others"
-    why = f"no request of this load has a {what}"
-    value = "as least_outstanding"
-    return (Assumption(what=f"router {rule}", value=value, why=why, change="router: rule"),)
 
 
 def _classes(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
 from gpuplan.domain.outcome import Outcome
+from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.fleet_run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
@@ -20,6 +21,17 @@ KNOWING = ("prefix_affinity", "session")
 def is_knowing(fleet: Fleet) -> bool:
     """The router looks at what a request holds, or whose it is."""
     return fleet.router in KNOWING and fleet.batching is None
+
+
+def unknowing(rule: str, requests: Requests, change: str) -> list[Assumption]:
+    """A router that looks at what no request has."""
+    known = {"session": requests.session, "prefix_affinity": requests.prefix_group}
+    if rule not in known or (known[rule] >= 0).any():
+        return []
+    what = "session" if rule == "session" else "text that it shares with others"
+    why = f"no request of this load has a {what}"
+    value = "as least_outstanding"
+    return [Assumption(what=f"router {rule}", value=value, why=why, change=change)]
 
 
 def routed_outcome(

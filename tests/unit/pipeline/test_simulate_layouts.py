@@ -127,6 +127,15 @@ def test_a_router_that_knows_conversations_finds_what_was_said(router: str):
     assert sticky.outcome.paid_s == pytest.approx(4 * sticky.outcome.totals.span_s)
 
 
+@pytest.mark.parametrize("router", ["session", "prefix_affinity"])
+def test_a_router_that_finds_nothing_to_know_is_told(router: str):
+    requests = requests_of(np.arange(30) * 0.1, np.full(30, 100), np.full(30, 10))
+    asked = SimulateRequest(n_replicas=2, router=router)
+    found = prepared("Llama-3.1-8B", "H100", requests, asked=asked)
+    told = {a.what: a.value for a in found.assumptions}
+    assert told[f"router {router}"] == "as least_outstanding"
+
+
 POLICIES = {
     "prefixes": {"caches_prefixes": True},
     "priority": {"scheduling": "priority"},
