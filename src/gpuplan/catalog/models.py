@@ -126,7 +126,13 @@ def _matching(name: Name) -> list[Entry]:
     if same:
         return same
     n = len(name.words)
-    return [entry for entry in _entries() if n and entry.name.words[:n] == name.words]
+    begun = [entry for entry in _entries() if n and entry.name.words[:n] == name.words]
+    return begun or [entry for entry in _entries() if key and _begins(entry.name.key, key)]
+
+
+def _begins(whole: str, start: str) -> bool:
+    """`llama4maverick` begins `llama4maverick17b128e`; no number is cut in two."""
+    return whole.startswith(start) and start[-1].isalpha() and whole[len(start)].isdigit()
 
 
 def _of_precision(name: Name, found: list[Entry]) -> list[Entry]:

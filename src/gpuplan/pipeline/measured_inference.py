@@ -23,6 +23,7 @@ from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.serving_engines import engine_settings
 from gpuplan.pipeline.measured_layout import noted_layout
 from gpuplan.pipeline.measured_names import find_measured_model
+from gpuplan.pipeline.measured_numbers import EMPTY, THOUSANDS
 from gpuplan.pipeline.measured_precision import formats_of
 
 Row = Mapping[str, str]
@@ -70,9 +71,7 @@ WEIGHTS_FRAC = 0.55
 LEAST_SEQUENCES = 16
 MOST_USERS = 100_000  # of a closed loop, which is simulated user by user
 QUANTIZED_WORDS = ("nvfp4", "fp8", "awq", "gptq", "int4")
-THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 COUNTED = frozenset({"n_accelerators", "tp", "pp", "batch", "input_tokens", "output_tokens"})
-EMPTY = frozenset({"", "-", "–", "n/a"})  # what people write into a cell that says nothing
 PROMPTS = re.compile(r"\b(\d[\d,]*) (?:prompts|requests)\b")
 ARRIVALS = re.compile(r"(\d+) requests at (\d+(?:\.\d+)?|inf) (?:sessions|requests)/s")
 MOST_DEALT_RANKS = 8  # experts are dealt inside one machine unless a note says more

@@ -21,8 +21,10 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.domain.training_time import TrainingForecast
 from gpuplan.domain.validation import MetricErrors, PredictedRow
+from gpuplan.errors import InputError, Problem
 from gpuplan.performance.training import published_flop, training_step
 from gpuplan.performance.training_basis import peak_flop_per_s
+from gpuplan.pipeline.measured_numbers import whole_text
 from gpuplan.pipeline.training_calibrate import (
     Key,
     accelerator_of,
@@ -40,6 +42,8 @@ from gpuplan.pipeline.training_conditions import shape_key
 TRAINING_COLUMNS = frozenset(
     {"accelerator", "n_accelerators", "model", "seq_len", "global_batch", "micro_batch"}
 )
+COUNTED = ("n_layers", "hidden", "heads", "vocab", "n_accelerators", "seq_len", "global_batch",
+           "micro_batch", "tp", "pp", "vp", "cp", "ep", "dp", "lora_rank")  # fmt: skip
 CROSS_SPLITS: dict[str, Key] = {
     "source": source_of, "model": model_of, "accelerator": accelerator_of,
 }  # fmt: skip
@@ -67,7 +71,13 @@ def training_rows(
     rows: Sequence[Mapping[str, str]],
 ) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
     """Predictions of all rows that name something known, and the others with the reason."""
-    found = validate_rows([row_of(row) for row in rows])
+    read, unread = [], []
+    for row in rows:
+        try:
+            read.append(row_of(_counted(row)))
+        except InputError as error:
+            unread.append((row.get("id", ""), str(error)))
+    found = validate_rows(read)
     predicted = [
         PredictedRow(
             id=one.row.origin.id,
@@ -77,7 +87,22 @@ def training_rows(
         )
         for one in found.forecasts
     ]
-    return predicted, [(row.origin.id, reason) for row, reason in found.refused]
+    return predicted, [*unread, *((row.origin.id, reason) for row, reason in found.refused)]
+
+
+def _counted(row: Mapping[str, str]) -> dict[str, str]:
+    """The row with plain numbers; InputError where a condition is none: blank would be a guess."""
+    plain, problems = dict(row), []
+    for column in COUNTED:
+        text = row.get(column) or ""
+        count = whole_text(text)
+        if count is None:
+            problems.append(Problem(column, f"got {text!r}", "use a number, or leave it empty"))
+        else:
+            plain[column] = count
+    if problems:
+        raise InputError(row.get("id", "row"), problems)
+    return plain
 
 
 def cross_training(rows: Sequence[Mapping[str, str]]) -> dict[str, dict[str, MetricErrors]]:

@@ -156,3 +156,9 @@ def test_finding_one_does_not_parse_all(monkeypatch):
 def test_a_home_that_nobody_has_is_no_model(text):
     with pytest.raises(InputError):
         find_model(text)
+
+
+def test_a_name_may_stop_before_the_sizes_but_not_inside_a_number():
+    assert find_model("Llama4-Maverick").name == "meta-llama/Llama-4-Maverick-17B-128E-Instruct"
+    with pytest.raises(InputError, match="not in the catalog"):
+        find_model("Llama-3.1-4")  # no 405B

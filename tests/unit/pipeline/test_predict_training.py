@@ -59,3 +59,20 @@ def test_tables_are_read_whole_and_every_row_is_told():
 def test_table_columns_tell_training_from_serving():
     assert set(row_of(JOB).run.degrees) == {"tp", "pp", "vp"}
     assert {*JOB, "model"} >= TRAINING_COLUMNS
+
+
+def test_conditions_that_are_no_numbers_refuse_their_row_alone():
+    good = {**JOB, "id": "a", "measured_step_s": "10"}
+    rows = [good, {**good, "id": "b", "seq_len": "8k"}, {**good, "id": "c", "global_batch": "~64"}]
+    found, refused = training_rows(rows)
+    assert [row.id for row in found] == ["a"]
+    assert {name for name, _ in refused} == {"b", "c"}
+    assert "seq_len" in dict(refused)["b"]
+
+
+def test_thousands_and_cells_that_say_nothing_are_read():
+    plain = {**JOB, "id": "a", "global_batch": "1024", "cp": ""}
+    spoken = {**plain, "global_batch": "1,024", "cp": "n/a"}
+    (one, other), refused = training_rows([plain, spoken])
+    assert not refused
+    assert one.predicted["step_s"].value == other.predicted["step_s"].value
