@@ -136,10 +136,12 @@ def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
     if request.engine_version:
         return EngineChoice(name=name, version=request.engine_version), []
     version = DEFAULT_VERSIONS.get(name, "")
-    why = "a recent version that measurements cover"
-    assumed = Assumption(
-        what="engine", value=f"{name} {version}", why=why, change="--engine, --engine-version"
-    )
+    why = (
+        "a recent version that measurements cover" if version
+        else "no measurement covers this engine: it is taken for an average one"
+    )  # fmt: skip
+    value = f"{name} {version}".strip()
+    assumed = Assumption(what="engine", value=value, why=why, change="--engine, --engine-version")
     return EngineChoice(name=name, version=version), [assumed]
 
 

@@ -101,3 +101,9 @@ def test_rows_leave_out_what_never_was():
     lines = list(api.requests_csv(outcome))
     assert lines[0].startswith("request_id,arrival_s,ttft_s,tpot_s,e2e_s,n_preemptions,")
     assert lines[3] == "2,2.0,,,,0,,0,5,,,0,unservable\n"
+
+
+def test_an_engine_that_nobody_measured_is_told():
+    told = {a.what: a for a in run(engine="homemade").outcome.assumptions}
+    assert told["engine"].value == "homemade"
+    assert "no measurement covers" in told["engine"].why
