@@ -1,23 +1,15 @@
 """What happens to a fleet now and then: its clocks, its outages, its replicas that have drained.
 
-Each kind of change is compiled when it first happens, so that a fleet pays for what it has.
+It is compiled when something first happens, so that a fleet that never changes does not pay.
 """
 
 import numpy as np
 
+from gpuplan.simulation.serving.kernels import changes as ch
 from gpuplan.simulation.serving.kernels import elastic_state as el
 from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.autoscale import roll, tick
 from gpuplan.simulation.serving.kernels.elastic import CONTROL, OVER, run_elastic
 from gpuplan.simulation.serving.kernels.featured import AnyEngines
-from gpuplan.simulation.serving.kernels.lifecycle import (
-    become_ready,
-    come_back,
-    drained,
-    fail,
-    run_out,
-    take_notice,
-)
 
 # Changes in a row during which nobody arrives and no engine steps: then clocks alone go on, as
 # where a pool at zero is never asked to grow, and those that wait will wait for ever.
@@ -51,7 +43,7 @@ def _with_room(f: el.Elastic) -> el.Elastic:
 def _drained(engines: AnyEngines, f: el.Elastic) -> None:
     for r in np.flatnonzero(f.replica[:, el.STATUS] == el.DRAINING):
         if engines.scalar[r, st.OUTSTANDING] == 0:
-            drained(engines, f, int(r))
+            ch.change(engines, f, ch.DRAINED, int(r), st.NONE)
 
 
 def _control(engines: AnyEngines, f: el.Elastic) -> None:
@@ -64,23 +56,23 @@ def _control(engines: AnyEngines, f: el.Elastic) -> None:
         _break(engines, f)
     else:
         p = int(np.flatnonzero((f.pool[:, [el.ROLL_AT, el.TICK_AT]] == now).any(axis=1))[0])
-        (roll if f.pool[p, el.ROLL_AT] == now else tick)(engines, f, p)
+        what = ch.ROLL if f.pool[p, el.ROLL_AT] == now else ch.TICK
+        ch.change(engines, f, what, p, st.NONE)
 
 
 def _change(engines: AnyEngines, f: el.Elastic, r: int) -> None:
     """The replica's own clock has come: the first of what it has in store."""
     row, now = f.replica[r], f.scalar[el.NOW]
-    if row[el.READY_AT] == now:
-        become_ready(engines, f, r)
-    elif row[el.REPAIR_AT] == now:
-        come_back(engines, f, r)
-    elif row[el.FAIL_AT] == now:
-        f.scalar[el.N_FAILURES] += 1
-        fail(engines, f, r, st.NONE)
-    elif row[el.NOTICE_AT] == now:
-        take_notice(engines, f, r)
-    else:
-        run_out(engines, f, r)
+    clocks = {
+        el.READY_AT: ch.BECOME_READY,
+        el.REPAIR_AT: ch.COME_BACK,
+        el.FAIL_AT: ch.FAIL,
+        el.NOTICE_AT: ch.TAKE_NOTICE,
+        el.KILL_AT: ch.RUN_OUT,
+    }
+    what = next(what for clock, what in clocks.items() if row[clock] == now)
+    f.scalar[el.N_FAILURES] += what == ch.FAIL
+    ch.change(engines, f, what, r, st.NONE)
 
 
 def _break(engines: AnyEngines, f: el.Elastic) -> None:
@@ -89,4 +81,4 @@ def _break(engines: AnyEngines, f: el.Elastic) -> None:
     f.scalar[el.NEXT_OUTAGE] += 1
     if f.replica[r, el.STATUS] not in (el.OFF, el.FAILED):
         f.scalar[el.N_FAILURES] += 1
-        fail(engines, f, int(r), int(lasts))
+        ch.change(engines, f, ch.FAIL, int(r), int(lasts))

@@ -2,7 +2,7 @@
 
 import math
 
-from gpuplan.simulation.serving.kernels.compiled import part, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     COLD,
     COUNTS,
@@ -132,7 +132,7 @@ def _shrink(engines: Engines, f: Elastic, p: int, n_less: int) -> None:
             drain(engines, f, r, TO_LEAVE)
 
 
-@seldom
+@rare
 def tick(engines: Engines, f: Elastic, p: int) -> None:
     """Compare what is there with what is wanted; grow at once, shrink after a while."""
     row, now = f.pool[p], f.scalar[NOW]
@@ -152,7 +152,7 @@ def tick(engines: Engines, f: Elastic, p: int) -> None:
             row[LAST_DOWN] = now
 
 
-@seldom
+@rare
 def roll(engines: Engines, f: Elastic, p: int) -> None:
     """Every replica that is ready is to restart, one after the other."""
     row = f.pool[p]

@@ -19,6 +19,7 @@ from gpuplan.simulation.serving.kernels.fleet import (
     better,
     fewest,
 )
+from gpuplan.simulation.serving.kernels.held import held
 from gpuplan.simulation.serving.kernels.jump import lasting, on_line
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
@@ -237,7 +238,7 @@ def run_batches(
         # Engines in turn never meet: one is looked at when it is given something, or at the end.
         for r in range(n_engines):
             if event[r] <= now and (policy != ROUND_ROBIN or r == chosen or turn == n):
-                event[r] = _advance(one_engine(engines, r), batcher, now)
+                event[r] = _advance(held(one_engine(engines, r)), batcher, now)
                 load[r] = engines.scalar[r, OUTSTANDING]
         if turn == n:
             return

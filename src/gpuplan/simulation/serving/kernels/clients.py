@@ -1,6 +1,6 @@
 """What clients do: lose patience, ask again after a pause, and come back after a while."""
 
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     ASKED_AT,
     BACKOFF,
@@ -32,6 +32,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     TIMEOUT,
     Elastic,
 )
+from gpuplan.simulation.serving.kernels.held import far
 from gpuplan.simulation.serving.kernels.state import END, NONE, Engines, Ints
 
 WHEN, WHO = range(2)
@@ -52,7 +53,7 @@ def _swap(heap: Ints, a: int, b: int) -> None:
         heap[b, column] = kept
 
 
-@part
+@rare
 def wait_until(f: Elastic, i: int, instant: int) -> None:
     """The job comes at this instant."""
     heap, at = f.delayed, f.scalar[N_DELAYED]
@@ -70,7 +71,7 @@ def next_delayed(f: Elastic) -> int:
     return int(f.delayed[0, WHEN]) if f.scalar[N_DELAYED] > 0 else NEVER
 
 
-@part
+@rare
 def pop_delayed(f: Elastic) -> int:
     """The job that comes now; NONE where it no longer wants to."""
     heap = f.delayed
@@ -99,7 +100,7 @@ def retry(f: Elastic, i: int, since: int) -> bool:
     pause = min(s[BACKOFF] << min(row[N_TRIES], 20), s[MAX_BACKOFF])
     row[N_TRIES] += 1
     s[N_RETRIES] += 1
-    wait_until(f, i, max(since + pause, s[NOW]))
+    wait_until(far(f), i, max(since + pause, s[NOW]))
     return True
 
 
@@ -108,7 +109,7 @@ def come_again(f: Elastic, i: int) -> None:
     """Who has an answer, or none, thinks and asks the next question."""
     following = f.job[i, NEXT_TURN]
     if following >= 0:
-        wait_until(f, following, f.scalar[NOW] + f.job[following, THINK])
+        wait_until(far(f), following, f.scalar[NOW] + f.job[following, THINK])
 
 
 @part

@@ -9,9 +9,18 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.extending import overload
 
+from gpuplan.simulation.serving.kernels.assembly import (
+    KernelCompiler,
+    PartCompiler,
+    SeldomCompiler,
+)
+
 OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True, "error_model": "numpy"}
 CALLED: dict[str, Any] = {"forceinline": False}
-PART: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+WHOLE: dict[str, Any] = CALLED | {"no_cfunc_wrapper": True}
+PART: dict[str, Any] = {
+    "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
+}  # fmt: skip
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
@@ -35,20 +44,24 @@ def kernel(function: Kernel) -> Kernel:
     references to views of them would take two thirds of the time. A kernel is not inlined into the
     wrapper that Python calls: that would compile all of it twice.
     """
-    return _kept(function, OPTIONS | CALLED | {"no_cfunc_wrapper": True})
+    return _kept(function, OPTIONS | WHOLE | {"pipeline_class": KernelCompiler})
+
+
+def seldom(function: Kernel) -> Kernel:
+    """A kernel that Python calls now and then: quick to compile rather than to run."""
+    return _kept(function, OPTIONS | WHOLE | {"pipeline_class": SeldomCompiler})
 
 
 def part(function: Kernel) -> Kernel:
-    """A part of kernels, inlined: a call would copy every array's header."""
-    return _kept(function, OPTIONS | PART)
+    """A part of kernels, inlined; it exists within kernels alone."""
+    made: Kernel = njit(**OPTIONS | PART)(function)
+    return made
 
 
 def rare(function: Kernel) -> Kernel:
     """A part that is called rather than inlined: what is rare must not swell what is not."""
-    return _kept(function, OPTIONS | PART | CALLED)
-
-
-seldom = kernel  # called by Python, and by other kernels now and then
+    made: Kernel = njit(**OPTIONS | PART | CALLED)(function)
+    return made
 
 
 def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
@@ -75,4 +88,4 @@ def _loaded(cache: Any, signature: Any, context: Any) -> Any:
 
 def by_kind(choose: Callable[..., Callable[..., Any] | None], name: Callable[..., Any]) -> None:
     """Where `name` is called in a kernel, compile what `choose` picks for the types at hand."""
-    overload(name, jit_options=cast(Any, OPTIONS), strict=False)(choose)
+    overload(name, jit_options=cast(Any, OPTIONS | PART), strict=False)(choose)

@@ -8,6 +8,7 @@ tick, patience ends, and jobs come, in this order. No step begins at an instant 
 from gpuplan.simulation.serving.kernels.clients import (
     come_again,
     drop_late,
+    list_late,
     next_delayed,
     next_late,
     pop_delayed,
@@ -16,6 +17,7 @@ from gpuplan.simulation.serving.kernels.clients import (
 )
 from gpuplan.simulation.serving.kernels.compiled import kernel, part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
+    ASKED_AT,
     DELAYED,
     DONE,
     DUE,
@@ -59,10 +61,11 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     note_told,
     show_load,
 )
+from gpuplan.simulation.serving.kernels.held import far, held
 from gpuplan.simulation.serving.kernels.kinds import advance, one_engine
 from gpuplan.simulation.serving.kernels.leaving import remove_aborted, time_out
 from gpuplan.simulation.serving.kernels.lifecycle import is_drained
-from gpuplan.simulation.serving.kernels.router import ask, route, send_held
+from gpuplan.simulation.serving.kernels.router import route, send_held
 from gpuplan.simulation.serving.kernels.state import (
     END,
     FIRST,
@@ -92,7 +95,7 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
     while f.event[1] <= until:
         r = leaf_replica(f, first_least(f.event))
         before = engines.scalar[r, OUTSTANDING]
-        told = advance(one_engine(engines, r), until)
+        told = advance(held(one_engine(engines, r)), until)
         # A step that would begin now is seen only by looking later than now.
         look_at(f, r, told if told > until else until + 1)
         after = engines.scalar[r, OUTSTANDING]
@@ -113,7 +116,7 @@ def _hand_over(engines: Engines, f: Elastic, i: int, r: int) -> None:
     row[OUTPUT], row[MADE], row[GIVEN], row[END] = f.job[i, LENGTH], 1, row[INPUT], NONE
     f.job[i, STAGE] = 1
     f.scalar[N_HANDOVERS] += 1
-    wait_until(f, i, ends + f.pool[p, HAND_OVER])
+    wait_until(far(f), i, ends + f.pool[p, HAND_OVER])
 
 
 @part
@@ -154,13 +157,13 @@ def _look(engines: Engines, f: Elastic) -> bool:
         r = s[TOLD_HEAD]
         s[TOLD_HEAD], f.replica[r, HAS_TOLD] = f.replica[r, NEXT_TOLD], 0
         if f.replica[r, N_ABORTS] > 0:
-            remove_aborted(engines, f, r)
+            remove_aborted(far(engines), far(f), r)
         if s[IS_FOLLOWING]:
-            _follow(engines, f, r)
+            _follow(far(engines), far(f), r)
         has_drained = has_drained or is_drained(engines, f, r)
     if s[N_HELD] > 0:
         for p in range(f.pool.shape[0]):
-            send_held(engines, f, p)
+            send_held(far(engines), far(f), p)
     return has_drained
 
 
@@ -190,12 +193,15 @@ def _lose_patience(engines: Engines, f: Elastic) -> None:
 @part
 def _come(engines: Engines, f: Elastic, i: int) -> None:
     """A job comes: for the first time, again, or for its second stage."""
-    if f.job[i, STAGE] == 1:
-        route(engines, f, i)
-        return
-    if f.job[i, ORIGIN] < 0:
-        f.job[i, ORIGIN] = f.scalar[NOW]
-    ask(engines, f, i)
+    row, is_asked = f.job[i], f.job[i, STAGE] == 0
+    if is_asked:
+        row[ASKED_AT] = f.scalar[NOW]
+        if row[ORIGIN] < 0:
+            row[ORIGIN] = f.scalar[NOW]
+    route(engines, f, i)
+    # Who was taken begins to wait.
+    if is_asked and row[STATE] in (SERVED, WAITING):
+        list_late(f, i)
 
 
 @part
@@ -221,19 +227,22 @@ def _happen(engines: Engines, f: Elastic) -> None:
     now = f.scalar[NOW]
     # What engines told may have answered a client whose patience ends now.
     if next_late(engines, f) <= now:
-        _lose_patience(engines, f)
-    elif next_delayed(f) <= now:
-        i = pop_delayed(f)
-        if i >= 0:
-            _come(engines, f, i)
+        _lose_patience(far(engines), far(f))
+        return
+    i = NONE
+    if next_delayed(f) <= now:
+        i = pop_delayed(far(f))
     elif _next_fresh(f) == now:
+        i = f.fresh[f.scalar[NEXT_FRESH]]
         f.scalar[NEXT_FRESH] += 1
-        _come(engines, f, f.fresh[f.scalar[NEXT_FRESH] - 1])
+    if i >= 0:
+        _come(engines, f, i)
 
 
 @kernel
 def run_elastic(engines: Engines, f: Elastic) -> int:
     """OVER when nothing is left to happen; else what the caller has to do before it goes on."""
+    engines, f = held(engines), held(f)
     s = f.scalar
     while True:
         late, delayed, control = next_late(engines, f), next_delayed(f), next_control(f)

@@ -8,6 +8,7 @@ the result is the same as stepping, to the last bit. Rules and invariants: docs/
 from gpuplan.simulation.serving.kernels.account import account
 from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.cost import decode_line, mixed_step_s, peaks_s, ticks
+from gpuplan.simulation.serving.kernels.held import apart
 from gpuplan.simulation.serving.kernels.jump import plan_jump
 from gpuplan.simulation.serving.kernels.state import (
     AFTER,
@@ -126,7 +127,7 @@ def _take_blocks(e: Engine) -> None:
         if ((slot[v, OFFSET] + s[STEP] - 1) & mask) == 0:
             while s[FREE] == 0:
                 victim = s[TAIL]
-                _preempt_tail(e)
+                _preempt_tail(apart(e))
                 if victim == v:
                     return
             s[FREE] -= 1
@@ -158,7 +159,7 @@ def _continue_partial(e: Engine, budget: int) -> int:
     i = e.slot[v, ID]
     chunk = min(e.request[i, INPUT] + e.request[i, MADE] - done, budget)
     if n_blocks(e.limit, done + chunk) - n_blocks(e.limit, done) > s[FREE]:
-        _preempt_tail(e)
+        _preempt_tail(apart(e))
         return budget
     _read_chunk(e, v, done, chunk)
     return int(budget - chunk)

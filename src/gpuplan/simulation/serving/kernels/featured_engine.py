@@ -5,6 +5,7 @@ from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.cost import peaks_of_s
 from gpuplan.simulation.serving.kernels.engine import MUST_SCHEDULE, TAKEN
 from gpuplan.simulation.serving.kernels.featured import CHUNK, DONE, ORDER, AnyEngine
+from gpuplan.simulation.serving.kernels.held import far
 from gpuplan.simulation.serving.kernels.policy import (
     begin_featured,
     count_decode,
@@ -73,7 +74,7 @@ def _release(e: AnyEngine, v: int) -> None:
     e.request[i, MADE] = e.request[i, OUTPUT]
     n_seen = e.slot[v, OFFSET] + s[STEP] - s[GAIN]
     n_written = min(n_seen, e.request[i, INPUT] + e.request[i, OUTPUT] - 1)
-    give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_written)
+    give_back(far(e), v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_written)
     unlink_running(e.scalar, e.slot, v)
     s[OUTSTANDING] -= 1
     s[BLOCKED] = 0
@@ -176,7 +177,8 @@ def complete_featured(e: AnyEngine) -> None:
     s[IN_FLIGHT] = 0
     before = s[STEP]
     _move(e, ONE)
-    _unpark(e, before)
+    if s[PARKED] >= 0:
+        _unpark(far(e), before)
     _start_decodes(e)
     _finish_decodes(e)
 

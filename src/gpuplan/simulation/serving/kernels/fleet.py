@@ -1,6 +1,7 @@
 """Several equal engines behind a router: requests in order of arrival in, times of each out."""
 
 from gpuplan.simulation.serving.kernels.compiled import kernel, part
+from gpuplan.simulation.serving.kernels.held import held
 from gpuplan.simulation.serving.kernels.kinds import advance, one_engine
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
@@ -23,7 +24,7 @@ def run_apart(engines: Engines, accepted: Ints) -> None:
     for turn in range(accepted.shape[0]):
         append_waiting(engines.scalar[turn % n_engines], engines.request, accepted[turn])
     for r in range(n_engines):
-        advance(one_engine(engines, r), engines.limit[engines.pool[r], LAST_INSTANT])
+        advance(held(one_engine(engines, r)), engines.limit[engines.pool[r], LAST_INSTANT])
 
 
 @part
@@ -58,7 +59,7 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
         now = engines.limit[0, LAST_INSTANT] if is_over else engines.request[i, ARRIVE]
         for r in range(event.shape[0]):
             if event[r] <= now or is_over:
-                event[r] = advance(one_engine(engines, r), now)
+                event[r] = advance(held(one_engine(engines, r)), now)
                 load[r] = engines.scalar[r, OUTSTANDING]
         if is_over:
             return

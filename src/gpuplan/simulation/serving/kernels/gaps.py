@@ -16,6 +16,7 @@ from gpuplan.simulation.serving.kernels.fleet import (
     better,
     fewest,
 )
+from gpuplan.simulation.serving.kernels.held import held
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     FLIGHT_END,
@@ -79,7 +80,7 @@ def observe(
         now = engines.request[i, ARRIVE] if turn < n else FOREVER
         for r in range(n_engines):
             if event[r] <= now:
-                event[r] = _observed(one_engine(engines, r), now, counts)
+                event[r] = _observed(held(one_engine(engines, r)), now, counts)
                 load[r] = engines.scalar[r, OUTSTANDING]
         if turn == n:
             return

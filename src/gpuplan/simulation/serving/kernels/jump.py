@@ -98,15 +98,11 @@ def plan_jump(e: Engine) -> tuple[int, int, int, int]:
         return 0, 0, 0, 0
     planned = k
     k, first, growth, regime = on_line(e, k)
-    lasts = lasting(k, first, growth)
-    head = s[WAIT_HEAD]
+    head, at = s[WAIT_HEAD], s[STOP]
     if head >= 0 and not s[BLOCKED]:
-        ahead = min(e.request[head, ARRIVE] - s[NOW], LONGEST_GAP)
-        gap = (ahead << FRAC_BITS) - s[FRAC]
-        if gap < lasts:
-            k = _fewest_reaching(gap, k, first, growth)
-    if s[STOP] - s[NOW] < LONGEST_GAP:
-        gap = (max(s[STOP] - s[NOW], 0) << FRAC_BITS) - s[FRAC]
+        at = min(at, e.request[head, ARRIVE])
+    if at - s[NOW] < LONGEST_GAP:
+        gap = (max(at - s[NOW], 0) << FRAC_BITS) - s[FRAC]
         if gap < lasting(k, first, growth):
             k = _fewest_reaching(gap, k, first, growth)
     if k < planned:

@@ -25,6 +25,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     look_at,
     show_load,
 )
+from gpuplan.simulation.serving.kernels.held import held
 from gpuplan.simulation.serving.kernels.kinds import one_engine
 from gpuplan.simulation.serving.kernels.removal import at_boundary, forget_work
 from gpuplan.simulation.serving.kernels.removal_kinds import abort
@@ -51,13 +52,13 @@ def first_length(f: Elastic, i: int) -> int:
 @part
 def fresh_start(engines: Engines, f: Elastic, i: int) -> None:
     """All that was computed for the job is lost."""
-    forget_work(one_engine(engines, 0), i)
+    forget_work(engines.request, i)
     f.job[i, STAGE] = 0
     is_split = f.serves.shape[0] > 1
     engines.request[i, OUTPUT] = first_length(f, i) if is_split else f.job[i, LENGTH]
 
 
-@part
+@rare
 def time_out(engines: Engines, f: Elastic, i: int) -> None:
     """The client has gone; it may ask again."""
     f.scalar[N_TIMEOUTS] += 1
@@ -88,7 +89,7 @@ def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
 @rare
 def remove_aborted(engines: Engines, f: Elastic, r: int) -> None:
     """Clients that have gone are noticed between two steps."""
-    e = one_engine(engines, r)
+    e = held(one_engine(engines, r))
     if not at_boundary(e):
         return
     aborted, i, row = NONE, f.replica[r, SENT_HEAD], f.replica[r]

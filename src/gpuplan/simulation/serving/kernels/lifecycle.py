@@ -1,7 +1,7 @@
 """What becomes of replicas: they start, serve, drain, fail, are taken away, and come back."""
 
 from gpuplan.simulation.serving.kernels.clients import gave_up
-from gpuplan.simulation.serving.kernels.compiled import part, rare, seldom
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     AWAY,
     COLD,
@@ -72,6 +72,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     show_load,
     write_log,
 )
+from gpuplan.simulation.serving.kernels.held import held
 from gpuplan.simulation.serving.kernels.kinds import one_engine
 from gpuplan.simulation.serving.kernels.leaving import fresh_start, time_out
 from gpuplan.simulation.serving.kernels.removal_kinds import empty, spend
@@ -143,7 +144,7 @@ def start(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
     row, now = f.replica[r], f.scalar[NOW]
     p = row[POOL]
     _clear_clocks(f, r)
-    empty(one_engine(engines, r), now)
+    empty(held(one_engine(engines, r)), now)
     look_at(f, r, NEVER)
     row[N_STARTS] += 1
     row[IS_MARKED] = 0
@@ -174,7 +175,7 @@ def stop(engines: Engines, f: Elastic, r: int) -> None:
     reschedule(f, r)
 
 
-@seldom
+@rare
 def become_ready(engines: Engines, f: Elastic, r: int) -> None:
     """The replica takes jobs, those that wait first."""
     f.replica[r, READY_AT] = NEVER
@@ -185,7 +186,7 @@ def become_ready(engines: Engines, f: Elastic, r: int) -> None:
     roll_on(engines, f, f.replica[r, POOL])
 
 
-@seldom
+@rare
 def drained(engines: Engines, f: Elastic, r: int) -> None:
     """Nothing is left on a replica that takes nothing new."""
     purpose = f.replica[r, PURPOSE]
@@ -221,7 +222,7 @@ def roll_on(engines: Engines, f: Elastic, p: int) -> None:
             drain(engines, f, r, TO_RESTART)
 
 
-@part
+@rare
 def _send_again(engines: Engines, f: Elastic, i: int) -> None:
     """The replica died under the job: the router sends it elsewhere, a few times."""
     f.scalar[N_BROKEN] += 1
@@ -234,10 +235,10 @@ def _send_again(engines: Engines, f: Elastic, i: int) -> None:
     route(engines, f, i)
 
 
-@part
+@rare
 def _take_back(engines: Engines, f: Elastic, r: int) -> int:
     """The engine dies with all it held; the first of the jobs that were sent to it."""
-    row, e = f.replica[r], one_engine(engines, r)
+    row, e = f.replica[r], held(one_engine(engines, r))
     spend(e, f.scalar[NOW])
     f.pool[row[POOL], POOL_OUT] -= e.scalar[OUTSTANDING]
     empty(e, f.scalar[NOW])
@@ -249,7 +250,7 @@ def _take_back(engines: Engines, f: Elastic, r: int) -> int:
     return int(first)
 
 
-@part
+@rare
 def _send_all_again(engines: Engines, f: Elastic, first: int) -> None:
     i = first
     while i >= 0:
@@ -261,7 +262,7 @@ def _send_all_again(engines: Engines, f: Elastic, first: int) -> None:
         i = following
 
 
-@seldom
+@rare
 def fail(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
     """The replica is gone for so long, NONE: as drawn; what it had is computed again elsewhere."""
     if lasts < 0:
@@ -286,7 +287,7 @@ def _repair_lasts(f: Elastic, r: int) -> int:
     return _drawn(f, r, REPAIR_DRAWS, f.pool[p, MTTR])
 
 
-@seldom
+@rare
 def take_notice(engines: Engines, f: Elastic, r: int) -> None:
     """The owner of the machine wants it back soon."""
     row = f.replica[r]
@@ -310,7 +311,7 @@ def _reclaimed(engines: Engines, f: Elastic, r: int) -> None:
     fail(engines, f, r, f.pool[f.replica[r, POOL], AWAY])
 
 
-@seldom
+@rare
 def run_out(engines: Engines, f: Elastic, r: int) -> None:
     """The time to drain is over."""
     purpose = f.replica[r, PURPOSE]
@@ -325,7 +326,7 @@ def run_out(engines: Engines, f: Elastic, r: int) -> None:
     _send_all_again(engines, f, first)
 
 
-@seldom
+@rare
 def come_back(engines: Engines, f: Elastic, r: int) -> None:
     """The replica is repaired, and starts where it is still wanted."""
     p = f.replica[r, POOL]

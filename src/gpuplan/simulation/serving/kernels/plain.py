@@ -7,6 +7,7 @@ read at once, and a decode may go without a token), and is what the jumping engi
 from gpuplan.simulation.serving.kernels.account import account
 from gpuplan.simulation.serving.kernels.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.engine import schedule_end
+from gpuplan.simulation.serving.kernels.held import held
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     COMPUTED,
@@ -188,7 +189,7 @@ def run_plain(engines: Engines, accepted: Ints, running: Ints) -> None:
     for turn in range(accepted.shape[0]):
         append_waiting(engines.scalar[turn % n_engines], engines.request, accepted[turn])
     for r in range(n_engines):
-        e = one_engine(engines, r)
+        e = held(one_engine(engines, r))
         s = e.scalar
         while s[N_RUNNING] > 0 or s[WAIT_HEAD] >= 0:
             if s[N_RUNNING] == 0 and e.request[s[WAIT_HEAD], ARRIVE] > s[NOW]:

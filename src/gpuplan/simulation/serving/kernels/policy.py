@@ -17,6 +17,7 @@ from gpuplan.simulation.serving.kernels.featured import (
     STAMP,
     AnyEngine,
 )
+from gpuplan.simulation.serving.kernels.held import far
 from gpuplan.simulation.serving.kernels.positions import coming_gain, due_blocks
 from gpuplan.simulation.serving.kernels.prefix import enter, find, give_back, hold, take
 from gpuplan.simulation.serving.kernels.priority import (
@@ -162,7 +163,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
         end = done + refund
         _count_prompt(e, v, MINUS_ONE)
         s[N_PARTIALS] -= 1
-        give_back(e, v, _room(e, i, end), end)
+        give_back(far(e), v, _room(e, i, end), end)
     else:
         is_scheduled = slot[v, STAMP] == s[TICK]
         refund = e.limit[CHECKED] if is_scheduled else 0
@@ -170,7 +171,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
         n_seen = n_tokens if is_scheduled else n_tokens - s[GAIN]
         e.request[i, MADE] = n_tokens - e.request[i, INPUT]
         _forget_decode(e, v)
-        give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
+        give_back(far(e), v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
     unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)
     e.request[i, PREEMPTED] += 1
@@ -186,11 +187,11 @@ def drop_running(e: AnyEngine, v: int) -> None:
     done = slot[v, DONE]
     if done >= 0:
         s[N_PARTIALS] -= 1
-        give_back(e, v, n_blocks(e.limit, done), done)
+        give_back(far(e), v, n_blocks(e.limit, done), done)
     else:
         n_seen = slot[v, OFFSET] + s[STEP] - s[GAIN]
         _forget_decode(e, v)
-        give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
+        give_back(far(e), v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
     unlink_running(e.scalar, e.slot, v)
 
 
@@ -263,7 +264,7 @@ def _go_on(e: AnyEngine) -> int:
         if needed + more <= s[FREE]:
             _read(e, v, chunk, needed + more)
             return int(budget - chunk)
-    return _walk(e)
+    return _walk(far(e))
 
 
 @part

@@ -244,11 +244,11 @@ def plan_featured(e: AnyEngine) -> tuple[int, int, int, int]:
     if k == 0:
         return 0, 0, 0, 0
     k, first, growth, regime = _on_line(e, k)
-    head = s[WAIT_HEAD]
+    head, at = s[WAIT_HEAD], s[STOP]
     # Of the urgent, one who comes later may fit where the one before did not.
     is_heard = s[BLOCKED] == 0 or (e.limit[IS_PRIORITY] and s[BLOCKED] == BY_BLOCKS)
     if head >= 0 and is_heard:
-        k = _until(e, e.request[head, ARRIVE], k, (first, growth))
-    k = _until(e, s[STOP], k, (first, growth))
+        at = min(at, e.request[head, ARRIVE])
+    k = _until(e, at, k, (first, growth))
     needed = _blocks_between(e, s[STEP] - s[GAIN], position(e, s[TICK] + k - 1))
     return k, _lasting(e, k, first, growth), needed, regime

@@ -9,7 +9,7 @@ Free blocks are runs of a segment. Every holder of a block holds all before it, 
 block is older than those before it, so that runs are cut at their ends only.
 """
 
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.entries import (
     add_node,
     drop_if_empty,
@@ -46,6 +46,7 @@ from gpuplan.simulation.serving.kernels.featured import (
     WRITER,
     AnyEngine,
 )
+from gpuplan.simulation.serving.kernels.held import far, near
 from gpuplan.simulation.serving.kernels.state import (
     BARE,
     BLOCK_BITS,
@@ -111,8 +112,9 @@ def _free_run(e: AnyEngine, x: int, low: int, high: int) -> None:
         row[RUN_OUTERMOST] = r
 
 
-@part
+@rare
 def _evict(e: AnyEngine, n: int) -> None:
+    e = near(e)
     s, run = e.scalar, e.run
     s[N_EVICTED] += n
     while n > 0:
@@ -143,7 +145,7 @@ def take(e: AnyEngine, n: int) -> None:
         return
     missing = n - s[BARE]
     s[BARE] = 0
-    _evict(e, missing)
+    _evict(far(e), missing)
 
 
 @part
@@ -238,9 +240,14 @@ def hold(e: AnyEngine, v: int, hit: int) -> None:
 @part
 def enter(e: AnyEngine, v: int, n_tokens: int) -> None:
     """Full blocks of the slot's first tokens are in the cache, unless it has them already."""
-    if not e.limit[IS_CACHING]:
-        return
-    i, full = e.slot[v, ID], n_tokens >> e.limit[BLOCK_BITS]
+    if e.limit[IS_CACHING]:
+        _enter(far(e), v, n_tokens >> e.limit[BLOCK_BITS])
+
+
+@rare
+def _enter(e: AnyEngine, v: int, full: int) -> None:
+    e = near(e)
+    i = e.slot[v, ID]
     end = e.path_first[i + 1]
     while full > e.slot[v, COVERED]:
         k = e.slot[v, ELEMENT]
@@ -287,9 +294,10 @@ def start_writing(e: AnyEngine, v: int) -> None:
         e.entry[x, WRITER] = v
 
 
-@part
+@rare
 def give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
     """The slot's blocks are free; those that hold so many written tokens may be found again."""
+    e = near(e)
     s, node, rest = e.scalar, e.node, n_held
     n = e.slot[v, NODES]
     if n >= 0 and e.entry[node[n, NODE_ENTRY], WRITER] == v:

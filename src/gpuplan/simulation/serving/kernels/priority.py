@@ -3,8 +3,9 @@
 The queue of the urgent is a pairing heap whose links are columns of the requests.
 """
 
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.featured import CHILD, NUMBER, PRIORITY, AnyEngine
+from gpuplan.simulation.serving.kernels.held import far
 from gpuplan.simulation.serving.kernels.state import (
     AFTER,
     ARRIVE,
@@ -51,13 +52,13 @@ def _meld(e: AnyEngine, a: int, b: int) -> int:
     return a
 
 
-@part
+@rare
 def _push(e: AnyEngine, i: int) -> None:
     e.request[i, NEXT_WAITING] = e.extra[i, CHILD] = NONE
     e.scalar[READY] = _meld(e, e.scalar[READY], i)
 
 
-@part
+@rare
 def _pop(e: AnyEngine) -> None:
     request, done, c = e.request, MINUS_ONE, e.extra[e.scalar[READY], CHILD]
     while c >= 0:
@@ -83,7 +84,7 @@ def see_arrivals(e: AnyEngine) -> None:
     if not e.limit[IS_PRIORITY]:
         return
     while s[WAIT_HEAD] >= 0 and e.request[s[WAIT_HEAD], ARRIVE] <= s[NOW]:
-        _push(e, pop_waiting(e.scalar, e.request))
+        _push(far(e), pop_waiting(e.scalar, e.request))
         if s[BLOCKED] == BY_BLOCKS:
             s[BLOCKED] = 0
 
@@ -104,7 +105,7 @@ def next_to_admit(e: AnyEngine) -> int:
 def leave_queue(e: AnyEngine) -> None:
     """That request is admitted."""
     if e.limit[IS_PRIORITY]:
-        _pop(e)
+        _pop(far(e))
     else:
         pop_waiting(e.scalar, e.request)
 
@@ -115,13 +116,13 @@ def _leave_heap(e: AnyEngine, i: int) -> None:
     kept = MINUS_ONE
     while e.scalar[READY] != i:
         j = e.scalar[READY]
-        _pop(e)
+        _pop(far(e))
         e.request[j, NEXT_WAITING] = kept
         kept = j
-    _pop(e)
+    _pop(far(e))
     while kept >= 0:
         following = e.request[kept, NEXT_WAITING]
-        _push(e, kept)
+        _push(far(e), kept)
         kept = following
 
 
@@ -148,7 +149,7 @@ def give_up_place(e: AnyEngine, i: int) -> None:
 def queue_again(e: AnyEngine, i: int) -> None:
     """A preempted request waits: in front, or where its urgency puts it."""
     if e.limit[IS_PRIORITY]:
-        _push(e, i)
+        _push(far(e), i)
     else:
         prepend_waiting(e.scalar, e.request, i)
 

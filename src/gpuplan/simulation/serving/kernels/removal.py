@@ -43,6 +43,7 @@ from gpuplan.simulation.serving.kernels.state import (
     WAIT_HEAD,
     WAIT_TAIL,
     Engine,
+    Ints,
     count_phase,
     forget_finish,
     n_blocks,
@@ -51,9 +52,9 @@ from gpuplan.simulation.serving.kernels.state import (
 
 
 @part
-def forget_work(e: Engine, i: int) -> None:
+def forget_work(request: Ints, i: int) -> None:
     """The request is as if it had never been started."""
-    row = e.request[i]
+    row = request[i]
     row[MADE] = row[GIVEN] = 0
     row[START] = row[FIRST] = row[END] = NONE
 

@@ -1,10 +1,9 @@
 """Where a job goes: a pool that serves it, a replica of that pool, the queue before it, or away."""
 
-from gpuplan.simulation.serving.kernels.clients import drop_late, gave_up, list_late, retry, unhold
-from gpuplan.simulation.serving.kernels.compiled import part
+from gpuplan.simulation.serving.kernels.clients import drop_late, gave_up, retry, unhold
+from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     AFFINITY,
-    ASKED_AT,
     BY_ORDER,
     BY_SHARE,
     CAPACITY,
@@ -55,6 +54,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     next_told,
     show_load,
 )
+from gpuplan.simulation.serving.kernels.held import near
 from gpuplan.simulation.serving.kernels.state import (
     ARRIVE,
     IN_FLIGHT,
@@ -220,18 +220,10 @@ def route(engines: Engines, f: Elastic, i: int) -> None:
         refuse(f, i)
 
 
-@part
-def ask(engines: Engines, f: Elastic, i: int) -> None:
-    """The client sends the job, and begins to wait where it was taken."""
-    f.job[i, ASKED_AT] = f.scalar[NOW]
-    route(engines, f, i)
-    if f.job[i, STATE] in (SERVED, WAITING):
-        list_late(f, i)
-
-
-@part
+@rare
 def send_held(engines: Engines, f: Elastic, p: int) -> None:
     """What waits before the pool goes to its replicas in order while they have room."""
+    engines, f = near(engines), near(f)
     while f.pool[p, HELD] > 0:
         i = f.pool[p, HELD_HEAD]
         r = choose_replica(engines, f, p, i)

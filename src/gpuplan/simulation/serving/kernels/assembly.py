@@ -1,0 +1,180 @@
+"""How kernels are put together: parts are gathered first and optimized once, as one piece.
+
+By itself the compiler optimizes every function with all that it calls and writes machine code for
+it, at each level anew, and looks for much in it that kernels do not have. All of that took two
+thirds of the time.
+"""
+
+import gc
+from typing import Any
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import (
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
+
+
+class PartLibrary(JITCodeLibrary):
+    """One function as it was written down: it becomes machine code only within a kernel."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout  # noqa: SLF001
+
+    def finalize(self) -> None:
+        """Nothing is to be done before a kernel takes it."""
+        self._finalized = True
+
+
+class KernelLibrary(JITCodeLibrary):
+    """A kernel with all the parts that it is made of."""
+
+    level = 3
+
+    def finalize(self) -> None:
+        """Link what parts are made of too, then optimize and write machine code."""
+        found, left = dict.fromkeys(self._linking_libraries), list(self._linking_libraries)
+        while left:
+            library = left.pop()
+            if isinstance(library, PartLibrary):
+                more = [one for one in library._linking_libraries if one not in found]  # noqa: SLF001
+                found.update(dict.fromkeys(more))
+                left += more
+        self._linking_libraries = list(found)
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        # The compiler's pass before this one serves to drop counts of references: there are none.
+        passes, builder = self._codegen._module_pass_manager(  # noqa: SLF001
+            opt=self.level, loop_vectorize=False, slp_vectorize=False
+        )
+        passes.run(self._final_module, builder)
+
+
+class SeldomLibrary(KernelLibrary):
+    """A kernel that runs so seldom that to optimize it in full would take longer than it runs."""
+
+    level = 1
+
+
+def _begin(state: Any, kind: type[JITCodeLibrary]) -> None:
+    state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
+    state.library.enable_object_caching()
+
+
+class _Pass(AnalysisPass):
+    def __init__(self) -> None:
+        super().__init__()
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class BeginPart(_Pass):
+    """What follows is written into a part."""
+
+    _name = "begin_part"
+
+    def run_pass(self, state: Any) -> bool:
+        """The part's own library, which is not to be made ready by itself."""
+        _begin(state, PartLibrary)
+        state.flags.no_compile = True
+        return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class EndPart(_Pass):
+    """The part may be called by others."""
+
+    _name = "end_part"
+
+    def run_pass(self, state: Any) -> bool:
+        """An entry that nobody calls: functions know each other by it."""
+        lowered, library = state.cr, state.library
+        where, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
+        entry = _dynfunc.make_function(where, name, "", 0, lowered.env, (library,))
+        state.targetctx.insert_user_function(entry, lowered.fndesc, [library])
+        state.cr = lowered._replace(cfunc=entry)
+        return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class BeginSeldom(_Pass):
+    """What follows is written into a kernel that runs now and then."""
+
+    _name = "begin_seldom"
+
+    def run_pass(self, state: Any) -> bool:
+        """The kernel's own library."""
+        _begin(state, SeldomLibrary)
+        return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class BeginKernel(_Pass):
+    """What follows is written into a kernel."""
+
+    _name = "begin_kernel"
+
+    def run_pass(self, state: Any) -> bool:
+        """The kernel's own library."""
+        _begin(state, KernelLibrary)
+        return False
+
+
+def _pipeline(begin: type[_Pass], *end: type[_Pass]) -> PassManager:
+    """The compiler's passes less those that look for what kernels here never have."""
+    passes = PassManager("kernel")
+    for one in (
+        TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA,
+        NopythonTypeInference, PreLowerStripPhis, IRLegalization, begin, NativeLowering, *end,
+        NoPythonBackend,
+    ):  # fmt: skip
+        passes.add_pass(one, one.__name__)
+    passes.finalize()
+    return passes
+
+
+class PartCompiler(CompilerBase):
+    """Python in, a part of kernels out."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """One pipeline."""
+        return [_pipeline(BeginPart, EndPart)]
+
+
+class KernelCompiler(CompilerBase):
+    """Python in, a kernel out."""
+
+    begin: type[_Pass] = BeginKernel
+
+    def define_pipelines(self) -> list[PassManager]:
+        """One pipeline."""
+        return [_pipeline(self.begin)]
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile, and look for no garbage meanwhile: nearly all that is made is kept."""
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(function)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+
+class SeldomCompiler(KernelCompiler):
+    """Python in, a kernel out that runs now and then."""
+
+    begin = BeginSeldom

@@ -1,0 +1,144 @@
+"""A tuple of arrays by its address: a call hands on two numbers, not every array's header.
+
+What is inlined reads from a copy whose address never leaves the function: the compiler keeps it
+in registers. What is called, and not inlined, gets another one: the address of the original by
+`far`, or where calls are so rare that the original need not exist, of a fresh copy by `apart`.
+It makes a copy of its own by `near` where it reads again and again. In Python a held tuple is the
+tuple itself.
+"""
+
+from typing import Any, TypeVar
+from zlib import crc32
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    infer_getattr,
+    lower_builtin,
+    lower_getattr_generic,
+    register_model,
+    type_callable,
+)
+
+Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
+
+
+HOME, READ = range(2)
+
+
+def held(tuple_: Tuple) -> Tuple:
+    """The tuple by its address, for as long as the caller runs."""
+    return tuple_
+
+
+def far(tuple_: Tuple) -> Tuple:
+    """The original, for what is called."""
+    return tuple_
+
+
+def apart(tuple_: Tuple) -> Tuple:
+    """A copy that the called may have."""
+    return tuple_
+
+
+def near(tuple_: Tuple) -> Tuple:
+    """A copy for who was called."""
+    return tuple_
+
+
+class Held(types.Type):
+    """A held tuple; a short name, since names of functions spell out all types."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        self.instance_class = of.instance_class
+        super().__init__(f"{of.instance_class.__name__}({crc32(str(of).encode()):08x})")
+
+    @property
+    def key(self) -> Any:
+        """What tells one type from another."""
+        return self.of.key
+
+
+@register_model(Held)
+class HeldModel(models.StructModel):
+    """Two addresses: of the original, and of what is read."""
+
+    def __init__(self, manager: Any, kind: Held) -> None:
+        address = types.CPointer(kind.of)
+        super().__init__(manager, kind, [("home", address), ("read", address)])
+
+
+@infer_getattr
+class HeldFields(AttributeTemplate):
+    """The fields of the tuple."""
+
+    key = Held
+
+    def generic_resolve(self, kind: Held, name: str) -> Any:
+        """Type of a field; None where there is no such field."""
+        return kind.of.types[kind.of.fields.index(name)] if name in kind.of.fields else None
+
+
+@lower_getattr_generic(Held)
+def _field(_context: Any, builder: Any, kind: Held, value: Any, name: str) -> Any:
+    address = builder.extract_value(value, READ)
+    return builder.load(cgutils.gep_inbounds(builder, address, 0, kind.of.fields.index(name)))
+
+
+def _pair(context: Any, builder: Any, kind: Held, addresses: tuple[Any, Any]) -> Any:
+    pair = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    for at, address in enumerate(addresses):
+        pair = builder.insert_value(pair, address, at)
+    return pair
+
+
+def _copied(context: Any, builder: Any, kind: Held, value: Any) -> Any:
+    copy = cgutils.alloca_once(builder, context.get_value_type(kind.of))
+    size = ir.Constant(cgutils.intp_t, context.get_abi_sizeof(copy.type.pointee))
+    cgutils.raw_memcpy(builder, copy, builder.extract_value(value, READ), size, 1, align=8)
+    return copy
+
+
+@type_callable(held)
+def _type_held(_context: Any) -> Any:
+    def typer(tuple_: Any) -> Held:
+        return Held(tuple_)
+
+    return typer
+
+
+@lower_builtin(held, types.BaseNamedTuple)
+def _hold(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    home, read = (cgutils.alloca_once_value(builder, given[0]) for _ in range(2))
+    return _pair(context, builder, signature.return_type, (home, read))
+
+
+@type_callable(far)
+@type_callable(apart)
+@type_callable(near)
+def _type_same(_context: Any) -> Any:
+    def typer(tuple_: Held) -> Held:
+        return tuple_
+
+    return typer
+
+
+@lower_builtin(far, Held)
+def _far(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    home = builder.extract_value(given[0], HOME)
+    return _pair(context, builder, signature.return_type, (home, home))
+
+
+@lower_builtin(apart, Held)
+def _apart(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    copy = _copied(context, builder, signature.return_type, given[0])
+    return _pair(context, builder, signature.return_type, (copy, copy))
+
+
+@lower_builtin(near, Held)
+def _near(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    home, kind = builder.extract_value(given[0], HOME), signature.return_type
+    return _pair(context, builder, kind, (home, _copied(context, builder, kind, given[0])))
