@@ -219,7 +219,16 @@ def _first_n(blocks: Iterable[Requests], n: int | None) -> Iterator[Requests]:
 
 
 def _left_out(coming: Blocks) -> list[Assumption]:
-    return [] if coming.file is None else bad_assumed(coming.file.n_bad, coming.file.bad)
+    """What of the file has no part in the run."""
+    file = coming.file
+    if file is None:
+        return []
+    found = bad_assumed(file.n_bad, file.bad)
+    if file.has_text:
+        why = "what prompts have in common is not kept in a stream"
+        value, change = "off", "leave out --stream"
+        found.append(Assumption(what="prefix caching", value=value, why=why, change=change))
+    return found
 
 
 def _sketched() -> Assumption:

@@ -206,6 +206,27 @@ def test_binary_data_is_named_before_its_columns_are(tmp_path: Path):
     assert "holds binary data" in str(found.exception)
 
 
+def test_a_stream_of_prompts_with_text_says_that_it_keeps_none(tmp_path: Path):
+    path = tmp_path / "trace.jsonl"
+    rows = (
+        {"timestamp": 100 * k, "input_length": 1024, "output_length": 8, "hash_ids": [0, k + 1]}
+        for k in range(20)
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = json.loads(call("--trace", path, "--json").stdout)
+    streamed = json.loads(call("--trace", path, "--json", "--stream").stdout)
+    told = [{a["what"]: a["value"] for a in run["assumptions"]} for run in (kept, streamed)]
+    assert [assumed["prefix caching"] for assumed in told] == ["on", "off"]
+    assert kept["prompt_tokens_found"] == 19 * 512
+    assert streamed["prompt_tokens_found"] == 0
+
+
+def test_gaps_behind_a_router_that_knows_sessions_are_refused():
+    load = ("--rate", 5, "--input-tokens", 300, "--output-tokens", 50, "--requests", 40)
+    found = call(*load, "--replicas", 2, "--router", "session", "--gaps")
+    assert "--gaps: with router session" in str(found.exception)
+
+
 def test_columns_and_rows_of_a_plain_file(tmp_path: Path):
     path = tmp_path / "log.csv"
     path.write_text("run,when,q,a\nx,0,100,10\ny,5,100,10\nx,1000,50,5\n")

@@ -55,6 +55,11 @@ class TraceStream:
         self.format = self._opened.name
 
     @property
+    def has_text(self) -> bool:
+        """The file says what prompts have in common; a stream does not keep it."""
+        return self._opened.n_block_tokens > 0
+
+    @property
     def n_bad(self) -> int:
         """Lines so far that could not be read."""
         return self._opened.converter.findings.n_bad
