@@ -9,6 +9,7 @@ from gpuplan.calibration.eras import engine_family, version_pair
 from gpuplan.calibration.startup import start_constants, start_estimates
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.calibration import InferenceCalibration
 from gpuplan.domain.catalog import AcceleratorChoice
 from gpuplan.domain.model import Model
 from gpuplan.domain.performance import EngineChoice, Regime, ServingLoad, ServingSetup
@@ -23,7 +24,6 @@ from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving_engines import engine_settings
 from gpuplan.performance.startup import startup_phases
-from gpuplan.pipeline.calibrate import read_user_calibration
 from gpuplan.pipeline.formats import formats_named
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
@@ -50,7 +50,7 @@ def predict(
     calibration: Path | None = None,
 ) -> Prediction:
     """One configuration: memory, throughput, latency and power, each with its range."""
-    refitted = read_user_calibration(calibration) if calibration else None
+    refitted = _refitted(calibration) if calibration else None
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(accelerator_name, catalog)
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
@@ -72,6 +72,13 @@ def predict(
         assumptions=(*setup.model.assumptions, *choice.assumptions, *assumed, *served.assumptions),
         overrides=catalog.overrides,
     )
+
+
+def _refitted(path: Path) -> InferenceCalibration:
+    """Constants of the user's own runs; the fit is loaded only where there are any."""
+    from gpuplan.pipeline.calibrate import read_user_calibration  # noqa: PLC0415
+
+    return read_user_calibration(path)
 
 
 def _startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate]:

@@ -210,10 +210,12 @@ def fleet_of(
 
 def _calibration(asked: SimulateRequest) -> InferenceCalibration:
     """The package's constants, or those refitted with the user's own runs."""
+    path = (_scheduler(asked).replica or ReplicaRequest()).calibration
+    if path is None:
+        return inference_calibration()
     from gpuplan.pipeline.calibrate import read_user_calibration  # noqa: PLC0415
 
-    path = (_scheduler(asked).replica or ReplicaRequest()).calibration
-    return inference_calibration() if path is None else read_user_calibration(Path(path))
+    return read_user_calibration(Path(path))
 
 
 def _most_rows(limits: EngineLimits) -> int:
