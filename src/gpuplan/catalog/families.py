@@ -91,8 +91,8 @@ FAMILIES: tuple[Family, ...] = (
     _family("mi325x mi325", "mi325x", noise="vf"),
     _family("mi350x mi350", "mi350x"),
     _family("mi355x mi355", "mi355x"),
-    _family("gaudi2", "gaudi2", noise="hl225 hpu"),
-    _family("gaudi3", "gaudi3", noise="hl325 hpu"),
+    _family("gaudi2 hl225", "gaudi2", noise="hl225 hl225h hpu h"),
+    _family("gaudi3 hl325", "gaudi3", noise="hl325 hl325l hpu l"),
     _family("pvc1550 pvc max1550", "pvc-1550", noise="data center 1550"),
     _family("tpuv4 v4", "tpu-v4"),
     _family("tpuv5e v5e v5litepod v5lite", "tpu-v5e"),
@@ -122,6 +122,7 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"\bgaudi[\s_-]+(\d)", r"gaudi\1"),
+        (r"\bhl-(\d)", r"hl\1"),
         (r"\btpu[\s_-]*v?(\d)", r"tpuv\1"),
         (r"\b(trainium|trn|inferentia|inf)[\s_-]+(\d)", r"\1\2"),
         (r"\bmi[\s_-]+(\d{3})", r"mi\1"),

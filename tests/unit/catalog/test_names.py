@@ -55,6 +55,8 @@ PLAIN = {
     "mi-250x": "mi250x",
     "AMD Instinct MI355": "mi355x",
     "Gaudi 3": "gaudi3",
+    "HL-325L": "gaudi3",
+    "Intel Gaudi 2 HL-225H": "gaudi2",
     "TPU v5p": "tpu-v5p",
     "v5p": "tpu-v5p",
     "Trillium": "tpu-v6e",
