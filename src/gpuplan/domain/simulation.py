@@ -3,6 +3,7 @@
 from gpuplan.domain.batching import BatchPolicy, BatchServers
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.engine import Fleet
+from gpuplan.domain.load import LoadSummary
 from gpuplan.domain.networks import NetworkForecast
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import (
@@ -125,6 +126,7 @@ class Simulation:
     holding: Holding | None = None  # of a fleet that is overloaded
     gaps: Gaps | None = None  # where single gaps were asked for
     classes: tuple[ClassStatistics, ...] = ()  # of services and urgencies, where there are several
+    load: LoadSummary | None = None  # what came at the fleet, as it came
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from gpuplan.calibration.inference_labels import inference_labels
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.demand.statistics import summary
 from gpuplan.domain.calibration import InferenceCalibration
 from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.engine import EngineLimits, Fleet
@@ -137,6 +138,7 @@ def replayed(
         wall_s=wall_s,
         flow=flow_of(outcome),
         power=power_over_time(ready.setup, outcome),
+        load=summary(outcome.requests),
     )
 
 

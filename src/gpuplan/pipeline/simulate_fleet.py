@@ -8,6 +8,7 @@ from time import perf_counter
 import numpy as np
 
 from gpuplan.calibration.startup import start_constants
+from gpuplan.demand.statistics import summary
 from gpuplan.domain.columns import Ints
 from gpuplan.domain.drawn import LoadTaken
 from gpuplan.domain.fleet import ColdStart, ElasticFleet, FleetOutcome, Handover, Pool
@@ -72,6 +73,7 @@ def simulate_living(
         flow=flow_of(outcome),
         power=fleet_power([engine.setup for engine in ready], found),
         classes=_classes(outcome, statistics, written, asked),
+        load=summary(outcome.requests),
     )
     if simulation.statistics.is_overloaded and taken.loop is None:
         held = smallest_living(

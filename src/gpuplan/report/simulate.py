@@ -12,6 +12,7 @@ from gpuplan.report.fit import precision_name
 from gpuplan.report.numbers import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.simulate_classes import class_documents, class_tables
+from gpuplan.report.simulate_load import load_document, load_lines
 from gpuplan.report.simulate_totals import KWH, totals_table
 from gpuplan.report.simulate_use import share, use_document, use_table
 from gpuplan.units import MS
@@ -117,6 +118,7 @@ def simulate_document(found: Run) -> Document:
         "recall": statistics.recall_frac,
         "token_recall": statistics.delivery.token_recall_frac,
         "backlog_growth_requests_per_s": statistics.backlog_requests_per_s,
+        "load": load_document(found),
         "classes": class_documents(found),
         "verdict": verdict(found),
         "smallest_fleet": _holding_document(found.holding),
@@ -343,7 +345,7 @@ def _warmup_line(found: Run) -> str:
 
 def _measured_lines(found: Run) -> tuple[str, ...]:
     gap_s = found.statistics.delivery.itl_mean_s
-    lines = [f"per token after the first: {DEFINITIONS['tpot']}"]
+    lines = [*load_lines(found), f"per token after the first: {DEFINITIONS['tpot']}"]
     if gap_s is not None:
         more = "" if found.gaps else "; percentiles with --gaps"
         lines.append(f"single gaps between tokens (ITL): mean of all {_ms(gap_s)} ms{more}")

@@ -103,6 +103,17 @@ def test_rows_leave_out_what_never_was():
     assert lines[3] == "2,2.0,,,,0,,0,5,,,0,unservable\n"
 
 
+def test_the_load_is_told_as_it_came():
+    even = requests_of(np.arange(600) * 0.5, np.full(600, 50), np.full(600, 10))
+    found = run(even)
+    document = api.simulate_sheet(found).document["load"]
+    assert document["requests_per_s"] == pytest.approx(2.0)
+    assert document["gap_cv"] == pytest.approx(0.0, abs=1e-9)
+    assert document["dispersion_per_minute"] == pytest.approx(0.0, abs=1e-9)
+    drawn = api.simulate_sheet(run(chat(2000, 5.0))).document["load"]
+    assert drawn["gap_cv"] == pytest.approx(1.0, abs=0.1)
+
+
 def test_an_engine_that_nobody_measured_is_told():
     told = {a.what: a for a in run(engine="homemade").outcome.assumptions}
     assert told["engine"].value == "homemade"
