@@ -1,9 +1,9 @@
-"""Write docs/reference/scenario.schema.json and scenario.md anew from the file format."""
+"""Write scenario.schema.json, scenario.md and fleet.md of docs/reference anew from the formats."""
 
 import json
 from pathlib import Path
 
-from gpuplan.inputs.json_schema import scenario_reference, scenario_schema
+from gpuplan.inputs.json_schema import fleet_reference, scenario_reference, scenario_schema
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
@@ -13,7 +13,8 @@ def main() -> None:
     schema = json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
     (REFERENCE / "scenario.schema.json").write_text(schema, encoding="utf-8")
     (REFERENCE / "scenario.md").write_text(scenario_reference(), encoding="utf-8")
-    print("docs/reference/scenario.schema.json, docs/reference/scenario.md")
+    (REFERENCE / "fleet.md").write_text(fleet_reference(), encoding="utf-8")
+    print("docs/reference/scenario.schema.json, scenario.md, fleet.md")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from gpuplan.inputs.format_tree import walk_models
 from gpuplan.inputs.keys import Strict
 from gpuplan.inputs.schema import ScenarioSpec
+from gpuplan.inputs.schema_fleet import FleetSpec
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:gpuplan:scenario:1"
@@ -67,15 +68,26 @@ def _without_branch(plain: dict[str, Any], left: list[Any]) -> dict[str, Any]:
 
 def scenario_reference() -> str:
     """Markdown tables of every key: meaning, unit, default, why that default."""
+    return _reference(
+        "scenario.yaml", ScenarioSpec,
+        "A value that may be a number or `{low, mid, high}` is called a spread. ",
+    )  # fmt: skip
+
+
+def fleet_reference() -> str:
+    """The same of fleet.yaml, which `gpuplan simulate --fleet` reads."""
+    return _reference("fleet.yaml", FleetSpec, "Examples: `examples/fleets`. ")
+
+
+def _reference(name: str, root: type[Strict], note: str) -> str:
     parts = [
-        "# Keys of scenario.yaml",
+        f"# Keys of {name}",
         "",
         "Generated from the file format by `tools/build_scenario_reference.py`. "
-        "`[]` stands for each entry of a list. A value that may be a number or "
-        "`{low, mid, high}` is called a spread. Required keys are bold.",
+        f"`[]` stands for each entry of a list. {note}Required keys are bold.",
     ]
     seen: set[tuple[str, type[Strict]]] = set()
-    for place, model in walk_models(ScenarioSpec):
+    for place, model in walk_models(root):
         if (place, model) in seen or _is_spread(model):
             continue
         seen.add((place, model))
@@ -119,7 +131,7 @@ def _properties(model: type[Strict]) -> dict[str, Any]:
 def _default(entry: dict[str, Any]) -> str:
     default = entry.get("default")
     if isinstance(default, dict):
-        return f"{default['mid']:g}"
+        return f"{default['mid']:g}" if "mid" in default else ""
     if isinstance(default, bool):
         return str(default).lower()
     if isinstance(default, float):

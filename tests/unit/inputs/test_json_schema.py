@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuplan.inputs.json_schema import scenario_reference, scenario_schema
+from gpuplan.inputs.json_schema import fleet_reference, scenario_reference, scenario_schema
 from gpuplan.inputs.schema import ScenarioSpec
 from gpuplan.inputs.template import TEMPLATE_KINDS, scenario_template
 from gpuplan.inputs.yaml_reader import read_yaml, read_yaml_text
@@ -132,3 +132,4 @@ def test_the_published_files_are_fresh() -> None:
     schema = json.loads((reference / "scenario.schema.json").read_text(encoding="utf-8"))
     assert schema == SCHEMA, fix
     assert (reference / "scenario.md").read_text(encoding="utf-8") == scenario_reference(), fix
+    assert (reference / "fleet.md").read_text(encoding="utf-8") == fleet_reference(), fix
