@@ -25,6 +25,7 @@ class Stack(NamedTuple):
     links: str = "blocking"  # tensor and pipeline transfers wait, or hide behind products
     accumulate_ratio: float = 1.0  # bytes of adding a micro-batch, by those of a fused kernel
     host_ratio: float = 1.0  # launches and Python of a layer, by those of a plain one
+    fuses_experts: bool = False  # one kernel for an expert's products, activation and casts
 
 
 SCRIPTS, COMPILER = "finetune", "xla"
@@ -66,6 +67,8 @@ MODERN_MEGATRON = re.compile(
     r"nemo|bridge|mlperf|megascale|primus|transformer.?engine|megatron.?core|dgxc|mcore"
 )
 FLASH_ERA = "2022-09"
+# From here on the recipes switch on the fused grouped kernel and record whole steps as graphs.
+FUSED_RELEASE = (26, 6)
 
 
 def stack_of(framework: str, *, source: str = "", date: str = "", note: str = "") -> Stack:
@@ -83,9 +86,14 @@ def stack_of(framework: str, *, source: str = "", date: str = "", note: str = ""
         has_engine = re.search(r"transformer.?engine|\bte\b", note.lower())
         return STACKS["fsdp-compiled" if is_compiled else "fsdp-fused" if has_engine else "fsdp"]
     if _is_modern(text, date):
-        return STACKS["megatron"]
+        return STACKS["megatron"]._replace(fuses_experts=_fuses_experts(text))
     is_deepspeed = "deepspeed" in text and "vtrain" not in text
     return STACKS["megatron-deepspeed" if is_deepspeed else "megatron-2021"]
+
+
+def _fuses_experts(text: str) -> bool:
+    found = re.search(r"bridge[ :]+(\d\d)\.(\d\d)", text)
+    return found is not None and (int(found[1]), int(found[2])) >= FUSED_RELEASE
 
 
 def _is_modern(text: str, date: str) -> bool:

@@ -11,8 +11,9 @@ Task = Literal["pretrain", "full", "lora", "qlora"]
 Recompute = Literal["none", "selective", "alternate", "full"]
 AttentionKernel = Literal["flash", "math"]
 # Who writes what to memory between two matrix products: plain PyTorch operators, hand-fused
-# kernels (Megatron, Transformer Engine), or a compiler that recomputes what is cheap.
-Kernels = Literal["eager", "fused", "compiled"]
+# kernels (Megatron, Transformer Engine), or a compiler that recomputes what is cheap. Grouped:
+# fused, with an expert's products, activation and casts in one kernel.
+Kernels = Literal["eager", "fused", "grouped", "compiled"]
 # plain: logits upcast, and released before the backward pass; held: the caller keeps them;
 # sixteen: never upcast; parallel: Megatron's over a split vocabulary; chunked: upcast piece by
 # piece; fused: never whole.

@@ -170,6 +170,7 @@ def step_basis(
         sequence_parallel=layout.tp if layout.has_sequence_parallel else 1,
         operand_bytes=OPERAND_BYTES[setup.execution.compute],
         cast_ratio=CAST_RATIO.get(setup.execution.compute, 0.0),
+        fuses_experts=setup.execution.kernels == "grouped",
         n_expert_islands=links.ep_group(layout, fabric).n_islands,
     )
     case = Case(model, accelerator, setup, layout, fabric, split)

@@ -38,6 +38,7 @@ class Split(NamedTuple):
     sequence_parallel: int  # tp, or 1 where norms see the whole sequence
     operand_bytes: float  # of a matrix operand element
     cast_ratio: float = 0.0  # copies that casting below 16 bits makes, by those of plain 8-bit
+    fuses_experts: bool = False  # activation and casts never leave the grouped product
     n_expert_islands: int = 1  # islands that the ranks of one expert group stand in
 
 
@@ -201,14 +202,15 @@ def _expert_work(feed: Experts, hidden: int, split: Split) -> LayerWork:
     dense = dense.plus(_narrowing(hidden, width, split))
     router = 2.0 * split.n_tokens * feed.n_router_params / split.sequence_parallel
     wide = BYTES_16 * n_routed * (products[0].n_out + feed.intermediate_size) / 2 / split.tp
+    apart = 0.0 if split.fuses_experts and feed.is_gated else 1.0
     sent = BYTES_16 * split.n_tokens * width / split.tp
     return dense._replace(
         expert_flop=n_local * one.matmul_flop,
         expert_bytes=n_local * one.matmul_bytes,
         matmul_flop=dense.matmul_flop + router,
-        inner_bytes=dense.inner_bytes + wide,
+        inner_bytes=dense.inner_bytes + apart * wide,
         routed_bytes=BYTES_16 * n_routed * width / split.tp,
-        cast_elements=dense.cast_elements + n_local * one.cast_elements,
+        cast_elements=dense.cast_elements + apart * n_local * one.cast_elements,
         n_params=dense.n_params + n_local * one.n_params,
         n_expert_layers=1.0,
         n_local_experts=n_local,

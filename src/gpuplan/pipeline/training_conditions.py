@@ -39,6 +39,8 @@ from gpuplan.units import TB
 
 ASSUMED_SEQUENCE_TOKENS = 4096
 ASSUMED_LORA_RANK = 16
+NARROW: tuple[Compute, ...] = ("mxfp8", "fp4")  # formats of the grouped kernel
+GRAPH_HOST_RATIO = 0.2  # of launching a layer, where whole steps are recorded (Assumption)
 ASSUMED_SAMPLES = 8  # per accelerator and step
 # Attention with learned sinks and clamped gates runs outside of the fused kernels.
 SINKS = ("gpt_oss",)
@@ -116,6 +118,8 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     _check_split(row, model, told)
     layout = _layout(row, model, stack, n_node=_n_node(accelerator), told=told)
     setup = _setup(row, model, stack, layout=layout, told=told)
+    if setup.execution.kernels == "grouped" and architecture_class(model) != "dense":
+        stack = stack._replace(host_ratio=GRAPH_HOST_RATIO)
     fabric = fabric_of(accelerator, said=f"{row.machine.fabric} {row.machine.accelerator}")
     return Configuration(
         model=model, accelerator=accelerator, setup=setup, layout=layout, fabric=fabric,
@@ -308,11 +312,12 @@ def _setup(
         _tell(told, "seq_len", str(sequence), "the row does not say")
     micro, n_micro = _batches(row, model, stack, layout=layout, told=told)
     is_adapter = "lora" in row.model.task
+    compute = _compute(row.run.precision, told)
     execution = Execution(
         recompute=_recompute(row, stack),
-        compute=_compute(row.run.precision, told),
+        compute=compute,
         attention=stack.attention,
-        kernels=stack.kernels,
+        kernels="grouped" if stack.fuses_experts and compute in NARROW else stack.kernels,
         scatters_handover=stack.scatters_handover,
     )
     gradient = 4.0 if "default" in row.origin.note.lower() else stack.gradient_bytes

@@ -274,3 +274,22 @@ def test_defaults_of_the_compiler_are_those_of_its_software():
     assert found.setup.execution.recompute == "full"
     assert (found.setup.micro_batch, found.setup.n_micro_batches) == (4, 1)
     assert configured(**common, recompute="none").setup.execution.recompute == "none"
+
+
+@pytest.mark.parametrize(
+    ("release", "precision", "expected"),
+    [
+        ("26.02.01", "MXFP8", "fused"),
+        ("26.06", "MXFP8", "grouped"),
+        ("26.08", "NVFP4", "grouped"),
+        ("26.08", "FP8", "fused"),
+        ("27.01", "MXFP8", "grouped"),
+    ],
+)
+def test_later_releases_fuse_experts_in_narrow_formats(release, precision, expected):
+    changed = {"ep": "8", "accelerator": "GB200", "precision": precision}
+    changed["framework"] = f"Megatron-Bridge {release}"
+    found = configured(**(JOB | SPARSE | changed))
+    assert found.setup.execution.kernels == expected
+    assert found.labels["kernels"] == "fused"
+    assert (found.stack.host_ratio < 1) == (expected == "grouped")

@@ -57,3 +57,18 @@ def test_exchange_over_islands_waits_for_the_slower_link():
     # 7/8 of the message leaves over one adapter of 50 GB/s at nine tenths of its rate.
     assert slow == pytest.approx(7 / 8 * 1e9 / 45e9, rel=0.01)
     assert links.all_to_all_s(1e9, 1e3, group, fabric()) > slow / 20
+
+
+def test_a_grouped_kernel_keeps_activation_and_casts_of_gated_experts_inside():
+    group = moe_group()
+    narrow = SPLIT._replace(operand_bytes=1.03, cast_ratio=2.0)
+    apart = layer_work(group, HIDDEN, narrow)
+    fused = layer_work(group, HIDDEN, narrow._replace(fuses_experts=True))
+    assert fused.expert_flop == apart.expert_flop
+    assert fused.all_to_all_bytes == apart.all_to_all_bytes
+    assert fused.inner_bytes < apart.inner_bytes
+    assert fused.cast_elements < apart.cast_elements
+    plain = replace(group, feed_forward=replace(group.feed_forward, is_gated=False))
+    assert layer_work(plain, HIDDEN, narrow._replace(fuses_experts=True)) == layer_work(
+        plain, HIDDEN, narrow
+    )
