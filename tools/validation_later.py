@@ -21,9 +21,10 @@ after those of the package's tables, and software and makers that they do not ho
 anything was changed. Afterwards faults that these rows showed were mended (experts that
 work in a narrower width, tokens sent once per node, hybrid sharding, names of newer software,
 casts to 4 bits, the grouped kernel of releases from June 2026, and that it helps gated experts
-alone), so `now` is no blind figure; no constant is fitted to them. {gone} further rows, of one fine-tuning script, gave 16.4 % and 73 % in range at first; all but six of them are in the
-fit now. The six run on two nodes at 1.8 times the time of their own row on one, at every length;
-they stay here.
+alone), so `now` is no blind figure; no constant is fitted to them. {gone} further rows, of one
+fine-tuning script, gave 16.4 % and 73 % in range at first; all but six of them are in the fit now.
+The six run on two nodes at 1.8 times the time of their own row on one, at every length; they stay
+here.
 
 | rows | n | first: median, bias, in range | now: median, p90, bias, in range |
 |---|---:|---:|---:|"""
