@@ -220,9 +220,29 @@ def _clients(spec: FleetSpec) -> list[Assumption]:
     return [Assumption(what="retries", value=value, why=why, change="clients")]
 
 
+def _clock(spec: FleetSpec) -> list[Assumption]:
+    """Floors by the hour need to know what hour it is."""
+    has_hours = any(pool.autoscaling and pool.autoscaling.hours for pool in spec.pools)
+    if not has_hours or "first_hour" in spec.model_fields_set:
+        return []
+    why = "floors by the hour count from there, whatever a recording's own clock says"
+    value = "Monday, midnight"
+    return [Assumption(what="first request", value=value, why=why, change="first_hour")]
+
+
+def _affinity(spec: FleetSpec) -> list[Assumption]:
+    router = spec.router
+    is_loyal = router.rule in ("prefix_affinity", "session")
+    if not is_loyal or {"guard_requests", "guard_ratio"} & router.model_fields_set:
+        return []
+    value = f"gives way where a replica has {router.guard_requests:g} requests more than the least"
+    why = "left out; a replica that everybody wants would drown"
+    return [Assumption(what="affinity", value=value, why=why, change="router: guard_requests")]
+
+
 def _assumed(spec: FleetSpec) -> list[Assumption]:
     """What the file leaves to defaults and decides much."""
-    found = _clients(spec)
+    found = [*_clients(spec), *_clock(spec), *_affinity(spec)]
     for pool in spec.pools:
         found += _life(pool)
         scaler = pool.autoscaling

@@ -56,7 +56,9 @@ def test_every_key_arrives_in_its_unit(tmp_path: Path):
     assert found.shares_frac == (0.7, 0.3)
     assert found.services[0].decode_pools[0].pool == "b"
     told = [assumed.what for assumed in found.assumptions]
-    assert told == ["retries", "scaling of a", "spot machines of b"]
+    assert told == [
+        "retries", "first request", "affinity", "scaling of a", "spot machines of b"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,33 @@ def test_every_key_arrives_in_its_unit(tmp_path: Path):
 def test_mistakes_are_told_with_their_line(tmp_path: Path, text: str, told: str):
     with pytest.raises(InputError, match=told):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("pools: [{name: a, replicas: 1}]\nrouter: {rule: session}\n", ["affinity"]),
+        ("pools: [{name: a, replicas: 1}]\nrouter: {rule: session, guard_requests: 9}\n", []),
+        (
+            "pools: [{name: a, replicas: 1, max_replicas: 3, autoscaling: {target_requests: 9,"
+            " interval_s: 15, down_window_s: 60,"
+            " hours: [{from_hour: 8, to_hour: 9, min_replicas: 2}]}}]\n",
+            ["first request"],
+        ),
+        ("pools: [{name: a, replicas: 1, spot: {mean_h: 3}}]\n", ["spot machines of a"]),
+        ("pools: [{name: a, replicas: 1, failures: {mtbf_h: 3}}]\n", ["repair of a"]),
+        ("pools: [{name: a, replicas: 1}]\nclients: {max_retries: 2}\n", ["retries"]),
+    ],
+    ids=["affinity", "given", "clock", "spot", "repair", "retries"],
+)
+def test_defaults_that_decide_much_are_told(tmp_path, text, told):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(text)
+    assert [assumed.what for assumed in read_fleet(path).assumptions] == told
+
+
+def test_repairs_of_what_never_fails_are_refused(tmp_path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text("pools: [{name: a, replicas: 1, failures: {mttr_min: 3}}]\n")
+    with pytest.raises(InputError, match="mends what never fails"):
+        read_fleet(path)
