@@ -40,9 +40,11 @@ def _draw(axes: Axes, chart: Chart) -> None:
     axes.grid(visible=True, alpha=0.25)
     axes.tick_params(labelsize=8)
     highest = max((float(s.y.max()) for s in chart.series if len(s.y)), default=1.0)
-    axes.set_ylim(0, 1.08 * max([highest, *chart.top]) or 1.0)
-    if len(chart.series) > 1:
-        axes.legend(fontsize=8, framealpha=0.8)
+    is_named = len(chart.series) > 1
+    # Names stand in a row of their own above the values, never on them.
+    axes.set_ylim(0, (1.2 if is_named else 1.08) * max([highest, *chart.top]) or 1.0)
+    if is_named:
+        axes.legend(fontsize=8, frameon=False, loc="upper left", ncols=len(chart.series))
 
 
 def _below(chart: Chart) -> str:
