@@ -11,7 +11,16 @@ from gpuplan.calibration.startup import start_constants
 from gpuplan.demand.statistics import summary
 from gpuplan.domain.columns import Ints
 from gpuplan.domain.drawn import LoadTaken
-from gpuplan.domain.fleet import ColdStart, ElasticFleet, FleetOutcome, Handover, Pool
+from gpuplan.domain.fleet import (
+    REFUSED,
+    TIMED_OUT,
+    UNSERVABLE,
+    ColdStart,
+    ElasticFleet,
+    FleetOutcome,
+    Handover,
+    Pool,
+)
 from gpuplan.domain.fleet_request import FleetRequest, FleetSimulation, PoolRequest
 from gpuplan.domain.outcome import ClassStatistics, Outcome, ServingStatistics, Slo
 from gpuplan.domain.performance import ServingSetup
@@ -75,10 +84,11 @@ def simulate_living(
         classes=_classes(outcome, statistics, written, asked),
         load=summary(outcome.requests),
     )
-    if simulation.statistics.is_overloaded and taken.loop is None:
+    is_away = _turns_away(found, simulation.slo)
+    if (statistics.is_overloaded or is_away) and taken.loop is None:
         held = smallest_living(
             fleet, lambda larger: _run(larger, taken, written, asked)[0], slo=asked.slo,
-            n_accelerators=n_accelerators,
+            n_accelerators=n_accelerators, serves=is_away,
         )  # fmt: skip
         simulation = replace(simulation, holding=held)
     return FleetSimulation(
@@ -125,6 +135,16 @@ def _check_loop(written: FleetRequest, taken: LoadTaken) -> None:
         what = "with several services: nobody says what each user asks for"
         fix = "use --rate or --trace, or a fleet with one service"
         raise one(InputError, "simulate", "--users", what, fix)
+
+
+def _turns_away(found: FleetOutcome, slo: Slo) -> bool:
+    """More are refused, or give up, than may be missed; a larger fleet would serve them.
+
+    Not where requests that no replica can hold are too many already: no fleet would be enough.
+    """
+    n_spare = (1.0 - slo.kept_frac) * len(found.end)
+    n_away = found.n_ended(REFUSED) + found.n_ended(TIMED_OUT)
+    return n_away > n_spare >= found.n_ended(UNSERVABLE)
 
 
 def _classes(

@@ -14,11 +14,17 @@ Run = Callable[[ElasticFleet], FleetOutcome]
 
 
 def smallest_living(
-    fleet: ElasticFleet, run: Run, *, slo: Slo | None, n_accelerators: Sequence[int]
+    fleet: ElasticFleet,
+    run: Run,
+    *,
+    slo: Slo | None,
+    n_accelerators: Sequence[int],
+    serves: bool = False,
 ) -> Holding:
     """Found by replaying: doubling finds a fleet that holds, halving the gap the first.
 
-    Bounds of scalers grow with the pools; all else stays as it is.
+    Bounds of scalers grow with the pools; all else stays as it is. Where a fleet turns requests
+    away its queue does not grow: with `serves` it must serve them, too.
     """
     limit, n_given = slo or Slo(), n_replicas_of(fleet)
     seen: dict[int, FleetTried] = {}
@@ -29,20 +35,28 @@ def smallest_living(
         pairs = zip(found.pools, n_accelerators, strict=True)
         paid_s = sum(pool.paid_s * n_each for pool, n_each in pairs)
         seen[n] = tried_point(found.outcome, n_larger, limit, paid_s=paid_s)
-        return holds(seen[n], limit)
+        return is_enough(seen[n])
+
+    def is_enough(point: FleetTried) -> bool:
+        return holds(point, limit) and (not serves or point.recall_frac >= limit.kept_frac)
 
     low = high = n_given
     while not is_held(high) and high < MOST_REPLICAS:
         low, high = high, min(2 * high, MOST_REPLICAS)
-    is_found = holds(seen[high], limit)
+    is_found = is_enough(seen[high])
     while is_found and high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_held(middle) else (middle, high)
     return Holding(
         n_replicas=seen[high].n_replicas if is_found else None,
-        criterion=f"{criterion(limit)}; all pools grown alike",
+        criterion=f"{_aim(limit, serves=serves)}; all pools grown alike",
         tried=tuple(seen[n] for n in sorted(seen)),
     )
+
+
+def _aim(slo: Slo, *, serves: bool) -> str:
+    served = f", and {100 * slo.kept_frac:g} % of requests are served"
+    return criterion(slo) + (served if serves and not slo.is_given else "")
 
 
 def n_replicas_of(fleet: ElasticFleet) -> int:

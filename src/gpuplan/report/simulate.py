@@ -48,6 +48,7 @@ def simulate_sheet(found: Run) -> Sheet:
         head=_head(found),
         remarks=(
             ("Overloaded:", overload_lines(found)),
+            ("Too small:", away_lines(found)),
             ("Refused:", refused),
             ("Measured:", _measured_lines(found)),
             ("Assumed:", assumption_lines(found.outcome.assumptions)),
@@ -75,6 +76,13 @@ def overload_lines(found: Run) -> tuple[str, ...]:
     if found.holding is not None:
         lines.append(holding_line(found.holding))
     return tuple(lines)
+
+
+def away_lines(found: Run) -> tuple[str, ...]:
+    """Of a fleet that turns requests away instead of queueing them, what would serve them."""
+    if found.statistics.is_overloaded or found.holding is None:
+        return ()
+    return ("requests are refused, or given up by their clients", holding_line(found.holding))
 
 
 def holding_line(holding: Holding) -> str:

@@ -72,3 +72,33 @@ def test_paid_time_is_that_of_accelerators(tmp_path: Path):
     assert document["paid_gpu_hours"] == pytest.approx(5 * small.paid_s / 3600)
     use = found.simulation.outcome.use
     assert use.busy_frac.max() <= 0.21
+
+
+def test_a_fleet_that_turns_requests_away_names_one_that_serves_them(tmp_path: Path):
+    """20 a second of which one replica of four seats serves a few: its queue cannot grow."""
+    text = "pools: [{name: a, replicas: 1, admission: {max_outstanding: 4, max_queued: 4}}]\n"
+    path = fleet_file(tmp_path, text)
+    n = 1200
+    arrive_s = np.cumsum(np.random.default_rng(0).exponential(0.05, n))
+    requests = requests_of(arrive_s, np.full(n, 300), np.full(n, 100))
+    taken = LoadTaken(requests=requests, source="trace")
+    found = api.simulate_fleet(path, taken, SimulateRequest(), served=("Llama-3.1-8B", "H100"))
+    simulation = found.simulation
+    assert not simulation.statistics.is_overloaded
+    assert simulation.statistics.recall_frac < 0.6
+    held = simulation.holding
+    assert held is not None
+    assert held.n_replicas is not None
+    recall = {point.n_replicas: point.recall_frac for point in held.tried}
+    assert recall[held.n_replicas] >= 0.99 > recall[held.n_replicas - 1]
+    sheet = api.fleet_sheet(found)
+    told = dict(sheet.remarks)["Too small:"]
+    assert f"{held.n_replicas} replicas would hold it" in told[1]
+
+
+def test_no_fleet_is_sought_for_requests_that_none_can_hold(tmp_path: Path):
+    path = fleet_file(tmp_path, "pools: [{name: a, replicas: 1}]\n")
+    requests = requests_of([0.0, 1.0, 2.0], [100, 10**8, 10**8], [5, 5, 5])
+    taken = LoadTaken(requests=requests, source="trace")
+    found = api.simulate_fleet(path, taken, SimulateRequest(), served=("Llama-3.1-8B", "H100"))
+    assert found.simulation.holding is None
