@@ -4,7 +4,14 @@ import numpy as np
 
 from fakes.steps import USUAL, work
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import AttentionRates, AttentionWork, EngineLimits, Fleet, StepTable
+from gpuplan.domain.engine import (
+    Admission,
+    AttentionRates,
+    AttentionWork,
+    EngineLimits,
+    Fleet,
+    StepTable,
+)
 from gpuplan.domain.stream import Requests, requests_of
 from gpuplan.performance.kernels.step import StepLoad, StepWork, step_time_s
 from gpuplan.pipeline.step_table import step_table
@@ -28,7 +35,9 @@ def constant_table(step_s: float, *, max_tokens: int, max_sequences: int) -> Ste
     )  # fmt: skip
 
 
-def limits_of(draw: np.random.Generator, requests: Requests, **changes: object) -> EngineLimits:
+def limits_of(
+    draw: np.random.Generator, requests: Requests, *, is_ahead: bool = False, **changes: object
+) -> EngineLimits:
     """From a cache that holds just the largest request to one that holds all."""
     largest = -(-int((requests.input_tokens + requests.output_tokens).max()) // 16)
     n_sequences = int(draw.integers(1, 40))
@@ -37,7 +46,7 @@ def limits_of(draw: np.random.Generator, requests: Requests, **changes: object) 
         "max_batch_tokens": n_sequences + int(draw.integers(1, 600)),
         "block_tokens": 16,
         "n_blocks": int(largest * draw.choice([1.0, 1.3, 2.0, 5.0, 50.0])),
-        "reserves_prompt": bool(draw.integers(0, 2)),
+        "admission": Admission(reserves_prompt=bool(draw.integers(0, 2)), is_ahead=is_ahead),
     }
     return EngineLimits(**(values | changes))  # type: ignore[arg-type]
 

@@ -37,6 +37,7 @@ class Rules:
     block_tokens: int
     reserves_prompt: bool = True
     long_prefill_tokens: int = 0
+    is_ahead: bool = False  # a step is drawn up when the one before it begins
 
 
 # prefill tokens, pairs of prefill token and context, prompts that end, contexts of the decodes
@@ -51,7 +52,7 @@ class Engine:
         self.free = list(range(rules.n_blocks))
         self.running: list[Request] = []
         self.waiting: deque[Request] = deque()
-        self.now_s = 0.0
+        self.now_s = self.begun_s = 0.0
         self.n_steps = 0
         self.log: list[tuple[float, int]] = []
 
@@ -151,8 +152,10 @@ class Engine:
         while coming or self.waiting or self.running:
             if not self.running and not self.waiting:
                 self.now_s = max(self.now_s, coming[0].arrive_s)
-            while coming and coming[0].arrive_s <= self.now_s:
+            known_s = self.begun_s if self.rules.is_ahead and self.running else self.now_s
+            while coming and coming[0].arrive_s <= known_s:
                 self.waiting.append(coming.popleft())
+            self.begun_s = self.now_s
             self.step()
             held = sum(len(r.blocks) for r in self.running)
             assert held + len(self.free) == self.rules.n_blocks

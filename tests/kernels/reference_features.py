@@ -54,6 +54,7 @@ class Rules:
     block_tokens: int
     reserves_prompt: bool = True
     long_prefill_tokens: int = 0
+    is_ahead: bool = False  # a step is drawn up when the one before it begins
     caches: bool = False
     is_priority: bool = False
     keeps_copies: bool = False  # a block whose text is cached already is entered as well, as vLLM's
@@ -106,7 +107,7 @@ class Engine:
         self.pool = Pool(rules.n_blocks)
         self.running: list[Request] = []
         self.waiting: list[Request] = []
-        self.now = 0
+        self.now = self.begun = 0
         self.n_steps = 0
 
     def n_blocks(self, n_tokens: int) -> int:
@@ -259,8 +260,10 @@ class Engine:
         while coming or self.waiting or self.running:
             if not self.running and not self.waiting:
                 self.now = max(self.now, coming[0].arrive)
-            while coming and coming[0].arrive <= self.now:
+            known = self.begun if self.rules.is_ahead and self.running else self.now
+            while coming and coming[0].arrive <= known:
                 self.waiting.append(coming.pop(0))
+            self.begun = self.now
             self.step()
             self.check()
 

@@ -153,7 +153,7 @@ class SlowFleet:
     def engine_of(self, p: int) -> TornEngine:
         limits = self.fleet.pools[p].limits
         rules = Rules(limits.max_batch_tokens, limits.max_sequences, limits.n_blocks,
-                      limits.block_tokens, limits.reserves_prompt)  # fmt: skip
+                      limits.block_tokens, limits.admission.reserves_prompt)  # fmt: skip
         return TornEngine(rules, self.step_times[p])
 
     def _drawn(self, r: Replica, which: str, mean_s: float) -> float:

@@ -93,7 +93,7 @@ def test_an_independent_engine_agrees_request_by_request(long_prefill: int | Non
         limits = limits_of(draw, requests, long_prefill_tokens=long_prefill)
         rules = Rules(
             limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-            limits.reserves_prompt, long_prefill or 0,
+            limits.admission.reserves_prompt, long_prefill or 0,
         )  # fmt: skip
         engine = Engine(rules, lambda *load: true_time_s(*load, WORK))
         rows = reference_run(requests, engine)

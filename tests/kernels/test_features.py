@@ -38,7 +38,7 @@ def rules_of(limits: EngineLimits) -> Rules:
     return Rules(
         max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
         n_blocks=limits.n_blocks, block_tokens=limits.block_tokens,
-        reserves_prompt=limits.reserves_prompt,
+        reserves_prompt=limits.admission.reserves_prompt, is_ahead=limits.admission.is_ahead,
         long_prefill_tokens=limits.long_prefill_tokens or 0,
         caches=limits.caches_prefixes, is_priority=limits.scheduling == "priority",
     )  # fmt: skip

@@ -45,7 +45,7 @@ def test_least_outstanding_equals_a_slow_fleet(seed: int):
     limits = limits_of(draw, requests)
     rules = Rules(
         limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-        limits.reserves_prompt,
+        limits.admission.reserves_prompt,
     )  # fmt: skip
     engines = [Stepped(rules) for _ in range(3)]
     rows = []

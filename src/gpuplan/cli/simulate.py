@@ -51,7 +51,7 @@ def simulate(
     kv_blocks: o.KvBlocks = None,
     long_prefill_tokens: o.LongPrefill = None,
     prefix_caching: o.PrefixCaching = None,
-    scheduling: o.Scheduling = "fcfs",
+    scheduling: o.Scheduling = "fcfs", async_scheduling: o.AsyncScheduling = None,
     speculative_tokens: o.SpeculativeTokens = None,
     acceptance: o.Acceptance = None, draw_acceptance: o.DrawAcceptance = False,
     batching: b.BatchingKind = b.Batching.CONTINUOUS,

@@ -75,6 +75,13 @@ PrefixCaching = Annotated[
     ),
 ]
 Scheduling = Annotated[str, typer.Option(help="fcfs, or priority: lower numbers first.")]
+AsyncScheduling = Annotated[
+    bool | None,
+    typer.Option(
+        "--async-scheduling/--no-async-scheduling",
+        help="Draw up an iteration while one runs; by default as the engine's version does.",
+    ),
+]
 SpeculativeTokens = Annotated[
     int | None, typer.Option(min=1, max=128, help="Drafted per iteration.")
 ]
@@ -196,6 +203,7 @@ class Typed(NamedTuple):
     long_prefill_tokens: LongPrefill
     prefix_caching: PrefixCaching
     scheduling: Scheduling
+    async_scheduling: AsyncScheduling
     speculative_tokens: SpeculativeTokens
     acceptance: Acceptance
     draw_acceptance: DrawAcceptance
@@ -316,6 +324,7 @@ def simulate_request(typed: Typed) -> "SimulateRequest":
         long_prefill_tokens=typed.long_prefill_tokens,
         caches_prefixes=typed.prefix_caching,
         scheduling=typed.scheduling,
+        is_ahead=typed.async_scheduling,
         drafts=_drafts(typed),
         draws_acceptance=typed.draw_acceptance,
         replica=_replica(typed),

@@ -9,6 +9,15 @@ SCHEDULINGS = ("fcfs", "priority")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """When a request joins what runs."""
+
+    reserves_prompt: bool = True  # only where the whole prompt has room, not its first chunk
+    # The next iteration is drawn up while one runs: who comes meanwhile joins one iteration later.
+    is_ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """What the scheduler of one engine may hand out."""
 
@@ -16,7 +25,7 @@ class EngineLimits:
     max_sequences: int
     n_blocks: int  # of the key-value cache
     block_tokens: int
-    reserves_prompt: bool = True  # admit only where the whole prompt has room, not its first chunk
+    admission: Admission = Admission()
     long_prefill_tokens: int | None = None  # the most that one prompt takes of an iteration
     max_context_tokens: int | None = None  # longer requests are refused
     start_s: float = 0.0  # of every request outside the engine: network, tokenizer

@@ -43,6 +43,7 @@ class EngineRequest:
     memory_use_frac: float | None = None
     caches_prefixes: bool | None = None  # None: where the stream's prompts share text
     scheduling: str = "fcfs"
+    is_ahead: bool | None = None  # an iteration is drawn up while one runs; None: by version
     drafts: Drafts | None = None
     draws_acceptance: bool = False
     replica: ReplicaRequest | None = None

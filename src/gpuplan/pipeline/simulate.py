@@ -34,6 +34,7 @@ from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
+from gpuplan.pipeline.simulate_admission import admission_of, assumed_admission
 from gpuplan.pipeline.simulate_check import check_asked, unused_accelerators
 from gpuplan.pipeline.simulate_classes import by_urgency
 from gpuplan.pipeline.simulate_closed import closed_outcome, ended_together, first_of
@@ -246,6 +247,7 @@ def _assumed_policies(
         found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
     if limits.drafts is not None:
         found.append(_drafting(limits))
+    found += assumed_admission(setup, limits.admission, _scheduler(asked))
     found += _alike(limits, requests)
     if asked.n_replicas * setup.layout.n_engines > 1:
         found += unknowing(asked.router, requests, "--router")
@@ -286,6 +288,7 @@ def _limits(
         n_blocks=n_blocks // n_stages,
         caches_prefixes=_shares_text(requests, asked) if caches is None else caches,
         scheduling=asked.scheduling,
+        admission=admission_of(setup, asked),
         drafts=asked.drafts,
         draws_acceptance=asked.draws_acceptance,
         block_tokens=settings.block_tokens,

@@ -126,7 +126,8 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.MAX_SEQUENCES] = limits.max_sequences
     values[st.N_BLOCKS] = limits.n_blocks
     values[st.BLOCK_BITS] = limits.block_tokens.bit_length() - 1
-    values[st.IS_RESERVING] = limits.reserves_prompt
+    values[st.IS_RESERVING] = limits.admission.reserves_prompt
+    values[st.IS_AHEAD] = limits.admission.is_ahead
     values[st.WINDOW] = window
     values[st.LONG_PREFILL] = limits.long_prefill_tokens or 0
     values[st.CHECKED] = 1

@@ -33,6 +33,7 @@ from gpuplan.simulation.serving.kernels.state import (
     INPUT,
     IS_JUMPING,
     IS_RESERVING,
+    KNOWN,
     MADE,
     MARK,
     MAX_SEQUENCES,
@@ -56,6 +57,7 @@ from gpuplan.simulation.serving.kernels.state import (
     PLAN_AT,
     PLAN_BLOCKS,
     PLAN_CONTEXT,
+    PLAN_EARLIER,
     PLAN_HEAD,
     PLAN_LASTS,
     PLAN_REGIME,
@@ -76,6 +78,7 @@ from gpuplan.simulation.serving.kernels.state import (
     blocks_between,
     count_phase,
     forget_finish,
+    learn,
     link_running,
     n_blocks,
     note_finish,
@@ -172,7 +175,7 @@ def _admit(e: Engine, budget: int) -> None:
     s[BLOCKED] = 0
     while budget > 0:
         i = s[WAIT_HEAD]
-        if i < 0 or e.request[i, ARRIVE] > s[NOW]:
+        if i < 0 or e.request[i, ARRIVE] > s[KNOWN]:
             return
         n_tokens = e.request[i, INPUT] + e.request[i, MADE]
         given = e.request[i, GIVEN]
@@ -292,12 +295,14 @@ def complete(e: Engine) -> None:
     account(e.scalar, e.bins, s[FLIGHT_END], used, (e.flight_s[0], e.flight_s[1]))
     s[COMPUTED] += s[PREFILL_TOKENS] + s[N_DECODES]
     s[N_STEPS] += min(1, s[PREFILL_TOKENS] + s[N_DECODES])
+    begun = s[NOW]
     s[NOW], s[FRAC] = s[FLIGHT_END], s[FLIGHT_FRAC]
     s[IN_FLIGHT] = 0
     s[STEP] += 1
     s[CONTEXT] += s[N_DECODES]
     _finish_decodes(e)
     _start_decodes(e)
+    learn(e.scalar, e.limit, begun)
 
 
 @part
@@ -311,16 +316,16 @@ def _is_plan_known(e: Engine) -> bool:
 
 
 @part
-def _known_plan(e: Engine) -> tuple[int, int, int, int]:
+def _known_plan(e: Engine) -> tuple[int, int, int, int, int]:
     s = e.scalar
-    return s[PLAN_STEPS], s[PLAN_LASTS], s[PLAN_BLOCKS], s[PLAN_REGIME]
+    return s[PLAN_STEPS], s[PLAN_LASTS], s[PLAN_BLOCKS], s[PLAN_REGIME], s[PLAN_EARLIER]
 
 
 @part
-def _note_plan(e: Engine, plan: tuple[int, int, int, int]) -> None:
+def _note_plan(e: Engine, plan: tuple[int, int, int, int, int]) -> None:
     """The jump ends later than asked for; unless something changes, it will be taken as it is."""
     s = e.scalar
-    s[PLAN_STEPS], s[PLAN_LASTS], s[PLAN_BLOCKS], s[PLAN_REGIME] = plan
+    s[PLAN_STEPS], s[PLAN_LASTS], s[PLAN_BLOCKS], s[PLAN_REGIME], s[PLAN_EARLIER] = plan
     s[PLAN_AT], s[PLAN_CONTEXT] = s[STEP], s[CONTEXT]
     s[PLAN_HEAD], s[PLAN_STOP] = s[WAIT_HEAD], s[STOP]
 
@@ -333,13 +338,14 @@ def _jump(e: Engine, until: int) -> int:
     and nothing is taken: what arrives before may still change the plan.
     """
     s = e.scalar
-    k, lasts, needed, regime = _known_plan(e) if _is_plan_known(e) else plan_jump(e)
+    k, lasts, needed, regime, earlier = _known_plan(e) if _is_plan_known(e) else plan_jump(e)
     if k == 0:
         return MUST_SCHEDULE
     end = s[NOW] + ((lasts + s[FRAC]) >> FRAC_BITS)
     if end > until:
-        _note_plan(e, (k, lasts, needed, regime))
+        _note_plan(e, (k, lasts, needed, regime, earlier))
         return int(end)
+    begun = s[NOW] + ((earlier + s[FRAC]) >> FRAC_BITS)
     lasts += s[FRAC]
     used = e.limit[N_BLOCKS] - s[FREE] + 0.5 * needed
     account(e.scalar, e.bins, end, used, peaks_s(e, regime, k))
@@ -350,6 +356,7 @@ def _jump(e: Engine, until: int) -> int:
     s[CONTEXT] += k * s[N_DECODES]
     s[FREE] -= needed
     _finish_decodes(e)
+    learn(e.scalar, e.limit, begun)
     return TAKEN
 
 
@@ -358,7 +365,7 @@ def _is_decoding_only(e: Engine) -> bool:
     """Nothing is half read, and nobody waits who might be admitted."""
     s = e.scalar
     head = s[WAIT_HEAD]
-    is_waiting = head >= 0 and e.request[head, ARRIVE] <= s[NOW] and s[BLOCKED] == 0
+    is_waiting = head >= 0 and e.request[head, ARRIVE] <= s[KNOWN] and s[BLOCKED] == 0
     return bool(s[PARTIAL] < 0 and s[N_DECODES] > 0 and not is_waiting)
 
 
@@ -369,6 +376,7 @@ def _is_idle(e: Engine) -> bool:
     head = s[WAIT_HEAD]
     if s[N_RUNNING] == 0 and head >= 0 and e.request[head, ARRIVE] > s[NOW]:
         s[NOW], s[FRAC] = e.request[head, ARRIVE], 0
+        s[KNOWN] = s[NOW]
     return bool(s[N_RUNNING] == 0 and head < 0)
 
 

@@ -36,6 +36,7 @@ from gpuplan.simulation.serving.kernels.state import (
     IN_FLIGHT,
     INPUT,
     IS_JUMPING,
+    KNOWN,
     MADE,
     MARK,
     MINUS_ONE,
@@ -59,6 +60,7 @@ from gpuplan.simulation.serving.kernels.state import (
     USED_BEFORE,
     WAIT_HEAD,
     forget_finish,
+    learn,
     n_blocks,
     note_finish,
     unlink_running,
@@ -173,6 +175,7 @@ def complete_featured(e: AnyEngine) -> None:
     n_computed = s[PREFILL_TOKENS] + s[N_DECODES] * e.limit[CHECKED]
     s[COMPUTED] += n_computed
     s[N_STEPS] += min(1, n_computed)
+    begun = s[NOW]
     s[NOW], s[FRAC] = s[FLIGHT_END], s[FLIGHT_FRAC]
     s[IN_FLIGHT] = 0
     before = s[STEP]
@@ -181,15 +184,17 @@ def complete_featured(e: AnyEngine) -> None:
         _unpark(far(e), before)
     _start_decodes(e)
     _finish_decodes(e)
+    learn(e.scalar, e.limit, begun)
 
 
 @part
 def _jump(e: AnyEngine, until: int) -> int:
     """As the plain engine: TAKEN, MUST_SCHEDULE, or the instant at which a planned jump ends."""
     s = e.scalar
-    k, lasts, needed, regime = plan_featured(e)
+    k, lasts, needed, regime, earlier = plan_featured(e)
     if k == 0:
         return MUST_SCHEDULE
+    begun = s[NOW] + ((earlier + s[FRAC]) >> FRAC_BITS)
     lasts += s[FRAC]
     end = s[NOW] + (lasts >> FRAC_BITS)
     if end > until:
@@ -202,6 +207,7 @@ def _jump(e: AnyEngine, until: int) -> int:
     take(e, needed)
     _move(e, k)
     _finish_decodes(e)
+    learn(e.scalar, e.limit, begun)
     return TAKEN
 
 
@@ -222,6 +228,7 @@ def _is_idle(e: AnyEngine) -> bool:
         return False
     if head >= 0 and e.request[head, ARRIVE] > s[NOW]:
         s[NOW], s[FRAC] = e.request[head, ARRIVE], 0
+        s[KNOWN] = s[NOW]
         see_arrivals(e)
     return bool(head < 0)
 

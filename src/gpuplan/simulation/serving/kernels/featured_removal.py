@@ -20,6 +20,7 @@ from gpuplan.simulation.serving.kernels.state import (
     FREE,
     GAIN,
     IN_FLIGHT,
+    KNOWN,
     N_BLOCKS,
     N_DECODES,
     N_PARTIALS,
@@ -39,6 +40,7 @@ from gpuplan.simulation.serving.kernels.state import (
     STEP,
     STOP,
     TICK,
+    learn,
 )
 
 
@@ -52,6 +54,7 @@ def abort_featured(e: AnyEngine, i: int) -> None:
         give_up_place(e, i)
     e.scalar[OUTSTANDING] -= 1
     e.scalar[BLOCKED] = 0
+    learn(e.scalar, e.limit, e.scalar[KNOWN])
 
 
 @part
@@ -59,7 +62,7 @@ def _spend_jump(e: AnyEngine, until: int) -> None:
     """Whole decode steps that end by this instant were computed, whatever becomes of them."""
     s = e.scalar
     s[STOP] = until
-    k, lasts, needed, regime = plan_featured(e)
+    k, lasts, needed, regime, _ = plan_featured(e)
     # The plan ends at the first boundary at or after the instant; one less is before it.
     if k > 0 and s[NOW] + ((lasts + s[FRAC]) >> FRAC_BITS) > until:
         k -= 1

@@ -12,6 +12,7 @@ from gpuplan.simulation.serving.kernels.state import (
     FRAC,
     FRAC_BITS,
     FREE,
+    IS_AHEAD,
     N_DECODES,
     NOW,
     ONE,
@@ -65,6 +66,25 @@ def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
 
 
 @part
+def _until(e: Engine, at: int, k: int, line: tuple[int, int]) -> int:
+    """Steps, up to k, of which only the last may end at this instant or later."""
+    s = e.scalar
+    if at - s[NOW] < LONGEST_GAP:
+        gap = (max(at - s[NOW], 0) << FRAC_BITS) - s[FRAC]
+        if gap < lasting(k, line[0], line[1]):
+            return _fewest_reaching(gap, k, line[0], line[1])
+    return k
+
+
+@part
+def _until_known(e: Engine, at: int, k: int, line: tuple[int, int]) -> int:
+    """Steps, up to k, after which a step may have in it who comes at this instant."""
+    if e.limit[IS_AHEAD] == 0:
+        return _until(e, at, k, line)
+    return min(k, 1 + (0 if at <= e.scalar[NOW] else _until(e, at, k, line)))
+
+
+@part
 def on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
     """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
     n, context = e.scalar[N_DECODES], e.scalar[CONTEXT]
@@ -86,25 +106,22 @@ def on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
 
 
 @part
-def plan_jump(e: Engine) -> tuple[int, int, int, int]:
-    """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled.
+def plan_jump(e: Engine) -> tuple[int, int, int, int, int]:
+    """Steps, their duration, blocks and regime, and the duration of all but the last of them.
 
-    A finish ends a jump and is part of it; an arrival that could be admitted ends it as soon as
-    a step could see it.
+    0 steps where one must be scheduled. A finish ends a jump and is part of it; an arrival that
+    could be admitted ends it as soon as a step could see it.
     """
     s = e.scalar
     k, needed = _fitting(e, next_finish(e.scalar, e.word) - s[STEP])
     if k == 0:
-        return 0, 0, 0, 0
+        return 0, 0, 0, 0, 0
     planned = k
     k, first, growth, regime = on_line(e, k)
-    head, at = s[WAIT_HEAD], s[STOP]
+    k = _until(e, s[STOP], k, (first, growth))
+    head = s[WAIT_HEAD]
     if head >= 0 and not s[BLOCKED]:
-        at = min(at, e.request[head, ARRIVE])
-    if at - s[NOW] < LONGEST_GAP:
-        gap = (max(at - s[NOW], 0) << FRAC_BITS) - s[FRAC]
-        if gap < lasting(k, first, growth):
-            k = _fewest_reaching(gap, k, first, growth)
+        k = _until_known(e, e.request[head, ARRIVE], k, (first, growth))
     if k < planned:
         needed = blocks_between(e.scalar, e.limit, s[STEP], k)
-    return k, lasting(k, first, growth), needed, regime
+    return k, lasting(k, first, growth), needed, regime, lasting(k - 1, first, growth)

@@ -21,6 +21,7 @@ from gpuplan.simulation.serving.kernels.state import (
     GIVEN,
     INPUT,
     IS_RESERVING,
+    KNOWN,
     LONG_PREFILL,
     MADE,
     MAX_SEQUENCES,
@@ -43,6 +44,7 @@ from gpuplan.simulation.serving.kernels.state import (
     Engines,
     Ints,
     append_waiting,
+    learn,
     n_blocks,
     one_engine,
     pop_waiting,
@@ -122,7 +124,7 @@ def _admit(e: Engine, running: Ints, budget: int) -> None:
     s = e.scalar
     while budget > 0 and s[N_RUNNING] < e.limit[MAX_SEQUENCES]:
         i = s[WAIT_HEAD]
-        if i < 0 or e.request[i, ARRIVE] > s[NOW]:
+        if i < 0 or e.request[i, ARRIVE] > s[KNOWN]:
             return
         given = e.request[i, GIVEN]
         n_new = _share(e, _tokens(e, i) - given, budget)
@@ -178,8 +180,10 @@ def _step(e: Engine, running: Ints) -> None:
     account(e.scalar, e.bins, end, used, (e.flight_s[0], e.flight_s[1]))
     s[COMPUTED] += s[PREFILL_TOKENS] + s[N_DECODES]
     s[N_STEPS] += min(1, s[PREFILL_TOKENS] + s[N_DECODES])
+    begun = s[NOW]
     s[NOW], s[FRAC] = end, lasts & FRAC_MASK
     _gain(e, running)
+    learn(e.scalar, e.limit, begun)
 
 
 @kernel
@@ -194,4 +198,5 @@ def run_plain(engines: Engines, accepted: Ints, running: Ints) -> None:
         while s[N_RUNNING] > 0 or s[WAIT_HEAD] >= 0:
             if s[N_RUNNING] == 0 and e.request[s[WAIT_HEAD], ARRIVE] > s[NOW]:
                 s[NOW], s[FRAC] = e.request[s[WAIT_HEAD], ARRIVE], 0
+                s[KNOWN] = s[NOW]
             _step(e, running)

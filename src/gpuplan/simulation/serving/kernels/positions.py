@@ -17,12 +17,14 @@ from gpuplan.simulation.serving.kernels.state import (
     BLOCK_BITS,
     BLOCKED,
     CONTEXT,
+    FOREVER,
     FRAC,
     FRAC_BITS,
     FREE,
     GAIN,
     GAIN_BITS,
     GAIN_FRAC,
+    IS_AHEAD,
     IS_PRIORITY,
     N_DECODES,
     NOW,
@@ -237,18 +239,23 @@ def _until(e: AnyEngine, at: int, k: int, line: tuple[int, int]) -> int:
 
 
 @part
-def plan_featured(e: AnyEngine) -> tuple[int, int, int, int]:
-    """Steps, their duration, their blocks and the regime; 0 steps where one must be scheduled."""
+def plan_featured(e: AnyEngine) -> tuple[int, int, int, int, int]:
+    """As of the plain engine: steps, their duration, blocks and regime, and all but the last."""
     s = e.scalar
     k = _fitting(e, _steps_reaching(e, next_finish(e.scalar, e.word)))
     if k == 0:
-        return 0, 0, 0, 0
+        return 0, 0, 0, 0, 0
     k, first, growth, regime = _on_line(e, k)
-    head, at = s[WAIT_HEAD], s[STOP]
+    head, line = s[WAIT_HEAD], (first, growth)
     # Of the urgent, one who comes later may fit where the one before did not.
     is_heard = s[BLOCKED] == 0 or (e.limit[IS_PRIORITY] and s[BLOCKED] == BY_BLOCKS)
-    if head >= 0 and is_heard:
-        at = min(at, e.request[head, ARRIVE])
-    k = _until(e, at, k, (first, growth))
+    instant = e.request[head, ARRIVE] if head >= 0 and is_heard else FOREVER
+    # One place that calls, two instants: what must stop the engine, and who comes.
+    for which in range(2):
+        at = s[STOP] if which == 0 else instant
+        is_ahead = which == 1 and e.limit[IS_AHEAD] == 1
+        found = 0 if is_ahead and at <= s[NOW] else _until(e, at, k, line)
+        k = min(k, found + int(is_ahead))
     needed = _blocks_between(e, s[STEP] - s[GAIN], position(e, s[TICK] + k - 1))
-    return k, _lasting(e, k, first, growth), needed, regime
+    earlier = _lasting(e, k - 1, first, growth)
+    return k, _lasting(e, k, first, growth), needed, regime, earlier

@@ -13,10 +13,10 @@ from gpuplan.simulation.serving.kernels.state import (
     HEAD,
     ID,
     IS_PRIORITY,
+    KNOWN,
     MINUS_ONE,
     NEXT_WAITING,
     NONE,
-    NOW,
     READY,
     TAIL,
     WAIT_HEAD,
@@ -83,7 +83,7 @@ def see_arrivals(e: AnyEngine) -> None:
     s = e.scalar
     if not e.limit[IS_PRIORITY]:
         return
-    while s[WAIT_HEAD] >= 0 and e.request[s[WAIT_HEAD], ARRIVE] <= s[NOW]:
+    while s[WAIT_HEAD] >= 0 and e.request[s[WAIT_HEAD], ARRIVE] <= s[KNOWN]:
         _push(far(e), pop_waiting(e.scalar, e.request))
         if s[BLOCKED] == BY_BLOCKS:
             s[BLOCKED] = 0
@@ -96,7 +96,7 @@ def next_to_admit(e: AnyEngine) -> int:
     if e.limit[IS_PRIORITY]:
         return int(s[READY])
     head = s[WAIT_HEAD]
-    if head >= 0 and e.request[head, ARRIVE] > s[NOW]:
+    if head >= 0 and e.request[head, ARRIVE] > s[KNOWN]:
         return NONE
     return int(head)
 

@@ -20,6 +20,7 @@ from gpuplan.simulation.serving.kernels.state import (
     HEAD,
     ID,
     IN_FLIGHT,
+    KNOWN,
     MADE,
     MARK,
     MAX_SEQUENCES,
@@ -46,6 +47,7 @@ from gpuplan.simulation.serving.kernels.state import (
     Ints,
     count_phase,
     forget_finish,
+    learn,
     n_blocks,
     unlink_running,
 )
@@ -109,6 +111,7 @@ def abort(e: Engine, i: int) -> None:
         _drop_waiting(e, i)
     e.scalar[OUTSTANDING] -= 1
     e.scalar[BLOCKED] = 0
+    learn(e.scalar, e.limit, e.scalar[KNOWN])
 
 
 @part
@@ -122,7 +125,7 @@ def _spend_jump(e: Engine, until: int) -> None:
     """Whole decode steps that end by this instant were computed, whatever becomes of them."""
     s = e.scalar
     s[STOP] = until
-    k, lasts, needed, regime = plan_jump(e)
+    k, lasts, needed, regime, _ = plan_jump(e)
     # The plan ends at the first boundary at or after the instant; one less is before it.
     if k > 0 and s[NOW] + ((lasts + s[FRAC]) >> FRAC_BITS) > until:
         k -= 1
@@ -155,6 +158,7 @@ def empty(e: Engine, now: int) -> None:
     s[NOW], s[FRAC], s[STOP], s[FREE] = max(s[NOW], now), 0, FOREVER, e.limit[N_BLOCKS]
     s[N_DECODES] = s[CONTEXT] = s[N_RUNNING] = s[OUTSTANDING] = s[IN_FLIGHT] = s[BLOCKED] = 0
     s[FREE_SLOT] = 0
+    s[KNOWN] = s[NOW]
     for v in range(e.limit[MAX_SEQUENCES]):
         e.slot[v, AFTER] = v + 1
     e.slot[e.limit[MAX_SEQUENCES] - 1, AFTER] = NONE

@@ -33,24 +33,26 @@ N_REQUEST = 10
 ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH = range(7)
 N_SLOT = 8  # one is spare: rows are as long as lines of the processor's cache
 # Scalars of an engine. STOP: no jump goes past the first boundary of steps at or after it.
+# KNOWN: whoever has come by then may be admitted to the step that begins now.
 (
     NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD, WAIT_TAIL,
     PARTIAL, PARTIAL_DONE, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC, MARK, PREFILL_TOKENS,
     PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING, N_STEPS, N_PREEMPTIONS, BIN, BIN_END,
-    BIN_WIDTH, COMPUTED, USED_BEFORE, STOP,
+    BIN_WIDTH, COMPUTED, USED_BEFORE, STOP, KNOWN,
     # A jump that was planned and not taken: its plan, and what it was made for.
     PLAN_STEPS, PLAN_LASTS, PLAN_BLOCKS, PLAN_REGIME, PLAN_AT, PLAN_CONTEXT, PLAN_HEAD, PLAN_STOP,
+    PLAN_EARLIER,
     # Of engines with more policies: see featured.py.
     TICK, GAIN, N_PARTIALS, PARKED, READY, ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE,
     RUN_TOP, RUN_SPARE, NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING,
     PHASES,
-) = range(59)  # fmt: skip
+) = range(61)  # fmt: skip
 # Limits of an engine.
 (
     MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
-    IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY,
-) = range(13)  # fmt: skip
-N_LIMITS = 13
+    IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD,
+) = range(14)  # fmt: skip
+N_LIMITS = 14
 # What a bin of time sums up.
 BUSY_S, BLOCKS_S, COMPUTE_S, READ_S = range(4)
 N_SUMS = 4
@@ -117,6 +119,15 @@ def n_blocks(limit: Ints, n_tokens: int) -> int:
     """Blocks that hold so many tokens."""
     bits = limit[BLOCK_BITS]
     return int((n_tokens + (1 << bits) - 1) >> bits)
+
+
+@part
+def learn(s: Ints, limit: Ints, begun: int) -> None:
+    """A step that began then has ended now: who may be admitted to the next one?
+
+    An engine that schedules ahead has drawn it up when this one began, unless nothing was left.
+    """
+    s[KNOWN] = begun if limit[IS_AHEAD] and s[N_RUNNING] > 0 else s[NOW]
 
 
 @part
