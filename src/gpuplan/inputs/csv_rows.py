@@ -8,6 +8,7 @@ from gpuplan.errors import InputError, Problem, one
 
 MAX_BYTES = 200_000_000
 MAX_SHOWN = 20
+MAX_FIELD = 1_000_000
 DECIMAL = re.compile(r"\d+,\d+")  # semicolons part columns where the comma is a decimal point
 DELIMITERS = (",", ";", "\t")  # the first wins where none is found
 
@@ -15,13 +16,15 @@ DELIMITERS = (",", ";", "\t")  # the first wins where none is found
 def read_csv_rows(path: Path) -> list[dict[str, str]]:
     """One mapping per row by column name; InputError names the file's faults at once."""
     text = _text(path)
-    csv.field_size_limit(1_000_000)
+    usual = csv.field_size_limit(MAX_FIELD)
     try:
         return _rows(path, text)
     except csv.Error as error:
         raise _error(
             path, f"is no CSV: {error}", "write a header line and one row per line"
         ) from None
+    finally:
+        csv.field_size_limit(usual)  # the limit is everybody's: other readers keep theirs
 
 
 def _text(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Tables that others wrote: read, or refused with the reason."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,11 @@ def test_commas_are_decimal_points_where_semicolons_part_columns(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b;c\n12,5;TP4, EP4;1.5\n")
     assert read_csv_rows(path) == [{"a": "12.5", "b": "TP4, EP4", "c": "1.5"}]
+
+
+def test_other_readers_keep_their_limit(tmp_path):
+    usual = csv.field_size_limit()
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    read_csv_rows(path)
+    assert csv.field_size_limit() == usual
