@@ -33,7 +33,7 @@ from gpuplan.simulation.serving.kernels.elastic_state import (
     Elastic,
 )
 from gpuplan.simulation.serving.kernels.held import far
-from gpuplan.simulation.serving.kernels.state import END, NONE, Engines, Ints
+from gpuplan.simulation.serving.kernels.state import END, NONE, ZERO, Engines, Ints
 
 WHEN, WHO = range(2)
 
@@ -77,8 +77,8 @@ def pop_delayed(f: Elastic) -> int:
     heap = f.delayed
     instant, i = heap[0, WHEN], heap[0, WHO]
     f.scalar[N_DELAYED] -= 1
-    n, at = f.scalar[N_DELAYED], 0
-    _swap(heap, 0, n)
+    n, at = f.scalar[N_DELAYED], ZERO
+    _swap(heap, ZERO, n)
     while 2 * at + 1 < n:
         least = 2 * at + 1
         if least + 1 < n and _is_before(heap, least + 1, least):

@@ -18,7 +18,8 @@ from gpuplan.simulation.serving.kernels.state import (
 )
 from gpuplan.simulation.serving.kernels.trees import set_leaf
 
-NEVER = FOREVER
+# A literal argument would be a signature of its own.
+NEVER = cast(int, np.int64(FOREVER))
 LEAF_BITS = 20  # a load and its leaf in one number: the first of equals is the least
 LEAF_MASK = (1 << LEAF_BITS) - 1
 
