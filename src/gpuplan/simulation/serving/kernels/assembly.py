@@ -6,8 +6,10 @@ thirds of the time.
 """
 
 import gc
+from functools import cache
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
@@ -38,11 +40,24 @@ class PartLibrary(JITCodeLibrary):
         """Nothing is to be done before a kernel takes it."""
         self._finalized = True
 
+    def _get_module_for_linking(self) -> Any:
+        # Only kernels use it: there is no original to keep, and several may hold the same part.
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == Linkage.external:
+                    function.linkage = Linkage.linkonce_odr
+            self._shared_module = self._final_module
+        return self._shared_module
+
 
 class KernelLibrary(JITCodeLibrary):
     """A kernel with all the parts that it is made of."""
 
     level = 3
+
+    def _optimize_functions(self, module: Any) -> None:
+        # All functions are optimized together, once.
+        module.data_layout = self._codegen._data_layout  # noqa: SLF001
 
     def finalize(self) -> None:
         """Link what parts are made of too, then optimize and write machine code."""
@@ -133,6 +148,7 @@ class BeginKernel(_Pass):
         return False
 
 
+@cache
 def _pipeline(begin: type[_Pass], *end: type[_Pass]) -> PassManager:
     """The compiler's passes less those that look for what kernels here never have."""
     passes = PassManager("kernel")
