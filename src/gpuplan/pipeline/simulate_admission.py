@@ -12,10 +12,9 @@ AHEAD_SINCE = {"vllm": (0, 14)}
 
 def admission_of(setup: ServingSetup, asked: EngineRequest) -> Admission:
     """Ahead where asked for, else where this version does so by itself."""
-    if asked.batching is not None:
-        return Admission()
-    is_ahead = _is_usual(setup) if asked.is_ahead is None else asked.is_ahead
-    return Admission(is_ahead=is_ahead)
+    if asked.is_ahead is not None:
+        return Admission(is_ahead=asked.is_ahead)
+    return Admission(is_ahead=asked.batching is None and _is_usual(setup))
 
 
 def assumed_admission(

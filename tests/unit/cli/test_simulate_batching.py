@@ -63,13 +63,25 @@ def test_a_dynamic_batcher_without_delay_takes_what_is_there():
         ((*CHAT, "--batching", "static"), "--max-batch"),
         ((*CHAT, "--batching", "static", "--max-batch", 8, "--preferred-batch", "x"), "preferred"),
         ((*CHAT, "--batching", "static", "--max-batch", 8, "--prefix-caching"), "batching"),
+        ((*CHAT, "--batching", "static", "--max-batch", 8, "--async-scheduling"), "batching"),
         ((*CHAT, "--batching", "static", "--max-batch", 5000), "max batch"),
         ((*CHAT, "--batching", "static", "--max-batch", 8, "--gaps"), "--gaps"),
         ((*CHAT, "--batching", "static", "--max-batch", 8, "--stream"), "--stream"),
         ((*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--stream"), "--stream"),
         ((*PICTURES, "--batching", "dynamic", "--max-batch", 5000), "--max-batch"),
     ],
-    ids=["unasked", "missing", "words", "prefixes", "many", "gaps", "stream", "network", "sizes"],
+    ids=[
+        "unasked",
+        "missing",
+        "words",
+        "prefixes",
+        "ahead",
+        "many",
+        "gaps",
+        "stream",
+        "network",
+        "sizes",
+    ],
 )
 def test_what_does_not_go_together_is_named(arguments: tuple[object, ...], where: str):
     found = call(*arguments)

@@ -84,8 +84,8 @@ def policy_problems(policy: BatchPolicy, limits: EngineLimits | None = None) -> 
     if limits is not None and policy.max_batch > limits.max_sequences:
         fix = f"use at most {limits.max_sequences}, or raise max_num_seqs"
         found.append(Problem("max batch", f"got {policy.max_batch}", fix))
-    if limits is not None and has_features(limits):
-        what = "with prefix caching, drafts, priorities or limits on long prompts"
+    if limits is not None and (has_features(limits) or limits.admission.is_ahead):
+        what = "with prefix caching, drafts, priorities, limits on long prompts or a step ahead"
         found.append(Problem("batching", what, "leave them out, or use continuous batching"))
     return found
 
