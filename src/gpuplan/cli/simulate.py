@@ -262,7 +262,7 @@ def _living(typed: o.Typed, fleet: Path, taken: "LoadTaken", asked: "SimulateReq
     from gpuplan import api
 
     served = (typed.model or taken.model, typed.on)
-    with busy("replaying; the first run on a machine compiles its kernels, for a minute or so"):
+    with busy("replaying; the first run on a machine compiles its kernels, for some 20 s"):
         found = api.simulate_fleet(
             fleet, taken, asked, served=served, overlays=typed.overlay or [], store=user_store()
         )
