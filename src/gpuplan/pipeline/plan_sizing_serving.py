@@ -97,6 +97,8 @@ class ServingSizer:
             return is_below and runs.trial(load, n, slowness_ratio=slowness_ratio).holds
 
         low, high = staffing_bracket(SOUND_FRAC * fluid)
+        if n_most is not None and low > n_most:
+            return None
         most = _most_tried(fluid) if n_most is None else min(n_most, _most_tried(fluid))
         return smallest_that_holds(holds, low, high, most=max(low, most))
 
