@@ -16,14 +16,16 @@ IDEAL = StepConstants(
     gemm_compute_frac=1.0, gemm_read_frac=1.0, gemm_warm_tokens=0.0, gemm_serial_frac=0.0,
     expert_serial_frac=0.0, expert_compute_frac=1.0, expert_read_frac=1.0, expert_pad_tokens=0.0,
     expert_uneven_frac=0.0, expert_evenness=1e6, cache_read_frac=1.0, attention_compute_frac=1.0,
-    activation_read_frac=1e9, operator_s=0.0, reduce_sync_s=0.0, reduce_time_frac=0.0,
+    activation_read_frac=1e9, sample_s=0.0, operator_s=0.0, launch_s=0.0,
+    reduce_sync_s=0.0, reduce_time_frac=0.0,
     host_s=0.0, host_sequence_s=0.0, host_hidden_frac=0.0, slowdown_frac=1.0,
 )  # fmt: skip
 USUAL = StepConstants(
     gemm_compute_frac=0.65, gemm_read_frac=0.8, gemm_warm_tokens=24.0, gemm_serial_frac=0.25,
     expert_serial_frac=0.9, expert_compute_frac=0.7, expert_read_frac=0.9, expert_pad_tokens=6.0,
     expert_uneven_frac=0.15, expert_evenness=0.5, cache_read_frac=0.75, attention_compute_frac=0.55,
-    activation_read_frac=0.8, operator_s=3e-6, reduce_sync_s=5e-6, reduce_time_frac=1.0,
+    activation_read_frac=0.8, sample_s=4e-6, operator_s=3e-6, launch_s=0.0,
+    reduce_sync_s=5e-6, reduce_time_frac=1.0,
     host_s=2e-3, host_sequence_s=2e-5, host_hidden_frac=0.0, slowdown_frac=1.0,
 )  # fmt: skip
 REGIME = RegimeConstants(

@@ -110,5 +110,5 @@ def bent_table(draw: np.random.Generator, limits: EngineLimits) -> StepTable:
             peak_flop_per_s=draw.uniform(0.4, 2), peak_bytes_per_s=draw.uniform(0.4, 2),
             serial_frac=draw.uniform(0, 1),
         ),
-        host_s=0.001, host_sequence_s=1e-5,
+        host_s=0.001, host_sequence_s=1e-5, prompt_floor_s=3000 * flop,
     )  # fmt: skip

@@ -598,6 +598,8 @@ def table_time_s(table: StepTable) -> StepTime:
         arithmetic += (decode + prefill) / rates.peak_flop_per_s
         memory = table.token_memory_s[tokens] + read / rates.peak_bytes_per_s
         longest = max(device, arithmetic, memory, table.token_link_s[tokens])
+        if n_prefill:
+            longest = max(longest, table.prompt_floor_s)
         return float(longest + table.host_s + table.host_sequence_s * rows)
 
     return time_s

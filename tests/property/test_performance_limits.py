@@ -106,7 +106,7 @@ def test_a_step_is_a_time(network, k, second, byte):
     }
     load = StepLoad(512.0, 256.0, 1.0, 32.0, 900.0)
     bare = k._replace(host_s=0.0, host_sequence_s=0.0, operator_s=0.0, reduce_sync_s=0.0,
-                      activation_read_frac=1e30)  # fmt: skip
+                      sample_s=0.0, activation_read_frac=1e30)  # fmt: skip
     one = step_work(network, plain, storage=forms, layout=ServingLayout(), link=link())
     two = step_work(network, resized, storage=replace(forms, **wide), layout=ServingLayout(),
                     link=link())  # fmt: skip

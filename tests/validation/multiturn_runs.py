@@ -24,6 +24,8 @@ from gpuplan.simulation.serving.run import simulate_serving
 from validation.serving_runs import Replay, Run, Times, times_of
 
 MODEL, ACCELERATOR = "meta-llama/Llama-3.3-70B-Instruct", "B200"
+# The engine logged `use_trtllm_attention=False` (one B200, 64 users; taken for all).
+VERSION = "0.15.0+flashinfer"
 SYSTEM_TOKENS, MESSAGE_TOKENS, OPENING_TOKENS = 26, 5, 4
 # 782,176 tokens that the engine logged (one B200, 64 users), less the block it keeps for itself.
 N_BLOCKS = {1: 782_176 // 16 - 1, 8: None}
@@ -125,7 +127,7 @@ def _fleet(name: str, requests: Requests) -> Fleet:
         max_sequences=n_users, max_batch_tokens=8192, n_blocks=N_BLOCKS[tp], caches_prefixes=True
     )
     asked = SimulateRequest(
-        tp=tp, precision="fp4", cache_precision="fp8", engine_version="0.15.0", scheduler=scheduler
+        tp=tp, precision="fp4", cache_precision="fp8", engine_version=VERSION, scheduler=scheduler
     )
     n_blocks = prepared(MODEL, ACCELERATOR, requests, asked=asked).fleet.limits.n_blocks
     wide = replace(scheduler, max_sequences=2 * n_users, n_blocks=n_blocks)

@@ -37,10 +37,23 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
         "bench": f"{benchmark}|{kind}" if benchmark == "mlperf" else NONE,
         "portable": _portable(setup) if engine == "llamacpp" else NONE,
+        "attention": _attention(setup),
         "polling": _polling(setup, benchmark),
+        "undated": f"{engine}|{kind}" if benchmark and not setup.engine.version else NONE,
         "link": link_label(setup.accelerator, setup.layout),
         "ranks": str(setup.layout.n_accelerators // setup.layout.pp),
     }
+
+
+def _attention(setup: ServingSetup) -> str:
+    """Kernels of attention and what they read, where an engine was told to leave its usual ones.
+
+    A version says so behind a plus sign: 0.15.0+flashinfer.
+    """
+    is_native = setup.engine.version.lower().endswith("+flashinfer")
+    if not is_native or family_label(setup.accelerator) != "Blackwell":
+        return NONE
+    return f"flashinfer|{setup.storage.cache.name}"
 
 
 def _polling(setup: ServingSetup, benchmark: str) -> str:

@@ -79,6 +79,9 @@ class StepTable:
     rates: AttentionRates
     host_s: float
     host_sequence_s: float
+    prompt_floor_s: float = (
+        0.0  # of an iteration that reads prompts: the host launches it piecewise
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ class Cache:
     window_tokens: int | None = None  # None: the whole context
     fixed_element_bytes: float | None = None  # None: follows the cache precision
     role: Literal["kv", "indexer", "cross"] = "kv"
+    n_index_heads: int = 0  # of an indexer: heads that score every entry, on every rank
 
     @property
     def elements_per_token(self) -> float:
@@ -49,6 +50,7 @@ class Attention:
     n_other_params: int = 0
     window_tokens: int | None = None
     is_causal: bool = True
+    is_normed_across_heads: bool = False  # ranks that share the heads must add up their squares
     selected_tokens: int | None = None  # sparse attention reads this many past tokens at most
 
 

@@ -7,6 +7,7 @@ from gpuplan.performance.kernels.step import (
     StepWork,
     attention_flop,
     cache_read_bytes,
+    device_s,
     n_touched,
     step_parts,
     step_time_s,
@@ -18,6 +19,7 @@ def phase_point(phase: str, work: StepWork, k: StepConstants, load: StepLoad) ->
     parts = step_parts(work, k, load)
     flop, compute_s = _arithmetic(work, load)
     moved = _moved_bytes(work, k, load)
+    step_s = step_time_s(work, k, load)
     return PhasePoint(
         phase=phase,
         n_tokens=round(load.prefill_tokens + load.n_decodes),
@@ -26,8 +28,9 @@ def phase_point(phase: str, work: StepWork, k: StepConstants, load: StepLoad) ->
         compute_s=compute_s,
         memory_s=moved / work.memory_bytes_per_s,
         link_s=float(parts.exchange_s),
-        host_s=float(parts.host_s),
-        step_s=float(step_time_s(work, k, load)),
+        # All that the device waits for: planning, and launches that outlast its work.
+        host_s=float(step_s - device_s(parts)),
+        step_s=float(step_s),
     )
 
 

@@ -49,11 +49,14 @@ UNLIMITED_TOKENS = 1e12
 N_NORM_OPERATORS = 2
 N_ATTENTION_OPERATORS = 4  # projections in, rotary, attention, projection out
 N_LATENT_OPERATORS = 9  # two down- and two up-projections, two absorbed products, the rest as above
+# Of an indexer: queries, keys, weights, norm, rotary, 8-bit write, scores, choice [DeepSeek-V3.2].
+N_INDEX_OPERATORS = 8
+INDEX_SPEED_UP = 2.0  # 8 bits over 16
 N_RECURRENCE_OPERATORS = 6
 N_DENSE_OPERATORS = 3  # up (and gate), activation, down
 # A shrinking and a growing product beside each packed projection: q-k-v, output, gate-up, down.
 N_ADAPTER_OPERATORS = 8
-N_EXPERT_OPERATORS = 7  # router, choice, sort, two products, activation, sum
+N_EXPERT_OPERATORS = 5  # router with its choice, sort, two products (activation within), sum
 
 
 class _Shares(NamedTuple):
@@ -168,6 +171,7 @@ def _matrices(
         base_peak_flop_per_s=peak_flop_per_s(accelerator, storage.base),
         head_flop=2.0 * head,
         head_bytes=head * _format(storage, "head").stored_bytes,
+        n_logits=float(model.embedding.n_vocab if head else 0),
     )
 
 
@@ -306,7 +310,20 @@ def _score_parts(
         width, entry = mixer.qk_head_dim + mixer.v_head_dim, 1
     flop = group.n_layers * 2.0 * mixer.n_heads / shares.tp * width / entry
     limits = [n for n in (mixer.window_tokens, mixer.selected_tokens) if n is not None]
-    return [(flop, float(min(limits) * entry) if limits else None)]
+    return [(flop, float(min(limits) * entry) if limits else None), *_index_parts(group)]
+
+
+def _index_parts(group: LayerGroup) -> list[tuple[float, float | None]]:
+    """Scores of an indexer: over the whole context, in 8 bits, on every rank alike."""
+    return [
+        (
+            group.n_layers * 2.0 * cache.n_index_heads * cache.elements_per_head
+            / cache.tokens_per_entry / INDEX_SPEED_UP,
+            None,
+        )
+        for cache in group.caches
+        if cache.n_index_heads
+    ]  # fmt: skip
 
 
 def _exchange(model: Model, layout: ServingLayout, link: LinkModel) -> Exchange:
@@ -322,6 +339,15 @@ def _exchange(model: Model, layout: ServingLayout, link: LinkModel) -> Exchange:
         n_reduces=0.0
         if layout.tp == 1
         else float(n_mixers + n_dense + (0 if is_dealt else n_routed)),
+        n_norm_reduces=0.0
+        if layout.tp == 1
+        else float(
+            sum(
+                g.n_layers
+                for g in groups
+                if isinstance(g.mixer, Attention) and g.mixer.is_normed_across_heads
+            )
+        ),
         reduce=all_reduce_terms(layout.tp, link),
         n_dispatches=2.0 * n_routed if is_dealt else 0.0,
         dispatch=all_to_all_curve(layout.ep if is_dealt else 1, link),
@@ -373,6 +399,7 @@ def _n_operators(group: LayerGroup) -> int:
         n += N_ATTENTION_OPERATORS
     elif isinstance(mixer, LatentAttention):
         n += N_LATENT_OPERATORS
+        n += N_INDEX_OPERATORS if any(cache.n_index_heads for cache in group.caches) else 0
     elif isinstance(mixer, Recurrence):
         n += N_RECURRENCE_OPERATORS
     if isinstance(feed, FeedForward):

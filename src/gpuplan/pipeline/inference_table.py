@@ -15,7 +15,7 @@ from gpuplan.performance.kernels.regimes import (
     RegimeConstants,
     Served,
     ServingCase,
-    closed_loop,
+    closed_loop_at,
     loop_times,
     open_loop,
     serve_start_s,
@@ -149,6 +149,7 @@ class Simulated(NamedTuple):
 
     first_s: Floats  # mean wait of a closed loop's first wave
     later_s: Floats
+    prompt_s: Floats  # what one prompt added to an iteration there
     open_log: Floats  # a run at a rate over the formula, one line per field of `OpenRatios`
 
 
@@ -162,7 +163,8 @@ class OpenRatios(NamedTuple):
 
 def not_simulated(n_rows: int) -> Simulated:
     """Formulas alone; closed loops wait for a second."""
-    return Simulated(np.ones(n_rows), np.ones(n_rows), np.zeros((len(OpenRatios._fields), n_rows)))
+    ratios = np.zeros((len(OpenRatios._fields), n_rows))
+    return Simulated(np.ones(n_rows), np.ones(n_rows), np.ones(n_rows), ratios)
 
 
 def log_predictions(found: Sequence[Group], values: Values, runs: Simulated, n_seen: int) -> Floats:
@@ -173,7 +175,10 @@ def log_predictions(found: Sequence[Group], values: Values, runs: Simulated, n_s
         if group.regime == "fixed_concurrency":
             first_s, later_s = runs.first_s[group.rows], runs.later_s[group.rows]
             wait_s = r.first_wave_frac * first_s + (1.0 - r.first_wave_frac) * later_s
-            served = closed_loop(group.work, k, r, group.case, wait_s)
+            # One waits for prompts, others' and one's own: near the run, in proportion to them.
+            times = loop_times(group.work, k, r, group.case)
+            wait_s = wait_s * times.prompt_s / runs.prompt_s[group.rows]
+            served = closed_loop_at(group.work, k, r, group.case, wait_s, times)
         else:
             served = REGIMES[group.regime](group.work, k, r, group.case)
         apart: Values = {}
@@ -232,6 +237,7 @@ def simulated(
             budget = float(setup.settings.max_batch_tokens)
             waits = loop_waits(work, k, times, case=case, batch_tokens=budget)
             runs.first_s[i], runs.later_s[i] = waits
+            runs.prompt_s[i] = times.prompt_s
         elif setup.load.regime == "poisson" and case.requests_per_s > 0.0:
             runs.open_log[:, i] = np.log(_open_ratios(setup, work, k, r=r, case=case))
     return runs

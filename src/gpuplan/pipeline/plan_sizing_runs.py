@@ -21,8 +21,7 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.sizing import LittleClosure, SizingOptions
 from gpuplan.domain.stream import Requests, requests_of
-from gpuplan.performance.kernels.regimes import mixed_extra_s, mixed_load
-from gpuplan.performance.kernels.step import step_time_s
+from gpuplan.performance.kernels.regimes import mixed_extra_s, steady_token_s
 from gpuplan.pipeline.plan_candidates import Bench, Prospect
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.run import simulate_serving
@@ -198,8 +197,7 @@ class Runs:
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""
         p = self.prospect
-        n_prompts = n_running / max(1.0, self.bench.load.output_tokens)
-        return np.asarray(step_time_s(p.work, p.step, mixed_load(p.case, n_prompts, n_running)))
+        return np.asarray(steady_token_s(p.work, p.step, p.case, n_running))
 
     def capacity_per_s(self, token_limit_s: float | None = None) -> float:
         """Requests per second of one replica at its fullest, or within a mean time per token."""

@@ -42,6 +42,7 @@ from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import power_over_time
 from gpuplan.pipeline.simulate_routed import is_knowing, routed_outcome, unknowing
 from gpuplan.pipeline.simulate_sizes import smallest_holding
+from gpuplan.pipeline.simulate_start import request_start_s
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.statistics import flow_of
@@ -193,9 +194,12 @@ def fleet_of(
 ) -> tuple[Fleet, list[Assumption]]:
     """Engines with the iteration time that predictions have, and the cache that memory leaves."""
     k, regime = constants_for(_calibration(asked), inference_labels(setup))
-    limits = _limits(setup, requests, _scheduler(asked), start_s=float(regime.serve_start_s))
+    work = setup_work(setup)
+    is_ahead = admission_of(setup, _scheduler(asked)).is_ahead
+    start_s = request_start_s(work, k, regime, requests, is_ahead=is_ahead)
+    limits = _limits(setup, requests, _scheduler(asked), start_s=start_s)
     table = step_table(
-        setup_work(setup), k,
+        work, k,
         max_tokens=limits.max_batch_tokens, max_sequences=_most_rows(limits),
     )  # fmt: skip
     # Stages carry as many batches as there are stages; attention replicas each have their own.

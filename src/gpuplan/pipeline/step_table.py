@@ -16,6 +16,7 @@ from gpuplan.performance.kernels.step import (
     StepConstants,
     StepLoad,
     StepWork,
+    launched_s,
     limit_s,
     step_parts,
 )
@@ -59,6 +60,7 @@ def step_table(
         rates=_attention_rates(work, k),
         host_s=float((1.0 - k.host_hidden_frac) * k.host_s),
         host_sequence_s=float((1.0 - k.host_hidden_frac) * k.host_sequence_s) * n_equal,
+        prompt_floor_s=float(launched_s(work, k)),
     )
 
 

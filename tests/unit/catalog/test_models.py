@@ -162,3 +162,15 @@ def test_a_name_may_stop_before_the_sizes_but_not_inside_a_number():
     assert find_model("Llama4-Maverick").name == "meta-llama/Llama-4-Maverick-17B-128E-Instruct"
     with pytest.raises(InputError, match="not in the catalog"):
         find_model("Llama-3.1-4")  # no 405B
+
+
+def test_norms_over_the_full_width_are_told_from_those_of_a_head():
+    wide, narrow = find_model("MiniMaxAI/MiniMax-M2.5"), find_model("Qwen/Qwen3-32B")
+    assert all(g.mixer.is_normed_across_heads for g in wide.main.groups)
+    assert not any(g.mixer.is_normed_across_heads for g in narrow.main.groups)
+
+
+def test_an_indexer_has_its_heads():
+    groups = find_model("zai-org/GLM-5").main.groups
+    heads = {c.n_index_heads for g in groups for c in g.caches if c.role == "indexer"}
+    assert heads == {32}

@@ -142,3 +142,34 @@ def test_experts_read_at_their_share_of_the_memory():
     load = StepLoad(0.0, 0.0, 0.0, 1.0, 128.0)
     read_s = routed.experts.n_active * routed.experts.expert_bytes / routed.memory_bytes_per_s
     assert step_parts(routed, k, load).experts_s == pytest.approx(read_s / 0.5)
+
+
+def test_a_step_that_reads_a_prompt_is_not_quicker_than_its_launching():
+    slow_host = USUAL._replace(launch_s=1e-3)
+    n_operators = work().exchange.n_operators
+    prompt, decode = StepLoad(16.0, 8.0, 1.0, 4.0, 100.0), StepLoad(0.0, 0.0, 0.0, 4.0, 100.0)
+    assert step_time_s(work(), slow_host, prompt) >= 1e-3 * n_operators
+    # Graphs hold decoding: it is launched at once.
+    assert step_time_s(work(), slow_host, decode) == step_time_s(work(), USUAL, decode)
+
+
+def test_launching_hides_behind_a_long_prompt():
+    long = StepLoad(100_000.0, 50_000.0, 1.0, 0.0, 0.0)
+    slow_host = USUAL._replace(launch_s=1e-5)
+    assert step_time_s(work(), slow_host, long) == step_time_s(work(), USUAL, long)
+
+
+def test_choosing_a_token_costs_by_rows_and_by_words():
+    slow = IDEAL._replace(sample_s=1e-5)
+    load = StepLoad(0.0, 0.0, 0.0, 64.0, 0.0)
+    extra = step_parts(work(), slow, load).matrices_s - step_parts(work(), IDEAL, load).matrices_s
+    assert extra == pytest.approx(64 * VOCAB / 1e5 * 1e-5)
+
+
+def test_norms_across_heads_cost_a_small_exchange_per_layer():
+    tp = work(layout=ServingLayout(tp=2))
+    shared = tp._replace(exchange=tp.exchange._replace(n_norm_reduces=4.0))
+    load = StepLoad(0.0, 0.0, 0.0, 8.0, 100.0)
+    plain_s, shared_s = (step_parts(w, USUAL, load).exchange_s for w in (tp, shared))
+    # Of 2 numbers a token: a synchronisation and little else, so less than a vector's.
+    assert 4 * USUAL.reduce_sync_s < shared_s - plain_s < 4 * plain_s / tp.exchange.n_reduces

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from fakes.models import HEAD_DIM, cache, dense_group, device, model, moe_group
@@ -93,3 +95,25 @@ def test_experts_are_cut_or_dealt_to_the_same_share():
 
 def test_cache_of_two_heads_counts_keys_and_values():
     assert cache().elements_per_token == 2 * 2 * HEAD_DIM
+
+
+def test_an_index_scores_the_whole_context_on_every_rank():
+    chosen = latent_group(selected_tokens=64)
+    index = Cache(n_heads=1, elements_per_head=16, role="indexer", n_index_heads=4)
+    indexed = replace(chosen, caches=(*chosen.caches, index))
+    layouts = (ServingLayout(), ServingLayout(tp=2))
+    plain, one = work(model(chosen)), work(model(indexed), layout=layouts[0])
+    two = work(model(indexed), layout=layouts[1])
+    # Two layers, a product and a sum over 4 x 16, at twice the rate of 16 bits.
+    assert one.mixing.decode_flop == one.mixing.prefill_flop == 2 * 2 * 4 * 16 / 2
+    assert two.mixing.decode_flop == one.mixing.decode_flop
+    assert plain.mixing.decode_flop == 0.0
+    assert one.exchange.n_operators > plain.exchange.n_operators
+
+
+def test_norms_across_heads_are_added_up_by_the_ranks_that_share_them():
+    group = dense_group()
+    shared = replace(group, mixer=replace(group.mixer, is_normed_across_heads=True))
+    assert work(model(shared)).exchange.n_norm_reduces == 0.0
+    assert work(model(group), layout=ServingLayout(tp=2)).exchange.n_norm_reduces == 0.0
+    assert work(model(shared), layout=ServingLayout(tp=2)).exchange.n_norm_reduces == 4.0

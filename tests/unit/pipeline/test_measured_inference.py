@@ -281,3 +281,13 @@ def test_rows_of_a_publisher_never_seen_have_wider_ranges():
     known, new = width("trtllm_throughput"), width("somebody else")
     assert width("trtllm_throughput 1.2") == known < new
     assert width("") == new  # nobody said who measured: nobody we know
+
+
+def test_a_version_says_which_attention_runs_where_it_is_not_the_usual_one():
+    served = {"engine": "vLLM", "regime": "fixed_concurrency", "batch": "8", "precision": "fp8"}
+    native = labels_of(**served, engine_version="0.15.0+flashinfer", accelerator="B200 SXM")
+    assert native["attention"] == "flashinfer|fp8"
+    assert native["era"] == labels_of(**served, engine_version="0.15.0")["era"]
+    assert labels_of(**served, engine_version="0.15.0", accelerator="B200 SXM")["attention"] == "no"
+    # Other chips have no kernels of TensorRT-LLM to leave.
+    assert labels_of(**served, engine_version="0.15.0+flashinfer")["attention"] == "no"

@@ -81,7 +81,7 @@ def test_beta_weighs_missed_work_against_wasted_time(ready: PreparedFleet):
 
 def test_dear_delays_want_larger_fleets(ready: PreparedFleet):
     # An objective that larger fleets keep more and more often; an easy one is all or nothing.
-    tight = replace(ASKED, slo=Slo(ttft_s=0.05))
+    tight = replace(ASKED, slo=Slo(ttft_s=0.08))
     cheap, dear = (
         api.simulate_curve(
             ready, load(),

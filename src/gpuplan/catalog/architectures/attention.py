@@ -62,6 +62,7 @@ def attention_part(shape: Shape, kind: str, *, layer: int) -> Part:
         + _qk_norm(shape, heads)
         + _sinks(shape, kind, heads),
         window_tokens=window,
+        is_normed_across_heads=_qk_style(shape) == "width",
     )
     sparse = _sparse(shape, layer)
     if sparse is not None:

@@ -118,7 +118,7 @@ def _compressed_caches(shape: Shape, ratio: int, window: int | None) -> tuple[Ca
     far = Cache(n_heads=1, elements_per_head=shape.head_dim, tokens_per_entry=ratio)
     if ratio > SELECTIVE_RATIO:
         return near, far
-    return near, far, indexer_cache(shape.f.count("index_head_dim"), ratio)
+    return near, far, indexer_cache(shape, ratio)
 
 
 def _hyper_connections(shape: Shape) -> int:
@@ -152,15 +152,17 @@ def _indexer_params(shape: Shape, layer: int, q_width: int) -> int:
 def _indexer_caches(shape: Shape, layer: int) -> tuple[Cache, ...]:
     if not _has_indexer(shape, layer):
         return ()
-    return (indexer_cache(shape.f.count("index_head_dim")),)
+    return (indexer_cache(shape),)
 
 
-def indexer_cache(dim: int, tokens_per_entry: int = 1) -> Cache:
+def indexer_cache(shape: Shape, tokens_per_entry: int = 1) -> Cache:
     """Index keys in fp8, one 4-byte scale for each entry."""
+    dim = shape.f.count("index_head_dim")
     return Cache(
         n_heads=1,
         elements_per_head=dim,
         tokens_per_entry=tokens_per_entry,
         fixed_element_bytes=1 + INDEXER_SCALE_BYTES / dim,
         role="indexer",
+        n_index_heads=shape.f.count("index_n_heads"),
     )

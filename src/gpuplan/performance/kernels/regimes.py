@@ -176,6 +176,7 @@ class LoopTimes(NamedTuple):
     n_running: Number
     decode_s: Number  # one token with all running
     prompt_s: Number  # what one prompt adds
+    shared_s: Number  # what each of the prompts adds that come as fast as answers end
     step_s: Number  # one iteration without prompts
 
 
@@ -188,7 +189,10 @@ def loop_times(
     decode_s = step_time_s(work, k, mixed_load(case, 0.0, here))
     mixed_s = step_time_s(work, k, mixed_load(case, ONE, here))
     prompt_s = greater(mixed_s - decode_s, 1e-9)
-    return LoopTimes(running, decode_s / case.gained_tokens, prompt_s, decode_s)
+    n_lump = greater(here * case.gained_tokens / case.output_tokens, ONE)
+    lump_s = step_time_s(work, k, mixed_load(case, n_lump, here)) - decode_s
+    shared_s = greater(lump_s / n_lump, 1e-9)
+    return LoopTimes(running, decode_s / case.gained_tokens, prompt_s, shared_s, decode_s)
 
 
 def closed_loop(
@@ -210,7 +214,7 @@ def closed_loop_at(
     own_s = case.output_tokens * times.decode_s
     # Each user asks once per wait and answer: of the others' prompts, the share that the answer
     # has of both rides through it. The answer's length solves d = own + others·d / (first + d).
-    others_s = r.interference_frac * greater(case.n_sequences - 1.0, 0.0) * times.prompt_s
+    others_s = r.interference_frac * greater(case.n_sequences - 1.0, 0.0) * times.shared_s
     half_s = 0.5 * (own_s + others_s - first_s)
     answer_s = half_s + (half_s * half_s + own_s * first_s) ** 0.5
     tpot_s = answer_s / case.output_tokens

@@ -17,6 +17,8 @@ from gpuplan.performance.kernels.curves import (
 # Plain numbers or read-only columns of them; numpy is never named here.
 Number = Any
 ADAPTER_COMPUTE_FRAC = 0.25
+SAMPLED_LOGITS = 1e5
+NORM_BYTES = 8.0  # sums of squares of a token's queries and keys, 32 bits each
 
 
 class Matrices(NamedTuple):
@@ -30,6 +32,7 @@ class Matrices(NamedTuple):
     base_peak_flop_per_s: Number
     head_flop: Number  # per sampled sequence
     head_bytes: Number
+    n_logits: Number  # of a sampled sequence
 
 
 class ExpertMatrices(NamedTuple):
@@ -62,6 +65,7 @@ class Exchange(NamedTuple):
     """Traffic between accelerators and what is paid per operator."""
 
     n_reduces: Number
+    n_norm_reduces: Number  # of two numbers per token: norms across heads that ranks share
     reduce: AllReduceTerms
     n_dispatches: Number  # all-to-all calls of dealt experts
     dispatch: Curve
@@ -123,7 +127,9 @@ class StepConstants(NamedTuple):
     cache_read_frac: Number
     attention_compute_frac: Number
     activation_read_frac: Number
+    sample_s: Number  # to choose a token among 100,000
     operator_s: Number
+    launch_s: Number  # of the host per operator, where prompts are read and no graph is replayed
     reduce_sync_s: Number  # of a collective inside an iteration, beyond its own time
     reduce_time_frac: Number  # of a collective's time measured alone
     host_s: Number
@@ -202,7 +208,7 @@ def _matrices(work: StepWork, k: StepConstants, n_tokens: Number, n_rows: Number
         m.head_flop * n_rows / (m.base_peak_flop_per_s * k.gemm_compute_frac),
         m.head_bytes / rate, k.gemm_serial_frac,
     )  # fmt: skip
-    return quantized + base + head
+    return quantized + base + head + k.sample_s * n_rows * m.n_logits / SAMPLED_LOGITS
 
 
 def n_tokens_of(work: StepWork, load: StepLoad) -> Number:
@@ -288,7 +294,13 @@ def _exchange(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
         message * x.n_dispatch_copies, x.dispatch
     )
     stage_s = curve_time_s(message, x.stage)
-    return x.n_reduces * reduce_s + x.n_dispatches * dispatch_s + x.n_stage_hops * stage_s
+    norm_s = k.reduce_sync_s + k.reduce_time_frac * quickest_time_s(NORM_BYTES * n_tokens, x.reduce)
+    return (
+        x.n_reduces * reduce_s
+        + x.n_norm_reduces * norm_s
+        + x.n_dispatches * dispatch_s
+        + x.n_stage_hops * stage_s
+    )
 
 
 def context_bytes(work: StepWork, load: StepLoad) -> Number:
@@ -362,11 +374,24 @@ def step_time_s(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
     """The iteration as a whole, never below what the hardware allows.
 
     Engines that plan a step while the device runs the one before show the host only where the
-    device is quicker than it.
+    device is quicker than it. Steps that only decode replay a captured graph; one that reads
+    prompts is launched operator by operator, however short its work.
     """
     p = step_parts(work, k, load)
-    device_s = (
+    ahead_s = greater(
+        k.host_hidden_frac * k.host_s, launched_s(work, k) * lesser(load.prefill_tokens, 1.0)
+    )
+    return greater(device_s(p), ahead_s) + p.host_s
+
+
+def device_s(p: StepParts) -> Number:
+    """What the device works on an iteration."""
+    summed_s = (
         p.matrices_s + p.experts_s + p.attention_s + p.activations_s + p.operators_s + p.exchange_s
     )
-    ahead_s = k.host_hidden_frac * k.host_s
-    return greater(greater(device_s, p.limit_s), ahead_s) + p.host_s
+    return greater(summed_s, p.limit_s)
+
+
+def launched_s(work: StepWork, k: StepConstants) -> Number:
+    """The host's time to launch every operator of an iteration once."""
+    return k.launch_s * (work.exchange.n_operators + work.adapters.n_operators)

@@ -77,6 +77,7 @@ def _mix(table: StepTable) -> Floats:
         work.window_cache_bytes, work.state_bytes, work.prefill_flop, work.window_prefill_flop,
         1 / rates.flop_per_s, 1 / rates.bytes_per_s, 1 / rates.peak_flop_per_s,
         1 / rates.peak_bytes_per_s, rates.serial_frac, table.host_s, table.host_sequence_s,
+        table.prompt_floor_s,
     ])  # fmt: skip
     assert len(mix) == N_MIX
     return mix

@@ -25,9 +25,9 @@ from gpuplan.simulation.serving.kernels.state import (
 (
     DECODE_FLOP, WINDOW_DECODE_FLOP, SCAN_FLOP, CACHE_BYTES, WINDOW_CACHE_BYTES, STATE_BYTES,
     PREFILL_FLOP, WINDOW_PREFILL_FLOP, DEVICE_S_PER_FLOP, DEVICE_S_PER_BYTE, PEAK_S_PER_FLOP,
-    PEAK_S_PER_BYTE, SERIAL_FRAC, HOST_S, HOST_SEQUENCE_S,
-) = range(15)  # fmt: skip
-N_MIX = 15
+    PEAK_S_PER_BYTE, SERIAL_FRAC, HOST_S, HOST_SEQUENCE_S, PROMPT_FLOOR_S,
+) = range(16)  # fmt: skip
+N_MIX = 16
 DEVICE, ARITHMETIC, MEMORY, LINK = range(4)
 # Lines of a decode step: arithmetic leads, cache reads lead, and the three limits of the device.
 COMPUTE_LINE, READ_LINE, ARITHMETIC_LINE, MEMORY_LINE, LINK_LINE = range(5)
@@ -64,6 +64,8 @@ def mixed_step_s(e: Engine) -> tuple[float, float, float]:
     memory_s = e.tokens_s[n_tokens, MEMORY] + read * mix[PEAK_S_PER_BYTE]
     # What is known last is compared last.
     longest_s = max(e.tokens_s[n_tokens, LINK], memory_s, arithmetic_s, device_s)
+    if n_prefill > 0.0:
+        longest_s = max(longest_s, mix[PROMPT_FLOOR_S])
     step_s = longest_s + mix[HOST_S] + mix[HOST_SEQUENCE_S] * (s[N_ENDED] + s[N_DECODES])
     return step_s, arithmetic_s, memory_s
 
