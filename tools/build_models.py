@@ -158,7 +158,8 @@ def by_hand(known: set[str], names: set[str]) -> list[dict[str, object]]:
         if abs(count / (row["params_b"] * 1e9) - 1) > 0.005:
             raise SystemExit(f"{row['id']}: {count:,} parameters, published {row['params_b']} B")
         if row["id"].lower() not in known:
-            line = {"id": row["id"], "config": reduced(row["config"], names)}
+            parts = {k: v for k, v in row["config"].items() if k == "quantization_config"}
+            line = {"id": row["id"], "config": reduced(row["config"], names) | parts}
             line |= {
                 "source": row.get("source", "general knowledge of " + row["id"]),
                 "kind": row.get("kind", RECALLED),
