@@ -5,6 +5,7 @@ from gpuplan.simulation.serving.kernels.compiled import part, rare
 from gpuplan.simulation.serving.kernels.elastic_state import (
     ASKED_AT,
     IS_ABORTED,
+    IS_FOLLOWING,
     LENGTH,
     N_ABORTING,
     N_ABORTS,
@@ -70,12 +71,13 @@ def time_out(engines: Engines, f: Elastic, i: int) -> None:
 
 @part
 def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
-    """The list of what was sent keeps what is still there."""
+    """The list of what was sent keeps what is still there, and what ended and is followed yet."""
+    is_followed = f.scalar[IS_FOLLOWING] != 0
     kept, i = NONE, f.replica[r, SENT_HEAD]
     f.replica[r, SENT_HEAD] = NONE
     while i >= 0:
         following = f.job[i, NEXT_SENT]
-        if engines.request[i, END] < 0 and not f.job[i, IS_ABORTED]:
+        if (engines.request[i, END] < 0 or is_followed) and not f.job[i, IS_ABORTED]:
             if kept >= 0:
                 f.job[kept, NEXT_SENT] = i
             else:
