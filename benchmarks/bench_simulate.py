@@ -18,7 +18,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import Fleet
+from gpuplan.domain.engine import Admission, Fleet
 from gpuplan.domain.requests import LoadRequest, PredictRequest
 from gpuplan.domain.simulation import EngineRequest, SimulateRequest
 from gpuplan.domain.stream import Requests, requests_of
@@ -100,7 +100,9 @@ def fixed_batches(n: int) -> None:
     print("\nfixed batches                          busy   requests a CPU-second")
     requests = chat(n, 1.0)
     policy = BatchPolicy(max_batch=16, max_delay_s=0.5)
-    of = replace(fleet(requests), batching=policy)
+    plain = fleet(requests)
+    # A fixed batch is drawn up when the one before it has ended.
+    of = replace(plain, limits=replace(plain.limits, admission=Admission()), batching=policy)
     speed, _ = requests_per_cpu_s(requests, of, "jump")
     totals = simulate_serving(requests, of).totals
     print(f"static, 16, 1 request/s {100 * totals.busy_s / totals.span_s:17.0f} % {speed:15,.0f}")
