@@ -49,14 +49,18 @@ def predict_inference(
     missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
     kind = PUBLICATION if is_published_anew else novelty(missing)
     ranged = Ranged(setup, known, cells=cells_of(labels), kind=kind)
+    rate = ranged.estimate("output_tokens_per_s", served.output_tokens_per_s * setup.n_replicas)
+    whole = ranged.estimate("e2e_s", served.e2e_s)
+    ttft = ranged.estimate("ttft_mean_ms", served.ttft_s)
+    tpot = ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served))
+    if setup.load.regime == "fixed_concurrency":
+        rate, whole = _looped(rate, whole, ttft=ttft, tpot=tpot)
     return InferencePrediction(
-        output_tokens_per_s=ranged.estimate(
-            "output_tokens_per_s", served.output_tokens_per_s * setup.n_replicas
-        ),
-        ttft_mean_s=ranged.estimate("ttft_mean_ms", served.ttft_s),
-        tpot_mean_s=ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served)),
+        output_tokens_per_s=rate,
+        ttft_mean_s=ttft,
+        tpot_mean_s=tpot,
         tpot_p50_s=ranged.estimate("tpot_p50_ms", told.tpot_p50_s),
-        e2e_mean_s=ranged.estimate("e2e_s", served.e2e_s),
+        e2e_mean_s=whole,
         ttft_p99_s=ranged.tail("ttft_p99_ms", served.ttft_s),
         tpot_p99_s=ranged.tail("tpot_p99_ms", served.tpot_s),
         n_running=float(served.n_running),
@@ -64,6 +68,22 @@ def predict_inference(
         decode=breakdown(work, k, case, n_running=float(served.n_running)),
         unknown_labels=missing,
         assumptions=told.assumptions,
+    )
+
+
+def _looped(
+    rate: Estimate, whole: Estimate, *, ttft: Estimate, tpot: Estimate
+) -> tuple[Estimate, Estimate]:
+    """Throughput and whole answers of a closed loop lie where its two latencies lie.
+
+    Few suites publish them beside the latencies that they follow from (Little's law).
+    """
+    n_rest = (whole.value - ttft.value) / tpot.value
+    low, high = ttft.low + n_rest * tpot.low, ttft.high + n_rest * tpot.high
+    ratio = rate.value * whole.value
+    return (
+        replace(rate, low=ratio / high, high=ratio / low),
+        replace(whole, low=low, high=high),
     )
 
 

@@ -104,3 +104,14 @@ def test_more_users_wait_longer_and_give_more():
     for name in ("ttft_mean_s", "tpot_mean_s", "output_tokens_per_s"):
         values = [getattr(answer, name).value for answer in found]
         assert values == sorted(values), name
+
+
+def test_the_rate_of_a_closed_loop_lies_where_its_latencies_lie():
+    """Little's law: 16 users over the whole answer, at both ends of the latencies' ranges."""
+    found = predict_inference(setup())
+    rate, ttft, tpot = found.output_tokens_per_s, found.ttft_mean_s, found.tpot_mean_s
+    for bound, first_s, each_s in (
+        (rate.low, ttft.high, tpot.high), (rate.high, ttft.low, tpot.low),
+    ):  # fmt: skip
+        assert bound == pytest.approx(16 * 256 / (first_s + 255 * each_s), rel=1e-6)
+    assert found.e2e_mean_s.high == pytest.approx(ttft.high + 255 * tpot.high)
