@@ -369,7 +369,7 @@ def _recompute(row: TrainingRow, stack: Stack) -> Recompute:
     if text in ("", "?"):
         # MaxText recomputes every layer where nothing else is said [MaxText].
         return "full" if stack.attention == "math" or stack.name == COMPILER else "none"
-    if "full" in text:
+    if re.search(r"^(?!no).*(full|yes|true|checkpoint)|^(on|1)$", text):
         return "full"
     if "selective" in text:
         return "alternate" if stack.name.startswith("fsdp") else "selective"

@@ -277,6 +277,18 @@ def test_defaults_of_the_compiler_are_those_of_its_software():
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Full", "full"), ("yes", "full"), ("True", "full"), ("gradient checkpointing", "full"),
+        ("on", "full"), ("no", "none"), ("False", "none"), ("no checkpointing", "none"),
+        ("selective layer", "selective"),
+    ],
+)  # fmt: skip
+def test_recompute_is_understood_as_people_write_it(text: str, expected: str):
+    assert configured(**JOB, recompute=text).setup.execution.recompute == expected
+
+
+@pytest.mark.parametrize(
     ("release", "precision", "expected"),
     [
         ("26.02.01", "MXFP8", "fused"),
