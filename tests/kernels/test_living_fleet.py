@@ -1,5 +1,7 @@
 """Living fleets: jumping equals stepping, an independent slow fleet agrees, nothing is lost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,21 @@ def test_an_independent_slow_fleet_agrees(seed: int):
     firsts = np.array([oracle.jobs[i].first_s - oracle.jobs[i].origin for i in done])
     np.testing.assert_allclose(fast.outcome.times.e2e_s[done], ends, rtol=1e-9, atol=1e-8)
     np.testing.assert_allclose(fast.outcome.times.ttft_s[done], firsts, rtol=1e-9, atol=1e-8)
+
+
+def test_clients_that_leave_again_and_again_while_their_text_travels():
+    """Each leaves an entry behind until its instant: there are more of them than rows for all."""
+    requests, fleet, service = case(2033, n_most=60)
+    assert fleet.handover is not None
+    service = np.zeros_like(service)  # the one that is handed over
+    often = replace(
+        fleet,
+        handover=replace(fleet.handover, latency_s=1e5),
+        clients=replace(fleet.clients, timeout_s=200.0, is_first_token=False, max_retries=40),
+    )
+    fast = simulate_fleet(requests, often, service=service)
+    oracle = slow(requests, often, service)
+    assert fast.counts.n_handovers > 4 * len(requests) + 16
+    assert fast.end.tolist() == [ENDS.get(job.state, 5) for job in oracle.jobs]
+    assert fast.counts.n_timeouts == oracle.counts["timeouts"]
+    assert fast.counts.n_handovers == oracle.counts["handovers"]
