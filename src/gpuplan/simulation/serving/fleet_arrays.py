@@ -106,7 +106,7 @@ def elastic_of(jobs: Jobs, fleet: ElasticFleet) -> el.Elastic:
     keys = _keys(jobs, fleet.router.rule)
     draw = np.random.default_rng(streams[0]).standard_exponential((3, N_DRAWS))
     job, scalar = _job(jobs, fleet), _scalar(fleet, leaves_bits)
-    delayed = _delayed(jobs, job, scalar)
+    delayed = _delayed(jobs, job, scalar, _most_entries(fleet))
     f = el.Elastic(
         scalar=scalar, replica=_replica(fleet, leaves_bits), pool=_pool(fleet), real=_real(fleet),
         job=job, serves=_serves(fleet),
@@ -298,10 +298,15 @@ def pieces(n: int) -> Iterator[slice]:
     return (slice(at, min(at + PIECE, n)) for at in range(0, n, PIECE))
 
 
-def _delayed(jobs: Jobs, job: Ints, scalar: Ints) -> Ints:
+def _most_entries(fleet: ElasticFleet) -> int:
+    """Of one job in the heap: who leaves while the text travels leaves an entry at every try."""
+    return 4 if fleet.handover is None else max(4, fleet.clients.max_retries + 3)
+
+
+def _delayed(jobs: Jobs, job: Ints, scalar: Ints, most_entries: int) -> Ints:
     """A heap of those who come; at first, those whom nobody has to wait for."""
     is_turn = jobs.next_turn >= 0
-    heap = np.zeros((4 * len(jobs.requests) + 16, 2), dtype=np.int64)
+    heap = np.zeros((most_entries * len(jobs.requests) + 16, 2), dtype=np.int64)
     if not is_closed(jobs):
         return heap
     scalar[el.IS_FOLLOWING] = 1

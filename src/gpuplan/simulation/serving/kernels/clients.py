@@ -53,42 +53,16 @@ def _swap(heap: Ints, a: int, b: int) -> None:
         heap[b, column] = kept
 
 
-@part
-def _rise(heap: Ints, at: int) -> None:
-    while at > 0 and _is_before(heap, at, (at - 1) >> 1):
-        _swap(heap, at, (at - 1) >> 1)
-        at = (at - 1) >> 1
-
-
-@part
-def _is_stale(f: Elastic, at: int) -> bool:
-    """The job of this entry has gone, or comes at another instant."""
-    i = f.delayed[at, WHO]
-    return bool(f.job[i, STATE] != DELAYED or f.job[i, DUE] != f.delayed[at, WHEN])
-
-
-@part
-def _drop_stale(f: Elastic) -> None:
-    """Clients that leave while keys and values travel, again and again, would fill the heap."""
-    heap, n = f.delayed, 0
-    for at in range(f.scalar[N_DELAYED]):
-        if not _is_stale(f, at):
-            heap[n, WHEN], heap[n, WHO] = heap[at, WHEN], heap[at, WHO]
-            _rise(heap, n)
-            n += 1
-    f.scalar[N_DELAYED] = n
-
-
 @rare
 def wait_until(f: Elastic, i: int, instant: int) -> None:
     """The job comes at this instant."""
-    if f.scalar[N_DELAYED] == f.delayed.shape[0]:
-        _drop_stale(f)
     heap, at = f.delayed, f.scalar[N_DELAYED]
     f.job[i, STATE], f.job[i, DUE] = DELAYED, instant
     heap[at, WHEN], heap[at, WHO] = instant, i
     f.scalar[N_DELAYED] += 1
-    _rise(heap, at)
+    while at > 0 and _is_before(heap, at, (at - 1) >> 1):
+        _swap(heap, at, (at - 1) >> 1)
+        at = (at - 1) >> 1
 
 
 @part
