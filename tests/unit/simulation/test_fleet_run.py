@@ -321,6 +321,12 @@ def test_a_fleet_that_cannot_be_is_told(bad: ElasticFleet, where: str):
         simulate_fleet(ones([0.0]), bad)
 
 
+def test_clients_that_would_never_give_up_are_refused_before_they_fill_the_memory():
+    endless = fleet(pool(1), clients=Clients(timeout_s=1.0, max_retries=10**9))
+    with pytest.raises(InputError, match="max_retries"):
+        simulate_fleet(ones([0.0]), endless)
+
+
 def test_every_problem_is_told_at_once():
     bad = fleet(
         pool(-1, spot=Spot(mean_s=0.0), drain_s=-1.0), router=Router(rule="x"),

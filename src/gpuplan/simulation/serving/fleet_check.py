@@ -6,13 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.fleet import Autoscaler, ElasticFleet, Failures, Pool, Service, Spot
+from gpuplan.domain.fleet import Autoscaler, Clients, ElasticFleet, Failures, Pool, Service, Spot
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.features import problems_of
 
 RULES = ("round_robin", "least_outstanding", "power_of_two", "prefix_affinity", "session")
 POOL_RULES = ("load", "share", "order")
 METRICS = ("concurrency", "queue")
+MOST_RETRIES = 1000  # every try of a request that is handed over has a row of its own
 MOST_REPLICAS = 1 << 16
 LONGEST_S = 40 * 86400.0
 MOST_TICKS = 4096  # within the window of a scaler
@@ -44,7 +45,7 @@ def _count(where: str, value: int | None, least: int) -> Iterator[Problem]:
 
 
 def _fleet_problems(fleet: ElasticFleet) -> Iterator[Problem]:
-    router, clients = fleet.router, fleet.clients
+    router = fleet.router
     if not fleet.pools:
         yield Problem("pools", "there is none", "give at least one")
     n = sum(pool.size.n_slots for pool in fleet.pools)
@@ -66,12 +67,19 @@ def _fleet_problems(fleet: ElasticFleet) -> Iterator[Problem]:
     if not (router.guard_requests >= 0 and router.guard_ratio >= 0):
         yield Problem("router.guard", "is negative", "must be 0 or more")
     yield from _count("router.max_resends", router.max_resends, 0)
+    yield from _client_problems(fleet.clients)
+    if not 0 <= fleet.first_hour < 168:
+        yield Problem("first_hour", f"got {fleet.first_hour}", "must be from 0 to 167")
+
+
+def _client_problems(clients: Clients) -> Iterator[Problem]:
     yield from _count("clients.max_retries", clients.max_retries, 0)
+    if clients.max_retries > MOST_RETRIES:
+        what = f"got {clients.max_retries:,}"
+        yield Problem("clients.max_retries", what, f"must be {MOST_RETRIES:,} or fewer")
     yield from _duration("clients.timeout_s", clients.timeout_s, is_zero_fine=False)
     yield from _duration("clients.backoff_s", clients.backoff_s)
     yield from _duration("clients.max_backoff_s", clients.max_backoff_s)
-    if not 0 <= fleet.first_hour < 168:
-        yield Problem("first_hour", f"got {fleet.first_hour}", "must be from 0 to 167")
 
 
 def _service_problems(fleet: ElasticFleet, service: Ints) -> Iterator[Problem]:
