@@ -22,6 +22,7 @@ gpuplan plans GPU infrastructure. Try:
 
 gpuplan --help lists the commands."""
 
+COMPLETION = "_GPUPLAN_COMPLETE"  # what a shell sets when it asks what TAB may offer
 RARELY = (500_000, 20, 100)  # objects, young and old rounds between two searches for garbage
 ROOM_WORDS = 40_000
 
@@ -76,7 +77,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    if len(sys.argv) == 1:
+    if len(sys.argv) == 1 and COMPLETION not in os.environ:
         typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
         return
     # Loading makes many lasting objects: looking for garbage among them is in vain.

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from gpuplan.cli.completion import Offer
+
 
 class Entry(NamedTuple):
     """Where a command lives, and the line that help shows."""
@@ -67,6 +69,15 @@ class LazyCommands(TyperGroup):
         command = typer.main.get_command(target)
         command.name = cmd_name
         return command
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Verbs that begin like this; loading them all would make TAB slow."""
+        verbs = [
+            Offer(name, entry.line)
+            for name, entry in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return verbs or super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list that help shows, without loading a single one."""

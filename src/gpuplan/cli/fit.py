@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.completion import accelerator_names
 from gpuplan.cli.options import (
     Dp,
     Ep,
@@ -24,7 +25,11 @@ from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InfeasibleError, InputError, one
 
 On = Annotated[
-    str | None, typer.Option(help="Accelerator, e.g. H100, 8xH100, l40s; all when left out.")
+    str | None,
+    typer.Option(
+        help="Accelerator, e.g. H100, 8xH100, l40s; all when left out.",
+        autocompletion=accelerator_names,
+    ),
 ]
 Context = Annotated[
     int | None, typer.Option(min=1, help="Tokens of one sequence, prompt and answer.")

@@ -5,10 +5,19 @@ from typing import Annotated
 
 import typer
 
+from gpuplan.cli.completion import accelerator_names, model_names
 from gpuplan.cli.output import Form
 
-Model = Annotated[str, typer.Argument(help="Model name, config.json, or a folder that holds one.")]
-On = Annotated[str, typer.Option(help="Accelerators, e.g. H100, 8xH100, l40s.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="Model name, config.json, or a folder that holds one.", autocompletion=model_names
+    ),
+]
+On = Annotated[
+    str,
+    typer.Option(help="Accelerators, e.g. H100, 8xH100, l40s.", autocompletion=accelerator_names),
+]
 Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel.")]
 Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
 Dp = Annotated[int, typer.Option(min=1, help="Attention replicas that share the experts.")]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpuplan.cli.completion import accelerator_names, model_names
 from gpuplan.cli.options import Overlay, Store, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 Target = Annotated[
     str, typer.Argument(help='scenario.yaml, or words: "Llama-3.3-70B, 6000 users, chat".')
 ]
-Model = Annotated[str | None, typer.Option(help="Model name, config.json, or its folder.")]
+Model = Annotated[
+    str | None,
+    typer.Option(help="Model name, config.json, or its folder.", autocompletion=model_names),
+]
 Precision = Annotated[str | None, typer.Option(help="Of the weights; as published by default.")]
 KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache.")]
 Users = Annotated[float | None, typer.Option(min=0, help="People who use the service.")]
@@ -36,7 +40,10 @@ Tpot = Annotated[
     float | None, typer.Option("--tpot-p95-ms", "--tpot", min=0, help="Per token after it.")
 ]
 E2e = Annotated[float | None, typer.Option("--e2e-p95-s", min=0, help="For the whole answer.")]
-On = Annotated[str | None, typer.Option(help="Only these accelerators: H100,L40S.")]
+On = Annotated[
+    str | None,
+    typer.Option(help="Only these accelerators: H100,L40S.", autocompletion=accelerator_names),
+]
 Cloud = Annotated[str | None, typer.Option(help="Only these clouds.")]
 Region = Annotated[str | None, typer.Option(help="Only these regions.")]
 Survive = Annotated[str | None, typer.Option(help="gpu, replica, node, rack or zone may fail.")]

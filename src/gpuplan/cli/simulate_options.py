@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from gpuplan.cli.completion import accelerator_names, model_names
 from gpuplan.cli.options import Json, Output
 from gpuplan.cli.simulate_batching import (
     BatchingKind,
@@ -46,9 +47,17 @@ class Shape(StrEnum):
 
 
 Model = Annotated[
-    str | None, typer.Option("--model", help="Model name, config.json, or its folder.")
+    str | None,
+    typer.Option(
+        "--model", help="Model name, config.json, or its folder.", autocompletion=model_names
+    ),
 ]
-On = Annotated[str, typer.Option(help="Accelerator of one replica, e.g. H100, 2xH100.")]
+On = Annotated[
+    str,
+    typer.Option(
+        help="Accelerator of one replica, e.g. H100, 2xH100.", autocompletion=accelerator_names
+    ),
+]
 Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel of one replica.")]
 Replicas = Annotated[int, typer.Option(min=1, help="Replicas behind the router.")]
 Router = Annotated[
