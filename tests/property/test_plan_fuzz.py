@@ -12,7 +12,7 @@ from gpuplan.inputs.plan_file import plan_of
 from gpuplan.inputs.short_form import short_scenario
 from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.inputs.yaml_reader import read_yaml_text
-from gpuplan.report.plan_document import plan_document, plan_text
+from gpuplan.report.plan.document import plan_document, plan_text
 
 WORDS = st.sampled_from(
     ["Llama-3.3-70B", "6000 users", "chat", "5 requests/s", "fp8", "on H100 or L40S", "n+1", "rag",

@@ -23,7 +23,7 @@ def check(path: Path, changes: tuple[str, ...] = ()) -> "SystemCheck":
 
 def check_change_sheet(before: "SystemCheck", after: "SystemCheck") -> "Sheet":
     """What a change mends, brings and leaves, ready to show."""
-    from gpuplan.report.check_change import change_sheet as verb
+    from gpuplan.report.system.change import change_sheet as verb
 
     return verb(before, after)
 
@@ -37,28 +37,28 @@ def refuse_system(checked: "SystemCheck") -> None:
 
 def check_sheet(checked: "SystemCheck") -> "Sheet":
     """A judged system, ready to show."""
-    from gpuplan.report.check import check_sheet as verb
+    from gpuplan.report.system.check import check_sheet as verb
 
     return verb(checked)
 
 
 def checklist_text(checked: "SystemCheck") -> str:
     """What to see to before machines arrive, as Markdown."""
-    from gpuplan.report.check_files import checklist_text as verb
+    from gpuplan.report.system.files import checklist_text as verb
 
     return verb(checked)
 
 
 def fabric_svg(checked: "SystemCheck") -> str:
     """The first network as a drawing."""
-    from gpuplan.report.check_files import fabric_drawing as verb
+    from gpuplan.report.system.files import fabric_drawing as verb
 
     return verb(checked)
 
 
 def rack_svg(checked: "SystemCheck") -> str:
     """The racks as a drawing."""
-    from gpuplan.report.check_files import rack_drawing as verb
+    from gpuplan.report.system.files import rack_drawing as verb
 
     return verb(checked)
 
@@ -79,41 +79,41 @@ def refuse_design(designed: "DesignedPlan") -> None:
 
 def design_sheet(designed: "DesignedPlan") -> "Sheet":
     """A designed plan, ready to show."""
-    from gpuplan.report.design import design_sheet as verb
+    from gpuplan.report.system.design import design_sheet as verb
 
     return verb(designed)
 
 
 def statement_csv(designed: "DesignedPlan") -> str:
     """The plan's bill by month as comma-separated values."""
-    from gpuplan.report.design import statement_csv as verb
+    from gpuplan.report.system.design import statement_csv as verb
 
     return verb(designed)
 
 
 def design_fabric_svg(designed: "DesignedPlan") -> str:
     """The plan's network as a drawing."""
-    from gpuplan.report.design import design_fabric_svg as verb
+    from gpuplan.report.system.design import design_fabric_svg as verb
 
     return verb(designed)
 
 
 def design_rack_svg(designed: "DesignedPlan") -> str:
     """The plan's racks as a drawing."""
-    from gpuplan.report.design import design_rack_svg as verb
+    from gpuplan.report.system.design import design_rack_svg as verb
 
     return verb(designed)
 
 
 def design_ways_svg(designed: "DesignedPlan") -> str:
     """Renting against owning over the share of hours in use, as a chart."""
-    from gpuplan.report.design_ways import ways_svg as verb
+    from gpuplan.report.system.ownership import ways_svg as verb
 
     return verb(designed)
 
 
 def design_checklist(designed: "DesignedPlan") -> str:
     """What to see to before the plan's machines arrive, as Markdown."""
-    from gpuplan.report.design import design_checklist as verb
+    from gpuplan.report.system.design import design_checklist as verb
 
     return verb(designed)

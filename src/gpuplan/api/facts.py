@@ -60,21 +60,21 @@ def training_fit(
 
 def training_sheet(answer: "TrainingFit") -> "Sheet":
     """A training fit, ready to show."""
-    from gpuplan.report.training import training_sheet as verb
+    from gpuplan.report.prediction.training_fit import training_sheet as verb
 
     return verb(answer)
 
 
 def fit_sheet(answer: "Fit") -> "Sheet":
     """A fit, ready to show."""
-    from gpuplan.report.fit import fit_sheet as verb
+    from gpuplan.report.prediction.fit import fit_sheet as verb
 
     return verb(answer)
 
 
 def survey_sheet(found: "Survey") -> "Sheet":
     """A survey, ready to show."""
-    from gpuplan.report.fit import survey_sheet as verb
+    from gpuplan.report.prediction.fit import survey_sheet as verb
 
     return verb(found)
 
@@ -135,7 +135,7 @@ def findings_sheet(findings: "Sequence[Finding]") -> "Sheet":
 
 def update_sheet(report: "UpdateReport") -> "Sheet":
     """What an update changed, ready to show."""
-    from gpuplan.report.update import update_sheet as verb
+    from gpuplan.report.catalog.update import update_sheet as verb
 
     return verb(report)
 
@@ -163,6 +163,6 @@ def read_scenario(path: Path) -> "Scenario":
 
 def scenario_sheet(scenario: "Scenario", name: str) -> "Sheet":
     """A scenario, ready to show."""
-    from gpuplan.report.scenario import scenario_sheet as verb
+    from gpuplan.report.plan.scenario import scenario_sheet as verb
 
     return verb(scenario, name)

@@ -46,7 +46,7 @@ def diagnose_text(text: str, request: "DiagnoseRequest | None" = None) -> "Diagn
 
 def diagnose_sheet(found: "Diagnosis") -> "Sheet":
     """A diagnosis, ready to show."""
-    from gpuplan.report.diagnose import diagnose_sheet as verb
+    from gpuplan.report.telemetry.diagnosis import diagnose_sheet as verb
 
     return verb(found)
 
@@ -60,7 +60,7 @@ def score(found: "Diagnosis", limits: "ScoreLimits") -> "tuple[Problem, ...]":
 
 def score_sheet(found: "Diagnosis", broken: "tuple[Problem, ...]") -> "Sheet":
     """A score, ready to show."""
-    from gpuplan.report.diagnose import score_sheet as verb
+    from gpuplan.report.telemetry.diagnosis import score_sheet as verb
 
     return verb(found, broken)
 
@@ -75,7 +75,7 @@ def forecast(source: Path, request: "ForecastRequest | None" = None) -> "Outlook
 
 def forecast_sheet(found: "Outlook") -> "Sheet":
     """A forecast, ready to show."""
-    from gpuplan.report.forecast import forecast_sheet as verb
+    from gpuplan.report.telemetry.forecast import forecast_sheet as verb
 
     return verb(found)
 
@@ -91,7 +91,7 @@ def watch_look(
 
 def autoscaler_manifest(kind: str, *, target: str, server: str) -> str:
     """An autoscaler that follows the published recommendation, as YAML."""
-    from gpuplan.report.autoscaler import autoscaler_manifest as verb
+    from gpuplan.report.telemetry.autoscaler import autoscaler_manifest as verb
 
     return verb(kind, target=target, server=server)
 
@@ -106,7 +106,7 @@ def replan(plan_file: Path, telemetry: Path, request: "ReplanRequest | None" = N
 
 def replan_sheet(found: "Replanned") -> "Sheet":
     """A replan, ready to show."""
-    from gpuplan.report.replan import replan_sheet as verb
+    from gpuplan.report.plan.replanning import replan_sheet as verb
 
     return verb(found)
 
@@ -127,6 +127,6 @@ def top_live(access: "ServerAccess", *, now_s: float, back_s: float, step_s: flo
 
 def reclaim_patches(found: "Diagnosis") -> str:
     """Marks for pods that hold accelerators and do nothing, as YAML to try; never a kill."""
-    from gpuplan.report.reclaim import reclaim_patches as verb
+    from gpuplan.report.telemetry.reclaim import reclaim_patches as verb
 
     return verb(found)

@@ -40,21 +40,21 @@ def refuse(answer: "Answer", *, is_check: bool = False) -> None:
 
 def plan_sheet(answer: "Answer") -> "Sheet":
     """A plan, ready to show."""
-    from gpuplan.report.plan import plan_sheet as verb
+    from gpuplan.report.plan.answer import plan_sheet as verb
 
     return verb(answer)
 
 
 def plan_text(answer: "Answer") -> str:
     """A plan as the text of plan.yaml."""
-    from gpuplan.report.plan_document import plan_text as verb
+    from gpuplan.report.plan.document import plan_text as verb
 
     return verb(answer)
 
 
 def plan_page(answer: "Answer") -> str:
     """A plan as one self-contained page."""
-    from gpuplan.report.page import plan_page as verb
+    from gpuplan.report.page.plan import plan_page as verb
 
     return verb(answer)
 
@@ -68,7 +68,7 @@ def explain(path: Path) -> "Answer":
 
 def explain_sheet(answer: "Answer") -> "Sheet":
     """Why this plan and no other, ready to show."""
-    from gpuplan.report.explain import explain_sheet as verb
+    from gpuplan.report.plan.explanation import explain_sheet as verb
 
     return verb(answer)
 
@@ -82,7 +82,7 @@ def diff(old: Path, new: Path) -> "tuple[Answer, Answer]":
 
 def diff_sheet(old: "Answer", new: "Answer") -> "Sheet":
     """What differs between two plans, ready to show."""
-    from gpuplan.report.diff import diff_sheet as verb
+    from gpuplan.report.plan.difference import diff_sheet as verb
 
     return verb(old, new)
 

@@ -41,7 +41,7 @@ def predict(
 
 def predict_sheet(found: "Prediction") -> "Sheet":
     """A prediction, ready to show."""
-    from gpuplan.report.predict import predict_sheet as verb
+    from gpuplan.report.prediction.serving import predict_sheet as verb
 
     return verb(found)
 
@@ -68,7 +68,7 @@ def predict_network(
 
 def network_sheet(found: "NetworkForecast") -> "Sheet":
     """A network's forecast, ready to show."""
-    from gpuplan.report.network import network_sheet as verb
+    from gpuplan.report.prediction.network import network_sheet as verb
 
     return verb(found)
 
@@ -82,7 +82,7 @@ def predict_training(run: "TrainingRun") -> "RunForecast":
 
 def run_sheet(found: "RunForecast") -> "Sheet":
     """A training run, ready to show."""
-    from gpuplan.report.training_run import run_sheet as verb
+    from gpuplan.report.prediction.training_run import run_sheet as verb
 
     return verb(found)
 
@@ -103,7 +103,7 @@ def roofline(
 
 def roofline_sheet(found: "Roofline") -> "Sheet":
     """A roofline, ready to show."""
-    from gpuplan.report.predict import roofline_sheet as verb
+    from gpuplan.report.prediction.serving import roofline_sheet as verb
 
     return verb(found)
 
@@ -117,7 +117,7 @@ def scale(request: "ScaleRequest") -> "ScaleCurve":
 
 def scale_sheet(curve: "ScaleCurve") -> "Sheet":
     """A speed-up curve, ready to show."""
-    from gpuplan.report.scale import scale_sheet as verb
+    from gpuplan.report.prediction.scaling import scale_sheet as verb
 
     return verb(curve)
 
@@ -133,7 +133,7 @@ def validate(
 
 def validate_sheet(report: "ValidationReport", *, group: str = "regime") -> "Sheet":
     """A validation, ready to show."""
-    from gpuplan.report.validate import validate_sheet as verb
+    from gpuplan.report.prediction.validation import validate_sheet as verb
 
     return verb(report, group=group)
 
@@ -160,6 +160,6 @@ def calibrate(
 
 def calibrate_sheet(outcome: "CalibrationOutcome", *, written: str = "") -> "Sheet":
     """A refit, ready to show."""
-    from gpuplan.report.calibrate import calibrate_sheet as verb
+    from gpuplan.report.prediction.calibration import calibrate_sheet as verb
 
     return verb(outcome, written=written)

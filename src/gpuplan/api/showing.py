@@ -23,7 +23,7 @@ def to_markdown(sheet: "Sheet") -> str:
 
 def charts_text(charts: "tuple[Chart, ...]", *, width: int = 100) -> str:
     """Charts for a terminal."""
-    from gpuplan.report.charts_text import charts_text as verb
+    from gpuplan.report.charts.text import charts_text as verb
 
     return verb(charts, width=width)
 
@@ -31,7 +31,7 @@ def charts_text(charts: "tuple[Chart, ...]", *, width: int = 100) -> str:
 def charts_html(charts: "tuple[Chart, ...]", title: str) -> str:
     """Charts as one page that needs no network."""
     _need("plotly", "HTML charts")
-    from gpuplan.report.charts_html import charts_html as verb
+    from gpuplan.report.charts.html import charts_html as verb
 
     return verb(charts, title)
 
@@ -39,7 +39,7 @@ def charts_html(charts: "tuple[Chart, ...]", title: str) -> str:
 def charts_png(charts: "tuple[Chart, ...]", title: str) -> bytes:
     """Charts as one picture."""
     _need("matplotlib", "PNG charts")
-    from gpuplan.report.charts_png import charts_png as verb
+    from gpuplan.report.charts.png import charts_png as verb
 
     return verb(charts, title)
 

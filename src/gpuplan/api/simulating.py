@@ -81,14 +81,14 @@ def simulate_fleet(
 
 def fleet_sheet(found: "FleetSimulation") -> "Sheet":
     """A run of a living fleet, ready to show."""
-    from gpuplan.report.fleet import fleet_sheet as verb
+    from gpuplan.report.simulation.fleet import fleet_sheet as verb
 
     return verb(found)
 
 
 def fleet_charts(found: "FleetSimulation") -> "tuple[Chart, ...]":
     """A run of a living fleet as charts."""
-    from gpuplan.report.charts_fleet import fleet_charts as verb
+    from gpuplan.report.charts.fleet import fleet_charts as verb
 
     return verb(found)
 
@@ -151,14 +151,14 @@ def is_network(name: str) -> bool:
 
 def simulate_sheet(found: "Simulation | StreamedSimulation | NetworkSimulation") -> "Sheet":
     """A simulated run, ready to show."""
-    from gpuplan.report.simulate import simulate_sheet as verb
+    from gpuplan.report.simulation.run import simulate_sheet as verb
 
     return verb(found)
 
 
 def request_columns(outcome: "Outcome") -> dict[str, list[float | int | str | None]]:
     """Simulated requests as columns by name."""
-    from gpuplan.report.request_rows import request_columns as verb
+    from gpuplan.report.simulation.requests import request_columns as verb
 
     return verb(outcome)
 
@@ -167,14 +167,14 @@ def passed_columns(
     requests: "Requests", times: "RequestTimes", *, first: int = 0, end: "Ints | None" = None
 ) -> "dict[str, Any]":
     """Requests and their times as columns by name, numbered from `first`."""
-    from gpuplan.report.request_rows import passed_columns as verb
+    from gpuplan.report.simulation.requests import passed_columns as verb
 
     return verb(requests, times, first=first, end=end)
 
 
 def requests_csv(outcome: "Outcome", end: "Ints | None" = None) -> "Iterator[str]":
     """Simulated requests as lines of a CSV file."""
-    from gpuplan.report.request_rows import requests_csv as verb
+    from gpuplan.report.simulation.requests import requests_csv as verb
 
     return verb(outcome, end)
 
@@ -282,7 +282,7 @@ def simulate_curve(
 
 def curve_sheet(curve: "FleetCurve") -> "Sheet":
     """A curve over fleet sizes, ready to show."""
-    from gpuplan.report.curve import curve_sheet as verb
+    from gpuplan.report.simulation.curve import curve_sheet as verb
 
     return verb(curve)
 
@@ -291,13 +291,13 @@ def simulate_charts(
     found: "Simulation | StreamedSimulation | NetworkSimulation",
 ) -> "tuple[Chart, ...]":
     """A run as charts."""
-    from gpuplan.report.charts_simulate import simulate_charts as verb
+    from gpuplan.report.charts.simulation import simulate_charts as verb
 
     return verb(found)
 
 
 def curve_charts(curve: "FleetCurve") -> "tuple[Chart, ...]":
     """A curve over fleet sizes as charts."""
-    from gpuplan.report.charts_simulate import curve_charts as verb
+    from gpuplan.report.charts.simulation import curve_charts as verb
 
     return verb(curve)

@@ -26,8 +26,8 @@ from gpuplan.domain.sheet import Sheet
 from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.pipeline.models import model_named
 from gpuplan.pipeline.overlays import with_overlays
-from gpuplan.report import catalog as report
-from gpuplan.report import catalog_rows as rows
+from gpuplan.report.catalog import rows
+from gpuplan.report.catalog import sheets as report
 
 KINDS = (*rows.LISTERS, "models", "offers", "discounts", "regions", "software", "sources")
 

@@ -18,7 +18,7 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.diagnosis import BandEdges, DiagnoseRequest, ScoreLimits
 from gpuplan.observe.read import read_telemetry, read_text
 from gpuplan.pipeline.diagnose import diagnose, score
-from gpuplan.report.reclaim import reclaim_patches
+from gpuplan.report.telemetry.reclaim import reclaim_patches
 from shared_data import shared_file
 
 TABLE = "Time (min) | GPU Utilization (%)\n0 | 20\n1 | 50\n2 | 90\n3 | 85\n4 | 95\n"

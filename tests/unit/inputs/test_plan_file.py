@@ -6,7 +6,7 @@ from fakes.plans import answer
 from gpuplan.errors import InputError
 from gpuplan.inputs.plan_file import plan_of, read_plan
 from gpuplan.inputs.yaml_reader import read_yaml_text
-from gpuplan.report.plan_document import plan_text
+from gpuplan.report.plan.document import plan_text
 
 
 def test_written_and_read_back_is_the_same(tmp_path):

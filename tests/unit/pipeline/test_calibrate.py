@@ -14,7 +14,7 @@ from gpuplan.errors import InputError
 from gpuplan.pipeline.calibrate import calibrate, read_user_calibration, write_calibration
 from gpuplan.pipeline.measured_inference import serving_setup
 from gpuplan.pipeline.predict import predict_inference
-from gpuplan.report.calibrate import calibrate_sheet
+from gpuplan.report.prediction.calibration import calibrate_sheet
 
 GIVEN = {"accelerator": "H100", "precision": "bf16", "engine": "vllm", "engine_version": "0.10"}
 USERS = (1, 4, 16, 64, 128)

@@ -9,8 +9,8 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.errors import InputError, ViolationError
 from gpuplan.inputs.read import read_scenario_text
 from gpuplan.pipeline.check import check, check_scenario, refuse_system
-from gpuplan.report.check import check_document, check_sheet
-from gpuplan.report.check_files import checklist_text, fabric_drawing, rack_drawing
+from gpuplan.report.system.check import check_document, check_sheet
+from gpuplan.report.system.files import checklist_text, fabric_drawing, rack_drawing
 from gpuplan.units import DAY, GB, HOUR, KW
 from shared_data import ROOT
 

@@ -8,7 +8,7 @@ import yaml
 from gpuplan.catalog.load import read_catalog
 from gpuplan.inputs.read import read_scenario_text
 from gpuplan.pipeline.check import check_scenario
-from gpuplan.report.check import check_document
+from gpuplan.report.system.check import check_document
 from gpuplan.units import GB, KW, KWH
 
 CATALOG = read_catalog()

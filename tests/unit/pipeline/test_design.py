@@ -27,7 +27,7 @@ from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.pipeline.design import design_plan, refuse_design
 from gpuplan.pipeline.design_money import CATEGORIES, statement_of_plan
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.design import design_document, statement_csv
+from gpuplan.report.system.design import design_document, statement_csv
 from gpuplan.units import GB, GIB, HOUR
 from shared_data import ROOT
 

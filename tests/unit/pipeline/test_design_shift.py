@@ -12,7 +12,7 @@ from gpuplan.inputs.read import read_scenario_text
 from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.design_shift import may_wait, shift_of
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.design import design_document, design_sheet
+from gpuplan.report.system.design import design_document, design_sheet
 from gpuplan.units import GRAM, HOUR, KWH
 
 CATALOG = read_catalog()

@@ -9,8 +9,8 @@ from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.design import design_document, design_sheet
-from gpuplan.report.design_ways import ways_svg
+from gpuplan.report.system.design import design_document, design_sheet
+from gpuplan.report.system.ownership import ways_svg
 
 TODAY = date(2026, 11, 1)
 HARDWARE, RENT = 300_000.0, 2.95

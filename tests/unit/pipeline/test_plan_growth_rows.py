@@ -8,7 +8,7 @@ from tests.unit.pipeline.test_plan_rules import scenario, service
 
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.plan import growth_table
+from gpuplan.report.plan.answer import growth_table
 
 DAY = date(2026, 11, 1)
 

@@ -7,8 +7,8 @@ import pytest
 
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.page import plan_page
-from gpuplan.report.plan import plan_sheet
+from gpuplan.report.page.plan import plan_page
+from gpuplan.report.plan.answer import plan_sheet
 
 N_PARTS = 7  # of an A100 that is cut into 1g.10gb
 

@@ -8,7 +8,7 @@ import yaml
 
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.plan_document import plan_text
+from gpuplan.report.plan.document import plan_text
 
 DAY = date(2026, 11, 1)
 SLO = {"ttft_p95_ms": 1000, "tpot_p95_ms": 50}

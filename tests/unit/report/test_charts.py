@@ -11,9 +11,9 @@ from gpuplan.domain.chart import Axis, Chart, Series
 from gpuplan.domain.columns import floats
 from gpuplan.domain.simulation import SimulateRequest, Simulation
 from gpuplan.domain.stream import requests_of
-from gpuplan.report.charts_simulate import simulate_charts, utilization
-from gpuplan.report.charts_text import chart_text, charts_text, number
-from gpuplan.report.simulate_use import _clock, use_document, use_table
+from gpuplan.report.charts.simulation import simulate_charts, utilization
+from gpuplan.report.charts.text import chart_text, charts_text, number
+from gpuplan.report.simulation.utilization import _clock, use_document, use_table
 from gpuplan.simulation.serving.statistics import statistics_of
 
 SEED = floats([0.20, 0.50, 0.90, 0.85, 0.95])

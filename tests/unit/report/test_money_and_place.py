@@ -7,8 +7,8 @@ from fakes.money import own_life
 from gpuplan.cost.statement import statement
 from gpuplan.cost.value import npv_usd
 from gpuplan.design.facility import Duty, checklist, facility_plan
-from gpuplan.report.facility import checklist_markdown, facility_sheet
-from gpuplan.report.statement import statement_sheet
+from gpuplan.report.system.facility import checklist_markdown, facility_sheet
+from gpuplan.report.system.statement import statement_sheet
 from gpuplan.report.table import to_markdown
 
 

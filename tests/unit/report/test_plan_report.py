@@ -8,11 +8,11 @@ import pytest
 
 from fakes.plans import answer, chosen
 from gpuplan.domain.plan import Explanation
-from gpuplan.report.diff import diff_sheet
-from gpuplan.report.explain import explain_sheet
-from gpuplan.report.page import plan_page
-from gpuplan.report.page_charts import label, line_chart, ticks, tornado_chart
-from gpuplan.report.plan import plan_sheet
+from gpuplan.report.page.charts import label, line_chart, ticks, tornado_chart
+from gpuplan.report.page.plan import plan_page
+from gpuplan.report.plan.answer import plan_sheet
+from gpuplan.report.plan.difference import diff_sheet
+from gpuplan.report.plan.explanation import explain_sheet
 from gpuplan.report.table import to_markdown
 
 NO_PLAN = replace(

@@ -1,7 +1,7 @@
 """What validation shows of rows that it could not predict."""
 
 from gpuplan.domain.validation import ValidationReport
-from gpuplan.report.validate import MOST_REFUSED, validate_sheet
+from gpuplan.report.prediction.validation import MOST_REFUSED, validate_sheet
 
 
 def report(refused):

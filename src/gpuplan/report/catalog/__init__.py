@@ -1,0 +1,1 @@
+"""The catalog: lists, single items with their sources, and updates."""

@@ -1,0 +1,1 @@
+"""Plans: the answer on the screen, why, what changed, and the plan file."""

@@ -1,0 +1,1 @@
+"""Predictions: memory fit, latency, training runs, scaling, validation and calibration."""

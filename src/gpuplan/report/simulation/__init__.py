@@ -1,0 +1,1 @@
+"""Simulated runs: documents, tables and rows of requests."""

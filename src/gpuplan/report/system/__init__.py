@@ -1,0 +1,1 @@
+"""Systems and designs: check, design, facility, networks, racks and the cost statement."""

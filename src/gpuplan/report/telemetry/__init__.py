@@ -1,0 +1,1 @@
+"""Telemetry: diagnosis, forecast, reclaim patches and autoscaler manifests."""
