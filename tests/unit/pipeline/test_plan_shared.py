@@ -8,7 +8,7 @@ import yaml
 
 from gpuplan.domain.plan_request import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.money import usd
+from gpuplan.report.formats import usd
 from gpuplan.report.plan.answer import head_line
 from gpuplan.units import HOUR
 

@@ -9,7 +9,7 @@ from gpuplan.domain.model import Model
 from gpuplan.domain.provenance import Assumption, Override
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.catalog.rows import Row, mig_rows, model_rows, offer_rows, region_rows
-from gpuplan.report.numbers import count, params
+from gpuplan.report.formats import count, params
 from gpuplan.report.provenance import (
     SCHEMA_VERSION,
     assumption_lines,

@@ -6,7 +6,7 @@ from math import floor, isfinite, log10
 from typing import NamedTuple
 
 from gpuplan.domain.plan import Curve, TornadoBar
-from gpuplan.report.money import usd
+from gpuplan.report.formats import usd
 
 WIDTH, HEIGHT = 560, 270
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 34, 46

@@ -5,7 +5,7 @@ from html import escape
 
 from gpuplan.domain.plan import Answer, ChosenPlan, Curve
 from gpuplan.domain.sheet import Table
-from gpuplan.report.money import kw, span, usd, usd_range
+from gpuplan.report.formats import kw, span, usd, usd_range
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.page.style import STYLE
 from gpuplan.report.plan.answer import fleet_line, plan_sheet

@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpuplan.domain.plan import Answer, ChosenPlan, PlannedPool, Promise, Replay
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.money import kw, signed_usd, span, usd, usd_range
+from gpuplan.report.formats import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.provenance import assumption_lines
 from gpuplan.units import DAY, HOUR, KWH, MINUTE

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuplan.domain.plan import Answer, PlannedPool
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.money import kw, signed_usd, usd
+from gpuplan.report.formats import kw, signed_usd, usd
 from gpuplan.report.plan.answer import fleet_line, head_line
 from gpuplan.report.provenance import SCHEMA_VERSION
 

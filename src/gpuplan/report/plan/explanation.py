@@ -2,7 +2,7 @@
 
 from gpuplan.domain.plan import Answer, Uncertainty, WhyNot
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.money import signed_usd, usd
+from gpuplan.report.formats import signed_usd, usd
 from gpuplan.report.plan.answer import growth_table, head_line
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines

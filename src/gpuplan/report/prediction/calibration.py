@@ -6,7 +6,7 @@ from typing import Any
 from gpuplan.domain.runs import CalibrationOutcome, MovedConstant
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.validation import MetricErrors
-from gpuplan.report.numbers import count, frac
+from gpuplan.report.formats import count, frac
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 
 Document = dict[str, Any]

@@ -7,7 +7,7 @@ from gpuplan.domain.model import Model
 from gpuplan.domain.precision import FORMATS
 from gpuplan.domain.serving import Storage, Suggestion
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.numbers import count, frac, gib, params, small_bytes
+from gpuplan.report.formats import count, frac, gib, params, small_bytes
 from gpuplan.report.provenance import (
     SCHEMA_VERSION,
     assumption_lines,

@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuplan.domain.scaling import ScaleCurve, ScalePoint
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.numbers import count
+from gpuplan.report.formats import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import GB
 

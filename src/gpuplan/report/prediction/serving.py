@@ -6,7 +6,7 @@ from gpuplan.domain.performance import ServingSetup
 from gpuplan.domain.prediction import PhasePoint, Prediction, Roofline
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.numbers import count
+from gpuplan.report.formats import count
 from gpuplan.report.prediction.fit import precision_name
 from gpuplan.report.provenance import (
     SCHEMA_VERSION,

@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.training_fit import TrainingFit
-from gpuplan.report.numbers import count, frac, gib, params
+from gpuplan.report.formats import count, frac, gib, params
 from gpuplan.report.provenance import (
     SCHEMA_VERSION,
     assumption_lines,

@@ -6,7 +6,7 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.training_run import RunForecast
 from gpuplan.domain.training_time import Goodput
-from gpuplan.report.numbers import count, frac, params
+from gpuplan.report.formats import count, frac, params
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import DAY
 

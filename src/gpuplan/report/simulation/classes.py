@@ -5,7 +5,7 @@ from typing import Any
 from gpuplan.domain.outcome import Summary
 from gpuplan.domain.sheet import Table
 from gpuplan.domain.simulation import NetworkSimulation, Simulation, StreamedSimulation
-from gpuplan.report.numbers import count
+from gpuplan.report.formats import count
 from gpuplan.units import MS
 
 Run = Simulation | StreamedSimulation | NetworkSimulation

@@ -8,7 +8,7 @@ import numpy as np
 from gpuplan.domain.fleet import ENDS, ColdStart, FleetOutcome, PoolSize
 from gpuplan.domain.fleet_request import FleetSimulation
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.numbers import count
+from gpuplan.report.formats import count
 from gpuplan.report.simulation.run import simulate_sheet, verdict
 from gpuplan.units import HOUR
 

@@ -8,7 +8,7 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.serving import LoraUse
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
-from gpuplan.report.numbers import count
+from gpuplan.report.formats import count
 from gpuplan.report.prediction.fit import precision_name
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.simulation.classes import class_documents, class_tables

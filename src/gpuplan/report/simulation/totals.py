@@ -3,7 +3,7 @@
 from gpuplan.domain.outcome import EngineTotals
 from gpuplan.domain.sheet import Table
 from gpuplan.domain.simulation import NetworkSimulation, Simulation, StreamedSimulation
-from gpuplan.report.numbers import count
+from gpuplan.report.formats import count
 from gpuplan.units import HOUR
 
 Run = Simulation | StreamedSimulation | NetworkSimulation

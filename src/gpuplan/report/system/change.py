@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from gpuplan.domain.findings import Finding
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system import SystemCheck
-from gpuplan.report.system.check import check_document, gravest_first
+from gpuplan.report.system.check import check_document
 from gpuplan.report.system.facility import finding_document
+from gpuplan.report.system.parts import gravest_first
 
 
 def change_sheet(before: SystemCheck, after: SystemCheck) -> Sheet:

@@ -8,7 +8,15 @@ from gpuplan.domain.designed import DesignedPlan, GroupDesign, OwnInstead, PoolC
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.errors import InputError, one
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.report.system.check import (
+from gpuplan.report.system.fabric_svg import fabric_svg
+from gpuplan.report.system.facility import (
+    checklist_markdown,
+    facility_document,
+    facility_sheet,
+    finding_document,
+)
+from gpuplan.report.system.ownership import ways_document, ways_tables
+from gpuplan.report.system.parts import (
     fabric_document,
     gravest_first,
     host_document,
@@ -23,14 +31,6 @@ from gpuplan.report.system.check import (
     tier_document,
     usd_text,
 )
-from gpuplan.report.system.fabric_svg import fabric_svg
-from gpuplan.report.system.facility import (
-    checklist_markdown,
-    facility_document,
-    facility_sheet,
-    finding_document,
-)
-from gpuplan.report.system.ownership import ways_document, ways_tables
 from gpuplan.report.system.rack_svg import rack_svg
 from gpuplan.report.system.statement import statement_document, statement_sheet
 from gpuplan.units import GB, KWH

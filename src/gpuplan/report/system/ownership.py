@@ -9,7 +9,7 @@ from gpuplan.domain.worth import Payback
 from gpuplan.errors import InputError, one
 from gpuplan.report.charts.svg import drawing, line, polyline, words
 from gpuplan.report.page.charts import Axis, label, ticks
-from gpuplan.report.system.check import range_document, usd_text
+from gpuplan.report.system.parts import range_document, usd_text
 
 WIDTH, HEIGHT = 760.0, 420.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 30.0, 70.0, 60.0
