@@ -29,7 +29,7 @@ from gpuplan.domain.fleet import (
     Spot,
 )
 from gpuplan.domain.stream import Requests
-from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
 
 N_TRIES = 3
 START = ColdStart(boot_s=30.0, image_s=10.0, load_s=15.0, compile_s=20.0, warmup_s=5.0)

@@ -11,7 +11,7 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.engine import Admission, Fleet
 from gpuplan.domain.fleet import ElasticFleet
 from gpuplan.domain.stream import requests_of
-from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels import test_featured_fleet, test_living_fleet
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.simulation.serving.kernels import compiled
-from gpuplan.simulation.serving.kernels.fleet import run_apart
+from gpuplan.simulation.serving.kernels.engine.runs import run_apart
+from gpuplan.simulation.serving.kernels.jit import compiled
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.test_compiled import runs
 

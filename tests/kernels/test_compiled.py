@@ -18,8 +18,8 @@ from gpuplan.simulation.serving import kernels as room
 from kernels.cases import fleet_of, limits_of, stream_of
 
 MODULES = tuple(
-    importlib.import_module(f"{room.__name__}.{found.name}")
-    for found in pkgutil.iter_modules(room.__path__)
+    importlib.import_module(found.name)
+    for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
 )
 TESTS = Path(__file__).parent.parent
 

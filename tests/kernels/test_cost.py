@@ -17,8 +17,8 @@ from gpuplan.pipeline.predict import constants_for
 from gpuplan.pipeline.predict_names import setup_of
 from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.arrays import engine_state
-from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.cost import SCALE, decode_line, mixed_step_s
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.cost import SCALE, decode_line, mixed_step_s
 
 CASES = (
     ("Llama-3.1-8B", "H100", 1),

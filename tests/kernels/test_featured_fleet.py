@@ -11,9 +11,9 @@ from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.fleet import FINISHED, UNSERVED, ElasticFleet, Pool, PoolSize, Router
 from gpuplan.domain.stream import ClosedLoop, Requests
-from gpuplan.simulation.serving.fleet_arrays import Jobs, elastic_of
-from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
-from gpuplan.simulation.serving.kernels.elastic_state import PAIR_RANGE
+from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of
+from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
+from gpuplan.simulation.serving.kernels.fleet.state import PAIR_RANGE
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, limits_of
 from kernels.fleets import drafting, living_fleet, services_of, talking_stream, wide, with_policies

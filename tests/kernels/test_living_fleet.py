@@ -7,9 +7,9 @@ import pytest
 
 from gpuplan.domain.fleet import FINISHED, LOST, REFUSED, TIMED_OUT, ElasticFleet, FleetOutcome
 from gpuplan.domain.stream import Requests
-from gpuplan.simulation.serving.fleet_arrays import Jobs, elastic_of
-from gpuplan.simulation.serving.fleet_run import simulate_fleet
-from gpuplan.simulation.serving.kernels.elastic_state import PAIR_RANGE
+from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
+from gpuplan.simulation.serving.kernels.fleet.state import PAIR_RANGE
 from kernels.fleets import grouped_stream, living_fleet, services_of
 from kernels.slow_fleet import Job, SlowFleet, table_time_s
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from gpuplan.domain.engine import EngineLimits, Fleet
 from gpuplan.domain.stream import requests_of
 from gpuplan.simulation.serving.arrays import engine_state, refusals_of
-from gpuplan.simulation.serving.kernels import state
-from gpuplan.simulation.serving.kernels.cost import N_LINES, SOLE
+from gpuplan.simulation.serving.kernels.engine import state
+from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, SOLE
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, fleet_of, limits_of, stream_of
 

@@ -6,8 +6,8 @@ from gpuplan.domain.columns import ints
 from gpuplan.domain.engine import Fleet
 from gpuplan.domain.stream import Grouping, PrefixBlocks, Requests, requests_of
 from gpuplan.simulation.serving.arrays import engine_state
-from gpuplan.simulation.serving.kernels import cost
-from gpuplan.simulation.serving.kernels import state as st
+from gpuplan.simulation.serving.kernels.engine import cost
+from gpuplan.simulation.serving.kernels.engine import state as st
 from kernels.reference_features import Request, StepTime
 
 UNIT_TOKENS = 32

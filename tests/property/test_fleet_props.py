@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuplan.domain.fleet import FINISHED, UNSERVED
-from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from kernels.fleets import grouped_stream, living_fleet, services_of
 
 

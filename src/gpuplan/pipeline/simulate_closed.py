@@ -16,7 +16,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
 from gpuplan.pipeline.simulate_routed import resting
-from gpuplan.simulation.serving.fleet_run import simulate_closed_loop
+from gpuplan.simulation.serving.fleet.run import simulate_closed_loop
 from gpuplan.units import DAY
 
 MOST_REQUESTS = 50_000_000  # all are kept in memory

@@ -40,7 +40,7 @@ from gpuplan.pipeline.simulate_judge import judged
 from gpuplan.pipeline.simulate_power import fleet_power
 from gpuplan.pipeline.simulate_routed import unknowing
 from gpuplan.pipeline.simulate_weigh import weighed
-from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
 
 Served = tuple[str | None, str]  # model and accelerator of pools that name none

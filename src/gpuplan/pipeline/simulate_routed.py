@@ -11,7 +11,7 @@ from gpuplan.domain.fleet import ElasticFleet, Pool, PoolSize, Router
 from gpuplan.domain.outcome import Outcome
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.stream import PrefixBlocks, Requests
-from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 
 BIN_S = 60.0

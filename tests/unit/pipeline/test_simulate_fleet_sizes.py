@@ -7,7 +7,7 @@ from gpuplan.domain.engine import EngineLimits
 from gpuplan.domain.fleet import Autoscaler, ElasticFleet, Pool, PoolSize
 from gpuplan.domain.stream import requests_of
 from gpuplan.pipeline.simulate_fleet_sizes import grown, n_replicas_of, smallest_living
-from gpuplan.simulation.serving.fleet_run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from kernels.cases import constant_table
 
 LIMITS = EngineLimits(max_batch_tokens=64, max_sequences=1, n_blocks=1000, block_tokens=16)

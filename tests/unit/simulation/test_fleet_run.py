@@ -32,7 +32,7 @@ from gpuplan.domain.fleet import (
 )
 from gpuplan.domain.stream import ClosedLoop, Requests, no_requests, requests_of
 from gpuplan.errors import InputError
-from gpuplan.simulation.serving.fleet_run import simulate_closed_loop, simulate_fleet
+from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import constant_table, fleet_of, limits_of, stream_of
 

@@ -12,11 +12,15 @@ from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverT
 from gpuplan.domain.stream import Requests
 from gpuplan.errors import InvariantError, one
 from gpuplan.simulation.serving.features import hits_of
-from gpuplan.simulation.serving.kernels import records as rec
-from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.featured import AnyEngines
-from gpuplan.simulation.serving.kernels.fleet import LEAST_OUTSTANDING, POWER_OF_TWO, ROUND_ROBIN
-from gpuplan.simulation.serving.kernels.records import fill_records, read_records
+from gpuplan.simulation.serving.kernels.engine import records as rec
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.records import fill_records, read_records
+from gpuplan.simulation.serving.kernels.engine.runs import (
+    LEAST_OUTSTANDING,
+    POWER_OF_TWO,
+    ROUND_ROBIN,
+)
 from gpuplan.simulation.serving.tables import kernel_tables
 
 ROUTERS = {

@@ -20,7 +20,6 @@ from gpuplan.simulation.serving.arrays import (
     request_records,
 )
 from gpuplan.simulation.serving.features import has_features
-from gpuplan.simulation.serving.kernels import state as st
 from gpuplan.simulation.serving.kernels.batching import (
     CLOSING,
     DELAY,
@@ -30,7 +29,8 @@ from gpuplan.simulation.serving.kernels.batching import (
     Batcher,
     run_batches,
 )
-from gpuplan.simulation.serving.kernels.cost import N_LINES, N_MIX, N_REGIMES
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, N_MIX, N_REGIMES
 
 LONGEST_DELAY_S = 86400.0
 LONGEST_BATCH_S = 86400.0

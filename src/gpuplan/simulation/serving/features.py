@@ -10,10 +10,10 @@ from gpuplan.domain.engine import SCHEDULINGS, EngineLimits
 from gpuplan.domain.stream import NONE, PrefixBlocks, Requests
 from gpuplan.errors import Problem
 from gpuplan.simulation.serving.gains import first_ticks, gains_of
-from gpuplan.simulation.serving.kernels import featured as ft
-from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.featured import AnyEngines
-from gpuplan.simulation.serving.kernels.paths import paths_of_blocks, paths_of_groups
+from gpuplan.simulation.serving.kernels.engine import featured as ft
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.prefix.paths import paths_of_blocks, paths_of_groups
 
 
 class Paths(NamedTuple):

@@ -9,8 +9,8 @@ from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of
 from gpuplan.simulation.serving.features import has_features
 from gpuplan.simulation.serving.intervals import PERCENTILES
-from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.gaps import observe
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.gaps import observe
 from gpuplan.simulation.serving.run import check_fleet
 from gpuplan.simulation.serving.sketch import N_BINS, middles
 

@@ -14,13 +14,13 @@ from gpuplan.simulation.serving.features import (
     problems_of,
     with_features,
 )
-from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.featured import AnyEngines
-from gpuplan.simulation.serving.kernels.fleet import (
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.plain import N_RUN, run_plain
+from gpuplan.simulation.serving.kernels.engine.runs import (
     run_apart,
     run_routed,
 )
-from gpuplan.simulation.serving.kernels.plain import N_RUN, run_plain
 
 LONGEST_S = 40 * 86400.0  # the clock counts picoseconds in 62 bits
 BIN_S = 60.0
@@ -86,7 +86,7 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     if method == "plain":
         run_plain(sim, accepted, np.zeros((fleet.limits.max_sequences, N_RUN), dtype=np.int64))
     elif fleet.router == "round_robin":
-        run_apart(sim, accepted)
+        run_apart(sim, accepted, 0)
     else:
         draws = np.random.default_rng(fleet.seed)
         pairs = draws.integers(0, fleet.n_engines, size=(len(accepted), 2))

@@ -18,11 +18,10 @@ from gpuplan.domain.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of, times_of, use_of
 from gpuplan.simulation.serving.features import has_features, with_features
-from gpuplan.simulation.serving.kernels import featured as ft
-from gpuplan.simulation.serving.kernels import state as st
-from gpuplan.simulation.serving.kernels.featured import AnyEngines
-from gpuplan.simulation.serving.kernels.feed import feed_apart
-from gpuplan.simulation.serving.kernels.fleet import run_routed
+from gpuplan.simulation.serving.kernels.engine import featured as ft
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.runs import run_apart, run_routed
 from gpuplan.simulation.serving.run import BIN_S, LONGEST_S, check_fleet
 
 LEAST_ROWS = 1 << 16
@@ -213,7 +212,7 @@ class ServingStream:
     def _advance(self, accepted: Ints, until: int) -> None:
         self._sim.limit[:, st.LAST_INSTANT] = until
         if self._fleet.router == "round_robin":
-            feed_apart(self._sim, accepted, self._n_accepted)
+            run_apart(self._sim, accepted, self._n_accepted)
             return
         pairs = self._draws.integers(0, self._fleet.n_engines, size=(len(accepted), 2))
         run_routed(self._sim, accepted, pairs, ROUTERS[self._fleet.router], self._seen)

@@ -7,8 +7,8 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.engine import EngineLimits, StepTable
 from gpuplan.errors import InputError, one
-from gpuplan.simulation.serving.kernels.cost import N_LINES, N_MIX, N_REGIMES, SCALE
-from gpuplan.simulation.serving.kernels.state import NONE
+from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, N_MIX, N_REGIMES, SCALE
+from gpuplan.simulation.serving.kernels.engine.state import NONE
 
 # Above any context: attention without a window. Products with a batch stay exact.
 NO_WINDOW = 1 << 40

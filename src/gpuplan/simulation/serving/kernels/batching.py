@@ -8,10 +8,11 @@ is written.
 
 from typing import NamedTuple
 
-from gpuplan.simulation.serving.kernels.account import account
-from gpuplan.simulation.serving.kernels.compiled import kernel, part
-from gpuplan.simulation.serving.kernels.cost import mixed_step_s, peaks_s, ticks
-from gpuplan.simulation.serving.kernels.fleet import (
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.account import account
+from gpuplan.simulation.serving.kernels.engine.cost import mixed_step_s, peaks_s, ticks
+from gpuplan.simulation.serving.kernels.engine.jump import lasting, on_line
+from gpuplan.simulation.serving.kernels.engine.runs import (
     EVENT,
     LOAD,
     POWER_OF_TWO,
@@ -19,36 +20,7 @@ from gpuplan.simulation.serving.kernels.fleet import (
     better,
     fewest,
 )
-from gpuplan.simulation.serving.kernels.held import held
-from gpuplan.simulation.serving.kernels.jump import lasting, on_line
-from gpuplan.simulation.serving.kernels.state import (
-    ARRIVE,
-    BLOCK_BITS,
-    COMPUTED,
-    CONTEXT,
-    END,
-    FIRST,
-    FLIGHT_END,
-    FOREVER,
-    FRAC,
-    FRAC_BITS,
-    FRAC_MASK,
-    IN_FLIGHT,
-    INPUT,
-    MAX_TOKENS,
-    N_BLOCKS,
-    N_DECODES,
-    N_ENDED,
-    N_STEPS,
-    NEXT_WAITING,
-    NOW,
-    OUTPUT,
-    OUTSTANDING,
-    PREFILL_PAIRS,
-    PREFILL_TOKENS,
-    START,
-    WAIT_HEAD,
-    WAIT_TAIL,
+from gpuplan.simulation.serving.kernels.engine.state import (
     Engine,
     Engines,
     Floats,
@@ -58,6 +30,8 @@ from gpuplan.simulation.serving.kernels.state import (
     one_engine,
     pop_waiting,
 )
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
+from gpuplan.simulation.serving.kernels.jit.held import held
 
 # DELAY: FOREVER waits for a preferred size, until CLOSING when the last request has come.
 MAX_BATCH, DELAY, CLOSING, IS_TABLE = range(4)
@@ -77,10 +51,10 @@ class Batcher(NamedTuple):
 def _next_batch(e: Engine, b: Batcher, ready: int) -> tuple[int, int]:
     """When the next batch begins if nobody else comes, and how many it takes."""
     s, delay = e.scalar, b.rule[DELAY]
-    n = min(s[OUTSTANDING] - s[IN_FLIGHT], b.rule[MAX_BATCH])
+    n = min(s[st.OUTSTANDING] - s[st.IN_FLIGHT], b.rule[MAX_BATCH])
     latest = b.rule[CLOSING]
-    if delay < FOREVER:
-        latest = e.request[s[WAIT_HEAD], ARRIVE] + delay
+    if delay < st.FOREVER:
+        latest = e.request[s[st.WAIT_HEAD], st.ARRIVE] + delay
     if delay > 0 and ready >= latest:
         return ready, n
     if b.best[n] > 0:
@@ -91,12 +65,12 @@ def _next_batch(e: Engine, b: Batcher, ready: int) -> tuple[int, int]:
 @part
 def _fitting(e: Engine, n: int) -> tuple[int, int, int]:
     """Members whose padded prompts and answers the cache holds; the longest of each."""
-    room = e.limit[N_BLOCKS] << e.limit[BLOCK_BITS]
-    i = e.scalar[WAIT_HEAD]
-    longest, answer = e.request[i, INPUT], e.request[i, OUTPUT]
+    room = e.limit[st.N_BLOCKS] << e.limit[st.BLOCK_BITS]
+    i = e.scalar[st.WAIT_HEAD]
+    longest, answer = e.request[i, st.INPUT], e.request[i, st.OUTPUT]
     for k in range(1, n):
-        i = e.request[i, NEXT_WAITING]
-        wider, later = max(longest, e.request[i, INPUT]), max(answer, e.request[i, OUTPUT])
+        i = e.request[i, st.NEXT_WAITING]
+        wider, later = max(longest, e.request[i, st.INPUT]), max(answer, e.request[i, st.OUTPUT])
         # The last token of an answer is never stored.
         if (k + 1) * (wider + later - 1) > room:
             return k, longest, answer
@@ -108,9 +82,9 @@ def _fitting(e: Engine, n: int) -> tuple[int, int, int]:
 def _pass(e: Engine, lasts: int) -> None:
     """The clock moves by fixed-point ticks; sums do not depend on how they are grouped."""
     s = e.scalar
-    total = lasts + s[FRAC]
-    s[NOW] += total >> FRAC_BITS
-    s[FRAC] = total & FRAC_MASK
+    total = lasts + s[st.FRAC]
+    s[st.NOW] += total >> st.FRAC_BITS
+    s[st.FRAC] = total & st.FRAC_MASK
 
 
 @part
@@ -118,18 +92,18 @@ def _read_prompts(e: Engine, n: int, longest: int) -> tuple[float, float]:
     """All prompts, one after the other, in iterations that fill the budget; peaks of all."""
     s, done = e.scalar, 0
     arithmetic_s, memory_s = 0.0, 0.0
-    s[N_DECODES] = s[CONTEXT] = 0
+    s[st.N_DECODES] = s[st.CONTEXT] = 0
     while done < n * longest:
-        stop = min(n * longest, done + e.limit[MAX_TOKENS])
+        stop = min(n * longest, done + e.limit[st.MAX_TOKENS])
         whole, rest = stop // longest, stop % longest
         before, left = done // longest, done % longest
-        s[PREFILL_TOKENS], s[N_ENDED] = stop - done, whole - before
-        s[PREFILL_PAIRS] = (whole - before) * longest * longest + rest * rest - left * left
+        s[st.PREFILL_TOKENS], s[st.N_ENDED] = stop - done, whole - before
+        s[st.PREFILL_PAIRS] = (whole - before) * longest * longest + rest * rest - left * left
         step_s, peak_s, read_s = mixed_step_s(e)
         _pass(e, ticks(step_s))
         arithmetic_s += peak_s
         memory_s += read_s
-        s[N_STEPS] += 1
+        s[st.N_STEPS] += 1
         done = stop
     return arithmetic_s, memory_s
 
@@ -139,32 +113,32 @@ def _write_answers(e: Engine, n: int, longest: int, answer: int) -> tuple[float,
     """Every member takes part until the longest answer is written; steps on one line at once."""
     s = e.scalar
     arithmetic_s, memory_s = 0.0, 0.0
-    s[N_DECODES] = n
+    s[st.N_DECODES] = n
     made = 1
     while made < answer:
-        s[CONTEXT] = n * (longest + made)
+        s[st.CONTEXT] = n * (longest + made)
         k, first, growth, regime = on_line(e, answer - made)
         peak_s, read_s = peaks_s(e, regime, k)
         _pass(e, lasting(k, first, growth))
         arithmetic_s += peak_s
         memory_s += read_s
         made += k
-    s[N_STEPS] += answer - 1
+    s[st.N_STEPS] += answer - 1
     return arithmetic_s, memory_s
 
 
 @part
 def _run_steps(e: Engine, n: int, longest: int, answer: int) -> int:
     """Iterations of a language model; when the first tokens are there."""
-    s, start = e.scalar, e.scalar[NOW]
+    s, start = e.scalar, e.scalar[st.NOW]
     used = float(n_blocks(e.limit, n * (longest + answer - 1)))
     peaks = _read_prompts(e, n, longest)
-    first = s[NOW]
+    first = s[st.NOW]
     more = _write_answers(e, n, longest, answer)
-    end, s[NOW] = s[NOW], start
+    end, s[st.NOW] = s[st.NOW], start
     account(e.scalar, e.bins, end, used, (peaks[0] + more[0], peaks[1] + more[1]))
-    s[NOW] = end
-    s[COMPUTED] += n * (longest + answer - 1)
+    s[st.NOW] = end
+    s[st.COMPUTED] += n * (longest + answer - 1)
     return int(first)
 
 
@@ -172,11 +146,11 @@ def _run_steps(e: Engine, n: int, longest: int, answer: int) -> int:
 def _run_table(e: Engine, b: Batcher, n: int) -> int:
     """As long as the table says."""
     s = e.scalar
-    end = s[NOW] + b.lasts[n]
+    end = s[st.NOW] + b.lasts[n]
     account(e.scalar, e.bins, end, 0.0, (b.peaks_s[n, 0], b.peaks_s[n, 1]))
-    s[NOW] = end
-    s[COMPUTED] += n
-    s[N_STEPS] += 1
+    s[st.NOW] = end
+    s[st.COMPUTED] += n
+    s[st.N_STEPS] += 1
     return int(end)
 
 
@@ -184,11 +158,11 @@ def _run_table(e: Engine, b: Batcher, n: int) -> int:
 def _begin(e: Engine, b: Batcher, start: int, n: int) -> None:
     """The first n of the queue, or as many as fit, run to their common end."""
     s = e.scalar
-    if start > s[NOW]:
-        s[NOW], s[FRAC] = start, 0
+    if start > s[st.NOW]:
+        s[st.NOW], s[st.FRAC] = start, 0
     else:
-        start = s[NOW]
-    member = s[WAIT_HEAD]
+        start = s[st.NOW]
+    member = s[st.WAIT_HEAD]
     if b.rule[IS_TABLE]:
         first = _run_table(e, b, n)
     else:
@@ -197,9 +171,9 @@ def _begin(e: Engine, b: Batcher, start: int, n: int) -> None:
     for _ in range(n):
         pop_waiting(e.scalar, e.request)
         row = e.request[member]
-        row[START], row[FIRST], row[END] = start, first, s[NOW]
-        member = row[NEXT_WAITING]
-    s[IN_FLIGHT], s[FLIGHT_END] = n, s[NOW]
+        row[st.START], row[st.FIRST], row[st.END] = start, first, s[st.NOW]
+        member = row[st.NEXT_WAITING]
+    s[st.IN_FLIGHT], s[st.FLIGHT_END] = n, s[st.NOW]
 
 
 @part
@@ -207,14 +181,14 @@ def _advance(e: Engine, b: Batcher, until: int) -> int:
     """Begin every batch that begins before this instant; when there is next something to tell."""
     s = e.scalar
     while True:
-        if s[IN_FLIGHT] > 0:
-            if s[FLIGHT_END] > until:
-                return int(s[FLIGHT_END])
-            s[OUTSTANDING] -= s[IN_FLIGHT]
-            s[IN_FLIGHT] = 0
-        if s[WAIT_HEAD] < 0:
-            return FOREVER
-        ready = max(s[NOW], e.request[s[WAIT_TAIL], ARRIVE])
+        if s[st.IN_FLIGHT] > 0:
+            if s[st.FLIGHT_END] > until:
+                return int(s[st.FLIGHT_END])
+            s[st.OUTSTANDING] -= s[st.IN_FLIGHT]
+            s[st.IN_FLIGHT] = 0
+        if s[st.WAIT_HEAD] < 0:
+            return st.FOREVER
+        ready = max(s[st.NOW], e.request[s[st.WAIT_TAIL], st.ARRIVE])
         start, n = _next_batch(e, b, ready)
         if start >= until:
             return int(start)
@@ -229,17 +203,17 @@ def run_batches(
     event, load = seen[EVENT], seen[LOAD]
     n_engines, n = event.shape[0], accepted.shape[0]
     for turn in range(n + 1):
-        chosen, now = turn % n_engines, FOREVER
+        chosen, now = turn % n_engines, st.FOREVER
         if turn < n:
-            now = engines.request[accepted[turn], ARRIVE]
+            now = engines.request[accepted[turn], st.ARRIVE]
         elif n > 0:
-            batcher.rule[CLOSING] = engines.request[accepted[n - 1], ARRIVE]
+            batcher.rule[CLOSING] = engines.request[accepted[n - 1], st.ARRIVE]
             event[:] = 0
         # Engines in turn never meet: one is looked at when it is given something, or at the end.
         for r in range(n_engines):
             if event[r] <= now and (policy != ROUND_ROBIN or r == chosen or turn == n):
                 event[r] = _advance(held(one_engine(engines, r)), batcher, now)
-                load[r] = engines.scalar[r, OUTSTANDING]
+                load[r] = engines.scalar[r, st.OUTSTANDING]
         if turn == n:
             return
         if policy == POWER_OF_TWO:

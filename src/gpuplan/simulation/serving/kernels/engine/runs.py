@@ -1,0 +1,69 @@
+"""Several equal engines behind a router: requests in order of arrival in, times of each out."""
+
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import advance, one_engine
+from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints, append_waiting
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
+from gpuplan.simulation.serving.kernels.jit.held import held
+
+ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)
+EVENT, LOAD = range(2)
+
+
+@kernel
+def run_apart(engines: Engines, accepted: Ints, n_before: int) -> None:
+    """Each request goes to the next engine in turn, after so many that went before it.
+
+    Engines then never meet: each runs on to the instant that its limits name.
+    """
+    n_engines = engines.scalar.shape[0]
+    for turn in range(accepted.shape[0]):
+        r = (n_before + turn) % n_engines
+        append_waiting(engines.scalar[r], engines.request, accepted[turn])
+    for r in range(n_engines):
+        advance(held(one_engine(engines, r)), engines.limit[engines.pool[r], st.LAST_INSTANT])
+
+
+@part
+def fewest(load: Ints) -> int:
+    """The engine with the fewest requests; the first of equals."""
+    best, least = 0, load[0]
+    for r in range(1, load.shape[0]):
+        if load[r] < least:
+            best, least = r, load[r]
+    return best
+
+
+@part
+def better(load: Ints, a: int, b: int) -> int:
+    """Of two engines the one with fewer requests; the first of equals."""
+    if load[a] == load[b]:
+        return min(a, b)
+    return a if load[a] < load[b] else b
+
+
+@kernel
+def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints) -> None:
+    """Each request goes where fewest are outstanding: of all engines, or of a drawn pair.
+
+    What ends at the instant of an arrival has left before the router looks. `seen` is what the
+    router knows: when each engine next has something to tell, and how many requests it has.
+    """
+    event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
+    for turn in range(n + 1):
+        is_over = turn == n
+        i = st.NONE if is_over else accepted[turn]
+        now = engines.limit[0, st.LAST_INSTANT] if is_over else engines.request[i, st.ARRIVE]
+        for r in range(event.shape[0]):
+            if event[r] <= now or is_over:
+                event[r] = advance(held(one_engine(engines, r)), now)
+                load[r] = engines.scalar[r, st.OUTSTANDING]
+        if is_over:
+            return
+        if policy == POWER_OF_TWO:
+            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
+        else:
+            chosen = fewest(load)
+        append_waiting(engines.scalar[chosen], engines.request, i)
+        event[chosen] = now
+        load[chosen] += 1

@@ -1,0 +1,1 @@
+"""An autoscaled fleet: replicas, pools, router, clients, and the loop over all of them."""

@@ -1,0 +1,80 @@
+"""What prompts have in common, as paths over segments of text; see featured.py.
+
+From blocks of a trace, numbered so that equal leading numbers are equal leading text; or from
+groups, whose members begin with text of the member before them.
+"""
+
+from gpuplan.simulation.serving.kernels.engine import featured as ft
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.state import Ints
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel
+
+
+@kernel
+def paths_of_blocks(
+    first: Ints, block: Ints, owned: Ints, full: Ints, unit: tuple[int, int],
+    tree: tuple[Ints, Ints, Ints, Ints],
+) -> int:  # fmt: skip
+    """Fill base, parent, path_first and path of `tree`; the number of elements.
+
+    `owned` holds, by number, the request that had it first and its place there; `full` the full
+    blocks of the prompts; `unit` the tokens of a trace's block and the bits of an engine's.
+    """
+    base, parent, path_first, path = tree
+    n = 0
+    for i in range(full.shape[0]):
+        path_first[i] = n
+        n_units, covered, last, j = first[i + 1] - first[i], 0, st.NONE, 0
+        while j < n_units and covered < full[i]:
+            u = block[first[i] + j]
+            x = owned[u, 0]
+            if x < 0 or owned[u, 1] != j:
+                break
+            if x != last:
+                if base[x] != covered or parent[x] != last:
+                    break
+                path[n, ft.SEGMENT], path[n, ft.N_SHARED] = x, 0
+                last = x
+                n += 1
+            whole = ((j + 1) * unit[0]) >> unit[1]
+            end = min(whole, full[i], full[x])
+            path[n - 1, ft.N_SHARED] += end - covered
+            covered = end
+            j += 1
+            if end < whole:
+                break
+        base[i], parent[i] = covered, last
+        while j < n_units:
+            u = block[first[i] + j]
+            if owned[u, 0] < 0:
+                owned[u, 0], owned[u, 1] = i, j
+            j += 1
+    path_first[full.shape[0]] = n
+    return n
+
+
+@kernel
+def paths_of_groups(
+    before: Ints, shared: Ints, total: Ints, base: Ints, path_first: Ints, path: Ints
+) -> int:
+    """As above, where request i begins with `shared` full blocks of request `before`."""
+    n = 0
+    for i in range(before.shape[0]):
+        path_first[i] = n
+        q, covered = before[i], 0
+        if q >= 0:
+            want = min(shared[i], total[q])
+            for k in range(path_first[q], path_first[q + 1]):
+                if covered == want:
+                    break
+                path[n, ft.SEGMENT] = path[k, ft.SEGMENT]
+                path[n, ft.N_SHARED] = min(path[k, ft.N_SHARED], want - covered)
+                covered += path[n, ft.N_SHARED]
+                n += 1
+            if covered < want:
+                path[n, ft.SEGMENT], path[n, ft.N_SHARED] = q, want - covered
+                covered = want
+                n += 1
+        base[i] = covered
+    path_first[before.shape[0]] = n
+    return n
