@@ -54,6 +54,9 @@ def plan_text(answer: "Answer") -> str:
 
 def plan_page(answer: "Answer") -> str:
     """A plan as one self-contained page."""
+    from gpuplan.api.showing import need
+
+    need("jinja2", "HTML pages")
     from gpuplan.report.page.plan import plan_page as verb
 
     return verb(answer)

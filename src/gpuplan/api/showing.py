@@ -30,7 +30,8 @@ def charts_text(charts: "tuple[Chart, ...]", *, width: int = 100) -> str:
 
 def charts_html(charts: "tuple[Chart, ...]", title: str) -> str:
     """Charts as one page that needs no network."""
-    _need("plotly", "HTML charts")
+    need("plotly", "HTML charts")
+    need("jinja2", "HTML charts")
     from gpuplan.report.charts.html import charts_html as verb
 
     return verb(charts, title)
@@ -38,17 +39,18 @@ def charts_html(charts: "tuple[Chart, ...]", title: str) -> str:
 
 def charts_png(charts: "tuple[Chart, ...]", title: str) -> bytes:
     """Charts as one picture."""
-    _need("matplotlib", "PNG charts")
+    need("matplotlib", "PNG charts")
     from gpuplan.report.charts.png import charts_png as verb
 
     return verb(charts, title)
 
 
-def _need(package: str, what: str) -> None:
+def need(package: str, what: str) -> None:
+    """Raise where a package of the extra `report` is missing."""
     from importlib.util import find_spec
 
     from gpuplan.errors import InputError, one
 
     if find_spec(package) is None:
         fix = "install it with: pip install 'gpuplan[report]'"
-        raise one(InputError, "charts", what, f"need {package}, which is not installed", fix)
+        raise one(InputError, "report", what, f"need {package}, which is not installed", fix)

@@ -8,7 +8,8 @@ import pytest
 
 from fakes.plans import answer, chosen
 from gpuplan.domain.plan import Explanation
-from gpuplan.report.page.charts import label, line_chart, ticks, tornado_chart
+from gpuplan.report.charts.axis import tick_label, ticks
+from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.page.plan import plan_page
 from gpuplan.report.plan.answer import plan_sheet
 from gpuplan.report.plan.difference import diff_sheet
@@ -114,4 +115,4 @@ def test_ticks_are_few_round_and_inside(low, high):
 
 
 def test_labels_are_short():
-    assert [label(v) for v in (0.5, 40, 12000, 2.5e6)] == ["0.5", "40", "12k", "2.5M"]
+    assert [tick_label(v) for v in (0.5, 40, 12000, 2.5e6)] == ["0.5", "40", "12k", "2.5M"]

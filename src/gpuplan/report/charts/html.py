@@ -1,32 +1,19 @@
 """Charts as one page that needs nothing else: the drawing program is inside."""
 
-import html
-
 from plotly import graph_objects  # type: ignore[import-untyped]
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from gpuplan.domain.chart import Chart, Series
+from gpuplan.report.page.template import render
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
 MOST_BARS = 120  # more would be thinner than the gaps between them
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1100px;
-       padding: 0 1rem; color: #1f2937; }}
-h1 {{ font-size: 1.25rem; }} figure {{ margin: 2rem 0; }} figcaption {{ color: #4b5563; }}
-</style><script>{program}</script></head><body>
-<h1>{title}</h1>
-{figures}
-</body></html>
-"""
 
 
 def charts_html(charts: tuple[Chart, ...], title: str) -> str:
     """The page as text; it opens without a network."""
-    figures = "\n".join(_figure(chart, place) for place, chart in enumerate(charts))
-    return PAGE.format(title=html.escape(title), program=get_plotlyjs(), figures=figures)
+    drawn = [{"body": _figure(chart, at), "note": chart.note} for at, chart in enumerate(charts)]
+    return render("charts.html.j2", title=title, program=get_plotlyjs(), charts=drawn)
 
 
 def _figure(chart: Chart, place: int) -> str:
@@ -48,9 +35,8 @@ def _figure(chart: Chart, place: int) -> str:
     if chart.top:
         highest = max([*chart.top, *(float(s.y.max()) for s in chart.series if len(s.y))])
         drawing.update_yaxes(range=[0, highest * 1.03])
-    body = drawing.to_html(include_plotlyjs=False, full_html=False, div_id=f"chart-{place}")
-    note = f"<figcaption>{html.escape(chart.note)}</figcaption>" if chart.note else ""
-    return f"<figure>{body}{note}</figure>"
+    body: str = drawing.to_html(include_plotlyjs=False, full_html=False, div_id=f"chart-{place}")
+    return body
 
 
 def _trace(series: Series, colour: str) -> object:

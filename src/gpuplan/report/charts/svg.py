@@ -1,50 +1,71 @@
-"""Shapes of drawings: boxes, lines and words as SVG text."""
+"""Shapes of drawings as SVG elements; texts and attributes are escaped by the XML writer."""
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable, Sequence
+from xml.etree.ElementTree import Element, SubElement, tostring
 
-FONT = "font-family='system-ui, sans-serif'"
+Point = tuple[float, float]
+INK, LINE, EDGE = "#0f172a", "#94a3b8", "#334155"
 
 
-def box(place: tuple[float, float], size: tuple[float, float], *, fill: str, text: str = "") -> str:
-    """A box with words in its middle."""
+def shape(tag: str, text: str = "", /, **attributes: float | str) -> Element:
+    """One element; lengths are written to a tenth of a pixel, `stroke_width` as `stroke-width`."""
+    made = Element(tag)
+    for name, value in attributes.items():
+        written = value if isinstance(value, str) else f"{value:.1f}"
+        made.set(name.rstrip("_").replace("_", "-"), written)
+    made.text = text or None
+    return made
+
+
+def box(place: Point, size: Point, *, fill: str, text: str = "") -> list[Element]:
+    """A box with a label in its middle."""
     (x, y), (width, height) = place, size
-    made = (
-        f"<rect x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{height:.1f}' rx='3' "
-        f"fill='{fill}' stroke='#334155' stroke-width='1'/>"
-    )
-    if not text:
-        return made
-    return made + words((x + width / 2, y + height / 2 + 4), text, anchor="middle")
+    edge: dict[str, float | str] = {"rx": 3.0, "fill": fill, "stroke": EDGE, "stroke_width": 1.0}
+    made = [shape("rect", x=x, y=y, width=width, height=height, **edge)]
+    if text:
+        made.append(label((x + width / 2, y + height / 2 + 4), text, anchor="middle"))
+    return made
 
 
-def line(start: tuple[float, float], end: tuple[float, float], *, width: float = 1.0) -> str:
+def line(start: Point, end: Point, *, width: float = 1.0) -> Element:
     """A straight line."""
-    return (
-        f"<line x1='{start[0]:.1f}' y1='{start[1]:.1f}' x2='{end[0]:.1f}' y2='{end[1]:.1f}' "
-        f"stroke='#94a3b8' stroke-width='{width:.1f}'/>"
-    )
+    (x1, y1), (x2, y2) = start, end
+    return shape("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=LINE, stroke_width=width)
 
 
-def polyline(points: Sequence[tuple[float, float]], *, ink: str, is_dashed: bool = False) -> str:
+def polyline(points: Iterable[Point], **attributes: float | str) -> Element:
     """A line through points."""
-    dashes = " stroke-dasharray='7 5'" if is_dashed else ""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f"<polyline points='{path}' fill='none' stroke='{ink}' stroke-width='2.5'{dashes}/>"
+    return shape("polyline", points=path, **attributes)
 
 
-def words(place: tuple[float, float], text: str, *, anchor: str = "start", size: int = 12) -> str:
-    """A line of words."""
-    return (
-        f"<text x='{place[0]:.1f}' y='{place[1]:.1f}' {FONT} font-size='{size}' fill='#0f172a' "
-        f"text-anchor='{anchor}'>{escape(text)}</text>"
+def label(place: Point, text: str, *, anchor: str = "start", size: float = 12.0) -> Element:
+    """A line of text."""
+    return shape(
+        "text",
+        text,
+        x=place[0],
+        y=place[1],
+        font_family="system-ui, sans-serif",
+        font_size=size,
+        fill=INK,
+        text_anchor=anchor,
     )
 
 
-def drawing(width: float, height: float, *, title: str, parts: Sequence[str]) -> str:
-    """A whole drawing on white, with a title that readers of screens hear."""
-    return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{height:.0f}' "
-        f"viewBox='0 0 {width:.0f} {height:.0f}' role='img'><title>{escape(title)}</title>"
-        f"<rect width='100%' height='100%' fill='white'/>{''.join(parts)}</svg>\n"
-    )
+def drawing(width: float, height: float, *, title: str, parts: Sequence[Element]) -> str:
+    """A whole SVG file on white, with a title that screen readers speak."""
+    white = shape("rect", width="100%", height="100%", fill="white")
+    root = canvas(width, height, title=title, parts=[white, *parts])
+    root.set("xmlns", "http://www.w3.org/2000/svg")
+    root.set("width", f"{width:.0f}")
+    root.set("height", f"{height:.0f}")
+    return tostring(root, encoding="unicode") + "\n"
+
+
+def canvas(width: float, height: float, *, title: str, parts: Sequence[Element]) -> Element:
+    """The parts on a canvas of that size."""
+    root = shape("svg", viewBox=f"0 0 {width:.0f} {height:.0f}", role="img")
+    SubElement(root, "title").text = title
+    root.extend(parts)
+    return root

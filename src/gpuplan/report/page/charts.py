@@ -1,31 +1,18 @@
-"""Charts as inline SVG, in: curves and bars; out: markup that needs no script and no network."""
+"""Charts of the page as inline SVG that needs no script and no network."""
 
-from collections.abc import Sequence
-from html import escape
-from math import floor, isfinite, log10
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from gpuplan.domain.plan import Curve, TornadoBar
+from gpuplan.report.charts.axis import Axis, tick_label, ticks
+from gpuplan.report.charts.svg import canvas, polyline, shape
 from gpuplan.report.formats import usd
 
 WIDTH, HEIGHT = 560, 270
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 34, 46
-N_TICKS = 5
 BAR_HEIGHT, BAR_LABEL = 26, 190
-
-
-class Axis(NamedTuple):
-    """A scale from values to pixels."""
-
-    low: float
-    high: float
-    start_px: float
-    end_px: float
-
-    def at(self, value: float) -> float:
-        """The pixel of a value."""
-        share = (value - self.low) / (self.high - self.low)
-        return self.start_px + share * (self.end_px - self.start_px)
+N_COLOURS = 6  # classes c0 … c5 of the style sheet
 
 
 def line_chart(curves: Sequence[Curve]) -> str:
@@ -42,13 +29,11 @@ def line_chart(curves: Sequence[Curve]) -> str:
         _text(curves[0].x_name, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "middle"),
         _text(curves[0].y_name, LEFT, TOP - 20, "start"),
     ]
-    return _svg(WIDTH, HEIGHT, curves[0].chart, parts)
+    return _svg(HEIGHT, curves[0].chart, parts)
 
 
 def tornado_chart(bars: Sequence[TornadoBar], middle_usd: float) -> str:
     """How far each input moves the cost, the widest first."""
-    if not bars:
-        return ""
     values = [middle_usd, *(v for b in bars for v in (b.low_usd_per_month, b.high_usd_per_month))]
     low, high = min(values), max(values)
     if low == high:
@@ -58,21 +43,22 @@ def tornado_chart(bars: Sequence[TornadoBar], middle_usd: float) -> str:
     parts = [_line(axis.at(middle_usd), TOP - 8, axis.at(middle_usd), height - 6, "mid")]
     for place, bar in enumerate(bars):
         parts += _bar(bar, TOP + place * BAR_HEIGHT, axis)
-    parts.append(_text(f"{usd(middle_usd)} a month", axis.at(middle_usd), TOP - 14, "middle"))
-    return _svg(WIDTH, height, "what moves the cost", parts)
+    parts.append(_text(f"{usd(middle_usd)}/month", axis.at(middle_usd), TOP - 14, "middle"))
+    return _svg(height, "what moves the cost", parts)
 
 
-def _bar(bar: TornadoBar, top: float, axis: Axis) -> list[str]:
-    ends = sorted((axis.at(bar.low_usd_per_month), axis.at(bar.high_usd_per_month)))
+def _bar(bar: TornadoBar, top: float, axis: Axis) -> list[Element]:
     low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))
+    start, end = axis.at(low), axis.at(high)
     y = top + BAR_HEIGHT / 2 + 4
-    width = max(ends[1] - ends[0], 1.0)
+    size = {"width": max(end - start, 1.0), "height": BAR_HEIGHT - 8.0}
+    body = shape("rect", class_="bar", x=start, y=top + 4, **size)
+    SubElement(body, "title").text = bar.span
     return [
         _text(bar.what, BAR_LABEL, y, "end"),
-        f'<rect class="bar" x="{ends[0]:.1f}" y="{top + 4:.1f}" width="{width:.1f}" '
-        f'height="{BAR_HEIGHT - 8}"><title>{escape(bar.span)}</title></rect>',
-        _text(usd(low), ends[0] - 4, y, "end"),
-        _text(usd(high), ends[1] + 4, y, "start"),
+        body,
+        _text(usd(low), start - 4, y, "end"),
+        _text(usd(high), end + 4, y, "start"),
     ]
 
 
@@ -84,67 +70,41 @@ def _axis(values: Sequence[float], start: float, end: float, *, is_from_zero: bo
     return Axis(low, high + (0.05 * (high - low) if is_from_zero else 0.0), start, end)
 
 
-def _grid(x_axis: Axis, y_axis: Axis) -> list[str]:
-    parts = []
+def _grid(x_axis: Axis, y_axis: Axis) -> Iterator[Element]:
     for value in ticks(y_axis.low, y_axis.high):
         y = y_axis.at(value)
-        parts += [
-            _line(LEFT, y, WIDTH - RIGHT, y, "grid"),
-            _text(label(value), LEFT - 6, y + 4, "end"),
-        ]
+        yield _line(LEFT, y, WIDTH - RIGHT, y, "grid")
+        yield _text(tick_label(value), LEFT - 6, y + 4, "end")
     for value in ticks(x_axis.low, x_axis.high):
-        x = x_axis.at(value)
-        parts.append(_text(label(value), x, HEIGHT - BOTTOM + 18, "middle"))
-    return [*parts, _line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, "axis")]
+        yield _text(tick_label(value), x_axis.at(value), HEIGHT - BOTTOM + 18, "middle")
+    yield _line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, "axis")
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """A handful of round values between two."""
-    rough = (high - low) / N_TICKS
-    scale = 10 ** floor(log10(rough))
-    step = next(scale * nice for nice in (1, 2, 2.5, 5, 10) if scale * nice >= rough)
-    first = floor(low / step)
-    values = [(first + n) * step for n in range(2 * N_TICKS + 3)]
-    return [value for value in values if low - step * 1e-9 <= value <= high + step * 1e-9]
+def _path(curve: Curve, place: int, x_axis: Axis, y_axis: Axis) -> Element:
+    points = [(x_axis.at(x), y_axis.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
+    return polyline(points, class_=f"curve c{place % N_COLOURS}")
 
 
-def label(value: float) -> str:
-    """A round number in few characters."""
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if abs(value) >= 1e4 else f"{value:.6g}"
-
-
-def _path(curve: Curve, place: int, x_axis: Axis, y_axis: Axis) -> str:
-    points = " ".join(
-        f"{x_axis.at(x):.1f},{y_axis.at(y):.1f}" for x, y in zip(curve.x, curve.y, strict=True)
-    )
-    return f'<polyline class="curve c{place % 6}" points="{points}"/>'
-
-
-def _legend(curves: Sequence[Curve]) -> list[str]:
+def _legend(curves: Sequence[Curve]) -> list[Element]:
     parts, x = [], float(WIDTH - RIGHT)
     for place in reversed(range(len(curves))):
         name = curves[place].name
         x -= 7.0 * len(name) + 24
-        parts.append(
-            f'<rect class="c{place % 6} key" x="{x:.0f}" y="{TOP - 29}" width="12" height="4"/>'
-        )
+        size = {"width": 12.0, "height": 4.0}
+        parts.append(shape("rect", class_=f"c{place % N_COLOURS} key", x=x, y=TOP - 29.0, **size))
         parts.append(_text(name, x + 16, TOP - 22, "start"))
     return parts
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Element:
+    return shape("line", class_=kind, x1=x1, y1=y1, x2=x2, y2=y2)
 
 
-def _text(words: str, x: float, y: float, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+def _text(words: str, x: float, y: float, anchor: str) -> Element:
+    return shape("text", words, x=x, y=y, text_anchor=anchor)
 
 
-def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
-    body = "".join(parts)
-    return (
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">'
-        f"<title>{escape(title)}</title>{body}</svg>"
-    )
+def _svg(height: float, title: str, parts: Sequence[Element]) -> str:
+    root = canvas(WIDTH, height, title=title, parts=parts)
+    root.set("aria-label", title)
+    return tostring(root, encoding="unicode")

@@ -1,11 +1,13 @@
 """A network as a drawing: levels of switches, groups of nodes, cables with their counts."""
 
+from xml.etree.ElementTree import Element
+
 from gpuplan.domain.design import CableRun, FabricPlan
-from gpuplan.report.charts.svg import box, drawing, line, words
+from gpuplan.report.charts.svg import box, drawing, label, line
 from gpuplan.units import GBIT, KW
 
 WIDTH, LEFT, BOX_W, BOX_H, LEVEL_H, TOP = 960.0, 190.0, 84.0, 30.0, 120.0, 70.0
-MOST_DRAWN = 8  # boxes of one level; the last stands for those that are left out
+MOST_DRAWN = 8  # boxes of one level; the last stands for those that are not drawn
 FILLS = {"core": "#fde68a", "spine": "#bfdbfe", "leaf": "#bbf7d0", "nodes": "#e2e8f0"}
 
 Row = tuple[str, int]  # level, count
@@ -34,17 +36,17 @@ def _caption(plan: FabricPlan) -> str:
     )
 
 
-def _title(plan: FabricPlan) -> str:
-    return words((20, 30), _caption(plan), size=16)
+def _title(plan: FabricPlan) -> Element:
+    return label((20, 30), _caption(plan), size=16)
 
 
-def _foot(plan: FabricPlan, height: float) -> str:
+def _foot(plan: FabricPlan, height: float) -> Element:
     power = "draw not published" if plan.max_w is None else f"up to {plan.max_w / KW:.1f} kW"
     text = (
         f"{plan.counts.n_switches} x {plan.switch.name}, {power}; oversubscription "
         f"{plan.counts.oversubscription_ratio:.1f} : 1"
     )
-    return words((20, height - 16), text)
+    return label((20, height - 16), text)
 
 
 def _places(n: int) -> list[float]:
@@ -56,27 +58,26 @@ def _places(n: int) -> list[float]:
     return [LEFT + i * step for i in range(shown)]
 
 
-def _row(row: Row, level: int) -> list[str]:
+def _row(row: Row, level: int) -> list[Element]:
     name, n = row
     y = TOP + level * LEVEL_H
-    parts = [words((20, y + 20), f"{n:,} {name}", size=14)]
+    parts = [label((20, y + 20), f"{n:,} {name}", size=14)]
     places = _places(n)
     for index, x in enumerate(places):
         is_rest = n > MOST_DRAWN and index == len(places) - 1
         text = f"+ {n - MOST_DRAWN + 1:,}" if is_rest else f"{name.rstrip('s')} {index + 1}"
-        parts.append(box((x, y), (BOX_W, BOX_H), fill=FILLS[name], text=text))
+        parts += box((x, y), (BOX_W, BOX_H), fill=FILLS[name], text=text)
     return parts
 
 
-def _cables(upper: Row, lower: Row, *, level: int, run: CableRun) -> list[str]:
+def _cables(upper: Row, lower: Row, *, level: int, run: CableRun) -> list[Element]:
     top, bottom = TOP + level * LEVEL_H + BOX_H, TOP + (level + 1) * LEVEL_H
     parts = [
         line((x + BOX_W / 2, top), (other + BOX_W / 2, bottom))
         for x in _places(upper[1])
         for other in _places(lower[1])
     ]
-    label = f"{run.n_cables:,} cables, {run.medium}"
     middle = (top + bottom) / 2
-    parts.append(words((20, middle), label))
-    parts.append(words((20, middle + 16), f"up to {run.longest_m:.0f} m"))
+    parts.append(label((20, middle), f"{run.n_cables:,} cables, {run.medium}"))
+    parts.append(label((20, middle + 16), f"up to {run.longest_m:.0f} m"))
     return parts

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from xml.etree.ElementTree import Element
 
 from gpuplan.domain.designed import DesignedPlan, WaysCompared
 from gpuplan.domain.sheet import Table
 from gpuplan.domain.worth import Payback
 from gpuplan.errors import InputError, one
-from gpuplan.report.charts.svg import drawing, line, polyline, words
-from gpuplan.report.page.charts import Axis, label, ticks
+from gpuplan.report.charts.axis import Axis, tick_label, ticks
+from gpuplan.report.charts.svg import drawing, label, line, polyline
 from gpuplan.report.system.parts import range_document, usd_text
 
 WIDTH, HEIGHT = 760.0, 420.0
@@ -150,40 +151,35 @@ def _chart(found: WaysCompared) -> str:
     most = max(max(values) for _, values in found.curves)
     x_axis = Axis(0.0, 1.0, LEFT, WIDTH - RIGHT)
     y_axis = Axis(0.0, most * 1.05, HEIGHT - BOTTOM, TOP)
-    parts = [words((LEFT, 24), f"{TITLE}: {found.group.name}", size=15)]
-    for value in ticks(0.0, y_axis.high):
-        y = y_axis.at(value)
-        parts += [
-            line((LEFT, y), (WIDTH - RIGHT, y), width=0.5),
-            words((LEFT - 8, y + 4), label(value), anchor="end"),
-        ]
-    for value in ticks(0.0, 1.0):
-        parts.append(
-            words((x_axis.at(value), HEIGHT - BOTTOM + 18), f"{value:.0%}", anchor="middle")
-        )
+    title = f"{TITLE}: {found.group.name}"
+    parts = [label((LEFT, 24), title, size=15), *_scales(x_axis, y_axis)]
     for place, (name, values) in enumerate(found.curves):
         points = [(x_axis.at(x), y_axis.at(y)) for x, y in zip(found.shares, values, strict=True)]
-        ink = INKS[place % len(INKS)]
-        # The best of both lies on the others: its line is broken, so that they show.
-        parts.append(polyline(points, ink=ink, is_dashed=name == "own and rent"))
-        parts += _key(place, name, ink)
+        key_x = WIDTH - RIGHT - 360 + 120 * place
+        parts.append(_curve(points, place, name))
+        parts.append(_curve([(key_x, 46.0), (key_x + 22, 46.0)], place, name))
+        parts.append(label((key_x + 28, 50), name))
     even = found.break_even
     if even.is_reachable:
         x = x_axis.at(even.utilization_ratio)
-        parts += [
-            line((x, TOP), (x, HEIGHT - BOTTOM), width=1.0),
-            words((x + 6, TOP + 14), f"break-even {even.utilization_ratio:.0%}"),
-        ]
-    parts += [
-        words(((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16), "share of hours in use", anchor="middle"),
-        words((LEFT, TOP - 10), "present cost, USD"),
-    ]
-    return drawing(WIDTH, HEIGHT, title=f"{TITLE}: {found.group.name}", parts=parts)
+        parts.append(line((x, TOP), (x, HEIGHT - BOTTOM)))
+        parts.append(label((x + 6, TOP + 14), f"break-even {even.utilization_ratio:.0%}"))
+    return drawing(WIDTH, HEIGHT, title=title, parts=parts)
 
 
-def _key(place: int, name: str, ink: str) -> list[str]:
-    x = WIDTH - RIGHT - 360 + 120 * place
-    return [
-        polyline([(x, 46.0), (x + 22, 46.0)], ink=ink, is_dashed=name == "own and rent"),
-        words((x + 28, 50), name),
-    ]
+def _scales(x_axis: Axis, y_axis: Axis) -> Iterator[Element]:
+    for value in ticks(0.0, y_axis.high):
+        y = y_axis.at(value)
+        yield line((LEFT, y), (WIDTH - RIGHT, y), width=0.5)
+        yield label((LEFT - 8, y + 4), tick_label(value), anchor="end")
+    for value in ticks(0.0, 1.0):
+        yield label((x_axis.at(value), HEIGHT - BOTTOM + 18), f"{value:.0%}", anchor="middle")
+    yield label(((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16), "utilization", anchor="middle")
+    yield label((LEFT, TOP - 10), "net present cost (USD)")
+
+
+def _curve(points: Sequence[tuple[float, float]], place: int, name: str) -> Element:
+    ink = {"fill": "none", "stroke": INKS[place % len(INKS)], "stroke_width": "2.5"}
+    # The best of both lies on the others: its line is broken, so that they show.
+    dashes = {"stroke_dasharray": "7 5"} if name == "own and rent" else {}
+    return polyline(points, **ink, **dashes)
