@@ -18,7 +18,14 @@ from dataclasses import replace
 from bench_fleet import START, pool
 from bench_simulate import chat, fleet
 
-from gpuplan.domain.fleet import Autoscaler, Clients, ElasticFleet, Failures, Router, Spot
+from gpuplan.domain.simulation.fleet import (
+    Autoscaler,
+    Clients,
+    ElasticFleet,
+    Failures,
+    Router,
+    Spot,
+)
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 

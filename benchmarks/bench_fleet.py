@@ -15,8 +15,8 @@ from bench_simulate import chat, fleet
 
 from gpuplan.demand.arrivals import poisson
 from gpuplan.demand.sessions import Conversation, conversations
-from gpuplan.domain.demand import TokenLengths
-from gpuplan.domain.fleet import (
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.simulation.fleet import (
     Autoscaler,
     Clients,
     ColdStart,
@@ -28,7 +28,7 @@ from gpuplan.domain.fleet import (
     Router,
     Spot,
 )
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 
 N_TRIES = 3

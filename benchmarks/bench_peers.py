@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan import api
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.simulation import EngineRequest, SimulateRequest
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.simulation.serving.run import simulate_serving
 
 RECORDED = {

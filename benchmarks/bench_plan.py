@@ -67,7 +67,7 @@ def fresh(target: str) -> Spent:
 
 def warm_s(target: str) -> float:
     """CPU-seconds of the verb once everything is loaded."""
-    from gpuplan.domain.plan_request import PlanRequest  # noqa: PLC0415
+    from gpuplan.domain.requests.plan import PlanRequest  # noqa: PLC0415
     from gpuplan.pipeline.plan import plan  # noqa: PLC0415
 
     request = PlanRequest(target=target, today=date.fromisoformat(DAY))

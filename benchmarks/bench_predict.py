@@ -15,9 +15,9 @@ from gpuplan.calibration.store import inference_calibration
 from gpuplan.performance.kernels.step import StepLoad
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.table import step_times_s
-from gpuplan.pipeline.inference_work import deployment_work, setup_work
-from gpuplan.pipeline.measured_inference import serving_setup
-from gpuplan.pipeline.predict import constants_for, predict_inference
+from gpuplan.studies.inference.predict import constants_for, predict_inference
+from gpuplan.studies.inference.work import deployment_work, setup_work
+from gpuplan.studies.measured.inference import serving_setup
 
 TABLE = Path(__file__).resolve().parents[1] / (
     "src/gpuplan/calibration/data/measured/llm_inference.csv"

@@ -18,9 +18,9 @@ import numpy as np
 from bench_simulate import fleet
 
 from gpuplan.domain.columns import ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import PrefixBlocks, Requests, requests_of
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests, requests_of
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.simulation.serving.run import simulate_serving
 

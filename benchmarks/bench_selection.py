@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     BatchOption,
     DeferrableWork,
     FleetOption,

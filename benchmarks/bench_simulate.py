@@ -16,17 +16,17 @@ import numpy as np
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import Admission, Fleet
-from gpuplan.domain.requests import LoadRequest, PredictRequest
-from gpuplan.domain.simulation import EngineRequest, SimulateRequest
-from gpuplan.domain.stream import Requests, requests_of
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.predict_names import setup_of
-from gpuplan.pipeline.simulate import fleet_of
+from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.simulation.engine import Admission, Fleet
+from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.inference.configuration import setup_of
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.replay.fleet_run import fleet_of
 
 N_TRIES = {"jump": 15, "step": 5, "plain": 1}
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.sizing import Sizing, SizingOptions
-from gpuplan.domain.terms import Choice
+from gpuplan.domain.plan.sizing import Sizing, SizingOptions
+from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.read import read_scenario
-from gpuplan.pipeline.plan_sizing import Surroundings, by_count, size_workload
+from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload
 
 CHAT = Path(__file__).parents[1] / "examples" / "chat.yaml"
 N_TRIES = 2

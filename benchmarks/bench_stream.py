@@ -12,9 +12,9 @@ import resource
 import time
 
 from gpuplan import api
-from gpuplan.domain.demand import TokenLengths
-from gpuplan.domain.drawn import DrawnLoad
-from gpuplan.domain.simulation import SimulateRequest
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.simulation.simulation import SimulateRequest
+from gpuplan.domain.traffic.drawn import DrawnLoad
 
 RATE = 16.0
 

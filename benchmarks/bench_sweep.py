@@ -13,9 +13,9 @@ import resource
 import time
 
 from gpuplan import api
-from gpuplan.domain.demand import TokenLengths
-from gpuplan.domain.drawn import DrawnLoad
-from gpuplan.domain.simulation import CurveRequest, FleetCurve, SimulateRequest
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.simulation.simulation import CurveRequest, FleetSizeCurve, SimulateRequest
+from gpuplan.domain.traffic.drawn import DrawnLoad
 
 LENGTHS = TokenLengths(shape="lognormal", mean_tokens=400, p95_tokens=1200, max_tokens=4000)
 
@@ -33,7 +33,7 @@ def main() -> None:
     ready = api.prepare_fleet("Llama-3.1-8B", "H100", requests, asked)
     sizes = tuple(range(4, 4 + typed.cases))
 
-    def run(n_workers: int) -> tuple[FleetCurve, float]:
+    def run(n_workers: int) -> tuple[FleetSizeCurve, float]:
         curve = CurveRequest(
             sizes=sizes, waste_usd_per_accelerator_s=1e-3, delay_usd_per_request=0.01,
             n_workers=n_workers,

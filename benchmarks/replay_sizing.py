@@ -10,18 +10,19 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from gpuplan.studies.market.nodes import node_sizes
+
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.demand import LatencyLimit, LatencyMetric, Slo, Statistic, TokenLengths
-from gpuplan.domain.sizing import SizingOptions
-from gpuplan.domain.terms import Choice
+from gpuplan.domain.plan.sizing import SizingOptions
+from gpuplan.domain.scenario.demand import LatencyLimit, LatencyMetric, Slo, Statistic, TokenLengths
+from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.read import read_scenario
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.plan_candidates import Bench, candidates_of
-from gpuplan.pipeline.plan_demand import demand_of
-from gpuplan.pipeline.plan_nodes import node_sizes
-from gpuplan.pipeline.plan_sizing import serving_load
-from gpuplan.pipeline.plan_sizing_runs import Runs, Streams, Trial
-from gpuplan.pipeline.plan_sizing_serving import ServingSizer
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.sizing.candidates import Bench, candidates_of
+from gpuplan.studies.sizing.demand import demand_of
+from gpuplan.studies.sizing.serving import ServingSizer
+from gpuplan.studies.sizing.trials import Runs, Streams, Trial
+from gpuplan.studies.sizing.workload import serving_load
 
 CHAT = read_scenario(Path(__file__).parents[1] / "examples" / "chat.yaml")
 CATALOG = read_catalog()

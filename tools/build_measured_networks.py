@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 
 from gpuplan.calibration.other_networks import denoiser_shape
-from gpuplan.domain.networks import NetworkWork
+from gpuplan.domain.model.other import NetworkWork
 from gpuplan.errors import PlannerError
 from gpuplan.performance import other_networks as o
-from gpuplan.pipeline.measured_inference import find_accelerator_cached
+from gpuplan.studies.measured.inference import find_accelerator_cached
 
 OUT = Path(__file__).parents[1] / "src/gpuplan/calibration/data/measured"
 # One run per board and software: the newest; others repeat it within a few per cent.

@@ -12,9 +12,9 @@ from statistics import fmean
 
 from gpuplan.calibration.other_networks_fit import read_network_rows
 from gpuplan.errors import PlannerError
-from gpuplan.pipeline.measured_inference import TASK_INPUT_TOKENS, find_accelerator_cached
-from gpuplan.pipeline.measured_names import find_measured_model
-from gpuplan.pipeline.serving_power import touched_params
+from gpuplan.studies.measured.inference import TASK_INPUT_TOKENS, find_accelerator_cached
+from gpuplan.studies.measured.names import find_measured_model
+from gpuplan.studies.power.serving import touched_params
 
 OUT = Path(__file__).parents[1] / "src/gpuplan/calibration/data/measured"
 WIDTHS = {"fp8": 1.0, "int8": 1.0, "mxfp4": 0.53, "fp4": 0.56, "int4": 0.56}

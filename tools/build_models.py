@@ -14,7 +14,7 @@ from build_model_defaults import names_read
 from gpuplan.catalog.architectures.fields import class_defaults
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import RECALLED
-from gpuplan.domain.model import Checkpoint
+from gpuplan.domain.model.network import Checkpoint
 from gpuplan.errors import PlannerError
 
 OUT = Path(__file__).resolve().parent.parent / "src/gpuplan/catalog/data/models.jsonl"

@@ -15,8 +15,8 @@ from typing import Any
 
 from gpuplan.calibration.store import to_document
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
-from gpuplan.pipeline.calibrate_inference import calibrate_inference, study
-from gpuplan.pipeline.inference_table import METRICS, read_table
+from gpuplan.studies.validation.fit_inference import calibrate_inference, study
+from gpuplan.studies.validation.inference_table import METRICS, read_table
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 TABLE = DATA / "measured" / "llm_inference.csv"

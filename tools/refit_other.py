@@ -16,9 +16,9 @@ import numpy as np
 from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
 from gpuplan.calibration.residuals import Spread, spread_across, spread_of
 from gpuplan.calibration.tables import read_constants
-from gpuplan.domain.calibration import FittedConstants
-from gpuplan.domain.networks import NetworkKind
-from gpuplan.pipeline import validate_other as v
+from gpuplan.domain.calibration.constants import FittedConstants
+from gpuplan.domain.model.other import NetworkKind
+from gpuplan.studies.networks import boards as v
 
 DATA = Path(__file__).parents[1] / "src/gpuplan/calibration/data"
 MEASURED_LINKS = ("nvlink3", "nvlink4", "nvlink5", "pcie")

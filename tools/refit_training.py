@@ -13,9 +13,9 @@ from gpuplan.calibration.tables import read_rows
 from gpuplan.calibration.training_constants import FILE, document
 from gpuplan.calibration.training_rows import TABLES, shipped_rows
 from gpuplan.catalog.load import read_catalog
-from gpuplan.pipeline.training_calibrate import calibrate, cross_scores
-from gpuplan.pipeline.training_cases import cases_of
-from gpuplan.pipeline.validate_training import cross_training
+from gpuplan.studies.training.calibration import calibrate, cross_scores
+from gpuplan.studies.training.cases import cases_of
+from gpuplan.studies.training.forecast import cross_training
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 COLUMNS = [

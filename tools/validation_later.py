@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.validation import PredictedRow
-from gpuplan.pipeline import validate_networks
-from gpuplan.pipeline.validate_training import training_rows
+from gpuplan.studies.training.forecast import training_rows
+from gpuplan.studies.validation import networks as validate_networks
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "validation" / "never_seen"
 HEAD = """\

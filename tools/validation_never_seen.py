@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.validation import PredictedRow
-from gpuplan.pipeline.validate import validate_rows
+from gpuplan.domain.calibration.validation import PredictedRow
+from gpuplan.studies.validation.report import validate_rows
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "validation" / "never_seen"
 KINDS = ("llm_inference", "llm_training", "llm_inference_models")

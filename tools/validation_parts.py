@@ -4,11 +4,11 @@ import zlib
 from collections.abc import Callable, Hashable, Mapping
 
 from gpuplan.calibration.other_networks_fit import NetworkRow, base_name, family_of
-from gpuplan.domain.networks import NetworkKind
-from gpuplan.domain.validation import MetricErrors
-from gpuplan.pipeline import validate_other as v
-from gpuplan.pipeline.validate_llm_inference import stored_cross
-from gpuplan.pipeline.validate_training import stored_cross_training
+from gpuplan.domain.calibration.validation import MetricErrors
+from gpuplan.domain.model.other import NetworkKind
+from gpuplan.studies.networks import boards as v
+from gpuplan.studies.training.forecast import stored_cross_training
+from gpuplan.studies.validation.inference import stored_cross
 
 N_FOLDS = 8  # hundreds of vision models: folds of whole models and whole families
 # What is asked of rows outside the fit: (name, rows in the stored splits, median error in percent).

@@ -21,8 +21,8 @@ from fakes.telemetry import Scene  # noqa: E402
 from gpuplan.diagnose.classes import device_class  # noqa: E402
 from gpuplan.diagnose.features import device_views  # noqa: E402
 from gpuplan.diagnose.phases import PhaseRule, node_phases  # noqa: E402
-from gpuplan.domain.diagnosis import DeviceFacts, DiagnoseRequest  # noqa: E402
-from gpuplan.domain.observation import Telemetry  # noqa: E402
+from gpuplan.domain.telemetry.diagnosis import DeviceFacts, DiagnoseRequest  # noqa: E402
+from gpuplan.domain.telemetry.observation import Telemetry  # noqa: E402
 from gpuplan.observe.read import read_telemetry  # noqa: E402
 from gpuplan.pipeline.diagnose import diagnose  # noqa: E402
 from unit.diagnose.test_every_cause import WHOLE  # noqa: E402

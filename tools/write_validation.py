@@ -15,8 +15,8 @@ from validation_later import later  # noqa: E402
 from validation_never_seen import never_seen  # noqa: E402
 from validation_parts import at_a_glance, links, other_networks, power  # noqa: E402
 
-from gpuplan.domain.validation import MetricErrors  # noqa: E402
-from gpuplan.pipeline.validate import validate_package  # noqa: E402
+from gpuplan.domain.calibration.validation import MetricErrors  # noqa: E402
+from gpuplan.studies.validation.report import validate_package  # noqa: E402
 from gpuplan.units import GIB  # noqa: E402
 from shared_data import SHARED  # noqa: E402
 from validation import inference_memory_rows, training_memory_rows  # noqa: E402

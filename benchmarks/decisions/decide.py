@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.calibration.store import inference_calibration
-from gpuplan.pipeline.calibrate_inference import Study, by_model, cross_residuals, study
-from gpuplan.pipeline.inference_table import METRICS, benchmark_of, read_table
-from gpuplan.pipeline.measured_inference import serving_setup
-from gpuplan.pipeline.predict import predict_inference
+from gpuplan.studies.inference.predict import predict_inference
+from gpuplan.studies.measured.inference import serving_setup
+from gpuplan.studies.validation.fit_inference import Study, by_model, cross_residuals, study
+from gpuplan.studies.validation.inference_table import METRICS, benchmark_of, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src/gpuplan/calibration/data/measured/llm_inference.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan.design.rules import RULES, assumed
-from gpuplan.domain.build import BuildRules
+from gpuplan.domain.scenario.build import BuildRules
 from gpuplan.inputs.json_schema import scenario_schema
 from gpuplan.inputs.schema_build import BuildSpec
 
@@ -15,10 +15,10 @@ SRC = Path(__file__).resolve().parents[2] / "src" / "gpuplan"
 ROOMS = [
     *sorted((SRC / "design").glob("*.py")),
     *sorted((SRC / "cost").glob("*.py")),
-    *sorted((SRC / "pipeline").glob("check*.py")),
-    *sorted((SRC / "pipeline").glob("design*.py")),
-    SRC / "pipeline" / "node_draw.py",
-    SRC / "pipeline" / "carbon.py",
+    *sorted((SRC / "studies" / "system_check").glob("*.py")),
+    *sorted((SRC / "studies" / "whole_design").glob("*.py")),
+    SRC / "studies" / "power" / "node_draw.py",
+    SRC / "studies" / "power" / "carbon.py",
 ]
 SOURCE = re.compile(r"\[[A-Za-z][\w:-]+(?:, [A-Za-z][\w:-]+)*\]")
 TELLERS = ("Assumption(", "_note(", "_assumed(", "assumed(", "told = _price(")
@@ -92,7 +92,7 @@ def test_constant_has_a_source_or_is_told(path, node, name):
     is_sourced = SOURCE.search(comment_of(path, node)) is not None
     assert is_sourced or name in PLAIN or list(tellers_of(name)), (
         f"{path.name}: {name} enters answers unseen: cite a source, tell it as an assumption, or "
-        "make it a rule of domain/build.py"
+        "make it a rule of domain/scenario/build.py"
     )
 
 

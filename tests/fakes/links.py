@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.links import DirectKernel, LinkModel, Protocol, SwitchReduction
+from gpuplan.domain.hardware.links import DirectKernel, LinkModel, Protocol, SwitchReduction
 
 PLAIN = Protocol(
     launch_s=0.0, alpha_s=1e-6, rate_frac=1.0, copy_frac=0.0, ramp_s=0.0, ramp_bytes=1.0

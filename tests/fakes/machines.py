@@ -1,7 +1,7 @@
 """A machine of eight boards and the racks of the small circuits."""
 
-from gpuplan.domain.facility import BoardDraw, NodeDraw, PsuSet
-from gpuplan.domain.site import Circuit, Rack, Site
+from gpuplan.domain.scenario.site import Circuit, Rack, Site
+from gpuplan.domain.system.facility import BoardDraw, NodeDraw, PsuSet
 from gpuplan.units import KW
 
 BOARD = BoardDraw(limit_w=700.0, idle_w=70.0, typical_w=600.0)

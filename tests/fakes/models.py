@@ -1,15 +1,15 @@
 """Small networks with figures that can be checked by hand, and a device to put them on."""
 
-from gpuplan.domain.hardware import (
+from gpuplan.domain.hardware.devices import (
     Accelerator,
     AcceleratorId,
     DeviceMemory,
     PowerDraw,
     ScaleUpLink,
 )
-from gpuplan.domain.layers import Attention, Cache, Experts, FeedForward, LayerGroup
-from gpuplan.domain.model import Checkpoint, Embedding, Model, Stack
-from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.model.layers import Attention, Cache, Experts, FeedForward, LayerGroup
+from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.units import GIB
 
 HIDDEN = 64
@@ -70,7 +70,7 @@ def model(
             is_tied=is_tied,
             n_head_matrix_params=table,
         ),
-        stacks=(Stack(role="text", hidden_size=HIDDEN, groups=layers, n_other_params=HIDDEN),),
+        stacks=(LayerStack(role="text", hidden_size=HIDDEN, groups=layers, n_other_params=HIDDEN),),
         max_context_tokens=max_context_tokens,
         checkpoint=Checkpoint(base=FORMATS["bf16"]),
     )

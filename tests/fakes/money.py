@@ -1,8 +1,15 @@
 """The node of the money tables: $300 000, four years, ten percent, one machine of eight."""
 
-from gpuplan.domain.cost import Evidence, NodeKind, NodePurchase, NodeRate, NodeRunning, RatePart
+from gpuplan.domain.money.rates import (
+    NodeKind,
+    NodePurchase,
+    NodeRate,
+    NodeRunning,
+    PriceEvidence,
+    RatePart,
+)
+from gpuplan.domain.money.statement import PurchasePlan, RentPlan, RunningPlan, WholeLife
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.statement import PurchasePlan, RentPlan, RunningPlan, WholeLife
 from gpuplan.units import KWH
 
 N_MONTHS = 48
@@ -48,7 +55,7 @@ def rent_rate(usd_per_node_h: float, purchase="on_demand") -> NodeRate:
         purchase=purchase,
         price_usd_per_h=price,
         parts=(RatePart(name="rent", usd_per_h=price),),
-        evidence=Evidence(source="user"),
+        evidence=PriceEvidence(source="user"),
     )
 
 

@@ -1,25 +1,25 @@
 """A whole plan with a value in every field, for readers and writers of plans."""
 
-from gpuplan.domain.plan import (
+from gpuplan.domain.plan.answer import (
     Alternative,
     Answer,
     ChosenPlan,
-    CostLine,
     Crossover,
     Curve,
     Explanation,
     LimitUse,
-    Load,
+    PlanCostLine,
+    PlannedLoad,
     PlannedPool,
+    PlanProof,
     PlanProvenance,
     PoolUse,
     PriceScenario,
-    Promise,
-    Promises,
-    Proof,
     PurchaseLine,
     RegretRow,
     Rejected,
+    SloResult,
+    SloResults,
     TornadoBar,
     Uncertainty,
     WhyNot,
@@ -49,15 +49,15 @@ def pool(n: int = 6) -> PlannedPool:
 
 
 def chosen(n: int = 6, *, is_kept: bool = True, is_within: bool = True) -> ChosenPlan:
-    promise = Promise(
+    promise = SloResult(
         workload="chat", what="ttft p95", limit_s=2.0, reached_s=estimate(0.4), is_kept=is_kept
     )
     return ChosenPlan(
         pools=(pool(n),),
         cost_usd_per_month=estimate(n // 2 * 5.9 * 730),
         power_w=estimate(n * 900.0),
-        slo=Promises(is_kept=is_kept, promises=(promise,)),
-        cost_lines=(CostLine(what="rent", usd_per_month=n // 2 * 5.9 * 730),),
+        slo=SloResults(is_kept=is_kept, promises=(promise,)),
+        cost_lines=(PlanCostLine(what="rent", usd_per_month=n // 2 * 5.9 * 730),),
         limits=(
             LimitUse(name="budget.usd_per_month", used="$12,921", limit="$20,000",
                      used_frac=0.646, is_kept=is_within),
@@ -120,7 +120,7 @@ def answer(n: int = 6, *, users: int = 6000, plan: ChosenPlan | None = None) -> 
             Assumption(what="growth", value="0", why="none given", change="growth.per_month_frac"),
         ),
         load=(
-            Load(workload="chat", kind="online_inference", model="Llama-3.3-70B",
+            PlannedLoad(workload="chat", kind="online_inference", model="Llama-3.3-70B",
                  peak_requests_per_s=3.33, mean_requests_per_s=None, residence_s=11.3,
                  n_in_flight=37.6, lines=("6000 users x 20 % x 10 requests/h = 3.33 requests/s",)),
         ),
@@ -132,7 +132,7 @@ def answer(n: int = 6, *, users: int = 6000, plan: ChosenPlan | None = None) -> 
             Curve(chart="Utilization over the week", name="safe", x_name="hour of the week",
                   y_name="share of capacity, %", x=(0.0, 24.0), y=(72.0, 72.0)),
         ),
-        proof=Proof(objective="cost", bill_usd=465156.0, bound_usd=465156.0, gap_frac=0.0,
+        proof=PlanProof(objective="cost", bill_usd=465156.0, bound_usd=465156.0, gap_frac=0.0,
                     n_rounds=1, status="optimal"),
         provenance=PlanProvenance(
             package_version="0.1.0", catalog_sha256="ab" * 32, scenario_sha256="cd" * 32, seed=0,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpuplan.catalog.load import catalog_from, tables_of
 from gpuplan.catalog.tables import Tables
-from gpuplan.domain.catalog import Catalog, Fact
+from gpuplan.domain.hardware.catalog import Catalog, Fact
 
 
 def planted(catalog: Catalog, item: str, quantity: str, **changes: object) -> Catalog:

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     FleetOption,
     Horizon,
     NamedLimit,

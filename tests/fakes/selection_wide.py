@@ -11,7 +11,7 @@ import numpy as np
 
 from fakes.selection import HOUR, horizon
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     BatchOption,
     DeferrableWork,
     FleetOption,

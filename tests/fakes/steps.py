@@ -1,16 +1,16 @@
 """Work and constants of an iteration that can be checked by hand."""
 
 from fakes.models import device, model
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.links import LinkModel, Protocol
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.hardware.links import LinkModel, Protocol
+from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.kernels.regimes import RegimeConstants, ServingCase
 from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.work import step_work
 
-BF16 = Storage(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
+BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
 # Everything at its peak, nothing beside the arithmetic and the bytes.
 IDEAL = StepConstants(
     gemm_compute_frac=1.0, gemm_read_frac=1.0, gemm_warm_tokens=0.0, gemm_serial_frac=0.0,
@@ -48,7 +48,7 @@ def link(bytes_per_s: float = 450e9) -> LinkModel:
 
 def work(
     network: Model | None = None, *, accelerator: Accelerator | None = None,
-    layout: ServingLayout | None = None, storage: Storage = BF16,
+    layout: ServingLayout | None = None, storage: StorageFormats = BF16,
 ) -> StepWork:  # fmt: skip
     return step_work(
         network or model(), accelerator or device(), storage=storage,

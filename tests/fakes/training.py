@@ -2,8 +2,8 @@
 
 from gpuplan.calibration.training_constants import read_calibration, with_traits
 from gpuplan.calibration.training_stacks import STACKS
-from gpuplan.domain.training import Execution, ParallelLayout, StateBytes, TrainingSetup
-from gpuplan.domain.training_time import Fabric, TrainingConstants, constants_from, plain_link
+from gpuplan.domain.training.setup import Execution, ParallelLayout, StateBytes, TrainingSetup
+from gpuplan.domain.training.time import Fabric, TrainingConstants, constants_from, plain_link
 
 PERFECT = {
     "best16_frac": 1.0, "best8_frac": 1.0, "best4_frac": 1.0, "reach16_ratio": 1.0,

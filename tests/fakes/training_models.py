@@ -1,8 +1,8 @@
 """Small and well-known networks, written out by hand for tests of training."""
 
-from gpuplan.domain.layers import Attention, Experts, FeedForward, LayerGroup
-from gpuplan.domain.model import Checkpoint, Embedding, Model, Stack
-from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LayerGroup
+from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
+from gpuplan.domain.model.precision import FORMATS
 
 
 def dense(
@@ -99,7 +99,9 @@ def _model(group: LayerGroup, hidden: int, n_vocab: int) -> Model:
             n_output_params=table,
             n_head_matrix_params=table,
         ),
-        stacks=(Stack(role="text", hidden_size=hidden, groups=(group,), n_other_params=hidden),),
+        stacks=(
+            LayerStack(role="text", hidden_size=hidden, groups=(group,), n_other_params=hidden),
+        ),
         max_context_tokens=None,
         checkpoint=Checkpoint(base=FORMATS["bf16"]),
     )

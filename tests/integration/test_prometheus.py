@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("httpx")
 
-from gpuplan.domain.monitoring import ServerAccess, TimeWindow
+from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
 from gpuplan.errors import CatalogError, InputError
 from gpuplan.observe import prometheus_live
 from gpuplan.observe.prometheus_live import read_prometheus

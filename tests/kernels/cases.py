@@ -4,7 +4,7 @@ import numpy as np
 
 from fakes.steps import USUAL, work
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import (
+from gpuplan.domain.simulation.engine import (
     Admission,
     AttentionRates,
     AttentionWork,
@@ -12,9 +12,9 @@ from gpuplan.domain.engine import (
     Fleet,
     StepTable,
 )
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.performance.kernels.step import StepLoad, StepWork, step_time_s
-from gpuplan.pipeline.step_table import step_table
+from gpuplan.studies.inference.step_table import step_table
 
 NOTHING = AttentionWork(
     decode_flop=0.0, window_decode_flop=0.0, prefill_flop=0.0, window_prefill_flop=0.0,

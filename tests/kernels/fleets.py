@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.domain.engine import EngineLimits
-from gpuplan.domain.fleet import (
-    Admission,
+from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.simulation.engine import EngineLimits
+from gpuplan.domain.simulation.fleet import (
+    AdmissionControl,
     Autoscaler,
     Clients,
     ColdStart,
     ElasticFleet,
     Failures,
-    Handover,
     HoursFloor,
+    KvTransfer,
     Outage,
     Pool,
     PoolShare,
@@ -23,8 +24,7 @@ from gpuplan.domain.fleet import (
     Service,
     Spot,
 )
-from gpuplan.domain.performance import Drafts
-from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from kernels import texts
 from kernels.cases import bent_table, limits_of, stream_of
 
@@ -57,7 +57,7 @@ def pool_of(draw: np.random.Generator, requests: Requests, name: str, span_s: fl
         start=ColdStart(
             boot_s=span_s * draw.choice([0.0, 0.02]), load_s=span_s * draw.uniform(0, 0.1)
         ),
-        admission=Admission(
+        admission=AdmissionControl(
             max_outstanding=None if draw.integers(0, 2) else int(draw.integers(1, 12)),
             max_held=None if draw.integers(0, 2) else int(draw.integers(0, 20)),
         ),
@@ -142,7 +142,7 @@ def living_fleet(draw: np.random.Generator, requests: Requests) -> ElasticFleet:
         services = (Service(name="a", pools=shares), Service(name="b", pools=shares[:1]))
         if draw.integers(0, 2):
             services = (Service(name="a", pools=shares[:1], decode_pools=shares[1:]), services[1])
-            handover = Handover(cache_bytes_per_token=1e5, latency_s=0.001,
+            handover = KvTransfer(cache_bytes_per_token=1e5, latency_s=0.001,
                                 link_bytes_per_s=10.0 ** draw.uniform(7, 10))  # fmt: skip
     return ElasticFleet(
         pools=pools, services=services, handover=handover, clients=clients_of(draw, span_s),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.traffic.stream import Requests
 from kernels.reference_features import Engine, Request
 from kernels.slow_fleet import Job, SlowFleet
 from kernels.test_features import rules_of

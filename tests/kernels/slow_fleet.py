@@ -8,8 +8,8 @@ the nouns.
 import math
 from dataclasses import dataclass, field
 
-from gpuplan.domain.engine import StepTable
-from gpuplan.domain.fleet import ElasticFleet, Pool
+from gpuplan.domain.simulation.engine import StepTable
+from gpuplan.domain.simulation.fleet import ElasticFleet, Pool
 from kernels.reference import Engine, Request, Rules, StepTime
 
 NEVER = math.inf

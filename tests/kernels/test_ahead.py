@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import Admission, Fleet
-from gpuplan.domain.fleet import ElasticFleet
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.simulation.engine import Admission, Fleet
+from gpuplan.domain.simulation.fleet import ElasticFleet
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels import test_featured_fleet, test_living_fleet

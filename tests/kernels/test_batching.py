@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.run import simulate_serving

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.domain.columns import floats
+from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.simulation.serving import batching, run
 from gpuplan.simulation.serving import kernels as room
 from kernels.cases import fleet_of, limits_of, stream_of
@@ -86,9 +86,9 @@ def test_no_kernel_reads_out_of_bounds(tmp_path: Path):
     code = (
         "from dataclasses import replace\n"
         "import numpy as np\n"
-        "from gpuplan.domain.batching import BatchPolicy\n"
+        "from gpuplan.domain.simulation.batching import BatchPolicy\n"
         "from kernels.cases import bent_table, fleet_of, limits_of, stream_of\n"
-        "from gpuplan.domain.engine import Fleet\n"
+        "from gpuplan.domain.simulation.engine import Fleet\n"
         "from gpuplan.simulation.serving.run import simulate_serving\n"
         "for seed in range(40):\n"
         "    draw = np.random.default_rng(seed)\n"

@@ -7,18 +7,18 @@ from gpuplan.calibration.inference_labels import inference_labels
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.requests import LoadRequest, PredictRequest
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.performance.kernels.step import StepLoad, step_time_s
-from gpuplan.pipeline.inference_work import setup_work
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.predict import constants_for
-from gpuplan.pipeline.predict_names import setup_of
-from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import SCALE, decode_line, mixed_step_s
+from gpuplan.studies.inference.configuration import setup_of
+from gpuplan.studies.inference.predict import constants_for
+from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.inference.work import setup_work
+from gpuplan.studies.naming.models import model_named
 
 CASES = (
     ("Llama-3.1-8B", "H100", 1),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.performance import Drafts
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.gains import drawn_gains, first_ticks
 from gpuplan.simulation.serving.kernels.engine.featured import N_DRAWN

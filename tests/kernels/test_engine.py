@@ -7,9 +7,9 @@ import pytest
 
 from fakes.steps import work
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.reference import Engine, Request, Rules

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.fleet import FINISHED, UNSERVED, ElasticFleet, Pool, PoolSize, Router
-from gpuplan.domain.stream import ClosedLoop, Requests
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.fleet import FINISHED, UNSERVED, ElasticFleet, Pool, PoolSize, Router
+from gpuplan.domain.traffic.stream import ClosedLoop, Requests
 from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.kernels.fleet.state import PAIR_RANGE

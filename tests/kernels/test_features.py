@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.kernels.engine.state import FRAC_BITS, TICKS_PER_S
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, limits_of

@@ -5,8 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuplan.domain.fleet import FINISHED, LOST, REFUSED, TIMED_OUT, ElasticFleet, FleetOutcome
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.simulation.fleet import (
+    FINISHED,
+    LOST,
+    REFUSED,
+    TIMED_OUT,
+    ElasticFleet,
+    FleetOutcome,
+)
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.kernels.fleet.state import PAIR_RANGE

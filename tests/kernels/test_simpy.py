@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpuplan.domain.batching import BatchPolicy, BatchServers
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import constant_table

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.arrays import engine_state, refusals_of
 from gpuplan.simulation.serving.kernels.engine import state
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, SOLE

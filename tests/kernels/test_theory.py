@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.engine import EngineLimits, Fleet, StepTable
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet, StepTable
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import constant_table
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuplan.domain.columns import ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.stream import Grouping, PrefixBlocks, Requests, requests_of
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, Requests, requests_of
 from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels.engine import cost
 from gpuplan.simulation.serving.kernels.engine import state as st

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.inputs.read import read_scenario_text
-from gpuplan.pipeline.check import check_scenario
 from gpuplan.report.system.check import check_document
+from gpuplan.studies.system_check.judge import check_scenario
 
 CATALOG = read_catalog()
 KINDS = ("local_nvme", "local_ssd", "hdd_nfs", "ssd_nfs", "hdd_array", "parallel_fs", "object",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.links import rich_link
 from gpuplan.calibration.links import link_of
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.links import LinkModel, Protocol
+from gpuplan.domain.hardware.links import LinkModel, Protocol
 from gpuplan.performance import collectives as c
 
 TIMES = (c.all_reduce_time_s, c.all_gather_time_s, c.reduce_scatter_time_s, c.all_to_all_time_s)

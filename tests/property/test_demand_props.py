@@ -15,8 +15,8 @@ from gpuplan.demand.sessions import Conversation, conversations
 from gpuplan.demand.statistics import counts, dispersion, gap_cv
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import floats
-from gpuplan.domain.demand import TokenLengths
-from gpuplan.domain.stream import Grouping, requests_of
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.traffic.stream import Grouping, requests_of
 
 SEEDS = range(20)
 seeds = st.integers(0, 2**32 - 1)

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes import models
-from gpuplan.domain.fit import Deployment
-from gpuplan.domain.layers import LayerGroup, State
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import Load, ServingLayout
+from gpuplan.domain.inference.fit import Deployment
+from gpuplan.domain.inference.serving import SequenceLoad, ServingLayout
+from gpuplan.domain.model.layers import LayerGroup, State
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import sequence_bytes
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import measure
@@ -35,7 +35,9 @@ networks = st.lists(groups(), min_size=1, max_size=3).map(
     lambda parts: models.model(*parts, max_context_tokens=None)
 )
 layouts = st.builds(ServingLayout, tp=st.sampled_from([1, 2, 4, 8]), pp=st.integers(1, 2))
-loads = st.builds(Load, context_tokens=st.integers(1, 20_000), n_sequences=st.integers(1, 3000))
+loads = st.builds(
+    SequenceLoad, context_tokens=st.integers(1, 20_000), n_sequences=st.integers(1, 3000)
+)
 sizes_bytes = st.floats(200 * MIB, 16 * GIB)
 formats = st.sampled_from(["bf16", "fp8", "int4", "nvfp4"])
 
@@ -117,7 +119,7 @@ def test_ranks_together_hold_the_model_at_least_once(model, tp):
         storage=storage,
         layout=ServingLayout(tp=tp),
         engine=vllm_settings(device),
-        load=Load(context_tokens=16, n_sequences=1),
+        load=SequenceLoad(context_tokens=16, n_sequences=1),
     )
     assert tp * measure(deployment).memory.weights_bytes >= 2 * model.n_params * (1 - 1e-12)
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.fleet import FINISHED, UNSERVED
+from gpuplan.domain.simulation.fleet import FINISHED, UNSERVED
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from kernels.fleets import grouped_stream, living_fleet, services_of
 

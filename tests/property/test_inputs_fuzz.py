@@ -13,8 +13,8 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.workload import Serving
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Serving
 from gpuplan.errors import InputError
 from gpuplan.inputs.read import read_scenario, read_scenario_text
 from gpuplan.inputs.yaml_reader import Document, read_yaml, read_yaml_text

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from fakes.models import dense_group, device, model, moe_group
 from fakes.steps import REGIME, USUAL, case, link
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.kernels.regimes import REGIMES
 from gpuplan.performance.kernels.step import StepConstants, StepLoad, n_touched, step_time_s
 from gpuplan.performance.work import step_work
 
-FP8 = Storage(base=FORMATS["bf16"], quantized=FORMATS["fp8"],
+FP8 = StorageFormats(base=FORMATS["bf16"], quantized=FORMATS["fp8"],
               parts=("attention", "feed_forward", "experts"), cache=FORMATS["fp8"])  # fmt: skip
 NETWORKS = (model(), model(moe_group()), model(dense_group(window_tokens=64)))
 LAYOUTS = (ServingLayout(), ServingLayout(tp=2), ServingLayout(tp=4), ServingLayout(dp=2, ep=2),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.selection import draw
 from gpuplan.domain.columns import ints
-from gpuplan.domain.selection import Conflict
+from gpuplan.domain.plan.selection import Conflict
 from gpuplan.selection.bill import worth_usd
 from gpuplan.selection.choose import select
 from gpuplan.selection.verify import breaches

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fakes.selection_wide import KINDS, draw_wide
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import Conflict, NamedLimit
+from gpuplan.domain.plan.selection import Conflict, NamedLimit
 from gpuplan.selection.choose import select
 from gpuplan.selection.exact import solve_exactly
 from gpuplan.selection.large import solve_large

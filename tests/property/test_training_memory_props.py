@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.training_models import dense, mixture
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.training import (
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS
+from gpuplan.domain.training.setup import (
     ALL_LINEAR_TARGETS,
     Execution,
     LoRA,

@@ -8,8 +8,8 @@ from pathlib import Path
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.precision import format_named
-from gpuplan.domain.serving import InferenceMemory, Load, ServingLayout
+from gpuplan.domain.inference.serving import InferenceMemory, SequenceLoad, ServingLayout
+from gpuplan.domain.model.precision import format_named
 from gpuplan.errors import InputError
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.inference import inference_memory
@@ -59,7 +59,7 @@ def _row(line: dict[str, str]) -> Row:
         storage=storage,
         layout=ServingLayout(tp=int(line["tp"])),
         engine=dataclasses.replace(engine, block_tokens=int(line["block_size"])),
-        load=Load(context_tokens=int(line["max_model_len"]), n_sequences=1),
+        load=SequenceLoad(context_tokens=int(line["max_model_len"]), n_sequences=1),
     )
     return Row(
         model=line["model"],

@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.simulation import EngineRequest, SimulateRequest
-from gpuplan.domain.stream import Grouping, Requests, requests_of
-from gpuplan.pipeline.simulate import prepared
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.replay.fleet_run import prepared
 from validation.serving_runs import Replay, Run, Times, times_of
 
 MODEL, ACCELERATOR = "meta-llama/Llama-3.3-70B-Instruct", "B200"

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.engine import Fleet, StepTable
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.simulation import EngineRequest, PreparedFleet, SimulateRequest
-from gpuplan.domain.stream import requests_of
-from gpuplan.pipeline.simulate import prepared
+from gpuplan.domain.simulation.engine import Fleet, StepTable
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.simulation.simulation import EngineRequest, PreparedFleet, SimulateRequest
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.replay.fleet_run import prepared
 
 MEASURES = ("ttft_s", "tpot_s", "e2e_s")
 MEAN_TARGET, P99_TARGET = 0.10, 0.20

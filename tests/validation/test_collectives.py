@@ -9,7 +9,7 @@ from gpuplan.calibration import links_fit
 from gpuplan.calibration.links import collective_spread, link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.performance import collectives as c
-from gpuplan.pipeline import validate_other as v
+from gpuplan.studies.networks import boards as v
 from gpuplan.units import GB, GIB
 from shared_data import shared_file
 

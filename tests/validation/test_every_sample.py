@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuplan import api
-from gpuplan.domain.diagnosis import DiagnoseRequest
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
+from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError
 from gpuplan.observe.read import read_telemetry
 from gpuplan.pipeline.diagnose import diagnose

@@ -9,12 +9,12 @@ import pytest
 from gpuplan.calibration.other_networks_fit import read_network_rows
 from gpuplan.calibration.training_constants import read_calibration
 from gpuplan.calibration.training_rows import shipped_rows
-from gpuplan.pipeline.validate_networks import (
+from gpuplan.studies.training.forecast import training_rows
+from gpuplan.studies.validation.networks import (
     diffusion_rows,
     vision_rows,
     vision_training_rows,
 )
-from gpuplan.pipeline.validate_training import training_rows
 
 FOLDER = Path(__file__).parent / "never_seen"
 TABLES = ("llm_training_later", "vision_later", "vision_training_later", "diffusion_later")

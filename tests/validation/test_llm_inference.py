@@ -8,11 +8,11 @@ import pytest
 
 from gpuplan.calibration.store import inference_calibration
 from gpuplan.calibration.tables import read_rows
-from gpuplan.pipeline.calibrate_inference import by_version, fit_study, study
-from gpuplan.pipeline.inference_table import benchmark_of, read_table
-from gpuplan.pipeline.measured_inference import serving_setup
-from gpuplan.pipeline.predict import metric_estimates, predict_inference
-from gpuplan.pipeline.validate import predictions_csv, table_kind, validate_rows
+from gpuplan.studies.inference.predict import metric_estimates, predict_inference
+from gpuplan.studies.measured.inference import serving_setup
+from gpuplan.studies.validation.fit_inference import by_version, fit_study, study
+from gpuplan.studies.validation.inference_table import benchmark_of, read_table
+from gpuplan.studies.validation.report import predictions_csv, table_kind, validate_rows
 
 BUDGETS = tomllib.loads((Path(__file__).parent / "llm_inference_budgets.toml").read_text("utf-8"))
 

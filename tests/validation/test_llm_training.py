@@ -8,8 +8,7 @@ from gpuplan.calibration.tables import read_rows as package_rows
 from gpuplan.calibration.training_constants import FILE, read_calibration
 from gpuplan.calibration.training_rows import read_rows, row_of, shipped_rows
 from gpuplan.catalog.load import read_catalog
-from gpuplan.pipeline.predict_training import predict_training, recalibrate
-from gpuplan.pipeline.training_calibrate import (
+from gpuplan.studies.training.calibration import (
     cross,
     fit_training,
     in_order,
@@ -18,12 +17,13 @@ from gpuplan.pipeline.training_calibrate import (
     source_of,
     usable,
 )
-from gpuplan.pipeline.training_cases import cases_of
-from gpuplan.pipeline.validate_training import (
+from gpuplan.studies.training.cases import cases_of
+from gpuplan.studies.training.forecast import (
     cross_training,
     stored_cross_training,
     validate_rows,
 )
+from gpuplan.studies.training.predict import predict_training, recalibrate
 from shared_data import shared_file
 
 # Median error of rows outside the fit may only fall.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan.calibration.tables import read_rows
-from gpuplan.pipeline.validate import validate_file
+from gpuplan.studies.validation.report import validate_file
 
 FOLDER = Path(__file__).parent / "never_seen"
 KINDS = ("llm_inference", "llm_training")

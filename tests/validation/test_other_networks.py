@@ -12,9 +12,9 @@ from gpuplan.calibration.other_networks import (
     network_estimate,
 )
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.networks import NetworkKind
+from gpuplan.domain.model.other import NetworkKind
 from gpuplan.performance import other_networks
-from gpuplan.pipeline import validate_other as v
+from gpuplan.studies.networks import boards as v
 
 
 def fold(name: str) -> int:

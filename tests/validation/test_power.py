@@ -17,11 +17,11 @@ from gpuplan.calibration.power import (
 from gpuplan.catalog.load import read_catalog
 from gpuplan.errors import InputError
 from gpuplan.performance import power
-from gpuplan.pipeline import validate_other as v
-from gpuplan.pipeline.inference_table import benchmark_of
-from gpuplan.pipeline.measured_inference import serving_setup
-from gpuplan.pipeline.predict import predict_inference
-from gpuplan.pipeline.serving_power import serving_power
+from gpuplan.studies.inference.predict import predict_inference
+from gpuplan.studies.measured.inference import serving_setup
+from gpuplan.studies.networks import boards as v
+from gpuplan.studies.power.serving import serving_power
+from gpuplan.studies.validation.inference_table import benchmark_of
 from shared_data import shared_file
 
 

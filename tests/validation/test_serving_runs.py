@@ -13,19 +13,19 @@ import pytest
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.performance import ServingSetup
-from gpuplan.domain.requests import LoadRequest, PredictRequest
-from gpuplan.domain.simulation import EngineRequest, SimulateRequest
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.performance.kernels.step import StepConstants
-from gpuplan.pipeline.inference_work import setup_work
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.predict_names import setup_of
-from gpuplan.pipeline.simulate import fleet_of
-from gpuplan.pipeline.step_table import step_table
 from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.inference.configuration import setup_of
+from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.inference.work import setup_work
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.replay.fleet_run import fleet_of
 from shared_data import shared_file
 
 pytestmark = pytest.mark.shared

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gpuplan.pipeline.calibrate import calibrate
+from gpuplan.studies.validation.calibrate import calibrate
 from shared_data import shared_file
 
 NOISE_FRAC = 0.05

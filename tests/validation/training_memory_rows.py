@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import find_model
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.training import (
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS
+from gpuplan.domain.training.setup import (
     ALL_LINEAR_TARGETS,
     Execution,
     LoRA,

@@ -125,7 +125,7 @@ from gpuplan.api.simulating import (
     with_shared_prefix,
     with_urgencies,
 )
-from gpuplan.domain.requests import FitRequest, PredictRequest, TrainingRequest
+from gpuplan.domain.requests.requests import FitRequest, PredictRequest, TrainingRequest
 
 __all__ = [
     "FitRequest",

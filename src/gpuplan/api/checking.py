@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuplan.domain.designed import DesignedPlan
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.system import SystemCheck
+    from gpuplan.domain.system.check import SystemCheck
+    from gpuplan.domain.system.designed import DesignedPlan
 
 
 def check(path: Path, changes: tuple[str, ...] = ()) -> "SystemCheck":
@@ -16,7 +16,7 @@ def check(path: Path, changes: tuple[str, ...] = ()) -> "SystemCheck":
     """
     from datetime import date
 
-    from gpuplan.pipeline.check import check as verb
+    from gpuplan.studies.system_check.judge import check as verb
 
     return verb(path, changes=changes, month=date.today().isoformat()[:7])
 
@@ -30,7 +30,7 @@ def check_change_sheet(before: "SystemCheck", after: "SystemCheck") -> "Sheet":
 
 def refuse_system(checked: "SystemCheck") -> None:
     """Raise ViolationError where the system is rejected."""
-    from gpuplan.pipeline.check import refuse_system as verb
+    from gpuplan.studies.system_check.judge import refuse_system as verb
 
     verb(checked)
 
@@ -65,14 +65,14 @@ def rack_svg(checked: "SystemCheck") -> str:
 
 def design(path: Path) -> "DesignedPlan":
     """A plan file with everything around it: hosts, network, place, money by month, carbon."""
-    from gpuplan.pipeline.design import design as verb
+    from gpuplan.studies.whole_design.assemble import design as verb
 
     return verb(path)
 
 
 def refuse_design(designed: "DesignedPlan") -> None:
     """Raise ViolationError where something around the plan cannot be."""
-    from gpuplan.pipeline.design import refuse_design as verb
+    from gpuplan.studies.whole_design.assemble import refuse_design as verb
 
     verb(designed)
 

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.domain.requests import FitRequest, TrainingRequest, UpdateRequest
+from gpuplan.domain.requests.requests import FitRequest, TrainingRequest, UpdateRequest
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from gpuplan.domain.findings import Finding
-    from gpuplan.domain.fit import Fit, Survey
-    from gpuplan.domain.market import UpdateReport
-    from gpuplan.domain.scenario import Scenario
+    from gpuplan.domain.inference.fit import Fit, Survey
+    from gpuplan.domain.money.market import UpdateReport
+    from gpuplan.domain.scenario.scenario import Scenario
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.training_fit import TrainingFit
+    from gpuplan.domain.system.findings import Finding
+    from gpuplan.domain.training.fit import TrainingFit
 
 
 def fit(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis, ScoreLimits
-    from gpuplan.domain.forecasting import ForecastRequest, Outlook
-    from gpuplan.domain.monitoring import ServerAccess, TimeWindow
-    from gpuplan.domain.replanning import Replanned, ReplanRequest
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.top import TopFrame
-    from gpuplan.domain.watching import WatchPoint, WatchReading, WatchRequest
+    from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis, ScoreLimits
+    from gpuplan.domain.telemetry.forecast import ForecastRequest, Outlook
+    from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
+    from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
+    from gpuplan.domain.telemetry.top import TopFrame
+    from gpuplan.domain.telemetry.watching import WatchPoint, WatchReading, WatchRequest
     from gpuplan.errors import Problem
 
 
@@ -24,7 +24,7 @@ def diagnose(
     window: "TimeWindow | None" = None,
 ) -> "Diagnosis":
     """What telemetry says: bands, peaks, causes with evidence, waste, and what helps."""
-    from gpuplan.domain.diagnosis import DiagnoseRequest
+    from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
     from gpuplan.errors import InputError, one
     from gpuplan.pipeline.diagnose import diagnose_file, diagnose_server
 
@@ -38,7 +38,7 @@ def diagnose(
 
 def diagnose_text(text: str, request: "DiagnoseRequest | None" = None) -> "Diagnosis":
     """The same, of a text: a pasted table, a scrape."""
-    from gpuplan.domain.diagnosis import DiagnoseRequest
+    from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
     from gpuplan.pipeline.diagnose import diagnose_text as verb
 
     return verb(text, request or DiagnoseRequest())
@@ -67,7 +67,7 @@ def score_sheet(found: "Diagnosis", broken: "tuple[Problem, ...]") -> "Sheet":
 
 def forecast(source: Path, request: "ForecastRequest | None" = None) -> "Outlook":
     """Demand ahead with its range and record, and when to order."""
-    from gpuplan.domain.forecasting import ForecastRequest
+    from gpuplan.domain.telemetry.forecast import ForecastRequest
     from gpuplan.pipeline.forecast import outlook_of_file as verb
 
     return verb(source, request or ForecastRequest())
@@ -98,7 +98,7 @@ def autoscaler_manifest(kind: str, *, target: str, server: str) -> str:
 
 def replan(plan_file: Path, telemetry: Path, request: "ReplanRequest | None" = None) -> "Replanned":
     """A plan held against what happened: drift, the new plan, and whether to move."""
-    from gpuplan.domain.replanning import ReplanRequest
+    from gpuplan.domain.telemetry.replan import ReplanRequest
     from gpuplan.pipeline.replan import replan_files as verb
 
     return verb(plan_file, telemetry, request or ReplanRequest())

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuplan.domain.plan import Answer
-    from gpuplan.domain.plan_request import PlanRequest
+    from gpuplan.domain.plan.answer import Answer
+    from gpuplan.domain.requests.plan import PlanRequest
     from gpuplan.domain.sheet import Sheet
 
 
@@ -16,7 +16,7 @@ def plan(request: "PlanRequest | str") -> "Answer":
     """
     from datetime import date
 
-    from gpuplan.domain.plan_request import PlanRequest
+    from gpuplan.domain.requests.plan import PlanRequest
     from gpuplan.pipeline.plan import plan as verb
 
     if isinstance(request, str):
@@ -33,7 +33,7 @@ def what_if(request: "PlanRequest", changes: tuple[str, ...]) -> "tuple[Answer, 
 
 def refuse(answer: "Answer", *, is_check: bool = False) -> None:
     """Raise where there is no plan, or where a limit is broken and limits are checked."""
-    from gpuplan.pipeline.plan_gate import refuse as verb
+    from gpuplan.studies.planning.gate import refuse as verb
 
     verb(answer, is_check=is_check)
 

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.domain.requests import NetworkRequest, PredictRequest
+from gpuplan.domain.requests.requests import NetworkRequest, PredictRequest
 
 if TYPE_CHECKING:
-    from gpuplan.domain.networks import NetworkForecast
-    from gpuplan.domain.prediction import Prediction, Roofline
-    from gpuplan.domain.requests import TrainingRun
-    from gpuplan.domain.runs import CalibrationOutcome
-    from gpuplan.domain.scaling import ScaleCurve, ScaleRequest
+    from gpuplan.domain.calibration.runs import CalibrationOutcome
+    from gpuplan.domain.calibration.validation import ValidationReport
+    from gpuplan.domain.inference.prediction import Prediction, Roofline
+    from gpuplan.domain.model.other import NetworkForecast
+    from gpuplan.domain.requests.requests import TrainingRun
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.training_run import RunForecast
-    from gpuplan.domain.validation import ValidationReport
+    from gpuplan.domain.training.run import RunForecast
+    from gpuplan.domain.training.scaling import ScaleCurve, ScaleRequest
 
 
 def predict(
@@ -27,7 +27,7 @@ def predict(
     calibration: Path | None = None,
 ) -> "Prediction":
     """Throughput, latency, power and memory of one configuration, each with a range."""
-    from gpuplan.pipeline.predict_names import predict as verb
+    from gpuplan.studies.inference.configuration import predict as verb
 
     return verb(
         model,
@@ -48,7 +48,7 @@ def predict_sheet(found: "Prediction") -> "Sheet":
 
 def predict_table(path: Path) -> "ValidationReport":
     """Predictions for every configuration of a table, measured or not."""
-    from gpuplan.pipeline.validate import validate_file
+    from gpuplan.studies.validation.report import validate_file
 
     return validate_file(path)
 
@@ -61,7 +61,7 @@ def predict_network(
     overlays: Sequence[Path] = (),
 ) -> "NetworkForecast":
     """Time of a batch of a network that is no language model, with its range."""
-    from gpuplan.pipeline.predict_network import predict_network as verb
+    from gpuplan.studies.networks.predict import predict_network as verb
 
     return verb(name, on, request or NetworkRequest(), overlays=overlays)
 
@@ -75,7 +75,7 @@ def network_sheet(found: "NetworkForecast") -> "Sheet":
 
 def predict_training(run: "TrainingRun") -> "RunForecast":
     """Step time, throughput, utilization and length of a training run, with ranges."""
-    from gpuplan.pipeline.predict_run import predict_run as verb
+    from gpuplan.studies.training.run import predict_run as verb
 
     return verb(run)
 
@@ -96,7 +96,7 @@ def roofline(
     store: Path | None = None,
 ) -> "Roofline":
     """Where prefill and decode sit under the roofline, and what limits each."""
-    from gpuplan.pipeline.roofline import roofline as verb
+    from gpuplan.studies.inference.roofline import roofline as verb
 
     return verb(model, on, request or PredictRequest(), overlays=overlays, store=store)
 
@@ -110,7 +110,7 @@ def roofline_sheet(found: "Roofline") -> "Sheet":
 
 def scale(request: "ScaleRequest") -> "ScaleCurve":
     """Speed of a training job over the number of accelerators, with its knee and causes."""
-    from gpuplan.pipeline.scale import scale as verb
+    from gpuplan.studies.training.scaling import scale as verb
 
     return verb(request)
 
@@ -126,7 +126,7 @@ def validate(
     path: Path | None = None, *, kind: str = "llm_inference", cross: bool = False
 ) -> "ValidationReport":
     """Predictions against a measured table, or against the package's own of this kind."""
-    from gpuplan.pipeline.validate import validate_file, validate_package
+    from gpuplan.studies.validation.report import validate_file, validate_package
 
     return validate_package(kind, cross=cross) if path is None else validate_file(path, cross=cross)
 
@@ -140,7 +140,7 @@ def validate_sheet(report: "ValidationReport", *, group: str = "regime") -> "She
 
 def predictions_csv(report: "ValidationReport", *, is_whole: bool = False) -> str:
     """Every prediction of a validation, one row each; whole: also what nobody measured."""
-    from gpuplan.pipeline.validate import predictions_csv as verb
+    from gpuplan.studies.validation.report import predictions_csv as verb
 
     return verb(report, is_whole=is_whole)
 
@@ -149,8 +149,8 @@ def calibrate(
     paths: Sequence[Path], *, given: Mapping[str, str] | None = None, out: Path | None = None
 ) -> "CalibrationOutcome":
     """The inference model refitted to a user's own runs; written to a file where one is named."""
-    from gpuplan.pipeline.calibrate import calibrate as verb
-    from gpuplan.pipeline.calibrate import write_calibration
+    from gpuplan.studies.validation.calibrate import calibrate as verb
+    from gpuplan.studies.validation.calibrate import write_calibration
 
     outcome = verb(paths, given=given)
     if out is not None:

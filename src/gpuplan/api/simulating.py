@@ -9,22 +9,22 @@ if TYPE_CHECKING:
 
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.columns import Ints
-    from gpuplan.domain.drawn import DrawnLoad, LoadTaken
-    from gpuplan.domain.fleet_request import FleetSimulation
-    from gpuplan.domain.outcome import Outcome, RequestTimes
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.simulation import (
+    from gpuplan.domain.simulation.fleet_file import FleetSimulation
+    from gpuplan.domain.simulation.outcome import Outcome, RequestTimes
+    from gpuplan.domain.simulation.simulation import (
         CurveRequest,
-        FleetCurve,
+        FleetSizeCurve,
         NetworkSimulation,
         PreparedFleet,
         SimulateRequest,
         Simulation,
         StreamedSimulation,
     )
-    from gpuplan.domain.stream import PrefixBlocks, Requests
-    from gpuplan.domain.trace import ColumnMap, TraceQuery, TraceRead
-    from gpuplan.pipeline.simulate_stream import Blocks
+    from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
+    from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
+    from gpuplan.domain.traffic.trace import ColumnMap, TraceQuery, TraceRead
+    from gpuplan.studies.replay.stream import Blocks
 
 
 def read_trace(path: Path, query: "TraceQuery | None" = None) -> "TraceRead":
@@ -44,8 +44,8 @@ def simulate(
     store: Path | None = None,
 ) -> "Simulation":
     """Replay requests against a fleet: every request's times and what they say."""
-    from gpuplan.domain.simulation import SimulateRequest
-    from gpuplan.pipeline.simulate import simulate as verb
+    from gpuplan.domain.simulation.simulation import SimulateRequest
+    from gpuplan.studies.replay.fleet_run import simulate as verb
 
     asked = request or SimulateRequest()
     return verb(model, on, requests, asked=asked, overlays=overlays, store=store)
@@ -53,20 +53,20 @@ def simulate(
 
 def simulate_load(
     ready: "PreparedFleet",
-    load: "LoadTaken",
+    load: "LoadSource",
     request: "SimulateRequest",
     *,
     told: "Callable[[int], None] | None" = None,
 ) -> "Simulation":
     """Replay a load; of a fleet that is overloaded, also find the smallest that would hold it."""
-    from gpuplan.pipeline.simulate import simulate_load as verb
+    from gpuplan.studies.replay.fleet_run import simulate_load as verb
 
     return verb(ready, load, request, told=told)
 
 
 def simulate_fleet(
     fleet: Path,
-    load: "LoadTaken",
+    load: "LoadSource",
     request: "SimulateRequest",
     *,
     served: "tuple[str | None, str]",
@@ -74,7 +74,7 @@ def simulate_fleet(
     store: Path | None = None,
 ) -> "FleetSimulation":
     """Replay a load against the living fleet of a file: pools, scaling, failures, clients."""
-    from gpuplan.pipeline.simulate_fleet import simulate_living as verb
+    from gpuplan.studies.replay.fleet import simulate_living as verb
 
     return verb(fleet, served, load, asked=request, overlays=overlays, store=store)
 
@@ -95,21 +95,21 @@ def fleet_charts(found: "FleetSimulation") -> "tuple[Chart, ...]":
 
 def with_gaps(found: "Simulation") -> "Simulation":
     """The run with percentiles of single gaps between tokens, from a second one by steps."""
-    from gpuplan.pipeline.simulate import with_gaps as verb
+    from gpuplan.studies.replay.fleet_run import with_gaps as verb
 
     return verb(found)
 
 
 def trace_blocks(path: Path, query: "TraceQuery | None" = None) -> "Blocks":
     """Requests of a file of any size, block by block."""
-    from gpuplan.pipeline.simulate_stream import traced_blocks as verb
+    from gpuplan.studies.replay.stream import traced_blocks as verb
 
     return verb(path, query)
 
 
 def drawn_blocks(load: "DrawnLoad", *, seed: int = 0) -> "Blocks":
     """Requests drawn from a few figures, block by block."""
-    from gpuplan.pipeline.simulate_stream import drawn_blocks as verb
+    from gpuplan.studies.replay.stream import drawn_blocks as verb
 
     return verb(load, seed=seed)
 
@@ -123,7 +123,7 @@ def simulate_stream(
     sink: "Callable[[Requests, RequestTimes], None] | None" = None,
 ) -> "StreamedSimulation":
     """Replay blocks without keeping a request; `sink` gets each that has passed."""
-    from gpuplan.pipeline.simulate_stream import streamed as verb
+    from gpuplan.studies.replay.stream import streamed as verb
 
     return verb(ready, blocks, request, told=told, sink=sink)
 
@@ -131,20 +131,20 @@ def simulate_stream(
 def simulate_network(
     network: str,
     on: str,
-    load: "LoadTaken",
+    load: "LoadSource",
     request: "SimulateRequest",
     *,
     overlays: Sequence[Path] = (),
 ) -> "NetworkSimulation":
     """Replay a load against servers of a network that is no language model."""
-    from gpuplan.pipeline.simulate_network import simulate_network as verb
+    from gpuplan.studies.replay.network import simulate_network as verb
 
     return verb(network, on, load, asked=request, overlays=overlays)
 
 
 def is_network(name: str) -> bool:
     """A network that is served by whole requests: vision, encoders, diffusion."""
-    from gpuplan.pipeline.simulate_network import is_network as verb
+    from gpuplan.studies.replay.network import is_network as verb
 
     return verb(name)
 
@@ -181,9 +181,9 @@ def requests_csv(outcome: "Outcome", end: "Ints | None" = None) -> "Iterator[str
 
 def trace_load(
     path: Path, *, query: "TraceQuery | None" = None, scale: float = 1.0, seed: int = 0
-) -> "LoadTaken":
+) -> "LoadSource":
     """Requests of a trace file, more or fewer of them, as bursty as they were."""
-    from gpuplan.pipeline.simulate_load import traced_load as verb
+    from gpuplan.studies.replay.load import traced_load as verb
 
     return verb(path, query=query, scale_factor=scale, seed=seed)
 
@@ -195,9 +195,9 @@ def clients_load(
     duration_s: float | None = None,
     scale: float = 1.0,
     seed: int = 0,
-) -> "LoadTaken":
+) -> "LoadSource":
     """Requests drawn from recorded clients: a folder as ServeGen publishes them."""
-    from gpuplan.pipeline.simulate_clients import clients_load as verb
+    from gpuplan.studies.replay.clients import clients_load as verb
 
     return verb(folder, query=query, duration_s=duration_s, scale_factor=scale, seed=seed)
 
@@ -209,18 +209,18 @@ def column_map(text: str) -> "ColumnMap":
     return verb(text)
 
 
-def drawn_load(load: "DrawnLoad", *, seed: int = 0) -> "LoadTaken":
+def drawn_load(load: "DrawnLoad", *, seed: int = 0) -> "LoadSource":
     """Requests drawn from a few figures."""
-    from gpuplan.pipeline.simulate_load import drawn_load as verb
+    from gpuplan.studies.replay.load import drawn_load as verb
 
     return verb(load, seed=seed)
 
 
 def scenario_load(
     path: Path, workload: str | None = None, *, duration_s: float | None = None, seed: int = 0
-) -> "LoadTaken":
+) -> "LoadSource":
     """Requests of a scenario's workload, with its model and its objective."""
-    from gpuplan.pipeline.simulate_scenario import scenario_load as verb
+    from gpuplan.studies.replay.scenario import scenario_load as verb
 
     return verb(path, workload, duration_s=duration_s, seed=seed)
 
@@ -235,32 +235,32 @@ def prepare_fleet(
     store: Path | None = None,
 ) -> "PreparedFleet":
     """Engines ready to replay streams like this one."""
-    from gpuplan.pipeline.simulate import prepared as verb
+    from gpuplan.studies.replay.fleet_run import prepared as verb
 
     return verb(model, on, requests, asked=request, overlays=overlays, store=store)
 
 
 def with_urgencies(
-    load: "LoadTaken", mix: "tuple[tuple[int, float], ...]", *, seed: int = 0
-) -> "LoadTaken":
+    load: "LoadSource", mix: "tuple[tuple[int, float], ...]", *, seed: int = 0
+) -> "LoadSource":
     """The load with an urgency for each request, drawn by shares; lower numbers go first."""
-    from gpuplan.pipeline.simulate_marks import with_urgencies as verb
+    from gpuplan.studies.replay.marks import with_urgencies as verb
 
     return verb(load, mix, seed=seed)
 
 
-def with_shared_prefix(load: "LoadTaken", n_tokens: int) -> "LoadTaken":
+def with_shared_prefix(load: "LoadSource", n_tokens: int) -> "LoadSource":
     """The load with a system prompt that every prompt begins with."""
-    from gpuplan.pipeline.simulate_marks import with_shared_prefix as verb
+    from gpuplan.studies.replay.marks import with_shared_prefix as verb
 
     return verb(load, n_tokens)
 
 
 def with_lengths(
-    load: "LoadTaken", path: Path, query: "TraceQuery | None" = None, *, seed: int = 0
-) -> "LoadTaken":
+    load: "LoadSource", path: Path, query: "TraceQuery | None" = None, *, seed: int = 0
+) -> "LoadSource":
     """The load's arrivals with lengths drawn from the rows of a recording."""
-    from gpuplan.pipeline.simulate_marks import with_lengths as verb
+    from gpuplan.studies.replay.marks import with_lengths as verb
 
     return verb(load, path, query, seed=seed)
 
@@ -273,14 +273,14 @@ def simulate_curve(
     request: "SimulateRequest",
     blocks: "PrefixBlocks | None" = None,
     told: "Callable[[int], None] | None" = None,
-) -> "FleetCurve":
+) -> "FleetSizeCurve":
     """Precision and recall over the size of the fleet, and the size that balances them."""
-    from gpuplan.pipeline.simulate_sizes import fleet_curve as verb
+    from gpuplan.studies.replay.sizes import fleet_curve as verb
 
     return verb(ready, requests, curve, run=request, blocks=blocks, told=told)
 
 
-def curve_sheet(curve: "FleetCurve") -> "Sheet":
+def curve_sheet(curve: "FleetSizeCurve") -> "Sheet":
     """A curve over fleet sizes, ready to show."""
     from gpuplan.report.simulation.curve import curve_sheet as verb
 
@@ -296,7 +296,7 @@ def simulate_charts(
     return verb(found)
 
 
-def curve_charts(curve: "FleetCurve") -> "tuple[Chart, ...]":
+def curve_charts(curve: "FleetSizeCurve") -> "tuple[Chart, ...]":
     """A curve over fleet sizes as charts."""
     from gpuplan.report.charts.simulation import curve_charts as verb
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from gpuplan.domain.calibration import (
+from gpuplan.domain.calibration.constants import (
     Constant,
     FittedConstants,
     Labels,

@@ -1,6 +1,6 @@
 """Free numbers of inference: prior values, how far they may move, and what they depend on."""
 
-from gpuplan.domain.calibration import Constant, Effect
+from gpuplan.domain.calibration.constants import Constant, Effect
 
 # Achieved shares of peak and of bandwidth over the usual ones, as logs: ninth deciles of large
 # and of thin matrix products in measured operator tables [aiconfigurator-operators]; AMD and Intel

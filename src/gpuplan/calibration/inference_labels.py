@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from gpuplan.calibration.eras import ERAS, era_of, generation_of
-from gpuplan.domain.calibration import Labels
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.layers import Experts, LatentAttention, Recurrence
-from gpuplan.domain.model import Model
-from gpuplan.domain.performance import ServingSetup
-from gpuplan.domain.serving import ServingLayout
+from gpuplan.domain.calibration.constants import Labels
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.model.layers import Experts, LatentAttention, Recurrence
+from gpuplan.domain.model.network import Model
 
 NONE = "no"
 MANY_USERS = 16

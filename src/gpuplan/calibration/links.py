@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuplan.calibration.tables import read_constants
-from gpuplan.domain.hardware import Accelerator, HostLink, ScaleUpLink
-from gpuplan.domain.links import DirectKernel, LinkModel, Protocol, SwitchReduction
+from gpuplan.domain.hardware.devices import Accelerator, HostLink, ScaleUpLink
+from gpuplan.domain.hardware.links import DirectKernel, LinkModel, Protocol, SwitchReduction
 from gpuplan.errors import InputError, one
 from gpuplan.units import GB
 

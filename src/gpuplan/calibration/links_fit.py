@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gpuplan.calibration import fit as robust
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration import Constant, Effect, FittedConstants, Labels
-from gpuplan.domain.links import DirectKernel, LinkModel, Protocol, SwitchReduction
+from gpuplan.domain.calibration.constants import Constant, Effect, FittedConstants, Labels
+from gpuplan.domain.hardware.links import DirectKernel, LinkModel, Protocol, SwitchReduction
 from gpuplan.units import GB
 
 Floats = NDArray[np.float64]

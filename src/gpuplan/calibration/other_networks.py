@@ -16,9 +16,9 @@ from gpuplan.calibration.other_networks_fit import (
     network_labels,
 )
 from gpuplan.calibration.tables import read_constants, read_rows
-from gpuplan.domain.calibration import FittedConstants, Labels
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.networks import (
+from gpuplan.domain.calibration.constants import FittedConstants, Labels
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.other import (
     DenoiserShape,
     Device,
     NetworkConstants,

@@ -9,8 +9,14 @@ from numpy.typing import NDArray
 
 from gpuplan.calibration import fit as robust
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration import Constant, Effect, FittedConstants, Labels
-from gpuplan.domain.networks import Device, NetworkConstants, NetworkKind, NetworkWork, SpeedBasis
+from gpuplan.domain.calibration.constants import Constant, Effect, FittedConstants, Labels
+from gpuplan.domain.model.other import (
+    Device,
+    NetworkConstants,
+    NetworkKind,
+    NetworkWork,
+    SpeedBasis,
+)
 from gpuplan.units import GB, GFLOP, MB, MS, TFLOP
 
 Floats = NDArray[np.float64]

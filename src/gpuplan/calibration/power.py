@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuplan.calibration.tables import read_constants
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.power import CapCurve, PowerConstants
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.hardware.power import CapCurve, PowerConstants
 from gpuplan.domain.provenance import Estimate, Tier
 
 LEAST_BUSY_FRAC = 0.1

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from gpuplan.calibration import fit as robust
 from gpuplan.calibration.power import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration import Constant, Effect, FittedConstants, Labels
-from gpuplan.domain.power import PowerConstants, Utilization
+from gpuplan.domain.calibration.constants import Constant, Effect, FittedConstants, Labels
+from gpuplan.domain.hardware.power import PowerConstants, Utilization
 from gpuplan.units import MS
 
 Floats = NDArray[np.float64]

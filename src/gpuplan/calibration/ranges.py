@@ -6,7 +6,7 @@ from math import ceil, expm1
 from statistics import mean, median, quantiles
 from typing import NamedTuple
 
-from gpuplan.domain.calibration import LeftOut, Spread
+from gpuplan.domain.calibration.constants import LeftOut, Spread
 
 TAIL = 0.1
 GOLDEN, HALF = 0.6180339887498949, 0.5  # even, repeatable, no generator needed

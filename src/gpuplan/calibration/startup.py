@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.tables import read_constants, read_rows
+from gpuplan.domain.inference.startup import StartConstants, StartPhases
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.startup import StartConstants, StartPhases
 from gpuplan.units import GB
 
 Floats = NDArray[np.float64]

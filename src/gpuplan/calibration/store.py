@@ -8,7 +8,12 @@ from importlib.resources import files
 from typing import Any
 
 from gpuplan.calibration.inference_constants import CONSTANTS
-from gpuplan.domain.calibration import FittedConstants, InferenceCalibration, LeftOut, Spread
+from gpuplan.domain.calibration.constants import (
+    FittedConstants,
+    InferenceCalibration,
+    LeftOut,
+    Spread,
+)
 
 INFERENCE_FILE = "data/llm_inference.json"
 

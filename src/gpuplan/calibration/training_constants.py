@@ -9,10 +9,10 @@ from gpuplan.calibration.residuals import Spread
 from gpuplan.calibration.tables import read_constants
 from gpuplan.calibration.training_prior import best_fracs, prior
 from gpuplan.calibration.training_stacks import Stack
-from gpuplan.domain.calibration import FittedConstants, Labels
-from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.calibration.constants import FittedConstants, Labels
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.provenance import Tier
-from gpuplan.domain.training_time import TrainingConstants, constants_from
+from gpuplan.domain.training.time import TrainingConstants, constants_from
 
 FILE = "llm_training.json"
 VERSION = 1

@@ -5,7 +5,7 @@ Where nothing is said, the usual server of that accelerator is assumed.
 
 import re
 
-from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.units import GB, GBIT
 
 # One adapter per accelerator in the makers' reference servers: 200, 400 and 800 Gbit/s.

@@ -7,9 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from gpuplan.domain.layers import Attention, Experts, FeedForward, LayerGroup
-from gpuplan.domain.model import Checkpoint, Embedding, Model, Stack
-from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LayerGroup
+from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.provenance import Assumption
 
 ASSUMED_VOCAB = 51_200
@@ -53,7 +53,7 @@ def model_from(name: str, dimensions: Dimensions, *, source: str) -> Model:
         is_tied=dimensions.is_tied,
         n_head_matrix_params=table,
     )
-    stack = Stack(role="text", hidden_size=dimensions.hidden, groups=(group,))
+    stack = LayerStack(role="text", hidden_size=dimensions.hidden, groups=(group,))
     return Model(
         name=name,
         kind="decoder",

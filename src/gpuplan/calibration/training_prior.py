@@ -6,8 +6,8 @@ attention [Dao2023, Shah2024], NCCL. Totals move them only as far as their width
 
 from typing import NamedTuple
 
-from gpuplan.domain.calibration import Constant, Effect
-from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.calibration.constants import Constant, Effect
+from gpuplan.domain.hardware.devices import Accelerator
 
 # Best measured share of the dense peak, 16-bit and 8-bit [MAMF]; 4-bit and workstation boards
 # from operator tables. A GeForce clocks above the rate that its sheet counts with.

@@ -7,7 +7,7 @@ which attention kernel, what is fused, what is overlapped.
 import re
 from typing import NamedTuple
 
-from gpuplan.domain.training import AttentionKernel, Kernels, Sharding
+from gpuplan.domain.training.setup import AttentionKernel, Kernels, Sharding
 
 
 class Stack(NamedTuple):

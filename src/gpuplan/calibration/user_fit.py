@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpuplan.calibration.ranges import Miss, tails
 from gpuplan.calibration.runs.detect import USER_KIND
 from gpuplan.calibration.runs.fields import mapping, short
-from gpuplan.domain.calibration import (
+from gpuplan.domain.calibration.constants import (
     Constant,
     Effect,
     FittedConstants,
@@ -26,8 +26,8 @@ from gpuplan.domain.calibration import (
     bounded,
     effect_key,
 )
+from gpuplan.domain.calibration.runs import MovedConstant
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.runs import MovedConstant
 from gpuplan.errors import InputError, Problem
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.demand import LatencyLimit, Statistic
 from gpuplan.domain.noun import dataclass
+from gpuplan.domain.scenario.demand import LatencyLimit, Statistic
 
 N_BATCHES = 10
 STUDENT = 1.383  # 90 % of Student's law with 9 degrees of freedom, one-sided

@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from gpuplan.domain.columns import Floats, ints
-from gpuplan.domain.sizing import DemandProfile, ReplicaNeed
+from gpuplan.domain.plan.sizing import DemandProfile, ReplicaNeed
 
 N_POINTS = 5
 MOST_RATIO = 4.0

@@ -9,7 +9,7 @@ less memory than is counted here.
 from dataclasses import replace
 from math import ceil, floor
 
-from gpuplan.domain.engine import AttentionWork, EngineLimits, StepTable
+from gpuplan.domain.simulation.engine import AttentionWork, EngineLimits, StepTable
 
 
 def with_cached_prefix(table: StepTable, cached_tokens: float) -> StepTable:

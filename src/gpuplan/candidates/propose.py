@@ -6,12 +6,12 @@ Nothing is judged here. What cannot run is proposed all the same and leaves late
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from gpuplan.domain.candidate import AcceleratorShare, Candidate
-from gpuplan.domain.hardware import Accelerator, MigProfile
+from gpuplan.domain.hardware.devices import Accelerator, MigProfile
+from gpuplan.domain.inference.performance import EngineChoice
+from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.performance import EngineChoice
-from gpuplan.domain.serving import EngineSettings, ServingLayout
-from gpuplan.domain.workload import Layout
+from gpuplan.domain.plan.candidate import AcceleratorShare, Candidate
+from gpuplan.domain.scenario.workload import Layout
 
 USUAL_NODE = 8  # accelerators of a node: tensor parallelism is tried up to here everywhere
 MOST_TENSOR = 64

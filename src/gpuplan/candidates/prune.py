@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuplan.domain.candidate import Candidate, Constraint, Pruned, Rejection
-from gpuplan.domain.demand import LatencyLimit
-from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import InferenceMemory
+from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.precision import format_named
-from gpuplan.domain.serving import InferenceMemory
+from gpuplan.domain.plan.candidate import Candidate, Constraint, Pruned, Rejection
+from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.errors import Problem
 from gpuplan.units import GB
 

@@ -6,10 +6,10 @@ stops its whole tensor-parallel replica, a node stops every replica on it.
 
 from math import ceil
 
-from gpuplan.domain.candidate import Candidate
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.sizing import Reserve
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.sizing import Reserve
-from gpuplan.domain.terms import FailureDomain, Resilience
+from gpuplan.domain.scenario.terms import FailureDomain, Resilience
 
 SPREAD = ("node", "rack", "zone")
 NODES_PER_RACK = 4  # Assumption: four 8-accelerator machines of 10 kW fill a 40 kW rack

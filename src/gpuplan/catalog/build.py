@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gpuplan.catalog.schema import PRECISIONS, QUANTITIES, Kind, in_base_units
-from gpuplan.domain.catalog import Fact
-from gpuplan.domain.hardware import (
+from gpuplan.domain.hardware.catalog import Fact
+from gpuplan.domain.hardware.devices import (
     Accelerator,
     AcceleratorId,
     DeviceMemory,

@@ -2,7 +2,7 @@
 
 import re
 
-from gpuplan.domain.hardware import AcceleratorId
+from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.noun import dataclass
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 from gpuplan.catalog import rules_facts, rules_hardware
-from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.findings import Finding
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.system.findings import Finding
 
 Rule = Callable[[Catalog], Iterator[Finding]]
 DatedRule = Callable[[Catalog, date], Iterator[Finding]]

@@ -8,8 +8,8 @@ from typing import TypeVar
 from gpuplan.catalog import build
 from gpuplan.catalog.schema import Kind
 from gpuplan.catalog.tables import Tables, read_tables
-from gpuplan.domain.catalog import Catalog, Fact, Network
-from gpuplan.domain.hardware import AcceleratorId, PartId, ServerId
+from gpuplan.domain.hardware.catalog import Catalog, Fact, Network
+from gpuplan.domain.hardware.devices import AcceleratorId, PartId, ServerId
 from gpuplan.domain.provenance import Override
 from gpuplan.errors import CatalogError, Problem
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
-from gpuplan.domain.layers import Experts
-from gpuplan.domain.model import Checkpoint, Model, Part
-from gpuplan.domain.precision import FORMATS, NumberFormat
+from gpuplan.domain.model.layers import Experts
+from gpuplan.domain.model.network import Checkpoint, Model, Part
+from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
 

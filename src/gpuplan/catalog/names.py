@@ -10,8 +10,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from gpuplan.catalog.families import FAMILIES, NOISE, REWRITES, Family
-from gpuplan.domain.catalog import AcceleratorChoice, Catalog
-from gpuplan.domain.hardware import Accelerator, AcceleratorId
+from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
+from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, PlannerError, one

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuplan.catalog.update.rows import shape_from
 from gpuplan.catalog.update.store import read_stored_offers
-from gpuplan.domain.market import Discount, InstanceShape, Offer
+from gpuplan.domain.money.market import Discount, InstanceShape, Offer
 
 OLDEST_DATE = date.min
 

@@ -11,8 +11,8 @@ from gpuplan.catalog.update.clean import (
     PLAUSIBLE_USD_PER_ACCELERATOR_H,
     PLAUSIBLE_USD_PER_MACHINE_H,
 )
-from gpuplan.domain.findings import Finding, Severity
-from gpuplan.domain.market import Offer
+from gpuplan.domain.money.market import Offer
+from gpuplan.domain.system.findings import Finding, Severity
 
 STALE_DAYS = 180
 OLD_DAYS = 540

@@ -21,7 +21,7 @@ from gpuplan.catalog.schema import (
     overlay_key,
 )
 from gpuplan.catalog.tables import Tables
-from gpuplan.domain.catalog import Catalog, Fact
+from gpuplan.domain.hardware.catalog import Catalog, Fact
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Override, Source
 from gpuplan.errors import InputError, Problem

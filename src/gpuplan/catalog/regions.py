@@ -10,7 +10,7 @@ from importlib.resources import files
 from statistics import mean
 from typing import cast
 
-from gpuplan.domain.market import (
+from gpuplan.domain.money.market import (
     Boundary,
     CarbonIntensity,
     ElectricityPrice,

@@ -9,8 +9,8 @@ from datetime import date
 from gpuplan.catalog.build import missing
 from gpuplan.catalog.load import tables_of
 from gpuplan.catalog.schema import QUANTITIES, UNITS, Kind, Quantity
-from gpuplan.domain.catalog import Catalog, Fact
-from gpuplan.domain.findings import Finding
+from gpuplan.domain.hardware.catalog import Catalog, Fact
+from gpuplan.domain.system.findings import Finding
 
 OLD_DAYS = 3 * 365
 SAME = 0.01  # below this two sources agree

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.findings import Finding, Severity
-from gpuplan.domain.hardware import Accelerator, AcceleratorId, Server
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
+from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.units import GB, GIB, TFLOP
 
 RATIO_TOLERANCE = 0.1

@@ -4,7 +4,7 @@ import csv
 from functools import cache
 from importlib.resources import files
 
-from gpuplan.domain.software import (
+from gpuplan.domain.hardware.software import (
     Architecture,
     DriverBranch,
     DriverNeed,

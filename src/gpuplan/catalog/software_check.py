@@ -5,21 +5,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gpuplan.catalog.software import read_software
-from gpuplan.domain.findings import Finding, Severity
-from gpuplan.domain.precision import format_named
-from gpuplan.domain.software import (
+from gpuplan.domain.hardware.software import (
     Architecture,
     DriverNeed,
     FrameworkSupport,
     PackagePins,
     SoftwareMatrix,
-    Stack,
+    SoftwareStack,
     TorchRelease,
     Version,
     Wheel,
     allows,
     version,
 )
+from gpuplan.domain.model.precision import format_named
+from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.errors import InputError, Problem
 
 FRAMEWORKS = ("vllm", "sglang", "tensorrt-llm")
@@ -32,7 +32,7 @@ HIGHEST_UPDATE = 9  # a larger third number is a build number, not an update of 
 class Parsed(NamedTuple):
     """A stack with its versions read and what follows from them filled in."""
 
-    stack: Stack
+    stack: SoftwareStack
     arch: Architecture
     driver: Version | None
     cuda: Version | None
@@ -43,7 +43,7 @@ class Parsed(NamedTuple):
 
 
 def check_stack(
-    stack: Stack, matrix: SoftwareMatrix | None = None, *, month: str | None = None
+    stack: SoftwareStack, matrix: SoftwareMatrix | None = None, *, month: str | None = None
 ) -> tuple[Finding, ...]:
     """Everything that keeps the stack from running, or from running well; empty if all fits.
 
@@ -66,7 +66,7 @@ def _finding(severity: Severity, rule: str, where: str, what: str, fix: str) -> 
 # --- reading -----------------------------------------------------------------------------------
 
 
-def _parse(stack: Stack, known: SoftwareMatrix) -> tuple[Parsed, list[Finding]]:
+def _parse(stack: SoftwareStack, known: SoftwareMatrix) -> tuple[Parsed, list[Finding]]:
     problems: list[Problem] = []
     arch = _architecture(stack.arch, known, problems)
     numbers = {name: _version(stack, name, problems) for name in NUMBERS}
@@ -93,7 +93,7 @@ def _architecture(name: str, known: SoftwareMatrix, problems: list[Problem]) -> 
     return by_id.get(wanted)
 
 
-def _version(stack: Stack, name: str, problems: list[Problem]) -> Version | None:
+def _version(stack: SoftwareStack, name: str, problems: list[Problem]) -> Version | None:
     text = getattr(stack, name)
     if text is None:
         return None

@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import cast, get_args
 
 from gpuplan.catalog.schema import Kind
-from gpuplan.domain.catalog import Fact
-from gpuplan.domain.hardware import AcceleratorId, MigProfile
+from gpuplan.domain.hardware.catalog import Fact
+from gpuplan.domain.hardware.devices import AcceleratorId, MigProfile
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Source
 from gpuplan.errors import CatalogError, one

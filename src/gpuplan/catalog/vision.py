@@ -4,7 +4,7 @@ import csv
 from functools import cache
 from importlib.resources import files
 
-from gpuplan.domain.vision import VisionNetwork
+from gpuplan.domain.model.vision import VisionNetwork
 
 FLOP_PER_MAC = 2.0
 MEGA, GIGA = 1e6, 1e9

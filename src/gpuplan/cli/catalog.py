@@ -122,7 +122,7 @@ def update(
 ) -> None:
     """Refresh prices and model configs from their sources; what is unsound changes nothing."""
     from gpuplan import api
-    from gpuplan.domain.requests import UpdateRequest
+    from gpuplan.domain.requests.requests import UpdateRequest
 
     request = UpdateRequest(
         clouds=tuple(cloud or ()),

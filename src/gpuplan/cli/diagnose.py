@@ -13,7 +13,7 @@ from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.cli.scenario import write_whole
 
 if TYPE_CHECKING:
-    from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis
+    from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis
 
 Source = Annotated[
     str, typer.Argument(help="A file, - for standard input, or the address of a Prometheus server.")
@@ -98,7 +98,7 @@ def score(
 ) -> None:
     """Hold telemetry against limits; ends with 4 where one is broken."""
     from gpuplan import api
-    from gpuplan.domain.diagnosis import ScoreLimits
+    from gpuplan.domain.telemetry.diagnosis import ScoreLimits
     from gpuplan.errors import InputError, one
 
     if fail_on not in (None, "note", "waste", "slow", "fault"):
@@ -119,7 +119,7 @@ def score(
 def _asked(
     on: str | None, usd_per_h: float | None, ttft_ms: float | None, beta: float
 ) -> "DiagnoseRequest":
-    from gpuplan.domain.diagnosis import DiagnoseRequest
+    from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 
     return DiagnoseRequest(
         accelerator=on, usd_per_h=usd_per_h, beta_ratio=beta,
@@ -131,7 +131,7 @@ def _diagnosis(
     source: str, asked: "DiagnoseRequest", *, hours: float, step_s: float, server: dict[str, object]
 ) -> "Diagnosis":
     from gpuplan import api
-    from gpuplan.domain.monitoring import ServerAccess, TimeWindow
+    from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
 
     if source == "-":
         return api.diagnose_text(sys.stdin.read(), asked)

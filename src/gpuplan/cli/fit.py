@@ -66,8 +66,8 @@ def fit(
 ) -> None:
     """Does a model fit for inference, by how much, how many at once, what would make it fit."""
     from gpuplan import api
-    from gpuplan.domain.requests import FitRequest
-    from gpuplan.domain.serving import LoraSlots
+    from gpuplan.domain.inference.serving import LoraSlots
+    from gpuplan.domain.requests.requests import FitRequest
 
     request = FitRequest(
         tp=tp,

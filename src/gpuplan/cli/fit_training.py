@@ -56,7 +56,7 @@ def fit_training(
 ) -> None:
     """Does a training or fine-tuning job fit, by how much, and what would make it fit."""
     from gpuplan import api
-    from gpuplan.domain.requests import TrainingRequest
+    from gpuplan.domain.requests.requests import TrainingRequest
 
     request = TrainingRequest(
         task=task,

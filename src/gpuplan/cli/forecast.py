@@ -40,7 +40,7 @@ def forecast(
 ) -> None:
     """Demand ahead with its range, how the method did on the past, and when to order."""
     from gpuplan import api
-    from gpuplan.domain.forecasting import ForecastRequest
+    from gpuplan.domain.telemetry.forecast import ForecastRequest
 
     asked = ForecastRequest(
         metric=metric, horizon_s=hours * 3600.0, step_s=step_s, n_devices=devices,

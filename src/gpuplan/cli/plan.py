@@ -11,8 +11,8 @@ from gpuplan.cli.options import Overlay, Store, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
 
 if TYPE_CHECKING:
-    from gpuplan.domain.plan import Answer
-    from gpuplan.domain.plan_request import PlanRequest
+    from gpuplan.domain.plan.answer import Answer
+    from gpuplan.domain.requests.plan import PlanRequest
 
 Target = Annotated[
     str, typer.Argument(help='scenario.yaml, or words: "Llama-3.3-70B, 6000 users, chat".')
@@ -121,7 +121,7 @@ def plan(
         "max_utilization": max_utilization, "budget": budget, "growth": growth,
         "power_kw": power_kw,
     }  # fmt: skip
-    from gpuplan.domain.plan_request import PlanRequest
+    from gpuplan.domain.requests.plan import PlanRequest
 
     request = PlanRequest(
         target=target, today=_day(as_of), given=given, changes=tuple(set_key or ()), seed=seed,

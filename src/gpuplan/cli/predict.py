@@ -83,8 +83,8 @@ def predict(
     if on is None:
         raise typer.BadParameter("is missing; give accelerators, e.g. 8xH100", param_hint="--on")
     from gpuplan import api
-    from gpuplan.domain.requests import LoadRequest, PredictRequest
-    from gpuplan.domain.serving import LoraUse
+    from gpuplan.domain.inference.serving import LoraUse
+    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 
     load = LoadRequest(
         regime=regime,
@@ -142,7 +142,7 @@ def roofline(
 ) -> None:
     """Where prefill and decode sit under the roofline, and what limits each."""
     from gpuplan import api
-    from gpuplan.domain.requests import LoadRequest, PredictRequest
+    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 
     request = PredictRequest(
         tp=tp, precision=precision, cache_precision=kv_precision, engine=engine,

@@ -38,7 +38,7 @@ def predict_network(
 ) -> None:
     """Time of a batch and samples per second of a network that is no language model."""
     from gpuplan import api
-    from gpuplan.domain.requests import NetworkRequest
+    from gpuplan.domain.requests.requests import NetworkRequest
 
     width, height = _size(size)
     request = NetworkRequest(

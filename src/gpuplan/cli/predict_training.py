@@ -57,7 +57,7 @@ def predict_training(
 ) -> None:
     """Step time, tokens per second, utilization and length of a training run, with ranges."""
     from gpuplan import api
-    from gpuplan.domain.requests import TrainingRun
+    from gpuplan.domain.requests.requests import TrainingRun
 
     columns = {
         "id": "asked", "model": model, "accelerator": on, "n_accelerators": devices,

@@ -35,7 +35,7 @@ def replan(
     """New plan, difference and advice; ends with 6 where reality drifted from the plan."""
     from gpuplan import api
     from gpuplan.cli.scenario import write_whole
-    from gpuplan.domain.replanning import ReplanRequest
+    from gpuplan.domain.telemetry.replan import ReplanRequest
 
     asked = ReplanRequest(
         workload=workload, tolerance_frac=tolerance, hysteresis_frac=hysteresis,

@@ -25,10 +25,10 @@ from gpuplan.cli.simulate_show import (
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
-    from gpuplan.domain.drawn import LoadTaken
     from gpuplan.domain.sheet import Sheet
-    from gpuplan.domain.simulation import CurveRequest, PreparedFleet, SimulateRequest
-    from gpuplan.domain.stream import Requests
+    from gpuplan.domain.simulation.simulation import CurveRequest, PreparedFleet, SimulateRequest
+    from gpuplan.domain.traffic.drawn import LoadSource
+    from gpuplan.domain.traffic.stream import Requests
 
     Shown = tuple[Sheet, tuple[Chart, ...]]
 
@@ -184,7 +184,7 @@ def _check_batching(typed: o.Typed) -> None:
 
 
 def _network(
-    served: Served, taken: "LoadTaken", asked: "SimulateRequest", typed: o.Typed
+    served: Served, taken: "LoadSource", asked: "SimulateRequest", typed: o.Typed
 ) -> "Shown":
     from gpuplan import api
 
@@ -213,7 +213,7 @@ def _ready(served: Served, requests: "Requests", asked: "SimulateRequest") -> "P
         return api.prepare_fleet(model, on, requests, asked, overlays=overlays, store=user_store())
 
 
-def _run(served: Served, taken: "LoadTaken", asked: "SimulateRequest", typed: o.Typed) -> "Shown":
+def _run(served: Served, taken: "LoadSource", asked: "SimulateRequest", typed: o.Typed) -> "Shown":
     from gpuplan import api
 
     ready, n = _ready(served, taken.requests, asked), len(taken.requests)
@@ -258,7 +258,7 @@ def _check_fleet(typed: o.Typed) -> None:
         raise InputError("simulate", problems)
 
 
-def _living(typed: o.Typed, fleet: Path, taken: "LoadTaken", asked: "SimulateRequest") -> "Shown":
+def _living(typed: o.Typed, fleet: Path, taken: "LoadSource", asked: "SimulateRequest") -> "Shown":
     from gpuplan import api
 
     served = (typed.model or taken.model, typed.on)
@@ -292,7 +292,7 @@ def _stream(
 def _sizes(
     curve: str, cost_waste: float | None, cost_delay: float | None, workers: int | None
 ) -> "CurveRequest":
-    from gpuplan.domain.simulation import CurveRequest
+    from gpuplan.domain.simulation.simulation import CurveRequest
     from gpuplan.errors import InputError, Problem
     from gpuplan.units import HOUR
 
@@ -315,7 +315,7 @@ def _sizes(
 
 
 def _curve(
-    served: Served, taken: "LoadTaken", asked: "SimulateRequest", curve: "CurveRequest"
+    served: Served, taken: "LoadSource", asked: "SimulateRequest", curve: "CurveRequest"
 ) -> "Shown":
     from gpuplan import api
 

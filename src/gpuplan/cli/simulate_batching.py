@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gpuplan.domain.batching import BatchPolicy
+    from gpuplan.domain.simulation.batching import BatchPolicy
 
 
 class Batching(StrEnum):
@@ -33,7 +33,7 @@ def batch_policy(
     kind: Batching, max_batch: int | None, *, max_delay_ms: float | None, preferred: str | None
 ) -> "BatchPolicy | None":
     """How batches are formed; None where requests join and leave between iterations."""
-    from gpuplan.domain.batching import BatchPolicy
+    from gpuplan.domain.simulation.batching import BatchPolicy
     from gpuplan.errors import InputError, Problem, one
     from gpuplan.units import MS
 

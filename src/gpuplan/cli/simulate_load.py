@@ -10,8 +10,8 @@ from gpuplan.cli import simulate_trace as t
 from gpuplan.cli.simulate_idle import idle_problems
 
 if TYPE_CHECKING:
-    from gpuplan.domain.drawn import DrawnLoad, LoadTaken
-    from gpuplan.domain.trace import TraceQuery
+    from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
+    from gpuplan.domain.traffic.trace import TraceQuery
 
 
 class Sources(NamedTuple):
@@ -62,7 +62,7 @@ def check_sources(sources: Sources, typed: o.Typed) -> None:
         raise InputError("simulate", problems)
 
 
-def load(sources: Sources, seed: int) -> "LoadTaken":
+def load(sources: Sources, seed: int) -> "LoadSource":
     """Requests from the one source that was given."""
     from gpuplan import api
 
@@ -103,7 +103,7 @@ def recorded_lengths(typed: o.Typed) -> o.Typed:
     return typed._replace(input_tokens=1.0, output_tokens=1.0)
 
 
-def marked(taken: "LoadTaken", sources: Sources, typed: o.Typed) -> "LoadTaken":
+def marked(taken: "LoadSource", sources: Sources, typed: o.Typed) -> "LoadSource":
     """The load with lengths and urgencies that were asked for beside its source."""
     from gpuplan import api
 

@@ -19,10 +19,10 @@ from gpuplan.cli.simulate_parse import hours, lengths, objective, phases, second
 from gpuplan.cli.simulate_trace import Columns, LengthsFrom, Priorities, SharedPrefix, Where
 
 if TYPE_CHECKING:
-    from gpuplan.domain.demand import LengthShape
-    from gpuplan.domain.drawn import DrawnLoad
-    from gpuplan.domain.performance import Drafts
-    from gpuplan.domain.simulation import ReplicaRequest, SimulateRequest
+    from gpuplan.domain.inference.performance import Drafts
+    from gpuplan.domain.scenario.demand import LengthShape
+    from gpuplan.domain.simulation.simulation import ReplicaRequest, SimulateRequest
+    from gpuplan.domain.traffic.drawn import DrawnLoad
 
 MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
 
@@ -274,7 +274,7 @@ class Typed(NamedTuple):
 
 def drawn_load(typed: Typed) -> "DrawnLoad":
     """The load that the figures describe, whether or not they are enough."""
-    from gpuplan.domain.drawn import DrawnLoad, LoadTerms
+    from gpuplan.domain.traffic.drawn import DrawnLoad, LoadTerms
 
     shape: LengthShape | None = typed.lengths.value if typed.lengths else None
     terms = LoadTerms(
@@ -299,7 +299,7 @@ def drawn_load(typed: Typed) -> "DrawnLoad":
 
 
 def _drafts(typed: Typed) -> "Drafts | None":
-    from gpuplan.domain.performance import Drafts
+    from gpuplan.domain.inference.performance import Drafts
     from gpuplan.errors import InputError, one
 
     if typed.speculative_tokens is None and typed.acceptance is None:
@@ -312,8 +312,8 @@ def _drafts(typed: Typed) -> "Drafts | None":
 
 
 def _replica(typed: Typed) -> "ReplicaRequest":
-    from gpuplan.domain.serving import LoraUse
-    from gpuplan.domain.simulation import ReplicaRequest
+    from gpuplan.domain.inference.serving import LoraUse
+    from gpuplan.domain.simulation.simulation import ReplicaRequest
 
     lora = LoraUse(rank=typed.lora_rank, n_adapters=typed.loras or 1) if typed.lora_rank else None
     return ReplicaRequest(
@@ -324,7 +324,7 @@ def _replica(typed: Typed) -> "ReplicaRequest":
 
 def simulate_request(typed: Typed) -> "SimulateRequest":
     """The fleet, and how to judge it."""
-    from gpuplan.domain.simulation import EngineRequest, SimulateRequest
+    from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
 
     scheduler = EngineRequest(
         max_sequences=typed.max_num_seqs,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuplan.domain.demand import LengthShape, TokenLengths
-    from gpuplan.domain.drawn import Phase
-    from gpuplan.domain.outcome import Slo
+    from gpuplan.domain.scenario.demand import LengthShape, TokenLengths
+    from gpuplan.domain.simulation.outcome import SloTargets
+    from gpuplan.domain.traffic.drawn import Phase
 
 MOST_SIZES = 1_000
 UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -51,7 +51,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def phases(text: str | None) -> "tuple[Phase, ...]":
     """2x300,20x30: rates and mean stays."""
-    from gpuplan.domain.drawn import Phase
+    from gpuplan.domain.traffic.drawn import Phase
 
     if text is None:
         return ()
@@ -78,7 +78,7 @@ def lengths(
     mean: float | None, p95: float | None, shape: "LengthShape | None"
 ) -> "TokenLengths | None":
     """One figure is a fixed length, two are a lognormal law, unless a shape is named."""
-    from gpuplan.domain.demand import TokenLengths
+    from gpuplan.domain.scenario.demand import TokenLengths
 
     if mean is None:
         return None
@@ -88,12 +88,12 @@ def lengths(
 
 def objective(
     ttft_ms: float | None, tpot_ms: float | None, e2e_s: float | None, percentile: float | None
-) -> "Slo | None":
+) -> "SloTargets | None":
     """Limits of each request; None where none was given."""
-    from gpuplan.domain.outcome import Slo
+    from gpuplan.domain.simulation.outcome import SloTargets
     from gpuplan.units import MS
 
-    slo = Slo(
+    slo = SloTargets(
         ttft_s=None if ttft_ms is None else ttft_ms * MS,
         tpot_s=None if tpot_ms is None else tpot_ms * MS,
         e2e_s=e2e_s,

@@ -15,8 +15,8 @@ import typer
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.columns import Ints
-    from gpuplan.domain.outcome import Outcome, RequestTimes
-    from gpuplan.domain.stream import Requests
+    from gpuplan.domain.simulation.outcome import Outcome, RequestTimes
+    from gpuplan.domain.traffic.stream import Requests
 
 TERMINAL = "-"
 SIGNALLED = 128  # what shells add to the number of a signal

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gpuplan.domain.trace import TraceQuery
+    from gpuplan.domain.traffic.trace import TraceQuery
 
 Columns = Annotated[
     str | None,
@@ -48,7 +48,7 @@ def urgencies(text: str | None) -> "tuple[tuple[int, float], ...]":
 def trace_query(columns: str | None, where: list[str] | None) -> "TraceQuery | None":
     """What was typed; None where nothing was."""
     from gpuplan import api
-    from gpuplan.domain.trace import TraceQuery
+    from gpuplan.domain.traffic.trace import TraceQuery
     from gpuplan.errors import InputError, Problem
 
     pairs = [part.partition("=") for part in where or []]

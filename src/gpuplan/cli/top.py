@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gpuplan.domain.columns import Floats
-    from gpuplan.domain.top import TopFrame
+    from gpuplan.domain.telemetry.top import TopFrame
 
 Source = Annotated[str, typer.Argument(help="A recording, or the address of a Prometheus server.")]
 Every = Annotated[float, typer.Option("--every-s", min=0.05, help="Between two screens.")]
@@ -69,7 +69,7 @@ def _recorded(source: str, frames: int) -> "Iterator[TopFrame]":
 
 def _live(source: str, back_s: float, step_s: float) -> "Iterator[TopFrame]":
     from gpuplan import api
-    from gpuplan.domain.monitoring import ServerAccess
+    from gpuplan.domain.telemetry.monitoring import ServerAccess
 
     access = ServerAccess(
         url=source, token=os.environ.get("GPUPLAN_TOKEN", ""), n_tries=2,

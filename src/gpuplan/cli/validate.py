@@ -84,7 +84,7 @@ def scale(
 ) -> None:
     """Speed over the number of devices for training: the knee, its causes, what helps more."""
     from gpuplan import api
-    from gpuplan.domain.scaling import NodeLinks, ScaleLayout, ScaleRequest
+    from gpuplan.domain.training.scaling import NodeLinks, ScaleLayout, ScaleRequest
 
     request = ScaleRequest(
         model=model,

@@ -45,8 +45,8 @@ def watch(
 
         typer.echo(api.autoscaler_manifest(manifest, target=target, server=url), nl=False)
         return
-    from gpuplan.domain.monitoring import ServerAccess
-    from gpuplan.domain.watching import WatchRequest
+    from gpuplan.domain.telemetry.monitoring import ServerAccess
+    from gpuplan.domain.telemetry.watching import WatchRequest
     from gpuplan.server.watch import Watch, run
 
     host, port = _address(listen)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from gpuplan.cost.statement import evidence_text, shares_of
-from gpuplan.domain.cost import NodeRate
-from gpuplan.domain.selection import BillKind, BillLine
-from gpuplan.domain.statement import CostCategory, CostLine, Statement
+from gpuplan.domain.money.rates import NodeRate
+from gpuplan.domain.money.statement import CostCategory, CostLine, Statement
+from gpuplan.domain.plan.selection import BillKind, BillLine
 from gpuplan.errors import InputError, one
 
 KINDS: dict[BillKind, CostCategory] = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from gpuplan.domain.carbon import CarbonAccount, Embodied, EnergyUse, OperationalCarbon
-from gpuplan.domain.market import CarbonIntensity
+from gpuplan.domain.money.carbon import CarbonAccount, Embodied, EnergyUse, OperationalCarbon
+from gpuplan.domain.money.market import CarbonIntensity
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.errors import InputError, one
 

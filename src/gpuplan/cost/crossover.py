@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
-from gpuplan.domain.worth import FleetCost, LoadBlock, NodeOffer, OwnOrBurst
+from gpuplan.domain.money.worth import FleetCost, LoadBlock, NodeOffer, OwnOrBurst
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR
 

@@ -3,10 +3,10 @@
 Every default has a range that is told with it; none has a public price list behind it.
 """
 
-from gpuplan.domain.cost import NodePurchase
+from gpuplan.domain.money.rates import NodePurchase
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.terms import PurchaseExtras
+from gpuplan.domain.scenario.terms import PurchaseExtras
 from gpuplan.units import KW
 
 FREIGHT_FRAC = Range(low=0.01, mid=0.02, high=0.05)

@@ -2,11 +2,11 @@
 
 from gpuplan.cost.annuity import MONTH_S
 from gpuplan.cost.per_unit import service_cents
+from gpuplan.domain.money.statement import Loan, Recurring
+from gpuplan.domain.money.worth import Tokens
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.statement import Loan, Recurring
-from gpuplan.domain.terms import Prices, PurchaseExtras, TokenPrice
-from gpuplan.domain.worth import Tokens
+from gpuplan.domain.scenario.terms import Prices, PurchaseExtras, TokenPrice
 from gpuplan.errors import InputError, Problem
 from gpuplan.units import GB, TB
 

@@ -3,22 +3,22 @@
 from math import isfinite
 
 from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, MONTHS_PER_YEAR, monthly_capital
-from gpuplan.domain.cost import (
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.money.rates import (
     Capital,
-    Evidence,
     NodeKind,
     NodePurchase,
     NodeRate,
     NodeRunning,
     Ownership,
+    PriceEvidence,
     PriceRefusal,
     RatePart,
     RefusalCode,
 )
-from gpuplan.domain.hardware import Accelerator
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.terms import HardwarePrice
+from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.units import HOUR
 
 HOURS_PER_YEAR = HOURS_PER_MONTH * MONTHS_PER_YEAR
@@ -33,7 +33,7 @@ def owned_rate(
     *,
     ownership: Ownership,
     running: NodeRunning,
-    evidence: Evidence,
+    evidence: PriceEvidence,
     assumptions: tuple[Assumption, ...] = (),
 ) -> NodeRate | PriceRefusal:
     """Capital as an annuity once, plus what it takes to run; never depreciation besides."""
@@ -58,7 +58,7 @@ def standing_rate(
     node: NodeKind,
     running: NodeRunning,
     *,
-    evidence: Evidence,
+    evidence: PriceEvidence,
     assumptions: tuple[Assumption, ...] = (),
 ) -> NodeRate:
     """A node that is there already: its purchase is past, only running costs remain."""
@@ -172,7 +172,7 @@ def _rate(
     parts: tuple[RatePart, ...],
     *,
     capital: Capital,
-    evidence: Evidence,
+    evidence: PriceEvidence,
     assumptions: tuple[Assumption, ...],
 ) -> NodeRate:
     total = Range(

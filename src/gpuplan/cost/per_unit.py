@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from gpuplan.cost.statement import cents, shares_of
-from gpuplan.domain.terms import TokenPrice
-from gpuplan.domain.worth import (
+from gpuplan.domain.money.worth import (
     HourCost,
     RunCost,
     TeamCost,
@@ -15,6 +14,7 @@ from gpuplan.domain.worth import (
     Tokens,
     TokenWeights,
 )
+from gpuplan.domain.scenario.terms import TokenPrice
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR
 

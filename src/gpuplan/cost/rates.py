@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import isfinite
 
-from gpuplan.domain import market, terms
-from gpuplan.domain.cost import (
+from gpuplan.domain.money import market
+from gpuplan.domain.money.rates import (
     Day,
-    Evidence,
     NodeKind,
     NodeRate,
+    PriceEvidence,
     PriceRefusal,
     RatePart,
     Rates,
@@ -18,6 +18,7 @@ from gpuplan.domain.cost import (
 )
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario import terms
 from gpuplan.units import DAY
 
 STALE_DAYS = 180  # older than this the price is weak evidence
@@ -53,7 +54,7 @@ def catalog_rates(
 
 
 def user_rates(
-    offers: Iterable[terms.Offer], *, purchases: Collection[terms.Purchase] | None = None
+    offers: Iterable[terms.StatedOffer], *, purchases: Collection[terms.Purchase] | None = None
 ) -> Rates:
     """The user's own prices; ways to pay that the policy forbids are left to the caller."""
     allowed = [offer for offer in offers if purchases is None or offer.purchase in purchases]
@@ -158,7 +159,9 @@ def _on_demand(offer: market.Offer, today: Day) -> NodeRate:
 def _rate(offer: market.Offer, today: Day, price: Range) -> NodeRate:
     is_old = offer.age_days(today) > STALE_DAYS
     note = f"{offer.age_days(today)} days old" if is_old else ""
-    evidence = Evidence(source=offer.source, price_date=offer.price_date, is_weak=is_old, note=note)
+    evidence = PriceEvidence(
+        source=offer.source, price_date=offer.price_date, is_weak=is_old, note=note
+    )
     return NodeRate(
         id=_id(offer, "on-demand"),
         node=_node(offer),
@@ -245,7 +248,7 @@ def _discounts_for(
     return (*own, *(d for d in commitments if d.provider == "any" and d.term not in covered))
 
 
-def _user_rate(index: int, offer: terms.Offer) -> Outcome:
+def _user_rate(index: int, offer: terms.StatedOffer) -> Outcome:
     node = NodeKind(
         name=offer.name,
         accelerator=offer.accelerator,
@@ -270,7 +273,7 @@ def _user_rate(index: int, offer: terms.Offer) -> Outcome:
         purchase=offer.purchase,
         price_usd_per_h=price,
         parts=(RatePart(name="your price", usd_per_h=price),),
-        evidence=Evidence(source="user"),
+        evidence=PriceEvidence(source="user"),
         terms=RateTerms(
             term_s=offer.term_s,
             n_nodes_max=offer.n_nodes_max,

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from gpuplan.domain.carbon import DeferrableJob, ShiftPlan
 from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.money.carbon import DeferrableJob, ShiftPlan
 from gpuplan.errors import InfeasibleError, InputError, Problem, SolverError
 from gpuplan.units import HOUR, KW, KWH
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, MONTHS_PER_YEAR, annuity, monthly_frac
-from gpuplan.domain.cost import NodeRate
-from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.statement import (
+from gpuplan.domain.money.rates import NodeRate
+from gpuplan.domain.money.statement import (
     CostCategory,
     CostLine,
     Loan,
@@ -17,6 +16,7 @@ from gpuplan.domain.statement import (
     Statement,
     WholeLife,
 )
+from gpuplan.domain.ranges import Range, exactly
 from gpuplan.errors import InputError, Problem
 
 RENT_CATEGORIES: dict[str, CostCategory] = {

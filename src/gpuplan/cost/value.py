@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from gpuplan.cost.annuity import HOURS_PER_MONTH, annuity, discount
 from gpuplan.cost.statement import shares_of
+from gpuplan.domain.money.statement import CAPITAL, CostLine, Statement
+from gpuplan.domain.money.worth import BookMonth, BreakEven, Payback
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.statement import CAPITAL, CostLine, Statement
-from gpuplan.domain.worth import BookMonth, BreakEven, Payback
 from gpuplan.errors import InputError, one
 
 

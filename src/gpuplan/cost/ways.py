@@ -8,9 +8,9 @@ from gpuplan.cost.crossover import own_or_burst
 from gpuplan.cost.owned import owned_rate
 from gpuplan.cost.statement import statement
 from gpuplan.cost.value import npv_usd, payback
-from gpuplan.domain.cost import NodeRate, Ownership, PriceRefusal
-from gpuplan.domain.statement import PurchasePlan, RentPlan, RunningPlan, WholeLife
-from gpuplan.domain.worth import LoadBlock, OwnNode, WayCost
+from gpuplan.domain.money.rates import NodeRate, Ownership, PriceRefusal
+from gpuplan.domain.money.statement import PurchasePlan, RentPlan, RunningPlan, WholeLife
+from gpuplan.domain.money.worth import LoadBlock, OwnNode, WayCost
 from gpuplan.errors import CatalogError, one
 
 

@@ -9,8 +9,8 @@ from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.profile import growth_ratio, hourly_weights, warped
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.demand import Arrivals, RequestShape
-from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.domain.scenario.demand import Arrivals, RequestShape
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError, one
 
 N_BLOCK = 1_000_000

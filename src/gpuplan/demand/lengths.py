@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpuplan.domain.columns import Floats, Ints, ints
-from gpuplan.domain.demand import TokenLengths
+from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.errors import InputError, PlannerError, one
 
 Z95 = 1.6448536269514722

@@ -13,9 +13,9 @@ from gpuplan.demand.lengths import draw_lengths, empirical_lengths
 from gpuplan.demand.scale import merged
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.demand import RequestShape
-from gpuplan.domain.mix import Client, ClientMix, LengthWindow
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.scenario.demand import RequestShape
+from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError, one
 
 MILD_CV = 0.05  # Assumption: gaps more regular than this are drawn with this deviation

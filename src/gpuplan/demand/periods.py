@@ -10,8 +10,8 @@ import numpy as np
 
 from gpuplan.demand.profile import MONTH, growth_ratio, hourly_weights
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.demand import Growth, LoadStep
-from gpuplan.domain.sizing import HourLoads, Periods
+from gpuplan.domain.plan.sizing import HourLoads, Periods
+from gpuplan.domain.scenario.demand import Growth, LoadStep
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR
 

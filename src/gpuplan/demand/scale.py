@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.stream import NONE, Grouping, Requests, requests_of
+from gpuplan.domain.traffic.stream import NONE, Grouping, Requests, requests_of
 from gpuplan.errors import InputError, one
 
 SHIFT_S = 1800.0

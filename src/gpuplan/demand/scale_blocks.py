@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuplan.demand.scale import Scaled
 from gpuplan.domain.columns import Ints, ints
-from gpuplan.domain.stream import PrefixBlocks
+from gpuplan.domain.traffic.stream import PrefixBlocks
 
 COMMON_FRAC = 0.01
 LEAST_COMMON = 10

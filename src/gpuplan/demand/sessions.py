@@ -11,8 +11,8 @@ import numpy as np
 from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.demand import TokenLengths
-from gpuplan.domain.stream import NONE, ClosedLoop, Grouping, Requests, requests_of
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.traffic.stream import NONE, ClosedLoop, Grouping, Requests, requests_of
 from gpuplan.errors import InputError, one
 
 

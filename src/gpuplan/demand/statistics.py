@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.load import LoadDuration, LoadSummary
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.traffic.load import LoadDuration, LoadSummary
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR
 

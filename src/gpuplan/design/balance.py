@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gpuplan.design.fabric_parts import total
-from gpuplan.domain.design import BalancedSystem
-from gpuplan.domain.facility import CapChoice
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.system.facility import CapChoice
+from gpuplan.domain.system.parts import BalancedSystem
 
 NEAR_NODES = 16
 THINNING_RATIO = 0.9

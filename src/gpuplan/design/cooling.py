@@ -1,8 +1,8 @@
 """Cooling, in: heat by rack and how the place takes it away; out: loads, and what is too much."""
 
-from gpuplan.domain.facility import CoolingLoad, NodeDraw
-from gpuplan.domain.findings import Finding, Severity
-from gpuplan.domain.site import Cooling
+from gpuplan.domain.scenario.site import Cooling
+from gpuplan.domain.system.facility import CoolingLoad, NodeDraw
+from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.units import KW
 
 AIR_RISE_K = 15.0  # through dense machines, inlet 18–27 °C [ashrae-inlet]

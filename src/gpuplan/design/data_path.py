@@ -7,15 +7,15 @@ or an exchange that the computation waits for adds to it. Times are shares of th
 from collections.abc import Sequence
 from math import ceil
 
-from gpuplan.domain.build import HostRules, LinkRules
-from gpuplan.domain.design import (
+from gpuplan.domain.scenario.build import HostRules, LinkRules
+from gpuplan.domain.scenario.workload import DataPath, Loader
+from gpuplan.domain.system.parts import (
     Bottleneck,
     DataDemand,
     Stage,
     StageOption,
     StorageRates,
 )
-from gpuplan.domain.workload import DataPath, Loader
 from gpuplan.units import GB, GBIT
 
 LINES_GBIT = (10.0, 25.0, 100.0, 200.0, 400.0)

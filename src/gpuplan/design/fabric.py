@@ -8,7 +8,7 @@ spine, which rounds the number of spines up. Counts agree with published designs
 
 from math import ceil, floor
 
-from gpuplan.domain.design import FabricCounts, FabricKind
+from gpuplan.domain.system.parts import FabricCounts, FabricKind
 from gpuplan.errors import InputError, Problem
 
 

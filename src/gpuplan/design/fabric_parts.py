@@ -5,11 +5,11 @@ from math import ceil
 from typing import NamedTuple
 
 from gpuplan.design.fabric import fabric_counts
-from gpuplan.domain.build import LinkRules, PartPrices, RoomRules
-from gpuplan.domain.design import CableRun, FabricCounts, FabricPlan
-from gpuplan.domain.hardware import Link, PartId, Switch
+from gpuplan.domain.hardware.devices import Link, PartId, Switch
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.site import NodeNetwork
+from gpuplan.domain.scenario.build import LinkRules, PartPrices, RoomRules
+from gpuplan.domain.scenario.site import NodeNetwork
+from gpuplan.domain.system.parts import CableRun, FabricCounts, FabricPlan
 from gpuplan.units import GBIT
 
 COPPER_M = 3.0  # passive copper ends here at these rates [nvidia-mcp7y00]

@@ -20,11 +20,11 @@ from gpuplan.design.racks import (
     racks_needed,
 )
 from gpuplan.design.rules import UPS, assumed
-from gpuplan.domain.build import USUAL, BuildRules, RoomRules
-from gpuplan.domain.facility import CapChoice, ChecklistItem, FacilityPlan, NodeDraw, RackFit
-from gpuplan.domain.findings import Finding
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.site import Rack, Site
+from gpuplan.domain.scenario.build import USUAL, BuildRules, RoomRules
+from gpuplan.domain.scenario.site import Rack, Site
+from gpuplan.domain.system.facility import CapChoice, ChecklistItem, FacilityPlan, NodeDraw, RackFit
+from gpuplan.domain.system.findings import Finding
 from gpuplan.units import KW, KWH, MINUTE
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from math import ceil
 
-from gpuplan.domain.build import HostRules
-from gpuplan.domain.design import HostLine
-from gpuplan.domain.findings import Finding
+from gpuplan.domain.scenario.build import HostRules
+from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.parts import HostLine
 from gpuplan.units import GB, GBIT, GIB, TB
 
 # Kept by Kubernetes of the first, second, next two and further cores, as large clouds do

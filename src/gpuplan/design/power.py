@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, sqrt
 
-from gpuplan.domain.build import RoomRules
-from gpuplan.domain.facility import BoardDraw, Level, NodeDraw, PowerLevel, PsuSet, UpsSize
-from gpuplan.domain.findings import Finding, Severity
-from gpuplan.domain.site import Circuit, Site
+from gpuplan.domain.scenario.build import RoomRules
+from gpuplan.domain.scenario.site import Circuit, Site
+from gpuplan.domain.system.facility import BoardDraw, Level, NodeDraw, PowerLevel, PsuSet, UpsSize
+from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.errors import InputError, one
 from gpuplan.units import KW
 

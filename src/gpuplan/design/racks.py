@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor
 
 from gpuplan.design.power import capped
-from gpuplan.domain.build import RoomRules
-from gpuplan.domain.facility import CapChoice, NodeDraw, RackFit, RackLimit, RackSlot
-from gpuplan.domain.findings import Finding, Severity
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.site import Rack
+from gpuplan.domain.scenario.build import RoomRules
+from gpuplan.domain.scenario.site import Rack
+from gpuplan.domain.system.facility import CapChoice, NodeDraw, RackFit, RackLimit, RackSlot
+from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.units import KW
 
 CAP_STEP_W = 50.0

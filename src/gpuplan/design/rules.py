@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gpuplan.domain.build import BuildRules
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.build import BuildRules
 from gpuplan.units import DAY, GB, KW, KWH, MIB, MINUTE, TB
 
 YEAR_S = 365 * DAY

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import exp
 
-from gpuplan.domain.build import SpareRules
-from gpuplan.domain.design import CheckpointRate, SpareNeed
-from gpuplan.domain.findings import Finding, Severity
+from gpuplan.domain.scenario.build import SpareRules
+from gpuplan.domain.system.findings import Finding, Severity
+from gpuplan.domain.system.parts import CheckpointRate, SpareNeed
 from gpuplan.errors import InputError, Problem
 from gpuplan.units import DAY, GB, HOUR
 

@@ -5,12 +5,12 @@ from math import ceil
 from typing import NamedTuple
 
 from gpuplan.design.rules import assumed
-from gpuplan.domain.build import USUAL, BuildRules, PartPrices
-from gpuplan.domain.design import DataDemand, StorageRates, Tier, TierChoice
-from gpuplan.domain.hardware import PartId, StorageClass
+from gpuplan.domain.hardware.devices import PartId, StorageClass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.workload import Storage
+from gpuplan.domain.scenario.build import USUAL, BuildRules, PartPrices
+from gpuplan.domain.scenario.workload import Storage
+from gpuplan.domain.system.parts import DataDemand, StorageRates, Tier, TierChoice
 from gpuplan.units import GB, TB
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from gpuplan.design.power import site_findings
-from gpuplan.domain.design import FabricPlan
-from gpuplan.domain.facility import FacilityPlan
-from gpuplan.domain.findings import Finding
-from gpuplan.domain.site import Site
+from gpuplan.domain.scenario.site import Site
+from gpuplan.domain.system.facility import FacilityPlan
+from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.parts import FabricPlan
 from gpuplan.units import KW, TB
 
 

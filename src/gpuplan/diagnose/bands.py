@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.diagnosis import BandEdges, BandShare
-from gpuplan.domain.observation import Series
+from gpuplan.domain.telemetry.diagnosis import BandEdges, BandShare
+from gpuplan.domain.telemetry.observation import Series
 
 MINUTE_S = 60.0
 PEAK_MINUS_MEAN = 0.25  # a peak minute so far above the mean makes the mean misleading

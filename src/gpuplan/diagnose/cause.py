@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gpuplan.domain.diagnosis import Action, Severity
+from gpuplan.domain.telemetry.diagnosis import Action, Severity
 
 # What follows where nobody acts, by how bad it is.
 LEFT_ALONE: dict[Severity, str] = {

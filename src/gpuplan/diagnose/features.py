@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.diagnosis import DeviceFacts
-from gpuplan.domain.observation import Series, Subject, Telemetry
+from gpuplan.domain.telemetry.diagnosis import DeviceFacts
+from gpuplan.domain.telemetry.observation import Series, Subject, Telemetry
 
 BUSY_UTIL = 0.05
 BUSY_SM = 0.02

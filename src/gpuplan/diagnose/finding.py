@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpuplan.diagnose.causes import CAUSES
-from gpuplan.domain.diagnosis import Evidence, Verdict
+from gpuplan.domain.telemetry.diagnosis import Evidence, Verdict
 
 
 class Finding(NamedTuple):

@@ -7,7 +7,7 @@ from gpuplan.diagnose.finding import Finding, percent, seen, verdict_of
 from gpuplan.diagnose.rules_fleet import HELD_BYTES
 from gpuplan.diagnose.waste import HOUR_S, MONTH_H
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.diagnosis import (
+from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
     Diagnosis,
     HeatMap,
@@ -18,7 +18,7 @@ from gpuplan.domain.diagnosis import (
     UseFigures,
     Waste,
 )
-from gpuplan.domain.digest import FleetDigest
+from gpuplan.domain.telemetry.digest import FleetDigest
 
 IDLE_ALL = 0.999
 OCCUPIED, LOW_TENSOR, IDLE_POWER = 0.90, 0.15, 0.25

@@ -22,9 +22,9 @@ from gpuplan.diagnose.rules_serving import serving_findings
 from gpuplan.diagnose.rules_telemetry import telemetry_findings
 from gpuplan.diagnose.rules_use import use_findings
 from gpuplan.diagnose.waste import reclaims, team_use, waste_of
-from gpuplan.domain.buckets import quantile, summed
 from gpuplan.domain.columns import floats
-from gpuplan.domain.diagnosis import (
+from gpuplan.domain.telemetry.buckets import quantile, summed
+from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
     DeviceFacts,
     Diagnosis,
@@ -33,7 +33,7 @@ from gpuplan.domain.diagnosis import (
     UseFigures,
     Verdict,
 )
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.observation import Telemetry
 
 LAYERS = (
     ("allocated", "allocated_frac"),

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.diagnosis import PhaseSpan
-from gpuplan.domain.observation import Series, Telemetry
+from gpuplan.domain.telemetry.diagnosis import PhaseSpan
+from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 STEP_S = 1.0
 IN_PLACE = 0.98  # of the memory held at most: a model that is never used is loaded

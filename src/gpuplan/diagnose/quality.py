@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView
-from gpuplan.domain.buckets import summed
-from gpuplan.domain.diagnosis import Quality
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.buckets import summed
+from gpuplan.domain.telemetry.diagnosis import Quality
+from gpuplan.domain.telemetry.observation import Telemetry
 
 
 def quality_of(

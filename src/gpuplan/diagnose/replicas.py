@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpuplan.diagnose.bands import safe_use
 from gpuplan.diagnose.features import EngineView, Stat
-from gpuplan.domain.diagnosis import UseFigures
+from gpuplan.domain.telemetry.diagnosis import UseFigures
 
 
 def recommended_replicas(

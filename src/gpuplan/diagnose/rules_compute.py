@@ -11,8 +11,8 @@ import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.diagnosis import Evidence
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.diagnosis import Evidence
+from gpuplan.domain.telemetry.observation import Telemetry
 
 OCCUPIED = 0.90
 TENSOR_FULL = 0.35

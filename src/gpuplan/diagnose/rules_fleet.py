@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.observation import Telemetry
 
 HELD_BYTES = 1e9  # of device memory: somebody's program is there
 IDLE_UTIL = 0.02

@@ -11,9 +11,9 @@ import numpy as np
 
 from gpuplan.diagnose.features import EngineView, window_means
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.buckets import quantile, summed
-from gpuplan.domain.diagnosis import Evidence
-from gpuplan.domain.observation import Series, Telemetry
+from gpuplan.domain.telemetry.buckets import quantile, summed
+from gpuplan.domain.telemetry.diagnosis import Evidence
+from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 WINDOW_S = 30.0
 WAITING = 1.0

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.diagnose.features import DEAD_S, DEAD_SAMPLES, DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.observation import Series, Telemetry
+from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 AT_WORK = 0.5  # share of the board's power that no idle device draws
 OUTAGE_SAMPLES = 5

@@ -2,7 +2,7 @@
 
 from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.diagnosis import BandEdges, UseFigures
+from gpuplan.domain.telemetry.diagnosis import BandEdges, UseFigures
 
 DEEPER = ("sm_active_frac", "tensor_active_frac", "kv_cache_frac")
 

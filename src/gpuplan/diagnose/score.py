@@ -1,7 +1,7 @@
 """Limits that a fleet must keep to, for a gate in continuous integration."""
 
 from gpuplan.diagnose.waste import HOUR_S, MONTH_H
-from gpuplan.domain.diagnosis import Diagnosis, ScoreLimits
+from gpuplan.domain.telemetry.diagnosis import Diagnosis, ScoreLimits
 from gpuplan.errors import Problem
 
 SEVERITY = ("fine", "note", "waste", "slow", "fault")

@@ -8,9 +8,9 @@ import numpy as np
 from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import name_of
 from gpuplan.domain.columns import floats
-from gpuplan.domain.diagnosis import BandEdges
-from gpuplan.domain.observation import Series, Telemetry
-from gpuplan.domain.top import TopDevice, TopEngine, TopFrame
+from gpuplan.domain.telemetry.diagnosis import BandEdges
+from gpuplan.domain.telemetry.observation import Series, Telemetry
+from gpuplan.domain.telemetry.top import TopDevice, TopEngine, TopFrame
 
 N_TRAIL = 40
 N_ROWS = 64

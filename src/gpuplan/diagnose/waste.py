@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from gpuplan.diagnose.features import DeviceView
 from gpuplan.diagnose.rules_fleet import HELD_BYTES, WATCHED_S, held_bytes, is_idle
-from gpuplan.domain.diagnosis import Reclaim, TeamUse, Waste
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.diagnosis import Reclaim, TeamUse, Waste
+from gpuplan.domain.telemetry.observation import Telemetry
 
 HOUR_S = 3600.0
 MONTH_H = 730.0

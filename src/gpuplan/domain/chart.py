@@ -22,7 +22,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class ChartSeries:
     """Values over places of equal number, in the units of the axes."""
 
     name: str
@@ -39,6 +39,6 @@ class Chart:
     title: str
     x: Axis
     y: Axis
-    series: tuple[Series, ...]
+    series: tuple[ChartSeries, ...]
     top: tuple[float, ...] = ()  # highest value that the axis must show; empty: as the values go
     note: str = ""  # one line below

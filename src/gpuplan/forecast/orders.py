@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.forecasting import OrderAdvice, Trend
+from gpuplan.domain.telemetry.forecast import OrderAdvice, Trend
 
 WEEK_S = 7 * 86400.0
 MONTH_S = 52.0 / 12.0 * WEEK_S

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.forecasting import BacktestRow, DemandForecast, DemandSeries
+from gpuplan.domain.telemetry.forecast import BacktestRow, DemandForecast, DemandSeries
 from gpuplan.errors import InputError, one
 from gpuplan.forecast.combine import table_of
 from gpuplan.forecast.experts import Season

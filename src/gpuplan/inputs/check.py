@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gpuplan.domain.precision import format_named
+from gpuplan.domain.model.precision import format_named
 from gpuplan.inputs.check_workload import precision_findings, workload_findings
 from gpuplan.inputs.convert_site import circuit
 from gpuplan.inputs.keys import Spread, Strict

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from gpuplan.domain.precision import FORMATS, format_named
+from gpuplan.domain.model.precision import FORMATS, format_named
 from gpuplan.inputs.assume import ACTIVE_FRAC, PEAK_TO_MEAN_OF_DAY, REQUESTS_PER_USER_PER_H
 from gpuplan.inputs.keys import Strict
 from gpuplan.inputs.problems import Finding, nearest

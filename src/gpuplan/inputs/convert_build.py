@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from gpuplan.domain.build import BuildRules
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.build import BuildRules
 from gpuplan.inputs.keys import Spread, Strict
 from gpuplan.inputs.schema_build import BuildSpec
 from gpuplan.units import DAY, GB, GRAM, KW, KWH, MIB, MINUTE, TB

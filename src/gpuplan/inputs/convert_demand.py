@@ -1,6 +1,6 @@
 """From the file's units to base units: arrivals, request shapes and limits."""
 
-from gpuplan.domain.demand import (
+from gpuplan.domain.scenario.demand import (
     Arrivals,
     LatencyLimit,
     LatencyMetric,

@@ -1,19 +1,19 @@
 """From the file's units to base units: the place, the machines, and the terms."""
 
-from gpuplan.domain.demand import Growth
-from gpuplan.domain.precision import format_named
+from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.site import Circuit, Installed, NodeNetwork, OwnedNodes, Rack, Site
-from gpuplan.domain.terms import (
+from gpuplan.domain.scenario.demand import Growth
+from gpuplan.domain.scenario.site import Circuit, Installed, NodeNetwork, OwnedNodes, Rack, Site
+from gpuplan.domain.scenario.terms import (
     Budget,
     Choice,
     HardwarePrice,
-    Offer,
     Policy,
     Prices,
     Purchase,
     PurchaseExtras,
     Resilience,
+    StatedOffer,
     Team,
     TokenPrice,
 )
@@ -226,14 +226,14 @@ def _extras(spec: PurchaseExtrasSpec) -> PurchaseExtras:
     )
 
 
-def _offer(spec: OfferSpec) -> Offer:
+def _offer(spec: OfferSpec) -> StatedOffer:
     of_accelerators = spread(spec.usd_per_accelerator_h, spec.accelerators_per_node)
     price = spread(spec.usd_per_node_h) or of_accelerators
     if price is None:
         fix = "this is a fault of the program; please report it"
         what = f"offer of {spec.accelerator} is checked, yet without price"
         raise one(InvariantError, "scenario", "prices.offers", what, fix)
-    return Offer(
+    return StatedOffer(
         name=spec.name or spec.accelerator,
         accelerator=spec.accelerator,
         price_usd_per_h=price,

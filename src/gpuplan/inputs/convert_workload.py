@@ -1,7 +1,7 @@
 """From the file's units to base units: the workloads."""
 
-from gpuplan.domain.precision import format_named
-from gpuplan.domain.workload import (
+from gpuplan.domain.model.precision import format_named
+from gpuplan.domain.scenario.workload import (
     Batch,
     Capacity,
     CapacityMetric,

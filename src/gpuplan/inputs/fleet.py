@@ -5,8 +5,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpuplan.domain.fleet import (
-    Admission,
+from gpuplan.domain.inference.serving import LoraUse
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation.fleet import (
+    AdmissionControl,
     Autoscaler,
     Clients,
     ColdStart,
@@ -20,10 +22,8 @@ from gpuplan.domain.fleet import (
     Service,
     Spot,
 )
-from gpuplan.domain.fleet_request import FleetRequest, LinkRequest, PoolRequest
-from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.serving import LoraUse
-from gpuplan.domain.simulation import ReplicaRequest
+from gpuplan.domain.simulation.fleet_file import FleetRequest, LinkRequest, PoolRequest
+from gpuplan.domain.simulation.simulation import ReplicaRequest
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.problems import nearest, show
 from gpuplan.inputs.schema_fleet import (
@@ -111,9 +111,9 @@ def _pool(spec: PoolSpec) -> PoolRequest:
         replica=_replica(spec),
         size=PoolSize(n_first=spec.replicas, n_least=spec.min_replicas, n_most=spec.max_replicas),
         start=None if spec.start is None else ColdStart(**spec.start.model_dump()),
-        admission=Admission()
+        admission=AdmissionControl()
         if limits is None
-        else Admission(max_outstanding=limits.max_outstanding, max_held=limits.max_queued),
+        else AdmissionControl(max_outstanding=limits.max_outstanding, max_held=limits.max_queued),
         scaler=None if spec.autoscaling is None else _scaler(spec.autoscaling),
         failures=None if spec.failures is None else _failures(spec.failures),
         spot=None if spec.spot is None else _spot(spec.spot),

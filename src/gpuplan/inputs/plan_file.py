@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gpuplan.domain.plan import Answer
+from gpuplan.domain.plan.answer import Answer
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.problems import MAX_SHOWN
 from gpuplan.inputs.yaml_reader import Document, KeyPath, read_yaml, shown_problem

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs import convert_site
 from gpuplan.inputs.assume import Assumptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.read import scenario_of
 from gpuplan.inputs.yaml_reader import read_yaml, read_yaml_text

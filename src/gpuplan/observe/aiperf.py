@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpuplan.domain.observation import Subject
+from gpuplan.domain.telemetry.observation import Subject
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import HISTOGRAMS, MILLI, PERCENT, PROMETHEUS, Word
 

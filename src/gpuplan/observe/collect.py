@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.observation import Allocation, Quirk, Sampling, Series, Span, Subject, Telemetry
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.observation import (
+    Allocation,
+    Quirk,
+    Sampling,
+    Series,
+    Span,
+    Subject,
+    Telemetry,
+)
 from gpuplan.observe.garbage import is_blank, is_impossible
 from gpuplan.observe.histograms import Buckets
 from gpuplan.observe.names import Word

@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.forecasting import DemandSeries
-from gpuplan.domain.observation import METRICS, Series, Telemetry
+from gpuplan.domain.telemetry.forecast import DemandSeries
+from gpuplan.domain.telemetry.observation import METRICS, Series, Telemetry
 from gpuplan.errors import InputError, one
 
 # In the order in which they say more about demand; shares are means, the rest adds up.

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.digest import DeviceDigests, FleetDigest
+from gpuplan.domain.telemetry.digest import DeviceDigests, FleetDigest
 from gpuplan.errors import InputError, one
 from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
 from gpuplan.observe.generation import PERCENT_NAMES

@@ -7,7 +7,7 @@ nvidia-smi writes behind a name.
 import re
 from typing import NamedTuple
 
-from gpuplan.domain.observation import METRICS, Sampling
+from gpuplan.domain.telemetry.observation import METRICS, Sampling
 from gpuplan.observe.names import MEGA, MIB, MILLI, PERCENT, PROMETHEUS, Word
 
 _TIMES = ("timestamp", "timestamp_sec", "timestamp_anon", "time", "record_time", "date", "ts")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.observation import Histogram
+from gpuplan.domain.telemetry.observation import Histogram
 
 
 class Buckets:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpuplan.domain.observation import Allocation, Span, Subject
+from gpuplan.domain.telemetry.observation import Allocation, Span, Subject
 from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import Word

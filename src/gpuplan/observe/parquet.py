@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError, one
 from gpuplan.observe import special
 from gpuplan.observe.collect import Collector

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from gpuplan.domain.observation import Subject
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.observation import Subject
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.formats import GENERIC, plain
 from gpuplan.observe.names import PERCENT, Word

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gpuplan.domain.monitoring import ServerAccess, TimeWindow
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
+from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import CatalogError, InputError, one
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import HISTOGRAMS, PROMETHEUS, QUOTIENTS

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError, one
 from gpuplan.observe import aiperf, inventories, pasted, schedulers, slurm_text, special, text_logs
 from gpuplan.observe.collect import Collector

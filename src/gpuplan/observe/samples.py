@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from gpuplan.domain.observation import Subject
+from gpuplan.domain.telemetry.observation import Subject
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.generation import PERCENT_NAMES, is_ratio
 from gpuplan.observe.hosts import CPU, MEMORY, HostParts

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuplan.domain.buckets import quantile, summed
-from gpuplan.domain.observation import Histogram, Series, Telemetry
-from gpuplan.domain.replanning import Observed
+from gpuplan.domain.telemetry.buckets import quantile, summed
+from gpuplan.domain.telemetry.observation import Histogram, Series, Telemetry
+from gpuplan.domain.telemetry.replan import Observed
 
 PEAK_S = 3600.0  # the busiest hour counts; shorter telemetry gives its busiest stretch
 QUANTILE = 0.95

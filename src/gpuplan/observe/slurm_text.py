@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gpuplan.domain.observation import Allocation, Subject
+from gpuplan.domain.telemetry.observation import Allocation, Subject
 from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import PERCENT, Word

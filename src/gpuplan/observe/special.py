@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from gpuplan.domain.observation import Allocation, Subject
+from gpuplan.domain.telemetry.observation import Allocation, Subject
 from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import MILLI, PERCENT, Word

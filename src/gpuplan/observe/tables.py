@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gpuplan.domain.observation import Span, Subject
+from gpuplan.domain.telemetry.observation import Span, Subject
 from gpuplan.errors import InputError, one
 from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from gpuplan.domain.observation import Subject
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.observation import Subject
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import PERCENT, Word
 

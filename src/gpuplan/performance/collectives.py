@@ -9,7 +9,7 @@ ring must carry (2(n-1)/n for all-reduce, (n-1)/n for the others) [nccl-tests].
 from collections.abc import Callable
 from math import ceil, log2
 
-from gpuplan.domain.links import LinkModel, Protocol
+from gpuplan.domain.hardware.links import LinkModel, Protocol
 from gpuplan.errors import InputError, one
 from gpuplan.performance.kernels.curves import (
     FREE,

@@ -7,7 +7,7 @@ d seconds every t seconds, and fails every M, loses d/t + t/(2M) + R/M [Young197
 
 import math
 
-from gpuplan.domain.training_time import CheckpointWrites, Failures, Goodput
+from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
 from gpuplan.errors import InputError, Problem
 
 NO_FAILURE_RATE = "no failure rate is given: give the mean time between failures"
@@ -38,7 +38,7 @@ def daly_interval_s(write_s: float, mtbf: float) -> float:
 
 
 def goodput(
-    failures: Failures, writes: CheckpointWrites, *, straggler_frac: float = 0.0
+    failures: FailureRate, writes: CheckpointWrites, *, straggler_frac: float = 0.0
 ) -> Goodput:
     """The useful share; unknown, with the reason, where nobody said how often the job stops."""
     _positive("writes", {"size": writes.size_bytes, "rate": writes.write_bytes_per_s})

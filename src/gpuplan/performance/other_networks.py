@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.networks import (
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.other import (
     DenoiserShape,
     Device,
     NetworkConstants,

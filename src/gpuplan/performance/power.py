@@ -2,8 +2,8 @@
 
 from math import exp, sqrt
 
-from gpuplan.domain.hardware import Accelerator, PowerDraw
-from gpuplan.domain.power import (
+from gpuplan.domain.hardware.devices import Accelerator, PowerDraw
+from gpuplan.domain.hardware.power import (
     BuildName,
     CapCurve,
     NodeBuild,

@@ -1,6 +1,6 @@
 """Where a phase of inference sits: arithmetic, bytes and links against the peaks, and the step."""
 
-from gpuplan.domain.prediction import PhasePoint
+from gpuplan.domain.inference.prediction import PhasePoint
 from gpuplan.performance.kernels.step import (
     StepConstants,
     StepLoad,

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.serving import EngineSettings
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import EngineSettings
 from gpuplan.performance.memory.engines import vllm_settings
 
 # TensorRT-LLM's benchmarks hand 0.95 of what the weights leave to the cache

@@ -1,7 +1,7 @@
 """One deployment under one load: work, constants and case in; throughput and latency out."""
 
-from gpuplan.domain.performance import Regime, ServingSetup
-from gpuplan.domain.serving import InferenceMemory, Load
+from gpuplan.domain.inference.performance import Regime, ServingSetup
+from gpuplan.domain.inference.serving import InferenceMemory, SequenceLoad
 from gpuplan.performance.kernels.closed_loop import mean_waits, served_loop, users_room
 from gpuplan.performance.kernels.compiled import all_floats
 from gpuplan.performance.kernels.regimes import (
@@ -29,7 +29,9 @@ def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
         storage=setup.storage,
         layout=setup.layout,
         engine=setup.settings,
-        load=Load(context_tokens=int(load.input_tokens + load.output_tokens), n_sequences=1),
+        load=SequenceLoad(
+            context_tokens=int(load.input_tokens + load.output_tokens), n_sequences=1
+        ),
     )
     return case_in(memory, setup), memory.cache_bytes >= memory.sequence_bytes
 

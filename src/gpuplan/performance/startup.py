@@ -1,6 +1,6 @@
 """Start-up time by phase, in: what a replica starts with; out: seconds of each phase."""
 
-from gpuplan.domain.startup import StartConditions, StartConstants, StartPhases
+from gpuplan.domain.inference.startup import StartConditions, StartConstants, StartPhases
 from gpuplan.errors import InputError, one
 
 # A registry or a hub gives about half of the line to one node (Assumption).

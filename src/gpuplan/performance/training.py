@@ -6,11 +6,11 @@ numbers and numpy arrays go through the same lines.
 
 from typing import NamedTuple
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.layers import LatentAttention, Recurrence
-from gpuplan.domain.model import Model
-from gpuplan.domain.training import ParallelLayout, TrainingSetup
-from gpuplan.domain.training_time import Cause, Fabric, TrainingConstants, TrainingStep
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.layers import LatentAttention, Recurrence
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.training.setup import ParallelLayout, TrainingSetup
+from gpuplan.domain.training.time import Cause, Fabric, TrainingConstants, TrainingStep
 from gpuplan.performance.training_basis import (
     StepBasis,
     peak_flop_per_s,

@@ -7,10 +7,10 @@ of the calibration has entered yet.
 import math
 from typing import NamedTuple
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.model import Model
-from gpuplan.domain.training import Execution, ParallelLayout, Recompute, TrainingSetup
-from gpuplan.domain.training_time import Fabric
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.training.setup import Execution, ParallelLayout, Recompute, TrainingSetup
+from gpuplan.domain.training.time import Fabric
 from gpuplan.errors import CatalogError, InputError, one
 from gpuplan.performance import training_parallel as links
 from gpuplan.performance.training_layers import (

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.domain.training_time import TrainingConstants
+from gpuplan.domain.training.time import TrainingConstants
 from gpuplan.performance.training import step_parts
 from gpuplan.performance.training_basis import StepBasis
 

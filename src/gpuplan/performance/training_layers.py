@@ -8,7 +8,7 @@ with m k + k n + m n elements; both halves are kept, so that time is additive in
 from functools import cache
 from typing import NamedTuple
 
-from gpuplan.domain.layers import (
+from gpuplan.domain.model.layers import (
     Attention,
     Experts,
     FeedForward,
@@ -17,8 +17,8 @@ from gpuplan.domain.layers import (
     Mixer,
     Recurrence,
 )
-from gpuplan.domain.model import Model
-from gpuplan.domain.training import LoRA
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.training.setup import LoRA
 
 BYTES_16 = 2.0
 # The in-projection of a recurrent mixer is about two thirds of its matrices.

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuplan.domain.links import LinkModel
-from gpuplan.domain.training import ParallelLayout
-from gpuplan.domain.training_time import Fabric
+from gpuplan.domain.hardware.links import LinkModel
+from gpuplan.domain.training.setup import ParallelLayout
+from gpuplan.domain.training.time import Fabric
 from gpuplan.performance.collectives import (
     all_reduce_time_s,
     all_to_all_time_s,

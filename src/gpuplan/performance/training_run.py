@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpuplan.domain.training import ParallelLayout
-from gpuplan.domain.training_time import Fabric
+from gpuplan.domain.training.setup import ParallelLayout
+from gpuplan.domain.training.time import Fabric
 from gpuplan.performance import training_parallel as links
 from gpuplan.performance.training import race_s
 from gpuplan.units import DAY, HOUR

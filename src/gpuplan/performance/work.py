@@ -3,8 +3,10 @@
 import math
 from typing import NamedTuple
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.layers import (
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.hardware.links import LinkModel
+from gpuplan.domain.inference.serving import LoraUse, ServingLayout, StorageFormats
+from gpuplan.domain.model.layers import (
     Attention,
     Cache,
     Experts,
@@ -13,21 +15,15 @@ from gpuplan.domain.layers import (
     LayerGroup,
     Recurrence,
 )
-from gpuplan.domain.links import LinkModel
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS, NumberFormat
-from gpuplan.domain.serving import LoraUse, ServingLayout, Storage
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.performance.collectives import (
-    Curve,
     all_gather_curve,
-    all_reduce_terms,
-    all_to_all_curve,
-    point_to_point_time_s,
 )
+from gpuplan.performance.exchange_work import HALF_BYTES, exchange_work
 from gpuplan.performance.kernels.step import (
     Adapters,
     ContextParallel,
-    Exchange,
     ExpertMatrices,
     Matrices,
     Mixing,
@@ -36,27 +32,10 @@ from gpuplan.performance.kernels.step import (
 from gpuplan.performance.memory.inference import lora_width
 from gpuplan.performance.memory.weights import expert_ways
 
-HALF_BYTES = 2.0  # activations travel in 16 bits
-# Reads and writes of one layer, in widths of what passes. Counted, not fitted: two norms with
-# residual (2 each where fused), inputs and outputs of four matrix products (4).
-N_HIDDEN_PASSES = 8.0
-N_HEAD_PASSES = 4.0  # projections write, rotary reads and writes, attention or projection reads
-N_INNER_PASSES = 4.0  # gate and up written, read; their product stays in the fused kernel
-N_EXPERT_PASSES = 3.0  # copied to the expert, written, summed
 UNLIMITED_TOKENS = 1e12
-# Kernels that a layer launches beside its matrix products: norms, rotary with cache write,
-# attention; counted on the engines' own traces.
-N_NORM_OPERATORS = 2
-N_ATTENTION_OPERATORS = 4  # projections in, rotary, attention, projection out
-N_LATENT_OPERATORS = 9  # two down- and two up-projections, two absorbed products, the rest as above
-# Of an indexer: queries, keys, weights, norm, rotary, 8-bit write, scores, choice [DeepSeek-V3.2].
-N_INDEX_OPERATORS = 8
 INDEX_SPEED_UP = 2.0  # 8 bits over 16
-N_RECURRENCE_OPERATORS = 6
-N_DENSE_OPERATORS = 3  # up (and gate), activation, down
 # A shrinking and a growing product beside each packed projection: q-k-v, output, gate-up, down.
 N_ADAPTER_OPERATORS = 8
-N_EXPERT_OPERATORS = 5  # router with its choice, sort, two products (activation within), sum
 
 
 class _Shares(NamedTuple):
@@ -72,7 +51,7 @@ def step_work(
     model: Model,
     accelerator: Accelerator,
     *,
-    storage: Storage,
+    storage: StorageFormats,
     layout: ServingLayout,
     link: LinkModel,
     adapters: LoraUse | None = None,
@@ -83,7 +62,7 @@ def step_work(
         matrices=_matrices(model, accelerator, storage, shares),
         experts=_experts(model, accelerator, storage, shares),
         mixing=_mixing(model, accelerator, storage, shares),
-        exchange=_exchange(model, layout, link),
+        exchange=exchange_work(model, layout, link),
         memory_bytes_per_s=accelerator.memory.bytes_per_s,
         n_data_parallel=float(layout.dp),
         context=_context(model, storage, layout, link=link, shares=shares),
@@ -92,7 +71,12 @@ def step_work(
 
 
 def _context(
-    model: Model, storage: Storage, layout: ServingLayout, *, link: LinkModel, shares: _Shares
+    model: Model,
+    storage: StorageFormats,
+    layout: ServingLayout,
+    *,
+    link: LinkModel,
+    shares: _Shares,
 ) -> ContextParallel:
     """Per layer with attention, on average over them."""
     groups = [g for g in model.main.groups if isinstance(g.mixer, Attention | LatentAttention)]
@@ -121,7 +105,7 @@ def _answer_width(group: LayerGroup) -> float:
 
 
 def _adapters(
-    model: Model, storage: Storage, layout: ServingLayout, use: LoraUse | None
+    model: Model, storage: StorageFormats, layout: ServingLayout, use: LoraUse | None
 ) -> Adapters:
     if use is None or use.request_frac == 0.0:
         return Adapters()
@@ -145,13 +129,13 @@ def peak_flop_per_s(accelerator: Accelerator, form: NumberFormat) -> float:
     return max(peaks.values())
 
 
-def _format(storage: Storage, part: str) -> NumberFormat:
+def _format(storage: StorageFormats, part: str) -> NumberFormat:
     is_quantized = storage.quantized is not None and part in storage.parts
     return storage.quantized if is_quantized and storage.quantized else storage.base
 
 
 def _matrices(
-    model: Model, accelerator: Accelerator, storage: Storage, shares: _Shares
+    model: Model, accelerator: Accelerator, storage: StorageFormats, shares: _Shares
 ) -> Matrices:
     params = {True: 0.0, False: 0.0}
     moved = {True: 0.0, False: 0.0}
@@ -200,7 +184,7 @@ def _pieces(group: LayerGroup, shares: _Shares) -> list[tuple[str, float, float]
 
 
 def _experts(
-    model: Model, accelerator: Accelerator, storage: Storage, shares: _Shares
+    model: Model, accelerator: Accelerator, storage: StorageFormats, shares: _Shares
 ) -> ExpertMatrices:
     form = _format(storage, "experts")
     peak = peak_flop_per_s(accelerator, form)
@@ -239,7 +223,9 @@ def _reach(parts: list[tuple[float, float | None]]) -> _Reach:
     return _Reach(whole, limited, sum(a * w for a, w in windows) / limited)
 
 
-def _mixing(model: Model, accelerator: Accelerator, storage: Storage, shares: _Shares) -> Mixing:
+def _mixing(
+    model: Model, accelerator: Accelerator, storage: StorageFormats, shares: _Shares
+) -> Mixing:
     groups = model.main.groups
     reads = _reach([part for g in groups for part in _cache_parts(g, storage, shares)])
     decode = _reach([part for g in groups for part in _score_parts(g, shares, is_decode=True)])
@@ -269,7 +255,7 @@ def _mixing(model: Model, accelerator: Accelerator, storage: Storage, shares: _S
 
 
 def _cache_parts(
-    group: LayerGroup, storage: Storage, shares: _Shares
+    group: LayerGroup, storage: StorageFormats, shares: _Shares
 ) -> list[tuple[float, float | None]]:
     return [
         (group.n_layers * _token_bytes(cache, storage, shares), _limit(group, cache))
@@ -277,7 +263,7 @@ def _cache_parts(
     ]
 
 
-def _token_bytes(cache: Cache, storage: Storage, shares: _Shares) -> float:
+def _token_bytes(cache: Cache, storage: StorageFormats, shares: _Shares) -> float:
     heads_here = math.ceil(cache.n_heads / shares.tp)
     element_bytes = cache.fixed_element_bytes or storage.cache.stored_bytes
     return heads_here * cache.elements_per_head * element_bytes / cache.tokens_per_entry
@@ -324,86 +310,3 @@ def _index_parts(group: LayerGroup) -> list[tuple[float, float | None]]:
         for cache in group.caches
         if cache.n_index_heads
     ]  # fmt: skip
-
-
-def _exchange(model: Model, layout: ServingLayout, link: LinkModel) -> Exchange:
-    stack, groups = model.main, model.main.groups
-    feeds = [(g.n_layers, g.feed_forward) for g in groups]
-    n_mixers = sum(g.n_layers for g in groups if g.mixer is not None)
-    n_dense = sum(n for n, feed in feeds if isinstance(feed, FeedForward))
-    routed = [(n, feed) for n, feed in feeds if isinstance(feed, Experts)]
-    n_routed = sum(n for n, _ in routed)
-    is_dealt = layout.dp > 1 and layout.ep > 1
-    n_active = max((feed.n_active for _, feed in routed), default=0)
-    return Exchange(
-        n_reduces=0.0
-        if layout.tp == 1
-        else float(n_mixers + n_dense + (0 if is_dealt else n_routed)),
-        n_norm_reduces=0.0
-        if layout.tp == 1
-        else float(
-            sum(
-                g.n_layers
-                for g in groups
-                if isinstance(g.mixer, Attention) and g.mixer.is_normed_across_heads
-            )
-        ),
-        reduce=all_reduce_terms(layout.tp, link),
-        n_dispatches=2.0 * n_routed if is_dealt else 0.0,
-        dispatch=all_to_all_curve(layout.ep if is_dealt else 1, link),
-        # A token goes once to every rank that holds one of its experts, and comes back.
-        n_dispatch_copies=float(min(n_active, layout.ep)) if is_dealt else 0.0,
-        n_stage_hops=float(layout.pp - 1),
-        stage=point_to_point_curve(link),
-        vector_bytes=HALF_BYTES * stack.hidden_size,
-        link_bytes_per_s=link.bytes_per_s,
-        n_operators=float(sum(g.n_layers * _n_operators(g) for g in groups)),
-        activation_bytes=sum(
-            g.n_layers * HALF_BYTES * _passed_width(g, stack.hidden_size, layout) for g in groups
-        ),
-    )
-
-
-def point_to_point_curve(link: LinkModel) -> Curve:
-    """From pipeline stage to stage; vectors are small, so two points tell the line."""
-    start_s = point_to_point_time_s(0.0, link)
-    return Curve(start_s, (point_to_point_time_s(1e6, link) - start_s) / 1e6, 0.0, 1.0)
-
-
-def _passed_width(group: LayerGroup, hidden_size: int, layout: ServingLayout) -> float:
-    """Elements per token that one layer reads and writes beside weights and cache."""
-    mixer, feed, tp = group.mixer, group.feed_forward, layout.tp
-    width = N_HIDDEN_PASSES * hidden_size
-    if isinstance(mixer, Attention):
-        heads = mixer.n_heads * mixer.qk_head_dim + 2 * mixer.n_kv_heads * mixer.qk_head_dim
-        width += N_HEAD_PASSES * heads / tp
-    elif isinstance(mixer, LatentAttention):
-        width += N_HEAD_PASSES * mixer.n_heads * (mixer.qk_nope_dim + mixer.v_head_dim) / tp
-    elif isinstance(mixer, Recurrence):
-        width += 2 * N_HEAD_PASSES * hidden_size / tp
-    if isinstance(feed, FeedForward):
-        width += N_INNER_PASSES * feed.intermediate_size / tp
-    elif isinstance(feed, Experts):
-        inner = N_INNER_PASSES * feed.n_active * feed.intermediate_size
-        copies = N_EXPERT_PASSES * feed.n_active * hidden_size
-        width += (inner + copies) * layout.dp / expert_ways(layout)
-        width += N_INNER_PASSES * (feed.shared.intermediate_size if feed.shared else 0) / tp
-    return width
-
-
-def _n_operators(group: LayerGroup) -> int:
-    """Kernels of one layer."""
-    mixer, feed = group.mixer, group.feed_forward
-    n = N_NORM_OPERATORS
-    if isinstance(mixer, Attention):
-        n += N_ATTENTION_OPERATORS
-    elif isinstance(mixer, LatentAttention):
-        n += N_LATENT_OPERATORS
-        n += N_INDEX_OPERATORS if any(cache.n_index_heads for cache in group.caches) else 0
-    elif isinstance(mixer, Recurrence):
-        n += N_RECURRENCE_OPERATORS
-    if isinstance(feed, FeedForward):
-        n += N_DENSE_OPERATORS
-    elif isinstance(feed, Experts):
-        n += N_EXPERT_OPERATORS + (N_DENSE_OPERATORS if feed.shared else 0)
-    return n

@@ -19,15 +19,15 @@ from gpuplan.catalog.offers import (
 from gpuplan.catalog.offers_check import check_offers
 from gpuplan.catalog.regions import find_region, read_regions
 from gpuplan.catalog.software import read_software
-from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.findings import Finding
-from gpuplan.domain.market import Offer
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.money.market import Offer
 from gpuplan.domain.sheet import Sheet
+from gpuplan.domain.system.findings import Finding
 from gpuplan.errors import InputError, PlannerError, one
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.overlays import with_overlays
 from gpuplan.report.catalog import rows
 from gpuplan.report.catalog import sheets as report
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
 
 KINDS = (*rows.LISTERS, "models", "offers", "discounts", "regions", "software", "sources")
 

@@ -11,13 +11,19 @@ from gpuplan.catalog.offers import read_offers, rentable
 from gpuplan.diagnose.fleet import diagnose_fleet
 from gpuplan.diagnose.judge import diagnose as judge
 from gpuplan.diagnose.score import score as judge_score
-from gpuplan.domain.catalog import Catalog
 from gpuplan.domain.columns import floats
-from gpuplan.domain.diagnosis import BandEdges, DeviceFacts, DiagnoseRequest, Diagnosis, ScoreLimits
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.monitoring import ServerAccess, TimeWindow
-from gpuplan.domain.observation import Telemetry
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.diagnosis import (
+    BandEdges,
+    DeviceFacts,
+    DiagnoseRequest,
+    Diagnosis,
+    ScoreLimits,
+)
+from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
+from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError, Problem
 from gpuplan.observe.fleet import is_fleet, read_fleet
 from gpuplan.observe.parquet import MAX_ROWS

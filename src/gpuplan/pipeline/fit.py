@@ -6,20 +6,20 @@ from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.fit import Deployment, Fit, Survey
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.model import Model
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.fit import Deployment, Fit, Survey
+from gpuplan.domain.inference.serving import EngineSettings, SequenceLoad, ServingLayout
+from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests import FitRequest
-from gpuplan.domain.serving import EngineSettings, Load, ServingLayout
+from gpuplan.domain.requests.requests import FitRequest
 from gpuplan.errors import InputError
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.pipeline.formats import formats_named
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.overlays import with_overlays
+from gpuplan.studies.naming.formats import formats_named
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
 
 DEFAULT_CONTEXT_TOKENS = 8192
 
@@ -136,7 +136,7 @@ def _layout(request: FitRequest, n_given: int) -> tuple[ServingLayout, list[Assu
     return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep), assumed
 
 
-def _load(model: Model, request: FitRequest) -> tuple[Load, list[Assumption]]:
+def _load(model: Model, request: FitRequest) -> tuple[SequenceLoad, list[Assumption]]:
     context, assumed = request.context_tokens, []
     if context is None:
         context = min(DEFAULT_CONTEXT_TOKENS, model.max_context_tokens or DEFAULT_CONTEXT_TOKENS)
@@ -146,4 +146,4 @@ def _load(model: Model, request: FitRequest) -> tuple[Load, list[Assumption]]:
                 why="prompt and answer of a long chat turn",
             )
         ]  # fmt: skip
-    return Load(context_tokens=context, n_sequences=request.n_sequences), assumed
+    return SequenceLoad(context_tokens=context, n_sequences=request.n_sequences), assumed

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gpuplan.domain.forecasting import ForecastRequest, OrderAdvice, Outlook, Trend
-from gpuplan.domain.observation import Telemetry
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.forecast import ForecastRequest, OrderAdvice, Outlook, Trend
+from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.forecast.orders import advice, trend_of, weekly_peaks
 from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import demand_series

@@ -8,32 +8,32 @@ from typing import NamedTuple
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
-from gpuplan.domain.candidate import Candidate
-from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.plan import Answer, Explanation, Load, PlanProvenance
-from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.plan.answer import Answer, Explanation, PlannedLoad, PlanProvenance
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.selection import Conflict, Selection, SelectionProblem
+from gpuplan.domain.plan.sizing import LittleClosure, PriceOf, Sizing, SizingOptions
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.selection import Conflict, Selection, SelectionProblem
-from gpuplan.domain.sizing import LittleClosure, PriceOf, Sizing, SizingOptions
-from gpuplan.domain.workload import Training
+from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Training
 from gpuplan.inputs.traces.read import read_trace
-from gpuplan.pipeline.overlays import with_overlays
-from gpuplan.pipeline.plan_chosen import Choice, weak_prices
-from gpuplan.pipeline.plan_conflict import conflict_lines, hopeless_lines
-from gpuplan.pipeline.plan_explain import Part, Story, explanation_of
-from gpuplan.pipeline.plan_jobs import as_fleets, market_for_runs
-from gpuplan.pipeline.plan_joint import both_solved
-from gpuplan.pipeline.plan_market import Market, market_of, no_price
-from gpuplan.pipeline.plan_options import Rows, rows_of
-from gpuplan.pipeline.plan_rejected import rejected_of
-from gpuplan.pipeline.plan_replay import replayed, secured
-from gpuplan.pipeline.plan_robust import robust_sizings
-from gpuplan.pipeline.plan_scenario import Asked, asked_scenario
-from gpuplan.pipeline.plan_shared import taken_lines, within_what_is_left
-from gpuplan.pipeline.plan_sizing import Surroundings, size_workload
-from gpuplan.pipeline.plan_whole import whole_plan, whole_proof
 from gpuplan.selection.choose import select
+from gpuplan.studies.day_replay.replay import replayed, secured
+from gpuplan.studies.explanation.conflict import conflict_lines, hopeless_lines
+from gpuplan.studies.explanation.explain import Story, explanation_of
+from gpuplan.studies.explanation.rejected import rejected_of
+from gpuplan.studies.market.offers import Market, market_of, no_price
+from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.planning.chosen import Choice, Part, weak_prices
+from gpuplan.studies.planning.jobs import as_fleets, market_for_runs
+from gpuplan.studies.planning.joint import both_solved
+from gpuplan.studies.planning.options import Rows, rows_of
+from gpuplan.studies.planning.scenario import Asked, asked_scenario
+from gpuplan.studies.planning.shared import taken_lines, within_what_is_left
+from gpuplan.studies.planning.whole import whole_plan, whole_proof
+from gpuplan.studies.sizing.workload import Surroundings, size_workload
+from gpuplan.studies.uncertainty.robust import robust_sizings
 
 MOST_ROUNDS = 8
 FULL_REQUESTS = 20_000_000  # of a replay in full: memory ends there
@@ -255,12 +255,12 @@ def _robust_notes(setting: Setting) -> tuple[Assumption, ...]:
     return (Assumption(what="robustness", value=value, why=why, change="--robust"),)
 
 
-def _load(scenario: Scenario, sizing: Sizing) -> Load:
+def _load(scenario: Scenario, sizing: Sizing) -> PlannedLoad:
     work = scenario.workload(sizing.workload)
     model = work.model.name if work and work.model and work.model.name else ""
     little = sizing.sized[0].little if sizing.sized else None
     peak = sizing.demand.peak_requests_per_s
-    return Load(
+    return PlannedLoad(
         workload=sizing.workload,
         kind=work.kind if work else "",
         model=model,

@@ -5,22 +5,22 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gpuplan.domain.forecasting import DemandForecast
-from gpuplan.domain.observation import Telemetry
-from gpuplan.domain.plan import Answer, Load
-from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.domain.plan.answer import Answer, PlannedLoad
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.replanning import Observed, Replanned, ReplanRequest
+from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.telemetry.forecast import DemandForecast
+from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.domain.telemetry.replan import Observed, Replanned, ReplanRequest
 from gpuplan.errors import InputError, one
 from gpuplan.forecast.predict import forecast
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.observe.demand import demand_series
 from gpuplan.observe.read import read_telemetry
 from gpuplan.observe.service import observed_service
-from gpuplan.pipeline import replan_refit as refit
 from gpuplan.pipeline.plan import plan
-from gpuplan.pipeline.replan_drift import drifts_of
-from gpuplan.pipeline.replan_judge import judged
+from gpuplan.studies.drift import refit
+from gpuplan.studies.drift.drift import drifts_of
+from gpuplan.studies.drift.judge import judged
 
 SERVICE = "online_inference"
 
@@ -55,7 +55,7 @@ def replan(old: Answer, telemetry: Telemetry, asked: ReplanRequest) -> Replanned
     return judged(old, new, asked=asked, found=(seen, drifts, ahead), assumptions=told)
 
 
-def _corrected(request: PlanRequest, load: Load, ratios: refit.Ratios) -> PlanRequest:
+def _corrected(request: PlanRequest, load: PlannedLoad, ratios: refit.Ratios) -> PlanRequest:
     """The request with limits that allow for what the model gets wrong."""
     tree = dict(request.tree or {})
     tree["workloads"] = [
@@ -67,7 +67,7 @@ def _corrected(request: PlanRequest, load: Load, ratios: refit.Ratios) -> PlanRe
     return replace(request, tree=tree)
 
 
-def _service(old: Answer, name: str | None) -> Load:
+def _service(old: Answer, name: str | None) -> PlannedLoad:
     services = [load for load in old.load if load.kind == SERVICE]
     named = [load for load in services if name in (None, load.workload)]
     if len(named) == 1:
@@ -101,7 +101,7 @@ def _demand(
 
 
 def _request(
-    old: Answer, load: Load, *, wanted: float, seen: Observed, asked: ReplanRequest
+    old: Answer, load: PlannedLoad, *, wanted: float, seen: Observed, asked: ReplanRequest
 ) -> PlanRequest:
     """The old scenario with the demand and the lengths that were seen."""
     tree: dict[str, Any] = dict(old.provenance.scenario)

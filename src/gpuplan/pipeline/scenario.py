@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.inputs.json_schema import scenario_schema
 from gpuplan.inputs.read import read_scenario
 from gpuplan.inputs.template import scenario_template

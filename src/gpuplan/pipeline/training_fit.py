@@ -7,14 +7,14 @@ from pathlib import Path
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests import TrainingRequest
-from gpuplan.domain.training import ParallelLayout
-from gpuplan.domain.training_fit import TrainingFit, TrainingJob
+from gpuplan.domain.requests.requests import TrainingRequest
+from gpuplan.domain.training.fit import TrainingFit, TrainingJob
+from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.training_fit import measure_training, suggest_training
 from gpuplan.performance.memory.training_setups import setup_of
-from gpuplan.pipeline.models import model_named
-from gpuplan.pipeline.overlays import with_overlays
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
 
 
 def training_fit(

@@ -9,8 +9,8 @@ from pathlib import Path
 from gpuplan.catalog.update import models, prices, skypilot
 from gpuplan.catalog.update.fetch import Limits, fetch_bytes
 from gpuplan.catalog.update.hunt import PROVIDERS, update_from_gpuhunt
-from gpuplan.domain.market import UpdateReport
-from gpuplan.domain.requests import UpdateRequest
+from gpuplan.domain.money.market import UpdateReport
+from gpuplan.domain.requests.requests import UpdateRequest
 
 
 def update(request: UpdateRequest, *, store: Path, today: date) -> UpdateReport:

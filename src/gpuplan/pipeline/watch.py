@@ -6,11 +6,11 @@ from dataclasses import replace
 from gpuplan.diagnose.features import engine_views
 from gpuplan.diagnose.replicas import recommended_replicas
 from gpuplan.domain.columns import floats
-from gpuplan.domain.diagnosis import DiagnoseRequest, Diagnosis
-from gpuplan.domain.forecasting import DemandSeries
-from gpuplan.domain.monitoring import TimeWindow
-from gpuplan.domain.observation import Telemetry
-from gpuplan.domain.watching import WatchPoint, WatchReading, WatchRequest
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis
+from gpuplan.domain.telemetry.forecast import DemandSeries
+from gpuplan.domain.telemetry.monitoring import TimeWindow
+from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.domain.telemetry.watching import WatchPoint, WatchReading, WatchRequest
 from gpuplan.forecast.orders import seconds_until, trend_of, weekly_peaks
 from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import DEMAND, demand_series

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.plan import Answer
-from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
 
 

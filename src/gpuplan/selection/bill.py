@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     BillKind,
     BillLine,
     FleetOption,

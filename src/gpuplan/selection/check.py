@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     DeferrableWork,
     FleetOption,
     Horizon,

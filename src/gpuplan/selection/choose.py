@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.selection import Conflict, Objective, Selection, SelectionProblem
+from gpuplan.domain.plan.selection import Conflict, Objective, Selection, SelectionProblem
 from gpuplan.errors import SolverError
 from gpuplan.selection.check import check
 from gpuplan.selection.conflict import conflict

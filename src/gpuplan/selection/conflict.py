@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from gpuplan.domain.selection import Conflict, Relaxation, SelectionProblem
+from gpuplan.domain.plan.selection import Conflict, Relaxation, SelectionProblem
 from gpuplan.selection.program import Goal, limit_key, model
 from gpuplan.selection.solver import Effort, solve
 from gpuplan.selection.tables import tables

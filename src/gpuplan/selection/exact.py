@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.selection import Proof, Selection, Status
+from gpuplan.domain.plan.selection import Proof, Selection, Status
 from gpuplan.errors import InvariantError, one
 from gpuplan.selection.extract import selection
 from gpuplan.selection.program import Model

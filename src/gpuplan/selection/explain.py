@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     FleetOption,
     LimitPrice,
     NamedLimit,
     Selection,
     SelectionProblem,
-    WhyNot,
+    WhyNotOption,
 )
 from gpuplan.selection.choose import best
 from gpuplan.selection.exact import solve_exactly
@@ -57,7 +57,7 @@ def _with_limit(problem: SelectionProblem, wider: NamedLimit) -> SelectionProble
     return replace(problem, limits=limits)
 
 
-def why_not_all(problem: SelectionProblem, found: Selection) -> tuple[WhyNot, ...]:
+def why_not_all(problem: SelectionProblem, found: Selection) -> tuple[WhyNotOption, ...]:
     """For every option that was not chosen: what it costs more, at the least.
 
     One relaxed solve serves all: forcing an option in costs its reduced cost or more.
@@ -69,7 +69,7 @@ def why_not_all(problem: SelectionProblem, found: Selection) -> tuple[WhyNot, ..
     reduced = answer.reduced_costs[built.lay.choose]
     more = np.maximum(0.0, answer.objective + np.maximum(0.0, reduced) - found.worth_usd)
     return tuple(
-        WhyNot(workload=option.workload, option=option.name, at_least_usd=float(usd))
+        WhyNotOption(workload=option.workload, option=option.name, at_least_usd=float(usd))
         for option, usd in zip(problem.options, more, strict=True)
         if not any(option is chosen for chosen in found.chosen)
     )
@@ -81,15 +81,17 @@ def why_not(
     option: FleetOption,
     *,
     effort: Effort | None = None,
-) -> WhyNot:
+) -> WhyNotOption:
     """What forcing the option costs more, solved again."""
     forced = tuple(o for o in problem.options if o.workload != option.workload or o is option)
     again = best(replace(problem, options=forced), effort or Effort())
     if again is None:
         reason = "no plan exists with it within the limits"
-        return WhyNot(workload=option.workload, option=option.name, at_least_usd=0.0, reason=reason)
+        return WhyNotOption(
+            workload=option.workload, option=option.name, at_least_usd=0.0, reason=reason
+        )
     least = max(0.0, again.proof.bound - found.worth_usd)
-    return WhyNot(
+    return WhyNotOption(
         workload=option.workload,
         option=option.name,
         at_least_usd=least,

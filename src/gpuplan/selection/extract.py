@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     FleetOption,
     NodesHeld,
     Order,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.selection import SliceGeometry
+from gpuplan.domain.plan.selection import SliceGeometry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

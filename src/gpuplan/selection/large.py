@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.selection import Proof, Selection, SelectionProblem
+from gpuplan.domain.plan.selection import Proof, Selection, SelectionProblem
 from gpuplan.selection.builder import Builder
 from gpuplan.selection.clusters import cluster_hours
 from gpuplan.selection.dive import Dive, Fleet, plan_fleet

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.selection import NamedLimit
+from gpuplan.domain.plan.selection import NamedLimit
 from gpuplan.selection.builder import INF, Builder
 from gpuplan.selection.tables import Tables
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.selection import NamedLimit
+from gpuplan.domain.plan.selection import NamedLimit
 from gpuplan.selection.layout import Layout
 from gpuplan.selection.tables import Orders, Tables, price_ratio
 from gpuplan.units import HOUR

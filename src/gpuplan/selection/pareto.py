@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuplan.domain.selection import Objective, ParetoPoint, Selection, SelectionProblem
+from gpuplan.domain.plan.selection import Objective, ParetoPoint, Selection, SelectionProblem
 from gpuplan.selection.choose import MEASURES, cheapest_of_best
 from gpuplan.selection.exact import solve_exactly
 from gpuplan.selection.measures import Total

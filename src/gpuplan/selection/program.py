@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.selection import LimitKind, NamedLimit
+from gpuplan.domain.plan.selection import LimitKind, NamedLimit
 from gpuplan.selection.builder import INF, Builder, Program
 from gpuplan.selection.layout import Layout, counted, layout
 from gpuplan.selection.measures import Total, expected, instant_rate, total

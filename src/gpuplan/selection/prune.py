@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.selection import FleetOption, Refusal
+from gpuplan.domain.plan.selection import FleetOption, Refusal
 from gpuplan.selection.tables import Tables
 
 

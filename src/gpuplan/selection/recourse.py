@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.selection import Selection, SelectionProblem
+from gpuplan.domain.plan.selection import Selection, SelectionProblem
 from gpuplan.selection.builder import Builder
 from gpuplan.selection.layout import layout
 from gpuplan.selection.measures import total

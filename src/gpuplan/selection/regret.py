@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     DeferrableWork,
     FleetOption,
     MixedFleet,

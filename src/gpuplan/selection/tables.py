@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.selection import SelectionProblem
+from gpuplan.domain.plan.selection import SelectionProblem
 from gpuplan.units import HOUR
 
 

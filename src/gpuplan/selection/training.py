@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.domain.columns import Ints, ints
-from gpuplan.domain.selection import FleetOption, Horizon, Refusal
+from gpuplan.domain.plan.selection import FleetOption, Horizon, Refusal
 from gpuplan.units import HOUR
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     DeferrableWork,
     LimitKind,
     MixedFleet,

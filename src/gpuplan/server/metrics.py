@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.domain.diagnosis import Diagnosis
-from gpuplan.domain.watching import WatchReading
+from gpuplan.domain.telemetry.diagnosis import Diagnosis
+from gpuplan.domain.telemetry.watching import WatchReading
 from gpuplan.errors import InputError, one
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuplan.domain.watching import WatchPoint
+from gpuplan.domain.telemetry.watching import WatchPoint
 
 VERSION = 1
 

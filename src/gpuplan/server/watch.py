@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from gpuplan import api
-from gpuplan.domain.watching import WatchPoint, WatchReading, WatchRequest
+from gpuplan.domain.telemetry.watching import WatchPoint, WatchReading, WatchRequest
 from gpuplan.errors import PlannerError
 from gpuplan.server.metrics import library, registry_of
 from gpuplan.server.state import read_state, write_state

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values
-from gpuplan.domain.calibration import Constant, Effect
+from gpuplan.domain.calibration.constants import Constant, Effect
 
 RATE = Constant(name="rate", value=1.0, log_sd=2.0, effects=(Effect(kinds=("chip",), log_sd=0.5),))
 SHARE = Constant(name="share", value=0.5, log_sd=1.0, most=1.0)

@@ -9,7 +9,7 @@ from gpuplan.calibration.training_rows import row_of
 from gpuplan.calibration.training_stacks import stack_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.training_time import (
+from gpuplan.domain.training.time import (
     HostConstants,
     LinkConstants,
     MatmulConstants,
@@ -19,13 +19,13 @@ from gpuplan.domain.training_time import (
 )
 from gpuplan.errors import CatalogError, InputError
 from gpuplan.performance.training_basis import WIDER, peak_flop_per_s
-from gpuplan.pipeline.training_cases import case_of, cases_of
-from gpuplan.pipeline.training_conditions import (
+from gpuplan.studies.measured.training import (
     accelerator_of,
     architecture_class,
     configuration_of,
     fabric_of,
 )
+from gpuplan.studies.training.cases import case_of, cases_of
 
 H100 = find_accelerator("H100", read_catalog()).accelerator
 

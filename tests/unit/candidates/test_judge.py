@@ -5,7 +5,7 @@ import pytest
 
 from gpuplan.candidates.judge import Gaps, is_growing, is_kept, judge, seen, seen_gap
 from gpuplan.domain.columns import floats
-from gpuplan.domain.demand import LatencyLimit
+from gpuplan.domain.scenario.demand import LatencyLimit
 
 NO_GAPS = Gaps(mixed_frac=0.0, mixed_s=0.0)
 

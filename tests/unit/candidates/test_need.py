@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuplan.candidates.need import load_points, loads_of, need_in_proportion, need_of
 from gpuplan.domain.columns import floats
-from gpuplan.domain.sizing import DemandProfile, HourLoads, Periods
+from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
 
 
 def demand(peak, hours, ratios=((1.0,),)):

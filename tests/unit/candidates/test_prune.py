@@ -15,9 +15,9 @@ from gpuplan.candidates.propose import (
     with_stages,
 )
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.demand import LatencyLimit
-from gpuplan.domain.performance import EngineChoice
-from gpuplan.domain.workload import Layout
+from gpuplan.domain.inference.performance import EngineChoice
+from gpuplan.domain.scenario.demand import LatencyLimit
+from gpuplan.domain.scenario.workload import Layout
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.units import GB
 

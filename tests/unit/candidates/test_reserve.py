@@ -3,10 +3,10 @@
 import pytest
 
 from gpuplan.candidates.reserve import reserve_for, reserve_notes
-from gpuplan.domain.candidate import AcceleratorShare, Candidate
-from gpuplan.domain.hardware import AcceleratorId
-from gpuplan.domain.serving import ServingLayout
-from gpuplan.domain.terms import Resilience
+from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.plan.candidate import AcceleratorShare, Candidate
+from gpuplan.domain.scenario.terms import Resilience
 
 
 def candidate(tp=1, share=None):

@@ -8,7 +8,7 @@ import pytest
 from fakes.planting import planted
 from gpuplan.catalog.integrity import check_catalog
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.catalog import Fact
+from gpuplan.domain.hardware.catalog import Fact
 from shared_data import shared_file
 
 TODAY = date(2026, 11, 16)

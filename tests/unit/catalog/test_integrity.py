@@ -10,7 +10,7 @@ from fakes.planting import added, planted
 from gpuplan.catalog import integrity, rules_facts, rules_hardware
 from gpuplan.catalog.integrity import check_catalog
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.catalog import Catalog, Fact
+from gpuplan.domain.hardware.catalog import Catalog, Fact
 
 TODAY = date(2026, 11, 16)
 CATALOG = read_catalog()

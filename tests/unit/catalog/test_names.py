@@ -7,7 +7,7 @@ import pytest
 from gpuplan.catalog.families import FAMILIES
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.catalog import AcceleratorChoice
+from gpuplan.domain.hardware.catalog import AcceleratorChoice
 from gpuplan.errors import InputError
 from shared_data import shared_file
 

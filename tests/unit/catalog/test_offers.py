@@ -23,7 +23,7 @@ from gpuplan.catalog.offers import (
 )
 from gpuplan.catalog.offers_check import check_offers
 from gpuplan.catalog.update.identify import identify
-from gpuplan.domain.market import Offer
+from gpuplan.domain.money.market import Offer
 from gpuplan.units import GBIT, GIB
 from shared_data import ROOT, shared_file
 

@@ -6,7 +6,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.overlay import apply_overlay, overlay_keys
 from gpuplan.catalog.schema import QUANTITIES, SECTIONS
-from gpuplan.domain.catalog import Catalog
+from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.errors import InputError
 from gpuplan.units import GIB
 from shared_data import ROOT

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.offers import read_offers
 from gpuplan.catalog.regions import find_region, read_hourly, read_regions, site_energy
-from gpuplan.domain.market import Boundary, Method
+from gpuplan.domain.money.market import Boundary, Method
 from gpuplan.errors import InputError
 from gpuplan.units import GRAM, KWH
 

@@ -12,8 +12,8 @@ from packaging.version import Version as Oracle
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.software import read_software
 from gpuplan.catalog.software_check import check_stack, has_binary
-from gpuplan.domain.findings import Finding
-from gpuplan.domain.software import Stack, allows, version
+from gpuplan.domain.hardware.software import SoftwareStack, allows, version
+from gpuplan.domain.system.findings import Finding
 from gpuplan.errors import InputError
 from shared_data import shared_file
 
@@ -33,7 +33,7 @@ def of_rule(findings: tuple[Finding, ...], rule: str) -> list[Finding]:
     return [finding for finding in findings if finding.rule == rule]
 
 
-def serious(stack: Stack) -> set[str]:
+def serious(stack: SoftwareStack) -> set[str]:
     return {f.rule for f in check_stack(stack) if f.severity != "note"}
 
 
@@ -75,7 +75,7 @@ def test_versions_are_not_strings() -> None:
 
 
 def test_a_sound_stack_has_nothing_to_mend() -> None:
-    stack = Stack(
+    stack = SoftwareStack(
         arch="sm_90", driver="580.95.05", cuda="13.0", torch="2.13.0", framework="vllm",
         framework_version="0.32.0", precision="fp8", python="3.12",
     )  # fmt: skip
@@ -99,31 +99,33 @@ def test_a_sound_stack_has_nothing_to_mend() -> None:
 def test_driver_must_carry_the_toolkit(
     driver: str, cuda: str, severity: str | None, needs: str
 ) -> None:
-    found = of_rule(check_stack(Stack(arch="sm_90", driver=driver, cuda=cuda)), "driver-cuda")
+    found = of_rule(
+        check_stack(SoftwareStack(arch="sm_90", driver=driver, cuda=cuda)), "driver-cuda"
+    )
     assert [f.severity for f in found] == ([severity] if severity else [])
     assert all(needs in f.what + f.fix for f in found)
 
 
 def test_windows_has_its_own_drivers() -> None:
-    old = Stack(arch="sm_90", driver="527.00", cuda="12.8", system="windows")
+    old = SoftwareStack(arch="sm_90", driver="527.00", cuda="12.8", system="windows")
     (finding,) = of_rule(check_stack(old), "driver-cuda")
     assert "527.41" in finding.what
 
 
 @pytest.mark.parametrize("torch", ["2.11.0", "2.13.0", "2.15.0"])
 def test_volta_is_dropped_by_the_default_builds(torch: str) -> None:
-    findings = check_stack(Stack(arch="sm_70", torch=torch))
+    findings = check_stack(SoftwareStack(arch="sm_70", torch=torch))
     assert of_rule(findings, "arch-cuda")[0].severity == "error"
     assert "12.6" in of_rule(findings, "arch-cuda")[0].fix
     assert of_rule(findings, "cuda-assumed")[0].severity == "note"
 
 
 def test_volta_still_runs_on_the_older_build() -> None:
-    assert serious(Stack(arch="sm_70", torch="2.13.0", cuda="12.6")) == set()
+    assert serious(SoftwareStack(arch="sm_70", torch="2.13.0", cuda="12.6")) == set()
 
 
 def test_blackwell_needs_a_new_enough_build_and_the_fix_names_it() -> None:
-    findings = check_stack(Stack(arch="sm_100", torch="2.13.0", cuda="12.6"))
+    findings = check_stack(SoftwareStack(arch="sm_100", torch="2.13.0", cuda="12.6"))
     assert of_rule(findings, "arch-cuda")[0].fix == "use a build for CUDA 12.8 or newer"
     assert of_rule(findings, "wheel-arch")[0].fix == "use its build for CUDA 13.0, 13.2"
 
@@ -152,12 +154,12 @@ def test_compute_capability_is_no_ranking() -> None:
     ],
 )  # fmt: skip
 def test_precision_must_be_in_the_hardware(arch: str, precision: str, able: bool) -> None:
-    findings = of_rule(check_stack(Stack(arch=arch, precision=precision)), "arch-precision")
+    findings = of_rule(check_stack(SoftwareStack(arch=arch, precision=precision)), "arch-precision")
     assert [f.severity for f in findings] == ([] if able else ["error"])
 
 
 def test_the_fix_for_fp8_on_ampere_names_what_does_run() -> None:
-    stack = Stack(arch="sm_80", precision="fp8", framework="vllm")
+    stack = SoftwareStack(arch="sm_80", precision="fp8", framework="vllm")
     (finding,) = of_rule(check_stack(stack), "arch-precision")
     assert "bf16" in finding.fix
     assert "weights alone" in finding.fix
@@ -165,56 +167,64 @@ def test_the_fix_for_fp8_on_ampere_names_what_does_run() -> None:
 
 
 def test_framework_pins_its_torch() -> None:
-    stack = Stack(arch="sm_90", framework="vllm", framework_version="0.10.2", torch="2.9.0")
+    stack = SoftwareStack(arch="sm_90", framework="vllm", framework_version="0.10.2", torch="2.9.0")
     (finding,) = of_rule(check_stack(stack), "framework-torch")
     assert finding.fix.startswith("install torch==2.8.0")
-    fitting = Stack(arch="sm_90", framework="vllm", framework_version="0.10.2", torch="2.8.0")
+    fitting = SoftwareStack(
+        arch="sm_90", framework="vllm", framework_version="0.10.2", torch="2.8.0"
+    )
     assert serious(fitting) == set()
 
 
 def test_a_version_between_two_that_agree_is_judged_and_others_are_told() -> None:
-    between = Stack(arch="sm_90", framework="vllm", framework_version="0.21.0", torch="2.13.0")
+    between = SoftwareStack(
+        arch="sm_90", framework="vllm", framework_version="0.21.0", torch="2.13.0"
+    )
     assert "framework-torch" in serious(between)  # 0.20.2 and 0.22.1 both need 2.11.0
-    unsure = Stack(arch="sm_90", framework="vllm", framework_version="0.26.0", torch="2.13.0")
+    unsure = SoftwareStack(
+        arch="sm_90", framework="vllm", framework_version="0.26.0", torch="2.13.0"
+    )
     (note,) = of_rule(check_stack(unsure), "requirements-known")
     assert "0.25.1 needs torch==2.11.0" in note.what
-    newer = Stack(arch="sm_90", framework="vllm", framework_version="9.0")
+    newer = SoftwareStack(arch="sm_90", framework="vllm", framework_version="9.0")
     assert of_rule(check_stack(newer), "requirements-known")[0].severity == "note"
 
 
 def test_python_range_is_of_minor_versions() -> None:
     base = {"arch": "sm_90", "framework": "vllm", "framework_version": "0.12.0"}
-    assert serious(Stack(**base, python="3.13.9")) == set()
-    assert "python-version" in serious(Stack(**base, python="3.14.0"))
-    assert serious(Stack(arch="sm_90", torch="2.12.1", python="3.14.2")) == set()
+    assert serious(SoftwareStack(**base, python="3.13.9")) == set()
+    assert "python-version" in serious(SoftwareStack(**base, python="3.14.0"))
+    assert serious(SoftwareStack(arch="sm_90", torch="2.12.1", python="3.14.2")) == set()
 
 
 def test_torch_without_such_a_build_names_the_builds() -> None:
-    findings = check_stack(Stack(arch="sm_90", torch="2.13.0", cuda="12.8"))
+    findings = check_stack(SoftwareStack(arch="sm_90", torch="2.13.0", cuda="12.8"))
     assert of_rule(findings, "torch-cuda")[0].fix == "use a build for CUDA 12.6, 13.0, 13.2"
-    (note,) = of_rule(check_stack(Stack(arch="sm_90", torch="2.13", cuda="13.2")), "torch-cuda")
+    (note,) = of_rule(
+        check_stack(SoftwareStack(arch="sm_90", torch="2.13", cuda="13.2")), "torch-cuda"
+    )
     assert note.severity == "note"
 
 
 def test_frameworks_do_not_run_everywhere() -> None:
-    assert "framework-arch" in serious(Stack(arch="sm_75", framework="tensorrt-llm"))
-    assert "framework-arch" in serious(Stack(arch="gfx942", framework="tensorrt-llm"))
-    assert "framework-arch" in serious(Stack(arch="sm_70", framework="vllm"))
-    assert serious(Stack(arch="sm_75", framework="vllm")) == set()
-    weak = of_rule(check_stack(Stack(arch="sm_75", framework="sglang")), "framework-arch")
+    assert "framework-arch" in serious(SoftwareStack(arch="sm_75", framework="tensorrt-llm"))
+    assert "framework-arch" in serious(SoftwareStack(arch="gfx942", framework="tensorrt-llm"))
+    assert "framework-arch" in serious(SoftwareStack(arch="sm_70", framework="vllm"))
+    assert serious(SoftwareStack(arch="sm_75", framework="vllm")) == set()
+    weak = of_rule(check_stack(SoftwareStack(arch="sm_75", framework="sglang")), "framework-arch")
     assert weak[0].severity == "warning"
 
 
 def test_vendors_do_not_mix_and_rocm_must_be_new_enough() -> None:
-    assert "vendor" in serious(Stack(arch="gfx942", cuda="12.8"))
-    assert "vendor" in serious(Stack(arch="sm_90", rocm="6.3"))
-    (finding,) = of_rule(check_stack(Stack(arch="gfx950", rocm="6.4")), "arch-rocm")
+    assert "vendor" in serious(SoftwareStack(arch="gfx942", cuda="12.8"))
+    assert "vendor" in serious(SoftwareStack(arch="sm_90", rocm="6.3"))
+    (finding,) = of_rule(check_stack(SoftwareStack(arch="gfx950", rocm="6.4")), "arch-rocm")
     assert finding.fix == "use ROCm 7.0 or newer"
-    assert serious(Stack(arch="gfx942", rocm="6.4", framework="vllm")) == set()
+    assert serious(SoftwareStack(arch="gfx942", rocm="6.4", framework="vllm")) == set()
 
 
 def test_all_that_is_misspelt_is_told_at_once() -> None:
-    stack = Stack(arch="sm_9", driver="new", framework="vlm", precision="fp9")
+    stack = SoftwareStack(arch="sm_9", driver="new", framework="vlm", precision="fp9")
     with pytest.raises(InputError) as caught:
         check_stack(stack)
     assert {p.where for p in caught.value.problems} == {"arch", "driver", "framework", "precision"}
@@ -223,7 +233,7 @@ def test_all_that_is_misspelt_is_told_at_once() -> None:
 
 @given(
     st.builds(
-        Stack,
+        SoftwareStack,
         arch=st.sampled_from(sorted(ARCHS)),
         driver=st.none() | versions,
         cuda=st.none() | versions,
@@ -234,7 +244,7 @@ def test_all_that_is_misspelt_is_told_at_once() -> None:
         python=st.none() | versions,
     )
 )
-def test_any_versions_are_judged_and_each_finding_says_how_to_mend(stack: Stack) -> None:
+def test_any_versions_are_judged_and_each_finding_says_how_to_mend(stack: SoftwareStack) -> None:
     for finding in check_stack(stack):
         assert finding.where
         assert finding.what

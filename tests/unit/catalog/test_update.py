@@ -31,7 +31,7 @@ from gpuplan.catalog.update import fetch as fetching
 from gpuplan.catalog.update.fetch import Limits, fetch_bytes
 from gpuplan.catalog.update.prices import update_prices
 from gpuplan.catalog.update.store import price_file, read_stored_offers, write_whole
-from gpuplan.domain.market import CloudUpdate
+from gpuplan.domain.money.market import CloudUpdate
 from gpuplan.errors import CatalogError
 
 TODAY = date(2026, 11, 15)

@@ -9,9 +9,8 @@ from gpuplan.cost.annuity import MONTH_S
 from gpuplan.cost.bill import statement_of_bill
 from gpuplan.cost.owned import owned_rate
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.cost import Evidence, Ownership
-from gpuplan.domain.ranges import exactly
-from gpuplan.domain.selection import (
+from gpuplan.domain.money.rates import Ownership, PriceEvidence
+from gpuplan.domain.plan.selection import (
     BillLine,
     FleetOption,
     Horizon,
@@ -20,6 +19,7 @@ from gpuplan.domain.selection import (
     Selection,
     SelectionProblem,
 )
+from gpuplan.domain.ranges import exactly
 from gpuplan.errors import InputError
 from gpuplan.selection.choose import select
 from gpuplan.units import HOUR
@@ -33,7 +33,7 @@ OWN = owned_rate(
         life_s=48 * MONTH_S, residual_frac=exactly(0.15), discount_frac_per_year=YEARLY
     ),
     running=RUNNING,
-    evidence=Evidence(source="user"),
+    evidence=PriceEvidence(source="user"),
 )
 RENT = rent_rate(24.0)
 

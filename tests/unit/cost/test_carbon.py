@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from gpuplan.catalog.regions import find_region
 from gpuplan.cost.carbon import carbon_account, energy_use, joules_per_token
 from gpuplan.cost.shifting import shifted
-from gpuplan.domain.build import FootprintRules
-from gpuplan.domain.carbon import DeferrableJob, Embodied
-from gpuplan.domain.market import CarbonIntensity
+from gpuplan.domain.money.carbon import DeferrableJob, Embodied
+from gpuplan.domain.money.market import CarbonIntensity
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.build import FootprintRules
 from gpuplan.errors import InfeasibleError, InputError
 from gpuplan.units import DAY, GRAM, HOUR, KW, KWH
 

@@ -13,7 +13,7 @@ from gpuplan.cost.crossover import (
     regret_usd,
     use_curve,
 )
-from gpuplan.domain.worth import LoadBlock, NodeOffer
+from gpuplan.domain.money.worth import LoadBlock, NodeOffer
 from gpuplan.errors import InputError
 
 L4 = NodeOffer(name="L4", usd_per_node_h=0.80, n_tokens_per_s=900)

@@ -10,7 +10,7 @@ from gpuplan.cost.defaults import (
     without_gear,
 )
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.terms import PurchaseExtras
+from gpuplan.domain.scenario.terms import PurchaseExtras
 from gpuplan.inputs.read import read_scenario
 from gpuplan.units import KW
 from shared_data import ROOT

@@ -8,8 +8,8 @@ from fakes.money import own_life, rent_life
 from gpuplan.cost.items import carbon_price, egress, loan_of, storage, token_service
 from gpuplan.cost.statement import statement
 from gpuplan.cost.value import cumulative_usd, payback
-from gpuplan.domain.terms import Prices, PurchaseExtras, TokenPrice
-from gpuplan.domain.worth import Tokens
+from gpuplan.domain.money.worth import Tokens
+from gpuplan.domain.scenario.terms import Prices, PurchaseExtras, TokenPrice
 from gpuplan.errors import InputError
 from gpuplan.units import GB, TB
 

@@ -14,8 +14,8 @@ from gpuplan.cost.per_unit import (
     time_weights,
     token_costs,
 )
-from gpuplan.domain.terms import TokenPrice
-from gpuplan.domain.worth import Tokens, TokenWeights
+from gpuplan.domain.money.worth import Tokens, TokenWeights
+from gpuplan.domain.scenario.terms import TokenPrice
 from gpuplan.errors import InputError
 from gpuplan.units import DAY
 

@@ -9,8 +9,9 @@ import pytest
 
 from gpuplan.catalog.offers import read_discounts, read_offers
 from gpuplan.cost.rates import catalog_rates, effective_spot_usd_per_h, user_rates
-from gpuplan.domain import market, terms
+from gpuplan.domain.money import market
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario import terms
 from gpuplan.units import DAY, HOUR
 
 TODAY = date(2026, 11, 15)
@@ -177,7 +178,7 @@ def test_a_group_is_struck_as_often_as_all_its_nodes():
 
 
 def user_offer(price, purchase="on_demand"):
-    return terms.Offer(
+    return terms.StatedOffer(
         name="H100 at home",
         accelerator="h100-sxm",
         price_usd_per_h=price,

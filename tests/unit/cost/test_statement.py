@@ -25,10 +25,10 @@ from gpuplan.cost.value import (
     payback,
     without_capital,
 )
-from gpuplan.domain.cost import Evidence, NodePurchase, Ownership
+from gpuplan.domain.money.rates import NodePurchase, Ownership, PriceEvidence
+from gpuplan.domain.money.statement import Loan, Once, PurchasePlan, Recurring, RentPlan
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.statement import Loan, Once, PurchasePlan, Recurring, RentPlan
-from gpuplan.domain.terms import HardwarePrice
+from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.errors import InputError
 from gpuplan.units import KWH
 
@@ -94,7 +94,7 @@ def test_without_cost_of_capital_owning_looks_better():
 def test_the_hourly_rate_is_the_statement_of_one_node():
     """What selection pays by the hour and what the bill says over life are one number."""
     rate = owned_rate(
-        NODE, PURCHASE, ownership=OWNERSHIP, running=RUNNING, evidence=Evidence(source="user")
+        NODE, PURCHASE, ownership=OWNERSHIP, running=RUNNING, evidence=PriceEvidence(source="user")
     )
     monthly = rate.price_usd_per_h.mid * HOURS_PER_MONTH
     assert monthly * annuity(N_MONTHS, RATE) == pytest.approx(419_989.01, abs=0.2)
@@ -109,7 +109,7 @@ def test_range_of_owning_pairs_dear_purchase_with_little_left():
     ranged = replace(PURCHASE, hardware_usd=Range(low=250e3, mid=300e3, high=400e3))
     owned = replace(OWNERSHIP, residual_frac=Range(low=0.05, mid=0.15, high=0.3))
     rate = owned_rate(
-        NODE, ranged, ownership=owned, running=RUNNING, evidence=Evidence(source="user")
+        NODE, ranged, ownership=owned, running=RUNNING, evidence=PriceEvidence(source="user")
     )
     capital = capital_usd_per_h(rate.capital)
     dear = monthly_capital(400e3 * 1.05, 400e3 * 0.05, n_months=N_MONTHS, yearly_frac=RATE)
@@ -120,7 +120,7 @@ def test_range_of_owning_pairs_dear_purchase_with_little_left():
 
 
 def test_a_node_that_stands_costs_only_its_running():
-    rate = standing_rate(NODE, RUNNING, evidence=Evidence(source="user"))
+    rate = standing_rate(NODE, RUNNING, evidence=PriceEvidence(source="user"))
     assert rate.capital.is_sunk
     energy = 7.0 * 1.3 * 0.10
     space = 1_500 / 730
@@ -140,7 +140,7 @@ def test_no_purchase_price_is_a_refusal():
         NodePurchase(hardware_usd=exactly(0.0)),
         ownership=OWNERSHIP,
         running=RUNNING,
-        evidence=Evidence(source="user"),
+        evidence=PriceEvidence(source="user"),
     )
     assert refused.code == "zero"
 

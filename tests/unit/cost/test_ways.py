@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fakes.money import N_MONTHS, NODE, PURCHASE, RATE, RUNNING, rent_rate
 from gpuplan.cost.ways import compare_ways, npv_over_scale
-from gpuplan.domain.cost import Evidence, NodePurchase
+from gpuplan.domain.money.rates import NodePurchase, PriceEvidence
+from gpuplan.domain.money.worth import LoadBlock, OwnNode
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.worth import LoadBlock, OwnNode
 from gpuplan.errors import CatalogError
 
 OWN = OwnNode(
@@ -19,7 +19,7 @@ OWN = OwnNode(
     running=RUNNING,
     life_months=N_MONTHS,
     residual_frac=exactly(0.15),
-    evidence=Evidence(source="user"),
+    evidence=PriceEvidence(source="user"),
 )
 RENT = rent_rate(20.0)
 WEEK = (

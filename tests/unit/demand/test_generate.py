@@ -8,8 +8,8 @@ from gpuplan.demand.mixes import Crowd, mix_requests, uneven_mix
 from gpuplan.demand.profile import MONTH, day_and_week, hourly_weights, warped
 from gpuplan.demand.statistics import counts, gap_cv
 from gpuplan.domain.columns import floats
-from gpuplan.domain.demand import Arrivals, RequestShape, TokenLengths
 from gpuplan.domain.ranges import exactly
+from gpuplan.domain.scenario.demand import Arrivals, RequestShape, TokenLengths
 from gpuplan.errors import InputError
 
 SHAPE = RequestShape(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpuplan.demand.lengths import draw_lengths, empirical_lengths, lognormal_from
-from gpuplan.domain.demand import TokenLengths
+from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.errors import InputError
 
 N = 200_000

@@ -12,8 +12,8 @@ from gpuplan.demand.periods import (
     periods_of,
 )
 from gpuplan.demand.profile import MONTH
-from gpuplan.domain.demand import Growth, LoadStep
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario.demand import Growth, LoadStep
 from gpuplan.errors import InputError
 from gpuplan.units import HOUR
 

@@ -6,7 +6,7 @@ from gpuplan.demand.scale import client_of, merged, scaled, scaled_rows, served
 from gpuplan.demand.scale_blocks import scaled_blocks
 from gpuplan.demand.statistics import dispersion
 from gpuplan.domain.columns import ints
-from gpuplan.domain.stream import Grouping, PrefixBlocks, no_requests, requests_of
+from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, no_requests, requests_of
 from gpuplan.errors import InputError
 
 

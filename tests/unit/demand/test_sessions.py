@@ -4,8 +4,8 @@ import pytest
 from gpuplan.demand.arrivals import poisson
 from gpuplan.demand.sessions import Conversation, closed_loop, conversations, with_history
 from gpuplan.domain.columns import floats
-from gpuplan.domain.demand import TokenLengths
-from gpuplan.domain.stream import Grouping, no_requests, requests_of
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.traffic.stream import Grouping, no_requests, requests_of
 from gpuplan.errors import InputError
 
 FIXED = TokenLengths(shape="fixed", mean_tokens=10.0)

@@ -11,7 +11,7 @@ from gpuplan.demand.statistics import (
     summary,
 )
 from gpuplan.domain.columns import floats
-from gpuplan.domain.stream import no_requests, requests_of
+from gpuplan.domain.traffic.stream import no_requests, requests_of
 from gpuplan.errors import InputError
 
 

@@ -19,8 +19,8 @@ from gpuplan.design.data_path import (
     storage_stage,
 )
 from gpuplan.design.storage import storage_rates
-from gpuplan.domain.design import Stage, StorageRates
-from gpuplan.domain.workload import DataPath, Loader, Storage
+from gpuplan.domain.scenario.workload import DataPath, Loader, Storage
+from gpuplan.domain.system.parts import Stage, StorageRates
 from gpuplan.units import GB, GBIT, KB
 
 JPEG = DataPath(sample_bytes=110 * KB)

@@ -17,9 +17,9 @@ from gpuplan.design.fabric_parts import (
     switch_for,
 )
 from gpuplan.design.storage import choose_units, tiers
-from gpuplan.domain.design import BalancedSystem, DataDemand
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.site import NodeNetwork
+from gpuplan.domain.scenario.site import NodeNetwork
+from gpuplan.domain.system.parts import BalancedSystem, DataDemand
 from gpuplan.units import GB, GBIT, TB
 
 NETWORK = read_catalog().network

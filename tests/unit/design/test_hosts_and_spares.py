@@ -22,9 +22,9 @@ from gpuplan.design.spares import (
     spare_need,
     sufficient_rate,
 )
-from gpuplan.domain.build import SpareRules
-from gpuplan.domain.design import CheckpointRate
-from gpuplan.domain.training_time import CheckpointWrites, Failures
+from gpuplan.domain.scenario.build import SpareRules
+from gpuplan.domain.system.parts import CheckpointRate
+from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.errors import InputError
 from gpuplan.performance.goodput import goodput
 from gpuplan.units import DAY, GB, GIB, HOUR, TB
@@ -106,7 +106,7 @@ def test_nonsense_is_refused():
 def loss(size_bytes: float, mtbf_s: float, restart_s: float = 0.0):
     def of(rate: float) -> CheckpointRate:
         found = goodput(
-            Failures(mtbf_s=mtbf_s, restart_s=restart_s),
+            FailureRate(mtbf_s=mtbf_s, restart_s=restart_s),
             CheckpointWrites(size_bytes=size_bytes, write_bytes_per_s=rate),
         )
         return CheckpointRate(

@@ -24,8 +24,8 @@ from gpuplan.design.power import (
     swing_findings,
     ups_size,
 )
-from gpuplan.domain.build import RoomRules
-from gpuplan.domain.facility import PsuSet
+from gpuplan.domain.scenario.build import RoomRules
+from gpuplan.domain.system.facility import PsuSet
 from gpuplan.errors import InputError
 from gpuplan.units import HOUR, KW, KWH
 

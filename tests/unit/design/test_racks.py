@@ -21,7 +21,7 @@ from gpuplan.design.racks import (
     racks_needed,
 )
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.site import Rack
+from gpuplan.domain.scenario.site import Rack
 from gpuplan.performance.power import cap_slowdown
 from gpuplan.units import KW
 

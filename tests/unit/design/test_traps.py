@@ -19,19 +19,19 @@ from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
 from gpuplan.design.power import capped, supply_findings, swing_findings
 from gpuplan.design.racks import fit_rack
 from gpuplan.design.spares import maintenance_findings, spare_need
-from gpuplan.domain.build import RoomRules, SpareRules
-from gpuplan.domain.candidate import Candidate
-from gpuplan.domain.hardware import AcceleratorId
-from gpuplan.domain.packing import nodes_for
-from gpuplan.domain.serving import ServingLayout
-from gpuplan.domain.site import Circuit, Rack
-from gpuplan.domain.training_time import CheckpointWrites, Failures
+from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.packing import nodes_for
+from gpuplan.domain.scenario.build import RoomRules, SpareRules
+from gpuplan.domain.scenario.site import Circuit, Rack
+from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.inputs.read import read_scenario_text
 from gpuplan.performance.collectives import all_reduce_time_s
 from gpuplan.performance.goodput import goodput, mtbf_s
 from gpuplan.performance.training_run import checkpoint_bytes
-from gpuplan.pipeline.check import check_scenario
-from gpuplan.pipeline.check_exchange import node_rate
+from gpuplan.studies.system_check.exchange import node_rate
+from gpuplan.studies.system_check.judge import check_scenario
 from gpuplan.units import DAY, GB, GIB, HOUR, KW, TB
 
 CATALOG = read_catalog()
@@ -183,11 +183,11 @@ def test_trap_45_failures_grow_with_the_job():
 
 def test_trap_45_goodput_is_what_is_left_and_unknown_without_a_rate():
     writes = CheckpointWrites(size_bytes=1.4 * TB, write_bytes_per_s=20 * GB)
-    known = goodput(Failures(mtbf_s=49.5 * HOUR, restart_s=600.0), writes)
+    known = goodput(FailureRate(mtbf_s=49.5 * HOUR, restart_s=600.0), writes)
     parts = known.checkpoint_frac + known.lost_work_frac + known.restart_frac
     assert known.goodput_frac == pytest.approx(1 - parts, abs=0.005)
     assert known.goodput_frac < 1
-    unknown = goodput(Failures(mtbf_s=None, restart_s=600.0), writes)
+    unknown = goodput(FailureRate(mtbf_s=None, restart_s=600.0), writes)
     assert unknown.goodput_frac is None
     assert unknown.why_unknown
 

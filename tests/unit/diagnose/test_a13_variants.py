@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from fakes.telemetry import STEP_S, Scene
-from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.pipeline.diagnose import diagnose
 from gpuplan.report.telemetry.reclaim import reclaim_patches
 

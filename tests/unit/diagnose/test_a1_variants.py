@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fakes.telemetry import Scene
-from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.pipeline.diagnose import diagnose
 
 # model, watts that the board is built for, link rate of one direction

@@ -5,7 +5,7 @@ import pytest
 
 from fakes.telemetry import Scene
 from gpuplan.diagnose.causes import CAUSES
-from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.pipeline.diagnose import diagnose
 
 GENERATIONS = pytest.mark.parametrize("generation", [0, 1], ids=["percent", "ratio"])

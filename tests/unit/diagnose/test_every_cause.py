@@ -7,7 +7,7 @@ import pytest
 
 from fakes.telemetry import Scene
 from gpuplan.diagnose.causes import CAUSES
-from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.observe.read import read_text
 from gpuplan.pipeline.diagnose import diagnose
 from unit.diagnose.test_causes import FULL, SCENES, causes

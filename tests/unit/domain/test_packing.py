@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.domain.candidate import AcceleratorShare, Candidate
-from gpuplan.domain.hardware import AcceleratorId
-from gpuplan.domain.packing import accelerators_for, nodes_for
-from gpuplan.domain.serving import ServingLayout
+from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.plan.candidate import AcceleratorShare, Candidate
+from gpuplan.domain.plan.packing import accelerators_for, nodes_for
 
 
 def candidate(tp: int = 1, pp: int = 1, **rest) -> Candidate:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.forecasting import DemandSeries
+from gpuplan.domain.telemetry.forecast import DemandSeries
 from gpuplan.errors import InputError
 from gpuplan.forecast.combine import combined, table_of
 from gpuplan.forecast.experts import Season

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuplan.domain.forecasting import ForecastRequest
+from gpuplan.domain.telemetry.forecast import ForecastRequest
 from gpuplan.errors import InputError
 from gpuplan.observe.demand import demand_series
 from gpuplan.observe.read import read_telemetry, read_text

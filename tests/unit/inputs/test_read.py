@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.domain.demand import TokenLengths
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.scenario import Scenario
-from gpuplan.domain.workload import Batch, Generic, Serving, Training
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training
 from gpuplan.errors import InputError
 from gpuplan.inputs.read import read_scenario, read_scenario_text
 from unit.inputs.scenarios import CHAT, changed

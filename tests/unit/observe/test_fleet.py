@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuplan.domain.diagnosis import DiagnoseRequest
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.errors import InputError
 from gpuplan.observe.fleet import read_fleet
 from gpuplan.pipeline.diagnose import diagnose_file

@@ -3,9 +3,9 @@
 import pytest
 
 from fakes import models
-from gpuplan.domain.layers import Cache, LayerGroup, State
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import ServingLayout
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.model.layers import Cache, LayerGroup, State
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import block_bytes, held_entries, sequence_bytes
 from gpuplan.performance.memory.engines import vllm_settings
 

@@ -22,7 +22,7 @@ from gpuplan.performance.kernels.regimes import (
 )
 from gpuplan.performance.kernels.step import step_time_s
 from gpuplan.performance.serving_regimes import loop_waits
-from gpuplan.pipeline.inference_work import Same
+from gpuplan.studies.inference.work import Same
 
 PROMPT = PromptTimes(0.03, 0.02)
 

@@ -9,8 +9,8 @@ from fakes.links import PLAIN, plain_link, rich_link
 from gpuplan.calibration.links import fabric_link, host_bus_of, link_classes, link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.links import SwitchReduction
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.hardware.links import SwitchReduction
 from gpuplan.errors import InputError
 from gpuplan.performance import collectives as c
 from gpuplan.units import GB, GIB, MIB

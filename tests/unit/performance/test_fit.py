@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from fakes import models
-from gpuplan.domain.fit import Deployment
-from gpuplan.domain.serving import Load, ServingLayout
+from gpuplan.domain.inference.fit import Deployment
+from gpuplan.domain.inference.serving import SequenceLoad, ServingLayout
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import fewest, measure, suggest
 from gpuplan.performance.memory.storage import storage_of
@@ -23,7 +23,7 @@ def deployment(visible_bytes=2 * GIB, *, context=1024, n_sequences=1, layout=Ser
         storage=storage,
         layout=layout,
         engine=vllm_settings(device, max_sequences=64),
-        load=Load(context_tokens=context, n_sequences=n_sequences),
+        load=SequenceLoad(context_tokens=context, n_sequences=n_sequences),
     )
 
 

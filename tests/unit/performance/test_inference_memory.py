@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from fakes import models
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import Load, LoraSlots, ServingLayout, Storage
+from gpuplan.domain.inference.serving import LoraSlots, SequenceLoad, ServingLayout, StorageFormats
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.inference import (
     activation_bytes,
@@ -16,7 +16,7 @@ from gpuplan.performance.memory.inference import (
 )
 from gpuplan.units import GIB, MIB
 
-BF16 = Storage(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
+BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
 
 
 def memory_on(device, *, layout=ServingLayout(), n_sequences=1, **engine):  # noqa: B008
@@ -26,7 +26,7 @@ def memory_on(device, *, layout=ServingLayout(), n_sequences=1, **engine):  # no
         storage=BF16,
         layout=layout,
         engine=vllm_settings(device, **engine),
-        load=Load(context_tokens=1024, n_sequences=n_sequences),
+        load=SequenceLoad(context_tokens=1024, n_sequences=n_sequences),
     )
 
 
@@ -95,7 +95,7 @@ def test_more_memory_never_leaves_less():
     left = [
         inference_memory(
             models.model(), device, storage=BF16, layout=ServingLayout(),
-            engine=dataclasses.replace(engine), load=Load(context_tokens=64, n_sequences=1),
+            engine=dataclasses.replace(engine), load=SequenceLoad(context_tokens=64, n_sequences=1),
         ).cache_bytes
         for device in (small, large)
     ]  # fmt: skip

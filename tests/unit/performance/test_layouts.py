@@ -3,8 +3,8 @@
 import dataclasses
 
 from fakes import models
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import ServingLayout
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.layouts import allowed_tp, layout_cautions, layout_problems
 from gpuplan.performance.memory.storage import storage_of
 

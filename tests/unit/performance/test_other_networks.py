@@ -16,8 +16,8 @@ from gpuplan.calibration.other_networks import (
 from gpuplan.calibration.other_networks_fit import KINDS, family_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.networks import (
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.other import (
     DenoiserShape,
     Device,
     NetworkConstants,
@@ -27,7 +27,7 @@ from gpuplan.domain.networks import (
 )
 from gpuplan.errors import CatalogError, InputError
 from gpuplan.performance import other_networks as o
-from gpuplan.pipeline.validate_other import board_figures
+from gpuplan.studies.networks.boards import board_figures
 
 GFLOP = 1e9
 H100 = find_accelerator("h100-sxm", read_catalog()).accelerator

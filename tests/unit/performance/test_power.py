@@ -10,8 +10,8 @@ from gpuplan.calibration.power import CAP_CURVES, busy_frac, cap_estimate, power
 from gpuplan.calibration.power import power_estimate as estimate
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.power import PowerConstants, Utilization
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.hardware.power import PowerConstants, Utilization
 from gpuplan.errors import CatalogError, InputError
 from gpuplan.performance import power as p
 

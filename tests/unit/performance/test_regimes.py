@@ -2,7 +2,7 @@ import pytest
 
 from fakes.models import dense_group, model
 from fakes.steps import REGIME, USUAL, case, work
-from gpuplan.domain.performance import Drafts
+from gpuplan.domain.inference.performance import Drafts
 from gpuplan.performance.kernels.regimes import (
     closed_loop,
     decode_token_s,

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.models import FFN, HEAD_DIM, HIDDEN, N_HEADS, dense_group, device, model
 from fakes.steps import BF16, IDEAL, REGIME, USUAL, case, link, work
-from gpuplan.domain.serving import LoraUse, ServingLayout
+from gpuplan.domain.inference.serving import LoraUse, ServingLayout
 from gpuplan.performance.kernels.regimes import n_held
 from gpuplan.performance.kernels.step import (
     Adapters,

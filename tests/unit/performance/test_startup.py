@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.calibration.startup import start_constants, start_estimates
-from gpuplan.domain.startup import StartConditions
+from gpuplan.domain.inference.startup import StartConditions
 from gpuplan.errors import InputError
 from gpuplan.performance.startup import load_time_s, startup_phases
 from gpuplan.units import GB, GBIT

@@ -5,7 +5,7 @@ import pytest
 
 from fakes.models import FFN, HEAD_DIM, HIDDEN, N_HEADS, VOCAB, device, model, moe_group
 from fakes.steps import IDEAL, USUAL, work
-from gpuplan.domain.serving import ServingLayout
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.performance.kernels.step import (
     StepLoad,
     limit_s,

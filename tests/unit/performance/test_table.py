@@ -2,7 +2,7 @@ import numpy as np
 
 from fakes.models import model, moe_group
 from fakes.steps import USUAL, work
-from gpuplan.domain.serving import ServingLayout
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.performance.kernels.step import StepLoad, step_time_s
 from gpuplan.performance.table import CHUNK_ROWS, step_times_s
 

@@ -7,7 +7,7 @@ import pytest
 
 from fakes.models import HIDDEN, moe_group
 from fakes.training import fabric
-from gpuplan.domain.training import ParallelLayout
+from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.performance import training_parallel as links
 from gpuplan.performance.training_layers import Split, expert_width, layer_work, n_reached
 

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from fakes import models
-from gpuplan.domain.requests import TrainingRequest
-from gpuplan.domain.training import ParallelLayout
-from gpuplan.domain.training_fit import TrainingJob
+from gpuplan.domain.requests.requests import TrainingRequest
+from gpuplan.domain.training.fit import TrainingJob
+from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.errors import InputError
 from gpuplan.performance.memory.training_fit import measure_training, suggest_training
 from gpuplan.performance.memory.training_setups import setup_of

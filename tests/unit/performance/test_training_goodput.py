@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuplan.domain.training_time import CheckpointWrites, Failures
+from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.errors import InputError
 from gpuplan.performance.goodput import daly_interval_s, goodput, mtbf_s, young_interval_s
 from gpuplan.units import DAY, GB, HOUR, TB
@@ -22,7 +22,7 @@ def test_failures_scale_with_accelerators():
 )
 def test_storage_bandwidth_is_justified_by_goodput(rate, minutes, lost):
     found = goodput(
-        Failures(mtbf_s=MTBF_1024_S, restart_s=600.0),
+        FailureRate(mtbf_s=MTBF_1024_S, restart_s=600.0),
         CheckpointWrites(size_bytes=1.4 * TB, write_bytes_per_s=rate),
     )
     assert found.interval_s / 60 == pytest.approx(minutes, abs=0.6)
@@ -31,7 +31,7 @@ def test_storage_bandwidth_is_justified_by_goodput(rate, minutes, lost):
 
 def test_other_numbers_follow_the_formula():
     found = goodput(
-        Failures(mtbf_s=10 * HOUR, restart_s=900.0),
+        FailureRate(mtbf_s=10 * HOUR, restart_s=900.0),
         CheckpointWrites(size_bytes=480 * GB, write_bytes_per_s=8 * GB, interval_s=1800.0),
     )
     assert found.write_s == pytest.approx(60.0)
@@ -43,7 +43,7 @@ def test_other_numbers_follow_the_formula():
 
 def test_without_a_failure_rate_goodput_is_unknown_and_never_zero():
     found = goodput(
-        Failures(mtbf_s=None, restart_s=600.0),
+        FailureRate(mtbf_s=None, restart_s=600.0),
         CheckpointWrites(size_bytes=TB, write_bytes_per_s=10 * GB, interval_s=3600.0),
     )
     assert found.goodput_frac is None
@@ -54,7 +54,7 @@ def test_without_a_failure_rate_goodput_is_unknown_and_never_zero():
 
 def test_a_job_that_cannot_save_says_so():
     found = goodput(
-        Failures(mtbf_s=600.0, restart_s=900.0),
+        FailureRate(mtbf_s=600.0, restart_s=900.0),
         CheckpointWrites(size_bytes=TB, write_bytes_per_s=1 * GB),
     )
     assert found.goodput_frac == 0.0
@@ -62,7 +62,7 @@ def test_a_job_that_cannot_save_says_so():
 
 
 def test_writes_beside_the_work_stop_it_less():
-    failures = Failures(mtbf_s=MTBF_1024_S, restart_s=600.0)
+    failures = FailureRate(mtbf_s=MTBF_1024_S, restart_s=600.0)
     blocking = CheckpointWrites(size_bytes=1.4 * TB, write_bytes_per_s=2 * GB)
     beside = CheckpointWrites(
         size_bytes=1.4 * TB, write_bytes_per_s=2 * GB, is_asynchronous=True, blocking_frac=0.05
@@ -86,7 +86,7 @@ def test_young_loses_least_to_first_order():
 def test_nonsense_is_refused_with_every_fault():
     with pytest.raises(InputError) as caught:
         goodput(
-            Failures(mtbf_s=1.0, restart_s=0.0),
+            FailureRate(mtbf_s=1.0, restart_s=0.0),
             CheckpointWrites(size_bytes=0.0, write_bytes_per_s=-1.0),
         )
     assert len(caught.value.problems) == 2

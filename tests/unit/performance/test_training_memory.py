@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.training_models import dense, gpt, llama_3_8b, mixture
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.training import (
+from gpuplan.domain.model.precision import FORMATS
+from gpuplan.domain.training.setup import (
     ALL_LINEAR_TARGETS,
     Execution,
     LoRA,

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.training import fabric
-from gpuplan.domain.training import ParallelLayout
+from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.performance.training_run import (
     GivenStep,
     checkpoint_bytes,

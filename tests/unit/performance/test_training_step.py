@@ -7,8 +7,8 @@ import pytest
 from fakes.models import HIDDEN, VOCAB, dense_group, device, model, moe_group
 from fakes.training import alone, calibrated, fabric, perfect, setup
 from gpuplan.calibration.training_models import Dimensions, model_from
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.training import ATTENTION_TARGETS, LoRA, ParallelLayout, StateBytes
+from gpuplan.domain.model.precision import FORMATS
+from gpuplan.domain.training.setup import ATTENTION_TARGETS, LoRA, ParallelLayout, StateBytes
 from gpuplan.performance.training import training_step
 from gpuplan.performance.training_basis import bubble_ratio, peak_flop_per_s
 

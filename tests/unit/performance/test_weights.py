@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 
 from fakes import models
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.weights import weights_bytes
 
-BF16 = Storage(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
+BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
 TABLE = models.VOCAB * models.HIDDEN
 Q_AND_O = 2 * models.HIDDEN * 64
 FFN = 3 * models.HIDDEN * models.FFN

@@ -4,9 +4,9 @@ import pytest
 
 from fakes.models import HEAD_DIM, cache, dense_group, device, model, moe_group
 from fakes.steps import BF16, work
-from gpuplan.domain.layers import Cache, LatentAttention, LayerGroup, Recurrence, State
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
+from gpuplan.domain.model.layers import Cache, LatentAttention, LayerGroup, Recurrence, State
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import sequence_bytes as held_bytes
 from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.work import UNLIMITED_TOKENS, peak_flop_per_s
@@ -76,7 +76,7 @@ def test_formats_the_chip_lacks_compute_in_16_bits():
 
 def test_quantized_parts_shrink_bytes_and_keep_arithmetic():
     form = FORMATS["fp8"]
-    low = Storage(base=FORMATS["bf16"], quantized=form, parts=("attention", "feed_forward"),
+    low = StorageFormats(base=FORMATS["bf16"], quantized=form, parts=("attention", "feed_forward"),
                   cache=form)  # fmt: skip
     plain, small = work(storage=BF16), work(storage=low)
     assert small.matrices.quantized_bytes == plain.matrices.base_bytes / 2

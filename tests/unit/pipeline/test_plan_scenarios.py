@@ -6,7 +6,7 @@ from math import ceil
 
 import pytest
 
-from gpuplan.domain.plan_request import PlanRequest
+from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
 from shared_data import ROOT
 

@@ -4,18 +4,18 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from tests.unit.pipeline.test_plan_sizing import AROUND, chat
+from tests.unit.studies.sizing.test_workload import AROUND, chat
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.candidate import Candidate, Rejection
-from gpuplan.domain.demand import LatencyLimit
-from gpuplan.domain.market import InstanceShape, Offer
-from gpuplan.domain.serving import ServingLayout
-from gpuplan.domain.terms import Choice
-from gpuplan.pipeline.plan_candidates import group_ids
-from gpuplan.pipeline.plan_places import is_place_allowed
-from gpuplan.pipeline.plan_rejected import nearest_first
-from gpuplan.pipeline.plan_sizing import size_workload
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.money.market import InstanceShape, Offer
+from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.scenario.demand import LatencyLimit
+from gpuplan.domain.scenario.terms import Choice
+from gpuplan.studies.explanation.rejected import nearest_first
+from gpuplan.studies.market.places import is_place_allowed
+from gpuplan.studies.naming.accelerators import group_ids
+from gpuplan.studies.sizing.workload import size_workload
 
 CATALOG = read_catalog()
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fakes.telemetry import STEP_S, Scene
-from gpuplan.domain.plan_request import PlanRequest
-from gpuplan.domain.replanning import ReplanRequest
+from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.telemetry.replan import ReplanRequest
 from gpuplan.errors import InputError
 from gpuplan.inputs.plan_file import plan_of
 from gpuplan.inputs.yaml_reader import read_yaml_text

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from gpuplan import api
-from gpuplan.domain.chart import Axis, Chart, Series
+from gpuplan.domain.chart import Axis, Chart, ChartSeries
 from gpuplan.domain.columns import floats
-from gpuplan.domain.simulation import SimulateRequest, Simulation
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.simulation.simulation import SimulateRequest, Simulation
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.report.charts.simulation import simulate_charts, utilization
 from gpuplan.report.charts.text import chart_text, charts_text, number
 from gpuplan.report.simulation.utilization import _clock, use_document, use_table
@@ -60,7 +60,7 @@ def test_many_bins_become_means_of_a_page():
 
 
 def test_a_line_is_drawn_from_corner_to_corner():
-    rising = Series(name="y", x=floats([0, 10]), y=floats([0, 5]))
+    rising = ChartSeries(name="y", x=floats([0, 10]), y=floats([0, 5]))
     chart = Chart(title="t", x=Axis(label="x"), y=Axis(label="y", unit="s"), series=(rising,))
     lines = [line for line in chart_text(chart).splitlines() if "┤" in line or "│" in line]
     assert lines[0].split("┤")[0].strip() == "5"
@@ -70,7 +70,7 @@ def test_a_line_is_drawn_from_corner_to_corner():
 
 
 def test_nothing_to_draw_is_said():
-    empty = Series(name="y", x=floats([]), y=floats([]))
+    empty = ChartSeries(name="y", x=floats([]), y=floats([]))
     chart = Chart(title="t", x=Axis(label="x"), y=Axis(label="y"), series=(empty,))
     assert "nothing to draw" in chart_text(chart)
 
@@ -117,7 +117,7 @@ def test_charts_hold_what_was_measured(found: Simulation):
 
 def test_axes_in_the_terminal_end_on_short_numbers():
     for high, top in ((74.8, "80"), (29_935.0, "30,000"), (305.0, "320"), (0.013, "0.016")):
-        series = Series(name="y", x=floats([0, 10]), y=floats([0, high]))
+        series = ChartSeries(name="y", x=floats([0, 10]), y=floats([0, high]))
         chart = Chart(title="t", x=Axis(label="x"), y=Axis(label="y"), series=(series,))
         first = next(line for line in chart_text(chart).splitlines() if "┤" in line)
         assert first.split("┤")[0].strip() == top
@@ -155,7 +155,7 @@ def test_the_clock_is_as_fine_as_the_bins(at_s: float, bin_s: float, text: str):
 
 
 def test_points_in_the_terminal_bear_their_labels():
-    series = Series(
+    series = ChartSeries(
         name="sizes", x=floats([0, 50, 100]), y=floats([10, 50, 90]), style="points",
         labels=("1", "2", "12"),
     )  # fmt: skip

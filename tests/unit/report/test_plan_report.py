@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.plans import answer, chosen
-from gpuplan.domain.plan import Explanation
+from gpuplan.domain.plan.answer import Explanation
 from gpuplan.report.charts.axis import tick_label, ticks
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.page.plan import plan_page

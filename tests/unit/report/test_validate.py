@@ -1,6 +1,6 @@
 """What validation shows of rows that it could not predict."""
 
-from gpuplan.domain.validation import ValidationReport
+from gpuplan.domain.calibration.validation import ValidationReport
 from gpuplan.report.prediction.validation import MOST_REFUSED, validate_sheet
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.selection import brute_force_usd, draw
 from fakes.selection_wide import KINDS, draw_wide, everything_tried_usd
-from gpuplan.domain.selection import Conflict
+from gpuplan.domain.plan.selection import Conflict
 from gpuplan.selection.bill import worth_usd
 from gpuplan.selection.choose import select
 from gpuplan.selection.verify import breaches

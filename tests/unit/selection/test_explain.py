@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.selection import brute_force_usd, draw
-from gpuplan.domain.selection import Conflict, NamedLimit
+from gpuplan.domain.plan.selection import Conflict, NamedLimit
 from gpuplan.selection.choose import select
 from gpuplan.selection.conflict import without
 from gpuplan.selection.explain import alternatives, limit_prices, why_not, why_not_all

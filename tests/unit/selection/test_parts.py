@@ -7,7 +7,7 @@ import pytest
 
 from fakes.selection import horizon
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import (
+from gpuplan.domain.plan.selection import (
     BatchOption,
     DeferrableWork,
     FleetOption,

@@ -8,7 +8,7 @@ import pytest
 from fakes.selection import draw, horizon
 from fakes.selection_wide import draw_wide
 from gpuplan.domain.columns import ints
-from gpuplan.domain.selection import FleetOption, NodePool, NodeTerms, SelectionProblem
+from gpuplan.domain.plan.selection import FleetOption, NodePool, NodeTerms, SelectionProblem
 from gpuplan.selection.exact import solve_exactly
 from gpuplan.selection.large import unit_costs
 from gpuplan.selection.moves import Book, improved

@@ -7,7 +7,13 @@ import pytest
 
 from fakes.selection import draw, horizon
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.selection import Conflict, FleetOption, NodePool, NodeTerms, SelectionProblem
+from gpuplan.domain.plan.selection import (
+    Conflict,
+    FleetOption,
+    NodePool,
+    NodeTerms,
+    SelectionProblem,
+)
 from gpuplan.selection.choose import select
 from gpuplan.selection.recourse import recost
 from gpuplan.selection.regret import only

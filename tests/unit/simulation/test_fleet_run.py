@@ -6,21 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuplan.domain.engine import EngineLimits
-from gpuplan.domain.fleet import (
+from gpuplan.domain.simulation.engine import EngineLimits
+from gpuplan.domain.simulation.fleet import (
     FINISHED,
     LOST,
     REFUSED,
     TIMED_OUT,
     UNSERVED,
-    Admission,
+    AdmissionControl,
     Autoscaler,
     Clients,
     ColdStart,
     ElasticFleet,
     Failures,
-    Handover,
     HoursFloor,
+    KvTransfer,
     Outage,
     Pool,
     PoolShare,
@@ -30,7 +30,7 @@ from gpuplan.domain.fleet import (
     Service,
     Spot,
 )
-from gpuplan.domain.stream import ClosedLoop, Requests, no_requests, requests_of
+from gpuplan.domain.traffic.stream import ClosedLoop, Requests, no_requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
@@ -85,7 +85,7 @@ def test_replicas_of_one_slot_before_one_queue_are_m_m_c():
     """Mean wait of Erlang C inside the 95 % interval of 20 seeds [Erlang1917]."""
     n_servers, load_frac, n_tokens, step_s = 4, 0.8, 200, 1e-3
     table = constant_table(step_s, max_tokens=64, max_sequences=1)
-    one = pool(n_servers, table=table, admission=Admission(max_outstanding=1))
+    one = pool(n_servers, table=table, admission=AdmissionControl(max_outstanding=1))
     service_s, means = n_tokens * step_s, []
     for seed in range(20):
         draw = np.random.default_rng(seed)
@@ -144,7 +144,7 @@ def test_a_request_whose_replicas_die_too_often_is_lost():
 
 
 def test_what_nobody_has_room_for_is_refused_and_asks_again():
-    one = pool(1, admission=Admission(max_outstanding=1, max_held=1))
+    one = pool(1, admission=AdmissionControl(max_outstanding=1, max_held=1))
     found = simulate_fleet(ones([0.0, 0.01, 0.02, 0.03]), fleet(one))
     assert found.end.tolist() == [FINISHED, FINISHED, REFUSED, REFUSED]
     patient = fleet(one, clients=Clients(max_retries=3, backoff_s=1.0))
@@ -247,7 +247,7 @@ def test_prompts_and_answers_apart_cost_the_journey():
     service = Service(
         name="s", pools=(PoolShare(pool="read"),), decode_pools=(PoolShare(pool="write"),)
     )
-    hand = Handover(cache_bytes_per_token=1e6, link_bytes_per_s=1e7, latency_s=0.05)
+    hand = KvTransfer(cache_bytes_per_token=1e6, link_bytes_per_s=1e7, latency_s=0.05)
     pools = (pool(1, name="read"), pool(1, name="write"))
     requests = requests_of([0.0], [20], [5])
     found = simulate_fleet(requests, fleet(*pools, services=(service,), handover=hand))
@@ -300,7 +300,7 @@ FAR_REPLICA = Outage(at_s=0.0, replica=5, lasts_s=1.0)
         (fleet(pool(1, failures=Failures(outages=(FAR_REPLICA,)))), "replica"),
         (fleet(pool(1, spot=Spot(mean_s=-3.0))), "mean_s"),
         (fleet(pool(1, start=ColdStart(boot_s=math.inf))), "boot_s"),
-        (fleet(pool(1, admission=Admission(max_outstanding=0))), "max_outstanding"),
+        (fleet(pool(1, admission=AdmissionControl(max_outstanding=0))), "max_outstanding"),
         (fleet(clients=Clients(timeout_s=-1.0)), "timeout_s"),
         (fleet(router=Router(rule="magic")), "router.rule"),
         (fleet(services=(Service(name="s", pools=(PoolShare(pool="z"),)),)), "names a pool"),

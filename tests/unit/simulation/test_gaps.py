@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fakes.steps import work
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.stream import Requests, requests_of
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.run import simulate_serving

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.stream import no_requests, requests_of
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import no_requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import constant_table

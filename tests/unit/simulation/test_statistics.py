@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import Outcome, Slo
-from gpuplan.domain.stream import no_requests, requests_of
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import Outcome, SloTargets
+from gpuplan.domain.traffic.stream import no_requests, requests_of
 from gpuplan.simulation.serving.intervals import summary
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.statistics import growth_of, statistics_of
@@ -66,7 +66,7 @@ def test_recall_counts_refused_requests_and_broken_promises():
     outcome = run(12.0)
     assert statistics_of(outcome).recall_frac == 1.0
     median = float(np.median(outcome.times.ttft_s))
-    assert statistics_of(outcome, slo=Slo(ttft_s=median)).recall_frac == pytest.approx(
+    assert statistics_of(outcome, slo=SloTargets(ttft_s=median)).recall_frac == pytest.approx(
         0.5, abs=0.01
     )
     stream = requests_of([0.0, 1.0], [0, 5], [5, 5])

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.steps import work
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.performance import Drafts
-from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.stream import Passed, ServingStream

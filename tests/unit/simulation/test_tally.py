@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import Slo
-from gpuplan.domain.stream import requests_of
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import SloTargets
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.intervals import PERCENTILES
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.sketch import ERROR_FRAC, N_BINS, Sketch, counts_of, middles
@@ -30,7 +30,7 @@ def load(n: int, rate: float, seed: int = 0):
     return requests_of(arrive_s, draw.integers(0, 120, n), draw.integers(1, 100, n))
 
 
-def tallied(requests, *, slo: Slo, warmup_s: float | None, n_block: int = 3000):
+def tallied(requests, *, slo: SloTargets, warmup_s: float | None, n_block: int = 3000):
     stream, tally = ServingStream(fleet()), Tally(slo=slo, warmup_s=warmup_s)
     for first in range(0, len(requests), n_block):
         rows = np.arange(first, min(first + n_block, len(requests)))
@@ -75,7 +75,7 @@ def test_joined_batches_say_the_same_as_one():
 
 @pytest.mark.parametrize("warmup_s", [0.0, 200.0])
 def test_stream_and_memory_agree(warmup_s: float):
-    requests, slo = load(60_000, 12.0), Slo(ttft_s=0.5, e2e_s=1.5)
+    requests, slo = load(60_000, 12.0), SloTargets(ttft_s=0.5, e2e_s=1.5)
     outcome = simulate_serving(requests, fleet())
     kept = statistics_of(outcome, warmup_s=warmup_s, slo=slo)
     tally, found, stream = tallied(requests, slo=slo, warmup_s=warmup_s)
@@ -103,8 +103,8 @@ def test_stream_and_memory_agree(warmup_s: float):
 
 def test_block_size_does_not_matter():
     requests = load(20_000, 12.0)
-    _, a, _ = tallied(requests, slo=Slo(), warmup_s=None, n_block=777)
-    _, b, _ = tallied(requests, slo=Slo(), warmup_s=None, n_block=20_000)
+    _, a, _ = tallied(requests, slo=SloTargets(), warmup_s=None, n_block=777)
+    _, b, _ = tallied(requests, slo=SloTargets(), warmup_s=None, n_block=20_000)
     for name in ("ttft", "tpot", "e2e", "wait"):
         one, other = getattr(a, name), getattr(b, name)
         assert replace(one, mean_s=0, mean_low_s=0, mean_high_s=0) == replace(
@@ -117,7 +117,7 @@ def test_block_size_does_not_matter():
 def test_the_warm_up_is_found_as_in_memory():
     requests = load(30_000, 15.0)
     kept = statistics_of(simulate_serving(requests, fleet()), warmup_s=None)
-    _, found, _ = tallied(requests, slo=Slo(), warmup_s=None, n_block=1000)
+    _, found, _ = tallied(requests, slo=SloTargets(), warmup_s=None, n_block=1000)
     a, b = kept.delivery.warmup, found.delivery.warmup
     assert (b.cut_s, b.n_requests, b.is_settled) == (a.cut_s, a.n_requests, a.is_settled)
     assert found.n_measured == kept.n_measured
@@ -126,7 +126,7 @@ def test_the_warm_up_is_found_as_in_memory():
 def test_overload_is_seen_and_given_up_runs_say_so():
     requests = load(40_000, 24.0)
     kept = statistics_of(simulate_serving(requests, fleet()))
-    _, found, _ = tallied(requests, slo=Slo(), warmup_s=0.0)
+    _, found, _ = tallied(requests, slo=SloTargets(), warmup_s=0.0)
     assert kept.is_overloaded is found.is_overloaded is True
     assert found.backlog_requests_per_s == pytest.approx(kept.backlog_requests_per_s, rel=0.1)
     stream, tally = ServingStream(fleet(), max_held=1000), Tally()
@@ -141,6 +141,6 @@ def test_overload_is_seen_and_given_up_runs_say_so():
 
 
 def test_nothing_added_is_no_number():
-    _, found, _ = tallied(load(0, 1.0), slo=Slo(), warmup_s=None)
+    _, found, _ = tallied(load(0, 1.0), slo=SloTargets(), warmup_s=None)
     assert found.ttft is None
     assert found.recall_frac == 0.0

@@ -20,7 +20,7 @@ from gpuplan.calibration.runs.fields import (
     unreadable,
     words,
 )
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.units import MS
 
 TOOL = "aiperf"

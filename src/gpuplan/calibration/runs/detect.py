@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpuplan.calibration.runs import aiperf, guidellm, llama_bench, mlperf, plain, vllm_bench
 from gpuplan.calibration.runs.fields import COLUMNS, Row, mapping, unreadable, words
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.errors import InputError
 
 MOST_BYTES = 64 * 2**20

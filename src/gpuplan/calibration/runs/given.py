@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from gpuplan.calibration.runs.fields import NUMBERS, Row, number, short, words
 from gpuplan.calibration.runs.plain import TOOL
-from gpuplan.domain.precision import format_named
+from gpuplan.domain.calibration.runs import RunsRead
+from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.runs import RunsRead
 from gpuplan.errors import InputError, Problem
 
 # Key -> the flag that gives it.

@@ -15,7 +15,7 @@ from gpuplan.calibration.runs.fields import (
     offered,
     words,
 )
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 
 TOOL = "guidellm"
 FLAG = "tpot: (end to end - first token) / (tokens - 1), weighed by tokens"

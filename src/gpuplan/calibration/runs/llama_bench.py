@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from gpuplan.calibration.runs.fields import Reading, mapping, number, unreadable, words
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 
 TOOL = "llama-bench"
 ENGINE = "llama.cpp"

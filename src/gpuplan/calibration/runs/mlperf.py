@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from gpuplan.calibration.runs.fields import OUR_TPOT, Reading, number, per, scaled, words
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 
 TOOL = "mlperf loadgen"
 TITLE = "MLPerf Results Summary"

@@ -14,7 +14,7 @@ from gpuplan.calibration.runs.fields import (
     unreadable,
     words,
 )
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.errors import InputError, Problem
 
 TOOL = "table"

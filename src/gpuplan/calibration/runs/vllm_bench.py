@@ -19,7 +19,7 @@ from gpuplan.calibration.runs.fields import (
     scaled,
     words,
 )
-from gpuplan.domain.runs import RunsRead
+from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.units import MS
 
 TOOL = "vllm bench serve"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.shape import Shape
-from gpuplan.domain.layers import Attention, Cache, Mixer, State
+from gpuplan.domain.model.layers import Attention, Cache, Mixer, State
 from gpuplan.domain.noun import dataclass
 
 ATTENTION_GATES = ("afmoe", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")

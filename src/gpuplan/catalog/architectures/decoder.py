@@ -15,8 +15,8 @@ from gpuplan.catalog.architectures.latent import compressed_part, latent_part
 from gpuplan.catalog.architectures.pattern import feed_kinds, mixer_kinds
 from gpuplan.catalog.architectures.shape import VOCAB, Shape
 from gpuplan.catalog.architectures.special import layer_params, n_norms, special_params
-from gpuplan.domain.layers import Experts, FeedForward, LayerGroup
-from gpuplan.domain.model import Embedding, Stack
+from gpuplan.domain.model.layers import Experts, FeedForward, LayerGroup
+from gpuplan.domain.model.network import Embedding, LayerStack
 
 MTP = (
     "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers",
@@ -32,7 +32,7 @@ def grouped(layers: Sequence[LayerGroup]) -> tuple[LayerGroup, ...]:
     return tuple(replace(layer, n_layers=n * layer.n_layers) for layer, n in counts.items())
 
 
-def text_stack(shape: Shape) -> Stack:
+def text_stack(shape: Shape) -> LayerStack:
     """The decoder."""
     layers = irregular_layers(shape) or [
         _layer(shape, i, mixer, feed) for i, (mixer, feed) in enumerate(plan(shape))
@@ -42,7 +42,7 @@ def text_stack(shape: Shape) -> Stack:
         n_hybrid = sum(1 for layer in layers if layer.cross)
         other -= zamba_stored_once(shape, n_hybrid)
         shape.f.notes.assume("shared blocks", "stored once", f"used in {n_hybrid} layers")
-    return Stack(
+    return LayerStack(
         role="text", hidden_size=shape.hidden, groups=grouped(layers), n_other_params=other
     )
 
@@ -110,7 +110,7 @@ def embedding(shape: Shape, *, is_tied: bool) -> Embedding:
     )
 
 
-def mtp_stack(shape: Shape) -> tuple[Stack, ...]:
+def mtp_stack(shape: Shape) -> tuple[LayerStack, ...]:
     """Layers that predict further tokens: a last layer of the network with a joining matrix."""
     count = min(shape.f.whole(*MTP), MAX_MTP)
     if not count or shape.f.flag("use_mtp", default=True) is False:
@@ -118,7 +118,7 @@ def mtp_stack(shape: Shape) -> tuple[Stack, ...]:
     layers = [_layer(shape, shape.n_layers, mixer, feed) for mixer, feed in _mtp_plan(shape)]
     # Two norms at the entry, one at the exit, and the matrix that joins hidden state and token.
     join = 2 * shape.hidden * shape.hidden + 3 * shape.norm(shape.hidden)
-    stack = Stack(
+    stack = LayerStack(
         role="mtp",
         hidden_size=shape.hidden,
         groups=grouped(layers * count),

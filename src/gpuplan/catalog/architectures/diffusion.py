@@ -9,8 +9,8 @@ from math import prod
 from gpuplan.catalog.architectures.blocks import Block, attention_of, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.unet import unet_params
-from gpuplan.domain.layers import FeedForward, LayerGroup
-from gpuplan.domain.model import Stack
+from gpuplan.domain.model.layers import FeedForward, LayerGroup
+from gpuplan.domain.model.network import LayerStack
 from gpuplan.domain.noun import dataclass
 
 TIME_WIDTH = 256
@@ -45,7 +45,7 @@ def is_diffusion(class_name: str) -> bool:
     return class_name == UNET or class_name.endswith(("Transformer2DModel", "Transformer3DModel"))
 
 
-def diffusion_stacks(f: Fields, class_name: str) -> tuple[Stack, ...]:
+def diffusion_stacks(f: Fields, class_name: str) -> tuple[LayerStack, ...]:
     """The denoiser, and what conditions it."""
     if class_name == UNET:
         n_params = unet_params(f)
@@ -53,7 +53,7 @@ def diffusion_stacks(f: Fields, class_name: str) -> tuple[Stack, ...]:
         f.notes.assume("arithmetic of the UNet", "not counted", "convolutions have no tokens")
         # One group without matrices: resident, and no arithmetic per token.
         group = LayerGroup(n_layers=1, n_norm_params=n_params)
-        return (Stack(role="denoiser", hidden_size=widths[-1], groups=(group,)),)
+        return (LayerStack(role="denoiser", hidden_size=widths[-1], groups=(group,)),)
     if class_name in JOINT:
         return _joint(f, class_name)
     is_joint = f.given("num_single_layers", "joint_attention_dim")
@@ -81,7 +81,7 @@ def _modulation(hidden: int, n_layers: int, n_signals: int, *, has_bias: bool = 
     return LayerGroup(n_layers=n_layers, feed_forward=part)
 
 
-def _joint(f: Fields, class_name: str) -> tuple[Stack, ...]:
+def _joint(f: Fields, class_name: str) -> tuple[LayerStack, ...]:
     hidden, heads = _hidden(f)
     n_joint = f.count("num_layers", "num_mmdit_layers")
     n_single = f.whole("num_single_layers", "num_single_dit_layers")
@@ -95,10 +95,10 @@ def _joint(f: Fields, class_name: str) -> tuple[Stack, ...]:
     beside = [layers_of(block, n_joint), *_signals(hidden, traits, n_joint, n_single)]
     if n_single:
         groups.append(_single(block, n_single))
-    image = Stack(
+    image = LayerStack(
         role="denoiser", hidden_size=hidden, groups=tuple(groups), n_other_params=_edges(f, hidden)
     )
-    side = Stack(
+    side = LayerStack(
         role="encoder",
         hidden_size=hidden,
         groups=tuple(beside),
@@ -172,7 +172,7 @@ def _conditions(f: Fields, hidden: int) -> int:
     return total + text * hidden + hidden + norm
 
 
-def _crossed(f: Fields) -> tuple[Stack, ...]:
+def _crossed(f: Fields) -> tuple[LayerStack, ...]:
     hidden, heads = _hidden(f)
     n_layers = f.count("num_layers", "n_layers")
     is_normed = f.raw("qk_norm")[1] == "rms_norm_across_heads"
@@ -193,7 +193,7 @@ def _crossed(f: Fields) -> tuple[Stack, ...]:
     words = text * hidden + hidden + hidden * hidden + hidden if text != hidden else 0
     signals = 6 * hidden * hidden + 6 * hidden
     edges = _edges(f, hidden) - 2 * (hidden + 1) * hidden + 2 * hidden
-    stack = Stack(
+    stack = LayerStack(
         role="denoiser",
         hidden_size=hidden,
         groups=(group,),

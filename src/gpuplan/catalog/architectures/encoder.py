@@ -3,8 +3,8 @@
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.shape import CONTEXT, VOCAB
-from gpuplan.domain.layers import LayerGroup
-from gpuplan.domain.model import Embedding, Stack
+from gpuplan.domain.model.layers import LayerGroup
+from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass
 
 
@@ -61,7 +61,7 @@ HEADS = ("num_attention_heads", "n_heads", "n_head")
 INNER = ("intermediate_size", "hidden_dim", "n_inner", "ffn_embed_dim")
 
 
-def encoder_parts(f: Fields, kind: str) -> tuple[Embedding, Stack, int | None]:
+def encoder_parts(f: Fields, kind: str) -> tuple[Embedding, LayerStack, int | None]:
     """Embedding, layers and longest input of an encoder."""
     traits = ENCODERS[kind]
     reduced = f.given("num_layers", "ffn_embed_dim")
@@ -79,7 +79,7 @@ def encoder_parts(f: Fields, kind: str) -> tuple[Embedding, Stack, int | None]:
     if kind == "albert":  # all layers are one: take back what is counted more than once
         stored = f.count("num_hidden_groups", default=1) * f.count("inner_group_num", default=1)
         other -= (groups[0].n_layers - stored) * layers_of(block, 1).n_params
-    stack = Stack(role="encoder", hidden_size=hidden, groups=groups, n_other_params=other)
+    stack = LayerStack(role="encoder", hidden_size=hidden, groups=groups, n_other_params=other)
     return _embedding(f, traits, hidden, context), stack, context
 
 

@@ -2,7 +2,7 @@
 
 from gpuplan.catalog.architectures.pattern import EXPERTS, n_experts
 from gpuplan.catalog.architectures.shape import FOURFOLD, INNER, Shape
-from gpuplan.domain.layers import Experts, FeedForward
+from gpuplan.domain.model.layers import Experts, FeedForward
 
 ACTIVE = (
     "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k",

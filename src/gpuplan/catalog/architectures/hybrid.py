@@ -10,9 +10,9 @@ from math import ceil
 
 from gpuplan.catalog.architectures.attention import Part, attention_part
 from gpuplan.catalog.architectures.shape import Shape
-from gpuplan.domain.layers import Attention, Cache, Recurrence, State
+from gpuplan.domain.model.layers import Attention, Cache, Recurrence, State
+from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.precision import format_named
 
 FP32_BYTES, BF16_BYTES = 4.0, 2.0
 # Per element of the state: decay 1 (exponential 1), write 2, read 2.

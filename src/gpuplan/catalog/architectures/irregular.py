@@ -7,7 +7,7 @@ from gpuplan.catalog.architectures.feed import dense_part, experts_part
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.latent import latent_part
 from gpuplan.catalog.architectures.shape import Shape
-from gpuplan.domain.layers import FeedForward, LayerGroup
+from gpuplan.domain.model.layers import FeedForward, LayerGroup
 
 WIDTH_STEP = 256
 

@@ -7,7 +7,7 @@ compressed layers keep one entry for every few tokens and a short window of plai
 
 from gpuplan.catalog.architectures.attention import Part
 from gpuplan.catalog.architectures.shape import Shape
-from gpuplan.domain.layers import Cache, LatentAttention
+from gpuplan.domain.model.layers import Cache, LatentAttention
 
 INDEXER_SCALE_BYTES = 4
 

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from typing import get_args
 
 from gpuplan.catalog.architectures.fields import Fields
-from gpuplan.domain.model import Checkpoint, Part
-from gpuplan.domain.precision import FORMATS, NumberFormat, format_named
+from gpuplan.domain.model.network import Checkpoint, Part
+from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 
 MAX_ENTRIES = 200_000
 PARTS: tuple[Part, ...] = get_args(Part)

@@ -15,8 +15,8 @@ from gpuplan.catalog.architectures.shape import CONTEXT, read_shape
 from gpuplan.catalog.architectures.speech import WAVES, wave_parts, whisper_parts
 from gpuplan.catalog.architectures.towers import towers
 from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision_tower
-from gpuplan.domain.layers import Experts, FeedForward
-from gpuplan.domain.model import Checkpoint, Embedding, Model, ModelKind, Part, Stack
+from gpuplan.domain.model.layers import Experts, FeedForward
+from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model, ModelKind, Part
 
 # Mixers that no noun describes yet: a count without them would be a guess.
 UNREADABLE = {"rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"}
@@ -40,7 +40,7 @@ class Parts(NamedTuple):
     kind: ModelKind
     architecture: str
     embedding: Embedding
-    stacks: tuple[Stack, ...]
+    stacks: tuple[LayerStack, ...]
     max_context: int | None
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
-from gpuplan.domain.model import Embedding, Role, Stack
+from gpuplan.domain.model.network import Embedding, LayerStack, Role
 from gpuplan.domain.noun import dataclass
 
 
@@ -47,7 +47,7 @@ PAIRS = {
 }
 
 
-def t5_parts(f: Fields, *, is_tied: bool) -> tuple[Embedding, tuple[Stack, ...], int | None]:
+def t5_parts(f: Fields, *, is_tied: bool) -> tuple[Embedding, tuple[LayerStack, ...], int | None]:
     """Decoder and encoder of a T5-like network."""
     hidden, n_vocab = f.count("d_model", "hidden_size"), f.count("vocab_size")
     heads = f.count("num_heads", "num_attention_heads")
@@ -65,7 +65,7 @@ def t5_parts(f: Fields, *, is_tied: bool) -> tuple[Embedding, tuple[Stack, ...],
         layers_of(block, n_encoder),
     )
     stacks = tuple(
-        Stack(
+        LayerStack(
             role=role,
             hidden_size=hidden,
             groups=(group,),
@@ -84,12 +84,12 @@ def t5_parts(f: Fields, *, is_tied: bool) -> tuple[Embedding, tuple[Stack, ...],
     return embedding, stacks, f.maybe("n_positions", "max_position_embeddings", least=1)
 
 
-def bart_parts(f: Fields, kind: str) -> tuple[Embedding, tuple[Stack, ...], int | None]:
+def bart_parts(f: Fields, kind: str) -> tuple[Embedding, tuple[LayerStack, ...], int | None]:
     """Decoder and encoder of a BART-like network."""
     traits, hidden = PAIRS[kind], f.count("d_model", "hidden_size")
     context = f.maybe("max_position_embeddings", least=1)
     stacks = tuple(
-        Stack(
+        LayerStack(
             role=role,
             hidden_size=hidden,
             groups=(

@@ -3,17 +3,17 @@
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
 from gpuplan.catalog.architectures.seq2seq import side_block
-from gpuplan.domain.model import Embedding, Stack
+from gpuplan.domain.model.network import Embedding, LayerStack
 
 WAVES = ("wav2vec2", "hubert", "wavlm", "data2vec-audio", "unispeech", "unispeech-sat")
 NO_KEY_BIAS = "qvom"
 
 
-def whisper_parts(f: Fields) -> tuple[Embedding, tuple[Stack, ...], int | None]:
+def whisper_parts(f: Fields) -> tuple[Embedding, tuple[LayerStack, ...], int | None]:
     """Decoder and audio encoder of a Whisper-like network."""
     hidden, n_vocab = f.count("d_model"), f.count("vocab_size")
     source, target = f.count("max_source_positions"), f.count("max_target_positions")
-    decoder = Stack(
+    decoder = LayerStack(
         role="text",
         hidden_size=hidden,
         groups=(
@@ -36,7 +36,7 @@ def whisper_parts(f: Fields) -> tuple[Embedding, tuple[Stack, ...], int | None]:
     return embedding, (decoder, audio_encoder(f)), target
 
 
-def audio_encoder(f: Fields) -> Stack:
+def audio_encoder(f: Fields) -> LayerStack:
     """Two convolutions over the spectrogram, stored positions, plain layers."""
     hidden = f.count("d_model", "hidden_size")
     source = f.count("max_source_positions", default=1500)
@@ -47,7 +47,7 @@ def audio_encoder(f: Fields) -> Stack:
         bias=NO_KEY_BIAS,
     )
     conv = 3 * hidden * (f.count("num_mel_bins") + hidden) + 2 * hidden
-    return Stack(
+    return LayerStack(
         role="audio",
         hidden_size=hidden,
         groups=(layers_of(block, f.count("encoder_layers", "num_hidden_layers")),),
@@ -55,7 +55,7 @@ def audio_encoder(f: Fields) -> Stack:
     )
 
 
-def wave_parts(f: Fields, kind: str) -> tuple[Embedding, Stack, int | None]:
+def wave_parts(f: Fields, kind: str) -> tuple[Embedding, LayerStack, int | None]:
     """Encoder over raw sound: convolutions, a projection, convolved positions, plain layers."""
     hidden = f.count("hidden_size")
     block = Block(
@@ -70,7 +70,7 @@ def wave_parts(f: Fields, kind: str) -> tuple[Embedding, Stack, int | None]:
     groups, width = f.count("num_conv_pos_embedding_groups"), f.count("num_conv_pos_embeddings")
     positions = hidden * max(1, hidden // groups) * width + width + hidden
     relative = _relative(f, hidden, block.n_heads) if kind == "wavlm" else 0
-    stack = Stack(
+    stack = LayerStack(
         role="encoder",
         hidden_size=hidden,
         groups=(layers_of(block, f.count("num_hidden_layers")),),

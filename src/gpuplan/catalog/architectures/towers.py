@@ -6,15 +6,15 @@ from gpuplan.catalog.architectures.blocks import Block, layers_of
 from gpuplan.catalog.architectures.fields import Fields, Notes
 from gpuplan.catalog.architectures.speech import audio_encoder
 from gpuplan.catalog.architectures.vision import projector_params, vision_tower
-from gpuplan.domain.model import Stack
+from gpuplan.domain.model.network import LayerStack
 
 # Published with a tower from another library: its size, not its shape, is known
 # [timm mobilenetv5_300m].
-Reader = Callable[[Fields, Fields, int], Stack]
+Reader = Callable[[Fields, Fields, int], LayerStack]
 MOBILENET_V5_PARAMS = 294_284_096
 
 
-def towers(top: Fields, *, text_hidden: int) -> list[Stack]:
+def towers(top: Fields, *, text_hidden: int) -> list[LayerStack]:
     """Every tower that the configuration describes."""
     found = []
     readers = (("vision_config", _vision), ("audio_config", _audio))
@@ -25,7 +25,7 @@ def towers(top: Fields, *, text_hidden: int) -> list[Stack]:
     return found
 
 
-def _tried(top: Fields, name: str, reader: Reader, *, text_hidden: int) -> list[Stack]:
+def _tried(top: Fields, name: str, reader: Reader, *, text_hidden: int) -> list[LayerStack]:
     """The tower; one whose figures do not suffice is told and left out, for the text can stand."""
     aside = Notes(top.notes.source)
     apart = Fields(top.values, aside, where=top.where, defaults=top.defaults)
@@ -39,7 +39,7 @@ def _tried(top: Fields, name: str, reader: Reader, *, text_hidden: int) -> list[
     return [stack]
 
 
-def _vision(top: Fields, vision: Fields, text_hidden: int) -> Stack:
+def _vision(top: Fields, vision: Fields, text_hidden: int) -> LayerStack:
     owner = top.text("model_type")
     if owner == "mllama":
         return _mllama(vision, text_hidden)
@@ -52,8 +52,8 @@ def _vision(top: Fields, vision: Fields, text_hidden: int) -> Stack:
     return _with(tower, extra)
 
 
-def _with(stack: Stack, n_more: int) -> Stack:
-    return Stack(
+def _with(stack: LayerStack, n_more: int) -> LayerStack:
+    return LayerStack(
         role=stack.role,
         hidden_size=stack.hidden_size,
         groups=stack.groups,
@@ -61,11 +61,11 @@ def _with(stack: Stack, n_more: int) -> Stack:
     )
 
 
-def _opaque(hidden: int, n_params: int) -> Stack:
-    return Stack(role="vision", hidden_size=hidden, groups=(), n_other_params=n_params)
+def _opaque(hidden: int, n_params: int) -> LayerStack:
+    return LayerStack(role="vision", hidden_size=hidden, groups=(), n_other_params=n_params)
 
 
-def _mllama(f: Fields, text_hidden: int) -> Stack:
+def _mllama(f: Fields, text_hidden: int) -> LayerStack:
     """Tiles with gated positions, local then gated global layers [Llama-3.2-Vision]."""
     hidden, inner = f.count("hidden_size"), f.count("intermediate_size")
     patch, image = f.count("patch_size"), f.count("image_size")
@@ -79,7 +79,7 @@ def _mllama(f: Fields, text_hidden: int) -> Stack:
     tile_tables = 2 * ((n_ratios + 1) * tiles * hidden + 1)
     edges = hidden + 3 * patch * patch * hidden + 4 * hidden
     projector = f.count("vision_output_dim") * text_hidden + text_hidden
-    return Stack(
+    return LayerStack(
         role="vision",
         hidden_size=hidden,
         groups=(layers_of(block, n_local + n_global),),
@@ -87,7 +87,7 @@ def _mllama(f: Fields, text_hidden: int) -> Stack:
     )
 
 
-def _audio(top: Fields, audio: Fields, text_hidden: int) -> Stack:
+def _audio(top: Fields, audio: Fields, text_hidden: int) -> LayerStack:
     owner = top.text("model_type")
     tower = audio_encoder(audio)
     if owner == "voxtral":

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.fields import Fields
-from gpuplan.domain.model import Embedding, Stack
+from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass
 
 HIDDEN = ("embed_dim", "hidden_size", "vt_hidden_size", "width")
@@ -105,7 +105,7 @@ def tower_kind(f: Fields, owner: str) -> str:
     return ""
 
 
-def vision_tower(f: Fields, owner: str) -> Stack:
+def vision_tower(f: Fields, owner: str) -> LayerStack:
     """The tower with its patches and positions; projectors are counted apart."""
     kind = tower_kind(f, owner)
     if not kind:
@@ -116,7 +116,7 @@ def vision_tower(f: Fields, owner: str) -> Stack:
     tower = _adjusted(f, TOWERS.get(kind, SIGLIP), kind)
     hidden = f.count(*HIDDEN)
     block = _block(f, tower, kind, hidden)
-    return Stack(
+    return LayerStack(
         role="vision",
         hidden_size=hidden,
         groups=(layers_of(block, f.count(*LAYERS)),),
@@ -308,7 +308,7 @@ def _glm_merger(f: Fields, width: int) -> int:
     return down + out * out + 2 * out + 3 * out * inner
 
 
-def dual_parts(top: Fields, text: Fields, owner: str) -> tuple[Embedding, tuple[Stack, ...]]:
+def dual_parts(top: Fields, text: Fields, owner: str) -> tuple[Embedding, tuple[LayerStack, ...]]:
     """A text encoder and an image encoder that meet in one space."""
     vision = top.child("vision_config")
     if vision is None or text is top:
@@ -323,7 +323,7 @@ def dual_parts(top: Fields, text: Fields, owner: str) -> tuple[Embedding, tuple[
     )
     space = top.count("projection_dim", default=512)
     joint = hidden * hidden + hidden + 2 if is_siglip else hidden * space + 1
-    encoder = Stack(
+    encoder = LayerStack(
         role="encoder",
         hidden_size=hidden,
         groups=(layers_of(block, text.count("num_hidden_layers")),),

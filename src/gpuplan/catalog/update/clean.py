@@ -9,7 +9,7 @@ from statistics import median
 
 from gpuplan.catalog.update.identify import Identity, identify
 from gpuplan.catalog.update.rows import PriceRow, RawRow
-from gpuplan.domain.market import InstanceShape
+from gpuplan.domain.money.market import InstanceShape
 from gpuplan.errors import CatalogError, Problem
 from gpuplan.units import GBIT, GIB
 

@@ -13,7 +13,7 @@ from gpuplan.catalog.update.fetch import FetchError
 from gpuplan.catalog.update.prices import offers_in_use, raise_if_offline, update_each
 from gpuplan.catalog.update.rows import RawRow
 from gpuplan.catalog.update.store import source_label
-from gpuplan.domain.market import UpdateReport
+from gpuplan.domain.money.market import UpdateReport
 from gpuplan.errors import CatalogError, InputError, Problem, one
 
 SOURCE = "gpuhunt"

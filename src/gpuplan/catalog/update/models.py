@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuplan.catalog.update.fetch import FetchError, Limits, check_base_url, fetch_bytes
 from gpuplan.catalog.update.store import write_whole
-from gpuplan.domain.market import CloudUpdate, UpdateReport
+from gpuplan.domain.money.market import CloudUpdate, UpdateReport
 from gpuplan.errors import CatalogError, InputError, one
 
 BASE_URL = "https://huggingface.co/"

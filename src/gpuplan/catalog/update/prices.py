@@ -17,7 +17,7 @@ from gpuplan.catalog.update.clean import FLAT, IMPLAUSIBLE, Cleaned, clean
 from gpuplan.catalog.update.fetch import FetchError, Limits, check_base_url, fetch_bytes
 from gpuplan.catalog.update.rows import PriceRow, RawRow
 from gpuplan.catalog.update.store import is_stored, price_file, source_label, write_prices
-from gpuplan.domain.market import CloudUpdate, Offer, UpdateReport, UpdateState
+from gpuplan.domain.money.market import CloudUpdate, Offer, UpdateReport, UpdateState
 from gpuplan.errors import CatalogError, InputError, Problem, one
 
 LIMITS = Limits(max_bytes=64_000_000, total_s=120.0)

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple, cast
 
-from gpuplan.domain.market import InstanceShape, PriceBasis
+from gpuplan.domain.money.market import InstanceShape, PriceBasis
 from gpuplan.errors import CatalogError, one
 from gpuplan.units import GBIT, GIB
 

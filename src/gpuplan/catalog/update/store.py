@@ -21,7 +21,7 @@ from gpuplan.catalog.update.rows import (
     shape_cells,
     shape_from,
 )
-from gpuplan.domain.market import Offer
+from gpuplan.domain.money.market import Offer
 from gpuplan.errors import CatalogError, one
 
 PRICES = "prices"

@@ -8,7 +8,7 @@ from operator import itemgetter
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.trace import TimeUnit
+from gpuplan.domain.traffic.trace import TimeUnit
 
 SECONDS: dict[TimeUnit, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 UNIT_NAMES: dict[TimeUnit, str] = {

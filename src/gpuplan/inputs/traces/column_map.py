@@ -2,7 +2,7 @@
 
 from typing import cast, get_args
 
-from gpuplan.domain.trace import ColumnMap, TimeUnit
+from gpuplan.domain.traffic.trace import ColumnMap, TimeUnit
 from gpuplan.errors import InputError, Problem
 
 KEYS = ("arrive", "input", "output", "session", "priority", "unit")

@@ -7,7 +7,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuplan.domain.trace import ColumnMap, TimeUnit, TraceQuery
+from gpuplan.domain.traffic.trace import ColumnMap, TimeUnit, TraceQuery
 from gpuplan.inputs.traces.jsonl_trace import ONE_LOOP
 from gpuplan.inputs.traces.names import RUN, columns_of, find, plain
 from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Findings, RawRows

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpuplan.domain.trace import TraceQuery
+from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.inputs.traces.jsonl_trace import ONE_LOOP
 from gpuplan.inputs.traces.rows import Findings, RawRows
 from gpuplan.inputs.traces.source import document_of, fault

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints, ints
-from gpuplan.domain.stream import Grouping, PrefixBlocks, requests_of
-from gpuplan.domain.trace import TraceRead
+from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
+from gpuplan.domain.traffic.trace import TraceRead
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.traces.clock import UNIT_NAMES
 from gpuplan.inputs.traces.prefixes import permuted, shared_prefixes

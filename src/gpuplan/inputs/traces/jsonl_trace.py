@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpuplan.domain.trace import ColumnMap, TimeUnit, TraceQuery
+from gpuplan.domain.traffic.trace import ColumnMap, TimeUnit, TraceQuery
 from gpuplan.inputs.traces.names import columns_of
 from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Findings, RawRows
 from gpuplan.inputs.traces.source import fault, lines_of, text_of

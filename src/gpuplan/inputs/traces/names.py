@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuplan.domain.trace import ColumnMap
+from gpuplan.domain.traffic.trace import ColumnMap
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.problems import nearest
 

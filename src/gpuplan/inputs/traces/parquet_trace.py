@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuplan.domain.trace import ColumnMap, TraceQuery
+from gpuplan.domain.traffic.trace import ColumnMap, TraceQuery
 from gpuplan.errors import CatalogError, one
 from gpuplan.inputs.traces.names import RUN, columns_of, find
 from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Findings, RawRows

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.domain.columns import Ints, ints
-from gpuplan.domain.stream import NONE, PrefixBlocks
+from gpuplan.domain.traffic.stream import NONE, PrefixBlocks
 
 
 def permuted(first: Ints, block: Ints, order: Ints, *, n_block_tokens: int) -> PrefixBlocks:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.domain.stream import Grouping, Requests, requests_of
-from gpuplan.domain.trace import TraceQuery, TraceRead
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
+from gpuplan.domain.traffic.trace import TraceQuery, TraceRead
 from gpuplan.errors import Problem
 from gpuplan.inputs.traces.clock import Clock
 from gpuplan.inputs.traces.csv_trace import csv_rows, read_table

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.mix import Client, ClientMix, LengthWindow
+from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
 from gpuplan.inputs.traces.parquet_trace import missing_polars
 from gpuplan.inputs.traces.source import fault
 

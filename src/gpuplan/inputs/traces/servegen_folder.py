@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats, ints
-from gpuplan.domain.mix import Client, ClientMix, LengthWindow
+from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
 from gpuplan.inputs.traces.clock import numbers
 from gpuplan.inputs.traces.rows import Findings
 from gpuplan.inputs.traces.servegen import WINDOW_S, MixRead

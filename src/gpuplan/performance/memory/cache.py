@@ -2,10 +2,10 @@
 
 import math
 
-from gpuplan.domain.layers import Cache
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import NumberFormat
-from gpuplan.domain.serving import EngineSettings, ServingLayout
+from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
+from gpuplan.domain.model.layers import Cache
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import NumberFormat
 
 
 def sequence_bytes(

@@ -5,8 +5,8 @@ from 0.21 on fused kernels replace the sort, captured graphs are counted inside 
 and the default share is 0.92 instead of 0.90 [vLLM-0.11, vLLM-0.21].
 """
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.serving import EngineSettings, LoraSlots
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import EngineSettings, LoraSlots
 from gpuplan.units import GIB
 
 # Sorting one logit: 2 as computed + 4 in fp32, 4 + 8 sorted with its index,

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuplan.domain.fit import Deployment, Fit
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.precision import FORMATS, NumberFormat
-from gpuplan.domain.serving import InferenceMemory, Load, Suggestion
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.fit import Deployment, Fit
+from gpuplan.domain.inference.serving import InferenceMemory, SequenceLoad, Suggestion
+from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.layouts import allowed_tp, layout_cautions, layout_problems
 from gpuplan.performance.memory.storage import storage_cautions, storage_of
@@ -115,7 +115,7 @@ def _load_suggestions(answer: Fit) -> Iterator[Suggestion]:
         yield _with_load(answer, fewer, f"{n} sequences at once", f"--concurrency {n}")
 
 
-def _with_load(answer: Fit, load: Load, change: str, how: str) -> Suggestion:
+def _with_load(answer: Fit, load: SequenceLoad, change: str, how: str) -> Suggestion:
     memory = memory_of(dataclasses.replace(answer.deployment, load=load))
     left = memory.cache_bytes - memory.needed_bytes
     return Suggestion(change=change, how=how, headroom_bytes=left)

@@ -2,17 +2,17 @@
 
 import math
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.layers import Attention, Experts, FeedForward, LatentAttention, LayerGroup
-from gpuplan.domain.model import Model
-from gpuplan.domain.serving import (
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import (
     EngineSettings,
     InferenceMemory,
-    Load,
     LoraSlots,
+    SequenceLoad,
     ServingLayout,
-    Storage,
+    StorageFormats,
 )
+from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LatentAttention, LayerGroup
+from gpuplan.domain.model.network import Model
 from gpuplan.performance.memory import cache, weights
 from gpuplan.units import GIB, MIB
 
@@ -33,10 +33,10 @@ def inference_memory(
     model: Model,
     accelerator: Accelerator,
     *,
-    storage: Storage,
+    storage: StorageFormats,
     layout: ServingLayout,
     engine: EngineSettings,
-    load: Load,
+    load: SequenceLoad,
 ) -> InferenceMemory:
     """Every part of the fullest accelerator's memory, and the cache that is left."""
     parts = {
@@ -73,7 +73,7 @@ def inference_memory(
 
 
 def activation_bytes(
-    model: Model, storage: Storage, layout: ServingLayout, *, engine: EngineSettings
+    model: Model, storage: StorageFormats, layout: ServingLayout, *, engine: EngineSettings
 ) -> float:
     """Peak of the working tensors: the widest layer's forward pass, or sampling."""
     return max(_forward_peak_bytes(model, layout, engine), _sampler_peak_bytes(model, engine))
@@ -136,7 +136,7 @@ def graphs_bytes(model: Model, layout: ServingLayout) -> float:
 
 
 def lora_bytes(
-    model: Model, slots: LoraSlots | None, storage: Storage, *, layout: ServingLayout
+    model: Model, slots: LoraSlots | None, storage: StorageFormats, *, layout: ServingLayout
 ) -> float:
     """Adapter slots: two thin matrices beside every projection, in base precision."""
     if slots is None:

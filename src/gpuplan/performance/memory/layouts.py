@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.layers import Attention, Experts, FeedForward, LatentAttention
-from gpuplan.domain.model import Model
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
+from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LatentAttention
+from gpuplan.domain.model.network import Model
 from gpuplan.errors import Problem
 
 
-def layout_problems(model: Model, storage: Storage, layout: ServingLayout) -> list[Problem]:
+def layout_problems(model: Model, storage: StorageFormats, layout: ServingLayout) -> list[Problem]:
     """Everything that keeps this layout from running; empty when it can run."""
     return [
         *_head_problems(model, layout),
@@ -19,7 +19,7 @@ def layout_problems(model: Model, storage: Storage, layout: ServingLayout) -> li
     ]
 
 
-def allowed_tp(model: Model, storage: Storage, *, most: int) -> list[int]:
+def allowed_tp(model: Model, storage: StorageFormats, *, most: int) -> list[int]:
     """Powers of two up to the limit that this model can be cut into."""
     sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
     return [tp for tp in sizes if not layout_problems(model, storage, ServingLayout(tp=tp))]
@@ -96,7 +96,9 @@ def _expert_problems(model: Model, layout: ServingLayout) -> Iterator[Problem]:
             )
 
 
-def _group_problems(model: Model, storage: Storage, layout: ServingLayout) -> Iterator[Problem]:
+def _group_problems(
+    model: Model, storage: StorageFormats, layout: ServingLayout
+) -> Iterator[Problem]:
     """Quantization groups must not be cut through: kernels refuse such shards."""
     for part, width in sorted(_cut_widths(model, layout)):
         if width % 1:
@@ -115,7 +117,7 @@ def _group_problems(model: Model, storage: Storage, layout: ServingLayout) -> It
             )
 
 
-def _group_side(storage: Storage) -> int:
+def _group_side(storage: StorageFormats) -> int:
     quantized = storage.quantized
     if quantized is None or quantized.group_size is None:
         return 1

@@ -1,10 +1,10 @@
 """Which formats the weights and the cache lie in: as published, or as asked."""
 
-from gpuplan.domain.hardware import Accelerator
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS, NumberFormat
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import StorageFormats
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.serving import Storage
 
 # What quantizers leave in the base precision unless told otherwise: tables, head, norms, routers.
 QUANTIZED_PARTS = ("attention", "feed_forward", "experts", "shared_experts")
@@ -12,7 +12,7 @@ QUANTIZED_PARTS = ("attention", "feed_forward", "experts", "shared_experts")
 
 def storage_of(
     model: Model, precision: NumberFormat | None, cache_precision: NumberFormat | None
-) -> tuple[Storage, tuple[Assumption, ...]]:
+) -> tuple[StorageFormats, tuple[Assumption, ...]]:
     """Formats in memory, with what was assumed where the user was silent."""
     published = model.checkpoint
     assumptions = []
@@ -32,7 +32,7 @@ def storage_of(
         assumptions.append(_assumed_cache(cache, is_published=published.cache is not None))
     if precision is None:
         parts: tuple[str, ...] = published.parts if published.quantized else ()
-        stored = Storage(
+        stored = StorageFormats(
             base=base,
             quantized=published.quantized,
             parts=parts,
@@ -42,8 +42,10 @@ def storage_of(
         return stored, tuple(assumptions)
     if precision.is_quantized:
         parts = _parts_in(model, precision)
-        return Storage(base=base, quantized=precision, parts=parts, cache=cache), tuple(assumptions)
-    return Storage(base=precision, quantized=None, parts=(), cache=cache), tuple(assumptions)
+        return StorageFormats(base=base, quantized=precision, parts=parts, cache=cache), tuple(
+            assumptions
+        )
+    return StorageFormats(base=precision, quantized=None, parts=(), cache=cache), tuple(assumptions)
 
 
 def _assumed_cache(cache: NumberFormat, *, is_published: bool) -> Assumption:
@@ -61,7 +63,7 @@ def _parts_in(model: Model, precision: NumberFormat) -> tuple[str, ...]:
     return QUANTIZED_PARTS
 
 
-def storage_cautions(storage: Storage, accelerator: Accelerator) -> list[str]:
+def storage_cautions(storage: StorageFormats, accelerator: Accelerator) -> list[str]:
     """Formats that this hardware can hold but not compute in, and what touches quality."""
     cautions = []
     quantized = storage.quantized

@@ -8,8 +8,8 @@ what is saved; and at the optimizer, when its temporaries meet all gradients.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gpuplan.domain.model import Model
-from gpuplan.domain.training import (
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.training.setup import (
     ParallelLayout,
     Sharding,
     StateBytes,

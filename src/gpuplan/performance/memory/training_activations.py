@@ -6,7 +6,7 @@ Falcon-like layers (docs/model/training-memory.md). Bytes are of one tensor-para
 
 from typing import NamedTuple
 
-from gpuplan.domain.layers import (
+from gpuplan.domain.model.layers import (
     Attention,
     Experts,
     FeedForward,
@@ -14,7 +14,7 @@ from gpuplan.domain.layers import (
     LayerGroup,
     Recurrence,
 )
-from gpuplan.domain.training import Execution, LoRA, ParallelLayout, Target, TrainingSetup
+from gpuplan.domain.training.setup import Execution, LoRA, ParallelLayout, Target, TrainingSetup
 
 HALF = 2.0  # bytes of a 16-bit element
 SINGLE = 4.0  # bytes of a 32-bit element

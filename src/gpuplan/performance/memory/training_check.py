@@ -1,8 +1,8 @@
 """Whether a training job can be laid out as asked: every problem at once."""
 
-from gpuplan.domain.layers import Attention, Experts, LatentAttention
-from gpuplan.domain.model import Model
-from gpuplan.domain.training import ParallelLayout, TrainingSetup
+from gpuplan.domain.model.layers import Attention, Experts, LatentAttention
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.training.setup import ParallelLayout, TrainingSetup
 from gpuplan.errors import InputError, Problem
 
 

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from gpuplan.domain.hardware import Accelerator
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import Suggestion
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.serving import Suggestion
-from gpuplan.domain.training_fit import TrainingFit, TrainingJob
+from gpuplan.domain.training.fit import TrainingFit, TrainingJob
 from gpuplan.performance.memory.training import memory_range, training_memory
 from gpuplan.performance.memory.training_practice import OPTIMIZER_BYTES
 

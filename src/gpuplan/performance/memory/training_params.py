@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuplan.domain.layers import Attention, Experts, FeedForward, LatentAttention, LayerGroup
-from gpuplan.domain.model import Model, Stack
-from gpuplan.domain.training import LoRA, ParallelLayout, Target
+from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LatentAttention, LayerGroup
+from gpuplan.domain.model.network import LayerStack, Model
+from gpuplan.domain.training.setup import LoRA, ParallelLayout, Target
 
 V_SHAPED = ("zbv", "v-half", "v-min")
 
@@ -141,7 +141,7 @@ def adapter_params(model: Model, layout: ParallelLayout, adapter: LoRA) -> float
     return layers / layout.tp + head
 
 
-def _layer_adapters(group: LayerGroup, stack: Stack, adapter: LoRA) -> float:
+def _layer_adapters(group: LayerGroup, stack: LayerStack, adapter: LoRA) -> float:
     sizes = matrix_sizes(group, stack.hidden_size)
     wanted = [sizes[target] for target in adapter.targets if target in sizes]
     return float(adapter.rank * sum(n_in + n_out for n_in, n_out in wanted))

@@ -5,7 +5,7 @@ Each entry was read from the framework's public source or documentation; `source
 
 from typing import NamedTuple
 
-from gpuplan.domain.training import Execution, StateBytes
+from gpuplan.domain.training.setup import Execution, StateBytes
 
 # Bytes that an optimizer keeps per parameter whose own states are 32-bit.
 OPTIMIZER_BYTES = {

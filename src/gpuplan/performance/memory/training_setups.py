@@ -3,10 +3,10 @@
 import dataclasses
 from typing import get_args
 
-from gpuplan.domain.precision import FORMATS
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests import TrainingRequest
-from gpuplan.domain.training import (
+from gpuplan.domain.requests.requests import TrainingRequest
+from gpuplan.domain.training.setup import (
     ALL_LINEAR_TARGETS,
     Execution,
     LoRA,

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuplan.domain.layers import (
+from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
+from gpuplan.domain.model.layers import (
     Attention,
     Experts,
     FeedForward,
@@ -13,8 +14,7 @@ from gpuplan.domain.layers import (
     LayerGroup,
     Recurrence,
 )
-from gpuplan.domain.model import Model, Stack
-from gpuplan.domain.serving import ServingLayout, Storage
+from gpuplan.domain.model.network import LayerStack, Model
 
 # Engines pad the vocabulary so that every rank gets whole rows [vLLM-vocab-padding].
 VOCAB_MULTIPLE = 64
@@ -30,13 +30,13 @@ class Piece(NamedTuple):
 
 # A sweep asks for the same deployment under many loads.
 @lru_cache(maxsize=2048)
-def weights_bytes(model: Model, storage: Storage, layout: ServingLayout) -> float:
+def weights_bytes(model: Model, storage: StorageFormats, layout: ServingLayout) -> float:
     """Weights on the fullest accelerator: layers of the deepest stage, then tables."""
     layers = sum(_stack_bytes(stack, storage, layout) for stack in model.stacks)
     return layers + _table_bytes(model, storage, layout)
 
 
-def _stack_bytes(stack: Stack, storage: Storage, layout: ServingLayout) -> float:
+def _stack_bytes(stack: LayerStack, storage: StorageFormats, layout: ServingLayout) -> float:
     if stack.role == "mtp":
         return 0.0  # loaded only for speculative decoding
     # Pipelines cut the main stack; towers stay whole on the first stage.
@@ -50,11 +50,11 @@ def _stack_bytes(stack: Stack, storage: Storage, layout: ServingLayout) -> float
     return total * deepest_frac + stack.n_other_params * storage.base.stored_bytes
 
 
-def _pieces_bytes(pieces: Iterable[Piece], storage: Storage, *, is_tower: bool) -> float:
+def _pieces_bytes(pieces: Iterable[Piece], storage: StorageFormats, *, is_tower: bool) -> float:
     return sum(p.n_params / p.n_ways * _param_bytes(p.part, storage, is_tower) for p in pieces)
 
 
-def _param_bytes(part: str, storage: Storage, is_tower: bool) -> float:
+def _param_bytes(part: str, storage: StorageFormats, is_tower: bool) -> float:
     part = "tower" if is_tower and part != "other" else part
     return storage.format_of(part).stored_bytes
 
@@ -123,7 +123,7 @@ def expert_ways(layout: ServingLayout) -> int:
     return layout.ep * max(1, layout.tp * layout.dp // layout.ep)
 
 
-def _table_bytes(model: Model, storage: Storage, layout: ServingLayout) -> float:
+def _table_bytes(model: Model, storage: StorageFormats, layout: ServingLayout) -> float:
     tables = model.embedding
     inputs = _padded_frac(tables.n_vocab, layout.tp) * tables.n_input_params / layout.tp
     outputs = _padded_frac(tables.n_vocab, layout.tp) * tables.n_output_params / layout.tp

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gpuplan.domain.catalog import Catalog
-from gpuplan.domain.hardware import Accelerator, Server
-from gpuplan.domain.market import Discount, Offer, Region
-from gpuplan.domain.model import Model
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator, Server
+from gpuplan.domain.hardware.software import SoftwareMatrix
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.money.market import Discount, Offer, Region
 from gpuplan.domain.provenance import Source
-from gpuplan.domain.software import SoftwareMatrix
 from gpuplan.units import GB, KW, KWH, TB, TFLOP
 
 Row = dict[str, Any]

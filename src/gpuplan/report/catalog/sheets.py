@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from gpuplan.domain.catalog import Catalog, Fact
-from gpuplan.domain.findings import Finding
-from gpuplan.domain.market import Offer, Region
-from gpuplan.domain.model import Model
+from gpuplan.domain.hardware.catalog import Catalog, Fact
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.money.market import Offer, Region
 from gpuplan.domain.provenance import Assumption, Override
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.system.findings import Finding
 from gpuplan.report.catalog.rows import Row, mig_rows, model_rows, offer_rows, region_rows
 from gpuplan.report.formats import count, params
 from gpuplan.report.provenance import (

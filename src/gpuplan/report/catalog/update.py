@@ -1,6 +1,6 @@
 """What an update changed, and what it left alone and why."""
 
-from gpuplan.domain.market import UpdateReport
+from gpuplan.domain.money.market import UpdateReport
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.provenance import SCHEMA_VERSION
 

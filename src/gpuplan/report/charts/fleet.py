@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gpuplan.domain.chart import Axis, Chart, Series
+from gpuplan.domain.chart import Axis, Chart, ChartSeries
 from gpuplan.domain.columns import Floats, Ints, floats
-from gpuplan.domain.fleet import FleetOutcome
-from gpuplan.domain.fleet_request import FleetSimulation
+from gpuplan.domain.simulation.fleet import FleetOutcome
+from gpuplan.domain.simulation.fleet_file import FleetSimulation
 from gpuplan.report.charts.simulation import simulate_charts
 from gpuplan.units import MINUTE
 
@@ -46,9 +46,9 @@ def _replicas(found: FleetOutcome) -> Chart:
     )
 
 
-def _stairs(name: str, at_s: Floats, values: Ints, *, last_s: float) -> Series:
+def _stairs(name: str, at_s: Floats, values: Ints, *, last_s: float) -> ChartSeries:
     """Values that hold until the next change, to the end of the run."""
     kept = np.flatnonzero(at_s <= last_s)
     x = np.append(at_s[kept], max(last_s, float(at_s[kept][-1])))
     y = np.append(values[kept], values[kept][-1:])
-    return Series(name=name, x=floats(x / MINUTE), y=floats(y), style="step")
+    return ChartSeries(name=name, x=floats(x / MINUTE), y=floats(y), style="step")

@@ -3,7 +3,7 @@
 from plotly import graph_objects  # type: ignore[import-untyped]
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-from gpuplan.domain.chart import Chart, Series
+from gpuplan.domain.chart import Chart, ChartSeries
 from gpuplan.report.page.template import render
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
@@ -39,7 +39,7 @@ def _figure(chart: Chart, place: int) -> str:
     return body
 
 
-def _trace(series: Series, colour: str) -> object:
+def _trace(series: ChartSeries, colour: str) -> object:
     if series.style == "bars" and len(series.x) > MOST_BARS:
         return graph_objects.Scatter(
             x=series.x,

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gpuplan.domain.chart import Chart, Series
+from gpuplan.domain.chart import Chart, ChartSeries
 from gpuplan.domain.columns import Floats
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
@@ -51,7 +51,7 @@ def _below(chart: Chart) -> str:
     return "\n".join([chart.x.title, *textwrap.wrap(chart.note, N_NOTE)])
 
 
-def _series(axes: Axes, series: Series, colour: str) -> None:
+def _series(axes: Axes, series: ChartSeries, colour: str) -> None:
     if series.style == "bars" and len(series.x) > MOST_BARS:
         axes.fill_between(series.x, series.y, step="post", color=colour, linewidth=0)
     elif series.style == "bars":

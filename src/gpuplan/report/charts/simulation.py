@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from gpuplan.domain.chart import Axis, Chart, Series
+from gpuplan.domain.chart import Axis, Chart, ChartSeries
 from gpuplan.domain.columns import Floats, Ints, floats
-from gpuplan.domain.outcome import Outcome, Slo, Summary
-from gpuplan.domain.simulation import FleetCurve, NetworkSimulation, Simulation, StreamedSimulation
+from gpuplan.domain.simulation.outcome import Outcome, SloTargets, Summary
+from gpuplan.domain.simulation.simulation import (
+    FleetSizeCurve,
+    NetworkSimulation,
+    Simulation,
+    StreamedSimulation,
+)
 from gpuplan.units import MINUTE, MS
 
 Run = Simulation | StreamedSimulation | NetworkSimulation
@@ -38,7 +43,7 @@ def utilization(busy_frac: Floats, bin_s: float, *, mean_frac: float | None = No
     y = floats(PERCENT * busy_frac)
     mean = y.mean() if mean_frac is None else PERCENT * mean_frac
     note = f"mean {mean:.0f} %, peak {y.max():.0f} %; the rest of each bar is idle"
-    series = Series(name="busy", x=_minutes(len(y), bin_s), y=y, style="bars")
+    series = ChartSeries(name="busy", x=_minutes(len(y), bin_s), y=y, style="bars")
     return Chart(
         title="GPU utilization: busy and idle",
         x=Axis(label="Time", unit="min"),
@@ -49,7 +54,7 @@ def utilization(busy_frac: Floats, bin_s: float, *, mean_frac: float | None = No
     )
 
 
-def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
+def curve_charts(curve: FleetSizeCurve) -> tuple[Chart, ...]:
     """Precision against recall by fleet size, and what each size costs."""
     sizes = floats([point.n_replicas for point in curve.points])
     recall = floats([PERCENT * point.recall_frac for point in curve.points])
@@ -63,8 +68,8 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
         y=Axis(label="Precision", unit="%"),
         note=note,
         series=(
-            Series(name="fleet sizes", x=recall, y=precision, style="points", labels=names),
-            Series(name="best", x=recall[[best]], y=precision[[best]], style="points"),
+            ChartSeries(name="fleet sizes", x=recall, y=precision, style="points", labels=names),
+            ChartSeries(name="best", x=recall[[best]], y=precision[[best]], style="points"),
         ),
     )
     scores = Chart(
@@ -73,7 +78,7 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
         y=Axis(label="Share", unit="%"),
         top=(PERCENT,),
         series=tuple(
-            Series(name=name, x=sizes, y=y)
+            ChartSeries(name=name, x=sizes, y=y)
             for name, y in (
                 ("precision", precision),
                 ("recall", recall),
@@ -85,7 +90,7 @@ def curve_charts(curve: FleetCurve) -> tuple[Chart, ...]:
         title="Cost of waste and delay",
         x=Axis(label="Replicas"),
         y=Axis(label="Cost", unit="USD"),
-        series=(Series(name="waste and delay", x=sizes, y=floats(curve.cost_usd)),),
+        series=(ChartSeries(name="waste and delay", x=sizes, y=floats(curve.cost_usd)),),
         note=f"least: {curve.cost_usd[least]:,.2f} USD at {names[least]} replicas",
     )
     return both, scores, cost
@@ -112,13 +117,13 @@ def _covered(values: Floats | Ints, found: Run) -> Floats:
     return floats(covered[: _n_shown(found)])
 
 
-def _steps(name: str, values: Floats | Ints, found: Run) -> Series:
+def _steps(name: str, values: Floats | Ints, found: Run) -> ChartSeries:
     """Values that hold for a whole bin, to the end of what is shown."""
     shown = values[: _n_shown(found)]
     y = np.append(shown, shown[-1:])
     x = _minutes(len(y), found.outcome.use.bin_s).copy()
     x[-1] = min(x[-1], max(x[-2], found.outcome.totals.span_s / MINUTE))
-    return Series(name=name, x=floats(x), y=floats(y), style="step")
+    return ChartSeries(name=name, x=floats(x), y=floats(y), style="step")
 
 
 def _layers(found: Run) -> Chart:
@@ -214,7 +219,7 @@ def _latencies(found: Run) -> tuple[Chart, ...]:
     )
 
 
-def _quantiles(found: Run, summary: Summary, measure: str) -> Series:
+def _quantiles(found: Run, summary: Summary, measure: str) -> ChartSeries:
     """Of the requests that are measured, as the table says."""
     outcome = found.outcome
     if isinstance(outcome, Outcome):
@@ -222,11 +227,11 @@ def _quantiles(found: Run, summary: Summary, measure: str) -> Series:
         since_s = outcome.requests.arrive_s[rows] - outcome.requests.arrive_s[0]
         is_measured = since_s >= found.statistics.delivery.warmup.cut_s
         values = getattr(outcome.times, f"{measure}_s")[rows][is_measured]
-        return Series(name=measure, x=floats(SHARES), y=floats(np.percentile(values, SHARES)))
+        return ChartSeries(name=measure, x=floats(SHARES), y=floats(np.percentile(values, SHARES)))
     y = [getattr(summary, f"{point}_s") for point in POINTS]
-    return Series(name=measure, x=floats(list(POINTS.values())), y=floats(y))
+    return ChartSeries(name=measure, x=floats(list(POINTS.values())), y=floats(y))
 
 
-def _promise(slo: Slo, measure: str) -> str:
+def _promise(slo: SloTargets, measure: str) -> str:
     limit_s = getattr(slo, f"{measure}_s")
     return "" if limit_s is None else f"objective: {limit_s / MS:,.0f} ms"

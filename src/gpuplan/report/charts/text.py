@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from gpuplan.domain.chart import Chart, Series
+from gpuplan.domain.chart import Chart, ChartSeries
 from gpuplan.domain.columns import Floats
 
 WIDTH = 100
@@ -72,7 +72,7 @@ def _bars(chart: Chart, width: int) -> list[str]:
     return lines
 
 
-def _grouped(series: Series) -> tuple[Floats, Floats, int]:
+def _grouped(series: ChartSeries) -> tuple[Floats, Floats, int]:
     """Rows of a table that stays on a page: means of so many bins."""
     n_each = -(-len(series.x) // MOST_BARS)
     starts = np.arange(0, len(series.x), n_each)

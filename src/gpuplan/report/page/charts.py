@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from gpuplan.domain.plan import Curve, TornadoBar
+from gpuplan.domain.plan.answer import Curve, TornadoBar
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import canvas, polyline, shape
 from gpuplan.report.formats import usd

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gpuplan.domain.plan import Answer, ChosenPlan, Curve
+from gpuplan.domain.plan.answer import Answer, ChosenPlan, Curve
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import kw, span, usd
 from gpuplan.report.page.charts import line_chart, tornado_chart

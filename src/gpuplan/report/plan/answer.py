@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.domain.plan import Answer, ChosenPlan, PlannedPool, Promise, Replay
+from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedPool, Replay, SloResult
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import kw, signed_usd, span, usd, usd_range
@@ -143,7 +143,7 @@ def _promise_table(plan: ChosenPlan) -> Table:
     return Table(title="What is promised", columns=columns, rows=rows, right=columns[2:5])
 
 
-def _promise_row(promise: Promise) -> tuple[str, ...]:
+def _promise_row(promise: SloResult) -> tuple[str, ...]:
     reached = promise.reached_s
     given = "by your capacity"
     return (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.domain.plan import Answer, PlannedPool
+from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import kw, signed_usd, usd
 from gpuplan.report.plan.answer import fleet_line, head_line

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from gpuplan.domain.plan import Answer
+from gpuplan.domain.plan.answer import Answer
 from gpuplan.report.provenance import SCHEMA_VERSION
 
 KIND = "gpuplan-plan"

@@ -1,6 +1,6 @@
 """Why this plan, and why not the others: everything that a plan file remembers of its choice."""
 
-from gpuplan.domain.plan import Answer, Uncertainty, WhyNot
+from gpuplan.domain.plan.answer import Answer, Uncertainty, WhyNot
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import signed_usd, usd
 from gpuplan.report.plan.answer import growth_table, head_line

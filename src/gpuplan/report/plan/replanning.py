@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuplan.domain.plan import Answer
-from gpuplan.domain.replanning import Replanned
+from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.telemetry.replan import Replanned
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 
 

@@ -1,8 +1,8 @@
 """What a scenario says, as understood: work, terms, and every default with its key."""
 
-from gpuplan.domain.scenario import Scenario
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Workload
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.workload import Workload
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 
 

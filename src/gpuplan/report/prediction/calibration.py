@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpuplan.domain.runs import CalibrationOutcome, MovedConstant
+from gpuplan.domain.calibration.runs import CalibrationOutcome, MovedConstant
+from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.validation import MetricErrors
 from gpuplan.report.formats import count, frac
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gpuplan.domain.fit import Fit, Survey
-from gpuplan.domain.model import Model
-from gpuplan.domain.precision import FORMATS
-from gpuplan.domain.serving import Storage, Suggestion
+from gpuplan.domain.inference.fit import Fit, Survey
+from gpuplan.domain.inference.serving import StorageFormats, Suggestion
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import count, frac, gib, params, small_bytes
 from gpuplan.report.provenance import (
@@ -92,7 +92,7 @@ def fit_document(answer: Fit) -> Document:
     }
 
 
-def _model_figures(model: Model, storage: Storage) -> Document:
+def _model_figures(model: Model, storage: StorageFormats) -> Document:
     return {
         "model": model.name,
         "kind": model.kind,
@@ -123,7 +123,7 @@ def _suggestion_document(suggestion: Suggestion) -> Document:
     }
 
 
-def precision_name(storage: Storage) -> str:
+def precision_name(storage: StorageFormats) -> str:
     """The format that most of the weights lie in."""
     return storage.quantized.name if storage.quantized else storage.base.name
 

@@ -1,6 +1,6 @@
 """A batch of a network: its time, rate and work."""
 
-from gpuplan.domain.networks import NetworkForecast
+from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuplan.domain.scaling import ScaleCurve, ScalePoint
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.training.scaling import ScaleCurve, ScalePoint
 from gpuplan.report.formats import count
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import GB

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuplan.domain.performance import ServingSetup
-from gpuplan.domain.prediction import PhasePoint, Prediction, Roofline
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.prediction import PhasePoint, Prediction, Roofline
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import count

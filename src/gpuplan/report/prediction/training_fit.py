@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.training_fit import TrainingFit
+from gpuplan.domain.training.fit import TrainingFit
 from gpuplan.report.formats import count, frac, gib, params
 from gpuplan.report.provenance import (
     SCHEMA_VERSION,

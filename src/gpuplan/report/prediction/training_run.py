@@ -4,8 +4,8 @@ from typing import Any
 
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.training_run import RunForecast
-from gpuplan.domain.training_time import Goodput
+from gpuplan.domain.training.run import RunForecast
+from gpuplan.domain.training.time import Goodput
 from gpuplan.report.formats import count, frac, params
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import DAY

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpuplan.domain.calibration.validation import MetricErrors, ValidationReport
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.validation import MetricErrors, ValidationReport
 from gpuplan.report.provenance import SCHEMA_VERSION
 
 COLUMNS = ("metric", "rows", "median", "mean", "p90", "bias", "in range")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuplan.domain.outcome import Summary
 from gpuplan.domain.sheet import Table
-from gpuplan.domain.simulation import NetworkSimulation, Simulation, StreamedSimulation
+from gpuplan.domain.simulation.outcome import Summary
+from gpuplan.domain.simulation.simulation import NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.report.formats import count
 from gpuplan.units import MS
 

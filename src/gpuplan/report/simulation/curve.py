@@ -3,13 +3,13 @@
 from typing import Any
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.simulation import FleetCurve, FleetTried
+from gpuplan.domain.simulation.simulation import FleetSizeCurve, FleetTried
 from gpuplan.report.prediction.fit import precision_name
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import HOUR, MS
 
 
-def curve_sheet(curve: FleetCurve) -> Sheet:
+def curve_sheet(curve: FleetSizeCurve) -> Sheet:
     """One curve, ready to show."""
     return Sheet(
         document=curve_document(curve),
@@ -22,7 +22,7 @@ def curve_sheet(curve: FleetCurve) -> Sheet:
     )
 
 
-def curve_document(curve: FleetCurve) -> dict[str, Any]:
+def curve_document(curve: FleetSizeCurve) -> dict[str, Any]:
     """The machine-readable curve."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -62,12 +62,12 @@ def _point(point: FleetTried) -> dict[str, Any]:
     }
 
 
-def _cheapest(curve: FleetCurve) -> FleetTried:
+def _cheapest(curve: FleetSizeCurve) -> FleetTried:
     place = min(range(len(curve.points)), key=lambda k: curve.cost_usd[k])
     return curve.points[place]
 
 
-def _head(curve: FleetCurve) -> str:
+def _head(curve: FleetSizeCurve) -> str:
     setup, best = curve.setup, curve.points[curve.best]
     return (
         f"{setup.model.name} in {precision_name(setup.storage)} on {setup.layout.tp} "
@@ -76,7 +76,7 @@ def _head(curve: FleetCurve) -> str:
     )
 
 
-def _table(curve: FleetCurve) -> Table:
+def _table(curve: FleetSizeCurve) -> Table:
     rows = tuple(
         (
             ("→ " if place == curve.best else "  ") + str(point.n_replicas),
@@ -99,7 +99,7 @@ def _table(curve: FleetCurve) -> Table:
     )
 
 
-def _lines(curve: FleetCurve) -> tuple[str, ...]:
+def _lines(curve: FleetSizeCurve) -> tuple[str, ...]:
     waste, delay = curve.waste_usd_per_accelerator_s * HOUR, curve.delay_usd_per_request
     each = curve.useful_accelerator_s_per_request
     cheapest = _cheapest(curve).n_replicas

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuplan.domain.fleet import ENDS, ColdStart, FleetOutcome, PoolSize
-from gpuplan.domain.fleet_request import FleetSimulation
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.simulation.fleet import ENDS, ColdStart, FleetOutcome, PoolSize
+from gpuplan.domain.simulation.fleet_file import FleetSimulation
 from gpuplan.report.formats import count
 from gpuplan.report.simulation.run import simulate_sheet, verdict
 from gpuplan.units import HOUR

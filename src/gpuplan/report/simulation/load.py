@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuplan.domain.load import LoadSummary
-from gpuplan.domain.simulation import NetworkSimulation, Simulation, StreamedSimulation
+from gpuplan.domain.simulation.simulation import NetworkSimulation, Simulation, StreamedSimulation
+from gpuplan.domain.traffic.load import LoadSummary
 
 Run = Simulation | StreamedSimulation | NetworkSimulation
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.fleet import ENDS
-from gpuplan.domain.outcome import Outcome, RequestTimes
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.simulation.fleet import ENDS
+from gpuplan.domain.simulation.outcome import Outcome, RequestTimes
+from gpuplan.domain.traffic.stream import Requests
 
 COLUMNS = (
     "request_id",

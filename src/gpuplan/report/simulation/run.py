@@ -2,12 +2,17 @@
 
 from typing import Any
 
-from gpuplan.domain.batching import BatchPolicy
-from gpuplan.domain.outcome import Summary
+from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.serving import LoraUse
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.simulation import Holding, NetworkSimulation, Simulation, StreamedSimulation
+from gpuplan.domain.simulation.batching import BatchPolicy
+from gpuplan.domain.simulation.outcome import Summary
+from gpuplan.domain.simulation.simulation import (
+    NetworkSimulation,
+    Simulation,
+    SmallestFleet,
+    StreamedSimulation,
+)
 from gpuplan.report.formats import count
 from gpuplan.report.prediction.fit import precision_name
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
@@ -89,7 +94,7 @@ def away_lines(found: Run) -> tuple[str, ...]:
     return ("requests are refused, or given up by their clients", holding_line(found.holding))
 
 
-def holding_line(holding: Holding) -> str:
+def holding_line(holding: SmallestFleet) -> str:
     """The smallest fleet, and what shows that it is the smallest."""
     if holding.n_replicas is None:
         most = max(point.n_replicas for point in holding.tried)
@@ -195,7 +200,7 @@ def _estimate(estimate: Estimate, unit: float = 1.0) -> Document:
     }
 
 
-def _holding_document(holding: Holding | None) -> Document | None:
+def _holding_document(holding: SmallestFleet | None) -> Document | None:
     if holding is None:
         return None
     return {

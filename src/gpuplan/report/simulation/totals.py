@@ -1,8 +1,8 @@
 """Sums over a simulated run as a table: what the fleet delivered, and what it took."""
 
-from gpuplan.domain.outcome import EngineTotals
 from gpuplan.domain.sheet import Table
-from gpuplan.domain.simulation import NetworkSimulation, Simulation, StreamedSimulation
+from gpuplan.domain.simulation.outcome import EngineTotals
+from gpuplan.domain.simulation.simulation import NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.report.formats import count
 from gpuplan.units import HOUR
 

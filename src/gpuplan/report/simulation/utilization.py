@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.outcome import Outcome, StreamedOutcome
 from gpuplan.domain.sheet import Table
+from gpuplan.domain.simulation.outcome import Outcome, StreamedOutcome
 
 MINUTE_S = 60
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gpuplan.domain.findings import Finding
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.system import SystemCheck
+from gpuplan.domain.system.check import SystemCheck
+from gpuplan.domain.system.findings import Finding
 from gpuplan.report.system.check import check_document
 from gpuplan.report.system.facility import finding_document
 from gpuplan.report.system.parts import gravest_first

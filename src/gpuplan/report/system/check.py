@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.domain.design import (
+from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.system.check import SystemCheck, WorkCheck
+from gpuplan.domain.system.parts import (
     BalancedSystem,
     Bottleneck,
 )
-from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.system import SystemCheck, WorkCheck
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.system.facility import facility_document, facility_sheet, finding_document
 from gpuplan.report.system.parts import (

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.domain.carbon import CarbonAccount, ShiftPlan
-from gpuplan.domain.designed import DesignedPlan, GroupDesign, OwnInstead, PoolCost
+from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.system.designed import DesignedPlan, GroupDesign, OwnInstead, PoolCost
 from gpuplan.errors import InputError, one
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.system.fabric_svg import fabric_svg

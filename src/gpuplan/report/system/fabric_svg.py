@@ -2,7 +2,7 @@
 
 from xml.etree.ElementTree import Element
 
-from gpuplan.domain.design import CableRun, FabricPlan
+from gpuplan.domain.system.parts import CableRun, FabricPlan
 from gpuplan.report.charts.svg import box, drawing, label, line
 from gpuplan.units import GBIT, KW
 

@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpuplan.domain.facility import CapChoice, ChecklistItem, FacilityPlan, PowerLevel, UpsSize
-from gpuplan.domain.findings import Finding
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.system.facility import (
+    CapChoice,
+    ChecklistItem,
+    FacilityPlan,
+    PowerLevel,
+    UpsSize,
+)
+from gpuplan.domain.system.findings import Finding
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.units import KW
 

@@ -1,6 +1,6 @@
 """Files of a judged system: checklist, drawings of networks and racks."""
 
-from gpuplan.domain.system import SystemCheck
+from gpuplan.domain.system.check import SystemCheck
 from gpuplan.errors import InputError, one
 from gpuplan.report.system.fabric_svg import fabric_svg
 from gpuplan.report.system.facility import checklist_markdown

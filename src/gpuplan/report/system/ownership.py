@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from gpuplan.domain.designed import DesignedPlan, WaysCompared
+from gpuplan.domain.money.worth import Payback
 from gpuplan.domain.sheet import Table
-from gpuplan.domain.worth import Payback
+from gpuplan.domain.system.designed import DesignedPlan, WaysCompared
 from gpuplan.errors import InputError, one
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import drawing, label, line, polyline

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpuplan.domain.design import FabricPlan, HostLine, Moved, SpareNeed, TierChoice
-from gpuplan.domain.findings import Finding
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.sheet import Table
+from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.parts import DataTransfer, FabricPlan, HostLine, SpareNeed, TierChoice
 from gpuplan.units import DAY, GBIT, HOUR, KW, TB
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-def moved_document(moved: Moved) -> dict[str, Any]:
+def moved_document(moved: DataTransfer) -> dict[str, Any]:
     """A dataset on its way."""
     return {
         "dataset_bytes": moved.dataset_bytes,
@@ -97,7 +97,7 @@ def objections_table(findings: Sequence[Finding]) -> Table:
     return Table(title="Objections", columns=("", "where", "what", "what helps"), rows=rows)
 
 
-def moves_table(moves: Sequence[Moved]) -> Table:
+def moves_table(moves: Sequence[DataTransfer]) -> Table:
     """Datasets on their way."""
     rows = tuple(
         (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
-from gpuplan.domain.facility import FacilityPlan, RackSlot
+from gpuplan.domain.system.facility import FacilityPlan, RackSlot
 from gpuplan.report.charts.svg import box, drawing, label, line
 from gpuplan.units import KW
 

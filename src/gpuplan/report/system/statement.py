@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpuplan.domain.money.statement import CostLine, Statement
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.statement import CostLine, Statement
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 
 MONTHS_PER_YEAR = 12

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from gpuplan.domain.diagnosis import Diagnosis, Evidence, Layer, UseFigures, Verdict
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.telemetry.diagnosis import Diagnosis, Evidence, Layer, UseFigures, Verdict
 from gpuplan.errors import Problem
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 

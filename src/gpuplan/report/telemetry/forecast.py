@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from gpuplan.domain.forecasting import OrderAdvice, Outlook
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.telemetry.forecast import OrderAdvice, Outlook
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 
 WEEK_S, N_ROWS = 7 * 86400.0, 24

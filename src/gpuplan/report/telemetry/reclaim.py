@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from gpuplan.domain.diagnosis import Diagnosis, Reclaim
+from gpuplan.domain.telemetry.diagnosis import Diagnosis, Reclaim
 
 HOUR_S = 3600.0
 HEAD = """# Pods that hold accelerators and do nothing with them. Nothing here stops a pod.

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Ints, floats
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InvariantError, one
 from gpuplan.simulation.serving.features import hits_of
 from gpuplan.simulation.serving.kernels.engine import records as rec

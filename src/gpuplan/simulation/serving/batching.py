@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.domain.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.arrays import (
     N_BINS,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Ints, ints
-from gpuplan.domain.engine import SCHEDULINGS, EngineLimits
-from gpuplan.domain.stream import NONE, PrefixBlocks, Requests
+from gpuplan.domain.simulation.engine import SCHEDULINGS, EngineLimits
+from gpuplan.domain.traffic.stream import NONE, PrefixBlocks, Requests
 from gpuplan.errors import Problem
 from gpuplan.simulation.serving.gains import first_ticks, gains_of
 from gpuplan.simulation.serving.kernels.engine import featured as ft

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import EngineLimits
-from gpuplan.domain.performance import Drafts
+from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.simulation.serving.kernels.engine.featured import N_DRAWN, POSITIONS, SUMS
 
 # Constants of the hash splitmix64.

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Gaps
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Gaps
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of
 from gpuplan.simulation.serving.features import has_features

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.outcome import Bounds, Summary
+from gpuplan.domain.simulation.outcome import Bounds, Summary
 
 N_BATCHES = 20  # of consecutive requests: their means are nearly independent
 CONFIDENT_FRAC = 0.975

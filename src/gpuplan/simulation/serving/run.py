@@ -3,9 +3,9 @@
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import Outcome
-from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, outcome_of, refusals_of
 from gpuplan.simulation.serving.batching import policy_problems, simulate_batches

@@ -8,7 +8,7 @@ processes merge without loss. Zero has a bin of its own.
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.outcome import Bounds, Summary
+from gpuplan.domain.simulation.outcome import Bounds, Summary
 from gpuplan.simulation.serving.intervals import (
     PERCENTILES,
     share_error,

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints, ints
-from gpuplan.domain.outcome import (
+from gpuplan.domain.simulation.outcome import (
     Delivery,
     FlowOverTime,
     Outcome,
     RequestTimes,
     ServingStatistics,
-    Slo,
+    SloTargets,
     Warmup,
 )
 from gpuplan.simulation.serving.intervals import summary
@@ -35,13 +35,13 @@ class Shares:
 
 
 def statistics_of(
-    outcome: Outcome, *, warmup_s: float | None = 0.0, slo: Slo | None = None
+    outcome: Outcome, *, warmup_s: float | None = 0.0, slo: SloTargets | None = None
 ) -> ServingStatistics:
     """Measures over requests that arrive after the warm-up; None finds its length by itself."""
     since_s = _since_s(outcome)
     warmup = _warmup(outcome, since_s, warmup_s)
     is_measured = since_s >= warmup.cut_s
-    is_kept = kept(outcome, slo or Slo())
+    is_kept = kept(outcome, slo or SloTargets())
     rows = np.flatnonzero(is_measured & (outcome.times.is_finished == 1))
     many = rows[outcome.requests.output_tokens[rows] > 1]
     times = outcome.times
@@ -63,13 +63,13 @@ def statistics_of(
     )
 
 
-def kept(outcome: Outcome, slo: Slo) -> Mask:
+def kept(outcome: Outcome, slo: SloTargets) -> Mask:
     """Requests that were served to their end, each within every limit."""
     is_done: Mask = outcome.times.is_finished == 1
     return is_done & within(outcome.times, slo)
 
 
-def within(times: RequestTimes, slo: Slo) -> Mask:
+def within(times: RequestTimes, slo: SloTargets) -> Mask:
     """Requests within every limit."""
     is_kept: Mask = np.ones(len(times.e2e_s), dtype=np.bool_)
     for limit_s, values in (

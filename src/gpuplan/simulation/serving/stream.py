@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import Fleet
-from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
-from gpuplan.domain.stream import Requests, no_requests, requests_of
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
+from gpuplan.domain.traffic.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of, times_of, use_of
 from gpuplan.simulation.serving.features import has_features, with_features

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import EngineLimits, StepTable
+from gpuplan.domain.simulation.engine import EngineLimits, StepTable
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, N_MIX, N_REGIMES, SCALE
 from gpuplan.simulation.serving.kernels.engine.state import NONE

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints, ints
-from gpuplan.domain.outcome import (
+from gpuplan.domain.simulation.outcome import (
     Delivery,
     EngineTotals,
     FlowOverTime,
     RequestTimes,
     ServingStatistics,
-    Slo,
+    SloTargets,
     Summary,
     Warmup,
 )
-from gpuplan.domain.stream import Requests
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.sketch import Sketch
 from gpuplan.simulation.serving.statistics import growth_of, within
 from gpuplan.simulation.serving.warmup import steady_from
@@ -51,9 +51,9 @@ class Tally:
     """Running sums; `add` takes requests in order of arrival."""
 
     def __init__(
-        self, *, slo: Slo | None = None, warmup_s: float | None = None, bin_s: float = 60.0
+        self, *, slo: SloTargets | None = None, warmup_s: float | None = None, bin_s: float = 60.0
     ) -> None:
-        self._slo = slo or Slo()
+        self._slo = slo or SloTargets()
         self._warmup = None if warmup_s is None else replace(NO_WARMUP, cut_s=warmup_s)
         self._waiting: list[tuple[Requests, RequestTimes]] = []
         self._sketch = {name: Sketch(N_BATCHES) for name in MEASURES}

@@ -4,8 +4,8 @@ import pytest
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import find_model
-from gpuplan.domain.layers import Cache
-from gpuplan.domain.model import Model
+from gpuplan.domain.model.layers import Cache
+from gpuplan.domain.model.network import Model
 
 LLAMA = {
     "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,

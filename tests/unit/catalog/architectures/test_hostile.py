@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.architectures.read import read_model
-from gpuplan.domain.model import Model
+from gpuplan.domain.model.network import Model
 from gpuplan.errors import InputError
 
 LINES = files("gpuplan.catalog").joinpath("data/models.jsonl").read_text("utf-8").splitlines()

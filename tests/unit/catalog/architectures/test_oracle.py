@@ -8,7 +8,7 @@ import pytest
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import find_model, models_in_catalog
-from gpuplan.domain.model import Model
+from gpuplan.domain.model.network import Model
 
 TABLE = Path(__file__).with_name("oracle_counts.csv")
 TOLERANCE = 0.005

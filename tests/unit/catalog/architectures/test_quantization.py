@@ -4,7 +4,7 @@ import pytest
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import find_model
-from gpuplan.domain.model import Checkpoint
+from gpuplan.domain.model.network import Checkpoint
 from gpuplan.errors import InputError
 
 DENSE = {

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuplan.domain.trace import ColumnMap, TraceQuery
+from gpuplan.domain.traffic.trace import ColumnMap, TraceQuery
 from gpuplan.errors import InputError
 from gpuplan.inputs.traces.read import read_trace, stream_trace
 

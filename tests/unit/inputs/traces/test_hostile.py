@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.trace import TraceRead
+from gpuplan.domain.traffic.trace import TraceRead
 from gpuplan.errors import InputError
 from gpuplan.inputs.traces import source
 from gpuplan.inputs.traces.column_map import column_map

@@ -5,7 +5,7 @@ import pytest
 
 from gpuplan.demand.mixes import mix_requests
 from gpuplan.demand.statistics import summary
-from gpuplan.domain.trace import TraceQuery
+from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.errors import InputError
 from gpuplan.inputs.traces.read import read_trace, stream_trace
 from gpuplan.inputs.traces.servegen import read_servegen

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.engine import EngineLimits, Fleet
-from gpuplan.domain.fleet import ElasticFleet, Pool, PoolShare
-from gpuplan.domain.stream import PrefixBlocks, Requests
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.fleet import ElasticFleet, Pool, PoolShare
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.features import has_features, with_features
 from gpuplan.simulation.serving.kernels.engine import state as st

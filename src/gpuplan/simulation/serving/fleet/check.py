@@ -6,7 +6,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.fleet import Autoscaler, Clients, ElasticFleet, Failures, Pool, Service, Spot
+from gpuplan.domain.simulation.fleet import (
+    Autoscaler,
+    Clients,
+    ElasticFleet,
+    Failures,
+    Pool,
+    Service,
+    Spot,
+)
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.features import problems_of
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.fleet import (
+from gpuplan.domain.simulation.fleet import (
     FINISHED,
     LOST,
     REFUSED,
@@ -18,8 +18,8 @@ from gpuplan.domain.fleet import (
     FleetTimeline,
     PoolTotals,
 )
-from gpuplan.domain.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
-from gpuplan.domain.stream import Grouping, Requests, requests_of
+from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.simulation.serving.arrays import N_BINS, Mask
 from gpuplan.simulation.serving.features import hits_of
 from gpuplan.simulation.serving.fleet.arrays import Jobs, is_closed, pieces

@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.fleet import ElasticFleet, FleetOutcome
-from gpuplan.domain.stream import ClosedLoop, Grouping, PrefixBlocks, Requests, requests_of
+from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome
+from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, PrefixBlocks, Requests, requests_of
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of, engines_of, room_of
 from gpuplan.simulation.serving.fleet.check import check_arrivals, check_fleet

@@ -1,0 +1,1 @@
+"""Free constants of the models, users' own runs, and validation reports."""

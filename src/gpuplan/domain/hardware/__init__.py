@@ -1,0 +1,1 @@
+"""Accelerators, servers, links, software and the catalog that holds them."""

@@ -1,0 +1,79 @@
+"""The catalog as the rooms see it: nouns by name, and the fact that each number rests on."""
+
+from collections.abc import Mapping
+
+from gpuplan.domain.hardware.devices import (
+    Accelerator,
+    AcceleratorId,
+    Link,
+    MigProfile,
+    Nic,
+    PartId,
+    Server,
+    ServerId,
+    StorageClass,
+    Switch,
+)
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption, Override, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One figure from one source. Of several for one quantity, one is preferred."""
+
+    item: str
+    quantity: str
+    value: str  # as the source prints it, in `unit`
+    unit: str
+    source: str
+    preferred: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """What carries bytes between machines."""
+
+    switches: Mapping[PartId, Switch]
+    nics: Mapping[PartId, Nic]
+    links: Mapping[PartId, Link]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """Hardware that can be planned with."""
+
+    accelerators: Mapping[AcceleratorId, Accelerator]
+    servers: Mapping[ServerId, Server]
+    network: Network
+    storage: Mapping[PartId, StorageClass]
+    mig_profiles: tuple[MigProfile, ...]
+    facts: Mapping[str, tuple[Fact, ...]]  # by item
+    sources: Mapping[str, Source]
+    content_hash: str
+    overrides: tuple[Override, ...] = ()
+
+    def facts_of(self, item: str) -> tuple[Fact, ...]:
+        """Every fact about the item, preferred or not."""
+        return self.facts.get(item, ())
+
+    def fact(self, item: str, quantity: str) -> Fact | None:
+        """The preferred fact, or None where nothing is published."""
+        for fact in self.facts_of(item):
+            if fact.quantity == quantity and fact.preferred:
+                return fact
+        return None
+
+    def mig_profiles_of(self, accelerator: AcceleratorId) -> tuple[MigProfile, ...]:
+        """The ways to cut this accelerator; empty where it cannot be cut."""
+        return tuple(p for p in self.mig_profiles if p.accelerator == accelerator)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorChoice:
+    """What a name that a person typed stands for."""
+
+    accelerator: Accelerator
+    n_accelerators: int  # 1 where the text names no count
+    assumptions: tuple[Assumption, ...] = ()

@@ -1,0 +1,1 @@
+"""How a model is served, and what is predicted for it."""

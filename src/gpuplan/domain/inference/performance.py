@@ -1,0 +1,102 @@
+"""What is asked of a running model, and what is predicted for it."""
+
+from typing import Literal
+
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import EngineSettings, LoraUse, ServingLayout, StorageFormats
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption, Estimate
+
+Regime = Literal[
+    "static_batch", "max_load", "fixed_max_batch", "fixed_concurrency", "poisson", "offline",
+    "prefill",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoice:
+    """The program that serves, by family and version as its makers write it."""
+
+    name: str  # vllm, sglang, trtllm, llamacpp …
+    version: str = ""  # empty: not said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLoad:
+    """What one deployment of all its replicas has to answer."""
+
+    regime: Regime
+    input_tokens: float
+    output_tokens: float
+    n_sequences: float | None = None  # batch, limit or concurrency; None where the engine decides
+    requests_per_s: float | None = None  # None where requests wait or users ask again
+    n_requests: int | None = None  # of a run at a rate that ends; None: it goes on
+    is_held: bool = False  # the rate is known to be served: the benchmark's rules ask for it
+    cached_input_frac: float = 0.0  # of the prompt, found in the prefix cache
+    adapters: LoraUse | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """Speculative decoding: so many tokens are drafted, each accepted with this chance."""
+
+    n_tokens: int
+    acceptance_frac: float
+
+    @property
+    def checked_tokens(self) -> float:
+        """Tokens that one sequence brings to an iteration."""
+        return 1.0 + self.n_tokens
+
+    @property
+    def gained_tokens(self) -> float:
+        """Kept per iteration: a draft counts while all before it are accepted [Leviathan2023]."""
+        return sum(self.acceptance_frac**i for i in range(self.n_tokens + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSetup:
+    """A deployment and its load: all that a prediction needs."""
+
+    model: Model
+    accelerator: Accelerator
+    storage: StorageFormats
+    layout: ServingLayout
+    engine: EngineChoice
+    settings: EngineSettings
+    load: ServingLoad
+    n_replicas: float = 1.0
+    drafts_tokens: bool = False  # a published run that may have used multi-token prediction
+    drafts: Drafts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBreakdown:
+    """Where the time of a decode iteration goes."""
+
+    matrices_s: float
+    experts_s: float
+    attention_s: float
+    activations_s: float
+    operators_s: float
+    exchange_s: float
+    host_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferencePrediction:
+    """Throughput and latency of a deployment under its load, each with its range."""
+
+    output_tokens_per_s: Estimate  # all replicas
+    ttft_mean_s: Estimate
+    tpot_mean_s: Estimate
+    tpot_p50_s: Estimate
+    e2e_mean_s: Estimate
+    ttft_p99_s: Estimate
+    tpot_p99_s: Estimate
+    n_running: float  # sequences that decode at once, per replica
+    fits: bool  # the weights and one sequence have room
+    decode: StepBreakdown
+    unknown_labels: tuple[str, ...] = ()  # what the calibration has never seen
+    assumptions: tuple[Assumption, ...] = ()

@@ -1,0 +1,1 @@
+"""Rates, statements, offers, carbon: what things cost."""

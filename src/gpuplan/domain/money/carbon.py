@@ -1,0 +1,95 @@
+"""Energy, emissions and water of a plan, each with the meaning that its figure has."""
+
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.money.market import Boundary, CarbonIntensity, Method
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyUse:
+    """Energy of the machines and of the whole place, cooling and losses with it."""
+
+    machines_j: float
+    facility_j: float
+
+    @property
+    def overhead_j(self) -> float:
+        """Cooling, conversion, light."""
+        return self.facility_j - self.machines_j
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationalCarbon:
+    """Emissions of the energy, in one of the several meanings."""
+
+    boundary: Boundary
+    method: Method
+    emitted_kg: float
+    intensity: CarbonIntensity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embodied:
+    """What making the hardware emitted; models differ by more than two."""
+
+    accelerator_kg: Range  # of one
+    server_kg: Range  # of one, without its accelerators
+    n_accelerators: float
+    n_servers: float
+    life_s: float  # over which it is written off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarbonAccount:
+    """Energy, carbon and water of a stretch of time. Meanings stand side by side, never added."""
+
+    energy: EnergyUse
+    operational: tuple[OperationalCarbon, ...]
+    embodied_kg: Range  # the part of this time
+    water_kg: Range  # drawn on site; that of power plants is not in it
+    assumptions: tuple[Assumption, ...] = ()
+
+    def operational_of(self, boundary: Boundary, method: Method) -> OperationalCarbon | None:
+        """Emissions of that meaning, or None: another never stands in."""
+        for figure in self.operational:
+            if (figure.boundary, figure.method) == (boundary, method):
+                return figure
+        return None
+
+    def total_kg(self, boundary: Boundary, method: Method) -> Range | None:
+        """Operation in that meaning plus the embodied part, or None."""
+        found = self.operational_of(boundary, method)
+        if found is None:
+            return None
+        part = self.embodied_kg
+        kg = found.emitted_kg
+        return Range(low=kg + part.low, mid=kg + part.mid, high=kg + part.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferrableJob:
+    """Work that may wait: so much energy within its hours, at most at so much power."""
+
+    name: str
+    energy_j: float
+    first_hour: int
+    last_hour: int  # the last in which it may run
+    max_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftPlan:
+    """When deferrable work runs, and what waiting gains over running at once."""
+
+    names: tuple[str, ...]
+    power_w: Floats  # a row for each job, a column for each hour
+    at_once_kg: float  # emissions of running as soon as possible
+    shifted_kg: float
+    meaning: str  # what the weights are: kg CO2e, location, marginal …
+
+    @property
+    def saved_frac(self) -> float:
+        """Share of emissions that waiting saves."""
+        return 1.0 - self.shifted_kg / self.at_once_kg if self.at_once_kg else 0.0

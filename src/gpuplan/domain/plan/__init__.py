@@ -1,0 +1,1 @@
+"""Candidates, sizings, the selection problem, and the plan."""

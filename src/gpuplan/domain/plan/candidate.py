@@ -1,0 +1,89 @@
+"""A deployment that could run a workload, and why one could not."""
+
+from math import ceil
+from typing import Literal
+
+from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.performance import EngineChoice
+from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
+from gpuplan.domain.noun import dataclass
+
+ShareKind = Literal["mig", "time_slice"]
+# In the order in which they are tried: the first that fails is the reason.
+Constraint = Literal[
+    "policy", "software", "precision", "layout", "island", "memory", "context", "ttft", "tpot",
+    "e2e", "deadline", "accelerators", "slo",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorShare:
+    """A part of one accelerator: isolated (MIG), or in turns with others (time slice)."""
+
+    kind: ShareKind
+    name: str  # 3g.40gb, or 1/4
+    n_per_accelerator: int  # parts of this kind on one accelerator
+    compute_frac: float
+    memory_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to run one workload: the smallest unit that works alone, a replica."""
+
+    workload: str
+    accelerator: AcceleratorId
+    layout: ServingLayout  # of a replica; training: tp and pp, the rest is data parallel
+    precision: str  # of the weights
+    cache_precision: str = ""  # empty: keeps no cache
+    engine: EngineChoice | None = None  # None: not a language model behind an engine
+    settings: EngineSettings | None = None
+    share: AcceleratorShare | None = None  # None: whole accelerators
+    offer: str = ""  # the user's own offer that capacity was given for; empty: any
+    is_node: bool = False  # a replica is one whole node of that offer, whatever it carries
+    is_quantized_below: bool = False  # narrower than published: the user's call on quality
+
+    @property
+    def n_accelerators(self) -> int:
+        """Of one replica; 1 where it takes a share or a node."""
+        return self.layout.n_accelerators
+
+    def n_accelerators_for(self, n_replicas: int) -> int:
+        """Whole accelerators (or nodes, where a replica is one) that so many replicas take."""
+        if self.share is not None:
+            return ceil(n_replicas / self.share.n_per_accelerator)
+        return n_replicas * self.n_accelerators
+
+    @property
+    def name(self) -> str:
+        """Short and unique among the candidates of a workload."""
+        layout = self.layout
+        ways = (("tp", layout.tp), ("pp", layout.pp), ("dp", layout.dp), ("ep", layout.ep))
+        spread = [f"{what}{n}" for what, n in ways if n > 1 or what == "tp"]
+        parts = [self.offer or str(self.accelerator), *spread, self.precision]
+        if self.cache_precision and self.cache_precision not in ("bf16", "fp16"):
+            parts.append(f"kv-{self.cache_precision}")
+        if self.share is not None:
+            parts.append(self.share.name)
+        if self.settings is not None:
+            parts.append(f"b{self.settings.max_batch_tokens}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A candidate that cannot do it: the first limit that it breaks, and the least that helps."""
+
+    candidate: Candidate
+    constraint: Constraint
+    reason: str  # weights need 141 GB, one accelerator has 80 GB
+    relaxation: str  # what would help; empty: nothing that we know of
+    gap_ratio: float | None = None  # what it takes over what is allowed, above 1; None: not told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """Every proposal, either kept or rejected."""
+
+    kept: tuple[Candidate, ...]
+    rejected: tuple[Rejection, ...]

@@ -1,0 +1,42 @@
+"""How replicas fill whole nodes: nobody rents half a machine."""
+
+from math import ceil
+
+from gpuplan.domain.plan.candidate import Candidate
+
+
+def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | None:
+    """Whole nodes that so many replicas take; None where a replica cannot stand there.
+
+    A replica that fits into a node never straddles two. One that is larger than a node takes
+    whole nodes of its own, and its tensor-parallel groups stay inside them.
+    """
+    if candidate.is_node or n_replicas <= 0:
+        return max(0, n_replicas)
+    if n_per_node < 1:
+        return None
+    if candidate.share is not None:
+        return ceil(candidate.n_accelerators_for(n_replicas) / n_per_node)
+    size, group = candidate.n_accelerators, candidate.layout.tp
+    if size <= n_per_node:
+        return ceil(n_replicas / (n_per_node // size))
+    is_split_inside_groups = group > n_per_node or n_per_node % group != 0
+    return None if is_split_inside_groups else n_replicas * ceil(size / n_per_node)
+
+
+def accelerators_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | None:
+    """Accelerators of a pool that so many replicas keep busy, with what packing loses.
+
+    Replicas of one size that divides the node lose nothing, so that others may share the node.
+    """
+    if n_replicas <= 0:
+        return 0
+    if candidate.is_node:
+        return n_replicas * max(1, n_per_node)
+    size = candidate.n_accelerators
+    if candidate.share is not None:
+        return candidate.n_accelerators_for(n_replicas)
+    if size <= n_per_node and n_per_node % size == 0:
+        return n_replicas * size
+    nodes = nodes_for(candidate, n_replicas, n_per_node)
+    return None if nodes is None else nodes * n_per_node

@@ -1,0 +1,1 @@
+"""What the user wants planned: workloads, demand, site, terms."""

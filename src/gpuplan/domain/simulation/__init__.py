@@ -1,0 +1,1 @@
+"""Engines, fleets, and what became of the requests."""

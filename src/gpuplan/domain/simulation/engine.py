@@ -1,0 +1,96 @@
+"""An inference engine as a simulation sees it: its limits, and what an iteration costs."""
+
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.simulation.batching import BatchPolicy
+
+SCHEDULINGS = ("fcfs", "priority")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """When a request joins what runs."""
+
+    reserves_prompt: bool = True  # only where the whole prompt has room, not its first chunk
+    # The next iteration is drawn up while one runs: who comes meanwhile joins one iteration later.
+    is_ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """What the scheduler of one engine may hand out."""
+
+    max_batch_tokens: int  # of one iteration
+    max_sequences: int
+    n_blocks: int  # of the key-value cache
+    block_tokens: int
+    admission: Admission = Admission()
+    long_prefill_tokens: int | None = None  # the most that one prompt takes of an iteration
+    max_context_tokens: int | None = None  # longer requests are refused
+    start_s: float = 0.0  # of every request outside the engine: network, tokenizer
+    caches_prefixes: bool = False  # blocks of equal text are kept and found again
+    scheduling: str = "fcfs"  # or "priority": lower numbers first, then first come
+    drafts: Drafts | None = None  # speculative decoding
+    draws_acceptance: bool = False  # drafts are accepted by chance, step by step; else as the mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionWork:
+    """Attention and recurrence; "window" parts see at most `window_tokens`."""
+
+    decode_flop: float  # per sequence and token of context
+    window_decode_flop: float
+    prefill_flop: float  # per token and token of context
+    window_prefill_flop: float
+    scan_flop: float  # per token
+    cache_bytes: float  # read per sequence and token of context
+    window_cache_bytes: float
+    state_bytes: float  # read per sequence
+    window_tokens: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionRates:
+    """How fast attention runs, and how fast nothing is."""
+
+    flop_per_s: float
+    bytes_per_s: float
+    peak_flop_per_s: float
+    peak_bytes_per_s: float
+    serial_frac: float  # share of the shorter of arithmetic and reads that is not hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTable:
+    """Time of any iteration: columns by its tokens or its sampled rows, attention apart.
+
+    time = max(device, limits) + host; device = tokens + rows + attention; limits are peak
+    arithmetic, peak memory rate and peak link rate.
+    """
+
+    token_device_s: Floats  # by tokens, from 0
+    token_arithmetic_s: Floats
+    token_memory_s: Floats
+    token_link_s: Floats
+    row_device_s: Floats  # by sampled rows, from 0
+    row_arithmetic_s: Floats
+    attention: AttentionWork
+    rates: AttentionRates
+    host_s: float
+    host_sequence_s: float
+    prompt_floor_s: float = (
+        0.0  # of an iteration that reads prompts: the host launches it piecewise
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Equal engines behind one router."""
+
+    limits: EngineLimits
+    table: StepTable
+    n_engines: int = 1
+    router: str = "round_robin"
+    seed: int = 0  # of a router that draws
+    batching: BatchPolicy | None = None  # None: requests join and leave between iterations

@@ -1,0 +1,1 @@
+"""A described system, its parts, its facility, and what is wrong with it."""

@@ -1,0 +1,67 @@
+"""A described system, judged: what it is fed by, fits into, lacks, and what would balance it."""
+
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.system.facility import ChecklistItem, FacilityPlan
+from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.parts import (
+    BalancedSystem,
+    Bottleneck,
+    CheckpointRate,
+    DataDemand,
+    DataTransfer,
+    FabricPlan,
+    HostLine,
+    SpareNeed,
+    TierChoice,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkCheck:
+    """One workload on the machines that are there."""
+
+    name: str
+    accelerator: str
+    n_accelerators: int
+    demand: DataDemand | None  # None: too little is said of its data
+    bottlenecks: tuple[Bottleneck, ...]
+    moved: DataTransfer | None = None
+    checkpoints: tuple[CheckpointRate, ...] = ()
+    storage: tuple[TierChoice, ...] = ()
+
+    @property
+    def busy_frac(self) -> float:
+        """As it stands: the first bottleneck's share."""
+        return self.bottlenecks[0].busy_frac if self.bottlenecks else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemSurroundings:
+    """What stands around the accelerators."""
+
+    facilities: tuple[FacilityPlan, ...] = ()
+    fabrics: tuple[FabricPlan, ...] = ()
+    hosts: tuple[tuple[str, tuple[HostLine, ...]], ...] = ()  # machine, its parts
+    spares: tuple[SpareNeed, ...] = ()
+    checklist: tuple[ChecklistItem, ...] = ()
+    electricity_usd_per_j: Range | None = None  # None: no price is given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemCheck:
+    """The judgement: an error anywhere rejects the system."""
+
+    name: str
+    works: tuple[WorkCheck, ...]
+    around: SystemSurroundings
+    balanced: tuple[BalancedSystem, ...]  # best first
+    budget_usd: float | None  # that the balanced systems keep; None: no price is known
+    findings: tuple[Finding, ...]
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def is_ok(self) -> bool:
+        """Nothing is wrong enough to reject it."""
+        return all(finding.severity != "error" for finding in self.findings)

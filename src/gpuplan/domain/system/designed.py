@@ -1,0 +1,150 @@
+"""A plan with everything around it: machines by group, money by month, energy by place."""
+
+from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
+from gpuplan.domain.money.statement import Statement
+from gpuplan.domain.money.worth import BookMonth, BreakEven, OwnOrBurst, TokenCosts, WayCost
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.system.facility import ChecklistItem, FacilityPlan
+from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.parts import (
+    CheckpointRate,
+    DataTransfer,
+    FabricPlan,
+    HostLine,
+    SpareNeed,
+    TierChoice,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineGroup:
+    """Equal machines of one pool, paid for in one way."""
+
+    workload: str
+    machine: str  # the seller's or the user's name of it
+    accelerator: str
+    purchase: str
+    n_nodes: int  # at the peak
+    n_accelerators_per_node: int
+    is_own: bool  # the user's machines; else a cloud's
+    paid_frac: float  # of all hours, at that number
+    price_usd_per_node_h: float
+    region: str = ""
+    cloud: str = ""
+
+    @property
+    def n_accelerators(self) -> int:
+        """In all machines."""
+        return self.n_nodes * self.n_accelerators_per_node
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.n_nodes} x {self.machine} for {self.workload}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDesign:
+    """What stands around one group."""
+
+    group: MachineGroup
+    hosts: tuple[HostLine, ...] = ()
+    storage: tuple[TierChoice, ...] = ()
+    checkpoints: tuple[CheckpointRate, ...] = ()
+    networks: tuple[FabricPlan, ...] = ()
+    facility: FacilityPlan | None = None
+    spares: SpareNeed | None = None
+    moved: DataTransfer | None = None
+    carbon: CarbonAccount | None = None  # over the plan's span; None: its place is not known
+    findings: tuple[Finding, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    shift: ShiftPlan | None = None  # of a day, where work may wait and carbon by hour is known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolCost:
+    """What one pool costs by what it does, over the plan's span."""
+
+    workload: str
+    total_cents: int
+    n_paid_accelerator_hours: float
+    usd_per_paid_h: float | None  # of an accelerator; None: no hours are paid for
+    usd_per_used_h: float | None  # None: how busy it is, is not known
+    tokens: TokenCosts | None = None  # None: it serves none
+    services: tuple[tuple[str, int], ...] = ()  # who sells the same tokens, for how many cents
+    run_usd: float | None = None  # of a training run
+    energy_j_per_token: float | None = None  # of the machines, over all tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnInstead:
+    """Machines that are rented, bought instead."""
+
+    group: MachineGroup
+    own_usd_per_accelerator_h: Range  # of all hours, used or not
+    rent_usd_per_accelerator_h: float
+    best: OwnOrBurst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaysCompared:
+    """One group rented, owned, or both, over the life of an owned machine."""
+
+    group: MachineGroup
+    rent_from: str
+    used_frac: float  # of the hours of a machine's life in which it is needed
+    ways: tuple[WayCost, ...]  # all rented, own and rent, all owned
+    break_even: BreakEven
+    shares: tuple[float, ...]  # of all hours, for the chart
+    curves: tuple[tuple[str, tuple[float, ...]], ...]  # way, present cost in USD at each share
+    book: tuple[BookMonth, ...]  # of all owned, at the end of each year
+    npv_usd: tuple[Range, ...]  # of each way, cheap to dear
+    begins: str  # the day of the plan: month 0
+
+    def calendar(self, month: int) -> str:
+        """The year and month so many months after the beginning."""
+        year, first = (int(part) for part in self.begins.split("-")[:2])
+        months = 12 * year + first - 1 + month
+        return f"{months // 12}-{months % 12 + 1:02d}"
+
+    @property
+    def best(self) -> WayCost:
+        """The least present cost; of equals the one that owns less."""
+        return min(self.ways, key=lambda way: (way.npv_usd, way.n_owned))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """The plan's bill by month, and what it means."""
+
+    statement: Statement
+    npv_usd: float
+    plan_total_cents: int  # as the plan says it
+    pools: tuple[PoolCost, ...]
+    own_instead: tuple[OwnInstead, ...] = ()
+    ways: tuple[WaysCompared, ...] = ()
+    beside: tuple[tuple[str, Range], ...] = ()  # costs that the plan's bill does not hold
+
+    @property
+    def difference_cents(self) -> int:
+        """Statement less plan: nothing but the rounding of its lines."""
+        return self.statement.total_cents - self.plan_total_cents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignedPlan:
+    """All of it."""
+
+    name: str
+    groups: tuple[GroupDesign, ...]
+    money: Money
+    findings: tuple[Finding, ...]
+    assumptions: tuple[Assumption, ...]
+    checklist: tuple[ChecklistItem, ...] = ()
+
+    @property
+    def is_ok(self) -> bool:
+        """Nothing around the plan is wrong enough to reject it."""
+        return all(finding.severity != "error" for finding in self.findings)

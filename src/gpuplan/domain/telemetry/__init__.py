@@ -1,0 +1,1 @@
+"""What monitoring saw, what it means, and what comes next."""

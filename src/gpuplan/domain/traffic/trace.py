@@ -1,0 +1,46 @@
+"""A recorded load: what to look for in a file, and what was found."""
+
+from typing import Literal
+
+from gpuplan.domain.columns import Ints
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
+from gpuplan.errors import Problem
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMap:
+    """Which column of a plain file holds what; None is what the file does not have."""
+
+    arrive: str | None
+    input_tokens: str | None
+    output_tokens: str | None
+    session: str | None = None
+    priority: str | None = None
+    time_unit: TimeUnit | None = None  # None: from the column's name or the size of its numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceQuery:
+    """How to read a trace where its own format does not say."""
+
+    columns: ColumnMap | None = None
+    where: tuple[tuple[str, str], ...] = ()  # column and the value that rows must have
+    max_rows: int = 50_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRead:
+    """Requests of a file, with all that was odd about it."""
+
+    requests: Requests
+    format: str
+    told: tuple[str, ...]  # quirks of the file, and what was done about each
+    n_bad: int  # lines that could not be read, and are not among the requests
+    bad: tuple[Problem, ...]  # the first of them
+    line: Ints  # of each request in the file; in tables without lines, its row, from 1
+    has_arrivals: bool = True  # False: the file has lengths alone, and all requests stand at time 0
+    start_at: str = ""  # instant of time 0, ISO 8601 in UTC; empty where the file has no dates
+    blocks: PrefixBlocks | None = None  # content of prompts, where the file tells it

@@ -1,0 +1,1 @@
+"""Training jobs: memory, time, runs, scaling."""

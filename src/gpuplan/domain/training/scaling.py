@@ -1,0 +1,74 @@
+"""How a job's speed grows with the number of accelerators, and what stops it."""
+
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.training.setup import Recompute, Sharding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLinks:
+    """Links of one server."""
+
+    n_node: int = 8
+    adapters_bytes_per_s: float | None = None  # all of the node's, one direction; None: usual
+    rate_frac: float = 0.9  # share of the line rate that collectives reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleLayout:
+    """How the job is spread while accelerators are added."""
+
+    sharding: Sharding = "zero3"
+    is_hybrid: bool = False  # sharded inside a node, copied between nodes
+    tp: int = 1
+    allows_tp_across_nodes: bool = False  # it is seldom worth it: asked for, never assumed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRequest:
+    """A job whose share per accelerator stays the same while accelerators are added."""
+
+    model: str
+    accelerator: str
+    counts: tuple[int, ...]
+    micro_batch: int = 1
+    sequence_tokens: int = 8192
+    n_micro_batches: int = 1
+    layout: ScaleLayout = ScaleLayout()
+    recompute: Recompute = "full"
+    links: NodeLinks = NodeLinks()
+    mfu_frac: float | None = None  # None: the calibrated model says
+    price_usd_per_h: float | None = None  # of one accelerator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalePoint:
+    """One number of accelerators."""
+
+    n_accelerators: int
+    step_s: float
+    compute_s: float
+    speedup_ratio: float  # against the smallest number
+    efficiency_frac: float  # of the ideal speed-up
+    cause: str  # what takes most of the loss
+    causes_s: tuple[tuple[str, float], ...]
+    usd_per_percent: float | None  # per hour, for one per cent of the first point's speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A change that helps more than accelerators do."""
+
+    what: str
+    efficiency_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleCurve:
+    """The whole curve."""
+
+    points: tuple[ScalePoint, ...]
+    knee: int  # the last number whose doubling is still worth it
+    states_bytes: float  # weights, gradients and optimizer, before sharding
+    remedies: tuple[Remedy, ...]
+    assumptions: tuple[Assumption, ...] = ()

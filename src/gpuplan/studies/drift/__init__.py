@@ -1,0 +1,1 @@
+"""A plan against what was observed: what has moved, and what the model should learn from it."""

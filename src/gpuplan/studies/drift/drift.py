@@ -1,0 +1,65 @@
+"""The figures of a plan beside those that were observed."""
+
+from gpuplan.domain.plan.answer import ChosenPlan, PlannedLoad, SloResult
+from gpuplan.domain.telemetry.replan import Drift, Observed
+
+
+def drifts_of(
+    plan: ChosenPlan, load: PlannedLoad, seen: Observed, *, tolerance_frac: float
+) -> tuple[Drift, ...]:
+    """Every figure that both sides know; the plan's own range widens what is allowed."""
+    own = [promise for promise in plan.slo.promises if promise.workload == load.workload]
+    found = [_rate(load, seen, tolerance_frac)]
+    found += [_latency(promise, seen, tolerance_frac) for promise in own]
+    pool = next((pool for pool in plan.pools if pool.workload == load.workload), None)
+    if pool is not None and seen.n_replicas is not None:
+        found.append(
+            _drift(
+                "replicas", float(pool.n_replicas), float(seen.n_replicas), unit="", tolerance=0.0
+            )
+        )
+    return tuple(one for one in found if one is not None)
+
+
+def _rate(load: PlannedLoad, seen: Observed, tolerance: float) -> Drift | None:
+    if load.peak_requests_per_s is None or seen.peak_requests_per_s is None:
+        return None
+    return _drift(
+        "requests at the peak", load.peak_requests_per_s, seen.peak_requests_per_s,
+        unit=" a second", tolerance=tolerance,
+    )  # fmt: skip
+
+
+def _latency(promise: SloResult, seen: Observed, tolerance: float) -> Drift | None:
+    metric = promise.what.split(" ")[0]
+    observed = {
+        "ttft": seen.ttft_p95_s, "tpot": seen.tpot_p95_s, "itl": seen.tpot_p95_s,
+        "e2e": seen.e2e_p95_s,
+    }.get(metric)  # fmt: skip
+    if observed is None or promise.reached_s is None or "p95" not in promise.what:
+        return None
+    reached = promise.reached_s
+    ratio = observed / reached.value if reached.value else 1.0
+    is_beyond = observed > reached.high * (1 + tolerance) or observed > promise.limit_s
+    return Drift(
+        what=promise.what,
+        planned=f"{_ms(reached.value)} ms ({_ms(reached.low)} … {_ms(reached.high)})",
+        observed=f"{observed * 1e3:,.0f} ms",
+        change_ratio=ratio,
+        is_beyond=is_beyond,
+    )
+
+
+def _drift(what: str, planned: float, observed: float, *, unit: str, tolerance: float) -> Drift:
+    ratio = observed / planned if planned else 1.0
+    return Drift(
+        what=what,
+        planned=f"{planned:,.3g}{unit}",
+        observed=f"{observed:,.3g}{unit}",
+        change_ratio=ratio,
+        is_beyond=not 1 / (1 + tolerance) - 1e-9 <= ratio <= 1 + tolerance + 1e-9,
+    )
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:,.0f}"

@@ -1,0 +1,61 @@
+"""Whether to move from the old plan to the new one, and how far at once."""
+
+from gpuplan.domain.plan.answer import Answer, ChosenPlan
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.forecast import DemandForecast
+from gpuplan.domain.telemetry.replan import Advice, Drift, Observed, Replanned, ReplanRequest
+
+Found = tuple[Observed, tuple[Drift, ...], DemandForecast | None]
+
+
+def judged(
+    old: Answer, new: Answer, *, asked: ReplanRequest, found: Found,
+    assumptions: tuple[Assumption, ...],
+) -> Replanned:  # fmt: skip
+    """Keep, change, or change in steps; the reasons are part of the answer."""
+    seen, drifts, ahead = found
+    added, saved = _difference(old.plan, new.plan)
+    advice, reasons = _advice(old, new, asked=asked, added=added, saved=saved)
+    step = added
+    if asked.max_added_accelerators is not None and abs(added) > asked.max_added_accelerators:
+        step = asked.max_added_accelerators if added > 0 else -asked.max_added_accelerators
+        if advice == "change":
+            advice = "change in steps"
+            reasons = (*reasons, f"{abs(added)} at once is above the change budget of {abs(step)}")
+    return Replanned(
+        old=old, new=new, observed=seen, drifts=drifts, forecast=ahead, advice=advice,
+        reasons=reasons, n_added=added, saved_usd_per_month=saved,
+        once_usd=new.plan.once_usd if new.plan is not None and advice != "keep" else 0.0,
+        n_step=0 if advice == "keep" else step, assumptions=assumptions,
+    )  # fmt: skip
+
+
+def _difference(old: ChosenPlan | None, new: ChosenPlan | None) -> tuple[int, float]:
+    if old is None or new is None:
+        return 0, 0.0
+    counts = [sum(pool.n_accelerators for pool in plan.pools) for plan in (old, new)]
+    return counts[1] - counts[0], old.cost_usd_per_month.value - new.cost_usd_per_month.value
+
+
+def _advice(
+    old: Answer, new: Answer, *, asked: ReplanRequest, added: int, saved: float
+) -> tuple[Advice, tuple[str, ...]]:
+    """Promises first, then money; a small saving is not worth a move."""
+    if new.plan is None or old.plan is None:
+        return "keep", (
+            "no plan meets the new demand within the limits: see what stands in the way",
+        )
+    if added > 0:
+        return "change", (f"the demand to come needs {added} more accelerators",)
+    before = old.plan.cost_usd_per_month.value
+    if before > 0 and saved / before >= asked.hysteresis_frac:
+        return "change", (f"{saved / before:.0%} of the bill would be saved",)
+    if _fleet(old.plan) == _fleet(new.plan):
+        return "keep", ("the same fleet still fits",)
+    share = saved / before if before > 0 else 0.0
+    limit = f"{asked.hysteresis_frac:.0%}"
+    return "keep", (f"the saving of {share:.1%} is below the {limit} that a move must bring",)
+
+
+def _fleet(plan: ChosenPlan) -> tuple[tuple[str, str, int], ...]:
+    return tuple((pool.workload, pool.accelerator, pool.n_replicas) for pool in plan.pools)

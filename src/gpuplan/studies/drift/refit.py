@@ -1,0 +1,89 @@
+"""What telemetry teaches the model for the next plan: latencies that came out longer than said.
+
+A service that is slower than its plan at the planned load, or below it, shows a fault of the model,
+not of the load. The next plan is then made for a limit that is shorter by the same ratio.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.replan import Drift, Observed
+
+Ratios = Mapping[str, float]
+
+
+def latency_ratios(
+    plan: ChosenPlan, load: PlannedLoad, seen: Observed, *, tolerance_frac: float
+) -> dict[str, float]:
+    """Observed over planned by promise ("ttft", "tpot" …), where the load cannot explain it."""
+    planned, came = load.peak_requests_per_s, seen.peak_requests_per_s
+    if planned is None or came is None or came > planned * (1.0 + tolerance_frac):
+        return {}
+    observed = {
+        "ttft": seen.ttft_p95_s, "tpot": seen.tpot_p95_s, "itl": seen.tpot_p95_s,
+        "e2e": seen.e2e_p95_s,
+    }  # fmt: skip
+    found = {}
+    for promise in plan.slo.promises:
+        metric = promise.what.split(" ")[0]
+        value, reached = observed.get(metric), promise.reached_s
+        if promise.workload != load.workload or "p95" not in promise.what:
+            continue
+        if value is None or reached is None or reached.value <= 0:
+            continue
+        if value > reached.high * (1.0 + tolerance_frac):
+            found[metric] = value / reached.value
+    return found
+
+
+def tightened(slo: Mapping[str, Any], ratios: Ratios) -> dict[str, Any]:
+    """The limits to plan for, so that the corrected latencies keep the promised ones."""
+    changed = dict(slo)
+    for metric, ratio in ratios.items():
+        key = f"{metric}_p95_ms"
+        if isinstance(changed.get(key), int | float):
+            changed[key] = changed[key] / ratio
+    return changed
+
+
+def assumed(ratios: Ratios) -> list[Assumption]:
+    """The corrections as the report names them."""
+    return [
+        Assumption(
+            what=f"correction of {metric} p95", value=f"x {ratio:.3g}",
+            why="observed over planned at a load that the plan was made for; the limit to plan "
+            "for is divided by it",
+            change="telemetry of a later time, or `gpuplan calibrate` with runs of this service",
+        )
+        for metric, ratio in ratios.items()
+    ]  # fmt: skip
+
+
+def version_drifts(old: Answer, new: Answer) -> list[Drift]:
+    """Where the two plans come from different programs or prices: a reason to compare with care."""
+    pairs = (
+        ("planner's version", old.provenance.package_version, new.provenance.package_version),
+        ("catalog", old.provenance.catalog_sha256[:12], new.provenance.catalog_sha256[:12]),
+    )
+    return [
+        Drift(what=what, planned=before, observed=now, change_ratio=1.0, is_beyond=False)
+        for what, before, now in pairs
+        if before != now
+    ]
+
+
+def power_drift(plan: ChosenPlan, seen: Observed, *, tolerance_frac: float) -> list[Drift]:
+    """Boards alone must not draw more than the computers at their peak."""
+    planned = plan.power_w
+    if seen.power_w is None or planned.value <= 0:
+        return []
+    return [
+        Drift(
+            what="power (boards, against computers at the peak)",
+            planned=f"{planned.value / 1e3:,.3g} kW", observed=f"{seen.power_w / 1e3:,.3g} kW",
+            change_ratio=seen.power_w / planned.value,
+            is_beyond=seen.power_w > planned.high * (1.0 + tolerance_frac),
+        )
+    ]  # fmt: skip

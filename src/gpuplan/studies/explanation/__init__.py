@@ -1,0 +1,1 @@
+"""Why this plan and no other: reasons, alternatives, rejected candidates, what binds."""

@@ -1,0 +1,148 @@
+"""When to order, in: what stands, growth and lead time; out: the day, the bridge, the need."""
+
+from collections.abc import Iterator
+from math import ceil, inf, log
+from typing import NamedTuple
+
+from gpuplan.domain.columns import floats
+from gpuplan.domain.plan.answer import Crossover, GrowthRow
+from gpuplan.domain.plan.cost_curve import FleetCurve
+from gpuplan.domain.plan.sizing import DemandProfile
+from gpuplan.domain.scenario.demand import Growth
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.studies.planning.curves import costs_usd_per_month
+from gpuplan.units import DAY
+
+WEEK_S = 7 * DAY
+WEEKS_PER_MONTH = 52.0 / 12.0
+N_MONTHS = 12
+
+
+class Order(NamedTuple):
+    """One growth rate: when the trigger is reached, and what it takes a year from now."""
+
+    per_month_frac: float
+    trigger_weeks: float  # inf: never
+    bridge_weeks: float
+    at_lead_frac: float  # utilization when an order of today arrives
+    n_in_a_year: int
+
+    @property
+    def is_due(self) -> bool:
+        """An order of today arrives after the trigger."""
+        return self.bridge_weeks > 0
+
+
+def order_of(
+    growth: Growth, *, n_accelerators: int, peak_frac: float, per_month_frac: float
+) -> Order | None:
+    """Trigger, bridge and need; None where the scenario does not say when to order."""
+    trigger, target = growth.trigger_utilization_frac, growth.target_utilization_frac
+    if trigger is None or growth.lead_time_s is None or peak_frac <= 0:
+        return None
+    lead_weeks = growth.lead_time_s.mid / WEEK_S
+    if peak_frac >= trigger:
+        weeks = 0.0
+    elif per_month_frac <= 0:
+        weeks = inf
+    else:
+        weeks = log(trigger / peak_frac) / log(1 + per_month_frac) * WEEKS_PER_MONTH
+    grown = peak_frac * (1 + per_month_frac) ** (lead_weeks / WEEKS_PER_MONTH)
+    in_a_year = peak_frac * (1 + per_month_frac) ** N_MONTHS
+    return Order(
+        per_month_frac=per_month_frac,
+        trigger_weeks=weeks,
+        bridge_weeks=max(0.0, lead_weeks - weeks),
+        at_lead_frac=grown,
+        n_in_a_year=ceil(n_accelerators * in_a_year / (target or trigger) - 1e-9),
+    )
+
+
+def orders_of(scenario: Scenario, demand: DemandProfile) -> list[Order]:
+    """Low, middle and high growth; none where nothing is owned or no lead time is known."""
+    n = sum(nodes.n_accelerators for nodes in scenario.owned)
+    if n == 0:
+        return []
+    given = [o.peak_utilization_frac for o in scenario.owned if o.peak_utilization_frac is not None]
+    load = demand.n_accelerators
+    peak = max(given) if given else (load / n if load is not None else 0.0)
+    rates = scenario.growth.per_month_frac
+    found = [
+        order_of(scenario.growth, n_accelerators=n, peak_frac=peak, per_month_frac=rate)
+        for rate in dict.fromkeys((rates.mid, rates.low, rates.high))
+    ]
+    return [order for order in found if order is not None]
+
+
+def growth_lines(scenario: Scenario, demand: DemandProfile) -> Iterator[str]:
+    """What the middle growth asks for now."""
+    orders = orders_of(scenario, demand)
+    lead = scenario.growth.lead_time_s
+    if not orders or lead is None:
+        return
+    order, trigger = orders[0], scenario.growth.trigger_utilization_frac
+    lead_weeks = lead.mid / WEEK_S
+    if order.trigger_weeks == inf:
+        yield f"growth of {order.per_month_frac:.0%} a month never reaches the trigger"
+        return
+    yield (
+        f"at {order.per_month_frac:.0%} a month the peak reaches {trigger:.0%} in "
+        f"{order.trigger_weeks:.1f} weeks; an order takes {lead_weeks:.0f} weeks, when it would be "
+        f"{order.at_lead_frac:.0%}"
+    )
+    if order.is_due:
+        yield f"order now, and bridge about {order.bridge_weeks:.0f} weeks in the cloud"
+    else:
+        yield f"order within {order.trigger_weeks - lead_weeks:.1f} weeks"
+    yield f"in 12 months {order.n_in_a_year} accelerators are needed"
+
+
+def growth_counts(
+    scenario: Scenario, demand: DemandProfile, curve: FleetCurve
+) -> tuple[GrowthRow, ...]:
+    """Counts and cost of the chosen kind of fleet under every growth that was given."""
+    periods, rates = demand.periods, scenario.growth.per_month_frac
+    if len(periods.start_s) < 2:
+        return ()
+    by_name = {"low": rates.low, "mid": rates.mid, "high": rates.high}
+    return tuple(
+        _growth_row(demand, curve, place=periods.scenarios.index(name), per_month_frac=rate)
+        for name, rate in by_name.items()
+        if name in periods.scenarios
+    )
+
+
+def _growth_row(
+    demand: DemandProfile, curve: FleetCurve, *, place: int, per_month_frac: float
+) -> GrowthRow:
+    periods = demand.periods
+    factors = floats(periods.load_ratio[place] / periods.load_ratio[0, 0])
+    usd = costs_usd_per_month(curve, demand, factors)
+    nodes = curve.n_nodes(floats(factors * demand.peak_of(0, 0)))
+    first, last = (f"{int(n) * curve.n_per_node} x {curve.kind}" for n in nodes[[0, -1]])
+    weights = periods.length_s / periods.length_s.sum()
+    return GrowthRow(
+        workload=demand.workload,
+        name=periods.scenarios[place],
+        per_month_frac=per_month_frac,
+        load_ratio=float(periods.load_ratio[place, -1]),
+        first_fleet=first,
+        last_fleet=last,
+        first_usd_per_month=float(usd[0]),
+        last_usd_per_month=float(usd[-1]),
+        mean_usd_per_month=float((usd * weights).sum()),
+    )
+
+
+def growth_rows(scenario: Scenario, demand: DemandProfile) -> tuple[Crossover, ...]:
+    """The same for every growth that was given."""
+    return tuple(
+        Crossover(
+            what=f"growth of {order.per_month_frac:.0%} a month",
+            at="never" if order.trigger_weeks == inf else f"{order.trigger_weeks:.1f} weeks",
+            then=(f"order now, bridge {order.bridge_weeks:.1f} weeks" if order.is_due
+                  else "there is time to order")
+            + f"; {order.n_in_a_year} accelerators in 12 months",
+        )
+        for order in orders_of(scenario, demand)
+    )  # fmt: skip

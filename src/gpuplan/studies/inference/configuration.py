@@ -1,0 +1,196 @@
+"""Predict by name: what the user typed -> a setup -> throughput, latency, power, with ranges."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from gpuplan.calibration.eras import engine_family, version_pair
+from gpuplan.calibration.startup import start_constants, start_estimates
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.calibration.constants import InferenceCalibration
+from gpuplan.domain.hardware.catalog import AcceleratorChoice
+from gpuplan.domain.inference.performance import EngineChoice, Regime, ServingLoad, ServingSetup
+from gpuplan.domain.inference.prediction import Prediction
+from gpuplan.domain.inference.serving import (
+    EngineSettings,
+    LoraSlots,
+    LoraUse,
+    SequenceLoad,
+    ServingLayout,
+)
+from gpuplan.domain.inference.startup import StartConditions
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.performance.memory.layouts import layout_problems
+from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.performance.startup import startup_phases
+from gpuplan.studies.inference.predict import predict_inference
+from gpuplan.studies.naming.formats import formats_named
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.power.serving import serving_power
+
+DEFAULT_INPUT_TOKENS = 1024
+DEFAULT_OUTPUT_TOKENS = 256
+DEFAULT_VERSIONS = {"vllm": "0.15", "sglang": "0.5", "trtllm": "1.0"}
+# Regimes that say nothing without this number.
+NEEDS = {
+    "static_batch": "--concurrency", "fixed_max_batch": "--concurrency",
+    "fixed_concurrency": "--concurrency", "poisson": "--rate",
+}  # fmt: skip
+
+
+def predict(
+    model_name: str,
+    accelerator_name: str,
+    request: PredictRequest,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+    calibration: Path | None = None,
+) -> Prediction:
+    """One configuration: memory, throughput, latency and power, each with its range."""
+    refitted = _refitted(calibration) if calibration else None
+    catalog = with_overlays(read_catalog(), overlays)
+    choice = find_accelerator(accelerator_name, catalog)
+    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    served = predict_inference(setup, calibration=refitted)
+    memory = inference_memory(
+        setup.model,
+        setup.accelerator,
+        storage=setup.storage,
+        layout=setup.layout,
+        engine=setup.settings,
+        load=_held(setup, served.n_running),
+    )
+    return Prediction(
+        setup=setup,
+        served=served,
+        memory=memory,
+        power=serving_power(setup, served),
+        startup=_startup(setup, memory.weights_bytes),
+        assumptions=(*setup.model.assumptions, *choice.assumptions, *assumed, *served.assumptions),
+        overrides=catalog.overrides,
+    )
+
+
+def _refitted(path: Path) -> InferenceCalibration:
+    """Constants of the user's own runs; the fit is loaded only where there are any."""
+    from gpuplan.studies.inference.user_calibration import read_user_calibration
+
+    return read_user_calibration(path)
+
+
+def _startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate]:
+    """A start with the image and the weights on the node's own disk, nothing compiled yet."""
+    start = StartConditions(
+        weight_bytes=weights_bytes * setup.layout.n_accelerators,
+        n_layers=setup.model.main.n_layers,
+        tp=setup.layout.tp,
+    )
+    return start_estimates(startup_phases(start, start_constants()))
+
+
+def _held(setup: ServingSetup, n_running: float) -> SequenceLoad:
+    context = int(setup.load.input_tokens + setup.load.output_tokens)
+    return SequenceLoad(context_tokens=max(1, context), n_sequences=max(1, round(n_running)))
+
+
+def setup_of(
+    model: Model, choice: AcceleratorChoice, request: PredictRequest
+) -> tuple[ServingSetup, list[Assumption]]:
+    """All that a prediction needs, with what was assumed; InputError where it cannot run."""
+    formats = formats_named("predict", request.precision, request.cache_precision)
+    storage, assumed_formats = storage_of(model, *formats)
+    layout = _layout(request, choice.n_accelerators)
+    problems = layout_problems(model, storage, layout)
+    if problems:
+        raise InputError("predict", problems)
+    engine, assumed_engine = _engine(request)
+    load, assumed_load = _load(request.load or LoadRequest())
+    settings = engine_settings(
+        engine.name, version_pair(engine.name, engine.version), choice.accelerator
+    )
+    setup = ServingSetup(
+        model=model,
+        accelerator=choice.accelerator,
+        storage=storage,
+        layout=layout,
+        engine=engine,
+        settings=_limited(settings, request.max_sequences, load.adapters),
+        load=load,
+        n_replicas=float(request.n_replicas),
+    )
+    return setup, [*assumed_formats, *assumed_engine, *assumed_load]
+
+
+def _layout(request: PredictRequest, n_named: int) -> ServingLayout:
+    tp = request.tp or max(1, n_named // (request.pp * request.dp * request.cp))
+    return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep, cp=request.cp)
+
+
+def _limited(
+    settings: EngineSettings, max_sequences: int | None, adapters: LoraUse | None
+) -> EngineSettings:
+    if adapters is not None:
+        slots = LoraSlots(n_slots=adapters.n_adapters, max_rank=adapters.rank)
+        settings = replace(settings, lora=slots)
+    return replace(settings, max_sequences=max_sequences) if max_sequences else settings
+
+
+def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
+    name = engine_family(request.engine)
+    if request.engine_version:
+        return EngineChoice(name=name, version=request.engine_version), []
+    version = DEFAULT_VERSIONS.get(name, "")
+    why = (
+        "a recent version that measurements cover" if version
+        else "no measurement covers this engine: it is taken for an average one"
+    )  # fmt: skip
+    value = f"{name} {version}".strip()
+    assumed = Assumption(what="engine", value=value, why=why, change="--engine, --engine-version")
+    return EngineChoice(name=name, version=version), [assumed]
+
+
+def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
+    regime = _regime(asked)
+    needed = NEEDS.get(regime)
+    given = {"--concurrency": asked.n_concurrent, "--rate": asked.requests_per_s}
+    if needed and given[needed] is None:
+        raise one(InputError, "predict", needed, f"left out for {regime}", f"add {needed}")
+    lengths = asked.input_tokens is not None and asked.output_tokens is not None
+    load = ServingLoad(
+        regime=regime,
+        input_tokens=float(asked.input_tokens or DEFAULT_INPUT_TOKENS),
+        output_tokens=float(asked.output_tokens or DEFAULT_OUTPUT_TOKENS),
+        n_sequences=None if asked.n_concurrent is None else float(asked.n_concurrent),
+        requests_per_s=asked.requests_per_s,
+        adapters=asked.adapters,
+    )
+    if lengths:
+        return load, []
+    value = f"{load.input_tokens:.0f} in, {load.output_tokens:.0f} out"
+    why = "a question and an answer of usual length"
+    return load, [
+        Assumption(what="tokens", value=value, why=why, change="--input, --output-tokens")
+    ]
+
+
+def _regime(asked: LoadRequest) -> Regime:
+    if asked.regime is None:
+        if asked.requests_per_s is not None:
+            return "poisson"
+        return "max_load" if asked.n_concurrent is None else "fixed_concurrency"
+    for regime in get_args(Regime):
+        if regime == asked.regime:
+            found: Regime = regime
+            return found
+    known = ", ".join(get_args(Regime))
+    problem = Problem("--regime", f"got {asked.regime!r}", f"use one of {known}")
+    raise InputError("predict", [problem])

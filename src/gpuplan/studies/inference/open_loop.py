@@ -1,0 +1,270 @@
+"""Requests at a rate: a deployment's iterations -> a run of one of its engines -> its latencies.
+
+Near saturation waits depend on chance more than on means, so they are simulated: the engine's
+own limits, the step times of predictions, Poisson arrivals dealt in turn to all engines, lengths
+that scatter. The draws are the same for every deployment.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import NormalDist, geometric_mean
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.demand.streams import stream
+from gpuplan.domain.columns import Floats, Ints, floats
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import RequestTimes
+from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
+from gpuplan.errors import PlannerError
+from gpuplan.performance.kernels.regimes import (
+    RegimeConstants,
+    Served,
+    ServingCase,
+    max_load,
+    open_loop,
+    sequence_bytes,
+)
+from gpuplan.performance.kernels.step import StepConstants, StepWork
+from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.inference.step_table import step_table
+from gpuplan.units import DAY
+
+SEED = 1
+# Deviation of the lengths' logarithms. Assumption: between suites that draw lengths evenly (0.2)
+# and conversations (1.0).
+LENGTH_LOG_SD = 0.6
+# A run covers so many times what is in the engine at once, and is measured where it has settled.
+N_TURNOVERS = 10
+LEAST_REQUESTS, MOST_REQUESTS = 1000, 20_000
+LEAST_S = 1e-12
+LONGEST_S = 10 * DAY
+SETTLED_FRAC, DRAINING_FRAC = 0.3, 0.1
+# Log deviation of predicted step times, about that of throughput of rows outside the fit.
+STEP_LOG_SD = 0.05
+N_RUNS = 3
+MOST_USED_FRAC = 0.97  # of the full throughput, that a deployment keeps up with
+LONG_WAIT_STEPS = 20.0  # iterations; shorter waits may grow by chance
+
+
+class OpenLoop(NamedTuple):
+    """Latencies of an engine under its share of the rate; waits end with the first token."""
+
+    wait_mean_s: float
+    tpot_mean_s: float
+    tpot_p50_s: float
+    n_running: float  # of the replica
+    n_requests: int  # of a run, that one engine took
+    is_growing: bool  # more comes than goes
+
+
+class Share(NamedTuple):
+    """What one engine is given."""
+
+    requests_per_s: float
+    n_engines: int  # that requests are dealt to in turn, all replicas
+    n_requests: int
+    is_whole: bool  # measured from the first request to the last
+
+
+def open_loop_run(
+    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
+) -> OpenLoop | None:
+    """The middle of runs with iterations as quick as predicted, and somewhat quicker or slower.
+
+    None where an iteration takes longer than the simulator can count.
+    """
+    try:
+        return _simulated(setup, work, k, r=r, case=case)
+    except PlannerError:
+        return None
+
+
+def _simulated(
+    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
+) -> OpenLoop:
+    near = open_loop(work, k, r, case)
+    share = _share(setup, case, near)
+    requests = _requests(setup, case, share)
+    limits = _limits(setup, work, case, requests, most=float(r.batch_limit))
+    table = step_table(
+        work, k, max_tokens=limits.max_batch_tokens,
+        max_sequences=limits.max_sequences * math.ceil(case.checked_tokens),
+    )  # fmt: skip
+    fleet = Fleet(limits=limits, table=table)
+    slower = slowdowns(_used_frac(setup, work, k, r=r, case=case), is_held=setup.load.is_held)
+    n_engines = setup.layout.n_engines
+    found = middle([_run(requests, fleet, share, slower=s, n_engines=n_engines) for s in slower])
+    if case.output_tokens > 1.0:
+        return found
+    # Nobody waits for a second token: what one would take is the formula's.
+    tpot_s = float(near.tpot_s)
+    return found._replace(tpot_mean_s=tpot_s, tpot_p50_s=tpot_s)
+
+
+def _used_frac(
+    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
+) -> float:
+    """The rate over the most that the engines' own limits let through."""
+    most = min(float(r.batch_limit), float(setup.settings.max_sequences * setup.layout.dp))
+    full = max_load(work, k, r._replace(batch_limit=most), case)
+    return float(case.requests_per_s * case.output_tokens / full.output_tokens_per_s)
+
+
+def slowdowns(used_frac: float, *, is_held: bool) -> list[float]:
+    """By how much iterations may be slower than predicted, if the rate is held.
+
+    Predicted step times err, and waits near saturation answer to that many times over. Even steps
+    of the chances of a lognormal error, of those with which the deployment keeps up. One that
+    does not keep up as predicted is run as predicted, unless its rate is known to be held.
+    """
+    if used_frac >= MOST_USED_FRAC and not is_held:
+        return [1.0]
+    chance = NormalDist()
+    kept_chance = max(chance.cdf(math.log(MOST_USED_FRAC / used_frac) / STEP_LOG_SD), 1e-9)
+    places = ((j + 0.5) / N_RUNS * kept_chance for j in range(N_RUNS))
+    return [math.exp(STEP_LOG_SD * chance.inv_cdf(place)) for place in places]
+
+
+def middle(runs: Sequence[OpenLoop]) -> OpenLoop:
+    """Geometric means of all runs."""
+
+    def mean(values: Iterable[float]) -> float:
+        return geometric_mean(max(value, LEAST_S) for value in values)
+
+    return OpenLoop(
+        wait_mean_s=mean(run.wait_mean_s for run in runs),
+        tpot_mean_s=mean(run.tpot_mean_s for run in runs),
+        tpot_p50_s=mean(run.tpot_p50_s for run in runs),
+        n_running=mean(run.n_running for run in runs),
+        n_requests=runs[-1].n_requests,
+        is_growing=any(run.is_growing for run in runs),
+    )
+
+
+def _run(
+    requests: Requests, fleet: Fleet, share: Share, *, slower: float, n_engines: int
+) -> OpenLoop:
+    # Iterations that all take longer are requests that come faster, by a slower clock.
+    faster = replace(requests, arrive_s=floats(requests.arrive_s / slower))
+    run = _measured(
+        faster, simulate_serving(faster, fleet).times,
+        share._replace(requests_per_s=share.requests_per_s * slower), n_engines=n_engines,
+    )  # fmt: skip
+    return run._replace(
+        wait_mean_s=slower * run.wait_mean_s,
+        tpot_mean_s=slower * run.tpot_mean_s,
+        tpot_p50_s=slower * run.tpot_p50_s,
+    )
+
+
+def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
+    n_here = setup.layout.n_engines
+    rate = case.requests_per_s / n_here
+    n_all = max(1, round(n_here * setup.n_replicas))
+    asked = setup.load.n_requests
+    if asked is not None and asked / n_all <= MOST_REQUESTS:
+        return Share(rate, n_all, max(1, round(asked / n_all)), True)
+    n_settled = N_TURNOVERS * rate * float(near.e2e_s)
+    n = min(MOST_REQUESTS, max(LEAST_REQUESTS, math.ceil(n_settled)))
+    ends_per_s = float(near.output_tokens_per_s) / case.output_tokens / n_here
+    return Share(rate, n_all, max(1, min(n, int(LONGEST_S * ends_per_s))), False)
+
+
+def _requests(setup: ServingSetup, case: ServingCase, share: Share) -> Requests:
+    """Arrivals dealt in turn are every n-th of a Poisson stream; their gaps scatter less."""
+    n, n_all = share.n_requests, share.n_engines
+    gaps = stream(SEED, "arrivals").standard_gamma(n_all, n) / (n_all * share.requests_per_s)
+    prompt = _lengths(case.input_tokens, n, "input lengths")
+    answer = _lengths(case.output_tokens, n, "output lengths")
+    cached = np.minimum(np.round(prompt * setup.load.cached_input_frac), prompt - 1)
+    is_shared = cached.max() > 0
+    return requests_of(
+        np.cumsum(gaps), prompt, answer,
+        grouping=Grouping(prefix_group=np.zeros(n, dtype=np.int64), prefix_tokens=cached)
+        if is_shared else None,
+    )  # fmt: skip
+
+
+def _lengths(mean_tokens: float, n: int, cause: str) -> Ints:
+    """Lognormal lengths of about this mean over the draws; one token is one token."""
+    if mean_tokens <= 1.0:
+        return np.ones(n, dtype=np.int64)
+    drawn = np.exp(LENGTH_LOG_SD * stream(SEED, cause).standard_normal(n))
+    found: Ints = np.maximum(1, np.round(mean_tokens * drawn / drawn.mean())).astype(np.int64)
+    return found
+
+
+def _limits(
+    setup: ServingSetup, work: StepWork, case: ServingCase, requests: Requests, *, most: float
+) -> EngineLimits:
+    settings, n_stages = setup.settings, setup.layout.pp
+    n_sequences = min(settings.max_sequences, most) / n_stages
+    context = case.input_tokens + case.output_tokens
+    # Stages share a replica's sequences and cache; its layers' cache lies on all of them.
+    whole = case.cache_bytes * n_stages * setup.layout.cp
+    n_tokens = whole / max(float(sequence_bytes(work, context)) / context, 1e-9)
+    longest = int((requests.input_tokens + requests.output_tokens).max())
+    n_longest = math.ceil(longest / settings.block_tokens) + 1
+    return EngineLimits(
+        max_batch_tokens=settings.max_batch_tokens,
+        max_sequences=max(1, min(int(n_sequences), settings.max_batch_tokens)),
+        # Where not even one has room, the caller says so; here it runs alone.
+        n_blocks=max(n_longest, int(min(n_tokens / settings.block_tokens / n_stages, 2.0**30))),
+        block_tokens=settings.block_tokens,
+        caches_prefixes=setup.load.cached_input_frac > 0.0,
+        drafts=setup.drafts,
+    )
+
+
+def _measured(requests: Requests, times: RequestTimes, share: Share, *, n_engines: int) -> OpenLoop:
+    n = len(requests)
+    rows = slice(0, n) if share.is_whole else slice(
+        int(SETTLED_FRAC * n), int((1.0 - DRAINING_FRAC) * n)
+    )  # fmt: skip
+    wait_s, is_many = times.ttft_s[rows], requests.output_tokens[rows] > 1
+    tpot_s = times.tpot_s[rows][is_many] if is_many.any() else times.tpot_s[rows]
+    decode_s = times.e2e_s[rows] - times.ttft_s[rows]
+    return OpenLoop(
+        wait_mean_s=float(wait_s.mean()),
+        tpot_mean_s=float(tpot_s.mean()),
+        tpot_p50_s=float(np.quantile(tpot_s, 0.5)),
+        # Little's law: what arrives while one answer is written.
+        n_running=max(1.0, share.requests_per_s * float(decode_s.mean()) * n_engines),
+        n_requests=n,
+        is_growing=_is_growing(times.wait_s, float(tpot_s.mean())),
+    )
+
+
+def _is_growing(wait_s: Floats, tpot_s: float) -> bool:
+    """Waits for the first iteration that grow through the whole run: more comes than goes."""
+    n = len(wait_s)
+    half_s, end_s = wait_s[n // 2 - n // 20 : n // 2], wait_s[n - n // 20 :]
+    if n < LEAST_REQUESTS:
+        return False
+    return bool(end_s.mean() > max(1.5 * half_s.mean(), LONG_WAIT_STEPS * tpot_s))
+
+
+def said_of(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumption, ...]:
+    """What a prediction at a rate rests on, and whether the rate can be held."""
+    if run is None:
+        why = "iterations or the whole run take longer than the simulator can count"
+        value = "a formula of means instead of a run: too quick near saturation"
+        return (Assumption(what="waits", value=value, why=why, change="--rate, --input"),)
+    scatter = Assumption(
+        what="scatter of lengths",
+        value=f"lognormal, {LENGTH_LOG_SD:g} in the logarithm",
+        why="between suites that draw lengths evenly and conversations",
+        change="gpuplan simulate --trace",
+    )
+    if not run.is_growing:
+        return (scatter,)
+    why = "requests come faster than they are served: waits grow for as long as the rate lasts"
+    n = run.n_requests * max(1, round(setup.layout.n_engines * setup.n_replicas))
+    value = f"{n} requests" if setup.load.n_requests is None else "all that the run sent"
+    grown = Assumption(what="length of the run", value=value, why=why, change="--rate, --replicas")
+    return scatter, grown

@@ -1,0 +1,55 @@
+"""Roofline: one configuration -> prefill and decode under the peaks of their accelerator."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.prediction import PhasePoint, Roofline
+from gpuplan.domain.requests.requests import PredictRequest
+from gpuplan.performance.kernels.step import StepLoad
+from gpuplan.performance.roofline import phase_point
+from gpuplan.studies.inference.configuration import setup_of
+from gpuplan.studies.inference.predict import constants_for
+from gpuplan.studies.inference.work import setup_work
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
+
+DECODE_BATCHES = (1, 8, 32, 128, 512)
+
+
+def roofline(
+    model_name: str,
+    accelerator_name: str,
+    request: PredictRequest,
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Roofline:
+    """Prefill of one prompt, and decoding at batches from one up to what was asked."""
+    catalog = with_overlays(read_catalog(), overlays)
+    choice = find_accelerator(accelerator_name, catalog)
+    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    return Roofline(
+        setup=setup,
+        points=tuple(_points(setup)),
+        assumptions=(*setup.model.assumptions, *choice.assumptions, *assumed),
+        overrides=catalog.overrides,
+    )
+
+
+def _points(setup: ServingSetup) -> list[PhasePoint]:
+    k, _ = constants_for(inference_calibration(), inference_labels(setup, benchmark=""))
+    work = setup_work(setup)
+    prompt, answer = setup.load.input_tokens, setup.load.output_tokens
+    first = StepLoad(prompt, (prompt + 1) / 2, 1.0, 0.0, 0.0)
+    asked = setup.load.n_sequences
+    batches = sorted({*DECODE_BATCHES, *([int(asked)] if asked else [])})
+    decodes = [StepLoad(0.0, 0.0, 0.0, float(n), prompt + answer / 2) for n in batches]
+    return [
+        phase_point("prefill", work, k, first),
+        *(phase_point("decode", work, k, load) for load in decodes),
+    ]

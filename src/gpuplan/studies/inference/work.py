@@ -1,0 +1,78 @@
+"""What one iteration of a setup does, with the link that joins its ranks."""
+
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from gpuplan.calibration.links import fabric_link, link_of
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.hardware.links import LinkModel
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.serving import LoraUse, ServingLayout, StorageFormats
+from gpuplan.domain.model.network import Model
+from gpuplan.performance.kernels.compiled import all_floats
+from gpuplan.performance.kernels.step import StepWork
+from gpuplan.performance.work import step_work
+
+NETWORK = "network"  # a scale-up link of this name is a network between machines
+LINK_ENGINES = {"trtllm": "tensorrt-llm"}
+# Deployments whose work is kept: a sweep over loads derives it once.
+N_KEPT = 1024
+Thing = TypeVar("Thing")
+
+
+class Same(Generic[Thing]):
+    """Equal only to itself: a frozen value as a key, without comparing all that it holds."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Thing) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+
+def setup_work(setup: ServingSetup) -> StepWork:
+    """Work of one iteration, before any efficiency."""
+    return deployment_work(
+        Same(setup.model), Same(setup.accelerator), setup.storage, setup.layout,
+        setup.engine.name, setup.load.adapters,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=N_KEPT)
+def deployment_work(
+    model: Same[Model],
+    accelerator: Same[Accelerator],
+    storage: StorageFormats,
+    layout: ServingLayout,
+    engine: str, adapters: LoraUse | None,
+) -> StepWork:  # fmt: skip
+    """Work that does not depend on the load."""
+    return all_floats(
+        step_work(
+            model.value,
+            accelerator.value,
+            storage=storage,
+            layout=layout,
+            link=_link(accelerator.value, layout, engine),
+            adapters=adapters,
+        )
+    )
+
+
+def setup_link(setup: ServingSetup) -> LinkModel:
+    """What joins the ranks of one replica."""
+    return _link(setup.accelerator, setup.layout, setup.engine.name)
+
+
+def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> LinkModel:
+    island = accelerator.scale_up
+    if island is not None and island.name == NETWORK:
+        return fabric_link(island.bytes_per_s)
+    engine = LINK_ENGINES.get(engine_name, engine_name)
+    n_ranks = layout.tp * layout.dp * layout.cp
+    return link_of(accelerator, n_ranks=max(2, n_ranks), engine=engine)

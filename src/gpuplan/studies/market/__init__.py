@@ -1,0 +1,1 @@
+"""Offers and owned nodes that a scenario allows, priced."""

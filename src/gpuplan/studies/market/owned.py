@@ -1,0 +1,204 @@
+"""Nodes of one's own, in: what stands there and what hardware costs; out: rates with causes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.nodes import node_sizes
+from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO, find_region, site_energy
+from gpuplan.cost.annuity import MONTH_S, annuity, discount, monthly_capital
+from gpuplan.cost.defaults import colocation_of, purchase_of, support_of
+from gpuplan.cost.owned import hardware_price, owned_rate, standing_rate
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.money.rates import (
+    Capital,
+    NodeKind,
+    NodePurchase,
+    NodeRate,
+    NodeRunning,
+    Ownership,
+    PriceEvidence,
+    PriceRefusal,
+)
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.terms import HardwarePrice
+from gpuplan.studies.power.node_limits import NodePower, node_power
+from gpuplan.units import DAY, KWH
+
+YEAR_S = 365.0 * DAY
+# Assumptions, each told where it is used.
+LIFE_S = 4 * YEAR_S
+RESIDUAL_FRAC = Range(low=0.0, mid=0.1, high=0.25)
+ELECTRICITY_USD_PER_J = Range(low=0.07 / KWH, mid=0.12 / KWH, high=0.20 / KWH)
+
+
+class Place(NamedTuple):
+    """What power costs where the nodes stand."""
+
+    pue_ratio: float
+    electricity_usd_per_j: Range
+    assumptions: tuple[Assumption, ...]
+
+
+class BoughtTerms(NamedTuple):
+    """All that buying one node and running it takes."""
+
+    purchase: NodePurchase
+    running: NodeRunning
+    ownership: Ownership
+
+
+class Standing(NamedTuple):
+    """Nodes that are there already, with what running one costs."""
+
+    rate: NodeRate
+    n_nodes: int
+
+
+def place_of(scenario: Scenario) -> Place:
+    """The site's own figures; else its region's; else assumptions that say so."""
+    site = scenario.site
+    pue, price = (site.pue_ratio, site.electricity_usd_per_j) if site else (None, None)
+    notes: list[Assumption] = []
+    if site is not None and site.region is not None and None in (pue, price):
+        region, told = find_region(site.region)
+        energy = site_energy(region)
+        notes += [*told, *energy.assumptions]
+        pue = pue if pue is not None else energy.pue_ratio
+        if price is None and energy.electricity is not None:
+            price = exactly(energy.electricity.usd_per_j)
+    if pue is None:
+        pue = INDUSTRY_PUE_RATIO
+        notes.append(_note("power of the place over that of its computers", f"{pue:.2f}",
+                           "average of the industry", "site.pue"))  # fmt: skip
+    if price is None:
+        price = ELECTRICITY_USD_PER_J
+        notes.append(_note("price of electricity", "0.07 … 0.12 … 0.20 USD/kWh",
+                           "no place is given", "site.electricity_usd_per_kwh"))  # fmt: skip
+    return Place(pue, price, tuple(notes))
+
+
+def standing_nodes(scenario: Scenario, catalog: Catalog, place: Place) -> Iterator[Standing]:
+    """Every kind of node that the user has: its purchase is past."""
+    for owned in scenario.owned:
+        accelerator = find_accelerator(owned.accelerator, catalog).accelerator
+        n = owned.n_accelerators_per_node
+        name = owned.name or f"your {accelerator.id} x{n}"
+        power = node_power(catalog, str(accelerator.id), n)
+        if owned.node_max_w is not None:
+            share = power.mean_w / power.max_w if power.max_w else 0.7
+            power = NodePower(max_w=owned.node_max_w, mean_w=owned.node_max_w * share)
+        node = NodeKind(name=name, accelerator=str(accelerator.id), n_accelerators=n)
+        rate = standing_rate(
+            node, _running(scenario, power, place, n_nodes=owned.n_nodes),
+            evidence=PriceEvidence(source="user"),
+        )  # fmt: skip
+        terms = replace(rate.terms, n_nodes_max=owned.n_nodes)
+        yield Standing(
+            rate=replace(rate, id=f"existing/{name}", terms=terms), n_nodes=owned.n_nodes
+        )
+
+
+def bought_nodes(
+    scenario: Scenario, catalog: Catalog, place: Place
+) -> Iterator[NodeRate | PriceRefusal]:
+    """Every kind of node whose price the user knows, bought and run."""
+    if "owned" not in scenario.policy.purchases:
+        return
+    sizes = node_sizes(catalog)
+    for given in scenario.prices.hardware:
+        accelerator = find_accelerator(given.accelerator, catalog).accelerator
+        n = sizes[str(accelerator.id)]
+        price, told = hardware_price(accelerator, n, given=given)
+        if price is None:
+            continue
+        node = NodeKind(
+            name=f"bought {accelerator.id} x{n}", accelerator=str(accelerator.id), n_accelerators=n
+        )
+        terms, notes = bought_terms(scenario, catalog, str(accelerator.id), n, price=price)
+        yield owned_rate(
+            node, terms.purchase, ownership=terms.ownership, running=terms.running,
+            evidence=PriceEvidence(source="user"), assumptions=(*told, *notes, *place.assumptions),
+        )  # fmt: skip
+
+
+def bought_terms(
+    scenario: Scenario, catalog: Catalog, accelerator: str, n: int, *, price: Range
+) -> tuple[BoughtTerms, tuple[Assumption, ...]]:
+    """Outlay, running and life of a node with n accelerators that is bought at this price."""
+    ownership, notes = _ownership(scenario)
+    purchase, extra = purchase_of(price, scenario.prices.extras)
+    power, place = node_power(catalog, accelerator, n), place_of(scenario)
+    running, rest = _bought_running(scenario, power, place)
+    return BoughtTerms(purchase, running, ownership), (*extra, *rest, *notes)
+
+
+def lead_time_s(scenario: Scenario, given: HardwarePrice | None) -> float:
+    """From order to service; 0 where nobody said."""
+    lead = given.lead_time_s if given and given.lead_time_s else scenario.growth.lead_time_s
+    return lead.mid if lead else 0.0
+
+
+def worth_by_age(capital: Capital, period_s: float, n_periods: int) -> Floats:
+    """What a node is still worth after so many periods: the rest of its annuity and residual.
+
+    At this worth the hourly price and money up front say the same, whatever the horizon.
+    """
+    life, rate = capital.life_s / MONTH_S, capital.discount_frac_per_year
+    residual = capital.residuals_usd[1]
+    paid = monthly_capital(capital.outlay_usd.mid, residual, n_months=life, yearly_frac=rate)
+    left = [max(0.0, life - age * period_s / MONTH_S) for age in range(n_periods + 1)]
+    return floats([paid * annuity(m, rate) + residual * discount(m, rate) for m in left])
+
+
+def _ownership(scenario: Scenario) -> tuple[Ownership, list[Assumption]]:
+    budget, notes = scenario.budget, []
+    if budget.depreciation_s is None:
+        notes.append(_note("life of bought nodes", "4 years", "a usual life in the books",
+                           "budget.depreciation_years"))  # fmt: skip
+    if budget.residual_frac is None:
+        notes.append(_note("worth of bought nodes at the end of life", "0 … 10 … 25 %",
+                           "second-hand prices vary widely", "budget.residual_frac"))  # fmt: skip
+    return Ownership(
+        life_s=budget.depreciation_s or LIFE_S,
+        residual_frac=budget.residual_frac or RESIDUAL_FRAC,
+        discount_frac_per_year=budget.discount_frac_per_year,
+    ), notes
+
+
+def _running(scenario: Scenario, power: NodePower, place: Place, *, n_nodes: int) -> NodeRunning:
+    prices, site = scenario.prices, scenario.site
+    return NodeRunning(
+        average_w=power.mean_w,
+        highest_w=power.max_w,
+        pue_ratio=place.pue_ratio,
+        electricity_usd_per_j=place.electricity_usd_per_j,
+        demand_usd_per_w_month=(site.demand_usd_per_w_month or 0.0) if site else 0.0,
+        colocation_usd_per_w_month=prices.colocation_usd_per_w_month or 0.0,
+        support_frac_per_year=prices.support_frac_per_year or 0.0,
+        licence_usd_per_accelerator_year=prices.licence_usd_per_accelerator_year or 0.0,
+        staff_usd_per_year=(prices.staff_usd_per_year or 0.0) / max(1, n_nodes),
+    )
+
+
+def _bought_running(
+    scenario: Scenario, power: NodePower, place: Place
+) -> tuple[NodeRunning, tuple[Assumption, ...]]:
+    """Running costs of a bought node: space and support are told where nobody gave them."""
+    running = _running(scenario, power, place, n_nodes=1)
+    support, told = support_of(scenario.prices.support_frac_per_year)
+    space, more = colocation_of(
+        scenario.prices.colocation_usd_per_w_month, has_own_place=scenario.site is not None
+    )
+    return replace(running, support_frac_per_year=support, colocation_usd_per_w_month=space), (
+        *told,
+        *more,
+    )
+
+
+def _note(what: str, value: str, why: str, change: str) -> Assumption:
+    return Assumption(what=what, value=value, why=why, change=change)

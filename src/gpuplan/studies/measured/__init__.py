@@ -1,0 +1,1 @@
+"""Rows of published tables as nouns: names, layouts, precisions, training conditions."""

@@ -1,0 +1,82 @@
+"""Names in published tables that the catalog writes otherwise: same shapes, another name."""
+
+import re
+
+from gpuplan.catalog.models import find_model
+from gpuplan.domain.model.network import Model
+from gpuplan.errors import InputError
+
+# Only networks of equal shape; a fine-tuned model runs as fast as its base.
+SAME_SHAPE = {
+    "mistral-7b": "mistralai/Mistral-7B-v0.1",
+    "llama-3-8b": "meta-llama/Llama-3.1-8B-Instruct",
+    "llama-3-70b": "meta-llama/Llama-3.1-70B-Instruct",
+    "meta-llama-3-8b": "meta-llama/Llama-3.1-8B-Instruct",
+    "meta-llama-3-70b": "meta-llama/Llama-3.1-70B-Instruct",
+    "llama-7b": "meta-llama/Llama-2-7b-hf",
+    "llama-65b": "meta-llama/Llama-2-70b-hf",
+    "bloom-176b": "bigscience/bloom",
+    "codellama-70b-hf": "meta-llama/Llama-2-70b-hf",
+    "codegemma-7b": "google/gemma-7b",
+    "llama3-llava-next-8b-hf": "meta-llama/Llama-3.1-8B-Instruct",
+    "phi-3-vision-128k-instruct": "microsoft/Phi-3-mini-128k-instruct",
+    "qwen2.5-vl-72b-instruct": "Qwen/Qwen2.5-72B-Instruct",
+    "qwen2.5-vl-7b-instruct": "Qwen/Qwen2.5-7B-Instruct",
+    "qwen3-omni-30b-a3b-instruct": "Qwen/Qwen3-30B-A3B",
+    "qwen3-omni-30b-a3b-thinking": "Qwen/Qwen3-30B-A3B",
+    "qwen3-coder-30b-a3b-instruct": "Qwen/Qwen3-30B-A3B",
+    "nvidia-nemotron-nano-12b-v2-vl-bf16": "nvidia/NVIDIA-Nemotron-Nano-12B-v2-Base",
+    "nvidia-nemotron-3-nano-30b-a3b-$dtype": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4",
+    "magistral-small-2509": "mistralai/Mistral-Small-3.2-24B-Instruct-2506",
+    "pixtral-large-instruct-2411": "mistralai/Mistral-Large-Instruct-2411",
+    "minimax-m1-80k": "MiniMaxAI/MiniMax-Text-01",
+    "minimax-m1-40k": "MiniMaxAI/MiniMax-Text-01",
+    "ring-1t": "inclusionAI/Ling-1T",
+    "chatglm2-6b": "THUDM/chatglm3-6b",
+    "llama-3_3-nemotron-super-49b-v1_5": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+    "llama-3.3-nemotron-super-49b-v1.5": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+    "phi-3.5-vision-instruct": "microsoft/Phi-3.5-mini-instruct",
+    "phi-4-multimodal-instruct": "microsoft/Phi-4-mini-instruct",
+    "phi-3-mini": "microsoft/Phi-3-mini-4k-instruct",
+    "llama-guard-3-8b": "meta-llama/Llama-3.1-8B-Instruct",
+    "command-r-v01": "CohereForAI/c4ai-command-r-v01",
+    "jamba-1.5-large": "ai21labs/AI21-Jamba-1.5-Large",
+    "nemotron-3-nano-omni-30b-a3b-reasoning-bf16": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4",
+}
+# A release date, a purpose or a revision in the name changes the weights, not the shape.
+RELEASE = re.compile(
+    r"-(?:\d{4}|thinking|instruct|chat|hf|it|base|exp|terminus|speciale)(?=-|$)", re.IGNORECASE
+)
+REVISION = re.compile(r"(?<=\w)-v\d+(?:\.\d+)?$", re.IGNORECASE)
+SPOKEN_VERSION = re.compile(r"(?<=[a-z])[ -]v(?=\d)", re.IGNORECASE)  # `LLaMA v3.3 70B`
+# Families whose name at the end of another tells what was tuned: `Hermes-3-Llama-3.1-405B`.
+BASES = re.compile(
+    r"(?<=-)(?:meta-)?(?:llama|mistral|mixtral|qwen|gemma|phi|yi|falcon)(?=[-\d])", re.I
+)
+
+
+def find_measured_model(text: str) -> Model:
+    """The catalog's model of this name or of the same shape."""
+    name = text.rpartition("/")[2]
+    for wanted in dict.fromkeys((text, *_other_spellings(name))):
+        if not wanted:
+            continue
+        try:
+            return find_model(wanted)
+        except InputError:
+            continue
+    return find_model(text)
+
+
+def _other_spellings(name: str) -> tuple[str, ...]:
+    plain = RELEASE.sub("", name)
+    tuned = BASES.search(name)
+    base = name[tuned.start() :] if tuned else ""
+    return (
+        SAME_SHAPE.get(name.lower(), ""),
+        plain,
+        REVISION.sub("", plain),
+        SPOKEN_VERSION.sub(" ", name),
+        base,
+        RELEASE.sub("", base),
+    )

@@ -1,0 +1,401 @@
+"""A row of a training table as nouns: model, accelerator, setup, layout, fabric, and its labels.
+
+Blanks are filled by what the software of that row does by default; every fill is told.
+"""
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+from gpuplan.calibration.links import fabric_link, link_of
+from gpuplan.calibration.training_fabric import adapter_bytes_per_s
+from gpuplan.calibration.training_models import known_model, model_from
+from gpuplan.calibration.training_rows import TrainingRow
+from gpuplan.calibration.training_stacks import COMPILER, Stack, stack_of
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.layers import Experts, Recurrence
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import FORMATS
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.training.setup import (
+    ALL_LINEAR_TARGETS,
+    ATTENTION_TARGETS,
+    Compute,
+    Execution,
+    LoRA,
+    ParallelLayout,
+    Recompute,
+    Sharding,
+    StateBytes,
+    TrainingSetup,
+)
+from gpuplan.domain.training.time import Fabric
+from gpuplan.errors import InputError, PlannerError, Problem
+from gpuplan.studies.measured.names import find_measured_model
+from gpuplan.units import TB
+
+ASSUMED_SEQUENCE_TOKENS = 4096
+ASSUMED_LORA_RANK = 16
+NARROW: tuple[Compute, ...] = ("mxfp8", "fp4")  # formats of the grouped kernel
+GRAPH_HOST_RATIO = 0.2  # of launching a layer, where whole steps are recorded (Assumption)
+ASSUMED_SAMPLES = 8  # per accelerator and step
+# Attention with learned sinks and clamped gates runs outside of the fused kernels.
+SINKS = ("gpt_oss",)
+# Names in tables that the catalog knows under another one.
+ALIASES = (
+    (r"^llama-?3[- ](8b|70b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^llama_?31?[_ -](8b|70b|405b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^nemotron-?(?:h|5)[_ -]56b$", "nvidia/Nemotron-H-56B-Base-8K"),
+    (r"^llama-?4 maverick.*", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
+    (r"^llama-?4 scout.*", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
+    (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),
+    (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
+)
+COMPUTE: tuple[tuple[str, Compute], ...] = (
+    (r"fp4", "fp4"), (r"mx", "mxfp8"), (r"fp8|float8|e4m3", "fp8"), (r"fp16|float16|half", "fp16"),
+    (r"tf32", "tf32"), (r"^fp32|float32", "fp32"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """All that the step formula and the calibration need of one row."""
+
+    model: Model
+    accelerator: Accelerator
+    setup: TrainingSetup
+    layout: ParallelLayout
+    fabric: Fabric
+    stack: Stack
+    program: str  # who ran it with what: the table's own name for its source
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the constants may depend on."""
+        return {
+            "stack": self.stack.name,
+            "kernels": self.stack.kernels,
+            "flash": self.stack.flash,
+            "links": self.stack.links,
+            "family": self.accelerator.family,
+            "architecture": architecture_class(self.model),
+            "program": self.program,
+        }
+
+
+def architecture_class(model: Model) -> str:
+    """dense, moe, or hybrid with or without experts."""
+    groups = model.main.groups
+    is_moe = any(isinstance(group.feed_forward, Experts) for group in groups)
+    if any(isinstance(group.mixer, Recurrence) for group in groups):
+        return "hybrid-moe" if is_moe else "hybrid"
+    if is_moe and model.architecture in SINKS:
+        return "moe-sinks"
+    return "moe" if is_moe else "dense"
+
+
+def shape_key(model: Model) -> str:
+    """The network by its shape: names change, and a fine-tuned copy is the same work."""
+    main = model.main
+    return f"{main.n_layers}x{main.hidden_size} {model.n_params / 1e9:.3g}B"
+
+
+def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
+    """The row as nouns; InputError where model or accelerator are unknown."""
+    _check_counts(row)
+    told: list[Assumption] = []
+    stack = stack_of(
+        row.origin.framework, source=row.origin.source, date=row.origin.date, note=row.origin.note
+    )
+    if "fsdp" in row.run.sharding and stack.sharding != "zero3":
+        stack = stack._replace(sharding="zero3")
+    accelerator = accelerator_of(row.machine.accelerator, catalog)
+    model = _model_of(row, told)
+    _check_split(row, model, told)
+    layout = _layout(row, model, stack, n_node=_n_node(accelerator), told=told)
+    setup = _setup(row, model, stack, layout=layout, told=told)
+    if setup.execution.kernels == "grouped" and architecture_class(model) != "dense":
+        stack = stack._replace(host_ratio=GRAPH_HOST_RATIO)
+    fabric = fabric_of(accelerator, said=f"{row.machine.fabric} {row.machine.accelerator}")
+    return Configuration(
+        model=model, accelerator=accelerator, setup=setup, layout=layout, fabric=fabric,
+        stack=stack, program=row.origin.source.partition(":")[0], assumptions=tuple(told),
+    )  # fmt: skip
+
+
+def _check_counts(row: TrainingRow) -> None:
+    """Counts are at least one; all that are not are told at once."""
+    run = row.run
+    counts = {
+        "n_accelerators": row.machine.n_accelerators, "seq_len": run.sequence_tokens,
+        "global_batch": run.global_batch, "micro_batch": run.micro_batch, **run.degrees,
+    }  # fmt: skip
+    problems = [
+        Problem(f"{row.origin.id or 'row'}.{name}", f"got {count}", "use 1 or more, or leave blank")
+        for name, count in counts.items()
+        if count is not None and count < 1
+    ]
+    if problems:
+        raise InputError("training row", problems)
+
+
+def _check_split(row: TrainingRow, model: Model, told: list[Assumption]) -> None:
+    """No more stages than layers, no more ranks than heads; what does not divide is told."""
+    groups, degrees = model.main.groups, row.run.degrees
+    heads = [n for n in (getattr(group.mixer, "n_heads", 0) for group in groups) if n]
+    experts = [g.feed_forward.n_experts for g in groups if isinstance(g.feed_forward, Experts)]
+    limits = {"pp": [model.main.n_layers], "tp": heads, "ep": experts}
+    problems = [
+        Problem(f"{row.origin.id or 'row'}.{name}", f"got {degrees[name]}", f"use {least} or less")
+        for name, least in ((name, min(found)) for name, found in limits.items() if found)
+        if degrees.get(name, 1) > least
+    ]
+    if problems:
+        raise InputError("training row", problems)
+    for name in ("tp", "ep"):
+        if any(n % degrees.get(name, 1) for n in limits[name]):
+            _tell(told, name, str(degrees[name]), "it does not divide the heads or experts evenly")
+
+
+def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
+    """The accelerator that a table means; a stated bandwidth replaces the sheet's."""
+    head = re.sub(r"\s*\d+\s*gb$", "", re.split(r",| hbm| \(", said.lower())[0])
+    # Some tables give the family first and the part in brackets: "Blackwell GPU (B200-SXM)".
+    inside = re.search(r"\((.+)\)", said)
+    for name in (said, head, re.sub(r"-\d+gb$", "", inside[1].lower()) if inside else head):
+        try:
+            accelerator = find_accelerator(name, catalog).accelerator
+            break
+        except PlannerError as error:
+            refusal = error
+    else:
+        raise refusal
+    stated = re.search(r"(\d+(?:\.\d+)?)\s*tb/s", said.lower())
+    if stated is None:
+        return accelerator
+    memory = replace(accelerator.memory, bytes_per_s=float(stated[1]) * TB)
+    return replace(accelerator, memory=memory)
+
+
+@lru_cache(maxsize=512)
+def named_model(name: str) -> Model:
+    """By catalog, by alias, or by the dimensions that papers give."""
+    for pattern, better in ALIASES:
+        if re.search(pattern, name.lower()):
+            name = re.sub(pattern, better, name.lower())
+            break
+    try:
+        return find_measured_model(name)
+    except PlannerError:
+        known = known_model(name)
+        if known is None:
+            raise
+        return known
+
+
+def _model_of(row: TrainingRow, told: list[Assumption]) -> Model:
+    dimensions = row.model.dimensions
+    if dimensions is not None:
+        known = known_model(row.model.name)
+        if known is not None:
+            return known
+        model = model_from(row.model.name, dimensions, source=row.origin.source)
+        told.extend(model.assumptions)
+        return model
+    if not row.model.name:
+        raise InputError("row", [Problem(row.origin.id, "no model", "give model or n_layers")])
+    model = named_model(row.model.name)
+    n_layers = row.model.n_layers
+    if n_layers is None or n_layers == model.main.n_layers:
+        return model
+    if architecture_class(model) != "dense":
+        _tell(told, "n_layers", str(model.main.n_layers), "the table counts otherwise")
+        return model
+    return _cut(model, n_layers)
+
+
+def _cut(model: Model, n_layers: int) -> Model:
+    """A copy with fewer layers, as used to test on few accelerators."""
+    main = model.main
+    share = n_layers / main.n_layers
+    groups = tuple(
+        replace(group, n_layers=max(1, round(group.n_layers * share))) for group in main.groups
+    )
+    stacks = tuple(replace(s, groups=groups) if s is main else s for s in model.stacks)
+    return replace(model, stacks=stacks)
+
+
+def fabric_of(accelerator: Accelerator, *, said: str = "") -> Fabric:
+    """Links of the accelerator's usual server, with the adapters that the text names."""
+    island = accelerator.scale_up
+    n_node = _n_node(accelerator)
+    n_island = island.n_domain if island else n_node
+    rate, _ = adapter_bytes_per_s(said, accelerator, n_node=n_node)
+    is_ethernet = re.search(r"roce|ethernet", said.lower()) and "infiniband" not in said.lower()
+    kind = "roce" if is_ethernet else "infiniband"
+    inside = link_of(accelerator, n_ranks=min(8, n_island))
+    return Fabric(
+        n_island=n_island, inside=inside, outside=fabric_link(rate, fabric=kind), n_node=n_node
+    )
+
+
+def _n_node(accelerator: Accelerator) -> int:
+    return 4 if re.search(r"^gb\d|gh200", str(accelerator.id)) else 8
+
+
+def _layout(
+    row: TrainingRow, model: Model, stack: Stack, *, n_node: int, told: list[Assumption]
+) -> ParallelLayout:
+    degrees, n = row.run.degrees, row.machine.n_accelerators
+    tp, pp = degrees.get("tp", 1), degrees.get("pp", 1)
+    cp, ep = degrees.get("cp", 1), degrees.get("ep", 1)
+    dp = max(1, n // (tp * pp * cp))
+    if dp * tp * pp * cp != n:
+        used = f"{dp * tp * pp * cp} of {n}"
+        _tell(told, "n_accelerators", used, "tp x pp x cp do not divide them")
+    batch = row.run.global_batch
+    if batch is not None and dp > batch:
+        # More ranks than samples: they can only share sequences.
+        cp, dp = cp * dp // batch, batch
+    n_virtual = degrees.get("vp") or _assumed_chunks(
+        row, model, pp=pp, stack_name=stack.name, told=told
+    )
+    sharding, n_shard = _sharding(row, stack, n_near=min(dp * cp, max(1, n_node // tp)))
+    return ParallelLayout(
+        tp=tp, pp=pp, n_virtual=n_virtual, schedule="interleaved" if n_virtual > 1 else "1f1b",
+        cp=cp, ep=min(ep, dp * cp), dp=dp, sharding=sharding, n_shard=n_shard,
+        has_sequence_parallel=stack.has_sequence_parallel and tp > 1,
+    )  # fmt: skip
+
+
+def _assumed_chunks(
+    row: TrainingRow, model: Model, *, pp: int, stack_name: str, told: list[Assumption]
+) -> int:
+    """NeMo and MLPerf entries interleave as far as layers allow; the others do not."""
+    text = f"{row.origin.framework} {row.origin.source}".lower()
+    n_layers = model.main.n_layers
+    if pp == 1 or stack_name != "megatron" or "primus" in text:
+        return 1
+    for slots in (n_layers, n_layers + 2):
+        if slots % pp == 0:
+            _tell(told, "vp", str(slots // pp), "NeMo recipes interleave single layers")
+            return slots // pp
+    return 1
+
+
+def _sharding(row: TrainingRow, stack: Stack, *, n_near: int) -> tuple[Sharding, int | None]:
+    text = row.run.sharding
+    group = re.search(r"zero1 group (\d+)", text)
+    if "zero1" in text:
+        return "zero1", int(group[1]) if group else None
+    if "grad_op" in text or "zero2" in text:
+        return "zero2", None
+    if "hsdp" in text or "hybrid" in text:
+        return "zero3", n_near  # sharded inside a node, copied between nodes
+    if "full_shard" in text or "fsdp" in text or "zero3" in text:
+        return "zero3", None
+    if "distributed optimizer" in text:
+        return "zero1", None
+    return stack.sharding, None
+
+
+def _setup(
+    row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
+) -> TrainingSetup:
+    sequence = row.run.sequence_tokens
+    if sequence is None:
+        sequence = ASSUMED_SEQUENCE_TOKENS
+        _tell(told, "seq_len", str(sequence), "the row does not say")
+    micro, n_micro = _batches(row, model, stack, layout=layout, told=told)
+    is_adapter = "lora" in row.model.task
+    compute = _compute(row.run.precision, told)
+    execution = Execution(
+        recompute=_recompute(row, stack),
+        compute=compute,
+        attention=stack.attention,
+        kernels="grouped" if stack.fuses_experts and compute in NARROW else stack.kernels,
+        scatters_handover=stack.scatters_handover,
+    )
+    gradient = 4.0 if "default" in row.origin.note.lower() else stack.gradient_bytes
+    states = StateBytes(gradient_bytes_per_param=gradient)
+    return TrainingSetup(
+        task="lora" if is_adapter else "pretrain",
+        states=states,
+        micro_batch=micro,
+        sequence_tokens=sequence,
+        n_micro_batches=n_micro,
+        execution=execution,
+        adapter=_adapter(row) if is_adapter else None,
+    )
+
+
+def _batches(
+    row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
+) -> tuple[int, int]:
+    """Micro-batch, and micro-batches per step and rank."""
+    stated = re.search(r"micro_num (\d+)", row.origin.note)
+    batch, micro = row.run.global_batch, row.run.micro_batch
+    if batch is None:
+        n_micro = int(stated[1]) if stated else 1
+        if not stated:
+            # Sharded scripts take what fits at once; pipelines are fed for every accelerator.
+            per_rank = ASSUMED_SAMPLES * layout.n_accelerators // layout.dp
+            n_micro = 1 if layout.sharding == "zero3" else max(1, per_rank // (micro or 1))
+            told_batch = n_micro * (micro or 1) * layout.dp
+            _tell(told, "global_batch", str(told_batch), "the row does not say")
+        return micro or 1, n_micro
+    per_rank = max(1, batch // layout.dp)
+    if micro is None:
+        # MaxText takes the samples of a device at once [MaxText].
+        is_whole = stack.name == COMPILER
+        micro = per_rank if is_whole else _assumed_micro(model, layout, per_rank)
+        _tell(told, "micro_batch", str(micro), "the row does not say")
+    return micro, max(1, round(per_rank / micro))
+
+
+def _assumed_micro(model: Model, layout: ParallelLayout, per_rank: int) -> int:
+    if layout.n_accelerators <= layout.tp:
+        return per_rank  # one replica, one batch
+    wanted = 4 if layout.pp == 1 else (2 if model.main.hidden_size < 12_288 else 1)
+    return next(n for n in (wanted, 2, 1) if per_rank % n == 0)
+
+
+def _recompute(row: TrainingRow, stack: Stack) -> Recompute:
+    text = row.run.recompute
+    if text in ("", "?"):
+        # MaxText recomputes every layer where nothing else is said [MaxText].
+        return "full" if stack.attention == "math" or stack.name == COMPILER else "none"
+    if re.search(r"^(?!no).*(full|yes|true|checkpoint)|^(on|1)$", text):
+        return "full"
+    if "selective" in text:
+        return "alternate" if stack.name.startswith("fsdp") else "selective"
+    return "none"
+
+
+def _compute(precision: str, told: list[Assumption]) -> Compute:
+    found = next((name for pattern, name in COMPUTE if re.search(pattern, precision)), None)
+    if found is not None:
+        return found
+    if not re.search(r"bf16|bfloat", precision):
+        why = f"{precision!r} is no format of training" if precision else "the row does not say"
+        _tell(told, "precision", "bf16", why)
+    return "bf16"
+
+
+def _adapter(row: TrainingRow) -> LoRA:
+    quantized = re.search(r"qlora|nf4|4bit|4-bit", f"{row.model.task} {row.model.quantization}")
+    states = StateBytes()
+    return LoRA(
+        rank=row.model.lora_rank or ASSUMED_LORA_RANK,
+        targets=ALL_LINEAR_TARGETS if row.model.lora_targets == "all" else ATTENTION_TARGETS,
+        states=states,
+        base=FORMATS["nf4"] if quantized else None,
+    )
+
+
+def _tell(told: list[Assumption], what: str, value: str, why: str) -> None:
+    told.append(Assumption(what=what, value=value, why=why, change=f"column {what}"))

@@ -1,0 +1,1 @@
+"""Networks that are no language models: vision, encoders, diffusion, speech."""

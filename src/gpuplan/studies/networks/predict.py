@@ -1,0 +1,165 @@
+"""Networks that are no language models: by name to their work, and to the time of a batch."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from gpuplan.calibration.other_networks import (
+    benchmark_rate,
+    benchmarks,
+    denoiser_shape,
+    network_basis,
+    network_constants,
+    network_estimate,
+)
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.vision import vision_networks
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork
+from gpuplan.domain.model.vision import VisionNetwork
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.requests.requests import NetworkRequest
+from gpuplan.errors import InputError, one
+from gpuplan.performance.other_networks import (
+    denoiser_work,
+    device_of,
+    encoder_work,
+    latent_tokens,
+    network_time_s,
+    on_processor,
+    speed_ratio,
+    vision_work,
+)
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.networks.boards import board_figures
+
+FLOP_PER_MAC = 2.0
+USUAL_IMAGE_PX = 224
+STACKS: dict[NetworkKind, str] = {
+    "vision": "eager-nchw", "vision-training": "eager-nchw", "vision-cpu": "eager-nchw",
+    "encoder": "tensorrt-fp16", "denoiser": "xdit",
+}  # fmt: skip
+
+
+def predict_network(
+    name: str, accelerator_name: str, request: NetworkRequest, *, overlays: Sequence[Path] = ()
+) -> NetworkForecast:
+    """Time of one batch on one accelerator, with its range."""
+    catalog = with_overlays(read_catalog(), overlays)
+    choice = find_accelerator(accelerator_name, catalog)
+    card, told = choice.accelerator, list(choice.assumptions)
+    if name in benchmarks():
+        return _pipeline(name, card, told)
+    kind, work, assumed = _work(name, card, request)
+    precision = request.precision or _sixteen(card)
+    stack = STACKS[kind]
+    told += assumed
+    told.append(_told("software", stack, "what the measurements ran on", ""))
+    constants = network_constants(kind, name, stack, accelerator=card)
+    seconds = network_time_s(
+        work, device_of(card, precision), constants=constants, basis=network_basis(kind)
+    )
+    return NetworkForecast(
+        name=name,
+        kind=kind,
+        accelerator=card,
+        batch=request.batch,
+        work=work,
+        batch_s=network_estimate(seconds, kind, model=name, accelerator=card),
+        assumptions=tuple(told),
+    )
+
+
+def _told(what: str, value: str, why: str, change: str) -> Assumption:
+    return Assumption(what=what, value=value, why=why, change=change)
+
+
+def _sixteen(card: Accelerator) -> str:
+    return "fp16" if "fp16" in card.peak_flop_per_s else "bf16"
+
+
+def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkForecast:
+    figures = board_figures()
+    device = device_of(card, _sixteen(card))
+    rate = benchmark_rate(name, device, known=figures, speed_ratio=speed_ratio)
+    batch_s = Estimate(
+        value=1 / rate.value, low=1 / rate.high, high=1 / rate.low, tier=rate.tier,
+        sources=rate.sources,
+    )  # fmt: skip
+    told.append(_told("pipeline", name, "an MLPerf entry, tuned by its submitters", ""))
+    return NetworkForecast(
+        name=name, kind="pipeline", accelerator=card, batch=1, work=None, batch_s=batch_s,
+        assumptions=tuple(told),
+    )  # fmt: skip
+
+
+def _work(
+    name: str, card: Accelerator, request: NetworkRequest
+) -> tuple[NetworkKind, NetworkWork, list[Assumption]]:
+    found = [n for n in vision_networks() if n.name.split(".")[0] == name.split(".", maxsplit=1)[0]]
+    if found:
+        return _vision(found, card, request)
+    model = _model(name)
+    if model.kind == "encoder":
+        return _encoder(model, card, request)
+    if model.kind == "diffusion":
+        shape = denoiser_shape(name, float(model.n_params))
+        n_tokens = latent_tokens(
+            shape, request.height_px, width_px=request.width_px, n_frames=request.n_frames
+        )
+        work = denoiser_work(shape, n_tokens, n_steps=request.n_steps, batch=request.batch)
+        size = f"{request.width_px}x{request.height_px}, {request.n_steps} steps"
+        return "denoiser", work, [_told("picture", size, "as asked or usual", "--size, --steps")]
+    fix = "language models go to gpuplan predict"
+    raise one(InputError, "predict-network", name, f"is a {model.kind}", fix)
+
+
+def _vision(
+    found: list[VisionNetwork], card: Accelerator, request: NetworkRequest
+) -> tuple[NetworkKind, NetworkWork, list[Assumption]]:
+    usual = min((n.image_px for n in found), key=lambda px: abs(px - USUAL_IMAGE_PX))
+    at = request.image_px or usual
+    chosen = min(found, key=lambda network: abs(network.image_px - at))
+    area = (at / chosen.image_px) ** 2
+    work = vision_work(
+        chosen.flop_per_sample / FLOP_PER_MAC * area,
+        chosen.activation_elements * area,
+        chosen.n_params,
+        batch=request.batch,
+    )
+    kind: NetworkKind = "vision-training" if request.is_training else "vision"
+    told = [_told("picture", f"{at} x {at}", "the usual size unless given", "--image")]
+    return ("vision-cpu" if card.is_cpu else kind), work, told
+
+
+def _encoder(
+    model: Model, card: Accelerator, request: NetworkRequest
+) -> tuple[NetworkKind, NetworkWork, list[Assumption]]:
+    work = encoder_work(
+        model.main.n_layers,
+        model.main.hidden_size,
+        n_tokens=request.n_tokens,
+        batch=request.batch,
+    )
+    told = [_told("text", f"{request.n_tokens} tokens", "as asked or usual", "--tokens")]
+    if not card.is_cpu:
+        return "encoder", work, told
+    # No encoder was measured on a processor: its reach is that of image networks there.
+    why = "no encoder was measured on a processor"
+    told.append(_told("reach of the processor", "that of image networks", why, ""))
+    return "vision-cpu", on_processor(work), told
+
+
+def _model(name: str) -> Model:
+    try:
+        return model_named(name)
+    except InputError as error:
+        networks = sorted({n.name.split(".")[0] for n in vision_networks()} | set(benchmarks()))
+        near = get_close_matches(name, networks, n=5, cutoff=0.4)
+        fix = f"{error.problems[0].fix}; among networks: {', '.join(near or networks[:8])}"
+        raise one(
+            InputError, "predict-network", name, "is neither a network nor a model", fix
+        ) from None

@@ -1,0 +1,378 @@
+"""A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import NamedTuple
+
+from gpuplan.cost.bill import statement_of_bill
+from gpuplan.domain.money.rates import NodeRate
+from gpuplan.domain.plan.answer import (
+    ChosenPlan,
+    LimitUse,
+    PlanCostLine,
+    PlannedPool,
+    PoolUse,
+    PurchaseLine,
+    Replay,
+    SloResult,
+    SloResults,
+)
+from gpuplan.domain.plan.selection import (
+    BillLine,
+    FleetOption,
+    NamedLimit,
+    NodePool,
+    NodesHeld,
+    Selection,
+    Share,
+)
+from gpuplan.domain.plan.sizing import Sized, Sizing
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.selection.verify import limit_used
+from gpuplan.studies.planning.limits import amount_text
+from gpuplan.studies.planning.options import Row, Rows
+from gpuplan.studies.power.emissions import emitted_kg
+from gpuplan.units import HOUR
+
+HOURS_PER_MONTH = 730.0
+MONTH_S = HOURS_PER_MONTH * HOUR
+KINDS = {
+    "upfront": "purchase", "committed": "committed nodes", "existing": "nodes you have",
+    "burst": "nodes by the hour", "spot": "spot nodes", "once": "porting, once",
+    "residual": "worth at the end",
+}  # fmt: skip
+
+
+class Choice(NamedTuple):
+    """What was chosen, with everything that it was chosen from."""
+
+    rows: Rows
+    selection: Selection
+    is_jobs: bool = False  # runs with an end, not services
+
+    @property
+    def span_s(self) -> float:
+        """The horizon of services; of runs, until the last one ends."""
+        horizon = self.rows.problem.horizon
+        if self.is_jobs:
+            busy = sum(option.need[0, 0] for option in self.selection.chosen) > 0
+            return float(horizon.hour_s[busy].sum())
+        return horizon.shape[1] * horizon.period_s
+
+    @property
+    def n_months(self) -> float:
+        """Of the span."""
+        return self.span_s / MONTH_S
+
+    @property
+    def bill(self) -> tuple[BillLine, ...]:
+        """Of the middle growth, where several were weighed."""
+        return tuple(line for line in self.selection.bill if line.scenario in (None, 0))
+
+    def pool(self, name: str) -> NodePool:
+        """The pool of this name."""
+        return next(pool for pool in self.rows.problem.pools if pool.name == name)
+
+
+def chosen_plan(choice: Choice) -> ChosenPlan:
+    """Pools, bill, power and promises of the choice."""
+    pools = (*_pools(choice), *_batch_pools(choice))
+    promises = tuple(p for option in choice.selection.chosen for p in _promises(choice, option))
+    lines = tuple(_cost_lines(choice))
+    cost = sum(line.usd_per_month for line in lines)
+    return ChosenPlan(
+        pools=pools,
+        cost_usd_per_month=_ranged(cost, choice),
+        power_w=_power(choice),
+        slo=SloResults(is_kept=all(p.is_kept for p in promises), promises=promises),
+        cost_lines=lines,
+        limits=tuple(limit_use(limit, choice) for limit in choice.rows.problem.limits),
+        once_usd=_once(choice),
+        total_usd=sum(b.nominal_cents for b in choice.bill) / 100.0,
+        span_s=choice.span_s,
+        energy_j_per_month=sum(_energy_j(choice).values()) / choice.n_months,
+        carbon_kg_per_month=None,
+    )
+
+
+def held_in(choice: Choice, pool: str) -> list[NodesHeld]:
+    """Nodes of one pool, by terms, that are held at any time."""
+    return [h for h in choice.selection.held if h.pool == pool and h.n_nodes.max(initial=0) > 0]
+
+
+def _pools(choice: Choice) -> Iterator[PlannedPool]:
+    told: set[str] = set()
+    for option in choice.selection.chosen:
+        row = choice.rows.row_of(option)
+        is_first = option.pool not in told
+        told.add(option.pool)
+        sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
+        yield _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1)
+
+
+def batch_shares(choice: Choice) -> list[Share]:
+    """Where work that may wait is done, and for how many accelerator-hours."""
+    names = {work.workload for work in choice.rows.problem.deferrable}
+    return [
+        share
+        for share in choice.selection.shares
+        if share.workload in names and share.n_amount.max(initial=0.0) > 1e-6
+    ]
+
+
+def _batch_pools(choice: Choice) -> Iterator[PlannedPool]:
+    """Work that may wait: its mean share of a pool; nodes of its own are told with it."""
+    told = {option.pool for option in choice.selection.chosen}
+    hours = choice.rows.problem.horizon.period_s / HOUR
+    for share in batch_shares(choice):
+        row = choice.rows.by_name[share.workload, share.option]
+        lines = () if share.pool in told else tuple(_purchases(choice, share.pool))
+        told.add(share.pool)
+        mean = float(share.n_amount[0].max()) / hours
+        pool = _pool(choice, row, is_first=False, is_shared=True)
+        yield replace(
+            pool,
+            n_accelerators=ceil(mean - 1e-9),
+            n_replicas=ceil(mean / row.sized.candidate.n_accelerators - 1e-9),
+            n_spare_replicas=0,
+            purchases=lines,
+            source=_source(lines) or f"fills the valleys of pool {share.pool}",
+        )
+
+
+def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> PlannedPool:
+    candidate, option = row.sized.candidate, row.option
+    lines = tuple(_purchases(choice, option.pool)) if is_first else ()
+    n_nodes = int(sum(h.n_nodes[0, 0] for h in held_in(choice, option.pool)).max(initial=0))
+    need = int(option.need[0, 0].max(initial=0)) + option.n_reserve
+    is_cpu = str(candidate.accelerator).startswith("cpu")
+    n = need if is_shared else n_nodes * row.n_per_node
+    if option.slice_kind:
+        # Parts of shared accelerators: the first tells them all, the others their part.
+        n = n_nodes * row.n_per_node - _whole_need(choice, option.pool) if is_first else 0
+    return PlannedPool(
+        workload=option.workload,
+        accelerator=str(candidate.accelerator),
+        n_accelerators=0 if is_cpu else n,
+        n_replicas=1 if choice.is_jobs else row.sized.n_replicas,
+        tp=candidate.layout.tp,
+        pp=candidate.layout.pp,
+        precision=candidate.precision,
+        source=_source(lines) if is_first else _shared_source(option),
+        n_spare_replicas=row.sized.reserve.n_spare,
+        engine=_engine(row.sized),
+        purchases=lines,
+        use=_use(choice, row),
+    )
+
+
+def _whole_need(choice: Choice, pool: str) -> int:
+    """Accelerators of a pool that others take whole, at their most in the first period."""
+    whole = [o for o in choice.selection.chosen if o.pool == pool and not o.slice_kind]
+    return sum(int(o.need[0, 0].max(initial=0)) + o.n_reserve for o in whole)
+
+
+def _shared_source(option: FleetOption) -> str:
+    part = f"a part ({option.slice_kind}) of accelerators" if option.slice_kind else "the nodes"
+    return f"shares {part} of pool {option.pool}"
+
+
+def _engine(sized: Sized) -> str:
+    engine = sized.candidate.engine
+    return "" if engine is None else f"{engine.name} {engine.version}"
+
+
+def _use(choice: Choice, row: Row) -> PoolUse:
+    """Load over what the pool could do: at the peak, over all paid hours, and while safe."""
+    sized, found = row.sized, row.sized.utilization
+    mean = None
+    if found.peak_frac is not None and sized.n_serving:
+        hour_s = choice.rows.problem.horizon.hour_s
+        # Accelerators that are needed follow the load; spares are paid for besides.
+        need = row.option.need[0, 0]
+        share = float((need * hour_s).sum() / ((need + row.option.n_reserve) * hour_s).sum())
+        mean = found.peak_frac * share
+    return PoolUse(
+        peak_frac=found.peak_frac, mean_frac=mean, safe_frac=found.safe_frac, remark=found.band
+    )
+
+
+def _source(lines: Iterable[PurchaseLine]) -> str:
+    return " + ".join(
+        " ".join(filter(None, (line.purchase, line.cloud, line.offer, line.region)))
+        for line in lines
+    )
+
+
+def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
+    horizon = choice.rows.problem.horizon
+    share = horizon.hour_s / horizon.hour_s.sum()
+    share_periods = horizon.running_discount_frac
+    for held in held_in(choice, pool):
+        rate = choice.rows.rates.get(held.terms)
+        peak = int(held.n_nodes.max())
+        mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
+        mean *= len(share_periods) * horizon.period_s / choice.span_s
+        price = _price(rate, choice.pool(pool))
+        yield PurchaseLine(
+            purchase="existing" if held.terms.startswith("existing") else held.purchase,
+            offer=rate.node.name if rate else pool,
+            cloud=(rate.node.cloud or "") if rate else "",
+            region=(rate.node.region or "") if rate else "",
+            n_nodes=peak,
+            n_accelerators_per_node=choice.pool(pool).n_accelerators_per_node,
+            paid_frac=mean / peak,
+            price_usd_per_node_h=price,
+            usd_per_month=_terms_usd(choice, held.terms, pool) / choice.n_months,
+            price_date=_date(rate),
+            price_source=rate.evidence.source if rate else "",
+        )
+
+
+def weak_prices(choice: Choice) -> Iterator[Assumption]:
+    """Prices of the plan that rest on old or general evidence."""
+    for held in choice.selection.held:
+        rate = choice.rows.rates.get(held.terms)
+        if rate is not None and rate.evidence.is_weak and held.n_nodes.max(initial=0) > 0:
+            yield Assumption(
+                what=f"price of {rate.node.name}",
+                value=f"{rate.price_usd_per_h.mid:,.2f} USD/h ({_date(rate) or 'undated'})",
+                why=f"weak evidence: {rate.evidence.note}",
+                change="gpuplan catalog update, or prices.offers",
+                source=rate.evidence.source,
+            )
+
+
+def _date(rate: NodeRate | None) -> str:
+    day = rate.evidence.price_date if rate else None
+    return day.isoformat() if day else ""
+
+
+def _price(rate: NodeRate | None, pool: NodePool) -> Estimate:
+    if rate is None:
+        usd = pool.existing_usd_per_node_h
+        return Estimate(value=usd, low=usd, high=usd, tier="assumed")
+    price, tier = rate.price_usd_per_h, "assumed" if rate.evidence.is_weak else "measured"
+    return Estimate(
+        value=price.mid, low=price.low, high=price.high, sources=(rate.evidence.source,),
+        tier=tier,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
+    lines = [b for b in choice.bill if b.terms == terms and b.pool == pool]
+    return sum(line.nominal_cents for line in lines) / 100.0
+
+
+def _cost_lines(choice: Choice) -> Iterator[PlanCostLine]:
+    """The bill by cause, in the money of its day, spread over the months of the span."""
+    for what, cents in _causes(choice).items():
+        if cents:
+            yield PlanCostLine(what=what, usd_per_month=cents / 100.0 / choice.n_months)
+
+
+def _causes(choice: Choice) -> dict[str, int]:
+    """Cents by cause: energy, rent, hardware …; of runs by the kind of bill line."""
+    found: dict[str, int] = {}
+    horizon = choice.rows.problem.horizon
+    if choice.is_jobs:
+        for line in choice.bill:
+            found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
+        return found
+    statement = statement_of_bill(
+        choice.bill,
+        rates=choice.rows.rates,
+        months_per_period=max(1, round(horizon.period_s / MONTH_S)),
+        n_periods=horizon.shape[1],
+        discount_frac_per_year=0.0,
+    )
+    for part in statement.lines:
+        found[part.category] = found.get(part.category, 0) + part.total_cents
+    return found
+
+
+def _ranged(cost: float, choice: Choice) -> Estimate:
+    """The bill with the range of its prices."""
+    low = high = mid = 0.0
+    for held in choice.selection.held:
+        rate = choice.rows.rates.get(held.terms)
+        usd = _terms_usd(choice, held.terms, held.pool) / choice.n_months
+        price = rate.price_usd_per_h if rate else Range(low=1.0, mid=1.0, high=1.0)
+        mid += usd
+        low += usd * price.low / price.mid
+        high += usd * price.high / price.mid
+    rest = cost - mid
+    return Estimate(value=cost, low=low + rest, high=high + rest, tier="estimated")
+
+
+def _once(choice: Choice) -> float:
+    kinds = ("upfront", "once")
+    return sum(b.nominal_cents for b in choice.bill if b.kind in kinds) / 100.0
+
+
+def _peak_nodes(choice: Choice, pool: str) -> int:
+    held = held_in(choice, pool)
+    return int(sum(h.n_nodes[0] for h in held).max()) if held else 0
+
+
+def _power(choice: Choice) -> Estimate:
+    """What the nodes draw together at most, and on average while busy."""
+    highest = mean = 0.0
+    for pool in choice.rows.problem.pools:
+        n = _peak_nodes(choice, pool.name)
+        highest += n * pool.max_w
+        mean += n * pool.mean_w
+    return Estimate(value=highest, low=mean, high=highest, tier="estimated")
+
+
+def _energy_j(choice: Choice) -> dict[str, float]:
+    """What the machines draw over the span, by the terms that they are held under."""
+    hour_s = choice.rows.problem.horizon.hour_s
+    found: dict[str, float] = {}
+    for held in choice.selection.held:
+        joules = float((held.n_nodes[0] * hour_s).sum()) * choice.pool(held.pool).mean_w
+        if joules:
+            found[held.terms] = found.get(held.terms, 0.0) + joules
+    return found
+
+
+def carbon_kg_per_month(choice: Choice, scenario: Scenario) -> float | None:
+    """Location-based average of the grids; None where any place is not known."""
+    total = emitted_kg(_energy_j(choice), choice.rows.rates, scenario)
+    return None if total is None else total / choice.n_months
+
+
+def _promises(choice: Choice, option: FleetOption) -> Iterator[SloResult]:
+    for limit in choice.rows.row_of(option).sized.limits:
+        yield SloResult(
+            workload=option.workload,
+            what=f"{limit.metric} {limit.statistic}",
+            limit_s=limit.limit_s,
+            reached_s=limit.reached_s,
+            is_kept=limit.is_kept,
+        )
+
+
+def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
+    """How much of a limit the plan takes."""
+    used = limit_used(choice.rows.problem, choice.selection, limit)
+    period_s = choice.rows.problem.horizon.period_s
+    return LimitUse(
+        name=limit.name,
+        used=amount_text(limit, used, period_s),
+        limit=amount_text(limit, limit.most, period_s),
+        used_frac=used / limit.most if limit.most > 0 else float(used > 0),
+        is_kept=used <= limit.most * (1 + 1e-6) + 1e-9,
+    )
+
+
+class Part(NamedTuple):
+    """What was chosen together: all services, or all runs."""
+
+    choice: Choice
+    sizings: Sequence[Sizing]
+    n_rounds: int
+    replays: tuple[Replay, ...] = ()

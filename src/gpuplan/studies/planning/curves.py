@@ -1,0 +1,141 @@
+"""Fleets as curves over load, in: rows and rates; out: FleetCurves, and where they cross."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.money.rates import NodeRate
+from gpuplan.domain.plan.answer import Crossover, Curve
+from gpuplan.domain.plan.cost_curve import FleetCurve
+from gpuplan.domain.plan.sizing import DemandProfile
+from gpuplan.studies.planning.options import Row, Rows, pool_name
+
+SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
+N_GRID = 2001
+TIE = 1e-9
+Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
+HOURS_PER_MONTH = 730.0
+
+
+class Winner(NamedTuple):
+    """The cheapest fleet from a load on."""
+
+    load: float
+    curve: FleetCurve
+
+
+def all_curves(rows: Rows, workload: str) -> list[FleetCurve]:
+    """Every row with every way to pay for it."""
+    return [
+        curve
+        for row in rows.by_name.values()
+        if row.option.workload == workload
+        for curve in _curves(row, rows.rates)
+    ]
+
+
+def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
+    sized = row.sized
+    if sized.capacity_per_s is None:
+        return
+    capacity = sized.capacity_per_s
+    for rate in rates.values():
+        is_own = not sized.candidate.offer or rate.node.name == sized.candidate.offer
+        if pool_name(rate) != row.option.pool or not is_own:
+            continue
+        spread = log(capacity.high / capacity.low) / (2 * Z_80) if capacity.low > 0 else 0.0
+        yield FleetCurve(
+            name=f"{row.option.name}, {rate.purchase}",
+            candidate=sized.candidate,
+            n_per_node=row.n_per_node,
+            n_load_per_replica=capacity.value,
+            n_spare=sized.reserve.n_spare,
+            usd_per_node_h=rate.price_usd_per_h.mid,
+            is_committed=rate.is_committed,
+            speed_log_sd_ratio=spread,
+        )
+
+
+def cost_usd_per_month(curve: FleetCurve, demand: DemandProfile, *, factor: float = 1.0) -> float:
+    """A month of the first period at today's hours, the load being larger by a factor."""
+    return float(costs_usd_per_month(curve, demand, floats([factor]))[0])
+
+
+def costs_usd_per_month(curve: FleetCurve, demand: DemandProfile, factors: Floats) -> Floats:
+    """The same for many factors at once."""
+    weights = demand.hours.hours_per_week / demand.hours.hours_per_week.sum()
+    loads = np.asarray(factors)[:, None] * demand.peak_of(0, 0) * demand.hours.load_frac[None, :]
+    return curve.usd_per_h(floats(loads), weights) * HOURS_PER_MONTH
+
+
+def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[Winner]:
+    """Cheapest fleet over the load, from a tenth of today's to ten times it; changes only."""
+    peak = demand.peak_of(0, 0)
+    ordered = sorted(curves, key=lambda curve: curve.name)
+    factors = floats(np.geomspace(*SPAN, N_GRID))
+    costs = np.array([costs_usd_per_month(curve, demand, factors) for curve in ordered])
+    found: list[Winner] = []
+    leader = -1
+    for at, factor in enumerate(factors):
+        place = int(costs[:, at].argmin())
+        # At equal price the one that led so far stays.
+        is_cheaper = leader < 0 or costs[place, at] < costs[leader, at] * (1 - TIE)
+        if is_cheaper and (leader < 0 or ordered[place].kind != ordered[leader].kind):
+            found.append(Winner(load=float(factor * peak), curve=ordered[place]))
+        leader = place if is_cheaper else leader
+    return found
+
+
+def load_crossovers(
+    curves: Sequence[FleetCurve], demand: DemandProfile, *, unit: str
+) -> tuple[Crossover, ...]:
+    """Loads at which another accelerator becomes the cheapest."""
+    found = winners(curves, demand)
+    return tuple(
+        Crossover(
+            what=f"load of {demand.workload}",
+            at=f"about {after.load:,.3g} {unit} (now {demand.peak_of(0, 0):,.3g})",
+            then=f"{after.curve.kind} is cheaper than {before.curve.kind}"
+            + _flip(before.curve, after.curve),
+        )
+        for before, after in pairwise(found)
+    )
+
+
+def _flip(before: FleetCurve, after: FleetCurve) -> str:
+    """Whether processors give way to accelerators here, or the other way round."""
+    was, will = before.kind.startswith("cpu"), after.kind.startswith("cpu")
+    if was == will:
+        return ""
+    return ": a processor is enough" if will else ": an accelerator pays"
+
+
+def cost_curves(
+    curves: Sequence[FleetCurve], demand: DemandProfile, *, unit: str, n_most: int = 4
+) -> tuple[Curve, ...]:
+    """Monthly cost over load for the best few kinds, as lines of a chart."""
+    ranked = sorted(curves, key=lambda curve: cost_usd_per_month(curve, demand))
+    kinds: dict[str, FleetCurve] = {}
+    for curve in ranked:
+        kinds.setdefault(curve.kind, curve)
+    factors = np.linspace(0.1, 3.0, 59)
+    peak = demand.peak_of(0, 0)
+    return tuple(
+        Curve(
+            chart=f"What {demand.workload} costs as its load moves",
+            name=kind,
+            x_name=f"load at the peak, {unit}",
+            y_name="USD a month",
+            x=tuple(_round(factors * peak)),
+            y=tuple(_round(costs_usd_per_month(curve, demand, floats(factors)))),
+        )
+        for kind, curve in list(kinds.items())[:n_most]
+    )
+
+
+def _round(values: Sequence[float] | Floats) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]

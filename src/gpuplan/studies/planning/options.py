@@ -1,0 +1,351 @@
+"""Sized fleets and rates as rows to choose from, in: Sizings and a Market; out: a problem."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.candidates.reserve import reserve_for
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.money.rates import NodeRate
+from gpuplan.domain.plan.packing import accelerators_for, nodes_for
+from gpuplan.domain.plan.selection import (
+    BatchOption,
+    DeferrableWork,
+    FleetOption,
+    Horizon,
+    NodePool,
+    NodeTerms,
+    SelectionProblem,
+    SliceGeometry,
+)
+from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.terms import Resilience
+from gpuplan.domain.scenario.workload import Batch
+from gpuplan.selection.fractions import time_slices
+from gpuplan.studies.market.offers import Market, rates_for
+from gpuplan.studies.market.owned import lead_time_s, worth_by_age
+from gpuplan.studies.planning.limits import limits_of
+from gpuplan.studies.power.emissions import carbon_counts, carbon_kg_per_j
+from gpuplan.studies.power.node_limits import node_power, racks_per_node
+from gpuplan.units import DAY, HOUR
+
+WEEK_H = 168.0
+YEAR_S = 365.0 * DAY
+# Assumption: the middle growth is twice as likely as either end.
+PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
+
+
+class Row(NamedTuple):
+    """An option with what it was made of."""
+
+    option: FleetOption
+    sized: Sized
+    n_per_node: int
+
+
+class Rows(NamedTuple):
+    """The problem, and for each of its options the fleet behind it."""
+
+    problem: SelectionProblem
+    by_name: dict[tuple[str, str], Row]  # workload, option
+    rates: dict[str, NodeRate]  # by the name of the terms
+
+    def row_of(self, option: FleetOption) -> Row:
+        """What the option was made of."""
+        return self.by_name[option.workload, option.name]
+
+
+def rows_of(
+    scenario: Scenario,
+    catalog: Catalog,
+    sizings: Sequence[Sizing],
+    *,
+    market: Market,
+    is_jobs: bool = False,
+) -> Rows:
+    """Every sized fleet on every kind of node that carries it."""
+    hours, places = aligned_hours([sizing.demand.hours for sizing in sizings])
+    periods = sizings[0].demand.periods
+    resilience = scenario.policy.resilience
+    waiting = [sizing for sizing in sizings if may_wait(scenario, sizing)]
+    is_sharing = len(sizings) > 1 and not is_jobs
+    rows = [
+        _sliced(row, place) if is_sharing else row
+        for sizing, place in zip(sizings, places, strict=True)
+        for sized in sizing.sized
+        for row in _rows(
+            sized,
+            place,
+            market,
+            hours=hours,
+            resilience=resilience,
+            n_scenarios=n_scenarios(scenario, periods),
+        )
+    ]
+    known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
+    rows = [row for row in rows if row.option.pool in known]
+    used = {row.option.pool for row in rows}
+    rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
+    ways = [rate for rate in market.ways if pool_name(rate) in used]
+    pools = _pools(scenario, catalog, ways, market=market)
+    leads = _leads(scenario, catalog)
+    problem = SelectionProblem(
+        horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
+        pools=pools,
+        terms=tuple(
+            terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
+            for rate in rates.values()
+        ),
+        options=tuple(
+            row.option for row in rows if row.option.workload not in {w.workload for w in waiting}
+        ),
+        deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in waiting),
+        limits=limits_of(scenario, periods, is_jobs=is_jobs),
+        objective=scenario.objective,
+        geometries=_geometries(rows),
+    )
+    by_name = {(row.option.workload, row.option.name): row for row in rows}
+    return Rows(problem=problem, by_name=by_name, rates=rates)
+
+
+def _sliced(row: Row, place: Ints) -> Row:
+    """Parts of accelerators that several services may share: counted as parts, not as wholes."""
+    share = row.sized.candidate.share
+    if share is None:
+        return row
+    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, place]
+    return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
+
+
+def _geometries(rows: Iterable[Row]) -> tuple[SliceGeometry, ...]:
+    """Accelerators cut into equal parts of one kind: lawful for every kind of part."""
+    found: dict[tuple[str, str], SliceGeometry] = {}
+    for row in rows:
+        share, option = row.sized.candidate.share, row.option
+        if share is not None and option.slice_kind:
+            found[option.pool, share.name] = time_slices(
+                share.name, share.n_per_accelerator, pool=option.pool
+            )
+    return tuple(found.values())
+
+
+def may_wait(scenario: Scenario, sizing: Sizing) -> bool:
+    """A stream of documents that need not be done the same day: it fills valleys of others."""
+    workload = scenario.workload(sizing.workload)
+    work = workload.work if workload else None
+    if not isinstance(work, Batch) or len(scenario.workloads) == 1:
+        return False
+    return work.docs_per_s is not None and work.deadline_s >= DAY
+
+
+def deferrable_of(sizing: Sizing, rows: Sequence[Row], periods: Periods) -> DeferrableWork:
+    """The documents of each period, and what an accelerator-hour of each pool does of them."""
+    mine = [row for row in rows if row.option.workload == sizing.workload]
+    scenarios = range(rows[0].option.need.shape[0])
+    n_periods = len(periods.start_s)
+    rate = floats([[sizing.demand.peak_of(s, q) for q in range(n_periods)] for s in scenarios])
+    return DeferrableWork(
+        workload=sizing.workload,
+        n_work=floats(rate * float(periods.length_s[0])),
+        options=tuple(
+            BatchOption(
+                name=row.option.name,
+                pool=row.option.pool,
+                n_work_per_accelerator_h=row.sized.capacity_per_s.value
+                * HOUR
+                / row.sized.candidate.n_accelerators,
+            )
+            for row in mine
+            if row.sized.capacity_per_s is not None
+        ),
+    )
+
+
+def pool_name(rate: NodeRate) -> str:
+    """Equal nodes are one pool, whoever they come from; processors also by their size."""
+    node = rate.node
+    size = f" {node.n_vcpus} vCPU" if node.accelerator.startswith("cpu") else ""
+    return f"{node.accelerator}{size} x{node.n_accelerators}"
+
+
+def aligned_hours(all_hours: Sequence[HourLoads]) -> tuple[Floats, list[Ints]]:
+    """One axis of hours for all workloads, and where each finds its own hour on it.
+
+    Equal axes are kept. Others say how long but not when: their peaks are taken to coincide, which
+    never needs fewer nodes than the truth.
+    """
+    first = all_hours[0].hours_per_week
+    if all(np.array_equal(hours.hours_per_week, first) for hours in all_hours):
+        return first, [ints(range(len(first))) for _ in all_hours]
+    orders = [np.argsort(-hours.load_frac, kind="stable") for hours in all_hours]
+    ends = [
+        np.cumsum(hours.hours_per_week[order])
+        for hours, order in zip(all_hours, orders, strict=True)
+    ]
+    edges = np.unique(np.round(np.concatenate(ends), 9))
+    width = np.diff(np.concatenate([[0.0], edges]))
+    middle = edges - width / 2
+    places = [
+        ints(order[np.minimum(np.searchsorted(end, middle, side="right"), len(order) - 1)])
+        for order, end in zip(orders, ends, strict=True)
+    ]
+    return floats(width), places
+
+
+def n_scenarios(scenario: Scenario, periods: Periods) -> int:
+    """The middle growth alone; all of them where regret over them is to be least."""
+    return len(periods.scenarios) if scenario.objective == "regret" else 1
+
+
+def horizon_of(
+    scenario: Scenario, hours_per_week: Floats, periods: Periods, *, n_scenarios: int = 1
+) -> Horizon:
+    """Periods of equal hours, discounted as the budget says; the middle growth counts most."""
+    length_s = float(periods.length_s[0])
+    yearly = scenario.budget.discount_frac_per_year
+    start = np.asarray(periods.start_s)
+    n = len(start)
+    return Horizon(
+        hour_s=floats(np.asarray(hours_per_week) / WEEK_H * length_s),
+        upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR_S)),
+        running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR_S)),
+        end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR_S)),
+        probability_frac=floats(PROBABILITIES[n_scenarios]),
+    )
+
+
+def _rows(
+    sized: Sized, place: Ints, market: Market, *, hours: Floats, resilience: Resilience,
+    n_scenarios: int,
+) -> Iterator[Row]:  # fmt: skip
+    seen = set()
+    for rate in rates_for(market.ways, sized.candidate):
+        pool, n_per_node = pool_name(rate), rate.node.n_accelerators
+        if pool in seen or nodes_for(sized.candidate, 1, n_per_node) is None:
+            continue
+        seen.add(pool)
+        held = _with_reserve(sized, resilience, n_per_node)
+        option = _option(held, place, pool=pool, n_per_node=n_per_node, n_scenarios=n_scenarios)
+        busy_h = float(hours[option.need[0, 0] > 0].sum())
+        yield Row(
+            option=replace(
+                option,
+                once_usd=market.porting_usd.get(str(sized.candidate.accelerator), 0.0),
+                time_s=busy_h / WEEK_H,
+            ),
+            sized=held,
+            n_per_node=n_per_node,
+        )
+
+
+def _option(
+    sized: Sized, place: Ints, *, pool: str, n_per_node: int, n_scenarios: int
+) -> FleetOption:
+    candidate = sized.candidate
+    replicas = sized.need.n_replicas[:n_scenarios][:, :, place]
+    table = [accelerators_for(candidate, n, n_per_node) or 0 for n in range(replicas.max() + 1)]
+    return FleetOption(
+        workload=candidate.workload,
+        name=f"{candidate.name} on {pool}",
+        pool=pool,
+        need=ints(np.asarray(table)[replicas]),
+        n_reserve=accelerators_for(candidate, sized.reserve.n_spare, n_per_node) or 0,
+    )
+
+
+def _with_reserve(sized: Sized, resilience: Resilience, n_per_node: int) -> Sized:
+    """Spares for nodes of this very size: a large node takes more replicas with it."""
+    if sized.reserve.domain == "none":
+        return sized
+    reserve = reserve_for(
+        sized.candidate, sized.n_serving, resilience, n_accelerators_per_node=max(1, n_per_node)
+    )
+    given = sized.reserve
+    if given.n_headroom:
+        why = given.why.rsplit("; ", 1)[-1]
+        reserve = reserve.with_headroom(given.n_headroom, why)
+    return replace(sized, reserve=reserve)
+
+
+def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTerms:
+    """One way to pay, in periods; bought nodes as money up front, and what they are worth then."""
+    length_s, n_periods = float(periods.length_s[0]), len(periods.start_s)
+    term_s = rate.terms.term_s
+    n_term = None if term_s is None else max(1, round(term_s / length_s))
+    terms = NodeTerms(
+        name=rate.id,
+        pool=pool_name(rate),
+        purchase=rate.purchase,
+        usd_per_node_h=rate.price_usd_per_h.mid,
+        n_term_periods=n_term if n_term is None or n_term < n_periods else None,
+        n_nodes_max=rate.terms.n_nodes_max,
+        is_on_site=rate.purchase == "owned" or rate.capital is not None,
+    )
+    capital = rate.capital
+    if capital is None or capital.is_sunk:
+        return terms
+    held = sum(part.usd_per_h.mid for part in rate.parts if part.name == "capital")
+    return replace(
+        terms,
+        usd_per_node_h=rate.price_usd_per_h.mid - held,
+        upfront_usd=capital.outlay_usd.mid,
+        residual_usd=worth_by_age(capital, length_s, n_periods),
+        n_lead_periods=min(n_periods - 1, round(lead_s / length_s)),
+    )
+
+
+def _leads(scenario: Scenario, catalog: Catalog) -> dict[str, float]:
+    """Time from order to service, by accelerator that can be bought."""
+    return {
+        str(find_accelerator(given.accelerator, catalog).accelerator.id): lead_time_s(
+            scenario, given
+        )
+        for given in scenario.prices.hardware
+    }
+
+
+def is_known(rate: NodeRate, scenario: Scenario, catalog: Catalog) -> bool:
+    """Whether all that the choice counts is known of the node: its draw, and its grid."""
+    is_drawn = scenario.objective == "energy" or carbon_counts(scenario)
+    is_placed = scenario.site is not None and rate.purchase == "owned"
+    if is_drawn or is_placed:
+        draw = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+        if draw.max_w == 0:
+            return False
+    return not carbon_counts(scenario) or carbon_kg_per_j(rate, scenario) is not None
+
+
+def _carbon(rate: NodeRate, scenario: Scenario) -> Floats | None:
+    if not carbon_counts(scenario):
+        return None
+    found = carbon_kg_per_j(rate, scenario)
+    return None if found is None else floats([found])
+
+
+def _pools(
+    scenario: Scenario, catalog: Catalog, ways: Iterable[NodeRate], *, market: Market
+) -> tuple[NodePool, ...]:
+    there = {pool_name(each.rate): each for each in market.standing}
+    pools: dict[str, NodePool] = {}
+    for rate in ways:
+        name = pool_name(rate)
+        if name not in pools:
+            power = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+            standing = there.get(name)
+            pools[name] = NodePool(
+                name=name,
+                accelerator=rate.node.accelerator,
+                n_accelerators_per_node=max(1, rate.node.n_accelerators),
+                max_w=power.max_w,
+                mean_w=power.mean_w,
+                n_racks_per_node=racks_per_node(scenario, catalog, rate.node),
+                carbon_kg_per_j=_carbon(rate, scenario),
+                n_nodes_existing=standing.n_nodes if standing else 0,
+                existing_usd_per_node_h=standing.rate.price_usd_per_h.mid if standing else 0.0,
+            )
+    return tuple(pools.values())

@@ -1,0 +1,1 @@
+"""Power, energy and carbon of nodes, of serving and of training."""

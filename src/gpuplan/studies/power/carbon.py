@@ -1,0 +1,158 @@
+"""Energy and carbon of a fleet in a place, in: nodes, region or site; out: a CarbonAccount."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO, find_region, site_energy
+from gpuplan.cost.carbon import carbon_account, embodied_kg, energy_use
+from gpuplan.design.rules import assumed
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.money.carbon import CarbonAccount, Embodied
+from gpuplan.domain.money.market import CarbonIntensity
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.build import USUAL, BuildRules
+from gpuplan.domain.scenario.site import Site
+from gpuplan.units import KWH
+
+# Where no model has the board: from the one figure that a model gives for all to the largest of
+# another for one die [ecologits, boavizta]. Assumption.
+UNKNOWN_BOARD_KG = Range(low=124.0, mid=570.0, high=1_415.0)
+# The least of models over the most, for one board that two of them know: 273 and 575 kg.
+MODEL_SPREAD_RATIO = 273.0 / 575.0
+
+
+class EnergyPlace(NamedTuple):
+    """What a place adds to power and emits for it."""
+
+    pue_ratio: float
+    intensities: tuple[CarbonIntensity, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+class NodeGroup(NamedTuple):
+    """Equal nodes that draw so much on average."""
+
+    accelerator: str
+    n_accelerators_per_node: int
+    n_nodes: float
+    mean_w: float  # of one node at its plug
+
+
+def place_at(
+    region: str | None, *, cloud: str | None = None, site: Site | None = None
+) -> EnergyPlace:
+    """The site's own figures, else its region's, each with its meaning; else what is assumed."""
+    named = region or (site.region if site else None)
+    told: list[Assumption] = []
+    pue = site.pue_ratio if site else None
+    figures: tuple[CarbonIntensity, ...] = ()
+    if named is not None:
+        found, notes = find_region(named, cloud=cloud)
+        energy = site_energy(found)
+        told += [*notes, *energy.assumptions]
+        pue = energy.pue_ratio if pue is None else pue
+        figures = found.carbon or ((energy.carbon,) if energy.carbon else ())
+    if site is not None and site.carbon_kg_per_j is not None:
+        figures = (_given(site.carbon_kg_per_j),)
+        told.append(_meaning_note(site.carbon_kg_per_j))
+    if pue is None:
+        pue = INDUSTRY_PUE_RATIO
+        told.append(_pue_note())
+    return EnergyPlace(pue, figures, tuple(told))
+
+
+def carbon_of(
+    catalog: Catalog,
+    groups: Sequence[NodeGroup],
+    *,
+    place: EnergyPlace,
+    seconds: float,
+    build: BuildRules = USUAL,
+) -> CarbonAccount:
+    """Everything that the groups emit in this time, manufacture's part with it."""
+    drawn = sum(group.n_nodes * group.mean_w for group in groups)
+    account = carbon_account(
+        energy_use(drawn, seconds, place.pue_ratio), seconds, intensities=place.intensities,
+        water_kg_per_j=build.footprint.water_kg_per_j,
+    )  # fmt: skip
+    parts = [embodied_kg(_embodied(catalog, group, build), seconds) for group in groups]
+    told = [*place.assumptions, *assumed(build, "footprint.water_l_per_kwh")]
+    if groups:
+        told += assumed(build, "footprint.server_kg", "footprint.life_years")
+        told += [note for group in groups for note in _board_notes(catalog, group, build)]
+    kg = Range(
+        low=sum(part.low for part in parts),
+        mid=sum(part.mid for part in parts),
+        high=sum(part.high for part in parts),
+    )
+    return replace(account, embodied_kg=kg, assumptions=tuple(dict.fromkeys(told)))
+
+
+def board_kg(catalog: Catalog, accelerator: str) -> Range:
+    """Manufacture of one board: all models that know it, widened by how far models differ."""
+    facts = catalog.facts_of(accelerator)
+    figures = [float(fact.value) for fact in facts if fact.quantity == "embodied_carbon"]
+    if not figures:
+        return UNKNOWN_BOARD_KG
+    most = max(figures)
+    low = min(*figures, most * MODEL_SPREAD_RATIO)
+    return Range(low=low, mid=(low + most) / 2, high=most)
+
+
+def _embodied(catalog: Catalog, group: NodeGroup, build: BuildRules) -> Embodied:
+    n, known = group.n_accelerators_per_node, build.footprint
+    # The figure for servers is that of machines of eight; smaller ones are smaller.
+    share = min(1.0, max(n, 1) / 8)
+    return Embodied(
+        accelerator_kg=known.accelerator_kg or board_kg(catalog, group.accelerator),
+        server_kg=known.server_kg.times(share),
+        n_accelerators=n * group.n_nodes,
+        n_servers=group.n_nodes,
+        life_s=known.life_s,
+    )
+
+
+def _board_notes(catalog: Catalog, group: NodeGroup, build: BuildRules) -> tuple[Assumption, ...]:
+    """What the figure of a board rests on, where the user gave none."""
+    if build.footprint.accelerator_kg is not None:
+        return ()
+    found = board_kg(catalog, group.accelerator)
+    is_known = found != UNKNOWN_BOARD_KG
+    why = "what models say of it, widened by how far models differ for one board"
+    if not is_known:
+        why = "no model has this board: from the least to the most that models say of any"
+    return (
+        Assumption(
+            what=f"embodied carbon of one {group.accelerator}",
+            value=f"{found.low:,.0f} to {found.high:,.0f} kg CO2e", why=why,
+            change="build.footprint.accelerator_kg", source="ecologits, boavizta",
+        ),
+    )  # fmt: skip
+
+
+def _given(kg_per_j: float) -> CarbonIntensity:
+    return CarbonIntensity(
+        kg_per_j=kg_per_j, boundary="location", method="average", year=0, source="user"
+    )
+
+
+def _meaning_note(kg_per_j: float) -> Assumption:
+    return Assumption(
+        what="meaning of your carbon intensity",
+        value=f"{kg_per_j * KWH * 1e3:.0f} g/kWh: location, average",
+        why="the figure does not say whether it counts contracts or marginal plants",
+        change="site.carbon_g_per_kwh",
+        source="user",
+    )
+
+
+def _pue_note() -> Assumption:
+    return Assumption(
+        what="power of the place over that of its machines",
+        value=f"{INDUSTRY_PUE_RATIO:.2f}",
+        why="average of the industry",
+        change="site.pue",
+        source="uptime-survey",
+    )

@@ -1,0 +1,181 @@
+"""What a machine draws and takes of a rack, in: catalog and a user's figures; out: a NodeDraw."""
+
+from dataclasses import replace
+
+from gpuplan.calibration.power import CAP_CURVES, cap_estimate
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
+from gpuplan.design.facility import Duty, facility_plan
+from gpuplan.design.power import capped, psu_set
+from gpuplan.design.racks import Slowdown
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator, Server
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.build import USUAL, BuildRules, RoomRules
+from gpuplan.domain.scenario.site import OwnedNodes, Site
+from gpuplan.domain.system.facility import BoardDraw, FacilityPlan, NodeDraw
+from gpuplan.performance.power import (
+    build_of,
+    cap_slowdown,
+    is_cliff,
+    limit_w,
+    loaded_idle_w,
+    node_power,
+)
+from gpuplan.units import KW
+
+# Share of the highest draw over busy hours. Assumption; heavy training draws 0.76 [Newkirk2025].
+TYPICAL_FRAC = 0.7
+# What makers say to provision over what machines are seen to draw: 10.2 over 8.4 kW [Latif2025].
+RATING_RATIO = 1.2
+
+
+def server_with(catalog: Catalog, accelerator: Accelerator, n_accelerators: int) -> Server | None:
+    """The catalog's machine of this size whose limit is published; of several the thirstiest."""
+    found = [
+        server
+        for server in catalog.servers.values()
+        if server.accelerator == accelerator.id
+        and server.n_accelerators == n_accelerators
+        and server.power.limit_w is not None
+    ]
+    return max(found, key=lambda server: server.power.limit_w or 0.0, default=None)
+
+
+def node_draw(
+    catalog: Catalog,
+    accelerator: Accelerator,
+    n_accelerators: int,
+    *,
+    server: Server | None = None,
+    max_w: float | None = None,
+    load_frac: float | None = None,
+) -> tuple[NodeDraw, tuple[Assumption, ...]]:
+    """The machine: the user's limit, its maker's, or from its parts; and what was assumed."""
+    known = server or server_with(catalog, accelerator, n_accelerators)
+    told: list[Assumption] = []
+    most = max_w or (known.power.limit_w if known else None)
+    if most is None:
+        most = _rated_w(accelerator, n_accelerators)
+        told.append(_rating_note(accelerator, most))
+    if load_frac is None:
+        load_frac = TYPICAL_FRAC
+        told.append(_load_note())
+    board = _board(accelerator, load_frac)
+    node = NodeDraw(
+        name=known.name if known else f"{n_accelerators} x {accelerator.name}",
+        n_accelerators=n_accelerators,
+        idle_w=min(most, _idle_w(accelerator, n_accelerators, known)),
+        typical_w=load_frac * most,
+        max_w=most,
+        board=board,
+    )
+    return (_with_server(node, known) if known else node), tuple(told)
+
+
+def _board(accelerator: Accelerator, load_frac: float) -> BoardDraw:
+    limit = limit_w(accelerator)
+    idle = loaded_idle_w(accelerator.power, limit)
+    return BoardDraw(limit_w=limit, idle_w=idle, typical_w=max(idle, load_frac * limit))
+
+
+def _idle_w(accelerator: Accelerator, n: int, server: Server | None) -> float:
+    if server is not None and server.power.measured_idle_w is not None:
+        return server.power.measured_idle_w
+    idle = loaded_idle_w(accelerator.power, limit_w(accelerator))
+    return node_power(n * idle, n, build=build_of(accelerator)).wall_w
+
+
+def _rated_w(accelerator: Accelerator, n: int) -> float:
+    drawn = node_power(n * limit_w(accelerator), n, build=build_of(accelerator)).wall_w
+    return RATING_RATIO * drawn
+
+
+def _with_server(node: NodeDraw, server: Server) -> NodeDraw:
+    is_liquid = server.power.cooling.startswith("liquid")
+    return replace(
+        node,
+        height_u=server.height_u,
+        cooling="liquid" if is_liquid else "air",
+        liquid_frac=RoomRules().liquid_frac if is_liquid else 0.0,
+        psu=psu_set(server.power.psu),
+    )
+
+
+def slowdown_of(accelerator: Accelerator, drawn_w: float, *, is_saturated: bool) -> Slowdown:
+    """What a cap costs in time, as a range; None below the cliff, where nothing is promised."""
+    limit = limit_w(accelerator)
+
+    def slowdown(cap_w: float) -> Range | None:
+        if is_cliff(cap_w, limit):
+            return None
+        light, heavy = (
+            cap_slowdown(drawn_w, cap_w, limit=limit, curve=CAP_CURVES[kind])
+            for kind in ("light", "saturated")
+        )
+        found = cap_estimate(light, heavy, is_saturated=is_saturated)
+        return Range(low=found.low, mid=found.value, high=found.high)
+
+    return slowdown
+
+
+def facility_of(
+    catalog: Catalog,
+    owned: OwnedNodes,
+    site: Site,
+    *,
+    is_training: bool = False,
+    build: BuildRules = USUAL,
+) -> FacilityPlan:
+    """The place for machines that stand there or shall: racks, power, cooling, objections."""
+    accelerator = find_accelerator(owned.accelerator, catalog).accelerator
+    node, told = node_draw(
+        catalog, accelerator, owned.n_accelerators_per_node, max_w=owned.node_max_w,
+        load_frac=owned.mean_utilization_frac,
+    )  # fmt: skip
+    if owned.name:
+        node = replace(node, name=owned.name)
+    if node.cooling == "liquid":
+        node = replace(node, liquid_frac=build.room.liquid_frac)
+    if owned.accelerator_cap_w is not None:
+        node = capped(node, owned.accelerator_cap_w)
+    pue = site.pue_ratio
+    if pue is None:
+        pue = INDUSTRY_PUE_RATIO
+        told += (_pue_note(),)
+    drawn = node.board.typical_w if node.board else 0.0
+    plan = facility_plan(
+        node, owned.n_nodes, site=site, pue_ratio=pue, build=build,
+        duty=Duty(is_training, slowdown_of(accelerator, drawn, is_saturated=is_training)),
+    )  # fmt: skip
+    return replace(plan, assumptions=(*told, *plan.assumptions))
+
+
+def _rating_note(accelerator: Accelerator, most: float) -> Assumption:
+    return Assumption(
+        what=f"highest draw of a machine with {accelerator.name}",
+        value=f"{most / KW:.1f} kW",
+        why=f"no maker's limit is known; its parts, and {RATING_RATIO - 1:.0%} as makers add",
+        change="owned[].node_max_kw",
+        source="MLPerf-power",
+    )
+
+
+def _load_note() -> Assumption:
+    return Assumption(
+        what="average draw over highest",
+        value=f"{TYPICAL_FRAC:.0%}",
+        why="no utilization is given",
+        change="owned[].mean_utilization_frac",
+    )
+
+
+def _pue_note() -> Assumption:
+    return Assumption(
+        what="power of the place over that of its machines",
+        value=f"{INDUSTRY_PUE_RATIO:.2f}",
+        why="average of the industry",
+        change="site.pue",
+        source="uptime-survey",
+    )

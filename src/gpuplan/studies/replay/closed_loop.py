@@ -1,0 +1,152 @@
+"""A closed loop: so many users who ask, wait for the answer, think, and ask again."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.demand.sessions import Conversation, closed_loop
+from gpuplan.domain.columns import floats
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
+from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, requests_of
+from gpuplan.errors import InputError, Problem
+from gpuplan.simulation.serving.fleet.run import simulate_closed_loop
+from gpuplan.studies.replay.routed import resting
+from gpuplan.units import DAY
+
+MOST_REQUESTS = 50_000_000  # all are kept in memory
+MOST_THINK_S = DAY
+MOST_TURNS = 10_000
+N_EACH = 50  # requests of one user where no number is given
+
+
+class Wanted(NamedTuple):
+    """Figures of a loop that are all there."""
+
+    n_users: int
+    n_all: int
+    think_s: float
+
+    @property
+    def n_each(self) -> float:
+        """Of a user, on average."""
+        return self.n_all / self.n_users
+
+
+def closed_load(load: DrawnLoad, *, seed: int) -> LoadSource:
+    """Users' requests in the order of the users; when they are asked is the fleet's doing.
+
+    Each has more rows than its share: who is quick asks more often before all end together.
+    """
+    _check(load)
+    wanted = _wanted(load)
+    assert load.input is not None
+    assert load.output is not None
+    shape = Conversation(
+        message=load.input, answer=load.output, n_turns_mean=load.n_turns_mean or 1.0,
+        think_s=wanted.think_s, answer_s_per_token=0.0,
+    )  # fmt: skip
+    n_rows = math.ceil(1.25 * wanted.n_each + 8.0 * math.sqrt(wanted.n_each))
+    loop = closed_loop(wanted.n_users, n_rows, request=shape, seed=seed)
+    is_talk = loop.prefix_tokens is not None
+    grouping = Grouping(
+        session=loop.user, prefix_group=loop.user if is_talk else None,
+        prefix_tokens=loop.prefix_tokens,
+    )  # fmt: skip
+    requests = requests_of(
+        np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
+    )
+    return LoadSource(
+        requests=requests, source="drawn", assumptions=_assumed(load, wanted), loop=loop,
+        n_loop=wanted.n_all,
+    )  # fmt: skip
+
+
+def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
+    """The loop against equal engines behind one router."""
+    heard = _heard(loop, fleet.limits.start_s)
+    found = simulate_closed_loop(heard, resting(fleet), bin_s=bin_s)
+    return replace(found.outcome, paid_engine_s=None)
+
+
+def _heard(loop: ClosedLoop, outside_s: float) -> ClosedLoop:
+    """A user thinks when the answer has come, which is after its time outside the engine."""
+    is_later = np.diff(loop.user, prepend=loop.user[0] - 1) == 0
+    return replace(loop, think_s=floats(loop.think_s + np.where(is_later, outside_s, 0.0)))
+
+
+def ended_together(
+    loop: ClosedLoop, n: int | None, replay: Callable[[ClosedLoop], Outcome]
+) -> ClosedLoop:
+    """The loop without what is asked after the n-th request, as a first run shows.
+
+    Were each user to ask equally often, the quick would be done first, and the end of the run
+    would be that of a smaller crowd.
+    """
+    if n is None or n >= len(loop.user):
+        return loop
+    asked = np.bincount(replay(loop).requests.session[:n], minlength=int(loop.user[-1]) + 1)
+    begins = np.searchsorted(loop.user, loop.user, side="left")
+    return loop.take(np.arange(len(loop.user)) - begins < asked[loop.user])
+
+
+def first_of(loop: ClosedLoop) -> ClosedLoop:
+    """The first request alone."""
+    return loop.take([0])
+
+
+def _check(load: DrawnLoad) -> None:
+    problems = []
+    if load.n_users is None or load.n_users < 1:
+        problems.append(Problem("--users", f"got {load.n_users}", "give 1 or more, e.g. 64"))
+    if load.think_s is not None and not 0 <= load.think_s <= MOST_THINK_S:
+        fix = f"give 0 to {MOST_THINK_S:,.0f} seconds"
+        problems.append(Problem("--think-s", f"got {load.think_s:g}", fix))
+    n_each = N_EACH if load.n_requests is None else 1
+    if max((load.n_users or 0) * n_each, load.n_requests or 0) > MOST_REQUESTS:
+        what = f"{load.n_users:,} users who ask {load.n_requests or N_EACH} times or more"
+        problems.append(Problem("--users", what, f"at most {MOST_REQUESTS:,} requests in all"))
+    for flag, lengths in (("--input-tokens", load.input), ("--output-tokens", load.output)):
+        if lengths is None or not (np.isfinite(lengths.mean_tokens) and lengths.mean_tokens > 0):
+            problems.append(Problem(flag, "missing", "give the tokens of a request, e.g. 1000"))
+    if load.n_requests is not None and load.n_requests < 1:
+        problems.append(Problem("--requests", f"got {load.n_requests}", "give 1 or more"))
+    for flag, value in (("--rate", load.requests_per_s), ("--duration", load.duration_s)):
+        if value is not None:
+            what = "with a closed loop, where the answers set the pace"
+            problems.append(Problem(flag, what, "use --users, --think-s and --requests"))
+    problems += turn_problems(load)
+    if problems:
+        raise InputError("simulate", problems)
+
+
+def turn_problems(load: DrawnLoad) -> list[Problem]:
+    """A conversation has one turn at least, and an end."""
+    n = load.n_turns_mean
+    if n is None or 1 <= n <= MOST_TURNS:
+        return []
+    return [Problem("--turns", f"got {n:g}", f"must be 1 to {MOST_TURNS:,}")]
+
+
+def _wanted(load: DrawnLoad) -> Wanted:
+    n_users = load.n_users or 1
+    n_all = N_EACH * n_users if load.n_requests is None else max(n_users, load.n_requests)
+    return Wanted(n_users, n_all, load.think_s or 0.0)
+
+
+def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
+    found = []
+    if load.think_s is None:
+        found.append(Assumption(
+            what="think time", value="0 s", why="users ask again at once", change="--think-s"
+        ))  # fmt: skip
+    if load.n_requests != wanted.n_all:
+        why = f"{wanted.n_each:g} of each user on average"
+        value = f"{wanted.n_all:,}"
+        found.append(Assumption(what="requests", value=value, why=why, change="--requests"))
+    return tuple(found)

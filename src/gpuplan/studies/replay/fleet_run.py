@@ -1,0 +1,345 @@
+"""Simulate: names and a stream of requests -> a fleet -> times of every request and their sum."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.demand.statistics import summary
+from gpuplan.domain.calibration.constants import InferenceCalibration
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.serving import EngineSettings, LoraUse, SequenceLoad
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import SloTargets
+from gpuplan.domain.simulation.simulation import (
+    EngineRequest,
+    PreparedFleet,
+    ReplicaRequest,
+    SimulateRequest,
+    Simulation,
+)
+from gpuplan.domain.traffic.drawn import LoadSource
+from gpuplan.domain.traffic.stream import Requests
+from gpuplan.errors import InputError, one
+from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.simulation.serving.gaps import gaps_of
+from gpuplan.simulation.serving.statistics import flow_of
+from gpuplan.simulation.serving.stream import can_stream, in_blocks
+from gpuplan.studies.inference.configuration import setup_of
+from gpuplan.studies.inference.predict import constants_for
+from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.inference.work import setup_work
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.replay.admission import admission_of, assumed_admission
+from gpuplan.studies.replay.classes import by_urgency
+from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of
+from gpuplan.studies.replay.judge import judged
+from gpuplan.studies.replay.power import power_over_time
+from gpuplan.studies.replay.request_check import check_asked, unused_accelerators
+from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
+from gpuplan.studies.replay.sizes import smallest_holding
+from gpuplan.studies.replay.start import request_start_s
+
+Told = Callable[[int], None]
+N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
+
+
+def simulate(
+    model_name: str,
+    accelerator_name: str,
+    requests: Requests,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> Simulation:
+    """Replay the requests against the fleet; same input, same answer."""
+    ready = prepared(
+        model_name, accelerator_name, requests, asked=asked, overlays=overlays, store=store
+    )
+    return replayed(ready, requests, asked)
+
+
+def prepared(
+    model_name: str,
+    accelerator_name: str,
+    requests: Requests,
+    *,
+    asked: SimulateRequest,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> PreparedFleet:
+    """The fleet that was named, with the engine that its memory and the load's lengths give."""
+    check_asked(asked)
+    if len(requests) == 0:
+        raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
+    catalog = with_overlays(read_catalog(), overlays)
+    choice = find_accelerator(accelerator_name, catalog)
+    replica = _scheduler(asked).replica or ReplicaRequest()
+    request = PredictRequest(
+        tp=replica.tp or asked.tp, pp=replica.pp, dp=replica.dp, ep=replica.ep,
+        n_replicas=asked.n_replicas, precision=asked.precision,
+        cache_precision=asked.cache_precision, engine=asked.engine,
+        engine_version=asked.engine_version, load=_mean_load(requests, replica.adapters),
+    )  # fmt: skip
+    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    assumed += unused_accelerators(choice, setup.layout)
+    setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
+    fleet, assumed_fleet = fleet_of(setup, requests, asked)
+    assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
+    return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
+
+
+def replayed(
+    ready: PreparedFleet,
+    requests: Requests,
+    asked: SimulateRequest,
+    *,
+    taken: LoadSource | None = None,
+    told: Told | None = None,
+) -> Simulation:
+    """One run of a fleet that is ready; `told` hears how many requests have been taken."""
+    loop, blocks = (None, None) if taken is None else (taken.loop, taken.blocks)
+    if loop is not None and ready.fleet.batching is not None:
+        fix = "use --rate or --trace, or --batching continuous"
+        raise one(InputError, "simulate", "--users", "with fixed batches", fix)
+    # Compilation, or its load from disk, is no part of the run.
+    if loop is None:
+        routed_outcome(requests.take([0]), ready.fleet)
+    else:
+        closed_outcome(first_of(loop), ready.fleet, bin_s=asked.bin_s)
+        n_loop = None if taken is None else taken.n_loop
+        loop = ended_together(
+            loop, n_loop, lambda more: closed_outcome(more, ready.fleet, bin_s=asked.bin_s)
+        )
+    start_s = perf_counter()
+    if loop is not None:
+        outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
+    elif told is not None and can_stream(ready.fleet) and not is_knowing(ready.fleet):
+        outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, told=told)
+    else:
+        outcome = routed_outcome(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
+    wall_s = perf_counter() - start_s
+    statistics, slo = judged(outcome, asked), asked.slo or SloTargets()
+    is_urgent = ready.fleet.limits.scheduling == "priority"
+    return Simulation(
+        setup=ready.setup,
+        fleet=ready.fleet,
+        outcome=replace(outcome, assumptions=ready.assumptions),
+        statistics=statistics,
+        slo=slo,
+        classes=by_urgency(outcome, statistics, slo) if is_urgent else (),
+        wall_s=wall_s,
+        flow=flow_of(outcome),
+        power=power_over_time(ready.setup, outcome),
+        load=summary(outcome.requests),
+    )
+
+
+def simulate_load(
+    ready: PreparedFleet, taken: LoadSource, asked: SimulateRequest, *, told: Told | None = None
+) -> Simulation:
+    """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
+    ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
+    found = replayed(ready, taken.requests, asked, taken=taken, told=told)
+    if taken.loop is not None or not found.statistics.is_overloaded:
+        return found
+    held = smallest_holding(
+        ready, taken.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
+    )
+    return replace(found, holding=held)
+
+
+def with_gaps(found: Simulation) -> Simulation:
+    """The run with percentiles of single gaps between tokens, from a second one by steps."""
+    if is_knowing(found.fleet):
+        what = f"with router {found.fleet.router}"
+        raise one(InputError, "simulate", "--gaps", what, "leave it out")
+    return replace(found, gaps=gaps_of(found.outcome.requests, found.fleet))
+
+
+def _mean_load(requests: Requests, adapters: LoraUse | None) -> LoadRequest:
+    """What labels and memory need to know of the load."""
+    span_s = float(requests.arrive_s[-1] - requests.arrive_s[0])
+    return LoadRequest(
+        regime="poisson",
+        input_tokens=max(1, round(float(requests.input_tokens.mean()))),
+        output_tokens=max(1, round(float(requests.output_tokens.mean()))),
+        requests_per_s=len(requests) / span_s if span_s > 0 else 1.0,
+        adapters=adapters,
+    )
+
+
+def _settings(settings: EngineSettings, asked: EngineRequest) -> EngineSettings:
+    changes: dict[str, float | int] = {}
+    if asked.max_sequences is not None:
+        changes["max_sequences"] = asked.max_sequences
+    if asked.max_batch_tokens is not None:
+        changes["max_batch_tokens"] = asked.max_batch_tokens
+    if asked.memory_use_frac is not None:
+        changes["memory_use_frac"] = asked.memory_use_frac
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def fleet_of(
+    setup: ServingSetup, requests: Requests, asked: SimulateRequest
+) -> tuple[Fleet, list[Assumption]]:
+    """Engines with the iteration time that predictions have, and the cache that memory leaves."""
+    k, regime = constants_for(_calibration(asked), inference_labels(setup))
+    work = setup_work(setup)
+    is_ahead = admission_of(setup, _scheduler(asked)).is_ahead
+    start_s = request_start_s(work, k, regime, requests, is_ahead=is_ahead)
+    limits = _limits(setup, requests, _scheduler(asked), start_s=start_s)
+    table = step_table(
+        work, k,
+        max_tokens=limits.max_batch_tokens, max_sequences=_most_rows(limits),
+    )  # fmt: skip
+    # Stages carry as many batches as there are stages; attention replicas each have their own.
+    n_engines = asked.n_replicas * setup.layout.n_engines
+    fleet = Fleet(
+        limits=limits, table=table, n_engines=n_engines,
+        router=asked.router if n_engines > 1 else "round_robin", seed=asked.seed,
+        batching=_scheduler(asked).batching,
+    )  # fmt: skip
+    return fleet, [
+        *_assumed(limits, asked),
+        *_assumed_policies(setup, limits, requests, asked=asked),
+    ]
+
+
+def _calibration(asked: SimulateRequest) -> InferenceCalibration:
+    """The package's constants, or those refitted with the user's own runs."""
+    path = (_scheduler(asked).replica or ReplicaRequest()).calibration
+    if path is None:
+        return inference_calibration()
+    from gpuplan.studies.inference.user_calibration import read_user_calibration
+
+    return read_user_calibration(Path(path))
+
+
+def _most_rows(limits: EngineLimits) -> int:
+    """Rows that are sampled at most: every sequence's own, and its drafts."""
+    n_each = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
+    return limits.max_sequences * n_each
+
+
+def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
+    """Urgency among requests that are all alike is first come, first served."""
+    is_alike = bool((requests.priority == requests.priority[0]).all())
+    if limits.scheduling != "priority" or not is_alike:
+        return []
+    why = "no request of this load is more urgent than another"
+    value, change = "first come, first served", "--priorities"
+    return [Assumption(what="priority", value=value, why=why, change=change)]
+
+
+def _assumed_policies(
+    setup: ServingSetup, limits: EngineLimits, requests: Requests, *, asked: SimulateRequest
+) -> list[Assumption]:
+    found = []
+    if limits.caches_prefixes and _scheduler(asked).caches_prefixes is None:
+        why = "prompts of this load share text, and engines keep it by default"
+        change = "--no-prefix-caching"
+        found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
+    if limits.drafts is not None:
+        found.append(_drafting(limits))
+    found += assumed_admission(setup, limits.admission, _scheduler(asked))
+    found += _alike(limits, requests)
+    if asked.n_replicas * setup.layout.n_engines > 1:
+        found += unknowing(asked.router, requests, "--router")
+    n_parts = setup.layout.n_engines
+    policy = _scheduler(asked).batching
+    if policy is not None:
+        value = "prompts padded to the longest, all run until the longest answer is written"
+        why = "batches that nobody joins or leaves [Yu2022]"
+        change = "--batching continuous"
+        found.append(Assumption(what="fixed batches", value=value, why=why, change=change))
+    if n_parts > 1:
+        value = f"{n_parts} engines a replica, each with its share of sequences and cache"
+        why = "stages carry several batches at once, attention replicas step alike"
+        found.append(Assumption(what="layout", value=value, why=why, change=""))
+    return found
+
+
+def _drafting(limits: EngineLimits) -> Assumption:
+    value, why = "every step gains the mean", "how a batch fares as a whole"
+    change = "--draw-acceptance"
+    if limits.draws_acceptance:
+        value, why = "drawn for each step", "the sequences of a batch share the draw"
+        change = "--mean-acceptance"
+    return Assumption(what="accepted drafts", value=value, why=why, change=change)
+
+
+def _limits(
+    setup: ServingSetup, requests: Requests, asked: EngineRequest, *, start_s: float
+) -> EngineLimits:
+    settings = setup.settings
+    n_blocks = asked.n_blocks if asked.n_blocks is not None else _n_blocks(setup, requests)
+    # Stages share sequences and cache; attention replicas have both to themselves.
+    n_stages = setup.layout.pp
+    caches = asked.caches_prefixes
+    return EngineLimits(
+        max_batch_tokens=settings.max_batch_tokens,
+        max_sequences=max(1, settings.max_sequences // n_stages),
+        n_blocks=n_blocks // n_stages,
+        caches_prefixes=_shares_text(requests, asked) if caches is None else caches,
+        scheduling=asked.scheduling,
+        admission=admission_of(setup, asked),
+        drafts=asked.drafts,
+        draws_acceptance=asked.draws_acceptance,
+        block_tokens=settings.block_tokens,
+        long_prefill_tokens=asked.long_prefill_tokens,
+        max_context_tokens=setup.model.max_context_tokens,
+        start_s=start_s,
+    )
+
+
+def _shares_text(requests: Requests, asked: EngineRequest) -> bool:
+    """Engines that run fixed batches keep nothing between them."""
+    return asked.batching is None and bool((requests.prefix_group >= 0).any())
+
+
+def _n_blocks(setup: ServingSetup, requests: Requests) -> int:
+    """Blocks that a replica can hand out, at the mean length of the stream's requests."""
+    context = max(1, round(float((requests.input_tokens + requests.output_tokens).mean())))
+    memory = inference_memory(
+        setup.model, setup.accelerator, storage=setup.storage, layout=setup.layout,
+        engine=setup.settings, load=SequenceLoad(context_tokens=context, n_sequences=1),
+    )  # fmt: skip
+    if memory.cache_bytes <= 0:
+        what = f"the weights leave no room on {setup.accelerator.name}"
+        fix = "ask gpuplan fit what would help"
+        raise one(InputError, "simulate", "key-value cache", what, fix)
+    each = memory.sequence_bytes / math.ceil(context / setup.settings.block_tokens)
+    if each == 0:
+        return 2**30  # nothing is kept between iterations
+    return math.floor(memory.cache_bytes / each) - N_NULL_BLOCKS
+
+
+def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
+    scheduler = _scheduler(asked)
+    given = (scheduler.max_sequences, scheduler.max_batch_tokens, scheduler.n_blocks)
+    found = []
+    if None in given:
+        value = (
+            f"{limits.max_sequences} sequences, {limits.max_batch_tokens} tokens an iteration, "
+            f"{limits.n_blocks} blocks of {limits.block_tokens} tokens"
+        )
+        why = "the engine's defaults on this device, and the cache that its memory leaves"
+        change = "--max-num-seqs, --max-num-batched-tokens, --kv-blocks"
+        found.append(Assumption(what="scheduler", value=value, why=why, change=change))
+    value = f"{limits.start_s * 1e3:.0f} ms"
+    why = "network, tokenizer and answer outside the engine, from served measurements"
+    return [*found, Assumption(what="start of a request", value=value, why=why, change="")]
+
+
+def _scheduler(asked: SimulateRequest) -> EngineRequest:
+    return asked.scheduler or EngineRequest()

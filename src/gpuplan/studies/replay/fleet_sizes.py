@@ -1,0 +1,82 @@
+"""The smallest living fleet that holds a load: all pools grow alike until the queue does not."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome, PoolSize
+from gpuplan.domain.simulation.outcome import SloTargets
+from gpuplan.domain.simulation.simulation import FleetTried, SmallestFleet
+from gpuplan.studies.replay.sizes import criterion, holds, tried_point
+from gpuplan.studies.replay.weigh import weighed
+
+MOST_REPLICAS = 1024
+Run = Callable[[ElasticFleet], FleetOutcome]
+
+
+def smallest_living(
+    fleet: ElasticFleet,
+    run: Run,
+    *,
+    slo: SloTargets | None,
+    n_accelerators: Sequence[int],
+    serves: bool = False,
+) -> SmallestFleet:
+    """Found by replaying: doubling finds a fleet that holds, halving the gap the first.
+
+    Bounds of scalers grow with the pools; all else stays as it is. Where a fleet turns requests
+    away its queue does not grow: with `serves` it must serve them, too.
+    """
+    limit, n_given = slo or SloTargets(), n_replicas_of(fleet)
+    seen: dict[int, FleetTried] = {}
+
+    def is_held(n: int) -> bool:
+        larger = grown(fleet, n)
+        found, n_larger = weighed(run(larger), n_accelerators), n_replicas_of(larger)
+        pairs = zip(found.pools, n_accelerators, strict=True)
+        paid_s = sum(pool.paid_s * n_each for pool, n_each in pairs)
+        seen[n] = tried_point(found.outcome, n_larger, limit, paid_s=paid_s)
+        return is_enough(seen[n])
+
+    def is_enough(point: FleetTried) -> bool:
+        return holds(point, limit) and (not serves or point.recall_frac >= limit.kept_frac)
+
+    low = high = n_given
+    while not is_held(high) and high < MOST_REPLICAS:
+        low, high = high, min(2 * high, MOST_REPLICAS)
+    is_found = is_enough(seen[high])
+    while is_found and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_held(middle) else (middle, high)
+    return SmallestFleet(
+        n_replicas=seen[high].n_replicas if is_found else None,
+        criterion=f"{_aim(limit, serves=serves)}; all pools grown alike",
+        tried=tuple(seen[n] for n in sorted(seen)),
+    )
+
+
+def _aim(slo: SloTargets, *, serves: bool) -> str:
+    served = f", and {100 * slo.kept_frac:g} % of requests are served"
+    return criterion(slo) + (served if serves and not slo.is_given else "")
+
+
+def n_replicas_of(fleet: ElasticFleet) -> int:
+    """The most that there can be at a time."""
+    return sum(pool.size.n_slots for pool in fleet.pools)
+
+
+def grown(fleet: ElasticFleet, n: int) -> ElasticFleet:
+    """So many replicas at least, shared out as now: each pool is rounded up."""
+    before = n_replicas_of(fleet)
+
+    def larger(count: int) -> int:
+        return -(-count * n // before)
+
+    def of(size: PoolSize) -> PoolSize:
+        return PoolSize(
+            n_first=larger(size.n_first),
+            n_least=None if size.n_least is None else larger(size.n_least),
+            n_most=None if size.n_most is None else larger(size.n_most),
+        )
+
+    pools = tuple(replace(pool, size=of(pool.size)) for pool in fleet.pools)
+    return replace(fleet, pools=pools)

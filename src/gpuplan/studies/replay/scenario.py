@@ -1,0 +1,133 @@
+"""A scenario's workload as requests to replay, with the model and the promises it names."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuplan.demand.generate import requests_for
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario.demand import Arrivals, LatencyLimit, RequestShape, Slo
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Batch, Serving, Workload
+from gpuplan.domain.simulation.outcome import SloTargets
+from gpuplan.domain.traffic.drawn import LoadSource
+from gpuplan.errors import InputError, one
+from gpuplan.inputs.read import read_scenario
+from gpuplan.studies.replay.load import traced_load
+from gpuplan.units import HOUR
+
+KEPT_FRAC = {"mean": 0.5, "p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def scenario_load(
+    path: Path, workload: str | None, *, duration_s: float | None, seed: int
+) -> LoadSource:
+    """Requests of one workload of the file; InputError where it has none that can be replayed."""
+    scenario = read_scenario(path)
+    chosen = _chosen(scenario, workload, path.name)
+    growth = scenario.growth.per_month_frac.mid
+    taken = (
+        _batch(chosen.work, duration_s, seed)
+        if isinstance(chosen.work, Batch)
+        else _serving(chosen, path, duration_s, seed)
+    )
+    note = () if growth == 0 else (_today(growth),)
+    return replace(
+        taken,
+        source="scenario",
+        model=chosen.model.name if chosen.model else None,
+        precision=chosen.precisions[0] if chosen.precisions else None,
+        cache_precision=chosen.cache_precision,
+        assumptions=(*_own(scenario, chosen), *taken.assumptions, *note),
+    )
+
+
+def _own(scenario: Scenario, chosen: Workload) -> list[Assumption]:
+    """What was assumed about this workload; places and budgets do not touch a replay."""
+    where = f"workloads[{scenario.workloads.index(chosen)}]."
+    told = [a for a in scenario.assumptions if a.change.startswith(where)]
+    if len(chosen.precisions) > 1:
+        why = f"first of those allowed, before {', '.join(chosen.precisions[1:])}"
+        told.append(Assumption(
+            what="precision", value=chosen.precisions[0], why=why, change="--precision"
+        ))  # fmt: skip
+    return told
+
+
+def _chosen(scenario: Scenario, name: str | None, file: str) -> Workload:
+    served = [work for work in scenario.workloads if isinstance(work.work, Serving | Batch)]
+    names = ", ".join(work.name for work in served)
+    if not served:
+        what, fix = "no workload is served by requests", "use gpuplan predict-training"
+        raise one(InputError, file, "workloads", what, fix)
+    if name is None and len(served) > 1:
+        what = f"{len(served)} could be replayed"
+        raise one(InputError, file, "workloads", what, f"choose with --workload: {names}")
+    found = served[0] if name is None else next((w for w in served if w.name == name), None)
+    if found is None:
+        raise one(InputError, file, "--workload", f"got {name!r}", f"use one of: {names}")
+    return found
+
+
+def _serving(chosen: Workload, path: Path, duration_s: float | None, seed: int) -> LoadSource:
+    assert isinstance(chosen.work, Serving)
+    arrivals, slo = chosen.work.arrivals, _slo(chosen.work.slo)
+    if arrivals.trace is not None:
+        taken = traced_load((path.parent / arrivals.trace).resolve(), seed=seed)
+        return replace(taken, slo=slo)
+    if arrivals.n_concurrent is not None and arrivals.peak_requests_per_s is None:
+        what = "keeps so many requests in flight: a closed loop"
+        fix = "give requests_per_s, or simulate with --arrivals closed --users"
+        raise one(InputError, path.name, f"workloads.{chosen.name}.demand", what, fix)
+    seconds, assumed = _duration(arrivals, duration_s)
+    requests = requests_for(arrivals, chosen.work.request, duration_s=seconds, seed=seed)
+    return LoadSource(requests=requests, source="scenario", assumptions=assumed, slo=slo)
+
+
+def _batch(work: Batch, duration_s: float | None, seed: int) -> LoadSource:
+    """A heap is asked at once over its deadline; a stream at its mean rate."""
+    rate = work.docs_per_s if work.docs_per_s is not None else (work.n_docs or 0) / work.deadline_s
+    arrivals = Arrivals(peak_requests_per_s=rate, mean_requests_per_s=rate, burstiness_ratio=1.0)
+    seconds, assumed = _duration(arrivals, duration_s)
+    shape: RequestShape = work.request
+    requests = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
+    spread = Assumption(
+        what="documents", value=f"{rate:g} a second", why="spread evenly over their deadline",
+        change="simulate a trace to say when they come",
+    )  # fmt: skip
+    return LoadSource(
+        requests=requests, source="scenario", assumptions=(*assumed, spread),
+        slo=SloTargets(e2e_s=work.deadline_s),
+    )  # fmt: skip
+
+
+def _duration(arrivals: Arrivals, asked_s: float | None) -> tuple[float, tuple[Assumption, ...]]:
+    if asked_s is not None:
+        return asked_s, ()
+    hours = len(arrivals.hourly_profile) or 1
+    what = "its whole profile" if arrivals.hourly_profile else "its busiest hour"
+    told = Assumption(
+        what="duration", value=f"{hours} h", why=f"the workload in {what}", change="--duration"
+    )
+    return hours * HOUR, (told,)
+
+
+def _today(growth: float) -> Assumption:
+    value = "today's load"
+    why = f"growth of {growth:.0%} a month is left to plans"
+    return Assumption(what="growth", value=value, why=why, change="--growth with --rate")
+
+
+def _slo(promise: Slo) -> SloTargets:
+    """Every promised percentile as a limit of each request, and the share that must keep it."""
+    strict = _strictest(promise.limits)
+    named = {limit.metric: limit.limit_s for limit in strict}
+    tpot = named.get("tpot", named.get("itl"))
+    kept = max((KEPT_FRAC[limit.statistic] for limit in strict), default=0.99)
+    return SloTargets(ttft_s=named.get("ttft"), tpot_s=tpot, e2e_s=named.get("e2e"), kept_frac=kept)
+
+
+def _strictest(limits: Sequence[LatencyLimit]) -> list[LatencyLimit]:
+    """Of each measure the outermost percentile: it is the promise that most requests feel."""
+    ranked = sorted(limits, key=lambda limit: KEPT_FRAC[limit.statistic])
+    return list({limit.metric: limit for limit in ranked}.values())

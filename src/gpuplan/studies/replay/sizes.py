@@ -1,0 +1,217 @@
+"""The same stream against fleets of several sizes: the smallest that holds, and the best balance.
+
+All sizes see the same requests, so they differ by merit, not by luck.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import NamedTuple
+
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.outcome import Outcome, SloTargets
+from gpuplan.domain.simulation.simulation import (
+    CurveRequest,
+    FleetSizeCurve,
+    FleetTried,
+    PreparedFleet,
+    SimulateRequest,
+    SmallestFleet,
+)
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
+from gpuplan.errors import InputError, Problem
+from gpuplan.execution.cases import map_cases
+from gpuplan.simulation.serving.statistics import statistics_of
+from gpuplan.studies.replay.routed import routed_outcome
+
+MOST_REPLICAS = 4096
+Told = Callable[[int], None]
+
+
+class Stream(NamedTuple):
+    """What every size is given."""
+
+    requests: Requests
+    fleet: Fleet
+    router: str
+    slo: SloTargets
+    n_accelerators: int  # of one replica
+    n_engines: int  # of one replica
+    blocks: PrefixBlocks | None = None  # text of the prompts, where it is known
+
+
+def tried(stream: Stream, n_replicas: int) -> FleetTried:
+    """One size, replayed."""
+    fleet = replace(
+        stream.fleet, n_engines=n_replicas * stream.n_engines,
+        router=stream.router if n_replicas * stream.n_engines > 1 else "round_robin",
+    )  # fmt: skip
+    outcome = routed_outcome(stream.requests, fleet, blocks=stream.blocks)
+    paid_s = outcome.paid_s / stream.n_engines * stream.n_accelerators
+    return tried_point(outcome, n_replicas, stream.slo, paid_s=paid_s)
+
+
+def tried_point(outcome: Outcome, n_replicas: int, slo: SloTargets, *, paid_s: float) -> FleetTried:
+    """What one size did, paid for so many accelerator-seconds."""
+    found = statistics_of(outcome, slo=slo)
+    return FleetTried(
+        n_replicas=n_replicas,
+        precision_frac=found.precision_frac,
+        recall_frac=found.recall_frac,
+        busy_frac=found.busy_frac,
+        ttft_p99_s=found.ttft.p99_s if found.ttft else None,
+        is_overloaded=found.is_overloaded,
+        paid_accelerator_s=paid_s,
+        useful_accelerator_s=paid_s * found.precision_frac,
+        n_late=round((1.0 - found.recall_frac) * outcome.n_requests),
+    )
+
+
+def smallest_holding(
+    ready: PreparedFleet,
+    requests: Requests,
+    *,
+    router: str,
+    slo: SloTargets | None,
+    blocks: PrefixBlocks | None = None,
+) -> SmallestFleet:
+    """The fewest replicas that are not overloaded and keep the objective, found by replaying."""
+    stream = _stream(ready, requests, router, slo or SloTargets())._replace(blocks=blocks)
+    n_given = ready.fleet.n_engines // ready.setup.layout.n_engines
+    return smallest(lambda n: tried(stream, n), stream.slo, n_given=n_given)
+
+
+def smallest(run: Callable[[int], FleetTried], slo: SloTargets, *, n_given: int) -> SmallestFleet:
+    """Doubling finds a size that holds, halving the gap finds the first.
+
+    The one below it was tried and does not.
+    """
+    seen: dict[int, FleetTried] = {}
+
+    def is_held(n: int) -> bool:
+        seen[n] = run(n)
+        return holds(seen[n], slo)
+
+    n = max(1, n_given)
+    while n <= MOST_REPLICAS and not is_held(n):
+        n *= 2
+    low, high = n // 2, n
+    if n == n_given:
+        low = 0
+    while n <= MOST_REPLICAS and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_held(middle) else (middle, high)
+    return SmallestFleet(
+        n_replicas=high if n <= MOST_REPLICAS else None,
+        criterion=criterion(slo),
+        tried=tuple(seen[size] for size in sorted(seen)),
+    )
+
+
+def fleet_curve(
+    ready: PreparedFleet,
+    requests: Requests,
+    asked: CurveRequest,
+    *,
+    run: SimulateRequest | None = None,
+    blocks: PrefixBlocks | None = None,
+    told: Told | None = None,
+) -> FleetSizeCurve:
+    """Precision and recall of every size, and the size whose F is greatest."""
+    _check(asked)
+    run = run or SimulateRequest()
+    stream = _stream(ready, requests, run.router, run.slo or SloTargets())._replace(blocks=blocks)
+    sizes = sorted(set(asked.sizes))
+    points = tuple(map_cases(tried, sizes, shared=stream, n_workers=asked.n_workers, told=told))
+    each_s = _useful_s(points, len(requests))
+    beta = sqrt(asked.delay_usd_per_request / (asked.waste_usd_per_accelerator_s * each_s))
+    useful_s = [each_s * (len(requests) - point.n_late) for point in points]
+    precision = tuple(u / p.paid_accelerator_s for u, p in zip(useful_s, points, strict=True))
+    f_frac = tuple(
+        f_measure(share, point.recall_frac, beta)
+        for share, point in zip(precision, points, strict=True)
+    )
+    return FleetSizeCurve(
+        setup=ready.setup,
+        slo=stream.slo,
+        points=points,
+        waste_usd_per_accelerator_s=asked.waste_usd_per_accelerator_s,
+        delay_usd_per_request=asked.delay_usd_per_request,
+        useful_accelerator_s_per_request=each_s,
+        precision_frac=precision,
+        beta_ratio=beta,
+        f_frac=f_frac,
+        cost_usd=tuple(
+            _cost_usd(point, u, asked) for u, point in zip(useful_s, points, strict=True)
+        ),
+        best=max(range(len(points)), key=lambda k: (f_frac[k], -points[k].n_replicas)),
+        assumptions=(*ready.assumptions, _free(stream.slo)) if not stream.slo.is_given
+        else ready.assumptions,
+    )  # fmt: skip
+
+
+def f_measure(precision_frac: float, recall_frac: float, beta: float) -> float:
+    """(1 + β²)·P·R / (β²·P + R): missed work weighs β² times wasted time [VanRijsbergen1979]."""
+    below = beta**2 * precision_frac + recall_frac
+    return (1.0 + beta**2) * precision_frac * recall_frac / below if below > 0 else 0.0
+
+
+def _useful_s(points: Sequence[FleetTried], n_requests: int) -> float:
+    """Accelerator time that a kept request takes in the size that makes the most of it.
+
+    An engine that runs a small batch is busy all the time and yet wasteful: what a larger batch
+    would have saved is waste too.
+    """
+    each = [
+        p.useful_accelerator_s / (n_requests - p.n_late) for p in points if p.n_late < n_requests
+    ]
+    if not each:
+        what = f"no request is kept by any fleet of up to {points[-1].n_replicas} replicas"
+        fix = "loosen the objective, or try larger fleets"
+        raise InputError("simulate", [Problem("--curve", what, fix)])
+    return min(each)
+
+
+def _cost_usd(point: FleetTried, useful_s: float, asked: CurveRequest) -> float:
+    waste_usd = asked.waste_usd_per_accelerator_s * (point.paid_accelerator_s - useful_s)
+    return waste_usd + asked.delay_usd_per_request * point.n_late
+
+
+def _stream(ready: PreparedFleet, requests: Requests, router: str, slo: SloTargets) -> Stream:
+    layout = ready.setup.layout
+    return Stream(requests, ready.fleet, router, slo, layout.n_accelerators, layout.n_engines)
+
+
+def holds(point: FleetTried, slo: SloTargets) -> bool:
+    """The queue does not grow, and the objective is kept where there is one."""
+    return not point.is_overloaded and (not slo.is_given or point.recall_frac >= slo.kept_frac)
+
+
+def criterion(slo: SloTargets) -> str:
+    """What a fleet must do to hold."""
+    if not slo.is_given:
+        return "the queue does not grow"
+    return f"the queue does not grow, and {100 * slo.kept_frac:g} % of requests keep the objective"
+
+
+def _free(slo: SloTargets) -> Assumption:
+    return Assumption(
+        what="objective", value="none", why="every request that is served counts as kept",
+        change="--slo-ttft-ms, --slo-tpot-ms, --slo-e2e-s",
+    )  # fmt: skip
+
+
+def _check(asked: CurveRequest) -> None:
+    problems, sizes = [], asked.sizes
+    if not sizes or min(sizes) < 1 or max(sizes) > MOST_REPLICAS:
+        what, fix = f"got {list(sizes)[:5]}", f"use sizes from 1 to {MOST_REPLICAS:,}, e.g. 1..12"
+        problems.append(Problem("--curve", what, fix))
+    for flag, value in (
+        ("--cost-waste", asked.waste_usd_per_accelerator_s),
+        ("--cost-delay", asked.delay_usd_per_request),
+    ):
+        if not 0 < value < float("inf"):
+            problems.append(Problem(flag, f"got {value:g}", "must be above 0 USD, and finite"))
+    if problems:
+        raise InputError("simulate", problems)

@@ -1,0 +1,1 @@
+"""How many replicas are enough: demand, candidates, and the fleets that meet the SLOs."""

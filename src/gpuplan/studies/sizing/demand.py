@@ -1,0 +1,198 @@
+"""Demand of one workload: what a scenario says about arrivals, hours and growth, in figures."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuplan.demand.periods import (
+    constant_hours,
+    hours_of_profile,
+    hours_of_steps,
+    p99_minute_per_s,
+    periods_of,
+)
+from gpuplan.demand.statistics import summary
+from gpuplan.domain.plan.sizing import DemandProfile, HourLoads
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
+from gpuplan.domain.traffic.stream import Requests
+from gpuplan.errors import InputError, one
+from gpuplan.units import HOUR
+
+ReadTrace = Callable[[Path], Requests]
+
+
+def demand_of(
+    workload: Workload, scenario: Scenario, *, read_trace: ReadTrace | None = None
+) -> DemandProfile:
+    """The peak, the hours of the week and the years, and how they were found."""
+    work = workload.work
+    if isinstance(work, Serving):
+        return _serving(workload, work, scenario, read_trace=read_trace)
+    if isinstance(work, Batch):
+        return _batch(workload, work, scenario)
+    if isinstance(work, Generic):
+        return _generic(workload, work, scenario)
+    return _training(workload, work, scenario)
+
+
+def _serving(
+    workload: Workload, work: Serving, scenario: Scenario, *, read_trace: ReadTrace | None
+) -> DemandProfile:
+    arrivals, shape = work.arrivals, work.request
+    lines: list[str] = []
+    peak, mean = arrivals.peak_requests_per_s, arrivals.mean_requests_per_s
+    inputs, outputs = shape.input.mean_tokens, shape.output.mean_tokens
+    p99 = None
+    if arrivals.trace is not None and peak is None:
+        seen = summary(_traced(workload, arrivals.trace, read_trace))
+        peak, mean = seen.peak_hour_requests_per_s, seen.mean_requests_per_s
+        p99 = seen.p99_minute_requests_per_s
+        inputs, outputs = seen.input_tokens_per_s / mean, seen.output_tokens_per_s / mean
+        lines.append(f"trace {arrivals.trace}: busiest hour {peak:.3g} requests/s")
+    if peak is None and arrivals.n_concurrent is None:
+        fix = "give users, requests per second, tokens per second or a trace"
+        raise one(InputError, "plan", f"{workload.name}.demand", "no rate is known", fix)
+    lines += _rate_lines(work, peak, mean)
+    if peak is not None and p99 is None:
+        p99 = p99_minute_per_s(peak, arrivals.burstiness_ratio)
+    return DemandProfile(
+        workload=workload.name,
+        unit="requests",
+        peak_requests_per_s=peak,
+        n_accelerators=None,
+        mean_requests_per_s=mean,
+        p99_minute_requests_per_s=p99,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        hours=_hours(work),
+        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        lines=tuple(lines),
+        assumptions=_told(work),
+    )
+
+
+def _traced(workload: Workload, trace: str, read_trace: ReadTrace | None) -> Requests:
+    if read_trace is None:
+        fix = "hand in a reader of traces"
+        raise one(InputError, "plan", f"{workload.name}.demand.trace", "cannot be read", fix)
+    return read_trace(Path(trace))
+
+
+def _rate_lines(work: Serving, peak: float | None, mean: float | None) -> list[str]:
+    arrivals, lines = work.arrivals, []
+    if arrivals.n_users is not None and peak is not None:
+        each = HOUR * peak / arrivals.n_users
+        lines.append(
+            f"{arrivals.n_users:.0f} users x {each:.3g} requests an hour at the peak "
+            f"= {peak:.3g} requests/s"
+        )
+    elif peak is not None:
+        lines.append(f"peak {peak:.4g} requests/s")
+    if arrivals.n_concurrent is not None:
+        lines.append(f"{arrivals.n_concurrent:.0f} requests are kept in flight (closed loop)")
+    if mean is not None and peak is not None and mean < peak:
+        lines.append(f"mean {mean:.3g} requests/s, peak over mean {peak / mean:.2g}")
+    return lines
+
+
+def _hours(work: Serving) -> HourLoads:
+    arrivals = work.arrivals
+    if arrivals.hourly_profile:
+        return hours_of_profile(arrivals.hourly_profile)
+    if arrivals.steps:
+        return hours_of_steps(arrivals.steps, [s.requests_per_s or 0.0 for s in arrivals.steps])
+    return constant_hours()
+
+
+def _told(work: Serving) -> tuple[Assumption, ...]:
+    if work.arrivals.hourly_profile or work.arrivals.steps:
+        return ()
+    return (
+        Assumption(
+            what="hours of the day", value="the peak lasts all day",
+            why="no hourly profile is given: no valley is counted on to save money",
+            change="workloads[].demand.hourly_profile",
+        ),
+    )  # fmt: skip
+
+
+def _batch(workload: Workload, work: Batch, scenario: Scenario) -> DemandProfile:
+    if work.docs_per_s is not None:
+        rate = work.docs_per_s
+        line = f"{rate:.4g} documents/s, each within {work.deadline_s / HOUR:.3g} h"
+    else:
+        rate = (work.n_docs or 0.0) / work.deadline_s
+        line = (
+            f"{work.n_docs:.4g} documents within {work.deadline_s / HOUR:.3g} h "
+            f"= {rate:.4g} documents/s"
+        )
+    return DemandProfile(
+        workload=workload.name,
+        unit="requests",
+        peak_requests_per_s=rate,
+        n_accelerators=None,
+        mean_requests_per_s=rate,
+        p99_minute_requests_per_s=None,
+        input_tokens=work.request.input.mean_tokens,
+        output_tokens=work.request.output.mean_tokens,
+        hours=constant_hours(),
+        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        lines=(line, "may wait: it fills the valleys of others"),
+    )
+
+
+def _generic(workload: Workload, work: Generic, scenario: Scenario) -> DemandProfile:
+    counts = [step.n_accelerators for step in work.steps if step.n_accelerators is not None]
+    rate = work.samples_per_s
+    if rate is None and work.n_samples is not None and work.deadline_s is not None:
+        rate = work.n_samples / work.deadline_s
+    n = max(counts) if counts else work.n_accelerators
+    if rate is None and n is None:
+        fix = "give accelerators, or samples per second, or samples and a deadline"
+        raise one(InputError, "plan", f"{workload.name}.work", "no load is known", fix)
+    hours = constant_hours()
+    if counts and len(counts) == len(work.steps):
+        hours = hours_of_steps(work.steps, counts)
+    elif work.hourly_profile:
+        hours = hours_of_profile(work.hourly_profile)
+    line = f"{n:g} accelerators at the peak" if rate is None else f"{rate:.4g} samples/s"
+    return DemandProfile(
+        workload=workload.name,
+        unit="accelerators" if rate is None else "samples",
+        peak_requests_per_s=rate,
+        n_accelerators=n,
+        mean_requests_per_s=None if rate is None else rate * hours.mean_frac,
+        p99_minute_requests_per_s=None,
+        input_tokens=0.0,
+        output_tokens=0.0,
+        hours=hours,
+        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        lines=(line,),
+    )
+
+
+def _training(workload: Workload, work: Training, scenario: Scenario) -> DemandProfile:
+    n_tokens = training_tokens(work)
+    return DemandProfile(
+        workload=workload.name,
+        unit="samples",
+        peak_requests_per_s=None,
+        n_accelerators=None,
+        mean_requests_per_s=None,
+        p99_minute_requests_per_s=None,
+        input_tokens=n_tokens,
+        output_tokens=0.0,
+        hours=constant_hours(),
+        # A run is one job: growth is of services.
+        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        lines=(f"{n_tokens:.4g} tokens in all",),
+    )
+
+
+def training_tokens(work: Training) -> float:
+    """Of all epochs."""
+    each = work.n_tokens
+    if each is None:
+        each = (work.n_samples or 0.0) * work.sequence_tokens
+    return each * work.n_epochs

@@ -1,0 +1,313 @@
+"""Training jobs: flop, utilization and goodput -> accelerators in whole nodes, and days."""
+
+from math import ceil
+
+from gpuplan.candidates.jobs import fewest_for, part_of_node, wall_s, whole_nodes
+from gpuplan.candidates.prune import policy_check, rejection
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.nodes import node_sizes
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.sizing import DemandProfile, SizedJob, Sizing
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Training, Workload
+from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
+from gpuplan.errors import InputError, PlannerError, one
+from gpuplan.performance.goodput import goodput
+from gpuplan.performance.training_run import FORWARD_BACKWARD, checkpoint_bytes
+from gpuplan.studies.naming.accelerators import allowed_ids
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.power.training import training_power
+from gpuplan.studies.sizing.demand import training_tokens
+from gpuplan.studies.training.predict import predict_training
+from gpuplan.units import DAY, GB
+
+# Assumption: what published dense runs reach where nothing is given and nothing can be predicted.
+ASSUMED_MFU = Range(low=0.30, mid=0.40, high=0.50)
+RESTART_S = 900.0  # Assumption: detect, replace, load, warm up
+# Frozen weights need no gradients of their own: forward and the way back through them.
+ADAPTER_FLOP = 4.0
+# Weights, gradients, master weights and both moments [Rajbhandari2020]; adapters keep the base.
+STATE_BYTES = {"pretraining": 16.0, "full": 16.0, "lora": 2.2, "qlora": 0.8}
+ROOM_FRAC = 0.8  # of the memory, for states; the rest is activations and buffers
+TASKS = {"pretraining": "pretrain", "full": "full", "lora": "lora", "qlora": "qlora"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a training workload asks for, whatever runs it."""
+
+    workload: Workload
+    work: Training
+    n_params: float
+    n_active_params: float
+    model: Model | None
+
+    @property
+    def flop(self) -> float:
+        """Of the model alone: recompute is no work done."""
+        per_param = ADAPTER_FLOP if self.work.method in ("lora", "qlora") else FORWARD_BACKWARD
+        return per_param * self.n_active_params * training_tokens(self.work)
+
+    @property
+    def states_bytes(self) -> float:
+        """Weights and all that goes with them."""
+        return STATE_BYTES[self.work.method] * self.n_params
+
+
+def training_sizes(
+    workload: Workload, scenario: Scenario, demand: DemandProfile, *, catalog: Catalog
+) -> Sizing:
+    """The job on every accelerator that may run it, or why it may not."""
+    assert isinstance(workload.work, Training)
+    job = job_of(workload)
+    (allowed, forbidden), told = allowed_ids(scenario.policy, catalog)
+    check = policy_check(allowed, forbidden)
+    sizer = JobSizer(job, catalog)
+    jobs, rejected = [], []
+    for card in catalog.accelerators.values():
+        candidate = _candidate(workload, card)
+        found: SizedJob | Rejection = check(candidate) or sizer.size(candidate, card)
+        if isinstance(found, Rejection):
+            rejected.append(found)
+        else:
+            jobs.append(found)
+    return Sizing(
+        workload=workload.name, demand=demand, sized=(), jobs=tuple(jobs),
+        rejected=tuple(rejected), skipped=(), assumptions=(*told, *sizer.assumptions),
+    )  # fmt: skip
+
+
+def job_of(workload: Workload) -> Job:
+    """Parameters by name, or as given."""
+    assert isinstance(workload.work, Training)
+    ref = workload.model
+    if ref is not None and ref.name is not None:
+        model = model_named(ref.name)
+        return Job(
+            workload=workload, work=workload.work, n_params=float(model.n_params),
+            n_active_params=float(model.n_active_params), model=model,
+        )  # fmt: skip
+    if ref is None or ref.n_params is None:
+        fix = "name the model or give its parameters"
+        raise one(InputError, "plan", f"{workload.name}.model", "is not known", fix)
+    active = ref.n_active_params or ref.n_params
+    return Job(
+        workload=workload, work=workload.work, n_params=ref.n_params, n_active_params=active,
+        model=None,
+    )  # fmt: skip
+
+
+def _candidate(workload: Workload, card: Accelerator) -> Candidate:
+    asked = workload.layout
+    layout = ServingLayout(
+        tp=(asked.n_tensor if asked else None) or 1, pp=(asked.n_pipeline if asked else None) or 1
+    )
+    precision = workload.precisions[0] if workload.precisions else "bf16"
+    return Candidate(
+        workload=workload.name, accelerator=card.id, layout=layout, precision=precision
+    )
+
+
+class JobSizer:
+    """Sizes one job on one accelerator after another."""
+
+    def __init__(self, job: Job, catalog: Catalog) -> None:
+        self.job, self.catalog = job, catalog
+        self.nodes = node_sizes(catalog)
+        self._told: dict[str, Assumption] = {}
+        self._given = {
+            str(find_accelerator(c.accelerator, catalog).accelerator.id): c.mfu_frac
+            for c in job.workload.capacities
+            if c.mfu_frac is not None
+        }
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the sizes rest on."""
+        return tuple(self._told.values())
+
+    def size(self, candidate: Candidate, card: Accelerator) -> SizedJob | Rejection:
+        """Accelerators for the deadline, or as few as hold the job where there is none."""
+        peak = card.peak_flop_per_s.get(candidate.precision)
+        if peak is None or card.is_cpu:
+            has = ", ".join(sorted(card.peak_flop_per_s))
+            reason = (
+                f"{card.name} is a processor: it would take years"
+                if card.is_cpu
+                else f"{card.name} does not compute in {candidate.precision} (has {has})"
+            )
+            return rejection(candidate, "precision", reason, "use another accelerator")
+        mfu, tier = self.mfu(card)
+        deadline_s = self.job.work.deadline_s
+        n_node = self.nodes[str(card.id)]
+        if deadline_s is None:
+            n = whole_nodes(self.n_least(card), n_node)
+            return self.at(candidate, card, n, mfu=mfu, tier=tier)
+        n_found = self._fewest(card, peak * mfu.mid, deadline_s, rates=self._write(1))
+        if n_found is None:
+            reason = f"failures leave no progress before {deadline_s / DAY:.0f} days"
+            fix = "write checkpoints faster, or give more time"
+            return rejection(candidate, "deadline", reason, fix)
+        return self.at(candidate, card, n_found, mfu=mfu, tier=tier)
+
+    def n_least(self, card: Accelerator) -> int:
+        """Accelerators whose memory holds the states."""
+        return max(1, ceil(self.job.states_bytes / (ROOM_FRAC * card.memory.visible_bytes)))
+
+    def _fewest(
+        self, card: Accelerator, flop_per_s: float, deadline_s: float, *, rates: float | None
+    ) -> int | None:
+        work_s, n_node, n_least = (
+            self.job.flop / flop_per_s, self.nodes[str(card.id)], self.n_least(card)
+        )  # fmt: skip
+
+        def useful(n: int) -> float | None:
+            return self._useful(n, rates)
+
+        found = {"n_per_node": n_node, "n_least": n_least}
+        return part_of_node(work_s, deadline_s, **found, goodput_at=useful) or fewest_for(
+            work_s, deadline_s, **found, goodput_at=useful
+        )
+
+    def at(
+        self, candidate: Candidate, card: Accelerator, n: int, *, mfu: Range, tier: str = "given"
+    ) -> SizedJob:
+        """The job on so many accelerators."""
+        peak = card.peak_flop_per_s[candidate.precision]
+        work_s = Range(
+            low=self.job.flop / (peak * mfu.high),
+            mid=self.job.flop / (peak * mfu.mid),
+            high=self.job.flop / (peak * mfu.low),
+        )
+        lost = self.goodput_at(n, self._write(1))
+        deadline_s = self.job.work.deadline_s
+        slow = None
+        if deadline_s is not None:
+            slow = self._fewest(card, peak * mfu.low, deadline_s, rates=self._write(0))
+        return SizedJob(
+            candidate=candidate,
+            method="given" if tier == "given" else "analytic",
+            n_accelerators=n,
+            n_accelerators_per_node=min(n, self.nodes[str(card.id)]),
+            n_slow_end=slow,
+            flop=self.job.flop,
+            accelerator_s=_estimate(work_s, tier),
+            ideal_s=work_s.mid / n,
+            wall_s=self._wall(work_s, n, tier),
+            goodput=lost,
+            power_w=training_power(card, peak * mfu.mid, n_accelerators=n).get("power_w"),
+            remarks=self._remarks(card, n, lost),
+        )
+
+    def _wall(self, work_s: Range, n: int, tier: str) -> Estimate:
+        def took(seconds: float, place: int) -> float:
+            return wall_s(seconds, n, lambda m: self._useful(m, self._write(place))) or float("inf")
+
+        ends = Range(low=took(work_s.low, 2), mid=took(work_s.mid, 1), high=took(work_s.high, 0))
+        return _estimate(ends, tier)
+
+    def mfu(self, card: Accelerator) -> tuple[Range, str]:
+        """Given for this accelerator, given for the job, predicted, or assumed."""
+        given = self._given.get(str(card.id)) or self.job.work.mfu_frac
+        if given is not None:
+            return given, "given"
+        return self._predicted(card) or self._assumed_mfu()
+
+    def _predicted(self, card: Accelerator) -> tuple[Range, str] | None:
+        model = self.job.model
+        if model is None:
+            return None
+        n = whole_nodes(self.n_least(card), self.nodes[str(card.id)])
+        work = self.job.work
+        columns = {
+            "id": "plan", "model": model.name, "accelerator": str(card.id),
+            "n_accelerators": str(n), "seq_len": str(work.sequence_tokens),
+            "global_batch": str(max(n, 128)), "micro_batch": "1",
+            "precision": "bf16", "task": TASKS[work.method],
+        }  # fmt: skip
+        try:
+            found = predict_training(columns).mfu_frac
+        except PlannerError:
+            return None
+        return Range(low=found.low, mid=found.value, high=found.high), found.tier
+
+    def _assumed_mfu(self) -> tuple[Range, str]:
+        self._tell(
+            "utilization of arithmetic", f"{ASSUMED_MFU.mid:.0%} (30 to 50 %)",
+            "what published runs of dense models reach", "workloads[].training.mfu_frac",
+        )  # fmt: skip
+        return ASSUMED_MFU, "assumed"
+
+    def _write(self, place: int) -> float | None:
+        """Rate of writing checkpoints: slow, middle or fast; None: not given."""
+        plan = self.job.work.checkpoint
+        given = plan.write_bytes_per_s if plan else None
+        return None if given is None else (given.low, given.mid, given.high)[place]
+
+    def goodput_at(self, n: int, write_bytes_per_s: float | None) -> Goodput | None:
+        """Useful share of the clock on so many; None where checkpoints are not described."""
+        work, plan = self.job.work, self.job.work.checkpoint
+        if write_bytes_per_s is None:
+            self._tell(
+                "goodput", "unknown: nothing is taken off",
+                "neither failures nor checkpoints are described",
+                "workloads[].training.accelerator_mtbf_h, .checkpoint.write_gb_per_s",
+            )  # fmt: skip
+            return None
+        size = (
+            plan.state_bytes if plan and plan.state_bytes else checkpoint_bytes(self.job.n_params)
+        )
+        restart = plan.restart_s if plan else None
+        if restart is None:
+            self._tell(
+                "restart after a failure", f"{RESTART_S / 60:.0f} minutes",
+                "detect, replace, load, warm up", "workloads[].training.checkpoint.restart_min",
+            )  # fmt: skip
+        mtbf = None if work.accelerator_mtbf_s is None else work.accelerator_mtbf_s / n
+        return goodput(
+            FailureRate(mtbf_s=mtbf, restart_s=RESTART_S if restart is None else restart),
+            CheckpointWrites(
+                size_bytes=size, write_bytes_per_s=write_bytes_per_s,
+                interval_s=plan.interval_s if plan else None,
+            ),
+        )  # fmt: skip
+
+    def _useful(self, n: int, write_bytes_per_s: float | None) -> float | None:
+        found = self.goodput_at(n, write_bytes_per_s)
+        return found.goodput_frac if found else None
+
+    def _tell(self, what: str, value: str, why: str, change: str) -> None:
+        self._told.setdefault(what, Assumption(what=what, value=value, why=why, change=change))
+
+    def _remarks(self, card: Accelerator, n: int, lost: Goodput | None) -> tuple[str, ...]:
+        found = [f"{self.job.flop:.3g} flop of the model"]
+        if n == whole_nodes(self.n_least(card), self.nodes[str(card.id)]):
+            found.append(f"as few as hold the {self.job.states_bytes / GB:.0f} GB of states")
+        if lost and lost.goodput_frac is not None and lost.interval_s is not None:
+            found.append(
+                f"goodput {lost.goodput_frac:.1%}, a checkpoint every {lost.interval_s / 60:.0f} "
+                f"minutes of {lost.write_s:.0f} s"
+            )
+        batch = self.job.work.global_batch_tokens
+        if batch and n > batch / self.job.work.sequence_tokens:
+            found.append("less than one sequence per accelerator: the model must be cut as well")
+        return tuple(found)
+
+
+def _estimate(ends: Range, tier: str) -> Estimate:
+    return Estimate(
+        value=ends.mid, low=ends.low, high=ends.high,
+        tier=tier,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def given_mfu(value: float) -> Range:
+    """One figure as a range."""
+    return exactly(value)

@@ -1,0 +1,371 @@
+"""Trials of a fleet: the same requests against so many replicas at such a load, judged.
+
+All candidates meet the same draws: arrivals of a unit rate, stretched to the load, and lengths by
+request. So two fleets differ by merit, not by luck.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+from math import ceil, floor, sqrt
+
+import numpy as np
+
+from gpuplan.candidates.judge import Gaps, Seen, is_growing, is_kept, judge
+from gpuplan.candidates.prefix import with_cached_prefix, with_held_prefix
+from gpuplan.demand.generate import requests_for
+from gpuplan.demand.statistics import peak_hour
+from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.plan.sizing import LittleClosure, SizingOptions
+from gpuplan.domain.scenario.demand import Arrivals, LatencyLimit, RequestShape
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import Requests, requests_of
+from gpuplan.performance.kernels.regimes import mixed_extra_s, steady_token_s
+from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.sizing.candidates import Bench, Prospect
+from gpuplan.units import HOUR
+
+ROUTER = "least_outstanding"
+N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
+NO_CACHE_BLOCKS = 2**30
+WARMUP_FRAC = 0.2
+COOLDOWN_FRAC = 0.05  # the last requests meet a fleet that runs empty
+N_TURNOVERS = 30  # times that all in flight are replaced in one run
+LONGEST_S = 30 * 86400.0
+MANY_REQUESTS = 400_000
+LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
+SHORT = 4
+LONGER = 4
+OPEN_RATIO = 2.0
+FAR_RATIO = 1.5
+FULL_RATIO = 3.0  # of the fullest rate: the queue never empties
+LEAST_LEFT = 64  # requests that must have left for a rate to be told
+MIXED_RATIO = 1.06  # inferred shares of gaps with a prompt fall short of counted ones by up to this
+
+
+class Streams:
+    """Requests of a unit rate, by how many are needed and which draw."""
+
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        shape: RequestShape,
+        seed: int,
+        *,
+        recorded: Requests | None = None,
+    ) -> None:
+        self._arrivals = replace(
+            arrivals, peak_requests_per_s=1.0, mean_requests_per_s=1.0, hourly_profile=(), steps=()
+        )
+        self._shape, self._seed = shape, seed
+        self._recorded = recorded
+        self._known: dict[tuple[int, int], Requests] = {}
+
+    def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
+        """About so many requests at this rate; cached tokens are left out of the prompts."""
+        base = self._base(n_requests, draw)
+        rate = max(requests_per_s, n_requests / LONGEST_S)
+        return requests_of(base.arrive_s / rate, base.input_tokens, base.output_tokens)
+
+    def _base(self, n_requests: int, draw: int) -> Requests:
+        key = (n_requests, draw)
+        if key not in self._known:
+            self._known[key] = self._fresh(self._drawn(n_requests, self._seed + 7919 * draw))
+        return self._known[key]
+
+    def _fresh(self, drawn: Requests) -> Requests:
+        """Prompts without what is found in the cache."""
+        cached = np.floor(drawn.input_tokens * self._shape.prefix_hit_frac.mid)
+        fresh = np.maximum(1, drawn.input_tokens - cached)
+        return requests_of(drawn.arrive_s, fresh, np.maximum(1, drawn.output_tokens))
+
+    @property
+    def recorded(self) -> Requests | None:
+        """The trace as it is, at its own rate; None: arrivals are drawn."""
+        return None if self._recorded is None else self._fresh(self._recorded)
+
+    def _drawn(self, n_requests: int, seed: int) -> Requests:
+        if self._recorded is not None:
+            return busiest_hour(self._recorded, n_requests, seed)
+        return requests_for(self._arrivals, self._shape, duration_s=float(n_requests), seed=seed)
+
+
+def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
+    """The busiest hour of a trace at a unit rate, repeated, each time turned by a random shift."""
+    start, rate = peak_hour(recorded.arrive_s)
+    inside = (recorded.arrive_s >= start) & (recorded.arrive_s < start + HOUR)
+    hour = recorded.take(np.flatnonzero(inside))
+    # In units of the mean gap, so that one request comes in one unit of time.
+    at = (hour.arrive_s - start) * rate
+    rng = np.random.default_rng(seed)
+    n_turns = -(-n_requests // len(hour))
+    turns = [(at + rng.uniform(0, len(hour))) % len(hour) for _ in range(n_turns)]
+    arrive = np.concatenate([turn + k * len(hour) for k, turn in enumerate(turns)])
+    order = np.argsort(arrive, kind="stable")
+    row = np.tile(np.arange(len(hour)), n_turns)[order]
+    return requests_of(arrive[order], hour.input_tokens[row], hour.output_tokens[row])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One run."""
+
+    holds: bool
+    judged: tuple[tuple[LatencyLimit, Seen], ...]
+    is_overloaded: bool
+    little: LittleClosure
+    n_running: float  # of one replica, on average
+    tpot_mean_s: float
+    gaps: Gaps
+    n_refused: int = 0  # larger than the whole cache
+
+    @property
+    def is_open(self) -> bool:
+        """Promises are broken, but by no more than chance could do: a longer run would tell."""
+        if self.holds or self.is_overloaded or self.n_refused:
+            return False
+        broken = [(limit, each) for limit, each in self.judged if each.bound_s > limit.limit_s]
+        return all(
+            each.value_s - OPEN_RATIO * (each.bound_s - each.value_s) <= limit.limit_s
+            for limit, each in broken
+        )
+
+
+class Runs:
+    """Simulations of one prospect."""
+
+    def __init__(
+        self, prospect: Prospect, bench: Bench, streams: Streams, *,
+        limits: tuple[LatencyLimit, ...], options: SizingOptions,
+    ) -> None:  # fmt: skip
+        self.prospect, self.limits = prospect, limits
+        self.bench, self.streams, self.options = bench, streams, options
+        self.n_trials = 0
+        self._known: dict[tuple[float, int, float, int, int], Trial] = {}
+        self._capacities: dict[float | None, float] = {}
+
+    @cached_property
+    def cached_tokens(self) -> float:
+        """Of a mean prompt, found in the prefix cache."""
+        return self.bench.load.input_tokens * self.bench.load.cached_input_frac
+
+    @cached_property
+    def engine_limits(self) -> EngineLimits:
+        """What the scheduler may hand out."""
+        setup, load = self.prospect.setup, self.bench.load
+        limits = EngineLimits(
+            max_batch_tokens=setup.settings.max_batch_tokens,
+            max_sequences=setup.settings.max_sequences,
+            n_blocks=self._n_blocks(),
+            block_tokens=setup.settings.block_tokens,
+            start_s=float(self.prospect.regime.serve_start_s),
+        )
+        if not self.cached_tokens:
+            return limits
+        other = load.input_tokens - self.cached_tokens + load.output_tokens
+        return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other)
+
+    def _n_blocks(self) -> int:
+        memory, size = self.prospect.memory, self.prospect.setup.settings.block_tokens
+        each = memory.sequence_bytes / ceil(self.bench.context_tokens / size)
+        if each == 0:
+            return NO_CACHE_BLOCKS
+        return floor(memory.cache_bytes / each) - N_NULL_BLOCKS
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """One engine with the iteration time that predictions have."""
+        limits = self.engine_limits
+        table = step_table(
+            self.prospect.work, self.prospect.step,
+            max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
+        )  # fmt: skip
+        if self.cached_tokens:
+            table = with_cached_prefix(table, self.cached_tokens)
+        return Fleet(limits=limits, table=table)
+
+    @cached_property
+    def most_running(self) -> float:
+        """Sequences of one replica, at most: slots or cache."""
+        limits, load = self.engine_limits, self.bench.load
+        own = load.input_tokens - self.cached_tokens + load.output_tokens
+        held = limits.n_blocks * limits.block_tokens / max(1.0, own)
+        return float(max(1.0, min(limits.max_sequences, held)))
+
+    def token_s(self, n_running: Floats) -> Floats:
+        """Mean time per token with so many running and prompts read as they are answered."""
+        p = self.prospect
+        return np.asarray(steady_token_s(p.work, p.step, p.case, n_running))
+
+    def capacity_per_s(self, token_limit_s: float | None = None) -> float:
+        """Requests per second of one replica at its fullest, or within a mean time per token."""
+        if token_limit_s not in self._capacities:
+            self._capacities[token_limit_s] = self._capacity_per_s(token_limit_s)
+        return self._capacities[token_limit_s]
+
+    def _capacity_per_s(self, token_limit_s: float | None) -> float:
+        running = np.geomspace(1.0, self.most_running, 48)
+        token_s = self.token_s(running)
+        rates = running / token_s / max(1.0, self.bench.load.output_tokens)
+        if token_limit_s is not None:
+            rates = rates[token_s <= token_limit_s]
+        return float(rates.max(initial=0.0))
+
+    def trial(
+        self, requests_per_s: float, n_replicas: int, *, slowness_ratio: float = 1.0,
+        draw: int = 0, most_longer: int = LONGER**2,
+    ) -> Trial:  # fmt: skip
+        """The load on so many replicas, all steps being slower by a factor.
+
+        Slower steps are a slower clock: more requests per step, and limits of fewer steps. Near
+        the fullest rate a short look comes first: a queue that grows is seen at once. Where a
+        promise is broken by no more than chance could do, the run is made longer, up to so many
+        times: more replicas would not make the draws any surer.
+        """
+        rate = requests_per_s * slowness_ratio
+        n = self._n_requests(rate)
+        if rate > LIKELY_FRAC * n_replicas * self.capacity_per_s():
+            first = self._once(rate, n_replicas, slowness_ratio, draw, n // SHORT)
+            if not first.holds and _is_far(first):
+                return first
+        found = self._once(rate, n_replicas, slowness_ratio, draw, n)
+        for longer in (LONGER, LONGER**2):
+            if not found.is_open or longer > most_longer or n * longer > MANY_REQUESTS:
+                break
+            found = self._once(rate, n_replicas, slowness_ratio, draw, n * longer)
+        return found
+
+    def _once(self, rate: float, n_replicas: int, slowness: float, draw: int, n: int) -> Trial:
+        key = (rate, n_replicas, slowness, draw, n)
+        if key not in self._known:
+            self._known[key] = self._run(*key)
+        return self._known[key]
+
+    def _run(self, rate: float, n_replicas: int, slowness: float, draw: int, n: int) -> Trial:
+        self.n_trials += 1
+        limits = tuple(replace(x, limit_s=x.limit_s / slowness) for x in self.limits)
+        requests = self.streams.at(rate, n, draw=draw)
+        outcome = self.outcome(requests, n_replicas)
+        rows = _measured(len(requests))
+        columns = _columns(outcome, rows)
+        little = _little(outcome, rows)
+        n_running = little.n_counted / n_replicas
+        gaps = self._gaps(outcome, rows, n_running)
+        judged = judge(limits, columns, gaps)
+        is_overloaded = is_growing(requests.arrive_s, requests.arrive_s + outcome.times.e2e_s)
+        return Trial(
+            holds=is_kept(judged) and outcome.n_refused == 0 and not is_overloaded,
+            judged=judged,
+            is_overloaded=is_overloaded,
+            little=little,
+            n_running=n_running,
+            tpot_mean_s=float(columns["tpot"].mean()) if len(columns["tpot"]) else 0.0,
+            gaps=gaps,
+            n_refused=outcome.n_refused,
+        )
+
+    def outcome(self, requests: Requests, n_replicas: int) -> Outcome:
+        """What becomes of these requests on so many replicas."""
+        # One replica has nothing to route, but the same kernel serves it, loaded already.
+        return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=ROUTER))
+
+    def judged(
+        self, outcome: Outcome, rows: Ints, *, n_deviations: float
+    ) -> tuple[tuple[LatencyLimit, Seen], ...]:
+        """Each promise beside what these requests, consecutive ones, got.
+
+        Gaps that hold a prompt count only beyond so many deviations of chance: prompts come at
+        random, so their number in a short stretch has a deviation of its root.
+        """
+        n_running = _little(outcome, rows).n_counted / outcome.n_engines
+        gaps = self._gaps(outcome, rows, n_running)
+        sure = max(0.0, 1.0 - n_deviations / sqrt(max(1, len(rows))))
+        return judge(
+            self.limits, _columns(outcome, rows), replace(gaps, mixed_frac=sure * gaps.mixed_frac)
+        )
+
+    @property
+    def residence_s(self) -> float:
+        """About how long a request stays on a busy replica."""
+        return 2.0 * self.bench.floors(self.prospect.candidate).e2e_s
+
+    @cached_property
+    def full_per_s(self) -> float:
+        """Requests per second of one replica that never runs out of work: none can do more.
+
+        The closed form takes mean batches; a run may fill them better. The larger one counts.
+        """
+        n = self.options.n_requests
+        waiting = self.streams.at(FULL_RATIO * self.capacity_per_s(), n)
+        outcome = self.outcome(waiting, 1)
+        left = np.sort((waiting.arrive_s + outcome.times.e2e_s)[outcome.finished])
+        if len(left) < LEAST_LEFT:
+            return self.capacity_per_s()
+        # The middle half: after the batch has filled, before the last requests leave it.
+        first, last = len(left) // 4, 3 * len(left) // 4
+        rate = (last - first) / max(float(left[last] - left[first]), 1e-12)
+        return max(rate, self.capacity_per_s())
+
+    def _n_requests(self, rate: float) -> int:
+        in_flight = rate * self.residence_s
+        n = self.options.n_requests
+        while n < N_TURNOVERS * in_flight and n < MANY_REQUESTS:
+            n *= 2
+        return n
+
+    def _gaps(self, outcome: Outcome, rows: Ints, n_running: float) -> Gaps:
+        """How many gaps between tokens hold a prompt, and how long those are."""
+        if all(limit.metric != "itl" for limit in self.limits):
+            return Gaps(mixed_frac=0.0, mixed_s=0.0)
+        p, load = self.prospect, self.bench.load
+        times, requests = outcome.times, outcome.requests
+        decode_s = (times.e2e_s - times.ttft_s)[rows].sum()
+        n_gaps = float(np.maximum(requests.output_tokens[rows] - 1, 0).sum())
+        first_at = (requests.arrive_s + times.ttft_s)[rows]
+        span_s = float(first_at.max() - first_at.min()) if len(rows) else 0.0
+        if not n_gaps or span_s <= 0:
+            return Gaps(mixed_frac=0.0, mixed_s=0.0)
+        fresh = max(1.0, load.input_tokens - self.cached_tokens)
+        n_chunks = ceil(fresh / self.engine_limits.max_batch_tokens)
+        # Prompts whose first tokens come at one instant were read in one step.
+        n_steps = n_chunks * len(np.unique(np.round(first_at, 9)))
+        met = n_steps / span_s / outcome.n_engines * float(decode_s)
+        step_s = float(self.token_s(np.array([max(1.0, n_running)]))[0])
+        extra_s = float(mixed_extra_s(p.work, p.step, p.case, max(1.0, n_running))) / n_chunks
+        return Gaps(mixed_frac=min(1.0, MIXED_RATIO * met / n_gaps), mixed_s=step_s + extra_s)
+
+
+def _is_far(trial: Trial) -> bool:
+    """A promise is broken by so much that a longer run would not mend it."""
+    return any(each.value_s > FAR_RATIO * limit.limit_s for limit, each in trial.judged)
+
+
+def _measured(n: int) -> Ints:
+    return np.arange(int(WARMUP_FRAC * n), max(1, int((1.0 - COOLDOWN_FRAC) * n)), dtype=np.int64)
+
+
+def _columns(outcome: Outcome, rows: Ints) -> dict[str, Floats]:
+    times = outcome.times
+    many = rows[outcome.requests.output_tokens[rows] > 1]
+    return {"ttft": times.ttft_s[rows], "tpot": times.tpot_s[many], "e2e": times.e2e_s[rows]}
+
+
+def _little(outcome: Outcome, rows: Ints) -> LittleClosure:
+    """Rate and residence of the measured requests, and what was in flight, counted by time."""
+    requests, times = outcome.requests, outcome.times
+    start, end = float(requests.arrive_s[rows[0]]), float(requests.arrive_s[rows[-1]])
+    left = np.minimum(requests.arrive_s + times.e2e_s, end)
+    inside = np.maximum(left - np.maximum(requests.arrive_s, start), 0.0)
+    span_s = max(end - start, 1e-12)
+    rate = (len(rows) - 1) / span_s
+    residence = float(times.e2e_s[rows].mean())
+    held = requests.input_tokens + 0.5 * requests.output_tokens
+    return LittleClosure(
+        requests_per_s=rate,
+        residence_s=residence,
+        n_in_flight=rate * residence,
+        n_counted=float(inside.sum() / span_s),
+        cache_tokens=float((inside * held).sum() / span_s),
+    )

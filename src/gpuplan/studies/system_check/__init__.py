@@ -1,0 +1,1 @@
+"""A described system, judged: data path, network, hosts, power, balance, cheaper alternatives."""

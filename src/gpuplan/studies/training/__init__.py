@@ -1,0 +1,1 @@
+"""One training job, evaluated: its step, its run, and how it scales."""

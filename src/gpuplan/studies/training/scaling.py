@@ -1,0 +1,247 @@
+"""Speed-up curve of a training job: names to nouns, nouns to steps, steps to a knee and causes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from gpuplan.calibration.links import link_of
+from gpuplan.calibration.training_constants import constants_of, read_calibration
+from gpuplan.calibration.training_stacks import STACKS
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.training.scaling import Remedy, ScaleCurve, ScalePoint, ScaleRequest
+from gpuplan.domain.training.setup import Execution, ParallelLayout, StateBytes, TrainingSetup
+from gpuplan.domain.training.time import Fabric, plain_link
+from gpuplan.errors import InputError, Problem
+from gpuplan.performance.training import training_step
+from gpuplan.performance.training_basis import peak_flop_per_s
+from gpuplan.performance.training_run import GivenStep, given_compute_s, given_step
+from gpuplan.studies.measured.training import architecture_class, named_model
+
+WORTH_FRAC = 0.5  # a doubling that brings less than half of what it could is not worth it
+ADAPTER_LATENCY_S = 10e-6
+STACK = STACKS["fsdp"]
+ARITHMETIC = ("matrix products", "attention", "element-wise", "host", "optimizer")
+REMEDY_MICRO_BATCHES = 8
+REMEDY_GAIN_FRAC = 0.05
+
+
+def scale(request: ScaleRequest) -> ScaleCurve:
+    """Speed over the number of accelerators, the knee, and what to change before adding more."""
+    model = named_model(request.model)
+    accelerator = find_accelerator(request.accelerator, read_catalog()).accelerator
+    counts = _counts(request)
+    points = _points(request, model, accelerator, counts=counts)
+    states = StateBytes(gradient_bytes_per_param=2.0)
+    return ScaleCurve(
+        points=tuple(points),
+        knee=knee(points),
+        states_bytes=model.n_params * states.total_bytes_per_param,
+        remedies=_remedies(request, model, accelerator, last=points[-1], first=counts[0]),
+        assumptions=_assumptions(request),
+    )
+
+
+def knee(points: Sequence[ScalePoint]) -> int:
+    """The last number up to which every step still brings half of what it could."""
+    chosen = points[0].n_accelerators
+    for before, after in pairwise(points):
+        ideal = after.n_accelerators / before.n_accelerators - 1.0
+        gained = after.speedup_ratio / before.speedup_ratio - 1.0
+        if gained < WORTH_FRAC * ideal:
+            break
+        chosen = after.n_accelerators
+    return chosen
+
+
+def _counts(request: ScaleRequest) -> list[int]:
+    problems = [
+        Problem("counts", f"got {n}", "use whole nodes or a part of one node")
+        for n in request.counts
+        if n < 1 or (n > request.links.n_node and n % request.links.n_node)
+    ]
+    if not request.counts:
+        problems.append(Problem("counts", "empty", "give numbers of accelerators, e.g. 8,16,64"))
+    if request.mfu_frac is not None and not 0 < request.mfu_frac <= 1:
+        problems.append(Problem("mfu", f"got {request.mfu_frac}", "use a share above 0, up to 1"))
+    problems += _tensor_problems(request)
+    if problems:
+        raise InputError("scale", problems)
+    return sorted(set(request.counts))
+
+
+def _tensor_problems(request: ScaleRequest) -> list[Problem]:
+    tp, n_node = request.layout.tp, request.links.n_node
+    problems = [
+        Problem("tp", f"{n} accelerators do not divide by {tp}", "use multiples of tp")
+        for n in request.counts
+        if n % tp
+    ]
+    if tp > n_node and not request.layout.allows_tp_across_nodes:
+        fix = f"keep tp at {n_node} or less, or ask for it with --tp-across-nodes"
+        problems.append(Problem("tp", f"{tp} leaves the node of {n_node}", fix))
+    if tp > n_node and request.mfu_frac is not None:
+        fix = "leave the utilization out: the calibrated model counts these transfers"
+        problems.append(Problem("mfu", "says nothing of tensor parallelism across nodes", fix))
+    return problems
+
+
+def _points(
+    request: ScaleRequest, model: Model, accelerator: Accelerator, *, counts: Sequence[int]
+) -> list[ScalePoint]:
+    points: list[ScalePoint] = []
+    first: tuple[int, float] | None = None
+    for n in counts:
+        step_s, compute_s, causes = _step(request, model, accelerator, n=n)
+        first = first or (n, step_s)
+        # The share per accelerator stays, so that speed is accelerators by step time.
+        speedup = n / first[0] * first[1] / step_s
+        cause = max(causes, key=lambda part: part[1])[0] if causes else "compute"
+        is_free = step_s <= compute_s * 1.02
+        points.append(
+            ScalePoint(
+                n_accelerators=n, step_s=step_s, compute_s=compute_s, speedup_ratio=speedup,
+                efficiency_frac=speedup * first[0] / n, cause="compute" if is_free else cause,
+                causes_s=tuple(causes),
+                usd_per_percent=_usd_per_percent(request, points, n=n, speedup=speedup),
+            )
+        )  # fmt: skip
+    return points
+
+
+def _usd_per_percent(
+    request: ScaleRequest, points: Sequence[ScalePoint], *, n: int, speedup: float
+) -> float | None:
+    if request.price_usd_per_h is None or not points:
+        return None
+    before = points[-1]
+    gained = 100.0 * (speedup - before.speedup_ratio)
+    added = (n - before.n_accelerators) * request.price_usd_per_h
+    return added / gained if gained > 0 else float("inf")
+
+
+def _step(
+    request: ScaleRequest, model: Model, accelerator: Accelerator, *, n: int
+) -> tuple[float, float, list[tuple[str, float]]]:
+    fabric = _fabric(request, accelerator)
+    asked = request.layout
+    per_node = max(1, request.links.n_node // asked.tp)
+    layout = ParallelLayout(
+        dp=n // asked.tp,
+        tp=asked.tp,
+        has_sequence_parallel=asked.tp > 1,
+        sharding=asked.sharding,
+        n_shard=min(n // asked.tp, per_node) if asked.is_hybrid else None,
+    )
+    if request.mfu_frac is None:
+        return _calibrated(request, model, accelerator, layout=layout, fabric=fabric)
+    tokens = request.micro_batch * request.sequence_tokens / asked.tp
+    compute_s = given_compute_s(
+        model.n_active_params,
+        tokens,
+        flop_per_s=request.mfu_frac * peak_flop_per_s(accelerator, "bf16"),
+        has_full_recompute=request.recompute == "full",
+    )
+    given = GivenStep(
+        compute_s=compute_s,
+        n_params=model.n_params / asked.tp,
+        n_micro_batches=request.n_micro_batches,
+    )
+    parts = given_step(given, layout, fabric)
+    return parts.step_s, parts.compute_s, [("data parallel", parts.exposed_s)]
+
+
+def _calibrated(
+    request: ScaleRequest,
+    model: Model,
+    accelerator: Accelerator,
+    *,
+    layout: ParallelLayout,
+    fabric: Fabric,
+) -> tuple[float, float, list[tuple[str, float]]]:
+    labels = {
+        "stack": STACK.name, "kernels": STACK.kernels, "flash": STACK.flash, "program": "",
+        "links": STACK.links,
+        "family": accelerator.family, "architecture": architecture_class(model),
+    }  # fmt: skip
+    constants = constants_of(
+        read_calibration().fitted, labels, accelerator=accelerator, stack=STACK
+    )
+    setup = TrainingSetup(
+        task="full",
+        states=StateBytes(gradient_bytes_per_param=2.0),
+        micro_batch=request.micro_batch,
+        sequence_tokens=request.sequence_tokens,
+        n_micro_batches=request.n_micro_batches,
+        execution=Execution(recompute=request.recompute),
+    )
+    step = training_step(model, accelerator, setup, layout, fabric, constants)
+    compute_s = sum(seconds for name, seconds in step.parts_s if name in ARITHMETIC)
+    causes = [(str(name), s) for name, s in step.parts_s if name not in ARITHMETIC]
+    return step.step_s, compute_s, causes
+
+
+def _fabric(request: ScaleRequest, accelerator: Accelerator) -> Fabric:
+    links = request.links
+    island = accelerator.scale_up
+    n_island = max(links.n_node, island.n_domain if island else 1)
+    each = (links.adapters_bytes_per_s or links.n_node * 50e9) / links.n_node
+    outside = plain_link("adapters", each, rate_frac=links.rate_frac, alpha_s=ADAPTER_LATENCY_S)
+    return Fabric(
+        n_island=n_island,
+        inside=link_of(accelerator, n_ranks=min(links.n_node, n_island)),
+        outside=outside,
+        n_node=links.n_node,
+    )
+
+
+def _remedies(
+    request: ScaleRequest, model: Model, accelerator: Accelerator, *, last: ScalePoint, first: int
+) -> tuple[Remedy, ...]:
+    """What would bring more than accelerators: a kinder layout, or more adapters."""
+    if last.efficiency_frac > 1.0 - REMEDY_GAIN_FRAC or last.n_accelerators <= first:
+        return ()
+    adapters = request.links.adapters_bytes_per_s or request.links.n_node * 50e9
+    changes = (
+        (
+            f"shard inside nodes only, {REMEDY_MICRO_BATCHES} micro-batches per step",
+            replace(
+                request,
+                layout=replace(request.layout, is_hybrid=True),
+                n_micro_batches=REMEDY_MICRO_BATCHES,
+            ),
+        ),
+        (
+            "four times the adapters",
+            replace(request, links=replace(request.links, adapters_bytes_per_s=4 * adapters)),
+        ),
+    )
+    found = []
+    for what, changed in changes:
+        points = _points(changed, model, accelerator, counts=(first, last.n_accelerators))
+        gain = points[-1].efficiency_frac - last.efficiency_frac
+        if gain > REMEDY_GAIN_FRAC:
+            found.append(Remedy(what=what, efficiency_frac=points[-1].efficiency_frac))
+    return tuple(sorted(found, key=lambda remedy: -remedy.efficiency_frac))
+
+
+def _assumptions(request: ScaleRequest) -> tuple[Assumption, ...]:
+    told = []
+    if request.links.adapters_bytes_per_s is None:
+        told.append(
+            Assumption(
+                what="adapters", value="one of 400 Gbit/s per accelerator",
+                why="nobody said what leaves the node", change="--node-gbit",
+            )
+        )  # fmt: skip
+    if request.mfu_frac is None:
+        told.append(
+            Assumption(
+                what="software", value="fully sharded PyTorch, operator by operator",
+                why="no utilization was given", change="--mfu",
+            )
+        )  # fmt: skip
+    return tuple(told)

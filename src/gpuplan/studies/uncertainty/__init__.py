@@ -1,0 +1,1 @@
+"""How sure a plan is: samples of demand, speed and prices, and fleets that stay enough."""

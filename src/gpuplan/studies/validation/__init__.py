@@ -1,0 +1,1 @@
+"""Measured tables: cases, predictions beside measurements, and fits to them."""

@@ -1,0 +1,218 @@
+"""Calibrate: a user's benchmark outputs -> the package's constants moved to his site."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.calibration.runs.detect import read_runs
+from gpuplan.calibration.runs.fields import COLUMNS, Row
+from gpuplan.calibration.runs.given import assumptions, check_given, split_count, with_given
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.user_fit import (
+    moves,
+    site_spreads,
+    user_document,
+    with_spreads,
+)
+from gpuplan.catalog.update.store import write_whole
+from gpuplan.domain.calibration.constants import InferenceCalibration
+from gpuplan.domain.calibration.runs import CalibrationOutcome, Verdict
+from gpuplan.domain.calibration.validation import PredictedRow
+from gpuplan.errors import CatalogError, InputError, Problem
+from gpuplan.performance.kernels.regimes import sequence_bytes
+from gpuplan.performance.memory.layouts import layout_problems
+from gpuplan.studies.inference.user_calibration import file_content
+from gpuplan.studies.measured.inference import MLPERF_TOKENS
+from gpuplan.studies.validation.fit_inference import Study, study
+from gpuplan.studies.validation.inference_table import InferenceTable, read_table
+from gpuplan.studies.validation.report import errors_by_metric
+from gpuplan.studies.validation.user_refit import (
+    LEAST_CONDITIONS,
+    Refit,
+    Site,
+    conditions,
+    coverage_frac,
+    left_out_rows,
+    misses,
+    pooled_ape,
+    predicted,
+    ranged,
+    refit,
+    refitted,
+    site_of,
+    with_known,
+)
+
+BETTER_RATIO = 0.95  # a smaller gain is inside the noise of repeated runs
+LEAST_COVERAGE = 0.7  # of left-out figures, for the ranges of known setups to be told
+MOST_FILES = 1000
+MOST_ROWS = 5000
+
+
+def calibrate(
+    paths: Sequence[Path],
+    *,
+    given: Mapping[str, str] | None = None,
+    package: InferenceCalibration | None = None,
+) -> CalibrationOutcome:
+    """The constants moved to these runs, with the errors of runs left out before and after."""
+    known = package or inference_calibration()
+    rows, told = read_files(paths, given or {})
+    of, refused = _study(rows)
+    site = site_of(of, known)
+    found = refit(site, np.ones(len(of.seen.row), dtype=bool))
+    version = f"{known.version}+user-{_fingerprint(of.table.rows)}"
+    before = [predicted(of, i, known) for i in range(len(of.table.rows))]
+    verdict, after, moved = _judged(site, found, before, version=version)
+    return CalibrationOutcome(
+        calibration=moved,
+        verdict=verdict,
+        n_rows=len(of.table.rows),
+        n_conditions=len(set(conditions(of))),
+        before=errors_by_metric(before),
+        after=errors_by_metric(after),
+        moved=moves(known.constants, moved.constants, of.table.labels),
+        rows=tuple(of.table.rows),
+        refused=tuple(refused),
+        told=(*told, *_odd_layouts(of), *_apart(of, found)),
+        assumptions=assumptions([dict(row) for row in of.table.rows]),
+    )
+
+
+def _judged(
+    site: Site, found: Refit, before: Sequence[PredictedRow], *, version: str
+) -> tuple[Verdict, list[PredictedRow], InferenceCalibration]:
+    """The verdict of rows left out, those rows, and the calibration with ranges to match."""
+    of, moved = site.of, refitted(site, found, version=version)
+    if len(set(conditions(of))) < LEAST_CONDITIONS:
+        return "too few rows", [], moved
+    after, as_known = left_out_rows(site, found)
+    if coverage_frac(as_known) >= LEAST_COVERAGE:
+        used = np.ones(len(of.seen.row), dtype=bool)
+        after, moved = as_known, with_known(site, used, moved)
+    spreads = site_spreads([miss for row in misses(of, after) for miss in row])
+    after, moved = ranged(of, after), with_spreads(moved, spreads)
+    is_better = pooled_ape(after) < BETTER_RATIO * pooled_ape(before)
+    return "better" if is_better else "no better", after, moved
+
+
+def _apart(of: Study, found: Refit) -> list[str]:
+    """Figures that the refit leaves aside, each told."""
+    told = []
+    for at in np.flatnonzero(found.apart).tolist():
+        row, ratio = of.table.rows[of.seen.row[at]], math.exp(found.residual[at])
+        told.append(
+            f"{row.get('id', '')}: {of.seen.metric[at]} is {1 / ratio:.2g} times what the other "
+            "runs let expect; not used, look whether that run was disturbed"
+        )
+    return told
+
+
+def read_files(paths: Sequence[Path], given: Mapping[str, str]) -> tuple[list[Row], list[str]]:
+    """Rows of all files with what the user gave beside them; every fault at once."""
+    given = split_count(given)
+    check_given(given)
+    if not paths or len(paths) > MOST_FILES:
+        what, fix = f"{len(paths)} files", f"give 1 to {MOST_FILES} files of benchmark output"
+        raise InputError("calibrate", [Problem("files", what, fix)])
+    rows: list[Row] = []
+    told: list[str] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            read = read_runs(file_content(path), str(path))
+            filled, replaced = with_given(read, given, where=str(path), lengths_known=MLPERF_TOKENS)
+        except InputError as error:
+            problems += [
+                Problem(f"{error.source} {p.where}", p.what, p.fix) for p in error.problems
+            ]
+            continue
+        rows += filled
+        told += [*read.told, *replaced]
+    if len(rows) > MOST_ROWS:
+        problems.append(Problem("rows", f"{len(rows)}", f"give at most {MOST_ROWS}"))
+    if problems:
+        raise InputError("calibrate", problems)
+    return rows, told
+
+
+def _study(rows: Sequence[Row]) -> tuple[Study, list[tuple[str, str]]]:
+    """The rows that have a prediction, ready for fits, and the others with the reason."""
+    table = read_table(rows)
+    refused = list(table.refused)
+    kept = []
+    for i in range(len(table.rows)):
+        reason = _obstacle(table, i)
+        if reason:
+            refused.append((table.rows[i].get("id", ""), reason))
+        else:
+            kept.append(i)
+    if not kept:
+        fix = "give --model and --on as the catalog names them"
+        reasons = dict.fromkeys(" ".join(reason.split())[:200] for _, reason in refused)
+        raise InputError("calibrate", [Problem("rows", reason, fix) for reason in reasons][:10])
+    chosen = InferenceTable(
+        [table.rows[i] for i in kept], [table.setups[i] for i in kept],
+        [table.labels[i] for i in kept], [table.works[i] for i in kept],
+        [table.cases[i] for i in kept], refused,
+    )  # fmt: skip
+    return study(chosen), refused
+
+
+def _obstacle(table: InferenceTable, i: int) -> str:
+    """Why a run has no prediction though its names are known; empty where it has one."""
+    setup = table.setups[i]
+    tokens = setup.load.input_tokens + setup.load.output_tokens
+    if sequence_bytes(table.works[i], tokens) <= 0:
+        return f"{setup.model.name} keeps nothing between tokens: it does not generate"
+    found = re.search(r"\bngl=(\d{1,6})\b", table.rows[i].get("layout_note", ""))
+    n_layers = setup.model.main.n_layers
+    if found is not None and int(found[1]) < n_layers:
+        return f"only {found[1]} of {n_layers} layers were on the accelerator"
+    return ""
+
+
+def _odd_layouts(of: Study) -> list[str]:
+    """Layouts that our rules refuse: the run shows that its engine found a way, or a slip."""
+    found: dict[str, str] = {}
+    for row, setup in zip(of.table.rows, of.table.setups, strict=True):
+        for problem in layout_problems(setup.model, setup.storage, setup.layout):
+            line = f"{problem.where} {problem.what}; the run is used, check its conditions"
+            found.setdefault(line, f"{row.get('id', '')}: {line}")
+    return list(found.values())
+
+
+def _fingerprint(rows: Sequence[Mapping[str, str]]) -> str:
+    text = json.dumps([dict(row) for row in rows], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def write_calibration(
+    outcome: CalibrationOutcome, path: Path, *, package: InferenceCalibration | None = None
+) -> None:
+    """The refit as a file that predictions can load; whole or not at all."""
+    figures = {
+        "verdict": outcome.verdict,
+        "n_rows": outcome.n_rows,
+        "n_conditions": outcome.n_conditions,
+        "before": {metric: asdict(errors) for metric, errors in outcome.before.items()},
+        "after_left_out": {metric: asdict(errors) for metric, errors in outcome.after.items()},
+    }
+    document = user_document(
+        package or inference_calibration(), outcome.calibration,
+        rows=[{name: row.get(name, "") for name in COLUMNS} for row in outcome.rows],
+        figures=figures,
+    )  # fmt: skip
+    content = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    try:
+        write_whole(path, content.encode())
+    except CatalogError as error:
+        raise InputError(
+            "calibrate", [Problem("--out", p.what, p.fix) for p in error.problems]
+        ) from error

@@ -1,0 +1,100 @@
+"""Validate tables of LLM serving: rows -> predictions; rows -> errors of what is left out."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+
+import numpy as np
+
+from gpuplan.calibration.ranges import left_out_errors
+from gpuplan.calibration.store import inference_calibration
+from gpuplan.domain.calibration.constants import LeftOut
+from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
+from gpuplan.errors import PlannerError
+from gpuplan.studies.inference.predict import metric_estimates, predict_inference
+from gpuplan.studies.measured.inference import Row, number_in, serving_setup
+from gpuplan.studies.power.serving import POWER_METRICS, serving_power
+from gpuplan.studies.validation.fit_inference import (
+    by_model,
+    by_source,
+    by_version,
+    cross_residuals,
+    fit_study,
+    misses_of,
+    study,
+)
+from gpuplan.studies.validation.inference_table import METRICS, benchmark_of, read_table
+
+INFERENCE_COLUMNS = frozenset(
+    {"accelerator", "model", "regime", "input_tokens", "output_tokens", "engine"}
+)
+GROUPS = ("regime", "accelerator", "model", "source", "engine")
+CROSS_SPLITS = {"source": (by_source, 8), "model": (by_model, 10), "engine": (by_version, 10)}
+
+
+def inference_rows(rows: Sequence[Row]) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
+    """Predictions of all rows that name something known, and the others with the reason."""
+    found, refused = [], []
+    for row in rows:
+        try:
+            found.append(_predicted(row))
+        except PlannerError as error:
+            refused.append((row.get("id", ""), str(error)))
+    return found, refused
+
+
+def _predicted(row: Row) -> PredictedRow:
+    setup = serving_setup(row)
+    is_new = publisher(row.get("source", "")) not in known_publishers()
+    prediction = predict_inference(setup, benchmark=benchmark_of(row), is_published_anew=is_new)
+    power = serving_power(setup, prediction, note=row.get("layout_note", ""))
+    return PredictedRow(
+        id=row.get("id", ""),
+        groups={group: row.get(group, "") for group in GROUPS},
+        predicted={**metric_estimates(prediction), **power},
+        measured=_measured(row),
+    )
+
+
+@cache
+def known_publishers() -> frozenset[str]:
+    """Those whose rows the calibration rests on."""
+    return frozenset(map(publisher, inference_calibration().constants.sources))
+
+
+def publisher(source: str) -> str:
+    """`inferencex` of `inferencex/nvidia closed loop`: what follows tells rows of one apart."""
+    return re.split(r"[/ ]", source.strip().lower(), maxsplit=1)[0]
+
+
+def _measured(row: Row) -> dict[str, float]:
+    metrics = (*METRICS, *POWER_METRICS)
+    found = {metric: number_in(row, f"measured_{metric}") for metric in metrics}
+    return {metric: value for metric, value in found.items() if value is not None}
+
+
+def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:
+    """Errors of rows whose source, model or engine version a fit has not seen (minutes)."""
+    of = study(read_table(list(rows)))
+    near = fit_study(of, np.ones(len(of.seen.row), dtype=bool)).constants
+    misses = [
+        miss
+        for name, (fold_of, n_folds) in CROSS_SPLITS.items()
+        for miss in misses_of(of, name, cross_residuals(of, fold_of, n_folds=n_folds, near=near))
+    ]
+    return _as_errors(left_out_errors(misses))
+
+
+def stored_cross() -> dict[str, dict[str, MetricErrors]]:
+    """The same for the package's own table, as its fit stored them."""
+    return _as_errors(inference_calibration().left_out)
+
+
+def _as_errors(
+    found: Mapping[str, Mapping[str, LeftOut]],
+) -> dict[str, dict[str, MetricErrors]]:
+    return {
+        split: {key: MetricErrors(**asdict(errors)) for key, errors in groups.items()}
+        for split, groups in found.items()
+    }

@@ -1,0 +1,256 @@
+"""Measured inference rows as columns: what the fit and the cross-validation work on."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.errors import PlannerError
+from gpuplan.performance.kernels.columns import stacked, taken
+from gpuplan.performance.kernels.regimes import (
+    REGIMES,
+    RegimeConstants,
+    Served,
+    ServingCase,
+    closed_loop_at,
+    loop_times,
+    open_loop,
+    serve_start_s,
+)
+from gpuplan.performance.kernels.step import StepConstants, StepWork
+from gpuplan.performance.serving_regimes import loop_waits, serving_case
+from gpuplan.studies.inference.open_loop import open_loop_run
+from gpuplan.studies.inference.work import setup_work
+from gpuplan.studies.measured.inference import Row, serving_setup
+from gpuplan.units import MS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Values = Mapping[str, Floats]
+
+# Measured columns -> field of `Served` and its unit.
+METRICS = {
+    "output_tokens_per_s": ("output_tokens_per_s", 1.0),
+    "ttft_mean_ms": ("ttft_s", MS),
+    "tpot_mean_ms": ("tpot_s", MS),
+    "tpot_p50_ms": ("tpot_s", MS),
+    "e2e_s": ("e2e_s", 1.0),
+    "ttft_p99_ms": ("ttft_s", MS),
+    "tpot_p99_ms": ("tpot_s", MS),
+}
+# Tails are not fitted: they stand in a measured ratio to the mean.
+TAIL_METRICS = ("ttft_p99_ms", "tpot_p99_ms")
+SIMULATED_REGIMES = ("fixed_concurrency", "poisson")
+
+
+class InferenceTable(NamedTuple):
+    """Rows that could be resolved, aligned with their setups, labels, work and cases."""
+
+    rows: list[Row]
+    setups: list[ServingSetup]
+    labels: list[dict[str, str]]
+    works: list[StepWork]
+    cases: list[ServingCase]
+    refused: list[tuple[str, str]]  # id of a row and why it has no prediction
+
+
+class Observations(NamedTuple):
+    """One measured number each."""
+
+    row: Ints
+    metric: NDArray[np.str_]
+    log_value: Floats
+
+
+class Group(NamedTuple):
+    """Rows of one regime, as columns."""
+
+    regime: str
+    rows: Ints
+    work: StepWork
+    case: ServingCase
+    n_replicas: Floats
+    reads: list[tuple[Ints, Ints, str]]  # observations, their place among the rows, metric
+
+
+def read_table(rows: Sequence[Row]) -> InferenceTable:
+    """Rows that name a model and an accelerator of the catalog; the others with the reason."""
+    table = InferenceTable([], [], [], [], [], [])
+    for row in rows:
+        try:
+            setup = serving_setup(row)
+        except PlannerError as error:
+            table.refused.append((row.get("id", ""), str(error)))
+            continue
+        table.rows.append(row)
+        table.setups.append(setup)
+        table.labels.append(inference_labels(setup, benchmark=benchmark_of(row)))
+        table.works.append(setup_work(setup))
+        table.cases.append(serving_case(setup)[0])
+    return table
+
+
+def benchmark_of(row: Row) -> str:
+    """The suite whose rules shaped the run, or nothing."""
+    source = row.get("source", "")
+    return next((suite for suite in ("mlperf", "inferencex") if suite in source), "")
+
+
+def observations(table: InferenceTable) -> Observations:
+    """Every measured number of the rows."""
+    found = [
+        (i, metric, float(row[f"measured_{metric}"]))
+        for i, row in enumerate(table.rows)
+        for metric in METRICS
+        if row.get(f"measured_{metric}")
+    ]
+    found = [item for item in found if item[2] > 0]
+    return Observations(
+        np.array([i for i, _, _ in found], dtype=np.int64),
+        np.array([metric for _, metric, _ in found]),
+        np.log(np.array([value for _, _, value in found])),
+    )
+
+
+def groups(table: InferenceTable, seen: Observations) -> list[Group]:
+    """Rows by regime, ready for evaluation."""
+    regimes = np.array([setup.load.regime for setup in table.setups])
+    n_replicas = np.array([setup.n_replicas for setup in table.setups])
+    work, case = stacked(table.works), stacked(table.cases)
+    place = np.zeros(len(regimes), dtype=np.int64)
+    found = []
+    for regime in sorted(set(regimes)):
+        rows = np.flatnonzero(regimes == regime)
+        place[rows] = np.arange(len(rows))
+        here = np.flatnonzero(regimes[seen.row] == regime)
+        reads = []
+        for metric in METRICS:
+            at = here[seen.metric[here] == metric]
+            if len(at):
+                reads.append((at, place[seen.row[at]], metric))
+        found.append(
+            Group(regime, rows, taken(work, rows), taken(case, rows), n_replicas[rows], reads)
+        )
+    return found
+
+
+def constants_of(values: Values, rows: Ints) -> tuple[StepConstants, RegimeConstants]:
+    """The two groups of constants for these rows."""
+    step = StepConstants(*(values[name][rows] for name in StepConstants._fields))
+    regime = RegimeConstants(*(values[name][rows] for name in RegimeConstants._fields))
+    return step, regime
+
+
+class Simulated(NamedTuple):
+    """What runs say of every row at some constants; zero where its regime needs none."""
+
+    first_s: Floats  # mean wait of a closed loop's first wave
+    later_s: Floats
+    prompt_s: Floats  # what one prompt added to an iteration there
+    open_log: Floats  # a run at a rate over the formula, one line per field of `OpenRatios`
+
+
+class OpenRatios(NamedTuple):
+    """Of a run at a rate to the formula's answer: waits, and times per token."""
+
+    wait_mean: Floats
+    tpot_mean: Floats
+    tpot_p50: Floats
+
+
+def not_simulated(n_rows: int) -> Simulated:
+    """Formulas alone; closed loops wait for a second."""
+    ratios = np.zeros((len(OpenRatios._fields), n_rows))
+    return Simulated(np.ones(n_rows), np.ones(n_rows), np.ones(n_rows), ratios)
+
+
+def log_predictions(found: Sequence[Group], values: Values, runs: Simulated, n_seen: int) -> Floats:
+    """Log of every observation's prediction."""
+    out = np.zeros(n_seen)
+    for group in found:
+        k, r = constants_of(values, group.rows)
+        if group.regime == "fixed_concurrency":
+            first_s, later_s = runs.first_s[group.rows], runs.later_s[group.rows]
+            wait_s = r.first_wave_frac * first_s + (1.0 - r.first_wave_frac) * later_s
+            # One waits for prompts, others' and one's own: near the run, in proportion to them.
+            times = loop_times(group.work, k, r, group.case)
+            wait_s = wait_s * times.prompt_s / runs.prompt_s[group.rows]
+            served = closed_loop_at(group.work, k, r, group.case, wait_s, times)
+        else:
+            served = REGIMES[group.regime](group.work, k, r, group.case)
+        apart: Values = {}
+        if group.regime == "poisson":
+            ratios = OpenRatios(*np.exp(runs.open_log[:, group.rows]))
+            served, apart = at_a_rate(group, k, r, served=served, ratios=ratios)
+        for at, place, metric in group.reads:
+            value = apart[metric] if metric in apart else metric_value(served, metric, group)
+            out[at] = np.log(value[place])
+    return out
+
+
+def at_a_rate(
+    group: Group, k: StepConstants, r: RegimeConstants, *, served: Served, ratios: OpenRatios
+) -> tuple[Served, Values]:
+    """The formula's answer moved to where runs were, and what is no field of it."""
+    start_s = serve_start_s(group.work, k, r, group.case, served.tpot_s)
+    wait_s = served.ttft_s - start_s
+    tpot_s = served.tpot_s * ratios.tpot_mean
+    start_s = serve_start_s(group.work, k, r, group.case, tpot_s)
+    first_s = start_s + wait_s * ratios.wait_mean
+    apart = {
+        "tpot_p50_ms": served.tpot_s * ratios.tpot_p50 / MS,
+    }
+    e2e_s = first_s + group.case.output_tokens * tpot_s
+    moved = Served(served.output_tokens_per_s, first_s, tpot_s, e2e_s, served.n_running)
+    return moved, apart
+
+
+def metric_value(served: Served, metric: str, group: Group) -> Floats:
+    """A measured column's counterpart."""
+    field, unit = METRICS[metric]
+    value: Floats = getattr(served, field) / unit
+    if metric == "output_tokens_per_s":
+        return value * group.n_replicas
+    if metric == "tpot_mean_ms" and group.regime == "fixed_max_batch":
+        # The mean counts the iterations that prompts lengthen; the median does not.
+        mean_s: Floats = served.n_running / served.output_tokens_per_s
+        return mean_s / unit
+    return value
+
+
+def simulated(
+    table: InferenceTable, values: Values, *, regimes: Sequence[str] = SIMULATED_REGIMES
+) -> Simulated:
+    """Closed loops and runs at a rate, at these constants; formulas alone for other regimes."""
+    runs = not_simulated(len(table.rows))
+    for i, setup in enumerate(table.setups):
+        if setup.load.regime not in regimes:
+            continue
+        k = StepConstants(*(float(values[name][i]) for name in StepConstants._fields))
+        r = RegimeConstants(*(float(values[name][i]) for name in RegimeConstants._fields))
+        work, case = table.works[i], table.cases[i]
+        if setup.load.regime == "fixed_concurrency":
+            times = loop_times(work, k, r, case)
+            budget = float(setup.settings.max_batch_tokens)
+            waits = loop_waits(work, k, times, case=case, batch_tokens=budget)
+            runs.first_s[i], runs.later_s[i] = waits
+            runs.prompt_s[i] = times.prompt_s
+        elif setup.load.regime == "poisson" and case.requests_per_s > 0.0:
+            runs.open_log[:, i] = np.log(_open_ratios(setup, work, k, r=r, case=case))
+    return runs
+
+
+def _open_ratios(
+    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
+) -> OpenRatios:
+    near = open_loop(work, k, r, case)
+    wait_s = near.ttft_s - serve_start_s(work, k, r, case, near.tpot_s)
+    run = open_loop_run(setup, work, k, r=r, case=case)
+    if run is None:
+        return OpenRatios(*np.ones(len(OpenRatios._fields)))
+    return OpenRatios(
+        run.wait_mean_s / wait_s, run.tpot_mean_s / near.tpot_s, run.tpot_p50_s / near.tpot_s
+    )

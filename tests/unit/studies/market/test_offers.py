@@ -1,0 +1,125 @@
+"""What can be had: prices that may not win do not, and every one that is left out is told."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.money.market import InstanceShape, Offer
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.studies.market.offers import market_of, no_price, oldest_days
+
+TODAY = date(2026, 11, 1)
+TREE = {
+    "version": 1,
+    "name": "x",
+    "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 4}}],
+}
+
+
+def shape(n: float = 8, **rest) -> InstanceShape:
+    given = {"accelerators": ("h100-sxm",), "ram_bytes": 1e12, "n_vcpu": 96, **rest}
+    return InstanceShape(
+        cloud="acme", name="m8", n_accelerators=n, network_bytes_per_s=None, **given
+    )
+
+
+def offer(usd: float, *, age_days: int = 10, spot: float | None = None, **rest) -> Offer:
+    return Offer(
+        shape=shape(**rest), region="eu-1", usd_per_h=usd, spot_usd_per_h=spot,
+        price_date=TODAY - timedelta(days=age_days), source="price-list",
+    )  # fmt: skip
+
+
+def market(*offers: Offer, **tree):
+    scenario = scenario_from({**TREE, **tree}, name="s", folder=None)
+    return market_of(scenario, read_catalog(), offers=offers, today=TODAY)
+
+
+def candidate(tp: int = 1) -> Candidate:
+    return Candidate(
+        workload="w", accelerator=AcceleratorId("h100-sxm"), precision="fp8",
+        layout=ServingLayout(tp=tp),
+    )  # fmt: skip
+
+
+def test_the_cheapest_of_equal_machines_is_taken():
+    found = market(offer(20.0), offer(16.0), offer(18.0))
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+
+
+@pytest.mark.parametrize("usd", [0.0, float("nan"), -1.0])
+def test_no_price_never_wins(usd):
+    found = market(offer(usd), offer(16.0))
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+    assert len(found.refused) == 1
+
+
+def test_stale_prices_never_win():
+    found = market(offer(1.0, age_days=400), offer(16.0))
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+    assert found.refused[0].code == "stale"
+
+
+def test_an_old_catalog_still_plans_and_says_so():
+    found = market(offer(16.0, age_days=300))
+    assert len(found.rates) == 1
+    assert any(note.what == "age of the prices" for note in found.assumptions)
+
+
+def test_a_very_old_one_does_not():
+    found = market(offer(16.0, age_days=900))
+    assert not found.ways
+    assert "stale" in str(no_price(found))
+    assert no_price(found).exit_code == 5
+
+
+def test_ambiguous_and_bare_offers_are_left_out():
+    found = market(
+        offer(1.0, accelerators=("h100-sxm", "h100-pcie")), offer(1.0, basis="bid-floor"),
+        offer(1.0, ram_bytes=16e9), offer(16.0),
+    )  # fmt: skip
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+    assert any("hosts" in note.what for note in found.assumptions)
+
+
+def test_spot_and_commitments_are_shown_not_taken():
+    found = market(offer(16.0, spot=4.0))
+    assert {rate.purchase for rate in found.rates} == {"on_demand"}
+    assert "spot" in {rate.purchase for rate in found.shown}
+
+
+def test_commitments_are_taken_where_policy_names_them():
+    found = market(offer(16.0), policy={"purchases": ["on_demand", "reserved"]})
+    assert "reserved" in {rate.purchase for rate in found.rates}
+
+
+def test_own_offers_stand_for_the_market():
+    own = {"offers": [{"accelerator": "H100", "usd_per_accelerator_h": 3.0}]}
+    found = market(offer(1.0, n=1), prices=own)
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [3.0]
+    assert any(note.what == "what can be had" for note in found.assumptions)
+
+
+def test_clouds_and_regions_are_kept_to():
+    other = replace(offer(1.0), shape=replace(shape(), cloud="other"))
+    found = market(other, offer(16.0), policy={"clouds": {"forbidden": ["other"]}})
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+    assert not market(offer(16.0), policy={"regions": {"allowed": ["mars"]}}).rates
+
+
+def test_prices_count_whole_nodes():
+    found = market(offer(16.0))
+    assert found.price_usd_per_h(candidate(tp=2), 1) == 16.0
+    assert found.price_usd_per_h(candidate(tp=2), 5) == 32.0
+    assert found.price_usd_per_h(candidate(tp=16), 1) is None
+
+
+def test_half_a_year_behind_the_newest_is_stale():
+    fresh, old = offer(1.0, age_days=10), offer(1.0, age_days=100)
+    assert oldest_days([fresh, old], TODAY) == 190
+    assert oldest_days([offer(1.0, age_days=500)], TODAY) == 540

@@ -1,0 +1,103 @@
+"""Single gaps between tokens: what sizing infers from a run, against every gap of an oracle."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.plan.sizing import SizingOptions
+from gpuplan.domain.scenario.demand import LatencyLimit, Slo
+from gpuplan.inputs.read import read_scenario
+from gpuplan.performance.kernels.step import StepLoad, step_time_s
+from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.sizing.candidates import Bench, candidates_of
+from gpuplan.studies.sizing.demand import demand_of
+from gpuplan.studies.sizing.trials import Runs, Streams
+from gpuplan.studies.sizing.workload import serving_load
+from kernels.reference import Engine, Request, Rules
+
+CHAT = read_scenario(Path(__file__).parents[4] / "examples" / "chat.yaml")
+N = 400
+
+
+class Watched(Engine):
+    """The oracle of the kernels, noting when each sequence gained a token."""
+
+    def __init__(self, rules, time_s):
+        super().__init__(rules, time_s)
+        self.last_s, self.gaps = {}, []
+
+    def gain(self, request, n):
+        before = request.n_made
+        super().gain(request, n)
+        if request.n_made > before:
+            if request.number in self.last_s:
+                self.gaps.append(self.now_s - self.last_s[request.number])
+            self.last_s[request.number] = self.now_s
+
+
+def runs(rate):
+    [workload] = CHAT.workloads
+    arrivals = replace(workload.work.arrivals, peak_requests_per_s=rate, mean_requests_per_s=rate)
+    slo = Slo(limits=(LatencyLimit(metric="itl", statistic="p95", limit_s=0.04),))
+    workload = replace(workload, work=replace(workload.work, arrivals=arrivals, slo=slo))
+    demand = demand_of(workload, CHAT)
+    bench = Bench(
+        model_named(workload.model.name), serving_load(workload, demand), read_catalog(),
+        context_tokens=2550,
+    )  # fmt: skip
+    pruned, _ = candidates_of(workload, bench, CHAT.policy)
+    [candidate] = [
+        c for c in pruned.kept if c.layout.tp == 2 and c.settings.max_batch_tokens == 8192
+    ]
+    streams = Streams(workload.work.arrivals, workload.work.request, 0)
+    options = SizingOptions(n_requests=N)
+    return Runs(
+        bench.prospect(candidate), bench, streams, limits=workload.work.slo.limits, options=options
+    ), streams
+
+
+def oracle(of, requests):
+    """Every gap of the requests, one replica."""
+    prospect, limits = of.prospect, of.engine_limits
+
+    @cache
+    def timed(n_prefill, context, n_ended, n_decodes, mean):
+        load = StepLoad(n_prefill, context, n_ended, n_decodes, mean)
+        return float(step_time_s(prospect.work, prospect.step, load))
+
+    def time_s(n_prefill, pairs, n_ended, contexts):
+        mean = sum(contexts) / len(contexts) if contexts else 0.0
+        context = pairs / n_prefill if n_prefill else 0.0
+        return timed(n_prefill, round(context), n_ended, len(contexts), round(mean, -1))
+
+    rules = Rules(
+        max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
+        n_blocks=limits.n_blocks, block_tokens=limits.block_tokens,
+    )  # fmt: skip
+    engine = Watched(rules, time_s)
+    rows = zip(requests.arrive_s, requests.input_tokens, requests.output_tokens, strict=True)
+    engine.run([Request(i, float(t), int(a), int(b)) for i, (t, a, b) in enumerate(rows)])
+    return np.array(engine.gaps)
+
+
+@pytest.mark.parametrize("rate", [0.8, 1.2, 1.5, 1.9, 2.2])
+def test_share_and_length_of_gaps_with_a_prompt(rate):
+    of, streams = runs(rate)
+    requests = streams.at(rate, N)
+    gaps = oracle(of, requests)
+    trial = of.trial(rate, 1)
+    # Gaps that hold a prompt are several decode steps long.
+    is_mixed = gaps > 3 * np.median(gaps)
+    assert trial.gaps.mixed_frac == pytest.approx(is_mixed.mean(), rel=0.10)
+    assert trial.gaps.mixed_frac >= 0.995 * is_mixed.mean()
+    assert trial.gaps.mixed_s == pytest.approx(np.median(gaps[is_mixed]), rel=0.08)
+    [(_, seen)] = trial.judged
+    true = np.quantile(gaps, 0.95)
+    # The verdict is the oracle's unless the share lies within its error of the percentile.
+    if abs(is_mixed.mean() - 0.05) > 0.01:
+        assert (seen.value_s > 0.04) == (true > 0.04)
+    assert seen.bound_s >= 0.95 * true or abs(is_mixed.mean() - 0.05) < 0.01

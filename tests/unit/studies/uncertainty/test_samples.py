@@ -1,0 +1,153 @@
+"""Samples, regret and tornado agree with arithmetic; growth with logarithms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuplan.domain.columns import floats
+from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.cost_curve import FleetCurve
+from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
+from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario.demand import Growth
+from gpuplan.studies.explanation.growth import order_of
+from gpuplan.studies.planning.curves import cost_usd_per_month, load_crossovers, winners
+from gpuplan.studies.uncertainty.samples import Fleets, draws_of, mean_growth, uncertainty_of
+from gpuplan.units import DAY
+
+
+def curve(kind: str, capacity: float, usd: float, **rest) -> FleetCurve:
+    candidate = Candidate(
+        workload="w", accelerator=AcceleratorId(kind), precision="fp8", layout=ServingLayout()
+    )
+    given = {"n_spare": 0, "is_committed": False, "n_per_node": 1, **rest}
+    return FleetCurve(
+        name=kind, candidate=candidate, n_load_per_replica=capacity, usd_per_node_h=usd, **given
+    )
+
+
+def demand(peak: float, fracs=(1.0,), hours=(168.0,)) -> DemandProfile:
+    return DemandProfile(
+        workload="w", unit="requests", peak_requests_per_s=peak, n_accelerators=None,
+        mean_requests_per_s=None, p99_minute_requests_per_s=None, input_tokens=1.0,
+        output_tokens=1.0, lines=(),
+        hours=HourLoads(load_frac=floats(fracs), hours_per_week=floats(hours)),
+        periods=Periods(scenarios=("mid",), start_s=floats([0.0]), length_s=floats([1.0]),
+                        load_ratio=floats([[1.0]])),
+    )  # fmt: skip
+
+
+def found(curves, peak=10.0, n=400, growth=None, base=None):
+    load = demand(peak)
+    growth = growth or exactly(0.0)
+    draws = draws_of(n, 0, growth, n_months=36, kinds=[c.kind for c in curves])
+    usd = base or cost_usd_per_month(curves[0], load)
+    fleets = Fleets(
+        demand=load, curves=curves, names=[c.kind for c in curves], base_usd_per_month=usd
+    )
+    return uncertainty_of(fleets, draws, seed=0)
+
+
+def test_hours_are_paid_by_need_or_always():
+    load = demand(10.0, fracs=(1.0, 0.2), hours=(42.0, 126.0))
+    by_need = curve("a", 1.0, 2.0)
+    assert cost_usd_per_month(by_need, load) == pytest.approx(730 * 2 * (10 * 0.25 + 2 * 0.75))
+    always = curve("a", 1.0, 2.0, is_committed=True)
+    assert cost_usd_per_month(always, load) == pytest.approx(730 * 2 * 10)
+    base = curve("a", 1.0, 2.0, n_base_nodes=2, base_usd_per_node_h=1.0)
+    assert cost_usd_per_month(base, load) == pytest.approx(730 * (2 * 1 + 2 * 8 * 0.25))
+
+
+def test_crossing_is_where_prices_meet():
+    small, large = curve("small", 1.0, 1.0), curve("large", 10.0, 4.0)
+    steps = winners([small, large], demand(3.0))
+    assert [step.curve.kind for step in steps][:2] == ["small", "large"]
+    # Five small ones are dearer than a large one; four cost the same, and the leader stays.
+    assert steps[1].load == pytest.approx(4.0, rel=0.01)
+    assert load_crossovers([small, large], demand(3.0), unit="requests/s")
+
+
+def test_same_seed_same_samples():
+    assert found([curve("a", 1.0, 1.0)]) == found([curve("a", 1.0, 1.0)])
+
+
+def test_the_range_holds_the_plan_and_regret_is_never_negative():
+    answer = found([curve("a", 1.0, 1.0), curve("b", 3.0, 3.5)])
+    cost = answer.cost_usd_per_month
+    assert cost.low <= cost.value <= cost.high
+    assert all(row.p95_regret_usd_per_month >= 0 for row in answer.rows)
+    assert answer.least_regret in {"a", "b"}
+
+
+def test_a_fleet_that_is_always_cheaper_has_no_regret():
+    dear = curve("b", 1.0, 10.0)
+    answer = found([curve("a", 1.0, 1.0), dear])
+    best = next(row for row in answer.rows if row.fleet == "a")
+    assert best.p95_regret_usd_per_month == 0
+    assert answer.least_regret == "a"
+
+
+def test_headroom_decides_how_often_the_plan_is_enough():
+    tight = found([curve("a", 1.0, 1.0)], peak=10.0).kept_frac
+    roomy = found([curve("a", 1.0, 1.0, n_spare=4)], peak=10.0).kept_frac
+    assert 0.35 < tight < 0.65
+    assert roomy > 0.95
+
+
+def test_slow_models_are_sampled():
+    sure = found([curve("a", 1.0, 1.0, n_spare=2)]).kept_frac
+    unsure = found([curve("a", 1.0, 1.0, n_spare=2, speed_log_sd_ratio=0.5)]).kept_frac
+    assert unsure < sure
+
+
+def test_tornado_is_sorted_and_keeps_what_moves():
+    answer = found([curve("a", 1.0, 1.0)], growth=Range(low=0.0, mid=0.02, high=0.05))
+    widths = [bar.high_usd_per_month - bar.low_usd_per_month for bar in answer.tornado]
+    assert widths == sorted(widths, reverse=True)
+    assert {bar.what for bar in answer.tornado} == {"demand", "growth", "prices"}
+
+
+def test_prices_that_are_owned_do_not_move():
+    owned = curve("a", 1.0, 1.0, is_committed=True)
+    moves = {p.name: p.usd_per_month for p in found([owned]).prices}
+    assert len(set(moves.values())) == 1
+
+
+def test_mean_growth_is_the_mean():
+    assert float(mean_growth(0.0, 36)) == 1.0
+    assert float(mean_growth(0.1, 2)) == pytest.approx((1 + 1.1) / 2)
+    assert np.asarray(mean_growth(np.array([0.0, 0.1]), 2)).shape == (2,)
+
+
+GROWTH = Growth(
+    per_month_frac=exactly(0.08),
+    lead_time_s=exactly(16 * 7 * DAY),
+    trigger_utilization_frac=0.85,
+    target_utilization_frac=0.80,
+)
+
+
+def test_order_by_hand():
+    order = order_of(GROWTH, n_accelerators=48, peak_frac=0.70, per_month_frac=0.08)
+    assert order.trigger_weeks == pytest.approx(10.93, abs=0.01)
+    assert order.at_lead_frac == pytest.approx(0.930, abs=0.001)
+    assert order.n_in_a_year == 106
+    assert order.is_due
+
+
+@given(st.floats(0.001, 0.5), st.floats(0.05, 0.84))
+def test_at_the_trigger_the_peak_is_the_trigger(rate, peak):
+    order = order_of(GROWTH, n_accelerators=48, peak_frac=peak, per_month_frac=rate)
+    grown = peak * (1 + rate) ** (order.trigger_weeks / (52 / 12))
+    assert grown == pytest.approx(0.85, rel=1e-6)
+
+
+def test_no_growth_never_orders_and_a_full_pool_orders_at_once():
+    still = order_of(GROWTH, n_accelerators=8, peak_frac=0.5, per_month_frac=0.0)
+    assert still.trigger_weeks == float("inf")
+    assert not still.is_due
+    full = order_of(GROWTH, n_accelerators=8, peak_frac=0.9, per_month_frac=0.0)
+    assert full.trigger_weeks == 0

@@ -1,0 +1,356 @@
+"""A plan with everything around it: the same cents, parts held to what machines have, files."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from fakes.plans import answer as fake_answer
+from fakes.plans import chosen
+from gpuplan import api
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.offers import read_offers
+from gpuplan.cli.app import app
+from gpuplan.cost.annuity import MONTH_S
+from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
+from gpuplan.domain.plan.answer import PlanCostLine
+from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.errors import InfeasibleError, InputError, ViolationError
+from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.pipeline.plan import plan
+from gpuplan.report.system.design import design_document, statement_csv
+from gpuplan.studies.whole_design.assemble import design_plan, refuse_design
+from gpuplan.studies.whole_design.money import CATEGORIES, statement_of_plan
+from gpuplan.units import GB, GIB, HOUR
+from shared_data import ROOT
+
+TREE = {
+    "version": 1,
+    "name": "racks of one's own",
+    "workloads": [
+        {
+            "name": "assistant",
+            "kind": "online_inference",
+            "model": "meta-llama/Llama-3.1-8B-Instruct",
+            "precision": "fp8",
+            "demand": {"output_tokens_per_s": 400000},
+            "request": {"input_tokens": 1500, "output_tokens": 300},
+            "slo": {"ttft_p95_ms": 1000, "tpot_p95_ms": 50},
+            "capacity": [{"accelerator": "H100", "output_tokens_per_s": 9000}],
+        }
+    ],
+    "site": {
+        "racks": 8,
+        "rack": {
+            "units_u": 42,
+            "circuit": {"volts": 415, "amps": 60, "phases": 3, "feeds": "A+B", "derate_frac": 0.8},
+        },
+        "cooling": "air",
+        "pue": 1.4,
+        "region": "NLD",
+        "electricity_usd_per_kwh": 0.12,
+    },
+    "policy": {
+        "accelerators": {"allowed": ["H100"]},
+        "purchases": ["owned"],
+        "max_utilization_frac": 0.7,
+    },
+    "budget": {"horizon_months": 36, "discount_rate_frac_per_year": 0.08},
+    "prices": {
+        "hardware": [{"accelerator": "H100", "usd_per_node": 280000}],
+        "token_services": [
+            {"name": "api", "usd_per_m_input_tokens": 0.1, "usd_per_m_output_tokens": 0.4}
+        ],
+    },
+}
+TODAY = date(2026, 11, 1)
+
+
+def made(tree, name="tree"):
+    return plan(PlanRequest(target=name, today=TODAY, n_samples=0, tree=tree))
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return read_catalog()
+
+
+@pytest.fixture(scope="module")
+def bought_plan():
+    return made(TREE)
+
+
+@pytest.fixture(scope="module")
+def bought(bought_plan, catalog):
+    return design_plan(bought_plan, catalog)
+
+
+@pytest.fixture(scope="module")
+def rented_plan():
+    offers = [{"accelerator": "H100", "usd_per_accelerator_h": 2.95}]
+    policy = {**TREE["policy"], "purchases": ["on_demand"]}
+    return made({**TREE, "policy": policy, "prices": {**TREE["prices"], "offers": offers}})
+
+
+@pytest.fixture(scope="module")
+def rented(rented_plan, catalog):
+    return design_plan(rented_plan, catalog)
+
+
+@pytest.fixture(scope="module")
+def mixed_plan():
+    target = str(ROOT / "examples" / "burst-to-cloud.yaml")
+    return plan(PlanRequest(target=target, today=TODAY, n_samples=0))
+
+
+@pytest.mark.parametrize("name", ["bought_plan", "rented_plan", "mixed_plan"])
+def test_statement_is_the_plan_to_the_cent(name, request, catalog):
+    answer = request.getfixturevalue(name)
+    money = design_plan(answer, catalog).money
+    assert money.difference_cents == 0
+    n_months = answer.plan.span_s / MONTH_S
+    found = money.statement.cents_by_category
+    outlay = ("network", "spares", "freight", "tax", "installation")
+    for line in answer.plan.cost_lines:
+        total = found[CATEGORIES[line.what]]
+        if line.what == "hardware":
+            total += sum(found.get(part, 0) for part in outlay)
+        assert total / 100 == pytest.approx(line.usd_per_month * n_months, abs=0.01)
+
+
+def test_outlay_by_cause_is_what_hardware_and_its_extras_cost(bought, bought_plan):
+    n_nodes = sum(line.n_nodes for line in bought_plan.plan.pools[0].purchases)
+    found = bought.money.statement.cents_by_category
+    assert found["hardware"] == n_nodes * 28_000_000
+    assert found["network"] == pytest.approx(0.12 * found["hardware"], abs=1)
+    assert bought.money.statement.cents_by_month[0] / 100 == bought_plan.plan.once_usd
+    assert any(note.change.endswith("network_gear_frac") for note in bought.assumptions)
+
+
+def test_present_value_is_each_month_discounted(bought):
+    by_month = bought.money.statement.cents_by_month
+    worth = sum(cents / 1.08 ** (month / 12) for month, cents in enumerate(by_month)) / 100
+    assert bought.money.npv_usd == pytest.approx(worth)
+    assert worth != pytest.approx(sum(by_month) / 100, rel=0.01)
+
+
+def test_units_of_a_rented_pool(rented, rented_plan):
+    cost, busy = rented.money.pools[0], rented_plan.plan.pools[0].use.mean_frac
+    assert cost.usd_per_paid_h == pytest.approx(2.95)
+    assert cost.usd_per_used_h == pytest.approx(2.95 / busy)
+    n_requests = 400_000 / 300 * rented_plan.plan.span_s
+    parts = {part.kind: part for part in cost.tokens.parts}
+    assert parts["input"].n_tokens == pytest.approx(1500 * n_requests)
+    assert sum(part.cost_cents for part in cost.tokens.parts) == cost.total_cents
+    assert parts["output"].usd_per_token == pytest.approx(4 * parts["input"].usd_per_token)
+    service = n_requests * (1500 * 0.1 + 300 * 0.4) / 1e6
+    assert cost.services == (("api", pytest.approx(service * 100, rel=1e-9)),)
+
+
+def test_tokens_of_a_pool_that_was_sized_cost_by_the_time_they_take(catalog):
+    base = fake_answer()
+    tree = {
+        "version": 1,
+        "name": "chat",
+        "workloads": [
+            {
+                "name": "chat", "kind": "online_inference",
+                "model": "meta-llama/Llama-3.3-70B-Instruct",
+                "demand": {"requests_per_s": 4.0}, "slo": {"ttft_p95_ms": 2000},
+                "request": {"input_tokens": 2000, "output_tokens": 200, "prefix_hit_frac": 0.5},
+            }
+        ],
+    }  # fmt: skip
+    load = replace(base.load[0], mean_requests_per_s=4.0, model=tree["workloads"][0]["model"])
+    origin = replace(base.provenance, scenario=tree)
+    pool = replace(base.plan.pools[0], purchases=tuple(
+        replace(line, region="", cloud="") for line in base.plan.pools[0].purchases
+    ))  # fmt: skip
+    chosen_plan = replace(base.plan, pools=(pool,))
+    answer = replace(base, load=(load,), provenance=origin, plan=chosen_plan)
+    (cost,) = design_plan(answer, catalog).money.pools
+    parts = {part.kind: part for part in cost.tokens.parts}
+    assert cost.tokens.rule == "accelerator time"
+    assert sum(part.cost_cents for part in cost.tokens.parts) == cost.total_cents
+    assert parts["cached"].n_tokens == parts["input"].n_tokens
+    assert parts["cached"].cost_cents == 0
+    assert parts["output"].usd_per_token > 3 * parts["input"].usd_per_token
+
+
+def test_buying_what_is_rented(rented, bought, bought_plan):
+    (found,) = rented.money.own_instead
+    own = bought_plan.plan.pools[0].purchases[0].price_usd_per_node_h.value / 8
+    assert found.own_usd_per_accelerator_h.mid == pytest.approx(own)
+    assert found.best.break_even_frac == pytest.approx(own / 2.95)
+    assert found.best.n_owned == found.group.n_nodes  # paid for all hours
+    assert bought.money.own_instead == ()
+
+
+def test_without_a_price_of_hardware_nothing_is_compared(mixed_plan, catalog):
+    assert design_plan(mixed_plan, catalog).money.own_instead == ()
+
+
+def test_energy_and_carbon_are_the_plans(bought, bought_plan):
+    n_months = bought_plan.plan.span_s / MONTH_S
+    (account,) = [group.carbon for group in bought.groups]
+    assert account.energy.machines_j == pytest.approx(
+        bought_plan.plan.energy_j_per_month * n_months
+    )
+    assert account.energy.facility_j == pytest.approx(1.4 * account.energy.machines_j)
+    found = account.operational_of("location", "average")
+    assert found.emitted_kg == pytest.approx(bought_plan.plan.carbon_kg_per_month * n_months)
+    assert not any(note.change == "site.pue" for note in bought.assumptions)
+
+
+def test_own_machines_get_a_place_a_network_and_spares(bought):
+    (group,) = bought.groups
+    assert group.facility.n_nodes == group.group.n_nodes
+    assert group.facility.n_racks * 3 >= group.group.n_nodes  # three machines of 10 kW a rack
+    compute = next(network for network in group.networks if network.purpose == "compute")
+    assert compute.counts.n_node_cables == 8 * group.group.n_nodes
+    assert group.spares.n_spares >= 1
+    load = next(line for line in group.hosts if line.part == "model load")
+    assert load.n_needed * GB * 60 == pytest.approx(8.03e9, rel=0.01)
+
+
+def with_offer(answer, **changes):
+    pool = answer.plan.pools[0]
+    line = replace(pool.purchases[0], **changes)
+    pools = (replace(pool, purchases=(line, *pool.purchases[1:])),)
+    return replace(answer, plan=replace(answer.plan, pools=pools))
+
+
+def test_rented_hosts_are_the_clouds(rented_plan, catalog):
+    shape = next(
+        offer.shape for offer in read_offers()
+        if offer.accelerator == "h100-sxm" and offer.shape.ram_bytes and offer.shape.n_vcpu
+    )  # fmt: skip
+    answer = with_offer(rented_plan, offer=shape.name, cloud=shape.cloud)
+    (group,) = design_plan(answer, catalog).groups
+    parts = {line.part: line for line in group.hosts}
+    assert parts["CPU"].n_given == pytest.approx(allocatable_cores(shape.n_vcpu / 2))
+    assert parts["memory"].n_given == pytest.approx(allocatable_bytes(shape.ram_bytes) / GIB)
+    assert group.facility is None
+    assert group.networks == ()
+    assert group.spares is None
+
+
+def test_what_a_seller_does_not_publish_stays_unknown(rented_plan, catalog):
+    answer = with_offer(rented_plan, n_accelerators_per_node=8, n_nodes=8)
+    (group,) = design_plan(answer, catalog).groups
+    assert {line.part: line.n_given for line in group.hosts} == {
+        "CPU": None, "memory": None, "model load": None
+    }  # fmt: skip
+
+
+def test_an_undersized_supply_is_refused(bought_plan, catalog):
+    circuit = {**TREE["site"]["rack"]["circuit"], "volts": 208, "amps": 20}
+    tree = {**TREE, "site": {**TREE["site"], "rack": {"circuit": circuit}}}
+    origin = replace(bought_plan.provenance, scenario=tree)
+    found = design_plan(replace(bought_plan, provenance=origin), catalog)
+    assert not found.is_ok
+    with pytest.raises(ViolationError):
+        refuse_design(found)
+
+
+def test_a_plan_without_a_fleet_is_refused(bought_plan, catalog):
+    with pytest.raises(InfeasibleError):
+        design_plan(replace(bought_plan, plan=None), catalog)
+
+
+def test_a_pool_on_machines_of_another_says_so(mixed_plan, catalog):
+    (pool,) = mixed_plan.plan.pools
+    second = replace(pool, workload="guests", purchases=())
+    answer = replace(mixed_plan, plan=replace(mixed_plan.plan, pools=(pool, second)))
+    found = design_plan(answer, catalog)
+    assert [f.where for f in found.findings if f.rule == "shared"] == ["guests"]
+    assert found.money.pools[1].usd_per_paid_h is None
+    assert found.money.difference_cents == 0
+
+
+def test_an_unknown_cause_of_cost_is_refused(bought_plan, catalog):
+    lines = (PlanCostLine(what="magic", usd_per_month=1.0),)
+    with pytest.raises(InputError, match="magic"):
+        design_plan(replace(bought_plan, plan=replace(bought_plan.plan, cost_lines=lines)), catalog)
+
+
+SCENARIO = scenario_from(TREE, name="tree", folder=None)
+
+
+@given(
+    months=st.floats(0.01, 60.0),
+    usd=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=4),
+    back_usd=st.floats(0.0, 1e5),
+)
+def test_every_cent_of_any_plan_is_in_the_statement_once(months, usd, back_usd):
+    names = ("hardware", "rent", "energy", "nodes by the hour")
+    lines = [PlanCostLine(what=n, usd_per_month=u) for n, u in zip(names, usd, strict=False)]
+    lines.append(PlanCostLine(what="residual", usd_per_month=-back_usd))
+    total = sum(line.usd_per_month for line in lines) * months
+    base = replace(chosen(), cost_lines=tuple(lines), span_s=months * 730 * HOUR, total_usd=total)
+    found = statement_of_plan(fake_answer(plan=base), base, SCENARIO)
+    wanted = sum(round(line.usd_per_month * base.span_s / MONTH_S * 100) for line in lines)
+    assert found.total_cents == sum(found.cents_by_month) == wanted
+    assert all(len(line.cents) == found.n_months + 1 for line in found.lines)
+    assert found.n_months - 1 < months * (1 + 1e-9)
+    assert found.n_months >= months * (1 - 1e-8)
+
+
+def test_runs_on_machines_that_are_there_are_no_rent():
+    base = chosen()
+    pool = base.pools[0]
+    held = replace(pool.purchases[0], purchase="existing", offer="your h100-sxm x2")
+    lines = (PlanCostLine(what="nodes by the hour", usd_per_month=held.usd_per_month),)
+    base = replace(base, pools=(replace(pool, purchases=(held,)),), cost_lines=lines)
+    (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
+    assert (found.category, found.name) == ("other", "your h100-sxm x2")
+
+
+def test_a_line_that_no_purchase_explains_stays_whole():
+    base = chosen()
+    lines = (PlanCostLine(what="rent", usd_per_month=base.cost_lines[0].usd_per_month + 1.0),)
+    base = replace(base, cost_lines=lines)
+    (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
+    assert (found.category, found.name, found.source) == ("rent", "plan", "")
+
+
+def test_files_and_document(bought, tmp_path, bought_plan):
+    path = tmp_path / "plan.yaml"
+    path.write_text(api.plan_text(bought_plan))
+    names = ("bill.csv", "fabric.svg", "racks.svg", "todo.md")
+    bill, fabric, racks, todo = (tmp_path / name for name in names)
+    done = CliRunner().invoke(
+        app,
+        ["design", str(path), "--json", "--statement", str(bill), "--fabric", str(fabric),
+         "--racks", str(racks), "--checklist", str(todo)],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document == json.loads(json.dumps(design_document(bought)))
+    assert document["difference_cents"] == 0
+    assert ET.parse(fabric).getroot().tag.endswith("svg")
+    assert ET.parse(racks).getroot().tag.endswith("svg")
+    assert todo.read_text().startswith("# Before installation")
+    assert bill.read_text() == statement_csv(bought)
+
+
+def test_statement_file_adds_up(bought):
+    rows = list(csv.DictReader(io.StringIO(statement_csv(bought))))
+    last = rows.pop()
+    for column in ("month 0", "month 17", "month 36", "all"):
+        total = sum(round(float(row[column]) * 100) for row in rows)
+        assert total == round(float(last[column]) * 100)
+    assert round(float(last["all"]) * 100) == bought.money.plan_total_cents
+
+
+def test_a_cloud_has_no_racks_to_draw(rented):
+    for text_of in (api.design_rack_svg, api.design_fabric_svg, api.design_checklist):
+        with pytest.raises(InputError):
+            text_of(rented)
