@@ -24,7 +24,6 @@ SOURCE = re.compile(r"\[[A-Za-z][\w:-]+(?:, [A-Za-z][\w:-]+)*\]")
 TELLERS = ("Assumption(", "_note(", "_assumed(", "assumed(", "told = _price(")
 # Figures that are no claim about the world: definitions, grids to choose from, rounding, searches.
 PLAIN = {
-    "MONTHS_PER_YEAR": "definition", "HOURS_PER_MONTH": "definition", "YEAR_S": "definition",
     "BYTES_16": "definition", "ROUNDING": "rounding", "TERMS_S": "definition",
     "STALE_DAYS": "each price says its day", "OLD_DAYS": "each price says its day",
     "NEAR_NODES": "search", "THINNING_RATIO": "search", "MOST_SPARES": "search",

@@ -17,14 +17,13 @@ from gpuplan.cli.simulate_batching import (
 )
 from gpuplan.cli.simulate_parse import hours, lengths, objective, phases, seconds, warmup_s
 from gpuplan.cli.simulate_trace import Columns, LengthsFrom, Priorities, SharedPrefix, Where
+from gpuplan.units import MONTH
 
 if TYPE_CHECKING:
     from gpuplan.domain.inference.performance import Drafts
     from gpuplan.domain.scenario.demand import LengthShape
     from gpuplan.domain.simulation.simulation import ReplicaRequest, SimulateRequest
     from gpuplan.domain.traffic.drawn import DrawnLoad
-
-MONTH_S = 730 * 3600.0  # a twelfth of 8,760 hours
 
 
 class Law(StrEnum):
@@ -280,7 +279,7 @@ def drawn_load(typed: Typed) -> "DrawnLoad":
     terms = LoadTerms(
         hourly_profile=hours(typed.profile),
         growth_frac_per_month=typed.growth,
-        after_s=None if typed.months is None else typed.months * MONTH_S,
+        after_s=None if typed.months is None else typed.months * MONTH,
     )
     return DrawnLoad(
         law=typed.arrivals.value if typed.arrivals else None,

@@ -2,11 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpuplan.units import HOUR
-
-MONTHS_PER_YEAR = 12
-HOURS_PER_MONTH = 730.0  # 8 760 hours a year; weeks of 168 h give 728, which is 0.27 % less
-MONTH_S = HOURS_PER_MONTH * HOUR
+from gpuplan.units import MONTHS_PER_YEAR
 
 
 def monthly_frac(yearly_frac: float) -> float:

@@ -1,6 +1,5 @@
 """Smaller causes of cost, in: amounts and the user's prices; out: items for a statement."""
 
-from gpuplan.cost.annuity import MONTH_S
 from gpuplan.cost.per_unit import service_cents
 from gpuplan.domain.money.statement import Loan, Recurring
 from gpuplan.domain.money.worth import Tokens
@@ -8,7 +7,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.terms import Prices, PurchaseExtras, TokenPrice
 from gpuplan.errors import InputError, Problem
-from gpuplan.units import GB, TB
+from gpuplan.units import GB, MONTH, TB
 
 # Data out of a large cloud to the world, list prices of the first tiers. Assumption: bulk and
 # private links are cheaper, many small clouds ask nothing.
@@ -65,7 +64,7 @@ def loan_of(outlay_usd: float, extras: PurchaseExtras) -> Loan | None:
         name="loan",
         principal_usd=outlay_usd * share,
         interest_frac_per_year=interest,
-        n_months=max(1, round(length_s / MONTH_S)),
+        n_months=max(1, round(length_s / MONTH)),
     )
 
 

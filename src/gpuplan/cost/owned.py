@@ -2,7 +2,7 @@
 
 from math import isfinite
 
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, MONTHS_PER_YEAR, monthly_capital
+from gpuplan.cost.annuity import monthly_capital
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.money.rates import (
     Capital,
@@ -19,9 +19,8 @@ from gpuplan.domain.money.rates import (
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.terms import HardwarePrice
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, HOURS_PER_MONTH, HOURS_PER_YEAR, MONTH
 
-HOURS_PER_YEAR = HOURS_PER_MONTH * MONTHS_PER_YEAR
 # Machine around the accelerators over their own price. Assumption: published prices of whole
 # eight-way machines lie 20 to 60 % above the street prices of eight boards [street-prices].
 HOST_FRAC = Range(low=0.2, mid=0.35, high=0.6)
@@ -67,7 +66,7 @@ def standing_rate(
         hardware_usd=nothing,
         outlay_usd=nothing,
         residual_frac=nothing,
-        life_s=MONTH_S,
+        life_s=MONTH,
         discount_frac_per_year=0.0,
     )
     parts = running_parts(node, running)
@@ -92,7 +91,7 @@ def running_parts(node: NodeKind, running: NodeRunning) -> tuple[RatePart, ...]:
 
 def capital_usd_per_h(capital: Capital) -> Range:
     """The annuity of outlay less residual, shared out over all hours of life."""
-    n_months = capital.life_s / MONTH_S
+    n_months = capital.life_s / MONTH
     rate = capital.discount_frac_per_year
 
     def hourly(outlay_usd: float, residual_usd: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, MONTHS_PER_YEAR, annuity, monthly_frac
+from gpuplan.cost.annuity import annuity, monthly_frac
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.statement import (
     CostCategory,
@@ -18,6 +18,7 @@ from gpuplan.domain.money.statement import (
 )
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.errors import InputError, Problem
+from gpuplan.units import HOURS_PER_MONTH, MONTH, MONTHS_PER_YEAR
 
 RENT_CATEGORIES: dict[str, CostCategory] = {
     "on_demand": "rent",
@@ -164,9 +165,9 @@ def _running_parts(plan: RunningPlan) -> Iterator[tuple[CostCategory, Range, flo
     run, n = plan.running, plan.n_nodes
     machines_w = run.average_w * n
     growth = plan.price_growth_frac_per_year
-    yield "energy", run.electricity_usd_per_j.times(machines_w * MONTH_S), growth
+    yield "energy", run.electricity_usd_per_j.times(machines_w * MONTH), growth
     overhead_w = machines_w * (run.pue_ratio - 1)
-    yield "cooling", run.electricity_usd_per_j.times(overhead_w * MONTH_S), growth
+    yield "cooling", run.electricity_usd_per_j.times(overhead_w * MONTH), growth
     highest_w = run.highest_w * n
     yield "demand charge", exactly(highest_w * run.pue_ratio * run.demand_usd_per_w_month), growth
     yield "space", exactly(highest_w * run.colocation_usd_per_w_month), 0.0

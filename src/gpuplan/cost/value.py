@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuplan.cost.annuity import HOURS_PER_MONTH, annuity, discount
+from gpuplan.cost.annuity import annuity, discount
 from gpuplan.cost.statement import shares_of
 from gpuplan.domain.money.statement import CAPITAL, CostLine, Statement
 from gpuplan.domain.money.worth import BookMonth, BreakEven, Payback
 from gpuplan.domain.ranges import Range
 from gpuplan.errors import InputError, one
+from gpuplan.units import HOURS_PER_MONTH
 
 
 def npv_cents(statement: Statement) -> float:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
 from gpuplan.cost.crossover import own_or_burst
 from gpuplan.cost.owned import owned_rate
 from gpuplan.cost.statement import statement
@@ -12,6 +11,7 @@ from gpuplan.domain.money.rates import NodeRate, Ownership, PriceRefusal
 from gpuplan.domain.money.statement import PurchasePlan, RentPlan, RunningPlan, WholeLife
 from gpuplan.domain.money.worth import LoadBlock, OwnNode, WayCost
 from gpuplan.errors import CatalogError, one
+from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 
 def compare_ways(
@@ -64,7 +64,7 @@ def _best_owned(
         own.node,
         own.purchase,
         ownership=Ownership(
-            life_s=own.life_months * MONTH_S,
+            life_s=own.life_months * MONTH,
             residual_frac=own.residual_frac,
             discount_frac_per_year=yearly_frac,
         ),

@@ -8,28 +8,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuplan.demand.profile import MONTH, growth_ratio, hourly_weights
+from gpuplan.demand.profile import growth_ratio, hourly_weights
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.sizing import HourLoads, Periods
 from gpuplan.domain.scenario.demand import Growth, LoadStep
 from gpuplan.errors import InputError, one
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, HOURS_PER_WEEK, MONTH, MONTHS_PER_YEAR
 
-WEEK_H = 168.0
 N_MONTHS_PER_PERIOD = 3  # a quarter: how often budgets and orders are made
-MONTHS_PER_YEAR = 12
 SCENARIOS = ("mid", "low", "high")
 
 
 def constant_hours() -> HourLoads:
     """Always at the peak: a mean without a profile does not say when valleys come."""
-    return HourLoads(load_frac=floats([1.0]), hours_per_week=floats([WEEK_H]))
+    return HourLoads(load_frac=floats([1.0]), hours_per_week=floats([HOURS_PER_WEEK]))
 
 
 def hours_of_profile(profile: tuple[float, ...]) -> HourLoads:
     """The hours of a day or a week as given, over their highest."""
     weights = hourly_weights(profile)
-    each = WEEK_H / len(weights)
+    each = HOURS_PER_WEEK / len(weights)
     return HourLoads(
         load_frac=floats(weights / weights.max()),
         hours_per_week=floats(np.full(len(weights), each)),
@@ -48,8 +46,8 @@ def hours_of_steps(steps: Sequence[LoadStep], loads: Sequence[float]) -> HourLoa
         raise one(InputError, "demand", "load-duration", what, "each step counts the higher ones")
     load = np.array([loads[i] for i in order])
     hours = np.diff(np.concatenate([[0.0], held_h]))
-    if held_h[-1] < WEEK_H:
-        load, hours = np.append(load, 0.0), np.append(hours, WEEK_H - held_h[-1])
+    if held_h[-1] < HOURS_PER_WEEK:
+        load, hours = np.append(load, 0.0), np.append(hours, HOURS_PER_WEEK - held_h[-1])
     return HourLoads(load_frac=floats(load / load.max()), hours_per_week=floats(hours))
 
 

@@ -10,9 +10,7 @@ import numpy as np
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.errors import InputError, one
-from gpuplan.units import DAY, HOUR
-
-MONTH = 365 * DAY / 12  # s; a twelfth of 8,760 hours
+from gpuplan.units import HOUR, MONTH
 
 
 def hourly_weights(profile: tuple[float, ...]) -> Floats:

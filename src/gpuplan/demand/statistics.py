@@ -6,9 +6,8 @@ from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.traffic.load import LoadDuration, LoadSummary
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, MINUTE
 
-MINUTE = 60.0  # s
 MAX_WINDOWS = 100_000_000
 
 

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import BuildRules
-from gpuplan.units import DAY, GB, KW, KWH, MIB, MINUTE, TB
+from gpuplan.units import DAY, GB, KW, KWH, MIB, MINUTE, TB, YEAR
 
-YEAR_S = 365 * DAY
 NO_LIST = "no price list is published; weak evidence"
 
 
@@ -153,7 +152,7 @@ RULES: dict[str, Rule] = {
         "models differ; no maker publishes a figure for such a machine", "ecologits"),
     "footprint.life_years": Rule(
         "life over which manufacture is spread",
-        lambda b: f"{b.footprint.life_s / YEAR_S:g} years", "a usual life of accelerators"),
+        lambda b: f"{b.footprint.life_s / YEAR:g} years", "a usual life of accelerators"),
     "busy.reject_frac": Rule(
         "accelerators busy for less reject a system", lambda b: f"{b.busy.reject_frac:.0%}",
         "the diagnosis calls them under-used below it"),

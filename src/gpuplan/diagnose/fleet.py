@@ -5,7 +5,6 @@ import numpy as np
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, safe_use
 from gpuplan.diagnose.finding import Finding, percent, seen, verdict_of
 from gpuplan.diagnose.rules_fleet import HELD_BYTES
-from gpuplan.diagnose.waste import HOUR_S, MONTH_H
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
@@ -19,6 +18,7 @@ from gpuplan.domain.telemetry.diagnosis import (
     Waste,
 )
 from gpuplan.domain.telemetry.digest import FleetDigest
+from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 IDLE_ALL = 0.999
 OCCUPIED, LOW_TENSOR, IDLE_POWER = 0.90, 0.15, 0.25
@@ -133,7 +133,7 @@ def _waste(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tupl
     for cause, mask in kinds:
         seconds = float(idle_s[mask].sum())
         if seconds > 0:
-            usd = None if usd_per_h is None else seconds / HOUR_S * usd_per_h
+            usd = None if usd_per_h is None else seconds / HOUR * usd_per_h
             found.append(Waste(cause=cause, accelerator_s=seconds, usd=usd, energy_j=None))
     return tuple(found)
 
@@ -145,7 +145,7 @@ def _teams(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tupl
         mask = names == team
         whole_s = float(digest.devices.span_s[mask].sum())
         idle = float(idle_s[mask].sum())
-        usd = None if usd_per_h is None else whole_s / HOUR_S * usd_per_h
+        usd = None if usd_per_h is None else whole_s / HOUR * usd_per_h
         busy = 1.0 - idle / whole_s if whole_s else 0.0
         found.append(
             TeamUse(team=team, accelerator_s=whole_s, busy_frac=busy, idle_s=idle, usd=usd)
@@ -158,12 +158,12 @@ def _reclaims(digest: FleetDigest, usd_per_h: float | None) -> tuple[Reclaim, ..
     rows = np.flatnonzero(
         (devices.idle_frac >= IDLE_ALL) & (np.nan_to_num(devices.held_bytes) > HELD_BYTES)
     )[:N_RECLAIMS]
-    end_s = float(digest.at_s[-1]) + HOUR_S if len(digest.at_s) else 0.0
+    end_s = float(digest.at_s[-1]) + HOUR if len(digest.at_s) else 0.0
     return tuple(
         Reclaim(
             subject=devices.name[k], team=devices.team[k], job="",
             begin_s=end_s - float(devices.span_s[k]), end_s=end_s,
-            usd_per_month=None if usd_per_h is None else usd_per_h * MONTH_H,
+            usd_per_month=None if usd_per_h is None else usd_per_h * HOURS_PER_MONTH,
             memory_held_bytes=float(devices.held_bytes[k]),
         )
         for k in rows

@@ -1,8 +1,8 @@
 """Limits that a fleet must keep to, for a gate in continuous integration."""
 
-from gpuplan.diagnose.waste import HOUR_S, MONTH_H
 from gpuplan.domain.telemetry.diagnosis import Diagnosis, ScoreLimits
 from gpuplan.errors import Problem
+from gpuplan.units import MONTH
 
 SEVERITY = ("fine", "note", "waste", "slow", "fault")
 
@@ -41,7 +41,7 @@ def _waste(found: Diagnosis, limits: ScoreLimits) -> tuple[Problem, ...]:
         return ()
     if any(one.usd is None for one in found.waste) or not found.use.span_s:
         return (Problem("waste", "has no price", "give --usd-per-h"),)
-    per_month = sum(one.usd or 0.0 for one in found.waste) / (found.use.span_s / HOUR_S) * MONTH_H
+    per_month = sum(one.usd or 0.0 for one in found.waste) * MONTH / found.use.span_s
     if per_month <= limits.waste_usd_per_month:
         return ()
     fix = f"{limits.waste_usd_per_month:,.0f} USD a month at most"

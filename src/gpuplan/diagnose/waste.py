@@ -6,9 +6,7 @@ from gpuplan.diagnose.features import DeviceView
 from gpuplan.diagnose.rules_fleet import HELD_BYTES, WATCHED_S, held_bytes, is_idle
 from gpuplan.domain.telemetry.diagnosis import Reclaim, TeamUse, Waste
 from gpuplan.domain.telemetry.observation import Telemetry
-
-HOUR_S = 3600.0
-MONTH_H = 730.0
+from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 
 def waste_of(devices: Sequence[DeviceView]) -> tuple[Waste, ...]:
@@ -28,7 +26,7 @@ def _kind(device: DeviceView) -> str:
 
 
 def _sum(cause: str, group: Sequence[DeviceView]) -> Waste:
-    hours = [(1.0 - device.busy_frac) * device.span_s / HOUR_S for device in group]
+    hours = [(1.0 - device.busy_frac) * device.span_s / HOUR for device in group]
     prices = [device.facts.usd_per_h for device in group]
     watts = [device.whole.get("power_w") for device in group]
     usd = None
@@ -38,9 +36,9 @@ def _sum(cause: str, group: Sequence[DeviceView]) -> Waste:
     if all(stat is not None for stat in watts):
         # While idle a device draws about its lowest power.
         energy_j = sum(
-            h * HOUR_S * (stat.low if stat else 0.0) for h, stat in zip(hours, watts, strict=True)
+            h * HOUR * (stat.low if stat else 0.0) for h, stat in zip(hours, watts, strict=True)
         )
-    return Waste(cause=cause, accelerator_s=sum(hours) * HOUR_S, usd=usd, energy_j=energy_j)
+    return Waste(cause=cause, accelerator_s=sum(hours) * HOUR, usd=usd, energy_j=energy_j)
 
 
 def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamUse, ...]:
@@ -51,7 +49,7 @@ def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamU
             groups.setdefault(device.subject.team, []).append(device)
     found = []
     for team, group in sorted(groups.items()):
-        hours = [device.span_s / HOUR_S for device in group]
+        hours = [device.span_s / HOUR for device in group]
         idle = [h * (1.0 - d.busy_frac) for h, d in zip(hours, group, strict=True)]
         whole = sum(hours)
         prices = [device.facts.usd_per_h for device in group]
@@ -62,9 +60,9 @@ def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamU
         found.append(
             TeamUse(
                 team=team,
-                accelerator_s=whole * HOUR_S,
+                accelerator_s=whole * HOUR,
                 busy_frac=busy,
-                idle_s=sum(idle) * HOUR_S,
+                idle_s=sum(idle) * HOUR,
                 usd=usd,
             )
         )
@@ -85,7 +83,7 @@ def reclaims(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[Recla
                 subject=device.name, team=device.subject.team, job=device.subject.job,
                 begin_s=min(float(s.at_s[0]) for s in series),
                 end_s=max(float(s.at_s[-1]) for s in series),
-                usd_per_month=None if price is None else price * MONTH_H,
+                usd_per_month=None if price is None else price * HOURS_PER_MONTH,
                 memory_held_bytes=held_bytes(device),
             )
         )  # fmt: skip

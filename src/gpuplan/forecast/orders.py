@@ -10,10 +10,8 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.telemetry.forecast import OrderAdvice, Trend
+from gpuplan.units import MONTHS_PER_YEAR, WEEK, WEEKS_PER_MONTH
 
-WEEK_S = 7 * 86400.0
-MONTH_S = 52.0 / 12.0 * WEEK_S
-YEAR_MONTHS = 12
 LEAST_WEEKS = 3
 
 
@@ -22,7 +20,7 @@ def weekly_peaks(values: Floats, step_s: float) -> Floats:
     hour = max(1, round(3600.0 / step_s))
     n_hours = len(values) // hour
     hours = values[len(values) - n_hours * hour :].reshape(n_hours, hour).mean(axis=1)
-    per_week = round(WEEK_S / (hour * step_s))
+    per_week = round(WEEK / (hour * step_s))
     n_weeks = len(hours) // per_week
     if n_weeks == 0:
         return hours.max(keepdims=True) if n_hours else values[:0]
@@ -39,7 +37,7 @@ def trend_of(peaks: Floats) -> Trend | None:
     logs = np.log(kept)
     slopes = [(logs[j] - logs[i]) / (j - i) for i in range(n) for j in range(i + 1, n)]
     low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9])
-    per_month = MONTH_S / WEEK_S
+    per_month = WEEKS_PER_MONTH
     return Trend(
         per_month_frac=math.expm1(middle * per_month),
         low_frac=math.expm1(low * per_month),
@@ -70,13 +68,13 @@ def _advice(
     use: float, growth: float, n_devices: int, *, lead_s: float, trigger: float, target: float
 ) -> OrderAdvice:
     trigger_in_s = seconds_until(use, trigger, growth)
-    in_a_year = n_devices * use * (1.0 + growth) ** YEAR_MONTHS / target
+    in_a_year = n_devices * use * (1.0 + growth) ** MONTHS_PER_YEAR / target
     return OrderAdvice(
         growth_frac_per_month=growth,
         trigger_in_s=trigger_in_s,
         order_in_s=None if trigger_in_s is None else max(0.0, trigger_in_s - lead_s),
         bridge_s=0.0 if trigger_in_s is None else max(0.0, lead_s - trigger_in_s),
-        use_at_arrival_frac=use * (1.0 + growth) ** (lead_s / MONTH_S),
+        use_at_arrival_frac=use * (1.0 + growth) ** (lead_s / WEEK / WEEKS_PER_MONTH),
         n_needed_in_a_year=math.ceil(in_a_year - 1e-9),
     )
 
@@ -87,4 +85,4 @@ def seconds_until(use: float, level: float, growth: float) -> float | None:
         return 0.0
     if growth <= 0 or use <= 0:
         return None
-    return math.log(level / use) / math.log1p(growth) * MONTH_S
+    return math.log(level / use) / math.log1p(growth) * WEEKS_PER_MONTH * WEEK

@@ -8,8 +8,8 @@ from gpuplan.errors import InputError, one
 from gpuplan.forecast.combine import table_of
 from gpuplan.forecast.experts import Season
 from gpuplan.forecast.trust import SPARSE, Memo, trusted
+from gpuplan.units import DAY
 
-DAY_S = 86400.0
 N_ORIGINS = 14
 LEAST_DAYS = 3
 
@@ -41,8 +41,8 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
 
 def season_of(step_s: float) -> Season:
     """Steps of a day and a week; coarser steps than half a day have a week only."""
-    day = max(1, round(DAY_S / step_s))
-    return Season(day=day, week=max(2, round(7 * DAY_S / step_s)))
+    day = max(1, round(DAY / step_s))
+    return Season(day=day, week=max(2, round(7 * DAY / step_s)))
 
 
 def backtest(

@@ -7,9 +7,8 @@ from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import BuildRules
 from gpuplan.inputs.keys import Spread, Strict
 from gpuplan.inputs.schema_build import BuildSpec
-from gpuplan.units import DAY, GB, GRAM, KW, KWH, MIB, MINUTE, TB
+from gpuplan.units import DAY, GB, GRAM, KW, KWH, MIB, MINUTE, TB, YEAR
 
-YEAR = 365 * DAY  # s
 # Key → name inside and factor; keys that are not here keep their name and unit.
 INSIDE: dict[str, tuple[str, float]] = {
     "hosts.cores_per_accelerator": ("n_cores_per_accelerator", 1.0),

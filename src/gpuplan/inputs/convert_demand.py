@@ -24,7 +24,7 @@ from gpuplan.inputs.check_workload import (
     peak_rates,
     peak_to_mean,
 )
-from gpuplan.inputs.convert_site import WEEK, range_of
+from gpuplan.inputs.convert_site import range_of
 from gpuplan.inputs.schema_workload import (
     DemandSpec,
     LengthSpec,
@@ -34,7 +34,7 @@ from gpuplan.inputs.schema_workload import (
     SloSpec,
 )
 from gpuplan.inputs.yaml_reader import KeyPath, show_path
-from gpuplan.units import DAY, HOUR, MS
+from gpuplan.units import DAY, HOUR, MS, WEEK
 
 LIMITS: dict[str, tuple[LatencyMetric, Statistic, float]] = {
     "ttft_p50_ms": ("ttft", "p50", MS),

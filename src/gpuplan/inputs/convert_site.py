@@ -37,12 +37,8 @@ from gpuplan.inputs.schema_site import (
     TeamSpec,
     TokenPriceSpec,
 )
-from gpuplan.units import DAY, GB, GBIT, GIB, GRAM, KW, KWH, TB
+from gpuplan.units import GB, GBIT, GIB, GRAM, KW, KWH, MINUTE, MONTH, TB, WEEK, YEAR
 
-MINUTE = 60.0  # s
-WEEK = 7 * DAY  # s
-YEAR = 365 * DAY  # s: 8,760 hours, as bills count
-MONTH = YEAR / 12  # s
 TONNE = 1e3  # kg
 MILLION = 1e6
 PURCHASES: tuple[Purchase, ...] = ("on_demand", "reserved", "capacity_block", "owned")

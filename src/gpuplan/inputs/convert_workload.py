@@ -22,7 +22,7 @@ from gpuplan.domain.scenario.workload import (
 )
 from gpuplan.inputs.assume import LORA_RANK, Assumptions
 from gpuplan.inputs.convert_demand import arrivals, request, slo, steps
-from gpuplan.inputs.convert_site import MINUTE, precision_names, spread, times
+from gpuplan.inputs.convert_site import precision_names, spread, times
 from gpuplan.inputs.schema_data_path import DataPathSpec
 from gpuplan.inputs.schema_workload import (
     AnyWorkload,
@@ -38,7 +38,7 @@ from gpuplan.inputs.schema_workload import (
     TrainingSpec,
 )
 from gpuplan.inputs.yaml_reader import KeyPath
-from gpuplan.units import DAY, GB, GBIT, GFLOP, HOUR, KB, MB, TB
+from gpuplan.units import DAY, GB, GBIT, GFLOP, HOUR, KB, MB, MINUTE, TB
 
 BILLION = 1e9
 _RATES: dict[str, CapacityMetric] = {

@@ -6,13 +6,13 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries
 from gpuplan.domain.telemetry.observation import METRICS, Series, Telemetry
 from gpuplan.errors import InputError, one
+from gpuplan.units import HOUR
 
 # In the order in which they say more about demand; shares are means, the rest adds up.
 DEMAND = (
     "requests_per_s", "output_tokens_per_s", "requests_running_count", "submitted_count",
     "allocated_count", "active_nodes_count", "allocated_frac", "gpu_util_frac", "sm_active_frac",
 )  # fmt: skip
-HOUR_S = 3600.0
 
 
 def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None) -> DemandSeries:
@@ -48,10 +48,10 @@ def _step(series: list[Series]) -> float:
     usual = (
         max(float(np.median(np.diff(s.at_s))) for s in series if len(s.at_s) > 1)
         if any(len(s.at_s) > 1 for s in series)
-        else HOUR_S
+        else HOUR
     )
     span = max(float(s.at_s[-1] - s.at_s[0]) for s in series)
-    step = HOUR_S if span >= 3 * 86400.0 else 600.0 if span >= 6 * HOUR_S else 60.0
+    step = HOUR if span >= 3 * 86400.0 else 600.0 if span >= 6 * HOUR else 60.0
     return max(step, usual)
 
 

@@ -17,10 +17,10 @@ from gpuplan.errors import InputError, one
 from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
 from gpuplan.observe.generation import PERCENT_NAMES
 from gpuplan.observe.names import Word
+from gpuplan.units import HOUR
 
 N_FILES = 8  # of a batch
 IDLE_PERCENT = 2
-HOUR_S = 3600
 METRICS = ("gpu_util_frac", "sm_active_frac", "tensor_active_frac", "power_w", "memory_used_bytes")
 LABELS = {
     "device": ("uuid", "gpu_uuid", "gpu_id", "gpu", "device"),
@@ -173,7 +173,7 @@ def _digest(
 def _hours(instants: pl.DataFrame) -> pl.DataFrame:
     """The whole by the hour: its mean, and its highest instant."""
     mean = (pl.col("total") / pl.col("n")).alias("mean")
-    hour = (pl.col("at_s") // HOUR_S * HOUR_S).alias("hour")
+    hour = (pl.col("at_s") // HOUR * HOUR).alias("hour")
     whole = (pl.col("total").sum() / pl.col("n").sum()).alias("mean")
     peak = pl.col("mean").max().alias("peak")
     return instants.with_columns(hour, mean).group_by("hour").agg(whole, peak).sort("hour")

@@ -7,8 +7,8 @@ from gpuplan.domain.telemetry.observation import Allocation, Span, Subject
 from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.names import Word
+from gpuplan.units import DAY
 
-DAY_S = 86400.0
 Row = Mapping[str, object]
 # Columns that tell a list of machines: name, model, accelerators.
 _MACHINES = (
@@ -50,10 +50,10 @@ def is_faults(document: object) -> bool:
 
 def take_faults(collector: Collector, events: Sequence[Mapping[str, Any]]) -> None:
     """How long each node was out, and why; a fault without an end lasts to the last event."""
-    last_s = max(float(event["event_time"]) for event in events) * DAY_S
+    last_s = max(float(event["event_time"]) for event in events) * DAY
     open_since: dict[str, tuple[float, str]] = {}
     for event in sorted(events, key=lambda one: float(one["event_time"])):
-        node, at_s = str(event["node_id"]), float(event["event_time"]) * DAY_S
+        node, at_s = str(event["node_id"]), float(event["event_time"]) * DAY
         subject = collector.subject(Subject(node=node))
         if event["event_type"] == "fault_start":
             label = str((event.get("fault_type") or {}).get("Class", "fault"))
@@ -79,8 +79,8 @@ def take_demand(collector: Collector, document: Mapping[str, Any]) -> None:
     collector.sampling = "mean"
     days, minutes = collector.subject(Subject()), collector.subject(Subject(service="first week"))
     for row in document["daily"]:
-        rate = float(row["req"]) / DAY_S
-        collector.sample(days, Word("requests_per_s"), float(row["d"]) * DAY_S, rate)
+        rate = float(row["req"]) / DAY
+        collector.sample(days, Word("requests_per_s"), float(row["d"]) * DAY, rate)
     for row in document["week1_min"]:
         at_s, rate = float(row["t"]) * 60.0, float(row["tps"])
         collector.sample(minutes, Word("output_tokens_per_s"), at_s, rate)

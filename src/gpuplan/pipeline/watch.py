@@ -16,8 +16,8 @@ from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import DEMAND, demand_series
 from gpuplan.observe.prometheus_live import read_prometheus
 from gpuplan.pipeline.diagnose import diagnose
+from gpuplan.units import HOUR
 
-HOUR_S = 3600.0
 KEPT_HOURS = 24 * 7 * 26  # half a year: the bound of what a watch keeps
 LEAST_HOURS = 48
 FORECAST_HOURS = 24 * 7 * 8  # a forecast and its record look back no further
@@ -53,7 +53,7 @@ def remembered(
     if metric is None or not any(series.is_given.any() for series in telemetry.of(metric)):
         return tuple(kept)  # a look without demand is no reason to forget the past
     series = demand_series(telemetry, metric, None)
-    hour_s = now_s // HOUR_S * HOUR_S
+    hour_s = now_s // HOUR * HOUR
     point = WatchPoint(at_s=hour_s, n_demand=float(series.level.mean()), metric=series.name)
     older = [one for one in kept if one.at_s < hour_s and one.metric == series.name]
     return tuple([*older, point][-KEPT_HOURS:])
@@ -69,27 +69,25 @@ def _ahead(
     if len(past) < LEAST_HOURS:
         return None, None, metric
     begin_s = past[0].at_s
-    by_hour = {round((point.at_s - begin_s) / HOUR_S): point.n_demand for point in past}
+    by_hour = {round((point.at_s - begin_s) / HOUR): point.n_demand for point in past}
     n = max(by_hour) + 1
     level, last = [], past[0].n_demand
     for k in range(n):
         last = by_hour.get(k, last)
         level.append(last)
-    series = DemandSeries(name=metric, unit="", begin_s=begin_s, step_s=HOUR_S, level=floats(level))
-    peaks = weekly_peaks(series.level, HOUR_S)
+    series = DemandSeries(name=metric, unit="", begin_s=begin_s, step_s=HOUR, level=floats(level))
+    peaks = weekly_peaks(series.level, HOUR)
     trend = trend_of(peaks)
     until = None
     if trend is not None and metric.endswith("_frac"):
         until = seconds_until(float(peaks[-1]), trigger_frac, trend.per_month_frac)
     late = level[-FORECAST_HOURS:]
-    recent = replace(
-        series, level=floats(late), begin_s=begin_s + HOUR_S * (len(level) - len(late))
-    )
-    return until, forecast(recent, 24 * HOUR_S).peak, metric
+    recent = replace(series, level=floats(late), begin_s=begin_s + HOUR * (len(level) - len(late)))
+    return until, forecast(recent, 24 * HOUR).peak, metric
 
 
 def _waste(found: Diagnosis) -> float | None:
     use = found.use
     if use is None or not use.span_s or any(one.usd is None for one in found.waste):
         return None
-    return sum(one.usd or 0.0 for one in found.waste) / (use.span_s / HOUR_S)
+    return sum(one.usd or 0.0 for one in found.waste) / (use.span_s / HOUR)

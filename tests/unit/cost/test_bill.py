@@ -5,7 +5,6 @@ import pytest
 
 from fakes.money import NODE, PURCHASE, RUNNING, rent_rate
 from fakes.selection import draw
-from gpuplan.cost.annuity import MONTH_S
 from gpuplan.cost.bill import statement_of_bill
 from gpuplan.cost.owned import owned_rate
 from gpuplan.domain.columns import floats, ints
@@ -23,6 +22,7 @@ from gpuplan.domain.ranges import exactly
 from gpuplan.errors import InputError
 from gpuplan.selection.choose import select
 from gpuplan.units import HOUR
+from gpuplan.units import MONTH as MONTH_S
 
 MONTHS_PER_QUARTER, N_QUARTERS, YEARLY = 3, 4, 0.10
 QUARTER_S = MONTHS_PER_QUARTER * MONTH_S

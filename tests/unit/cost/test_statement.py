@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.money import N_MONTHS, NODE, PURCHASE, RATE, RUNNING, own_life, rent_life, rent_rate
 from gpuplan.catalog.load import read_catalog
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S, annuity, discount, monthly_capital
+from gpuplan.cost.annuity import annuity, discount, monthly_capital
 from gpuplan.cost.owned import (
     capital_usd_per_h,
     hardware_price,
@@ -30,10 +30,10 @@ from gpuplan.domain.money.statement import Loan, Once, PurchasePlan, Recurring, 
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.errors import InputError
-from gpuplan.units import KWH
+from gpuplan.units import HOURS_PER_MONTH, KWH, MONTH
 
 OWNERSHIP = Ownership(
-    life_s=N_MONTHS * MONTH_S, residual_frac=exactly(0.15), discount_frac_per_year=RATE
+    life_s=N_MONTHS * MONTH, residual_frac=exactly(0.15), discount_frac_per_year=RATE
 )
 
 

@@ -8,12 +8,10 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import kw, signed_usd, span, usd, usd_range
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.provenance import assumption_lines
-from gpuplan.units import DAY, HOUR, KWH, MINUTE
+from gpuplan.units import DAY, HOUR, KWH, MINUTE, MONTH
 
 N_SHOWN_REJECTED = 8
 N_SHOWN_ALTERNATIVES = 8
-MONTH_S = 30 * DAY  # a shorter run has no cost of a month worth telling
-MEAN_MONTH_S = 730 * HOUR
 UNEVEN_FRAC = 0.02  # less is the rounding of months
 SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
 
@@ -48,7 +46,7 @@ def head_line(answer: Answer) -> str:
     kept = "" if answer.plan.slo.is_kept else ", a promise is BROKEN"
     plan = answer.plan
     cost = f"{usd_range(plan.cost_usd_per_month)} a month"
-    if plan.span_s < MONTH_S:
+    if plan.span_s < MONTH:
         cost = f"{usd_range(_in_all(plan))} in {span(plan.span_s)}"
     elif plan.span_s < SHORT_SPAN_S:
         cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost}"
@@ -59,7 +57,7 @@ def head_line(answer: Answer) -> str:
 
 def _is_uneven(plan: ChosenPlan) -> bool:
     """Whether runs end before the services do: then no month is like the others."""
-    even = plan.once_usd + plan.cost_usd_per_month.value * plan.span_s / MEAN_MONTH_S
+    even = plan.once_usd + plan.cost_usd_per_month.value * plan.span_s / MONTH
     return plan.total_usd < (1 - UNEVEN_FRAC) * even
 
 

@@ -18,9 +18,9 @@ from gpuplan.report.prediction.fit import precision_name
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.simulation.classes import class_documents, class_tables
 from gpuplan.report.simulation.load import load_document, load_lines
-from gpuplan.report.simulation.totals import KWH, totals_table
+from gpuplan.report.simulation.totals import totals_table
 from gpuplan.report.simulation.utilization import share, use_document, use_table
-from gpuplan.units import MS
+from gpuplan.units import KWH, MS
 
 Document = dict[str, Any]
 Served = Simulation | StreamedSimulation

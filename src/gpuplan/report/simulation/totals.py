@@ -4,10 +4,9 @@ from gpuplan.domain.sheet import Table
 from gpuplan.domain.simulation.outcome import EngineTotals
 from gpuplan.domain.simulation.simulation import NetworkSimulation, Simulation, StreamedSimulation
 from gpuplan.report.formats import count
-from gpuplan.units import HOUR
+from gpuplan.units import KWH
 
 Run = Simulation | StreamedSimulation | NetworkSimulation
-KWH = 1e3 * HOUR  # J
 
 
 def _hit_rows(totals: EngineTotals) -> list[tuple[str, str]]:

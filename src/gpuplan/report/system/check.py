@@ -26,9 +26,7 @@ from gpuplan.report.system.parts import (
     tier_document,
     usd_text,
 )
-from gpuplan.units import DAY, GB, KW, KWH
-
-YEAR_S = 365 * DAY
+from gpuplan.units import GB, KW, KWH, YEAR
 
 
 def check_sheet(checked: SystemCheck) -> Sheet:
@@ -74,7 +72,7 @@ def _energy(checked: SystemCheck) -> dict[str, Any] | None:
     around = checked.around
     if not around.facilities:
         return None
-    used_j = sum(plan.level("facility").typical_w for plan in around.facilities) * YEAR_S
+    used_j = sum(plan.level("facility").typical_w for plan in around.facilities) * YEAR
     price = around.electricity_usd_per_j
     usd = None if price is None else range_document(price.times(used_j))
     return {"kwh_per_year": used_j / KWH, "usd_per_year": usd}
@@ -251,7 +249,7 @@ def _places(checked: SystemCheck) -> Table:
             f"{plan.level('facility').max_w / KW:.1f}",
             f"{plan.cooling.btu_per_h / 1e3:,.0f}",
             f"{plan.cooling.tons:.1f}",
-            f"{plan.level('facility').typical_w * YEAR_S / KWH / 1e3:,.0f}",
+            f"{plan.level('facility').typical_w * YEAR / KWH / 1e3:,.0f}",
         )
         for plan in checked.around.facilities
     )

@@ -6,8 +6,7 @@ from typing import Any
 from gpuplan.domain.money.statement import CostLine, Statement
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-
-MONTHS_PER_YEAR = 12
+from gpuplan.units import MONTHS_PER_YEAR
 
 
 def statement_sheet(statement: Statement, *, npv_usd: float | None = None) -> Sheet:

@@ -7,8 +7,8 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.telemetry.diagnosis import Diagnosis, Evidence, Layer, UseFigures, Verdict
 from gpuplan.errors import Problem
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
+from gpuplan.units import HOUR, KWH
 
-HOUR_S, KWH = 3600.0, 3.6e6
 N_RECLAIMS, N_NAMES = 12, 3
 WORDS = {True: "yes", False: "no", None: ""}
 
@@ -165,7 +165,7 @@ def _waste_table(found: Diagnosis) -> Table:
     rows = tuple(
         (
             one.cause,
-            f"{one.accelerator_s / HOUR_S:,.1f}",
+            f"{one.accelerator_s / HOUR:,.1f}",
             _usd(one.usd),
             "" if one.energy_j is None else f"{one.energy_j / KWH:,.1f}",
         )
@@ -183,9 +183,9 @@ def _team_table(found: Diagnosis) -> Table:
     rows = tuple(
         (
             one.team,
-            f"{one.accelerator_s / HOUR_S:,.1f}",
+            f"{one.accelerator_s / HOUR:,.1f}",
             f"{one.busy_frac:.0%}",
-            f"{one.idle_s / HOUR_S:,.1f}",
+            f"{one.idle_s / HOUR:,.1f}",
             _usd(one.usd),
         )
         for one in found.teams
@@ -200,7 +200,7 @@ def _reclaim_table(found: Diagnosis) -> Table:
             one.subject,
             one.team or "?",
             one.job or "?",
-            f"{(one.end_s - one.begin_s) / HOUR_S:,.1f} h",
+            f"{(one.end_s - one.begin_s) / HOUR:,.1f} h",
             f"{one.memory_held_bytes / 1e9:,.1f} GB",
             _usd(one.usd_per_month),
         )
@@ -253,7 +253,7 @@ def _holdings(found: Diagnosis) -> dict[str, Any]:
         "waste": [
             {
                 "cause": w.cause,
-                "accelerator_h": w.accelerator_s / HOUR_S,
+                "accelerator_h": w.accelerator_s / HOUR,
                 "usd": w.usd,
                 "energy_j": w.energy_j,
             }
@@ -262,9 +262,9 @@ def _holdings(found: Diagnosis) -> dict[str, Any]:
         "teams": [
             {
                 "team": t.team,
-                "accelerator_h": t.accelerator_s / HOUR_S,
+                "accelerator_h": t.accelerator_s / HOUR,
                 "busy_frac": t.busy_frac,
-                "idle_h": t.idle_s / HOUR_S,
+                "idle_h": t.idle_s / HOUR,
                 "usd": t.usd,
             }
             for t in found.teams

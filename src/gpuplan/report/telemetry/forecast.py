@@ -6,8 +6,9 @@ from typing import Any
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.telemetry.forecast import OrderAdvice, Outlook
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
+from gpuplan.units import WEEK
 
-WEEK_S, N_ROWS = 7 * 86400.0, 24
+N_ROWS = 24
 
 
 def forecast_sheet(found: Outlook) -> Sheet:
@@ -42,13 +43,13 @@ def _head(found: Outlook) -> str:
 def _order_line(row: OrderAdvice) -> str:
     if row.trigger_in_s is None:
         return "the trigger is not reached at the expected growth"
-    weeks = row.trigger_in_s / WEEK_S
+    weeks = row.trigger_in_s / WEEK
     if row.order_in_s == 0.0:
         return (
             f"order now: the trigger comes in {weeks:.1f} weeks, before an order can; "
-            f"bridge {row.bridge_s / WEEK_S:.1f} weeks"
+            f"bridge {row.bridge_s / WEEK:.1f} weeks"
         )
-    return f"order within {(row.order_in_s or 0.0) / WEEK_S:.1f} weeks: trigger in {weeks:.1f}"
+    return f"order within {(row.order_in_s or 0.0) / WEEK:.1f} weeks: trigger in {weeks:.1f}"
 
 
 def _future(found: Outlook) -> Table:
@@ -89,9 +90,9 @@ def _orders(found: Outlook) -> Table:
     rows = tuple(
         (
             f"{row.growth_frac_per_month:+.1%}",
-            "never" if row.trigger_in_s is None else f"{row.trigger_in_s / WEEK_S:.1f}",
-            "never" if row.order_in_s is None else f"{row.order_in_s / WEEK_S:.1f}",
-            f"{row.bridge_s / WEEK_S:.1f}",
+            "never" if row.trigger_in_s is None else f"{row.trigger_in_s / WEEK:.1f}",
+            "never" if row.order_in_s is None else f"{row.order_in_s / WEEK:.1f}",
+            f"{row.bridge_s / WEEK:.1f}",
             f"{row.use_at_arrival_frac:.0%}",
             str(row.n_needed_in_a_year),
         )

@@ -5,8 +5,8 @@ from typing import Any
 import yaml
 
 from gpuplan.domain.telemetry.diagnosis import Diagnosis, Reclaim
+from gpuplan.units import HOUR
 
-HOUR_S = 3600.0
 HEAD = """# Pods that hold accelerators and do nothing with them. Nothing here stops a pod.
 # Look, ask the owner, then try:
 #   kubectl patch pod NAME -n NAMESPACE --dry-run=server --patch-file FILE
@@ -24,7 +24,7 @@ def reclaim_patches(found: Diagnosis) -> str:
 
 
 def _patch(one: Reclaim) -> dict[str, Any]:
-    hours = (one.end_s - one.begin_s) / HOUR_S
+    hours = (one.end_s - one.begin_s) / HOUR
     marks = {
         "gpuplan.io/reclaim": "proposed",
         "gpuplan.io/evidence": f"no kernel on {one.subject} for {hours:.1f} h",

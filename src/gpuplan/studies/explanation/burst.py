@@ -8,9 +8,9 @@ from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import LoadBlock, OwnOrBurst
 from gpuplan.domain.plan.answer import Alternative, Crossover
 from gpuplan.domain.plan.selection import FleetOption
-from gpuplan.studies.planning.chosen import HOURS_PER_MONTH, Choice, batch_shares
+from gpuplan.studies.planning.chosen import Choice, batch_shares
 from gpuplan.studies.planning.options import pool_name
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 
 class Burst(NamedTuple):

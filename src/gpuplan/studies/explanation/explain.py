@@ -38,7 +38,7 @@ from gpuplan.studies.explanation.reasons import (
 )
 from gpuplan.studies.explanation.rivals import Priced, rival_answers
 from gpuplan.studies.market.offers import Market
-from gpuplan.studies.planning.chosen import HOURS_PER_MONTH, MONTH_S, Choice, Part, held_in
+from gpuplan.studies.planning.chosen import Choice, Part, held_in
 from gpuplan.studies.planning.curves import (
     all_curves,
     cost_curves,
@@ -49,7 +49,7 @@ from gpuplan.studies.sizing.workload import Surroundings
 from gpuplan.studies.uncertainty.robust import robust_alternatives
 from gpuplan.studies.uncertainty.run_samples import run_ranges
 from gpuplan.studies.uncertainty.samples import Draws, Fleets, assumed, draws_of, whole_uncertainty
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, HOURS_PER_MONTH, MONTH
 
 N_ALTERNATIVES = 8
 UNITS = {"requests": "requests/s", "samples": "samples/s", "accelerators": "accelerators"}
@@ -332,7 +332,7 @@ def _draws(story: Story, contests: Sequence[Contest]) -> Draws | None:
         story.request.n_samples,
         story.request.seed,
         story.scenario.growth.per_month_frac,
-        n_months=story.scenario.budget.horizon_s / MONTH_S,
+        n_months=story.scenario.budget.horizon_s / MONTH,
         kinds=[curve.kind for contest in contests for curve in contest.curves],
     )
 

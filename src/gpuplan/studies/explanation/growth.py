@@ -11,10 +11,8 @@ from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.planning.curves import costs_usd_per_month
-from gpuplan.units import DAY
+from gpuplan.units import WEEK, WEEKS_PER_MONTH
 
-WEEK_S = 7 * DAY
-WEEKS_PER_MONTH = 52.0 / 12.0
 N_MONTHS = 12
 
 
@@ -40,7 +38,7 @@ def order_of(
     trigger, target = growth.trigger_utilization_frac, growth.target_utilization_frac
     if trigger is None or growth.lead_time_s is None or peak_frac <= 0:
         return None
-    lead_weeks = growth.lead_time_s.mid / WEEK_S
+    lead_weeks = growth.lead_time_s.mid / WEEK
     if peak_frac >= trigger:
         weeks = 0.0
     elif per_month_frac <= 0:
@@ -81,7 +79,7 @@ def growth_lines(scenario: Scenario, demand: DemandProfile) -> Iterator[str]:
     if not orders or lead is None:
         return
     order, trigger = orders[0], scenario.growth.trigger_utilization_frac
-    lead_weeks = lead.mid / WEEK_S
+    lead_weeks = lead.mid / WEEK
     if order.trigger_weeks == inf:
         yield f"growth of {order.per_month_frac:.0%} a month never reaches the trigger"
         return

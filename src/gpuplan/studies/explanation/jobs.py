@@ -7,7 +7,7 @@ from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation, WhyN
 from gpuplan.domain.plan.sizing import SizedJob, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Training
-from gpuplan.studies.planning.chosen import MONTH_S, Choice
+from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.jobs import (
     PricedRun,
     faster_storage,
@@ -17,7 +17,7 @@ from gpuplan.studies.planning.jobs import (
     priced_runs,
     storage_lines,
 )
-from gpuplan.units import DAY
+from gpuplan.units import DAY, MONTH
 
 N_ALTERNATIVES = 8
 
@@ -114,4 +114,4 @@ def _alternatives(mine: PricedRun, others: Sequence[PricedRun]) -> Iterator[Alte
 
 def _monthly_usd(run: PricedRun) -> float:
     """What the run costs, by the months that it takes."""
-    return run.usd / (run.job.wall_s.value / MONTH_S)
+    return run.usd / (run.job.wall_s.value / MONTH)

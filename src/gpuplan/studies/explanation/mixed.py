@@ -12,8 +12,7 @@ from gpuplan.domain.plan.selection import FleetPart, MixedFleet, Selection, Sele
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.selection.choose import select
 from gpuplan.selection.solver import Effort
-from gpuplan.studies.planning.chosen import HOURS_PER_MONTH
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 MOST_PARTS = 8
 LEAST_SAVED_FRAC = 0.005  # below, a second kind is not worth its trouble

@@ -12,9 +12,9 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.selection.pareto import pareto
 from gpuplan.studies.market.offers import Market
-from gpuplan.studies.planning.chosen import HOURS_PER_MONTH, Choice
+from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.options import pool_name
-from gpuplan.units import HOUR, KWH
+from gpuplan.units import HOUR, HOURS_PER_MONTH, KWH
 
 MOST_OPTIONS = 400  # above, trade-offs would take longer than the plan itself
 LEAST_SAVED_FRAC = 0.02  # of the energy, for a trade-off to be worth a line

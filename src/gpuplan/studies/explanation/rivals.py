@@ -9,9 +9,7 @@ from gpuplan.domain.plan.answer import WhyNot
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.studies.explanation.rejected import ORDER
 from gpuplan.studies.market.offers import Market
-from gpuplan.units import GIB
-
-HOURS_PER_MONTH = 730.0
+from gpuplan.units import GIB, HOURS_PER_MONTH
 
 
 class Priced(NamedTuple):

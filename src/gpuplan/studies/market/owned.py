@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO, find_region, site_energy
-from gpuplan.cost.annuity import MONTH_S, annuity, discount, monthly_capital
+from gpuplan.cost.annuity import annuity, discount, monthly_capital
 from gpuplan.cost.defaults import colocation_of, purchase_of, support_of
 from gpuplan.cost.owned import hardware_price, owned_rate, standing_rate
 from gpuplan.domain.columns import Floats, floats
@@ -27,11 +27,10 @@ from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.studies.power.node_limits import NodePower, node_power
-from gpuplan.units import DAY, KWH
+from gpuplan.units import KWH, MONTH, YEAR
 
-YEAR_S = 365.0 * DAY
 # Assumptions, each told where it is used.
-LIFE_S = 4 * YEAR_S
+LIFE_S = 4 * YEAR
 RESIDUAL_FRAC = Range(low=0.0, mid=0.1, high=0.25)
 ELECTRICITY_USD_PER_J = Range(low=0.07 / KWH, mid=0.12 / KWH, high=0.20 / KWH)
 
@@ -148,10 +147,10 @@ def worth_by_age(capital: Capital, period_s: float, n_periods: int) -> Floats:
 
     At this worth the hourly price and money up front say the same, whatever the horizon.
     """
-    life, rate = capital.life_s / MONTH_S, capital.discount_frac_per_year
+    life, rate = capital.life_s / MONTH, capital.discount_frac_per_year
     residual = capital.residuals_usd[1]
     paid = monthly_capital(capital.outlay_usd.mid, residual, n_months=life, yearly_frac=rate)
-    left = [max(0.0, life - age * period_s / MONTH_S) for age in range(n_periods + 1)]
+    left = [max(0.0, life - age * period_s / MONTH) for age in range(n_periods + 1)]
     return floats([paid * annuity(m, rate) + residual * discount(m, rate) for m in left])
 
 

@@ -35,10 +35,8 @@ from gpuplan.selection.verify import limit_used
 from gpuplan.studies.planning.limits import amount_text
 from gpuplan.studies.planning.options import Row, Rows
 from gpuplan.studies.power.emissions import emitted_kg
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, MONTH
 
-HOURS_PER_MONTH = 730.0
-MONTH_S = HOURS_PER_MONTH * HOUR
 KINDS = {
     "upfront": "purchase", "committed": "committed nodes", "existing": "nodes you have",
     "burst": "nodes by the hour", "spot": "spot nodes", "once": "porting, once",
@@ -65,7 +63,7 @@ class Choice(NamedTuple):
     @property
     def n_months(self) -> float:
         """Of the span."""
-        return self.span_s / MONTH_S
+        return self.span_s / MONTH
 
     @property
     def bill(self) -> tuple[BillLine, ...]:
@@ -285,7 +283,7 @@ def _causes(choice: Choice) -> dict[str, int]:
     statement = statement_of_bill(
         choice.bill,
         rates=choice.rows.rates,
-        months_per_period=max(1, round(horizon.period_s / MONTH_S)),
+        months_per_period=max(1, round(horizon.period_s / MONTH)),
         n_periods=horizon.shape[1],
         discount_frac_per_year=0.0,
     )

@@ -13,12 +13,12 @@ from gpuplan.domain.plan.answer import Crossover, Curve
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.studies.planning.options import Row, Rows, pool_name
+from gpuplan.units import HOURS_PER_MONTH
 
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
 N_GRID = 2001
 TIE = 1e-9
 Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
-HOURS_PER_MONTH = 730.0
 
 
 class Winner(NamedTuple):

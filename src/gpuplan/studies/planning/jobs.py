@@ -27,9 +27,8 @@ from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.performance.goodput import goodput
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
-from gpuplan.units import DAY, GB, HOUR
+from gpuplan.units import DAY, GB, HOUR, HOURS_PER_WEEK
 
-WEEK_H = 168.0
 NO_RESERVE = Reserve(
     n_spare=0, domain="none", n_failures=0, n_replicas_per_domain=0,
     why="a run restarts from its checkpoint", upgrade="",
@@ -61,7 +60,7 @@ def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
     hours = HourLoads(
         # Falling, so that blocks keep their order in time.
         load_frac=floats(np.linspace(1.0, 0.5, len(walls))),
-        hours_per_week=floats(widths / walls[-1] * WEEK_H),
+        hours_per_week=floats(widths / walls[-1] * HOURS_PER_WEEK),
     )
     periods = Periods(
         scenarios=("mid",),

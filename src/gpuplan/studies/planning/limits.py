@@ -5,17 +5,14 @@ from collections.abc import Iterator
 from gpuplan.domain.plan.selection import LIMIT_UNITS, NamedLimit
 from gpuplan.domain.plan.sizing import Periods
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.units import DAY, KW
-
-YEAR_S = 365.0 * DAY
-MONTH_S = YEAR_S / 12
+from gpuplan.units import KW, MONTH, YEAR
 
 
 def amount_text(limit: NamedLimit, amount: float, period_s: float) -> str:
     """An amount of a limit as the user gave it: by the month or the year where it was so."""
     if limit.kind in ("spend", "upfront"):
         if limit.name.startswith("budget.usd_per_month"):
-            return f"${amount * MONTH_S / period_s:,.0f} a month"
+            return f"${amount * MONTH / period_s:,.0f} a month"
         return f"${amount:,.0f}"
     if limit.kind == "power":
         return f"{amount / KW:,.1f} kW"
@@ -37,10 +34,10 @@ def _running(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
     if budget.usd_per_month is not None:
         for period in range(n):
             name = "budget.usd_per_month" + (f" in period {period + 1}" if n > 1 else "")
-            most = budget.usd_per_month * length_s / MONTH_S
+            most = budget.usd_per_month * length_s / MONTH
             yield NamedLimit(name=name, kind="spend", most=most, periods=(period,))
     if budget.opex_usd_per_year is not None:
-        most = budget.opex_usd_per_year * n * length_s / YEAR_S
+        most = budget.opex_usd_per_year * n * length_s / YEAR
         yield NamedLimit(name="budget.opex_usd_per_year", kind="spend", most=most)
 
 
@@ -63,6 +60,6 @@ def _rest(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
     if site is not None and site.n_racks is not None:
         yield NamedLimit(name="site.racks", kind="racks", most=float(site.n_racks))
     if policy.carbon_max_kg_per_year is not None:
-        n_years = len(periods.start_s) * float(periods.length_s[0]) / YEAR_S
+        n_years = len(periods.start_s) * float(periods.length_s[0]) / YEAR
         most = policy.carbon_max_kg_per_year * n_years
         yield NamedLimit(name="policy.max_co2_t_per_year", kind="carbon", most=most)

@@ -32,10 +32,8 @@ from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.power.emissions import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_limits import node_power, racks_per_node
-from gpuplan.units import DAY, HOUR
+from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, YEAR
 
-WEEK_H = 168.0
-YEAR_S = 365.0 * DAY
 # Assumption: the middle growth is twice as likely as either end.
 PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
 
@@ -211,10 +209,10 @@ def horizon_of(
     start = np.asarray(periods.start_s)
     n = len(start)
     return Horizon(
-        hour_s=floats(np.asarray(hours_per_week) / WEEK_H * length_s),
-        upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR_S)),
-        running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR_S)),
-        end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR_S)),
+        hour_s=floats(np.asarray(hours_per_week) / HOURS_PER_WEEK * length_s),
+        upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR)),
+        running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR)),
+        end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR)),
         probability_frac=floats(PROBABILITIES[n_scenarios]),
     )
 
@@ -236,7 +234,7 @@ def _rows(
             option=replace(
                 option,
                 once_usd=market.porting_usd.get(str(sized.candidate.accelerator), 0.0),
-                time_s=busy_h / WEEK_H,
+                time_s=busy_h / HOURS_PER_WEEK,
             ),
             sized=held,
             n_per_node=n_per_node,

@@ -11,12 +11,12 @@ from gpuplan.domain.plan.answer import LimitUse
 from gpuplan.domain.plan.selection import FleetOption, NamedLimit, SelectionProblem
 from gpuplan.selection.verify import limit_used
 from gpuplan.studies.planning.chosen import Choice, limit_use
-from gpuplan.studies.planning.limits import MONTH_S, YEAR_S, amount_text
+from gpuplan.studies.planning.limits import amount_text
 from gpuplan.studies.planning.options import Rows
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, MONTH, YEAR
 
 MONTHLY, YEARLY = "budget.usd_per_month", "budget.opex_usd_per_year"
-_SPANS_S = {MONTHLY: MONTH_S, YEARLY: YEAR_S}
+_SPANS_S = {MONTHLY: MONTH, YEARLY: YEAR}
 
 
 def within_what_is_left(rows: Rows, before: Sequence[Choice], *, is_jobs: bool) -> SelectionProblem:

@@ -13,6 +13,7 @@ from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
+from gpuplan.units import HOURS_PER_MONTH
 
 Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
 DEMAND_SPREAD_FRAC = 0.2  # Assumption: demand lies within this of the forecast, four times of five
@@ -20,7 +21,6 @@ PRICE_MOVES = (("prices stay", 1.0), ("all fall by 20 %", 0.8), ("all fall by 40
                ("all rise by 20 %", 1.2))  # fmt: skip
 # Assumption: prices move with equal chance as the named scenarios do.
 PRICE_RATIOS = (0.6, 0.8, 1.0, 1.2)
-HOURS_PER_MONTH = 730.0
 
 
 class Draws(NamedTuple):

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
 from gpuplan.cost.crossover import own_or_burst
 from gpuplan.cost.items import carbon_price
 from gpuplan.cost.statement import cents
@@ -38,6 +37,7 @@ from gpuplan.studies.whole_design.load_shifting import with_shift
 from gpuplan.studies.whole_design.machines import design_group, machines_of
 from gpuplan.studies.whole_design.money import interest, pool_costs, span_of, statement_of_plan
 from gpuplan.studies.whole_design.rent_or_own import ways_of
+from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 
 def design(path: Path) -> DesignedPlan:
@@ -112,7 +112,7 @@ def with_carbon(
     if plan.energy_j_per_month is None:
         return tuple(groups)
     drawn = [_weight_w(made.group, catalog) for made in groups]
-    whole, mean_w = sum(drawn), plan.energy_j_per_month / MONTH_S
+    whole, mean_w = sum(drawn), plan.energy_j_per_month / MONTH
     if not whole:
         return tuple(groups)
     return tuple(

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import get_args
 
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
 from gpuplan.cost.bill import KINDS
 from gpuplan.cost.defaults import purchase_of
 from gpuplan.cost.items import loan_of
@@ -23,6 +22,7 @@ from gpuplan.domain.system.designed import PoolCost
 from gpuplan.errors import InputError, one
 from gpuplan.studies.inference.roofline import roofline
 from gpuplan.studies.planning.chosen import KINDS as RUN_KINDS
+from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 RUN_CATEGORIES: dict[str, CostCategory] = {name: KINDS[kind] for kind, name in RUN_KINDS.items()}  # type: ignore[index]
 CATEGORIES: dict[str, CostCategory] = {
@@ -35,7 +35,7 @@ SPLIT: tuple[CostCategory, ...] = ("rent", "reservation", "spot", "other")
 
 def statement_of_plan(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Statement:
     """The plan's own cost lines by month: outlays today, worth at the end, all else evenly."""
-    n_months = max(1, ceil(plan.span_s / MONTH_S * (1 - 1e-9)))
+    n_months = max(1, ceil(plan.span_s / MONTH * (1 - 1e-9)))
     lines = [
         CostLine(
             category=category, name=name, cents=flow, source=source,
@@ -58,12 +58,12 @@ def run_span_s(plan: ChosenPlan) -> float:
     A plan of services and runs holds both kinds of lines and the total of all; what the services
     leave of it is what the runs cost.
     """
-    n_months = plan.span_s / MONTH_S
+    n_months = plan.span_s / MONTH
     runs = sum(x.usd_per_month for x in plan.cost_lines if x.what in RUN_CATEGORIES)
     rest = sum(x.usd_per_month for x in plan.cost_lines if x.what not in RUN_CATEGORIES)
     if not runs or all(x.what in RUN_CATEGORIES for x in plan.cost_lines):
         return plan.span_s
-    found_s = (plan.total_usd - rest * n_months) / runs * MONTH_S
+    found_s = (plan.total_usd - rest * n_months) / runs * MONTH
     # A total that leaves nothing for the runs is not the lines' own: the statement's difference
     # from the plan tells it.
     is_short = 0.0 < found_s < plan.span_s * (1 - 1e-9)
@@ -91,7 +91,7 @@ def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[To
             what = f"{line.what!r} is no cause of cost that is known"
             raise one(InputError, answer.name, "plan.cost_lines", what, "make the plan anew")
         part_s = run_span_s(plan) if line.what in RUN_CATEGORIES else plan.span_s
-        total = cents(line.usd_per_month * part_s / MONTH_S)
+        total = cents(line.usd_per_month * part_s / MONTH)
         if category == "hardware":
             for kind, name, source, share in _outlay(total, plan, scenario):
                 yield kind, name, source, share, part_s
@@ -163,11 +163,11 @@ def _by_month(
 ) -> tuple[int, ...]:
     flow = [0] * (n_months + 1)
     if category in AT_ONCE:
-        end = min(n_months, max(1, ceil(span_s / MONTH_S * (1 - 1e-9))))
+        end = min(n_months, max(1, ceil(span_s / MONTH * (1 - 1e-9))))
         flow[end if category == "residual" else 0] = total
         return tuple(flow)
     # The last month of a run is paid up to its end.
-    weights = [max(0.0, min(1.0, span_s / MONTH_S - month)) for month in range(n_months)]
+    weights = [max(0.0, min(1.0, span_s / MONTH - month)) for month in range(n_months)]
     return (0, *shares_of(total, weights))
 
 
@@ -218,7 +218,7 @@ def _pool_cost(
     scenario: Scenario,
     load: PlannedLoad | None,
 ) -> tuple[PoolCost, tuple[Assumption, ...]]:
-    n_months = span_of(plan, work) / MONTH_S
+    n_months = span_of(plan, work) / MONTH
     total = cents(sum(p.usd_per_month for p in pool.purchases) * n_months)
     hours = paid_hours(pool) * n_months
     per_h = total / 100.0 / hours if hours else None
@@ -273,8 +273,8 @@ def _tokens(
 
 def _grown_s(span_s: float, growth_frac: float) -> float:
     """Seconds of today's load that the span is worth; growth is compounded by the month."""
-    whole, rest = divmod(span_s, MONTH_S)
-    months = [MONTH_S] * round(whole) + [rest]
+    whole, rest = divmod(span_s, MONTH)
+    months = [MONTH] * round(whole) + [rest]
     return sum(part * (1 + growth_frac) ** month for month, part in enumerate(months))
 
 

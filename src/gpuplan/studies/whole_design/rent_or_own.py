@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
-from gpuplan.cost.annuity import HOURS_PER_MONTH, MONTH_S
 from gpuplan.cost.value import book_view, break_even, npv_range_usd
 from gpuplan.cost.ways import compare_ways, npv_over_scale
 from gpuplan.domain.hardware.catalog import Catalog
@@ -24,10 +23,10 @@ from gpuplan.domain.system.findings import Finding
 from gpuplan.studies.market.owned import bought_terms, place_of
 from gpuplan.studies.system_check.alternatives import boards, machine_usd
 from gpuplan.studies.whole_design.money import span_of
+from gpuplan.units import HOURS_PER_MONTH, MONTH, MONTHS_PER_YEAR
 
 # Shares of the hours that are paid now, for the chart.
 SHARES = tuple(n / 20 for n in range(1, 21))
-MONTHS_PER_YEAR = 12
 
 
 class Rent(NamedTuple):
@@ -87,12 +86,12 @@ def _used_frac(
     """Share of a machine's life in which the group is needed: a run is over when it is done."""
     paid = 1.0 if group.is_own else min(1.0, group.paid_frac)
     work = scenario.workload(group.workload)
-    life_s = own.life_months * MONTH_S
+    life_s = own.life_months * MONTH
     is_run = work is not None and isinstance(work.work, Training)
     share = min(1.0, span_s / life_s) if is_run else 1.0
     value = "as long as the machine lives"
     if is_run and share < 1:
-        value = f"{span_s / MONTH_S:.1f} of {own.life_months} months; then machines stand idle"
+        value = f"{span_s / MONTH:.1f} of {own.life_months} months; then machines stand idle"
     return paid * share, Assumption(
         what=f"how long {group.workload} needs its machines", value=value,
         why="owning is compared with renting over a machine's life",
@@ -121,7 +120,7 @@ def own_node(
         node=NodeKind(name=f"{card.id} x{size}", accelerator=str(card.id), n_accelerators=size),
         purchase=terms.purchase,
         running=terms.running,
-        life_months=max(1, round(terms.ownership.life_s / MONTH_S)),
+        life_months=max(1, round(terms.ownership.life_s / MONTH)),
         residual_frac=terms.ownership.residual_frac,
         evidence=PriceEvidence(source="user" if given else "street-prices", is_weak=not given),
     ), (*told, *notes, *place_of(scenario).assumptions)

@@ -18,7 +18,6 @@ from gpuplan import api
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
 from gpuplan.cli.app import app
-from gpuplan.cost.annuity import MONTH_S
 from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
 from gpuplan.domain.plan.answer import PlanCostLine
 from gpuplan.domain.requests.plan import PlanRequest
@@ -28,7 +27,7 @@ from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_document, statement_csv
 from gpuplan.studies.whole_design.assemble import design_plan, refuse_design
 from gpuplan.studies.whole_design.money import CATEGORIES, statement_of_plan
-from gpuplan.units import GB, GIB, HOUR
+from gpuplan.units import GB, GIB, HOUR, MONTH
 from shared_data import ROOT
 
 TREE = {
@@ -115,7 +114,7 @@ def test_statement_is_the_plan_to_the_cent(name, request, catalog):
     answer = request.getfixturevalue(name)
     money = design_plan(answer, catalog).money
     assert money.difference_cents == 0
-    n_months = answer.plan.span_s / MONTH_S
+    n_months = answer.plan.span_s / MONTH
     found = money.statement.cents_by_category
     outlay = ("network", "spares", "freight", "tax", "installation")
     for line in answer.plan.cost_lines:
@@ -198,7 +197,7 @@ def test_without_a_price_of_hardware_nothing_is_compared(mixed_plan, catalog):
 
 
 def test_energy_and_carbon_are_the_plans(bought, bought_plan):
-    n_months = bought_plan.plan.span_s / MONTH_S
+    n_months = bought_plan.plan.span_s / MONTH
     (account,) = [group.carbon for group in bought.groups]
     assert account.energy.machines_j == pytest.approx(
         bought_plan.plan.energy_j_per_month * n_months
@@ -296,7 +295,7 @@ def test_every_cent_of_any_plan_is_in_the_statement_once(months, usd, back_usd):
     total = sum(line.usd_per_month for line in lines) * months
     base = replace(chosen(), cost_lines=tuple(lines), span_s=months * 730 * HOUR, total_usd=total)
     found = statement_of_plan(fake_answer(plan=base), base, SCENARIO)
-    wanted = sum(round(line.usd_per_month * base.span_s / MONTH_S * 100) for line in lines)
+    wanted = sum(round(line.usd_per_month * base.span_s / MONTH * 100) for line in lines)
     assert found.total_cents == sum(found.cents_by_month) == wanted
     assert all(len(line.cents) == found.n_months + 1 for line in found.lines)
     assert found.n_months - 1 < months * (1 + 1e-9)
