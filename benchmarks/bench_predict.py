@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.calibration.inference_labels import inference_labels
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.labels import inference_labels
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.performance.kernels.step import StepLoad
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.table import step_times_s

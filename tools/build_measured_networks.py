@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from gpuplan.calibration.other_networks import denoiser_shape
+from gpuplan.calibration.networks.stored import denoiser_shape
 from gpuplan.domain.model.other import NetworkWork
 from gpuplan.errors import PlannerError
 from gpuplan.performance import other_networks as o

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuplan.calibration.store import to_document
+from gpuplan.calibration.inference.store import to_document
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.studies.validation.fit_inference import calibrate_inference, study
 from gpuplan.studies.validation.inference_table import METRICS, read_table
@@ -43,8 +44,7 @@ def take_over(raw: Sequence[Path]) -> None:
 
 def published(path: Path) -> list[dict[str, str]]:
     """Rows of a serving table, or of llama.cpp runs in its form."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv_rows(path)
     is_matrix = bool(rows) and set(rows[0]) >= MATRIX_COLUMNS
     return serving_rows(rows) if is_matrix else rows
 
@@ -75,8 +75,7 @@ def forked(left_out: Callable[[int], Any], numbers: Sequence[int]) -> Iterable[A
 def main() -> None:
     if len(sys.argv) > 1:
         take_over([Path(name) for name in sys.argv[1:]])
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        of = study(read_table(list(csv.DictReader(file))))
+    of = study(read_table(read_csv_rows(TABLE)))
     calibration = calibrate_inference(of, version=VERSION, run=forked)
     text = json.dumps(to_document(calibration), indent=1)
     STORED.write_text(text + "\n", encoding="utf-8")

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
+from gpuplan.calibration import startup
+from gpuplan.calibration.links import fit as links_fit
+from gpuplan.calibration.networks import fit as other_networks_fit
+from gpuplan.calibration.power import fit as power_fit
 from gpuplan.calibration.residuals import Spread, spread_across, spread_of
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.calibration.constants import FittedConstants

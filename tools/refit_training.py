@@ -10,9 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gpuplan.calibration.tables import read_rows
-from gpuplan.calibration.training_constants import FILE, document
-from gpuplan.calibration.training_rows import TABLES, shipped_rows
+from gpuplan.calibration.training.constants import FILE, document
+from gpuplan.calibration.training.rows import TABLES, shipped_rows
 from gpuplan.catalog.load import read_catalog
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.studies.training.calibration import calibrate, cross_scores
 from gpuplan.studies.training.cases import cases_of
 from gpuplan.studies.training.forecast import cross_training
@@ -27,8 +28,7 @@ COLUMNS = [
 
 
 def rebuild(path: Path) -> None:
-    with path.open(encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = read_csv_rows(path)
     out = DATA / "measured" / "llm_training.csv"
     with out.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.DictWriter(lines, COLUMNS, extrasaction="ignore", lineterminator="\n")

@@ -1,11 +1,11 @@
 """The part of docs/validation.md on later releases, rounds and boards: training and networks."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.training.forecast import training_rows
@@ -78,8 +78,7 @@ def network_errors(table: str, metric: str) -> Errors:
 
 def rows_of(name: str) -> list[dict[str, str]]:
     """One table of the folder."""
-    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_csv_rows(FOLDER / f"{name}.csv")
 
 
 def _groups(rows: Sequence[PredictedRow]) -> dict[str, list[PredictedRow]]:

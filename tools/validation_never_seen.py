@@ -1,13 +1,13 @@
 """The part of docs/validation.md on rows of sources that no table of the package holds."""
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuplan.calibration.tables import read_rows
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.studies.validation.report import validate_rows
 
@@ -54,7 +54,7 @@ class Miss(NamedTuple):
 
 def never_seen() -> str:
     """Errors of rows never seen, by source and metric: at first, and now."""
-    first, tables = _first(), [_unfitted(_rows(kind)) for kind in KINDS]
+    first, tables = _first(), [_unfitted(read_csv_rows(FOLDER / f"{kind}.csv")) for kind in KINDS]
     groups: dict[tuple[str, str, str], tuple[list[Miss], list[Miss]]] = {}
     for rows in tables:
         regimes = {row["id"]: row.get("regime", "") for row in rows}
@@ -106,10 +106,6 @@ def _figures(misses: Sequence[Miss]) -> str:
     return f"{median:.1f}, {bias:+.1f}, {inside:.0f}"
 
 
-def _rows(kind: str) -> list[dict[str, str]]:
-    return list(_read(FOLDER / f"{kind}.csv"))
-
-
 def _unfitted(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """Rows that the package's own table does not hold."""
     fitted = {row["id"] for row in read_rows("llm_inference.csv")}
@@ -119,10 +115,5 @@ def _unfitted(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 def _first() -> dict[tuple[str, str], tuple[float, float, float]]:
     return {
         (row["id"], row["metric"]): (float(row["value"]), float(row["low"]), float(row["high"]))
-        for row in _read(FIRST)
+        for row in read_csv_rows(FIRST)
     }
-
-
-def _read(path: Path) -> Iterable[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable, Hashable, Mapping
 
-from gpuplan.calibration.other_networks_fit import NetworkRow, base_name, family_of
+from gpuplan.calibration.networks.fit import NetworkRow, base_name, family_of
 from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.model.other import NetworkKind
 from gpuplan.studies.networks import boards as v

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.studies.inference.predict import predict_inference
 from gpuplan.studies.measured.inference import serving_setup
 from gpuplan.studies.validation.fit_inference import Study, by_model, cross_residuals, study

@@ -1,7 +1,7 @@
 """A training job with figures that can be checked by hand, and constants of a perfect machine."""
 
-from gpuplan.calibration.training_constants import read_calibration, with_traits
-from gpuplan.calibration.training_stacks import STACKS
+from gpuplan.calibration.training.constants import read_calibration, with_traits
+from gpuplan.calibration.training.stacks import STACKS
 from gpuplan.domain.training.setup import Execution, ParallelLayout, StateBytes, TrainingSetup
 from gpuplan.domain.training.time import Fabric, TrainingConstants, constants_from, plain_link
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.models import device
 from fakes.training import calibrated, fabric, perfect, setup
-from gpuplan.calibration.training_models import Dimensions, model_from
+from gpuplan.calibration.training.models import Dimensions, model_from
 from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.performance.training import step_parts, training_step

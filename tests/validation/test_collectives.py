@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from gpuplan.calibration import links_fit
-from gpuplan.calibration.links import collective_spread, link_of
+from gpuplan.calibration.links import fit as links_fit
+from gpuplan.calibration.links.models import collective_spread, link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.performance import collectives as c
 from gpuplan.studies.networks import boards as v

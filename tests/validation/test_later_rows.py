@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuplan.calibration.other_networks_fit import read_network_rows
-from gpuplan.calibration.training_constants import read_calibration
-from gpuplan.calibration.training_rows import shipped_rows
+from gpuplan.calibration.networks.fit import read_network_rows
+from gpuplan.calibration.training.constants import read_calibration
+from gpuplan.calibration.training.rows import shipped_rows
 from gpuplan.studies.training.forecast import training_rows
 from gpuplan.studies.validation.networks import (
     diffusion_rows,

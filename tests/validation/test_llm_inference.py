@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.tables import read_rows
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import serving_setup

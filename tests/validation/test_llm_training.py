@@ -5,8 +5,8 @@ import pytest
 
 from gpuplan.calibration.tables import read_constants
 from gpuplan.calibration.tables import read_rows as package_rows
-from gpuplan.calibration.training_constants import FILE, read_calibration
-from gpuplan.calibration.training_rows import read_rows, row_of, shipped_rows
+from gpuplan.calibration.training.constants import FILE, read_calibration
+from gpuplan.calibration.training.rows import read_rows, row_of, shipped_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.studies.training.calibration import (
     cross,

@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
-from gpuplan.calibration import other_networks_fit as fit
-from gpuplan.calibration.other_networks import (
+from gpuplan.calibration.networks import fit
+from gpuplan.calibration.networks.stored import (
     network_basis,
     network_constants,
     network_estimate,

@@ -6,8 +6,8 @@ import zlib
 import numpy as np
 import pytest
 
-from gpuplan.calibration import power_fit
-from gpuplan.calibration.power import (
+from gpuplan.calibration.power import fit as power_fit
+from gpuplan.calibration.power.stored import (
     CAP_CURVES,
     busy_frac,
     cap_estimate,

@@ -1,19 +1,17 @@
 """The package's measured tables and stored constants."""
 
-import csv
 import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from gpuplan.csv_rows import packaged_rows
 
-@cache
+
 def read_rows(name: str) -> tuple[Mapping[str, str], ...]:
-    """Rows of one table under data/measured, as text by column."""
-    path = files("gpuplan.calibration").joinpath("data", "measured", name)
-    with path.open("r", encoding="utf-8") as lines:
-        return tuple(csv.DictReader(lines))
+    """The rows of a measured table that the package ships, as text by column."""
+    return packaged_rows("gpuplan.calibration", f"data/measured/{name}")
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fakes.machines import NODE
-from gpuplan.calibration.links import link_of
+from gpuplan.calibration.links.models import link_of
 from gpuplan.candidates.propose import shares_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.design.fabric import fabric_counts

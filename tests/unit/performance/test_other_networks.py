@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.calibration.other_networks import (
+from gpuplan.calibration.networks.fit import KINDS, family_of
+from gpuplan.calibration.networks.stored import (
     benchmark_rate,
     benchmarks,
     network_basis,
     network_constants,
     network_estimate,
 )
-from gpuplan.calibration.other_networks_fit import KINDS, family_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.models import HIDDEN, VOCAB, dense_group, device, model, moe_group
 from fakes.training import alone, calibrated, fabric, perfect, setup
-from gpuplan.calibration.training_models import Dimensions, model_from
+from gpuplan.calibration.training.models import Dimensions, model_from
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.training.setup import ATTENTION_TARGETS, LoRA, ParallelLayout, StateBytes
 from gpuplan.performance.training import training_step

@@ -4,8 +4,6 @@ Both divide each request's time after its first token by its tokens less one, an
 over requests. Units stand in the files and are read from there.
 """
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 
@@ -17,9 +15,9 @@ from gpuplan.calibration.runs.fields import (
     mapping,
     number,
     offered,
-    unreadable,
     words,
 )
+from gpuplan.csv_rows import csv_cells
 from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.units import MS
 
@@ -63,14 +61,8 @@ def read_csv_export(text: str, where: str) -> RunsRead:
     reading = Reading(where, TOOL)
     stats: dict[str, dict[str, object]] = {}
     heads = ["metric", "avg"]
-    try:
-        lines = list(csv.reader(io.StringIO(text)))[:CSV_MOST_ROWS]
-    except csv.Error as error:
-        raise unreadable(
-            where, "table", str(error), "give the file as the tool wrote it"
-        ) from error
-    for cells in lines:
-        if cells and cells[0].strip().lower() == "metric":
+    for _, cells in csv_cells(text, source=where)[:CSV_MOST_ROWS]:
+        if cells[0].strip().lower() == "metric":
             heads = [head.strip().lower() for head in cells]
             heads = ["avg" if head == "value" else head for head in heads]
         elif len(cells) > 1:

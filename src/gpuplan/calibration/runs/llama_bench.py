@@ -4,12 +4,11 @@
 first token's. `pp+tg` times both together. Tokenising and sampling are not in any of them.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping
 
-from gpuplan.calibration.runs.fields import Reading, mapping, number, unreadable, words
+from gpuplan.calibration.runs.fields import Reading, mapping, number, words
+from gpuplan.csv_rows import csv_rows
 from gpuplan.domain.calibration.runs import RunsRead
 
 TOOL = "llama-bench"
@@ -60,16 +59,11 @@ def read_documents(documents: Iterable[object], where: str) -> RunsRead:
 def read_csv(text: str, where: str) -> RunsRead:
     """Rows of the CSV output."""
     reading = Reading(where, TOOL)
-    try:
-        for i, found in enumerate(csv.DictReader(io.StringIO(text))):
-            if i >= MOST_ROWS:
-                reading.tell(f"only the first {MOST_ROWS} tests are read")
-                break
-            _read(reading, {key: value for key, value in found.items() if key})
-    except csv.Error as error:
-        raise unreadable(
-            where, "table", str(error), "give the file as the tool wrote it"
-        ) from error
+    rows = csv_rows(text, source=where)
+    if len(rows) > MOST_ROWS:
+        reading.tell(f"only the first {MOST_ROWS} tests are read")
+    for found in rows[:MOST_ROWS]:
+        _read(reading, found)
     return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
 
 

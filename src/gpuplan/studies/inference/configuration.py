@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from gpuplan.calibration.eras import engine_family, version_pair
+from gpuplan.calibration.inference.eras import engine_family, version_pair
 from gpuplan.calibration.startup import start_constants, start_estimates
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator

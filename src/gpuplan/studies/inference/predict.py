@@ -6,10 +6,10 @@ from functools import lru_cache
 from math import exp, hypot
 from typing import NamedTuple
 
-from gpuplan.calibration.inference_labels import cells_of, inference_labels, nearest_era
-from gpuplan.calibration.novelty import novelty, unknown
-from gpuplan.calibration.ranges import PUBLICATION
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.labels import cells_of, inference_labels, nearest_era
+from gpuplan.calibration.inference.novelty import novelty, unknown
+from gpuplan.calibration.inference.ranges import PUBLICATION
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import InferenceCalibration, Labels, Spread
 from gpuplan.domain.inference.performance import InferencePrediction, ServingSetup, StepBreakdown
 from gpuplan.domain.provenance import Assumption, Estimate

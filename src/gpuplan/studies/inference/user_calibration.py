@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from gpuplan.calibration.runs.detect import MOST_BYTES
-from gpuplan.calibration.runs.fields import unreadable
-from gpuplan.calibration.store import inference_calibration
-from gpuplan.calibration.user_fit import (
+from gpuplan.calibration.inference.site import (
     from_user_document,
 )
+from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.calibration.runs.detect import MOST_BYTES
+from gpuplan.calibration.runs.fields import unreadable
 from gpuplan.domain.calibration.constants import InferenceCalibration
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import ceil, inf, nan
 
-from gpuplan.calibration.eras import engine_family, version_pair
+from gpuplan.calibration.inference.eras import engine_family, version_pair
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.catalog import AcceleratorChoice

@@ -7,11 +7,11 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from gpuplan.calibration.links import fabric_link, link_of
-from gpuplan.calibration.training_fabric import adapter_bytes_per_s
-from gpuplan.calibration.training_models import known_model, model_from
-from gpuplan.calibration.training_rows import TrainingRow
-from gpuplan.calibration.training_stacks import COMPILER, Stack, stack_of
+from gpuplan.calibration.links.models import fabric_link, link_of
+from gpuplan.calibration.training.fabric import adapter_bytes_per_s
+from gpuplan.calibration.training.models import known_model, model_from
+from gpuplan.calibration.training.rows import TrainingRow
+from gpuplan.calibration.training.stacks import COMPILER, Stack, stack_of
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator

@@ -6,9 +6,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import links_fit, other_networks_fit, power_fit, startup
-from gpuplan.calibration.other_networks import benchmark_rate
-from gpuplan.calibration.power import CAP_CURVES
+from gpuplan.calibration import startup
+from gpuplan.calibration.links import fit as links_fit
+from gpuplan.calibration.networks import fit as other_networks_fit
+from gpuplan.calibration.networks.stored import benchmark_rate
+from gpuplan.calibration.power import fit as power_fit
+from gpuplan.calibration.power.stored import CAP_CURVES
 from gpuplan.calibration.residuals import (
     Score,
     left_out_errors,

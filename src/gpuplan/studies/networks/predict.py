@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from gpuplan.calibration.other_networks import (
+from gpuplan.calibration.networks.stored import (
     benchmark_rate,
     benchmarks,
     denoiser_shape,

@@ -1,6 +1,6 @@
 """When requests join what an engine runs: what was asked for, or what its version does."""
 
-from gpuplan.calibration.eras import version_pair
+from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation.engine import Admission

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from gpuplan.calibration.inference_labels import inference_labels
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.labels import inference_labels
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.demand.statistics import summary

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuplan.calibration.power import busy_frac, power_constants, power_estimate
+from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.inference.performance import ServingSetup

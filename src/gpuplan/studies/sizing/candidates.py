@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from gpuplan.calibration.eras import version_pair
-from gpuplan.calibration.inference_labels import cells_of, inference_labels
-from gpuplan.calibration.novelty import novelty, unknown
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.eras import version_pair
+from gpuplan.calibration.inference.labels import cells_of, inference_labels
+from gpuplan.calibration.inference.novelty import novelty, unknown
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.candidates import prune as cut
 from gpuplan.candidates.propose import (
     Ask,

@@ -16,9 +16,9 @@ from gpuplan.calibration.residuals import (
     score,
     spread_of,
 )
-from gpuplan.calibration.training_constants import TrainingCalibration, seen_pairs, with_traits
-from gpuplan.calibration.training_prior import prior
-from gpuplan.calibration.training_stacks import SCRIPTS
+from gpuplan.calibration.training.constants import TrainingCalibration, seen_pairs, with_traits
+from gpuplan.calibration.training.priors import prior
+from gpuplan.calibration.training.stacks import SCRIPTS
 from gpuplan.domain.calibration.constants import FittedConstants
 from gpuplan.domain.training.time import constants_from
 from gpuplan.performance.training_columns import stacked, step_columns_s

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuplan.calibration.training_rows import TrainingRow
+from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.errors import PlannerError
 from gpuplan.performance.training_basis import StepBasis, step_basis

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from gpuplan.calibration.residuals import Floats, Spread
 from gpuplan.calibration.tables import read_constants
-from gpuplan.calibration.training_constants import (
+from gpuplan.calibration.training.constants import (
     FILE,
     TrainingCalibration,
     constants_of,
     read_calibration,
     tier_of,
 )
-from gpuplan.calibration.training_rows import TrainingRow, regime_of, row_of
+from gpuplan.calibration.training.rows import TrainingRow, regime_of, row_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
 from gpuplan.domain.hardware.catalog import Catalog

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from gpuplan.calibration.training_constants import TrainingCalibration, read_calibration
-from gpuplan.calibration.training_rows import TrainingRow, row_of, shipped_rows
+from gpuplan.calibration.training.constants import TrainingCalibration, read_calibration
+from gpuplan.calibration.training.rows import TrainingRow, row_of, shipped_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.training.time import TrainingForecast
 from gpuplan.studies.training.calibration import calibrate

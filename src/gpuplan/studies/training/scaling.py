@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from gpuplan.calibration.links import link_of
-from gpuplan.calibration.training_constants import constants_of, read_calibration
-from gpuplan.calibration.training_stacks import STACKS
+from gpuplan.calibration.links.models import link_of
+from gpuplan.calibration.training.constants import constants_of, read_calibration
+from gpuplan.calibration.training.stacks import STACKS
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator

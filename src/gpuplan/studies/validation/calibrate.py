@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.calibration.runs.detect import read_runs
-from gpuplan.calibration.runs.fields import COLUMNS, Row
-from gpuplan.calibration.runs.given import assumptions, check_given, split_count, with_given
-from gpuplan.calibration.store import inference_calibration
-from gpuplan.calibration.user_fit import (
+from gpuplan.calibration.inference.site import (
     moves,
     site_spreads,
     user_document,
     with_spreads,
 )
+from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.calibration.runs.detect import read_runs
+from gpuplan.calibration.runs.fields import COLUMNS, Row
+from gpuplan.calibration.runs.given import assumptions, check_given, split_count, with_given
 from gpuplan.catalog.update.store import write_whole
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.calibration.runs import CalibrationOutcome, Verdict

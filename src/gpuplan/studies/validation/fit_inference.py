@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Observed, columns, fit, fitted, row_values, start_from
-from gpuplan.calibration.inference_constants import CONSTANTS
-from gpuplan.calibration.inference_labels import cells_of, nearest_era
-from gpuplan.calibration.novelty import hardware_label, model_family, version_label
-from gpuplan.calibration.ranges import Miss, left_out_errors, spreads
+from gpuplan.calibration.inference.labels import cells_of, nearest_era
+from gpuplan.calibration.inference.novelty import hardware_label, model_family, version_label
+from gpuplan.calibration.inference.priors import CONSTANTS
+from gpuplan.calibration.inference.ranges import Miss, left_out_errors, spreads
 from gpuplan.domain.calibration.constants import FittedConstants, InferenceCalibration
 from gpuplan.studies.validation.inference_table import (
     TAIL_METRICS,

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from gpuplan.calibration.ranges import left_out_errors
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.ranges import left_out_errors
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import LeftOut
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
 from gpuplan.errors import PlannerError

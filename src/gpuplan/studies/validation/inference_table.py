@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.errors import PlannerError
 from gpuplan.performance.kernels.columns import stacked, taken

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from gpuplan.calibration.other_networks import benchmark_rate, benchmarks
+from gpuplan.calibration.networks.stored import benchmark_rate, benchmarks
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.calibration.validation import PredictedRow

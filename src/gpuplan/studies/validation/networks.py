@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuplan.calibration.other_networks import (
+from gpuplan.calibration.networks.fit import devices
+from gpuplan.calibration.networks.stored import (
     VisionShape,
     denoiser_shape,
     network_basis,
@@ -14,8 +15,7 @@ from gpuplan.calibration.other_networks import (
     vision_shape,
     widened,
 )
-from gpuplan.calibration.other_networks_fit import devices
-from gpuplan.calibration.power import busy_frac, power_constants, power_estimate
+from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
 from gpuplan.calibration.tables import read_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan.calibration.tables import read_rows
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow, ValidationReport
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.csv_rows import read_csv_rows
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.studies.training.forecast import (
     TRAINING_COLUMNS,

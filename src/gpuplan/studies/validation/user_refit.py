@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Columns, Observed, columns, fit, fitted, row_values
-from gpuplan.calibration.inference_labels import cells_of, nearest_era
-from gpuplan.calibration.novelty import unknown
-from gpuplan.calibration.ranges import Miss
-from gpuplan.calibration.user_fit import (
+from gpuplan.calibration.inference.labels import cells_of, nearest_era
+from gpuplan.calibration.inference.novelty import unknown
+from gpuplan.calibration.inference.ranges import Miss
+from gpuplan.calibration.inference.site import (
     LATENCY_SDS,
     PACE_SDS,
     base_values,

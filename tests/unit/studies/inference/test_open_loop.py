@@ -7,8 +7,8 @@ from statistics import geometric_mean, median
 import numpy as np
 import pytest
 
-from gpuplan.calibration.inference_labels import inference_labels
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.labels import inference_labels
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuplan.calibration.inference_labels import inference_labels
+from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.errors import PlannerError
 from gpuplan.studies.measured.inference import serving_setup

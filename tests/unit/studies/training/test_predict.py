@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuplan.calibration.training_rows import row_of
+from gpuplan.calibration.training.rows import row_of
 from gpuplan.errors import InputError
 from gpuplan.studies.training.forecast import TRAINING_COLUMNS, training_rows
 from gpuplan.studies.training.predict import predict_training

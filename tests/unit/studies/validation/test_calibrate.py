@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpuplan import api
-from gpuplan.calibration.store import inference_calibration
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.calibration.other_networks import denoiser_shape, vision_shape
+from gpuplan.calibration.networks.stored import denoiser_shape, vision_shape
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.errors import InputError

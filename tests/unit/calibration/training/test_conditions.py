@@ -2,11 +2,11 @@
 
 import pytest
 
-from gpuplan.calibration.training_fabric import adapter_bytes_per_s
-from gpuplan.calibration.training_models import Dimensions, known_model, model_from
-from gpuplan.calibration.training_prior import UNKNOWN_BEST_FRAC, best_fracs, prior
-from gpuplan.calibration.training_rows import row_of
-from gpuplan.calibration.training_stacks import stack_of
+from gpuplan.calibration.training.fabric import adapter_bytes_per_s
+from gpuplan.calibration.training.models import Dimensions, known_model, model_from
+from gpuplan.calibration.training.priors import UNKNOWN_BEST_FRAC, best_fracs, prior
+from gpuplan.calibration.training.rows import row_of
+from gpuplan.calibration.training.stacks import stack_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.training.time import (

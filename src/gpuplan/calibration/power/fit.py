@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration import fit as robust
-from gpuplan.calibration.power import LEAST_BUSY_FRAC, step_busy_frac
+from gpuplan.calibration.power.stored import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration.constants import Constant, Effect, FittedConstants, Labels
 from gpuplan.domain.hardware.power import PowerConstants, Utilization

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpuplan import csv_rows
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.errors import InputError
-from gpuplan.inputs import csv_rows
-from gpuplan.inputs.csv_rows import read_csv_rows
 
 
 def written(folder: Path, content: bytes) -> Path:
@@ -82,3 +82,24 @@ def test_other_readers_keep_their_limit(tmp_path):
     path.write_text("a\n1\n")
     read_csv_rows(path)
     assert csv.field_size_limit() == usual
+
+
+def test_packaged_tables_are_read_once():
+    rows = csv_rows.packaged_rows("gpuplan.calibration", "data/measured/power_caps.csv")
+    assert rows is csv_rows.packaged_rows("gpuplan.calibration", "data/measured/power_caps.csv")
+    assert {"gpu", "cap_w", "slowdown"} <= set(rows[0])
+
+
+def test_a_quoted_cell_keeps_its_line_break():
+    text = 'a,b\n"one\ntwo",2\n\n3,4\n'
+    assert csv_rows.csv_rows(text, source="x") == [
+        {"a": "one\ntwo", "b": "2"},
+        {"a": "3", "b": "4"},
+    ]
+    assert [n for n, _ in csv_rows.csv_cells(text, source="x")] == [1, 3, 5]
+
+
+def test_a_given_delimiter_is_not_guessed():
+    assert csv_rows.csv_rows("a;b,c\n1;2,3\n", source="x", delimiter=",") == [
+        {"a;b": "1;2", "c": "3"}
+    ]

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from gpuplan.calibration.novelty import model_family, novelty, unknown, version_label
-from gpuplan.calibration.ranges import Miss, even_tails, left_out_errors, spreads, tails
+from gpuplan.calibration.inference.novelty import model_family, novelty, unknown, version_label
+from gpuplan.calibration.inference.ranges import Miss, even_tails, left_out_errors, spreads, tails
 
 
 def test_new_rows_fall_inside_eight_times_out_of_ten():

@@ -3,13 +3,12 @@
 Blank stays None: what a blank means is decided where the row becomes a configuration.
 """
 
-import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
-from gpuplan.calibration.training_models import Dimensions
+from gpuplan.calibration.tables import read_rows
+from gpuplan.calibration.training.models import Dimensions
 
 TABLES = ("llm_training.csv", "llm_finetune.csv", "llm_finetune_scripts.csv")
 FINE_TUNING = ("lora", "qlora", "sft", "full")
@@ -73,17 +72,9 @@ class TrainingRow:
     measured: Mapping[str, float]  # by metric, as published
 
 
-def read_rows(lines: Iterable[str]) -> list[TrainingRow]:
-    """Every row of a table in the published form."""
-    return [row_of(fields) for fields in csv.DictReader(lines)]
-
-
 def shipped_rows() -> list[TrainingRow]:
     """The rows that the calibration rests on: pre-training and fine-tuning."""
-    folder = files("gpuplan.calibration").joinpath("data", "measured")
-    return [
-        row for name in TABLES for row in read_rows(folder.joinpath(name).read_text().splitlines())
-    ]
+    return [row_of(fields) for name in TABLES for fields in read_rows(name)]
 
 
 def row_of(fields: Mapping[str, str | None]) -> TrainingRow:

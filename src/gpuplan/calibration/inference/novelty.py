@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpuplan.calibration.eras import version_pair
+from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.domain.calibration.constants import Labels
 
 # Sizes of one design under several names: left out together, or a fold would know the answer.

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from gpuplan.calibration.residuals import Spread
 from gpuplan.calibration.tables import read_constants
-from gpuplan.calibration.training_prior import best_fracs, prior
-from gpuplan.calibration.training_stacks import Stack
+from gpuplan.calibration.training.priors import best_fracs, prior
+from gpuplan.calibration.training.stacks import Stack
 from gpuplan.domain.calibration.constants import FittedConstants, Labels
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.provenance import Tier

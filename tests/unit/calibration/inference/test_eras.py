@@ -1,14 +1,14 @@
 import pytest
 
-from gpuplan.calibration.eras import (
+from gpuplan.calibration.inference.eras import (
     ERAS,
     engine_family,
     era_of,
     generation_of,
     version_pair,
 )
-from gpuplan.calibration.inference_constants import HIDDEN_PRIOR, HOST_PRIOR, OPERATOR_TREND
-from gpuplan.calibration.inference_labels import nearest_era
+from gpuplan.calibration.inference.labels import nearest_era
+from gpuplan.calibration.inference.priors import HIDDEN_PRIOR, HOST_PRIOR, OPERATOR_TREND
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """Models that tables give by their dimensions alone, in: layers, width, heads; out: a Model."""
 
-import csv
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LayerGroup
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
 from gpuplan.domain.model.precision import FORMATS
@@ -125,8 +124,7 @@ def _told(assumed: list[Assumption], what: str, value: int) -> int:
 
 @cache
 def _known() -> Mapping[str, Mapping[str, str]]:
-    path = files("gpuplan.calibration").joinpath("data", "training_models.csv")
-    rows = csv.DictReader(path.read_text("utf-8").splitlines())
+    rows = packaged_rows("gpuplan.calibration", "data/training_models.csv")
     return {_key(row["name"]): row for row in rows}
 
 

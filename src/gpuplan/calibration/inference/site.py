@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.ranges import Miss, tails
+from gpuplan.calibration.inference.ranges import Miss, tails
 from gpuplan.calibration.runs.detect import USER_KIND
 from gpuplan.calibration.runs.fields import mapping, short
 from gpuplan.domain.calibration.constants import (

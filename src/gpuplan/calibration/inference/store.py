@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gpuplan.calibration.inference_constants import CONSTANTS
+from gpuplan.calibration.inference.priors import CONSTANTS
 from gpuplan.domain.calibration.constants import (
     FittedConstants,
     InferenceCalibration,

@@ -6,7 +6,7 @@ from functools import cache
 from math import exp, log
 from typing import Any, NamedTuple
 
-from gpuplan.calibration.other_networks_fit import (
+from gpuplan.calibration.networks.fit import (
     CONSTANTS,
     base_name,
     basis_of,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gpuplan.calibration.eras import ERAS, era_of, generation_of
+from gpuplan.calibration.inference.eras import ERAS, era_of, generation_of
 from gpuplan.domain.calibration.constants import Labels
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import ServingSetup

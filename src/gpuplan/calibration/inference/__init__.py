@@ -1,0 +1,1 @@
+"""Inference: priors, labels and stored fit of the step constants, and ranges by novelty."""

@@ -1,0 +1,1 @@
+"""Links: constants of collectives per link class, stored and fitted."""

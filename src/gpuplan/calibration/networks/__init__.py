@@ -1,0 +1,1 @@
+"""Other networks: constants of vision, encoder and diffusion models, stored and fitted."""

@@ -1,0 +1,1 @@
+"""Power: constants of accelerator draw and of power caps, stored and fitted."""

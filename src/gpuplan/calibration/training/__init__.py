@@ -1,0 +1,1 @@
+"""Training: measured rows, software stacks, priors and stored fit of the step constants."""

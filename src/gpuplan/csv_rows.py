@@ -1,0 +1,91 @@
+"""Rows of CSV tables: a user's file, a text already read, or a table that the package ships.
+
+All faults of a table are reported at once as an InputError; sizes of files and cells are limited.
+"""
+
+import csv
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from gpuplan.errors import InputError, PlannerError, Problem, one
+
+MAX_BYTES = 200_000_000
+MAX_SHOWN = 20
+MAX_FIELD = 1_000_000
+DECIMAL = re.compile(r"\d+,\d+")  # semicolons separate columns where the comma is a decimal point
+DELIMITERS = (",", ";", "\t")  # the first wins where none is found
+HEADER_FIX = "write a header line and one row per line"
+
+
+def read_csv_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a user's file by column name, whatever delimiter it uses."""
+    source = str(path)
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise _error(source, f"has {size:,} bytes", f"give at most {MAX_BYTES:,}")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise _error(source, f"cannot be read: {why}", "give a file that exists") from None
+    except UnicodeDecodeError as error:
+        raise _error(source, f"is not UTF-8 at byte {error.start}", "save it as UTF-8") from None
+    if "\x00" in text:
+        raise _error(source, "holds binary data", "give a CSV file")
+    return csv_rows(text, source=source)
+
+
+@cache
+def packaged_rows(package: str, path: str) -> tuple[dict[str, str], ...]:
+    """The rows of a table that a package ships: `("gpuplan.catalog", "data/timm.csv")`."""
+    text = files(package).joinpath(path).read_text("utf-8")
+    return tuple(csv_rows(text, source=path, delimiter=","))
+
+
+def csv_rows(text: str, *, source: str, delimiter: str | None = None) -> list[dict[str, str]]:
+    """The rows of a table by column name; the header tells the delimiter unless it is given."""
+    delimiter = delimiter or _delimiter(text)
+    (_, header), *lines = csv_cells(text, source=source, delimiter=delimiter) or [(1, [])]
+    names = [name.strip() for name in header]
+    if not names:
+        raise _error(source, "is empty", HEADER_FIX)
+    if len(set(names)) < len(names):
+        raise _error(source, "names a column twice", "keep one of them")
+    problems = [
+        Problem(f"line {n}", f"{len(cells)} cells under {len(names)} columns", "quote commas")
+        for n, cells in lines
+        if len(cells) != len(names)
+    ]
+    if problems:
+        raise InputError(source, problems[:MAX_SHOWN])
+    return [dict(zip(names, _pointed(cells, delimiter), strict=True)) for _, cells in lines]
+
+
+def csv_cells(text: str, *, source: str, delimiter: str = ",") -> list[tuple[int, list[str]]]:
+    """Line number and cells of every line that is not empty."""
+    usual = csv.field_size_limit(MAX_FIELD)
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+    try:
+        return [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise _error(source, f"is no CSV: {error}", HEADER_FIX) from None
+    finally:
+        csv.field_size_limit(usual)  # the limit is everybody's: other readers keep theirs
+
+
+def _delimiter(text: str) -> str:
+    """What separates the names of the columns; spreadsheets of many countries write semicolons."""
+    return max(DELIMITERS, key=next(iter(text.splitlines()), "").count)
+
+
+def _pointed(cells: list[str], delimiter: str) -> list[str]:
+    """Cells with decimal points."""
+    if delimiter != ";":
+        return cells
+    return [cell.replace(",", ".") if DECIMAL.fullmatch(cell) else cell for cell in cells]
+
+
+def _error(source: str, what: str, fix: str) -> PlannerError:
+    return one(InputError, "table", source, what, fix)
