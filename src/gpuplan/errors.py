@@ -1,11 +1,15 @@
 """Every error a user can see. Each knows the exit code that it ends the program with."""
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
+# Matches a file and line before the key, or the line alone: scenario.yaml:6 site.pue; line 6.
+LINE = re.compile(r"(?:(?P<file>.+?):|line )(?P<line>\d+)(?:[:,]? (?P<key>.+))?", re.DOTALL)
+
 
 class Problem(NamedTuple):
-    """One thing to mend: where it is, what is wrong, what would be right."""
+    """One problem: where it is, what is wrong, what would be right."""
 
     where: str
     what: str
@@ -23,8 +27,10 @@ class PlannerError(Exception):
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
         self.problems = tuple(problems)
-        lines = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"{source}: {len(self.problems)} to mend\n{lines}")
+        lines = [_located(source, problem) for problem in self.problems]
+        if len(lines) != 1:
+            lines = [f"{source}: {len(lines)} errors", *(f"  {line}" for line in lines)]
+        super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[type["PlannerError"], tuple[str, tuple[Problem, ...]]]:
         """Made again from its parts: an error of another process arrives whole."""
@@ -48,7 +54,7 @@ class SolverError(PlannerError):
 
 
 class ViolationError(PlannerError):
-    """A limit that the user set is broken."""
+    """A limit that the user set is violated."""
 
     exit_code = 4
 
@@ -60,15 +66,26 @@ class CatalogError(PlannerError):
 
 
 class DriftError(PlannerError):
-    """What runs has moved away from the plan."""
+    """Observed figures have left the range and the tolerance of the plan."""
 
     exit_code = 6
 
 
 class InvariantError(PlannerError):
-    """Something that cannot be has happened: our fault."""
+    """Something that cannot be has happened: an internal error."""
 
 
 def one(error: type[PlannerError], source: str, where: str, what: str, fix: str) -> PlannerError:
     """An error with a single problem."""
     return error(source, [Problem(where, what, fix)])
+
+
+def _located(source: str, problem: Problem) -> str:
+    """The problem as compilers write it: file:line: key: what; fix."""
+    found = LINE.fullmatch(problem.where)
+    if found is None:
+        is_named = problem.where.startswith(source)
+        return str(problem) if is_named else f"{source}: {problem}"
+    place = f"{found['file'] or source}:{found['line']}"
+    where = f"{place}: {found['key']}" if found["key"] else place
+    return str(problem._replace(where=where))

@@ -47,7 +47,8 @@ COMMANDS = {
     "fit/deepseek-v3-on-8xh200": "fit deepseek-v3 --on 8xH200 --concurrency 64",
     "fit-training/llama-8b-qlora": "fit-training Llama-3.1-8B --on A10G --task qlora",
     "predict/llama-70b": "predict Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 32",
-    "predict/rate": "predict Llama-3.1-8B --on L40S --rate 2 --input 800 --output-tokens 150",
+    "predict/rate": "predict Llama-3.1-8B --on L40S --rate 2 --input-tokens 800"
+    " --output-tokens 150",
     "predict-training/llama-70b": "predict-training Llama-3.1-70B --on H100 --devices 64"
     " --tp 4 --pp 4",
     "predict-network/resnet50": "predict-network resnet50 --on A100 --batch 256",

@@ -27,7 +27,7 @@ precisions = st.one_of(st.text(max_size=8), st.sampled_from(["fp8", "int4", "bf1
 options = st.one_of(
     st.tuples(st.sampled_from(["--tp", "--pp", "--dp", "--ep", "--max-loras"]), integers),
     st.tuples(st.sampled_from(["--context", "--concurrency", "--max-num-seqs"]), integers),
-    st.tuples(st.just("--memory-use"), numbers),
+    st.tuples(st.just("--gpu-memory-utilization"), numbers),
     st.tuples(st.sampled_from(["--precision", "--kv-precision"]), precisions),
     st.tuples(st.sampled_from(["--engine-version", "--task"]), st.text(max_size=8)),
 )

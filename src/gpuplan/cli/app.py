@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import typer
 
-from gpuplan.cli.commands import HELP, LazyCommands
+from gpuplan.cli.command import HELP
+from gpuplan.cli.commands import LazyCommands
 from gpuplan.errors import PlannerError
 
 EXAMPLES = """\
 gpuplan plans GPU infrastructure. Try:
 
-  gpuplan plan "Llama-3.3-70B, 6000 users, chat" --page plan.html
+  gpuplan plan "Llama-3.3-70B, 6000 users, chat" --html plan.html
   gpuplan fit Llama-3.3-70B --on H100 --precision fp8 --context 16000
   gpuplan fit-training Llama-3.1-8B --on A10G --task qlora
   gpuplan predict Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 32
@@ -95,8 +96,8 @@ def _run() -> None:
         if os.environ.get("GPUPLAN_DEBUG"):
             raise
         typer.echo(
-            f"gpuplan: our fault: {type(error).__name__}: {error}\n"
-            "  please report it; GPUPLAN_DEBUG=1 shows where it happened",
+            f"gpuplan: internal error: {type(error).__name__}: {error}\n"
+            "  please report it; GPUPLAN_DEBUG=1 shows the traceback",
             err=True,
         )
         sys.exit(1)

@@ -1,75 +1,124 @@
-"""`gpuplan calibrate`: your own benchmark runs move the constants to your site."""
+"""`gpuplan calibrate` and `validate`: measured rows that fit the constants, or judge them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-import typer
+from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.options import (
+    ANALYSIS,
+    ENGINE,
+    LOAD,
+    MODEL,
+    Concurrency,
+    InputTokens,
+    Json,
+    KvPrecision,
+    Output,
+    OutputTokens,
+    Rate,
+    Tp,
+    accelerators_in,
+    arg,
+    model_in,
+    opt,
+)
+from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
 
-from gpuplan.cli.options import Json, KvPrecision, Output, Tp
-from gpuplan.cli.output import Form, busy, chosen, emit
+# Option → column of a measured row.
+COLUMNS = {
+    "model": "model",
+    "on": "accelerator",
+    "tp": "tp",
+    "pp": "pp",
+    "precision": "precision",
+    "kv_precision": "kv_precision",
+    "engine": "engine",
+    "engine_version": "engine_version",
+    "regime": "regime",
+    "concurrency": "batch",
+    "rate": "request_rate_per_s",
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+}
 
-Files = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Benchmark outputs: a table in gpuplan's columns, vLLM, SGLang, GuideLLM, AIPerf, "
-        "GenAI-Perf, MLPerf or llama-bench."
-    ),
+
+class CalibrateOptions(NamedTuple):
+    """Options of the command, in the order of its help."""
+
+    files: Annotated[
+        list[Path],
+        arg(
+            "Benchmark results: vLLM, SGLang, GuideLLM, AIPerf, GenAI-Perf, MLPerf, llama-bench, "
+            "or a table in gpuplan's columns."
+        ),
+    ]
+    model: Annotated[str | None, model_in(MODEL)] = None
+    on: Annotated[
+        str | None, accelerators_in(MODEL, "Accelerators of the whole system, e.g. 8xH100.")
+    ] = None
+    tp: Tp = None
+    pp: Annotated[int | None, opt(MODEL, "Pipeline-parallel size (number of stages).", min=1)] = (
+        None
+    )
+    precision: Annotated[str | None, opt(MODEL, "Weight precision: bf16, fp8, int4, q4_k_m …")] = (
+        None
+    )
+    kv_precision: KvPrecision = None
+    engine: Annotated[str | None, opt(ENGINE, "Serving engine, e.g. vllm.")] = None
+    engine_version: Annotated[str | None, opt(ENGINE, "Engine version, e.g. 0.11.")] = None
+    regime: Annotated[
+        str | None, opt(LOAD, "Kind of load: fixed_concurrency, poisson, max_load …")
+    ] = None
+    concurrency: Concurrency = None
+    rate: Rate = None
+    input_tokens: InputTokens = None
+    output_tokens: OutputTokens = None
+    out: Annotated[
+        Path | None, opt(OUTPUT, "Calibration file to write, for `predict --calibration`.")
+    ] = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def calibrate(options: CalibrateOptions) -> None:
+    """Calibrate the inference model with your own runs; errors are of held-out runs."""
+    from gpuplan import api
+
+    columns = {column: getattr(options, name) for name, column in COLUMNS.items()}
+    given = {column: str(value) for column, value in columns.items() if value is not None}
+    with busy("refitting, and judging each run by a refit without it"):
+        outcome = api.calibrate(options.files, given=given, out=options.out)
+    sheet = api.calibrate_sheet(outcome, written=str(options.out) if options.out else "")
+    emit(sheet, chosen(options.output, as_json=options.as_json))
+
+
+File = Annotated[Path | None, arg("Measured rows (CSV); the package's own by default.")]
+Kind = Annotated[
+    str, opt(ANALYSIS, "Measured table of the package: llm_inference or llm_training.")
 ]
-Out = Annotated[Path | None, typer.Option(help="Write the calibration here, for predictions.")]
-Model = Annotated[str | None, typer.Option(help="Model that ran, where the files do not say.")]
-On = Annotated[str | None, typer.Option(help="Accelerators of the whole system, e.g. 8xH100.")]
-Pp = Annotated[int | None, typer.Option(min=1, help="Pipeline stages.")]
-Precision = Annotated[str | None, typer.Option(help="Of the weights: bf16, fp8, int4, q4_k_m …")]
-Engine = Annotated[str | None, typer.Option(help="Engine that served, e.g. vllm.")]
-EngineVersion = Annotated[str | None, typer.Option(help="Its version, e.g. 0.11.")]
-Regime = Annotated[
-    str | None, typer.Option(help="Kind of load: fixed_concurrency, poisson, max_load …")
+Cross = Annotated[
+    bool, opt(ANALYSIS, "Cross-validation with sources, models and versions held out.")
 ]
-Concurrency = Annotated[int | None, typer.Option(min=1, help="Requests under way at once.")]
-Rate = Annotated[float | None, typer.Option(min=0.0, help="Requests per second.")]
-InputTokens = Annotated[int | None, typer.Option("--input", min=1, help="Mean of the prompts.")]
-OutputTokens = Annotated[int | None, typer.Option("--output-tokens", min=1, help="Of the answers.")]
+By = Annotated[
+    str, opt(ANALYSIS, "Grouping of the errors: regime, accelerator, model, source or engine.")
+]
+PredictionsOut = Annotated[Path | None, opt(OUTPUT, "Predictions file to write (CSV).", "--out")]
 
 
-def calibrate(
-    files: Files,
-    out: Out = None,
-    model: Model = None,
-    on: On = None,
-    tp: Tp = None,
-    pp: Pp = None,
-    precision: Precision = None,
-    kv_precision: KvPrecision = None,
-    engine: Engine = None,
-    engine_version: EngineVersion = None,
-    regime: Regime = None,
-    concurrency: Concurrency = None,
-    rate: Rate = None,
-    input_tokens: InputTokens = None,
-    output_tokens: OutputTokens = None,
+def validate(
+    file: File = None,
+    kind: Kind = "llm_inference",
+    cross_validate: Cross = False,
+    by: By = "regime",
+    out: PredictionsOut = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Refit the inference model to your own runs; errors are of runs that it had not seen."""
+    """Validate predictions against measured rows: error, bias, coverage of the ranges."""
     from gpuplan import api
 
-    asked = {
-        "model": model,
-        "accelerator": on,
-        "tp": tp,
-        "pp": pp,
-        "precision": precision,
-        "kv_precision": kv_precision,
-        "engine": engine,
-        "engine_version": engine_version,
-        "regime": regime,
-        "batch": concurrency,
-        "request_rate_per_s": rate,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-    }
-    given = {key: str(value) for key, value in asked.items() if value is not None}
-    with busy("refitting, and judging each run by a refit without it"):
-        outcome = api.calibrate(files, given=given, out=out)
-    sheet = api.calibrate_sheet(outcome, written=str(out) if out else "")
-    emit(sheet, chosen(output, as_json=as_json))
+    with busy("predicting every row"):
+        report = api.validate(file, kind=kind, cross=cross_validate)
+    if out is not None:
+        write_whole(out, api.predictions_csv(report))
+    emit(api.validate_sheet(report, group=by), chosen(output, as_json=as_json))

@@ -1,4 +1,4 @@
-"""`gpuplan catalog`: the facts, their sources, their faults, your own, and fresh ones."""
+"""`gpuplan catalog`: the facts, their sources, findings, your own facts, and updated ones."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,43 +6,48 @@ from typing import Annotated
 
 import typer
 
-from gpuplan.cli.options import Json, Output, Overlay, Store, user_store
+from gpuplan.cli.command import add_to, group
+from gpuplan.cli.options import (
+    Json,
+    Output,
+    Overlay,
+    Store,
+    arg,
+    opt,
+    user_store,
+)
 from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.errors import CatalogError
 
-app = typer.Typer(
-    help="List, show, check, overlay and update the facts.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+FILTER = "Filter"
+SOURCE = "Sources"
+app = group("List, show, check, overlay and update the facts.")
 
 Kind = Annotated[
     str,
-    typer.Argument(
-        help="accelerators, servers, network, storage, mig, models, offers, discounts, regions, "
-        "software or sources."
+    arg(
+        "Kind of facts: accelerators, servers, network, storage, mig, models, offers, discounts, "
+        "regions, software or sources."
     ),
 ]
-Item = Annotated[str, typer.Argument(help="An accelerator, server, part or model.")]
-Accelerator = Annotated[str | None, typer.Option(help="Offers with this accelerator only.")]
-Cloud = Annotated[str | None, typer.Option(help="Offers of this cloud only.")]
-Region = Annotated[str | None, typer.Option(help="Offers in this region only.")]
-File = Annotated[Path, typer.Argument(help="The overlay file (YAML).")]
+Item = Annotated[str, arg("Accelerator, server, component or model.")]
+Accelerator = Annotated[str | None, opt(FILTER, "Only offers with this accelerator.")]
+Cloud = Annotated[str | None, opt(FILTER, "Only offers of this cloud provider.")]
+Region = Annotated[str | None, opt(FILTER, "Only offers in this region.")]
+File = Annotated[Path, arg("Catalog overlay file (YAML).")]
 Clouds = Annotated[
-    list[str] | None, typer.Option("--cloud", help="Only this cloud's prices; may be repeated.")
+    list[str] | None, opt(SOURCE, "Only prices of this cloud provider; repeatable.", "--cloud")
 ]
 Models = Annotated[
-    list[str] | None, typer.Option("--model", help="Fetch this model's config; may be repeated.")
+    list[str] | None, opt(SOURCE, "Model whose config.json is fetched; repeatable.", "--model")
 ]
-PriceUrl = Annotated[str | None, typer.Option(help="Another place for the price tables.")]
-ModelUrl = Annotated[str | None, typer.Option(help="Another place for model configs.")]
-Gpuhunt = Annotated[bool, typer.Option(help="Prices through gpuhunt (an extra) instead.")]
-Force = Annotated[bool, typer.Option(help="Accept a table that has lost most of its rows.")]
-Timeout = Annotated[float, typer.Option(min=1.0, help="Seconds for each file, in all.")]
+PriceUrl = Annotated[str | None, opt(SOURCE, "Base URL of the price tables.")]
+ModelUrl = Annotated[str | None, opt(SOURCE, "Base URL of the model configs.")]
+Gpuhunt = Annotated[bool, opt(SOURCE, "Live prices through gpuhunt (an extra) instead.")]
+Force = Annotated[bool, opt(SOURCE, "Accept a price table that has lost most of its rows.")]
+Timeout = Annotated[float, opt(SOURCE, "Timeout of each file, seconds.", min=1.0)]
 
 
-@app.command("list")
 def list_items(
     kind: Kind = "accelerators",
     accelerator: Accelerator = None,
@@ -53,7 +58,7 @@ def list_items(
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """List everything of one kind."""
+    """List all items of one kind."""
     from gpuplan import api
 
     sheet = api.catalog_list(
@@ -67,7 +72,6 @@ def list_items(
     emit(sheet, chosen(output, as_json=as_json))
 
 
-@app.command("show")
 def show(
     item: Item,
     overlay: Overlay = None,
@@ -75,21 +79,20 @@ def show(
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Show one item: every fact with its source, refused ones too, and where it is rented."""
+    """Show one item: each fact with its source, rejected facts, and where it is for rent."""
     from gpuplan import api
 
     sheet = api.catalog_show(item, overlays=overlay or [], store=user_store(store))
     emit(sheet, chosen(output, as_json=as_json))
 
 
-@app.command("check")
 def check(
     overlay: Overlay = None,
     store: Store = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Run the integrity rules; ends with 5 when a fact is unsound."""
+    """Run the integrity rules; exits with code 5 when a fact is unsound."""
     from gpuplan import api
 
     today = datetime.now(tz=UTC).date()
@@ -99,7 +102,6 @@ def check(
         raise typer.Exit(CatalogError.exit_code)
 
 
-@app.command("overlay")
 def overlay(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
     """Check your own facts, and show what they would change."""
     from gpuplan import api
@@ -107,7 +109,6 @@ def overlay(file: File, output: Output = Form.TABLE, as_json: Json = False) -> N
     emit(api.catalog_overlay(file), chosen(output, as_json=as_json))
 
 
-@app.command("update")
 def update(
     cloud: Clouds = None,
     model: Models = None,
@@ -120,7 +121,7 @@ def update(
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Refresh prices and model configs from their sources; what is unsound changes nothing."""
+    """Update prices and model configs from their sources; unsound data changes nothing."""
     from gpuplan import api
     from gpuplan.domain.requests.requests import UpdateRequest
 
@@ -139,3 +140,10 @@ def update(
     emit(api.update_sheet(report), chosen(output, as_json=as_json))
     if not report.names("updated") and not report.names("unchanged"):
         raise typer.Exit(CatalogError.exit_code)
+
+
+add_to(app, "list", list_items)
+add_to(app, "show", show)
+add_to(app, "check", check)
+add_to(app, "overlay", overlay)
+add_to(app, "update", update)

@@ -1,52 +1,93 @@
-"""`gpuplan check`: is a described system balanced, fed, powered and cooled; a gate."""
+"""`gpuplan check` and `design`: is a system balanced, powered and cooled; all around a plan."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gpuplan.cli.options import Json, Output
-from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.options import ANALYSIS, Json, Output, arg, opt
+from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
 
-File = Annotated[
-    Path, typer.Argument(help="A scenario with owned machines, site and workloads (YAML).")
-]
-Checklist = Annotated[
-    Path | None, typer.Option(help="Write what to see to before machines arrive (Markdown).")
-]
-FabricDrawing = Annotated[Path | None, typer.Option("--fabric", help="Draw the network (SVG).")]
+SystemFile = Annotated[Path, arg("Scenario with owned servers, site and workloads (YAML).")]
+PlanFile = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
 WhatIf = Annotated[
     list[str] | None,
-    typer.Option("--what-if", help="key=value to set anew, e.g. site.software.cuda=13.0; repeat."),
+    opt(ANALYSIS, "Scenario key to change, e.g. site.software.cuda=13.0; repeatable.", "--what-if"),
 ]
-RackDrawing = Annotated[Path | None, typer.Option("--racks", help="Draw the racks (SVG).")]
+Statement = Annotated[
+    Path | None, opt(OUTPUT, "Monthly cost statement to write (CSV).", "--statement")
+]
+Checklist = Annotated[
+    Path | None, opt(OUTPUT, "Checklist before servers are delivered, to write (Markdown).")
+]
+Fabric = Annotated[Path | None, opt(OUTPUT, "Drawing of the network to write (SVG).", "--fabric")]
+Racks = Annotated[Path | None, opt(OUTPUT, "Drawing of the racks to write (SVG).", "--racks")]
+RentOrBuy = Annotated[
+    Path | None, opt(OUTPUT, "Chart of renting against owning to write (SVG).", "--rent-or-buy")
+]
+Files = tuple[tuple[Path | None, Callable[[Any], str]], ...]
 
 
 def check(
-    file: File,
-    checklist: Checklist = None,
-    fabric: FabricDrawing = None,
-    racks: RackDrawing = None,
+    file: SystemFile,
     what_if: WhatIf = None,
+    checklist: Checklist = None,
+    fabric: Fabric = None,
+    racks: Racks = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Judge a system, present or intended: bottlenecks in order, power, cooling, hosts, network.
+    """Check a system, present or intended: bottlenecks in order, power, cooling, hosts, network.
 
-    Ends with 4 when the system is rejected; with --what-if, when it is after the change.
+    Exits with code 4 when the system is rejected; with --what-if, after the change.
     """
     from gpuplan import api
-    from gpuplan.cli.scenario import write_whole
 
     with busy("checking"):
         checked = api.check(file, tuple(what_if or ()))
         before = api.check(file) if what_if else None
-    # Files first: a reader that has seen enough must not cost them.
-    texts = ((checklist, api.checklist_text), (fabric, api.fabric_svg), (racks, api.rack_svg))
-    for target, text_of in texts:
-        if target is not None:
-            write_whole(target, text_of(checked))
-            typer.echo(f"wrote {target}", err=True)
+    files = ((checklist, api.checklist_text), (fabric, api.fabric_svg), (racks, api.rack_svg))
+    _write(files, checked)
     sheet = api.check_change_sheet(before, checked) if before else api.check_sheet(checked)
     emit(sheet, chosen(output, as_json=as_json))
     api.refuse_system(checked)
+
+
+def design(
+    file: PlanFile,
+    statement: Statement = None,
+    fabric: Fabric = None,
+    racks: Racks = None,
+    rent_or_buy: RentOrBuy = None,
+    checklist: Checklist = None,
+    output: Output = Form.TABLE,
+    as_json: Json = False,
+) -> None:
+    """Design what surrounds a plan: hosts, storage, network, site, spares, monthly cost, carbon.
+
+    Exits with code 4 when a part of it is infeasible.
+    """
+    from gpuplan import api
+
+    with busy("designing"):
+        designed = api.design(file)
+    files = (
+        (statement, api.statement_csv),
+        (fabric, api.design_fabric_svg),
+        (racks, api.design_rack_svg),
+        (rent_or_buy, api.design_ways_svg),
+        (checklist, api.design_checklist),
+    )
+    _write(files, designed)
+    emit(api.design_sheet(designed), chosen(output, as_json=as_json))
+    api.refuse_design(designed)
+
+
+def _write(files: Files, result: object) -> None:
+    """Files before the screen: a reader that closes the pipe early must not cost them."""
+    for target, text_of in files:
+        if target is not None:
+            write_whole(target, text_of(result))
+            typer.echo(f"wrote {target}", err=True)

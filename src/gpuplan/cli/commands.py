@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from gpuplan.cli.command import add_to
 from gpuplan.cli.completion import Offer
 
 
@@ -17,31 +18,39 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "plan": Entry("plan:plan", "What to get, how many, from where, at what cost, and why."),
-    "explain": Entry("explain:explain", "Why a plan is as it is, and why not otherwise."),
-    "diff": Entry("explain:diff", "What changed between two plans."),
-    "report": Entry("explain:report", "A plan as one page to read and send."),
-    "check": Entry("check:check", "Is a described system fed, powered, cooled, balanced? A gate."),
-    "design": Entry("design:design", "Everything around a plan, and its bill by month."),
-    "fit": Entry("fit:fit", "Does a model fit for inference, by how much, how many at once."),
-    "fit-training": Entry("fit_training:fit_training", "Does a training job fit, and what helps."),
-    "predict": Entry("predict:predict", "Speed, power and memory of one configuration."),
-    "predict-table": Entry("predict:predict_table", "Predict every configuration of a table."),
-    "predict-network": Entry("predict_network:predict_network", "CNNs, encoders, diffusion …"),
-    "predict-training": Entry("predict_training:predict_training", "Step and length of a run."),
-    "roofline": Entry("predict:roofline", "What limits prefill and decode."),
-    "scale": Entry("validate:scale", "Speed of training over the number of devices."),
-    "simulate": Entry("simulate:simulate", "Replay requests against a fleet."),
-    "diagnose": Entry("diagnose:diagnose", "What monitoring saw, why, and what helps."),
-    "score": Entry("diagnose:score", "Hold telemetry against limits; a gate."),
-    "forecast": Entry("forecast:forecast", "Demand ahead, with its record; when to order."),
-    "replan": Entry("replan:replan", "A plan against what happened; what to change."),
-    "top": Entry("top:top", "A fleet on one screen, live or recorded."),
-    "watch": Entry("watch:watch", "Look at Prometheus; publish what it means."),
-    "validate": Entry("validate:validate", "Predictions against measured rows."),
-    "calibrate": Entry("calibrate:calibrate", "Refit with your own runs."),
+    "plan": Entry(
+        "plan:plan", "Plan a fleet: which accelerators, how many, from where, at what cost."
+    ),
+    "explain": Entry("explain:explain", "Explain a plan: why this one, why not the others."),
+    "diff": Entry("explain:diff", "Compare two plans."),
+    "report": Entry("explain:report", "Write a plan as one self-contained HTML page."),
+    "check": Entry("check:check", "Check a system's bottlenecks, power, cooling and network."),
+    "design": Entry("check:design", "Design hosts, network, storage, site and cost around a plan."),
+    "fit": Entry("fit:fit", "Check whether a model fits in memory for inference."),
+    "fit-training": Entry("fit:fit_training", "Check whether a training job fits in memory."),
+    "predict": Entry("predict.serving:predict", "Predict throughput, latency, power and memory."),
+    "predict-table": Entry("predict.serving:predict_table", "Predict each row of a table (CSV)."),
+    "predict-network": Entry(
+        "predict.network:predict_network", "Predict CNNs, ViTs, encoders and diffusion models."
+    ),
+    "predict-training": Entry(
+        "predict.training:predict_training", "Predict step time and duration of a training run."
+    ),
+    "roofline": Entry("predict.serving:roofline", "Show what limits prefill and decode."),
+    "scale": Entry("predict.training:scale", "Show training speed-up over the number of GPUs."),
+    "simulate": Entry("simulate.command:simulate", "Simulate a fleet serving a trace or a load."),
+    "diagnose": Entry(
+        "diagnose:diagnose", "Diagnose telemetry: utilization, waste, causes, actions."
+    ),
+    "score": Entry("diagnose:score", "Score telemetry against limits, as a CI gate."),
+    "forecast": Entry("forecast:forecast", "Forecast demand; say when to order."),
+    "replan": Entry("forecast:replan", "Compare a plan with telemetry; plan again."),
+    "top": Entry("top:top", "Show a fleet on one screen, live or recorded."),
+    "watch": Entry("watch:watch", "Watch Prometheus; serve recommendations as metrics."),
+    "validate": Entry("calibrate:validate", "Validate predictions against measured rows."),
+    "calibrate": Entry("calibrate:calibrate", "Calibrate the model with your own benchmark runs."),
     "init": Entry("scenario:init", "Write a commented scenario to start from."),
-    "scenario": Entry("scenario:app", "Check a scenario file; print its schema."),
+    "scenario": Entry("scenario:app", "Check a scenario file; print its JSON Schema."),
     "catalog": Entry("catalog:app", "List, show, check, overlay and update the facts."),
 }
 
@@ -64,7 +73,7 @@ class LazyCommands(TyperGroup):
             alone = typer.Typer(
                 rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
             )
-            alone.command(cmd_name, context_settings=HELP)(target)
+            add_to(alone, cmd_name, target)
             target = alone
         command = typer.main.get_command(target)
         command.name = cmd_name
@@ -83,6 +92,3 @@ class LazyCommands(TyperGroup):
         """The list that help shows, without loading a single one."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.line) for name, entry in COMMANDS.items()])
-
-
-HELP = {"help_option_names": ["-h", "--help"]}

@@ -1,154 +1,173 @@
-"""`gpuplan diagnose` and `score`: what telemetry says, and whether limits are kept."""
+"""`gpuplan diagnose` and `score`: what telemetry says, and whether limits are met."""
 
-import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from gpuplan.cli.options import Json, Output
-from gpuplan.cli.output import Form, busy, chosen, emit
-from gpuplan.cli.scenario import write_whole
+from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.options import (
+    ANALYSIS,
+    MODEL,
+    SERVER,
+    SLO,
+    Json,
+    Output,
+    UsdPerH,
+    accelerators_in,
+    arg,
+    opt,
+)
+from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.watch import HttpHeaders, Matcher, server_access
 
 if TYPE_CHECKING:
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis
 
-Source = Annotated[
-    str, typer.Argument(help="A file, - for standard input, or the address of a Prometheus server.")
+LIMITS = "Limits"
+Share = float | None
+Source = Annotated[str, arg("Telemetry file, - for standard input, or a Prometheus server's URL.")]
+On = Annotated[
+    str | None, accelerators_in(MODEL, "Accelerator type, where the telemetry names none.")
 ]
-On = Annotated[str | None, typer.Option("--on", help="Accelerator, where the source names none.")]
-UsdPerH = Annotated[float | None, typer.Option("--usd-per-h", min=0, help="Of one accelerator.")]
 Ttft = Annotated[
-    float | None, typer.Option("--slo-ttft-ms", min=0, help="Recall counts what came within it.")
+    float | None,
+    opt(SLO, "Target of time to first token (TTFT), ms; recall counts it.", "--slo-ttft-ms", min=0),
 ]
-Beta = Annotated[float, typer.Option(min=0.01, help="How much a miss weighs against waste.")]
-Hours = Annotated[float, typer.Option(min=0.01, help="Of a server: how far back.")]
-Step = Annotated[float, typer.Option("--step-s", min=0.1, help="Of a server: between samples.")]
-Matcher = Annotated[str, typer.Option(help='Of a server: narrows series, e.g. namespace="a".')]
-Header = Annotated[list[str] | None, typer.Option(help="Of a server: NAME: VALUE.")]
-Ca = Annotated[str, typer.Option("--ca-file", help="Of a server: authority to trust.")]
-Cert = Annotated[str, typer.Option("--cert-file", help="Of a server: client certificate.")]
-Key = Annotated[str, typer.Option("--key-file", help="Of a server: its key.")]
-ReclaimOut = Annotated[
-    Path | None, typer.Option("--reclaim", help="Write dry-run patches for idle pods (YAML).")
-]
-MinPrecision = Annotated[float | None, typer.Option(min=0, max=1, help="0 to 1, at least.")]
-MinRecall = Annotated[float | None, typer.Option(min=0, max=1, help="0 to 1, at least.")]
-MaxPeak = Annotated[float | None, typer.Option(min=0, max=1, help="Peak minute, at most.")]
-MinMean = Annotated[float | None, typer.Option(min=0, max=1, help="Mean use, at least.")]
-MaxWaste = Annotated[float | None, typer.Option(help="USD a month, at most.")]
+Beta = Annotated[float, opt(ANALYSIS, "Beta of F-beta: weight of recall over precision.", min=0.01)]
+Hours = Annotated[float, opt(SERVER, "Hours of history to read.", min=0.01)]
+Step = Annotated[float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=0.1)]
 FailOn = Annotated[
-    str | None, typer.Option(help="A verdict so grave breaks it: note, waste, slow or fault.")
+    str | None, opt(LIMITS, "Lowest severity that is a violation: note, waste, slow or fault.")
 ]
 
 
-def diagnose(
-    source: Source,
-    on: On = None,
-    usd_per_h: UsdPerH = None,
-    slo_ttft_ms: Ttft = None,
-    beta: Beta = 1.0,
-    hours: Hours = 1.0,
-    step_s: Step = 30.0,
-    matcher: Matcher = "",
-    header: Header = None,
-    ca_file: Ca = "",
-    cert_file: Cert = "",
-    key_file: Key = "",
-    reclaim: ReclaimOut = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
-    """Bands, peaks, waste and causes of what monitoring saw, and what helps.
+class DiagnoseOptions(NamedTuple):
+    """Options of `diagnose`, in the order of its help."""
 
-    Secrets for a server come from GPUPLAN_TOKEN, or GPUPLAN_USER and GPUPLAN_PASSWORD.
+    source: Source
+    on: On = None
+    usd_per_h: UsdPerH = None
+    slo_ttft_ms: Ttft = None
+    beta: Beta = 1.0
+    hours: Hours = 1.0
+    step_s: Step = 30.0
+    matcher: Matcher = ""
+    header: HttpHeaders = None
+    ca_file: Annotated[str, opt(SERVER, "CA certificate file to trust (PEM).", "--ca-file")] = ""
+    cert_file: Annotated[str, opt(SERVER, "Client certificate file (PEM).", "--cert-file")] = ""
+    key_file: Annotated[str, opt(SERVER, "Client key file (PEM).", "--key-file")] = ""
+    reclaim: Annotated[
+        Path | None, opt(OUTPUT, "Dry-run patches for idle pods to write (YAML).", "--reclaim")
+    ] = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+class ScoreOptions(NamedTuple):
+    """Options of `score`, in the order of its help."""
+
+    source: Source
+    on: On = None
+    usd_per_h: UsdPerH = None
+    slo_ttft_ms: Ttft = None
+    beta: Beta = 1.0
+    min_precision: Annotated[
+        Share, opt(LIMITS, "Minimum precision (useful share of paid GPU time).", min=0, max=1)
+    ] = None
+    min_recall: Annotated[
+        Share, opt(LIMITS, "Minimum recall (share of work done within SLO).", min=0, max=1)
+    ] = None
+    max_peak_utilization: Annotated[
+        Share, opt(LIMITS, "Maximum utilization in the peak minute, 0 to 1.", min=0, max=1)
+    ] = None
+    min_mean_utilization: Annotated[
+        Share, opt(LIMITS, "Minimum mean utilization, 0 to 1.", min=0, max=1)
+    ] = None
+    max_waste: Annotated[Share, opt(LIMITS, "Maximum waste, USD per month.")] = None
+    fail_on: FailOn = None
+    hours: Hours = 1.0
+    step_s: Step = 30.0
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def diagnose(options: DiagnoseOptions) -> None:
+    """Diagnose telemetry: utilization bands, peaks, waste, causes, and what helps.
+
+    Secrets of a server come from GPUPLAN_TOKEN, or GPUPLAN_USER and GPUPLAN_PASSWORD.
     """
     from gpuplan import api
 
-    asked = _asked(on, usd_per_h, slo_ttft_ms, beta)
     server: dict[str, object] = {
-        "matcher": matcher, "ca_file": ca_file, "cert_file": cert_file, "key_file": key_file,
-        "headers": _headers(header or []),
-    }  # fmt: skip
-    found = _diagnosis(source, asked, hours=hours, step_s=step_s, server=server)
-    if reclaim is not None:
-        write_whole(reclaim, api.reclaim_patches(found))
-        typer.echo(f"wrote {reclaim}: marks to try, nothing is stopped", err=True)
-    emit(api.diagnose_sheet(found), chosen(output, as_json=as_json))
+        "matcher": options.matcher,
+        "ca_file": options.ca_file,
+        "cert_file": options.cert_file,
+        "key_file": options.key_file,
+        "headers": _headers(options.header or []),
+    }
+    found = _diagnosis(options, server)
+    if options.reclaim is not None:
+        write_whole(options.reclaim, api.reclaim_patches(found))
+        typer.echo(f"wrote {options.reclaim}: a dry run, nothing is stopped", err=True)
+    emit(api.diagnose_sheet(found), chosen(options.output, as_json=options.as_json))
 
 
-def score(
-    source: Source,
-    on: On = None,
-    usd_per_h: UsdPerH = None,
-    slo_ttft_ms: Ttft = None,
-    beta: Beta = 1.0,
-    min_precision: MinPrecision = None,
-    min_recall: MinRecall = None,
-    max_peak: MaxPeak = None,
-    min_mean: MinMean = None,
-    max_waste: MaxWaste = None,
-    fail_on: FailOn = None,
-    hours: Hours = 1.0,
-    step_s: Step = 30.0,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
-    """Hold telemetry against limits; ends with 4 where one is broken."""
+def score(options: ScoreOptions) -> None:
+    """Score telemetry against limits; exits with code 4 when one is violated."""
     from gpuplan import api
     from gpuplan.domain.telemetry.diagnosis import ScoreLimits
-    from gpuplan.errors import InputError, one
+    from gpuplan.errors import InputError, ViolationError, one
 
-    if fail_on not in (None, "note", "waste", "slow", "fault"):
-        fix = "use note, waste, slow or fault"
-        raise one(InputError, "score", "--fail-on", f"got {fail_on!r}", fix)
-    asked = _asked(on, usd_per_h, slo_ttft_ms, beta)
-    found = _diagnosis(source, asked, hours=hours, step_s=step_s, server={})
+    if options.fail_on not in (None, "note", "waste", "slow", "fault"):
+        what, fix = f"unknown value {options.fail_on!r}", "use note, waste, slow or fault"
+        raise one(InputError, "score", "--fail-on", what, fix)
+    found = _diagnosis(options, {})
     limits = ScoreLimits(
-        precision_frac=min_precision, recall_frac=min_recall, peak_frac=max_peak,
-        mean_least_frac=min_mean, waste_usd_per_month=max_waste, worst=fail_on,  # type: ignore[arg-type]
-    )  # fmt: skip
-    broken = api.score(found, limits)
-    emit(api.score_sheet(found, broken), chosen(output, as_json=as_json))
-    if broken:
-        raise typer.Exit(4)
+        precision_frac=options.min_precision,
+        recall_frac=options.min_recall,
+        peak_frac=options.max_peak_utilization,
+        mean_least_frac=options.min_mean_utilization,
+        waste_usd_per_month=options.max_waste,
+        worst=options.fail_on,  # type: ignore[arg-type]
+    )
+    violated = api.score(found, limits)
+    emit(api.score_sheet(found, violated), chosen(options.output, as_json=options.as_json))
+    if violated:
+        raise typer.Exit(ViolationError.exit_code)
 
 
-def _asked(
-    on: str | None, usd_per_h: float | None, ttft_ms: float | None, beta: float
-) -> "DiagnoseRequest":
+def _request(options: DiagnoseOptions | ScoreOptions) -> "DiagnoseRequest":
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
+    from gpuplan.units import MS
 
+    ttft_ms = options.slo_ttft_ms
     return DiagnoseRequest(
-        accelerator=on, usd_per_h=usd_per_h, beta_ratio=beta,
-        ttft_limit_s=None if ttft_ms is None else ttft_ms / 1e3,
-    )  # fmt: skip
+        accelerator=options.on,
+        usd_per_h=options.usd_per_h,
+        beta_ratio=options.beta,
+        ttft_limit_s=None if ttft_ms is None else ttft_ms * MS,
+    )
 
 
-def _diagnosis(
-    source: str, asked: "DiagnoseRequest", *, hours: float, step_s: float, server: dict[str, object]
-) -> "Diagnosis":
+def _diagnosis(options: DiagnoseOptions | ScoreOptions, server: dict[str, object]) -> "Diagnosis":
     from gpuplan import api
-    from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
+    from gpuplan.domain.telemetry.monitoring import TimeWindow
+    from gpuplan.units import HOUR
 
+    source, request = options.source, _request(options)
     if source == "-":
-        return api.diagnose_text(sys.stdin.read(), asked)
+        return api.diagnose_text(sys.stdin.read(), request)
     if source.startswith(("http://", "https://")):
         now_s = time.time()
-        window = TimeWindow(begin_s=now_s - hours * 3600.0, end_s=now_s, step_s=step_s)
-        access = ServerAccess(
-            url=source,
-            token=os.environ.get("GPUPLAN_TOKEN", ""),
-            user=os.environ.get("GPUPLAN_USER", ""),
-            password=os.environ.get("GPUPLAN_PASSWORD", ""),
-            **server,  # type: ignore[arg-type]
-        )
+        begin_s = now_s - options.hours * HOUR
+        window = TimeWindow(begin_s=begin_s, end_s=now_s, step_s=options.step_s)
         with busy("reading the server"):
-            return api.diagnose(access, asked, window=window)
+            return api.diagnose(server_access(source, **server), request, window=window)
     with busy("reading telemetry"):
-        return api.diagnose(Path(source), asked)
+        return api.diagnose(Path(source), request)
 
 
 def _headers(lines: list[str]) -> tuple[tuple[str, str], ...]:
@@ -157,5 +176,6 @@ def _headers(lines: list[str]) -> tuple[tuple[str, str], ...]:
     pairs = [line.partition(":") for line in lines]
     wrong = [line for line, (_, colon, _) in zip(lines, pairs, strict=True) if not colon]
     if wrong:
-        raise one(InputError, "diagnose", "--header", f"got {wrong[0]!r}", "write NAME: VALUE")
+        what = f"{wrong[0]!r} is not a header"
+        raise one(InputError, "diagnose", "--header", what, "write NAME: VALUE")
     return tuple((name.strip(), value.strip()) for name, _, value in pairs)

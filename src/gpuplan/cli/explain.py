@@ -5,25 +5,26 @@ from typing import Annotated
 
 import typer
 
-from gpuplan.cli.options import Json, Output
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.options import Json, Output, arg, opt
+from gpuplan.cli.output import Form, chosen, emit, write_whole
 
-File = Annotated[Path, typer.Argument(help="A plan that `gpuplan plan … --out` wrote.")]
-Other = Annotated[Path, typer.Argument(help="The newer plan.")]
+File = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
+Other = Annotated[Path, arg("Newer plan file to compare with.")]
 PageOut = Annotated[
-    Path | None, typer.Option("--out", help="File to write; plan.html beside the plan by default.")
+    Path | None, opt(OUTPUT, "HTML file to write; the plan's name with .html by default.", "--out")
 ]
 
 
 def explain(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
-    """Why this plan, and why not the others."""
+    """Explain a plan: why this one, why not the others, where each number comes from."""
     from gpuplan import api
 
     emit(api.explain_sheet(api.explain(file)), chosen(output, as_json=as_json))
 
 
 def diff(file: File, other: Other, output: Output = Form.TABLE, as_json: Json = False) -> None:
-    """What changed between two plans, and which inputs moved it."""
+    """Compare two plans: what changed, and which inputs changed it."""
     from gpuplan import api
 
     old, new = api.diff(file, other)
@@ -31,9 +32,8 @@ def diff(file: File, other: Other, output: Output = Form.TABLE, as_json: Json = 
 
 
 def report(file: File, out: PageOut = None) -> None:
-    """Write one self-contained page of the plan: answer, cost, reasons, charts."""
+    """Write a plan as one self-contained HTML page: cost, reasons, charts."""
     from gpuplan import api
-    from gpuplan.cli.scenario import write_whole
 
     target = out if out is not None else file.with_suffix(".html")
     write_whole(target, api.report(file))

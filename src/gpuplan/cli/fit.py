@@ -1,102 +1,199 @@
-"""`gpuplan fit`: does it fit, where, and with what room to spare."""
+"""`gpuplan fit` and `fit-training`: does it fit in memory, where, and with what headroom."""
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from gpuplan.cli.completion import accelerator_names
 from gpuplan.cli.options import (
+    ENGINE,
+    LOAD,
+    MODEL,
+    TRAINING,
+    Cp,
     Dp,
     Ep,
     Json,
     KvPrecision,
     MaxSeqs,
+    MicroBatch,
     Model,
+    On,
     Output,
     Overlay,
     Pp,
     Precision,
+    Sequence,
     Strict,
     Tp,
+    TrainingTp,
+    accelerators_in,
+    opt,
     user_store,
 )
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InfeasibleError, InputError, one
 
-On = Annotated[
-    str | None,
-    typer.Option(
-        help="Accelerator, e.g. H100, 8xH100, l40s; all when left out.",
-        autocompletion=accelerator_names,
-    ),
-]
-Context = Annotated[
-    int | None, typer.Option(min=1, help="Tokens of one sequence, prompt and answer.")
-]
-Concurrency = Annotated[int, typer.Option(min=1, help="Sequences held at once.")]
-MemoryUse = Annotated[
-    float | None, typer.Option(min=0.01, max=1.0, help="Share of the memory for the engine.")
-]
-EngineVersion = Annotated[str, typer.Option(help="vLLM version whose memory rules apply.")]
-LoraSlotCount = Annotated[int, typer.Option("--max-loras", min=0, help="Adapters in memory.")]
-LoraRank = Annotated[int, typer.Option("--max-lora-rank", min=1, help="Largest adapter rank.")]
+if TYPE_CHECKING:
+    from gpuplan.domain.requests.requests import FitRequest
+
+SHARDINGS = {"none": "none", "zero1": "zero1", "zero2": "zero2", "zero3": "zero3", "fsdp": "zero3"}
 
 
-def fit(
-    model: Model,
-    on: On = None,
-    tp: Tp = None,
-    pp: Pp = 1,
-    dp: Dp = 1,
-    ep: Ep = 1,
-    context: Context = None,
-    concurrency: Concurrency = 1,
-    precision: Precision = None,
-    kv_precision: KvPrecision = None,
-    memory_use: MemoryUse = None,
-    engine_version: EngineVersion = "0.11",
-    max_num_seqs: MaxSeqs = None,
-    max_loras: LoraSlotCount = 0,
-    max_lora_rank: LoraRank = 16,
-    overlay: Overlay = None,
-    strict: Strict = False,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
-    """Does a model fit for inference, by how much, how many at once, what would make it fit."""
+class FitOptions(NamedTuple):
+    """Options of `fit`, in the order of its help."""
+
+    model: Model
+    on: Annotated[
+        str | None,
+        accelerators_in(MODEL, "Accelerators, e.g. H100 or 8xH100; the whole catalog by default."),
+    ] = None
+    tp: Tp = None
+    precision: Precision = None
+    kv_precision: KvPrecision = None
+    pp: Pp = 1
+    dp: Dp = 1
+    ep: Ep = 1
+    context: Annotated[
+        int | None,
+        opt(LOAD, "Context length in tokens, prompt and output (vLLM's max_model_len).", min=1),
+    ] = None
+    concurrency: Annotated[
+        int, opt(LOAD, "Concurrent sequences whose KV cache must fit.", min=1)
+    ] = 1
+    gpu_memory_utilization: Annotated[
+        float | None,
+        opt(
+            ENGINE,
+            "Share of GPU memory for the engine (vLLM's gpu_memory_utilization).",
+            min=0.01,
+            max=1.0,
+        ),
+    ] = None
+    engine_version: Annotated[str, opt(ENGINE, "vLLM version whose memory rules apply.")] = "0.11"
+    max_num_seqs: MaxSeqs = None
+    max_loras: Annotated[
+        int, opt(ENGINE, "LoRA adapters in GPU memory at once (vLLM's max_loras).", min=0)
+    ] = 0
+    max_lora_rank: Annotated[
+        int, opt(ENGINE, "Largest LoRA rank (vLLM's max_lora_rank).", min=1)
+    ] = 16
+    overlay: Overlay = None
+    strict: Strict = False
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def fit(options: FitOptions) -> None:
+    """Check whether a model fits for inference: headroom, maximum concurrency, what would help."""
     from gpuplan import api
+
+    request, store = _fit_request(options), user_store()
+    overlays = options.overlay or []
+    if options.on is None:
+        found = api.survey(options.model, request, overlays=overlays, store=store)
+        sheet, fits = api.survey_sheet(found), bool(found.fits)
+    else:
+        answer = api.fit(options.model, options.on, request, overlays=overlays, store=store)
+        sheet, fits = api.fit_sheet(answer), answer.fits
+    emit(sheet, chosen(options.output, as_json=options.as_json))
+    if options.strict and not fits:
+        raise typer.Exit(InfeasibleError.exit_code)
+
+
+def _fit_request(options: FitOptions) -> "FitRequest":
     from gpuplan.domain.inference.serving import LoraSlots
     from gpuplan.domain.requests.requests import FitRequest
 
-    request = FitRequest(
-        tp=tp,
-        pp=pp,
-        dp=dp,
-        ep=ep,
-        context_tokens=context,
-        n_sequences=concurrency,
-        precision=precision,
-        cache_precision=kv_precision,
-        memory_use_frac=memory_use,
-        engine_version=_version(engine_version),
-        max_sequences=max_num_seqs,
-        lora=LoraSlots(n_slots=max_loras, max_rank=max_lora_rank) if max_loras else None,
+    lora = LoraSlots(n_slots=options.max_loras, max_rank=options.max_lora_rank)
+    return FitRequest(
+        tp=options.tp,
+        pp=options.pp,
+        dp=options.dp,
+        ep=options.ep,
+        context_tokens=options.context,
+        n_sequences=options.concurrency,
+        precision=options.precision,
+        cache_precision=options.kv_precision,
+        memory_use_frac=options.gpu_memory_utilization,
+        engine_version=_version(options.engine_version),
+        max_sequences=options.max_num_seqs,
+        lora=lora if options.max_loras else None,
     )
-    overlays, store = overlay or [], user_store()
-    if on is None:
-        found = api.survey(model, request, overlays=overlays, store=store)
-        sheet, fits = api.survey_sheet(found), bool(found.fits)
-    else:
-        answer = api.fit(model, on, request, overlays=overlays, store=store)
-        sheet, fits = api.fit_sheet(answer), answer.fits
-    emit(sheet, chosen(output, as_json=as_json))
-    if strict and not fits:
-        raise typer.Exit(InfeasibleError.exit_code)
 
 
 def _version(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"v?(\d{1,3})\.(\d{1,3})(\.\w+)*", text.strip())
     if not found:
-        raise one(InputError, "fit", "--engine-version", f"got {text!r}", "use e.g. 0.11 or 0.32")
+        what, fix = f"{text!r} is not a version", "write e.g. 0.11 or 0.32"
+        raise one(InputError, "fit", "--engine-version", what, fix)
     return int(found[1]), int(found[2])
+
+
+class FitTrainingOptions(NamedTuple):
+    """Options of `fit-training`, in the order of its help."""
+
+    model: Model
+    on: On
+    tp: TrainingTp = 1
+    pp: Pp = 1
+    cp: Cp = 1
+    ep: Ep = 1
+    task: Annotated[str, opt(TRAINING, "Kind of training: full, lora, qlora or pretrain.")] = "full"
+    sequence: Sequence = 2048
+    micro_batch: MicroBatch = 1
+    sharding: Annotated[
+        str | None,
+        opt(
+            TRAINING,
+            "Sharding of the model states: none, zero1, zero2, zero3 or fsdp; "
+            "fsdp by default on several devices.",
+        ),
+    ] = None
+    recompute: Annotated[
+        str | None, opt(TRAINING, "Activation recomputation: none, selective or full.")
+    ] = None
+    optimizer: Annotated[
+        str | None, opt(TRAINING, "Optimizer whose states count: adamw, adamw-8bit, adafactor, sgd")
+    ] = None
+    framework: Annotated[
+        str | None, opt(TRAINING, "Framework whose defaults apply, e.g. megatron.")
+    ] = None
+    lora_rank: Annotated[int, opt(TRAINING, "LoRA rank of lora and qlora tasks.", min=1)] = 16
+    overlay: Overlay = None
+    strict: Strict = False
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def fit_training(options: FitTrainingOptions) -> None:
+    """Check whether a training or fine-tuning job fits: headroom per GPU, what would help."""
+    from gpuplan import api
+    from gpuplan.domain.requests.requests import TrainingRequest
+
+    request = TrainingRequest(
+        task=options.task,
+        framework=options.framework,
+        micro_batch=options.micro_batch,
+        sequence_tokens=options.sequence,
+        tp=options.tp,
+        pp=options.pp,
+        cp=options.cp,
+        ep=options.ep,
+        sharding=_sharding(options.sharding),
+        recompute=options.recompute,
+        optimizer=options.optimizer,
+        lora_rank=options.lora_rank,
+    )
+    overlays, store = options.overlay or [], user_store()
+    answer = api.training_fit(options.model, options.on, request, overlays=overlays, store=store)
+    emit(api.training_sheet(answer), chosen(options.output, as_json=options.as_json))
+    if options.strict and not answer.fits:
+        raise typer.Exit(InfeasibleError.exit_code)
+
+
+def _sharding(word: str | None) -> str | None:
+    if word is not None and word not in SHARDINGS:
+        what, fix = f"unknown value {word!r}", f"use one of {', '.join(SHARDINGS)}"
+        raise one(InputError, "fit-training", "--sharding", what, fix)
+    return SHARDINGS[word] if word else None

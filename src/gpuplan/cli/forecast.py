@@ -1,53 +1,132 @@
-"""`gpuplan forecast`: what demand will be, and when to order."""
+"""`gpuplan forecast` and `replan`: demand ahead, and a plan against what happened."""
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from gpuplan.cli.options import Json, Output
-from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.options import ANALYSIS, FLEET, LOAD, Json, Out, Output, Seed, arg, opt
+from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
 
-Source = Annotated[Path, typer.Argument(help="Telemetry: any file that `gpuplan diagnose` reads.")]
-Metric = Annotated[
-    str | None, typer.Option(help="What to forecast; the best of demand if left out.")
-]
-Hours = Annotated[float, typer.Option("--hours", min=0.1, max=168, help="How far ahead.")]
-Step = Annotated[float | None, typer.Option("--step-s", min=1, help="Between values.")]
-Devices = Annotated[int | None, typer.Option(min=1, help="Accelerators of the fleet.")]
-Capacity = Annotated[float | None, typer.Option(help="Of the fleet, in the metric's unit.")]
-Trigger = Annotated[float, typer.Option(min=0.01, max=1, help="Order when the peak reaches this.")]
-Target = Annotated[float, typer.Option(min=0.01, max=1, help="Size new capacity for this use.")]
-Lead = Annotated[float | None, typer.Option("--lead-weeks", min=0, help="From order to service.")]
-Growth = Annotated[
-    float | None, typer.Option(help="A month, e.g. 0.08; from the peaks if left out.")
-]
+if TYPE_CHECKING:
+    from gpuplan.domain.telemetry.replan import Replanned
+
+FIX = "adopt the new plan, or raise --tolerance"
 
 
-def forecast(
-    source: Source,
-    metric: Metric = None,
-    hours: Hours = 24.0,
-    step_s: Step = None,
-    devices: Devices = None,
-    capacity: Capacity = None,
-    trigger: Trigger = 0.85,
-    target: Target = 0.80,
-    lead_weeks: Lead = None,
-    growth: Growth = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
-    """Demand ahead with its range, how the method did on the past, and when to order."""
+class ForecastOptions(NamedTuple):
+    """Options of `forecast`, in the order of its help."""
+
+    source: Annotated[Path, arg("Telemetry file, in any format that `gpuplan diagnose` reads.")]
+    devices: Annotated[int | None, opt(FLEET, "Number of accelerators in the fleet.", min=1)] = None
+    capacity: Annotated[float | None, opt(FLEET, "Capacity of the fleet in the metric's unit.")] = (
+        None
+    )
+    trigger: Annotated[
+        float,
+        opt(FLEET, "Peak utilization at which to order, 0 to 1.", min=0.01, max=1),
+    ] = 0.85
+    target: Annotated[
+        float, opt(FLEET, "Target utilization of new capacity, 0 to 1.", min=0.01, max=1)
+    ] = 0.80
+    lead_weeks: Annotated[
+        float | None, opt(FLEET, "Lead time from order to service, weeks.", "--lead-weeks", min=0)
+    ] = None
+    metric: Annotated[
+        str | None, opt(LOAD, "Metric to forecast; the best measure of demand by default.")
+    ] = None
+    horizon_h: Annotated[
+        float, opt(LOAD, "Forecast horizon in hours.", "--horizon-h", min=0.1, max=168)
+    ] = 24.0
+    step_s: Annotated[
+        float | None, opt(LOAD, "Seconds between two values (step).", "--step-s", min=1)
+    ] = None
+    growth: Annotated[
+        float | None, opt(LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.")
+    ] = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def forecast(options: ForecastOptions) -> None:
+    """Forecast demand with its range, the method's backtest, and when to order."""
     from gpuplan import api
     from gpuplan.domain.telemetry.forecast import ForecastRequest
+    from gpuplan.units import HOUR
 
-    asked = ForecastRequest(
-        metric=metric, horizon_s=hours * 3600.0, step_s=step_s, n_devices=devices,
-        n_capacity=capacity, trigger_frac=trigger, target_frac=target,
-        lead_s=None if lead_weeks is None else lead_weeks * 7 * 86400.0,
-        growth_frac_per_month=growth,
-    )  # fmt: skip
-    with busy("looking back"):
-        found = api.forecast(source, asked)
-    emit(api.forecast_sheet(found), chosen(output, as_json=as_json))
+    lead_weeks = options.lead_weeks
+    request = ForecastRequest(
+        metric=options.metric,
+        horizon_s=options.horizon_h * HOUR,
+        step_s=options.step_s,
+        n_devices=options.devices,
+        n_capacity=options.capacity,
+        trigger_frac=options.trigger,
+        target_frac=options.target,
+        lead_s=None if lead_weeks is None else lead_weeks * 7 * 24 * HOUR,
+        growth_frac_per_month=options.growth,
+    )
+    with busy("backtesting"):
+        found = api.forecast(options.source, request)
+    emit(api.forecast_sheet(found), chosen(options.output, as_json=options.as_json))
+
+
+class ReplanOptions(NamedTuple):
+    """Options of `replan`, in the order of its help."""
+
+    plan_file: Annotated[Path, arg("Plan in production, written by `gpuplan plan … --out`.")]
+    source: Annotated[Path, arg("Telemetry file of its service.")]
+    workload: Annotated[str | None, opt(LOAD, "Workload of the plan that the telemetry is of.")] = (
+        None
+    )
+    growth: Annotated[float, opt(LOAD, "Growth per month to plan for, e.g. 0.08.")] = 0.0
+    max_change: Annotated[
+        int | None, opt(FLEET, "Maximum accelerators added at once.", "--max-change", min=1)
+    ] = None
+    hysteresis: Annotated[
+        float, opt(FLEET, "Minimum saving that justifies a change, 0.05 is 5 %.", min=0, max=1)
+    ] = 0.05
+    tolerance: Annotated[
+        float, opt(ANALYSIS, "Drift tolerance beyond the plan's own range, 0.2 is 20 %.", min=0)
+    ] = 0.20
+    seed: Seed = 0
+    out: Out = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def replan(options: ReplanOptions) -> None:
+    """Plan again with telemetry: new plan, difference, advice; exits with code 6 on drift."""
+    from gpuplan import api
+    from gpuplan.domain.telemetry.replan import ReplanRequest
+
+    request = ReplanRequest(
+        workload=options.workload,
+        tolerance_frac=options.tolerance,
+        hysteresis_frac=options.hysteresis,
+        max_added_accelerators=options.max_change,
+        growth_frac_per_month=options.growth,
+        seed=options.seed,
+        as_of=datetime.now(tz=UTC).date().isoformat(),
+    )
+    with busy("planning again"):
+        found = api.replan(options.plan_file, options.source, request)
+    if options.out is not None:
+        write_whole(options.out, api.plan_text(found.new))
+        typer.echo(f"wrote {options.out}", err=True)
+    emit(api.replan_sheet(found), chosen(options.output, as_json=options.as_json))
+    _refuse_drift(found, options.plan_file)
+
+
+def _refuse_drift(found: "Replanned", plan_file: Path) -> None:
+    """Raise DriftError with every figure that left the plan's range and the tolerance."""
+    from gpuplan.errors import DriftError, Problem
+
+    problems = [
+        Problem(drift.what, f"planned {drift.planned}, observed {drift.observed}", FIX)
+        for drift in found.drifts
+        if drift.is_beyond
+    ]
+    if problems:
+        raise DriftError(str(plan_file), problems)

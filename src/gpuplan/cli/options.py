@@ -1,47 +1,109 @@
-"""Options that several commands share, with one wording."""
+"""Options that several commands share, with one wording; the groups that help shows them in."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.completion import accelerator_names, model_names
 from gpuplan.cli.output import Form
 
+COMMON = "Common options"
+MODEL = "Model and layout"
+TRAINING = "Training job"
+LOAD = "Load"
+ENGINE = "Engine"
+FLEET = "Fleet"
+SLO = "SLO"
+PRICES = "Prices and budget"
+SITE = "Site"
+CATALOG = "Catalog and calibration"
+SERVER = "Prometheus server"
+ANALYSIS = "Analysis"
+
+
+def opt(group: str, help_text: str, *flags: str, **settings: Any) -> Any:
+    """An option in a named group of the help."""
+    return typer.Option(*flags, help=help_text, rich_help_panel=group, **settings)
+
+
+def arg(help_text: str, **settings: Any) -> Any:
+    """A positional argument."""
+    return typer.Argument(help=help_text, **settings)
+
+
+def model_in(group: str) -> Any:
+    """The model as an option, completed with the catalog's names."""
+    text = "Model name, config.json, or a folder that holds one."
+    return opt(group, text, "--model", autocompletion=model_names)
+
+
+def accelerators_in(group: str, help_text: str) -> Any:
+    """Accelerators as an option, completed with the catalog's names."""
+    return opt(group, help_text, "--on", autocompletion=accelerator_names)
+
+
 Model = Annotated[
     str,
-    typer.Argument(
-        help="Model name, config.json, or a folder that holds one.", autocompletion=model_names
-    ),
+    arg("Model name, config.json, or a folder that holds one.", autocompletion=model_names),
 ]
-On = Annotated[
-    str,
-    typer.Option(help="Accelerators, e.g. H100, 8xH100, l40s.", autocompletion=accelerator_names),
+On = Annotated[str, accelerators_in(MODEL, "Accelerators of the deployment, e.g. H100 or 8xH100.")]
+Accelerator = Annotated[str, accelerators_in(MODEL, "Accelerator type, e.g. H100, L40S or cpu.")]
+Tp = Annotated[int | None, opt(MODEL, "Tensor-parallel size (vLLM's tensor_parallel_size).", min=1)]
+TrainingTp = Annotated[int, opt(MODEL, "Tensor-parallel size, with sequence parallelism.", min=1)]
+Pp = Annotated[int, opt(MODEL, "Pipeline-parallel size (number of stages).", min=1)]
+Dp = Annotated[
+    int, opt(MODEL, "Data-parallel attention ranks that share one set of experts.", min=1)
 ]
-Tp = Annotated[int | None, typer.Option(min=1, help="Tensor parallel.")]
-Pp = Annotated[int, typer.Option(min=1, help="Pipeline stages.")]
-Dp = Annotated[int, typer.Option(min=1, help="Attention replicas that share the experts.")]
-Cp = Annotated[int, typer.Option(min=1, help="Context parallel.")]
-Ep = Annotated[int, typer.Option(min=1, help="Devices that the experts are dealt to.")]
+Cp = Annotated[int, opt(MODEL, "Context-parallel size (one sequence across devices).", min=1)]
+Ep = Annotated[int, opt(MODEL, "Expert-parallel size of mixture-of-experts layers.", min=1)]
 Precision = Annotated[
-    str | None, typer.Option(help="Of the weights: bf16, fp8, int4 …; as published by default.")
+    str | None,
+    opt(MODEL, "Weight precision: bf16, fp8, int4 …; the published one by default."),
 ]
-KvPrecision = Annotated[str | None, typer.Option(help="Of the key-value cache: bf16 or fp8.")]
+KvPrecision = Annotated[
+    str | None, opt(MODEL, "KV cache precision: bf16 or fp8 (vLLM's kv_cache_dtype).")
+]
+Engine = Annotated[str, opt(ENGINE, "Serving engine: vllm, sglang, trtllm, llama.cpp …")]
+EngineVersion = Annotated[str | None, opt(ENGINE, "Engine version; a recent one by default.")]
 MaxSeqs = Annotated[
-    int | None, typer.Option("--max-num-seqs", min=1, help="Sequences of one iteration.")
+    int | None,
+    opt(ENGINE, "Maximum sequences per iteration (vLLM's max_num_seqs).", "--max-num-seqs", min=1),
 ]
-SequenceTokens = Annotated[int, typer.Option("--sequence", min=1, help="Tokens of one sample.")]
-MicroBatch = Annotated[int, typer.Option(min=1, help="Samples at once on one rank.")]
-Overlay = Annotated[list[Path] | None, typer.Option(help="Your facts over the catalog's (YAML).")]
+LoraRank = Annotated[int, opt(ENGINE, "LoRA adapter rank of the requests; 0 is no LoRA.", min=0)]
+InputTokens = Annotated[int | None, opt(LOAD, "Mean prompt length in tokens.", min=1)]
+OutputTokens = Annotated[int | None, opt(LOAD, "Mean output length in tokens.", min=1)]
+Concurrency = Annotated[
+    int | None, opt(LOAD, "Concurrent requests of a closed loop (max concurrency).", min=1)
+]
+Rate = Annotated[float | None, opt(LOAD, "Request rate at the peak, requests per second.", min=0)]
+Sequence = Annotated[
+    int, opt(TRAINING, "Sequence length of a training sample, tokens.", "--seq-length", min=1)
+]
+MicroBatch = Annotated[int, opt(TRAINING, "Micro-batch size per rank, samples.", min=1)]
+Overlay = Annotated[
+    list[Path] | None, opt(CATALOG, "Catalog overlay with your own facts (YAML); repeatable.")
+]
 Store = Annotated[
-    Path | None, typer.Option(help="Folder of refreshed facts; your user folder by default.")
+    Path | None, opt(CATALOG, "Folder of updated prices; your user folder by default.")
 ]
-Strict = Annotated[bool, typer.Option(help="End with 3 when it does not fit.")]
-Out = Annotated[Path | None, typer.Option("--out", help="File to write; stdout when left out.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Output form.")]
-Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
+Calibration = Annotated[
+    Path | None, opt(CATALOG, "Calibration of your site, written by `gpuplan calibrate --out`.")
+]
+Seed = Annotated[int, opt(ANALYSIS, "Random seed; same seed, same bytes.", min=0)]
+AsOf = Annotated[
+    str | None, opt(PRICES, "Date on which prices are judged, e.g. 2026-11-01; today by default.")
+]
+UsdPerH = Annotated[
+    float | None, opt(PRICES, "Hourly price per accelerator, USD.", "--usd-per-h", min=0)
+]
+Strict = Annotated[bool, opt(OUTPUT, "Exit with code 3 when it does not fit.")]
+Out = Annotated[Path | None, opt(OUTPUT, "File to write; stdout by default.", "--out")]
+Output = Annotated[Form, opt(OUTPUT, "Format of the result on stdout.", "-o", "--output")]
+Json = Annotated[bool, opt(OUTPUT, "JSON document, short for -o json.", "--json")]
 
 
 def user_store(given: Path | None = None) -> Path:
-    """Where refreshed facts are kept."""
+    """The folder of updated prices."""
     return given or Path(typer.get_app_dir("gpuplan")) / "catalog"

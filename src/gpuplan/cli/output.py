@@ -1,10 +1,12 @@
-"""Results on stdout in the form that was asked for; remarks on stderr."""
+"""Results on stdout in the format that was asked for; remarks on stderr; files whole or not."""
 
 import json
 import os
 import sys
+import tempfile
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
@@ -17,7 +19,7 @@ LEAST_TEXT_WIDTH = 12
 
 
 class Form(StrEnum):
-    """Output forms."""
+    """Output formats."""
 
     TABLE = "table"
     JSON = "json"
@@ -56,6 +58,28 @@ def _emit(sheet: "Sheet", form: Form) -> None:
     else:
         _print_tables(sheet)
         _print_remarks(sheet)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """All of it or nothing: a reader never sees half a file."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)  # as any other file of the user, not as a secret
+        Path(name).replace(path)
+    except OSError as error:
+        from gpuplan.errors import InputError, one
+
+        what, fix = f"cannot be written: {error.strerror}", "name a file in a folder that is yours"
+        raise one(InputError, "output", str(path), what, fix) from error
+
+
+def names(text: str | None) -> list[str] | None:
+    """Names with commas between them; None where nothing was typed."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def busy(what: str) -> AbstractContextManager[object]:

@@ -1,6 +1,5 @@
 """`gpuplan top`: a fleet on one screen, live or recorded."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -8,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from gpuplan.cli.options import SERVER, arg, opt
+from gpuplan.cli.watch import server_access
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from gpuplan.domain.columns import Floats
     from gpuplan.domain.telemetry.top import TopFrame
 
-Source = Annotated[str, typer.Argument(help="A recording, or the address of a Prometheus server.")]
-Every = Annotated[float, typer.Option("--every-s", min=0.05, help="Between two screens.")]
-Frames = Annotated[int, typer.Option(min=1, help="Of a recording: how many screens.")]
-Once = Annotated[bool, typer.Option("--once", help="Print the last screen and end.")]
-Back = Annotated[float, typer.Option("--look-back-s", min=60, help="Of a server.")]
-Step = Annotated[float, typer.Option("--step-s", min=1, help="Of a server.")]
+SCREEN = "Screen"
+Source = Annotated[str, arg("Telemetry file, or the URL of a Prometheus server.")]
+Interval = Annotated[float, opt(SCREEN, "Seconds between two screens.", "--interval-s", min=0.05)]
+Frames = Annotated[int, opt(SCREEN, "Number of screens of a recording.", min=1)]
+Once = Annotated[bool, opt(SCREEN, "Print the last screen and exit.", "--once")]
+Back = Annotated[float, opt(SERVER, "Seconds of history to read.", "--look-back-s", min=60)]
+Step = Annotated[float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=1)]
 TRAIL = " ▁▂▃▄▅▆▇█"
 HEAD_ROWS = 8  # of a screen that are no device
 TABLE_ROWS = 4  # of a table that are no row
@@ -32,13 +33,13 @@ STYLE = {"waste": "blue", "under-used": "cyan", "good": "green", "hot": "yellow"
 
 def top(
     source: Source,
-    every_s: Every = 1.0,
+    interval_s: Interval = 1.0,
     frames: Frames = 60,
     once: Once = False,
     look_back_s: Back = 600.0,
     step_s: Step = 15.0,
 ) -> None:
-    """Devices and engines, busiest first, with the gravest cause on top. Ctrl-C ends it."""
+    """Show a fleet live or recorded: devices and engines by utilization; Ctrl-C quits."""
     from rich.console import Console
 
     is_live = source.startswith(("http://", "https://"))
@@ -56,7 +57,7 @@ def top(
                 size = console.size
                 shape = _screen(frame, rows=size.height - HEAD_ROWS, columns=size.width)
                 live.update(shape, refresh=True)
-                time.sleep(every_s)
+                time.sleep(interval_s)
     except KeyboardInterrupt:
         return
 
@@ -69,12 +70,8 @@ def _recorded(source: str, frames: int) -> "Iterator[TopFrame]":
 
 def _live(source: str, back_s: float, step_s: float) -> "Iterator[TopFrame]":
     from gpuplan import api
-    from gpuplan.domain.telemetry.monitoring import ServerAccess
 
-    access = ServerAccess(
-        url=source, token=os.environ.get("GPUPLAN_TOKEN", ""), n_tries=2,
-        user=os.environ.get("GPUPLAN_USER", ""), password=os.environ.get("GPUPLAN_PASSWORD", ""),
-    )  # fmt: skip
+    access = server_access(source, n_tries=2)
     while True:
         yield api.top_live(access, now_s=time.time(), back_s=back_s, step_s=step_s)
 
@@ -112,20 +109,23 @@ def _devices(frame: "TopFrame", rows: int, columns: int) -> "Table":
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("device", "use", "", "SM", "tensor", "memory", "power", "heat"):
+    for name in ("device", "util", "", "SM", "tensor", "memory", "power", "temp"):
         table.add_column(name, justify="left" if name in ("device", "") else "right", no_wrap=True)
     names = max((len(device.name) for device in frame.devices[:rows]), default=6)
     n_trail = max(columns - FIGURE_COLUMNS - max(names, 6), 0)
     for device in frame.devices[:rows]:
         style = STYLE.get(device.band, "")
+        trail = device.trail_frac[-n_trail:] if n_trail else device.trail_frac[:0]
         table.add_row(
-            device.name, Text(_share(device.use_frac), style=style),
-            Text(_trail(device.trail_frac[-n_trail:] if n_trail else device.trail_frac[:0]),
-                 style=style), _share(device.sm_frac),
-            _share(device.tensor_frac), _share(device.memory_frac),
+            device.name,
+            Text(_share(device.use_frac), style=style),
+            Text(_trail(trail), style=style),
+            _share(device.sm_frac),
+            _share(device.tensor_frac),
+            _share(device.memory_frac),
             "" if device.power_w is None else f"{device.power_w:.0f} W",
             "" if device.heat_c is None else f"{device.heat_c:.0f} °C",
-        )  # fmt: skip
+        )
     return table
 
 
@@ -134,13 +134,16 @@ def _engines(frame: "TopFrame", rows: int) -> "Table":
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("engine", "running", "waiting", "cache", "tokens/s"):
+    for name in ("engine", "running", "waiting", "KV cache", "tokens/s"):
         table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
     for engine in frame.engines[:rows]:
         table.add_row(
-            engine.name, _count(engine.n_running), _count(engine.n_waiting),
-            _share(engine.cache_frac), _count(engine.output_tokens_per_s),
-        )  # fmt: skip
+            engine.name,
+            _count(engine.n_running),
+            _count(engine.n_waiting),
+            _share(engine.cache_frac),
+            _count(engine.output_tokens_per_s),
+        )
     return table
 
 

@@ -1,66 +1,99 @@
-"""`gpuplan watch`: a service that looks at Prometheus and publishes recommendations."""
+"""`gpuplan watch`, and how every verb reaches a Prometheus server."""
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-Url = Annotated[str, typer.Argument(help="Address of the Prometheus server.")]
-Listen = Annotated[str, typer.Option(help="HOST:PORT of /metrics and /healthz.")]
-Every = Annotated[float, typer.Option("--every-s", min=1, help="Between two looks.")]
-Back = Annotated[float, typer.Option("--look-back-s", min=60, help="How far each look reaches.")]
-Step = Annotated[float, typer.Option("--step-s", min=1, help="Between samples.")]
-State = Annotated[Path | None, typer.Option(help="File that keeps the past over restarts.")]
-Matcher = Annotated[str, typer.Option(help='Narrows series, e.g. namespace="prod".')]
-UsdPerH = Annotated[float | None, typer.Option("--usd-per-h", min=0, help="Of one accelerator.")]
-Ttft = Annotated[float | None, typer.Option("--slo-ttft-ms", min=0, help="For recall.")]
-Looks = Annotated[int | None, typer.Option(min=1, help="Stop after so many looks.")]
-Manifest = Annotated[
-    str | None, typer.Option(help="Print an autoscaler that uses the metrics: keda or hpa; end.")
+from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.options import SERVER, SLO, UsdPerH, arg, opt
+
+if TYPE_CHECKING:
+    from gpuplan.domain.telemetry.monitoring import ServerAccess
+
+SERVICE = "Service"
+Matcher = Annotated[str, opt(SERVER, 'Label matcher that selects series, e.g. namespace="prod".')]
+HttpHeaders = Annotated[
+    list[str] | None, opt(SERVER, "HTTP header to send, NAME: VALUE; repeatable.")
 ]
-Target = Annotated[str, typer.Option(help="Of the manifest: the Deployment to scale.")]
 
 
-def watch(
-    url: Url,
-    listen: Listen = "127.0.0.1:9817",
-    every_s: Every = 60.0,
-    look_back_s: Back = 1800.0,
-    step_s: Step = 30.0,
-    state: State = None,
-    matcher: Matcher = "",
-    usd_per_h: UsdPerH = None,
-    slo_ttft_ms: Ttft = None,
-    looks: Looks = None,
-    manifest: Manifest = None,
-    target: Target = "inference",
-) -> None:
-    """Look at a monitoring server every minute; serve what it means as metrics.
+class WatchOptions(NamedTuple):
+    """Options of the command, in the order of its help."""
+
+    url: Annotated[str, arg("URL of the Prometheus server.")]
+    listen: Annotated[str, opt(SERVICE, "HOST:PORT that serves /metrics and /healthz.")] = (
+        "127.0.0.1:9817"
+    )
+    interval_s: Annotated[
+        float, opt(SERVICE, "Seconds between two evaluations.", "--interval-s", min=1)
+    ] = 60.0
+    state: Annotated[
+        Path | None, opt(SERVICE, "State file that carries history over restarts.")
+    ] = None
+    iterations: Annotated[
+        int | None, opt(SERVICE, "Number of evaluations before it exits.", min=1)
+    ] = None
+    look_back_s: Annotated[
+        float, opt(SERVER, "Seconds of history per evaluation.", "--look-back-s", min=60)
+    ] = 1800.0
+    step_s: Annotated[
+        float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=1)
+    ] = 30.0
+    matcher: Matcher = ""
+    usd_per_h: UsdPerH = None
+    slo_ttft_ms: Annotated[
+        float | None,
+        opt(SLO, "Target of time to first token (TTFT), ms, for recall.", "--slo-ttft-ms", min=0),
+    ] = None
+    manifest: Annotated[
+        str | None,
+        opt(OUTPUT, "Autoscaler manifest to print instead: keda or hpa."),
+    ] = None
+    target: Annotated[str, opt(OUTPUT, "Deployment that the manifest scales.")] = "inference"
+
+
+def watch(options: WatchOptions) -> None:
+    """Watch a Prometheus server; serve recommendations as metrics.
 
     Secrets come from GPUPLAN_TOKEN, or GPUPLAN_USER and GPUPLAN_PASSWORD.
     """
-    if manifest is not None:
+    if options.manifest is not None:
         from gpuplan import api
 
-        typer.echo(api.autoscaler_manifest(manifest, target=target, server=url), nl=False)
+        kind, target, url = options.manifest, options.target, options.url
+        typer.echo(api.autoscaler_manifest(kind, target=target, server=url), nl=False)
         return
-    from gpuplan.domain.telemetry.monitoring import ServerAccess
     from gpuplan.domain.telemetry.watching import WatchRequest
     from gpuplan.server.watch import Watch, run
+    from gpuplan.units import MS
 
-    host, port = _address(listen)
-    access = ServerAccess(
-        url=url, matcher=matcher, n_tries=2,
-        token=os.environ.get("GPUPLAN_TOKEN", ""), user=os.environ.get("GPUPLAN_USER", ""),
-        password=os.environ.get("GPUPLAN_PASSWORD", ""),
-    )  # fmt: skip
-    asked = WatchRequest(
-        access=access, every_s=every_s, look_back_s=look_back_s, step_s=step_s,
-        usd_per_h=usd_per_h, ttft_limit_s=None if slo_ttft_ms is None else slo_ttft_ms / 1e3,
-    )  # fmt: skip
+    host, port = _address(options.listen)
+    ttft_ms = options.slo_ttft_ms
+    request = WatchRequest(
+        access=server_access(options.url, matcher=options.matcher, n_tries=2),
+        every_s=options.interval_s,
+        look_back_s=options.look_back_s,
+        step_s=options.step_s,
+        usd_per_h=options.usd_per_h,
+        ttft_limit_s=None if ttft_ms is None else ttft_ms * MS,
+    )
     typer.echo(f"serving http://{host}:{port}/metrics and /healthz", err=True)
-    run(Watch(asked, state=state), host=host, port=port, n_looks=looks)
+    run(Watch(request, state=options.state), host=host, port=port, n_looks=options.iterations)
+
+
+def server_access(url: str, **settings: Any) -> "ServerAccess":
+    """A server and the secrets that the environment holds for it."""
+    from gpuplan.domain.telemetry.monitoring import ServerAccess
+
+    return ServerAccess(
+        url=url,
+        token=os.environ.get("GPUPLAN_TOKEN", ""),
+        user=os.environ.get("GPUPLAN_USER", ""),
+        password=os.environ.get("GPUPLAN_PASSWORD", ""),
+        **settings,
+    )
 
 
 def _address(listen: str) -> tuple[str, int]:
@@ -68,5 +101,6 @@ def _address(listen: str) -> tuple[str, int]:
 
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit():
-        raise one(InputError, "watch", "--listen", f"got {listen!r}", "write HOST:PORT")
+        what = f"{listen!r} is not an address"
+        raise one(InputError, "watch", "--listen", what, "write HOST:PORT")
     return host, int(port)

@@ -48,6 +48,7 @@ RUNS = {
     "train": "pretraining", "pretraining": "pretraining", "pretrain": "pretraining",
 }  # fmt: skip
 # flag → key of the scenario; the flag is what assumptions name
+FLAGS = {"input": "--input-tokens", "prefix_hit": "--prefix-cache-hit-rate"}  # others: their name
 KEYS: dict[str, tuple[str | int, ...]] = {
     "model": (*WORK, "model"),
     "precision": (*WORK, "precision"),
@@ -259,6 +260,6 @@ def _fill(tree: Tree, said: Mapping[str, Any], use_name: str | None) -> list[Ass
     for what, flag, value in wanted:
         if flag not in said:
             set_key(tree, KEYS[flag], value)
-            change = "--" + flag.replace("_", "-")
+            change = FLAGS.get(flag) or "--" + flag.replace("_", "-")
             notes.append(Assumption(what=what, value=f"{value:g}", why=why, change=change))
     return notes

@@ -121,7 +121,7 @@ def _assumed_share(engine: EngineSettings) -> Assumption:
         value=f"{engine.memory_use_frac:.2f} of the visible memory, {engine.name}, "
         f"{engine.max_sequences} sequences and {engine.max_batch_tokens} tokens an iteration",
         why="vLLM's defaults on this device; 0.92 and less sampling memory from 0.21 on",
-        change="--memory-use, --engine-version, --max-num-seqs",
+        change="--gpu-memory-utilization, --engine-version, --max-num-seqs",
         source="vLLM-defaults",
     )
 

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from gpuplan.cli.calibrate import calibrate
+from gpuplan.cli.app import app
 from gpuplan.errors import InputError
 
 RUN = {
@@ -16,13 +15,6 @@ RUN = {
 }  # fmt: skip
 FLAGS = ["--model", "Qwen/Qwen3-8B", "--on", "2xH100", "--tp", "2", "--precision", "bf16",
          "--engine", "vllm", "--engine-version", "0.10"]  # fmt: skip
-
-
-@pytest.fixture
-def app():
-    made = typer.Typer()
-    made.command("calibrate")(calibrate)
-    return made
 
 
 @pytest.fixture
@@ -38,9 +30,9 @@ def runs(tmp_path):
     return paths
 
 
-def test_flags_and_file(app, runs, tmp_path):
+def test_flags_and_file(runs, tmp_path):
     out = tmp_path / "site.json"
-    done = CliRunner().invoke(app, [*runs, *FLAGS, "--out", str(out), "--json"])
+    done = CliRunner().invoke(app, ["calibrate", *runs, *FLAGS, "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document["n_rows"] == document["n_conditions"] == 3
@@ -52,15 +44,15 @@ def test_flags_and_file(app, runs, tmp_path):
     assert any("'served-name' of the file gives way" in line for line in document["told"])
 
 
-def test_table_for_people(app, runs):
-    done = CliRunner().invoke(app, [*runs, *FLAGS])
+def test_table_for_people(runs):
+    done = CliRunner().invoke(app, ["calibrate", *runs, *FLAGS])
     assert done.exit_code == 0
     assert "3 runs under 3 conditions" in done.stdout
     assert "Nothing is written" in done.stdout
 
 
-def test_missing_conditions_name_their_flags(app, runs):
-    done = CliRunner().invoke(app, runs)
+def test_missing_conditions_name_their_flags(runs):
+    done = CliRunner().invoke(app, ["calibrate", *runs])
     assert isinstance(done.exception, InputError)
     assert done.exception.exit_code == 2
     assert "give --on" in str(done.exception)

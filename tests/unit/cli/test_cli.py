@@ -150,7 +150,7 @@ def test_our_fault_is_one_line(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         door.main()
     assert ended.value.code == 1
-    assert "our fault: ZeroDivisionError" in capsys.readouterr().err
+    assert "internal error: ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_help_lists_the_commands():

@@ -35,7 +35,7 @@ def test_every_number_has_a_range_and_a_tier():
 def test_little_closes_in_a_closed_loop():
     """Sequences in flight = requests per second x time of an answer."""
     found = answer(
-        "predict", *ASKED, "--concurrency", "16", "--input", "512", "--output-tokens", "256",
+        "predict", *ASKED, "--concurrency", "16", "--input-tokens", "512", "--output-tokens", "256",
         "--json",
     )  # fmt: skip
     requests_per_s = found["output_tokens_per_s"]["value"] / 256
@@ -57,7 +57,7 @@ def test_more_users_are_never_fewer_tokens_nor_shorter_steps():
         (["predict", *ASKED, "--regime", "static_batch"], "--concurrency"),
         (["predict", *ASKED, "--kv-precision", "fp7"], "--kv-precision"),
         (["predict", *ASKED, "--tp", "3"], "--tp"),
-        (["scale", "Llama-3.1-8B", "--on", "H100", "--counts", "a,b"], "--counts"),
+        (["scale", "Llama-3.1-8B", "--on", "H100", "--devices", "a,b"], "--devices"),
     ],
 )
 def test_wrong_requests_say_which_flag(arguments, where):
@@ -65,7 +65,7 @@ def test_wrong_requests_say_which_flag(arguments, where):
 
 
 def test_decode_of_one_waits_for_memory_and_long_prompts_for_arithmetic():
-    found = answer("roofline", "Llama-3.1-8B", "--on", "H100", "--input", "4096", "--json")
+    found = answer("roofline", "Llama-3.1-8B", "--on", "H100", "--input-tokens", "4096", "--json")
     by_tokens = {point["n_tokens"]: point for point in found["points"]}
     assert by_tokens[4096]["limit"] == "compute"
     assert by_tokens[1]["limit"] in ("bandwidth", "host")
@@ -79,7 +79,7 @@ def test_sixty_four_devices_are_not_eight_times_eight():
     """One 100 GbE adapter per server: 3.75 s of transfer against 1.18 s of compute."""
     found = answer(
         "scale", "Llama-3-8B", "--on", "H100", "--mfu", "0.45", "--node-gbit", "100",
-        "--counts", "8,64", "--json",
+        "--devices", "8,64", "--json",
     )  # fmt: skip
     first, last = found["points"]
     assert first["step_s"] == pytest.approx(1.18, rel=0.02)
@@ -132,7 +132,7 @@ def test_predict_takes_a_table_in_place_of_a_model(tmp_path):
 
 
 RUN = [
-    "predict-training", "Llama-3.1-70B", "--on", "H100", "--devices", "64", "--sequence", "8192",
+    "predict-training", "Llama-3.1-70B", "--on", "H100", "--devices", "64", "--seq-length", "8192",
     "--tp", "4", "--pp", "4", "--vp", "5", "--framework", "NeMo", "--json",
 ]  # fmt: skip
 

@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from gpuplan.cli.simulate import simulate
-from gpuplan.cli.simulate_show import _whole
+from gpuplan.cli.app import app
+from gpuplan.cli.simulate.files import _whole
 from gpuplan.errors import InputError
 
 TRACE = "arrival_s,input_tokens,output_tokens\n0.0,100,20\n0.5,200,1\n0.75,300,30\n"
@@ -23,9 +22,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def call(*arguments: object):
-    app = typer.Typer()
-    app.command()(simulate)
-    given = ["--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
+    given = ["simulate", "--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
     return CliRunner().invoke(app, given)
 
 
@@ -209,7 +206,7 @@ def test_charts_go_where_they_are_sent(tmp_path: Path):
 
 
 def test_a_curve_names_the_best_size():
-    found = drawn("--json", "--curve", "1,2", "--cost-waste", 2, "--cost-delay", 0.01,
+    found = drawn("--json", "--sweep-replicas", "1,2", "--cost-waste", 2, "--cost-delay", 0.01,
                   "--workers", 1)  # fmt: skip
     document = json.loads(found.stdout)
     assert [point["replicas"] for point in document["points"]] == [1, 2]
@@ -287,9 +284,9 @@ def test_nothing_that_can_be_served_is_a_verdict(tmp_path: Path):
 
 
 def test_single_gaps_are_told_when_asked():
-    document = json.loads(drawn("--json", "--gaps").stdout)
+    document = json.loads(drawn("--json", "--itl").stdout)
     assert document["itl_s"]["n"] == 300 * 49
     assert document["itl_s"]["mean"] == pytest.approx(document["itl_mean_s"], rel=0.02)
     assert json.loads(drawn("--json").stdout)["itl_s"] is None
-    found = drawn("--gaps", "--stream")
+    found = drawn("--itl", "--stream")
     assert isinstance(found.exception, InputError)

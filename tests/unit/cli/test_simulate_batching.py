@@ -3,10 +3,9 @@
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from gpuplan.cli.simulate import simulate
+from gpuplan.cli.app import app
 from gpuplan.errors import InputError
 
 CHAT = ("--model", "Llama-3.1-8B", "--on", "H100", "--rate", 3, "--input-tokens", 300,
@@ -15,9 +14,7 @@ PICTURES = ("--model", "resnet50", "--on", "L4", "--rate", 500, "--requests", 20
 
 
 def call(*arguments: object):
-    app = typer.Typer()
-    app.command()(simulate)
-    return CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    return CliRunner().invoke(app, ["simulate", *map(str, arguments), "--json"])
 
 
 def document(*arguments: object):
@@ -28,7 +25,9 @@ def document(*arguments: object):
 
 def test_static_batches_of_a_language_model_wait_and_waste():
     joined = document(*CHAT)
-    fixed = document(*CHAT, "--batching", "static", "--max-batch", 8, "--max-delay-ms", 200)
+    fixed = document(
+        *CHAT, "--batching", "static", "--max-batch-size", 8, "--max-queue-delay-ms", 200
+    )
     assert joined["batching"] is None
     assert fixed["batching"] == {"max_batch": 8, "max_delay_s": 0.2, "preferred_sizes": [8]}
     assert fixed["n_completed"] == 200
@@ -38,8 +37,8 @@ def test_static_batches_of_a_language_model_wait_and_waste():
 
 
 def test_a_network_is_served_by_samples():
-    found = document(*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--preferred-batch",
-                     "4,8", "--max-delay-ms", 5, "--replicas", 2)  # fmt: skip
+    batches = ("--batching", "dynamic", "--max-batch-size", 8, "--preferred-batch-size", "4,8")
+    found = document(*PICTURES, *batches, "--max-queue-delay-ms", 5, "--replicas", 2)
     assert found["kind"] == "vision"
     assert found["batching"]["preferred_sizes"] == [4, 8]
     assert len(found["batch_s_by_size"]) == 9
@@ -50,25 +49,30 @@ def test_a_network_is_served_by_samples():
 
 
 def test_a_dynamic_batcher_without_delay_takes_what_is_there():
-    found = document(*PICTURES, "--batching", "dynamic", "--max-batch", 8)
+    found = document(*PICTURES, "--batching", "dynamic", "--max-batch-size", 8)
     assert found["batching"]["max_delay_s"] == 0.0
-    waits = document(*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--max-delay-ms", 20)
+    waits = document(
+        *PICTURES, "--batching", "dynamic", "--max-batch-size", 8, "--max-queue-delay-ms", 20
+    )
     assert found["wait_s"]["mean"] < waits["wait_s"]["mean"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
-        ((*CHAT, "--max-batch", 8), "--max-batch"),
-        ((*CHAT, "--batching", "static"), "--max-batch"),
-        ((*CHAT, "--batching", "static", "--max-batch", 8, "--preferred-batch", "x"), "preferred"),
-        ((*CHAT, "--batching", "static", "--max-batch", 8, "--prefix-caching"), "batching"),
-        ((*CHAT, "--batching", "static", "--max-batch", 8, "--async-scheduling"), "batching"),
-        ((*CHAT, "--batching", "static", "--max-batch", 5000), "max batch"),
-        ((*CHAT, "--batching", "static", "--max-batch", 8, "--gaps"), "--gaps"),
-        ((*CHAT, "--batching", "static", "--max-batch", 8, "--stream"), "--stream"),
-        ((*PICTURES, "--batching", "dynamic", "--max-batch", 8, "--stream"), "--stream"),
-        ((*PICTURES, "--batching", "dynamic", "--max-batch", 5000), "--max-batch"),
+        ((*CHAT, "--max-batch-size", 8), "--max-batch-size"),
+        ((*CHAT, "--batching", "static"), "--max-batch-size"),
+        (
+            (*CHAT, "--batching", "static", "--max-batch-size", 8, "--preferred-batch-size", "x"),
+            "preferred",
+        ),
+        ((*CHAT, "--batching", "static", "--max-batch-size", 8, "--prefix-caching"), "batching"),
+        ((*CHAT, "--batching", "static", "--max-batch-size", 8, "--async-scheduling"), "batching"),
+        ((*CHAT, "--batching", "static", "--max-batch-size", 5000), "max batch"),
+        ((*CHAT, "--batching", "static", "--max-batch-size", 8, "--itl"), "--itl"),
+        ((*CHAT, "--batching", "static", "--max-batch-size", 8, "--stream"), "--stream"),
+        ((*PICTURES, "--batching", "dynamic", "--max-batch-size", 8, "--stream"), "--stream"),
+        ((*PICTURES, "--batching", "dynamic", "--max-batch-size", 5000), "--max-batch-size"),
     ],
     ids=[
         "unasked",
@@ -96,7 +100,17 @@ def test_a_network_without_a_rule_for_batches_is_told_one():
 
 
 def test_servers_that_are_overloaded_are_told_how_many_would_hold():
-    load = ("--rate", 6000, "--duration", 10, "--batching", "dynamic", "--max-batch", 16, "--json")
+    load = (
+        "--rate",
+        6000,
+        "--duration",
+        10,
+        "--batching",
+        "dynamic",
+        "--max-batch-size",
+        16,
+        "--json",
+    )
     document = json.loads(call("--model", "resnet50", "--on", "L4", *load).stdout)
     assert document["verdict"] == "overloaded"
     n = document["smallest_fleet"]["replicas"]
@@ -107,7 +121,17 @@ def test_servers_that_are_overloaded_are_told_how_many_would_hold():
 
 
 def test_a_network_of_which_only_times_are_known_is_served():
-    load = ("--rate", 0.1, "--requests", 20, "--batching", "dynamic", "--max-batch", 2, "--json")
+    load = (
+        "--rate",
+        0.1,
+        "--requests",
+        20,
+        "--batching",
+        "dynamic",
+        "--max-batch-size",
+        2,
+        "--json",
+    )
     found = call("--model", "stable-diffusion-xl", "--on", "A100-80GB", *load)
     assert found.exit_code == 0, found.output
     document = json.loads(found.stdout)
@@ -118,7 +142,7 @@ def test_a_network_of_which_only_times_are_known_is_served():
 def test_users_who_wait_are_refused_beside_fixed_batches():
     found = call("--model", "Llama-3.1-8B", "--on", "H100", "--users", 4, "--input-tokens", 100,
                  "--output-tokens", 20, "--requests", 20, "--batching", "static",
-                 "--max-batch", 4)  # fmt: skip
+                 "--max-batch-size", 4)  # fmt: skip
     assert isinstance(found.exception, InputError)
     assert "--users" in str(found.exception)
 

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from gpuplan.cli.simulate import simulate
+from gpuplan.cli.app import app
 from gpuplan.errors import InputError
 
 HEAD = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
@@ -17,9 +16,7 @@ ROWS = "0,100,10\n1,100,10\n3,50,5\n"
 
 
 def call(*arguments: object):
-    app = typer.Typer()
-    app.command()(simulate)
-    given = ["--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
+    given = ["simulate", "--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
     return CliRunner().invoke(app, given)
 
 
@@ -146,10 +143,10 @@ def test_options_without_effect_or_sense_are_refused(
         (("--draw-acceptance",), "--draw-acceptance"),
         (("--loras", "4"), "--loras"),
         (("--workload", "chat"), "--workload"),
-        (("--curve", "1..100000000", *COSTS), "--curve"),
-        (("--curve", "1..3", "--out", "x.csv", *COSTS), "--out"),
-        (("--curve", "1..3", "--replicas", "2", *COSTS), "--replicas"),
-        (("--curve", "1..3", "--stream", *COSTS), "--stream"),
+        (("--sweep-replicas", "1..100000000", *COSTS), "--sweep-replicas"),
+        (("--sweep-replicas", "1..3", "--out", "x.csv", *COSTS), "--out"),
+        (("--sweep-replicas", "1..3", "--replicas", "2", *COSTS), "--replicas"),
+        (("--sweep-replicas", "1..3", "--stream", *COSTS), "--stream"),
         (("--stream", "--replicas", "2", "--router", "session"), "--router"),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, tuple) else "",
@@ -157,15 +154,15 @@ def test_options_without_effect_or_sense_are_refused(
 def test_figures_that_no_run_could_have_are_refused_at_once(typed: tuple[str, ...], named: str):
     found = call("--rate", 5, "--input-tokens", 300, "--output-tokens", 50, *typed)
     assert isinstance(found.exception, InputError), found.output
-    assert f"  {named}: " in str(found.exception)
+    assert f" {named}: " in str(found.exception)
 
 
 @pytest.mark.parametrize(
     ("typed", "named"),
     [
         (("--users", "1000000000"), "--users"),
-        (("--users", "5", "--think-s", "1e12"), "--think-s"),
-        (("--users", "5", "--curve", "1..3", *COSTS), "--users"),
+        (("--users", "5", "--think-time-s", "1e12"), "--think-time-s"),
+        (("--users", "5", "--sweep-replicas", "1..3", *COSTS), "--users"),
         (("--phases", "5x0,3x10"), "--phases"),
         (("--phases", "-5x1,9x10"), "--phases"),
         (("--phases", "0x1,0x10"), "--phases"),
@@ -175,7 +172,7 @@ def test_figures_that_no_run_could_have_are_refused_at_once(typed: tuple[str, ..
 def test_loops_and_phases_that_could_not_be_are_refused(typed: tuple[str, ...], named: str):
     found = call("--input-tokens", 300, "--output-tokens", 50, *typed)
     assert isinstance(found.exception, InputError), found.output
-    assert f"  {named}: " in str(found.exception)
+    assert f" {named}: " in str(found.exception)
 
 
 @pytest.mark.parametrize("how", [(), ("--stream",)], ids=["memory", "stream"])
@@ -223,8 +220,8 @@ def test_a_stream_of_prompts_with_text_says_that_it_keeps_none(tmp_path: Path):
 
 def test_gaps_behind_a_router_that_knows_sessions_are_refused():
     load = ("--rate", 5, "--input-tokens", 300, "--output-tokens", 50, "--requests", 40)
-    found = call(*load, "--replicas", 2, "--router", "session", "--gaps")
-    assert "--gaps: with router session" in str(found.exception)
+    found = call(*load, "--replicas", 2, "--router", "session", "--itl")
+    assert "--itl: with router session" in str(found.exception)
 
 
 def test_columns_and_rows_of_a_plain_file(tmp_path: Path):

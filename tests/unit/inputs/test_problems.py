@@ -137,10 +137,10 @@ def test_all_problems_come_at_once_with_their_lines() -> None:
     with pytest.raises(InputError) as caught:
         read_scenario_text(text, name="scenario.yaml")
     assert str(caught.value) == (
-        "scenario.yaml: 2 to mend\n"
-        "  scenario.yaml:6 workloads[0].work.acelerators: unknown key; "
+        "scenario.yaml: 2 errors\n"
+        "  scenario.yaml:6: workloads[0].work.acelerators: unknown key; "
         "did you mean accelerators (accelerators)?\n"
-        "  scenario.yaml:8 site.pue: got 0.9; must be at least 1 (ratio)"
+        "  scenario.yaml:8: site.pue: got 0.9; must be at least 1 (ratio)"
     )
 
 

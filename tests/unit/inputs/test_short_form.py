@@ -100,8 +100,12 @@ def test_flags_win_over_words_and_over_what_is_usual():
 def test_every_assumption_names_its_flag():
     _, notes = short_scenario("Qwen3-32B, 10 users, agents", {})
     assert {note.change for note in notes} == {
-        "--input", "--output-tokens", "--prefix-hit", "--ttft-p95-ms", "--tpot-p95-ms",
-    }  # fmt: skip
+        "--input-tokens",
+        "--output-tokens",
+        "--prefix-cache-hit-rate",
+        "--ttft-p95-ms",
+        "--tpot-p95-ms",
+    }
     assert all(note.why for note in notes)
 
 

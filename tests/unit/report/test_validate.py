@@ -16,11 +16,11 @@ def remarks(refused):
 
 
 def test_reasons_are_counted_most_frequent_first():
-    rare = ("a", "model: 1 to mend\n  Foo: is not in the catalog")
-    often = [(f"b{i}", "row: 1 to mend\n  batch: got 'x'; use a number") for i in range(3)]
+    rare = ("a", "model: Foo: is not in the catalog")
+    often = [(f"b{i}", "row: batch: got 'x'; use a number") for i in range(3)]
     assert remarks([rare, *often]) == (
-        "3 x batch: got 'x'; use a number (first: b0)",
-        "1 x Foo: is not in the catalog (first: a)",
+        "3 x row: batch: got 'x'; use a number (first: b0)",
+        "1 x model: Foo: is not in the catalog (first: a)",
     )
 
 

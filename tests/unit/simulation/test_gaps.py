@@ -65,5 +65,5 @@ def test_answers_of_one_token_have_no_gaps_and_policies_are_refused():
     limits = EngineLimits(
         max_batch_tokens=64, max_sequences=8, n_blocks=100, block_tokens=16, long_prefill_tokens=32
     )
-    with pytest.raises(InputError, match="--gaps"):
+    with pytest.raises(InputError, match="--itl"):
         gaps_of(requests, fleet_of(limits, WORK))

@@ -16,7 +16,7 @@ FLAGS = {
     "tp": "--tp", "pp": "--pp", "precision": "--precision", "kv_precision": "--kv-precision",
     "engine": "--engine", "engine_version": "--engine-version", "regime": "--regime",
     "batch": "--concurrency", "request_rate_per_s": "--rate",
-    "input_tokens": "--input", "output_tokens": "--output-tokens",
+    "input_tokens": "--input-tokens", "output_tokens": "--output-tokens",
 }  # fmt: skip
 NEEDED = ("model", "accelerator", "engine", "regime", "input_tokens", "output_tokens")
 # Kinds of load that say nothing without this number.

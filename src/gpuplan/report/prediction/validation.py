@@ -33,7 +33,7 @@ def _reasons(refused: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Every reason once, the most frequent first, with its rows."""
     rows: dict[str, list[str]] = {}
     for row, why in refused:
-        # The first line only counts what is to mend.
+        # The first line only counts the errors.
         rows.setdefault(why.rpartition("\n")[2].strip(), []).append(row)
     ordered = sorted(rows.items(), key=lambda item: -len(item[1]))
     lines = [f"{len(ids)} x {why} (first: {ids[0] or 'no id'})" for why, ids in ordered]

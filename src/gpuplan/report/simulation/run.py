@@ -36,7 +36,7 @@ DEFINITIONS = {
     "ttft": "arrival to first token, with what a request takes outside the engine",
     "tpot": "(last token - first token) / (tokens - 1), answers of 2 tokens or more",
     "itl_mean": "mean of all single gaps between tokens, over all answers",
-    "itl": "single gaps between tokens of all answers, whole run; null unless --gaps",
+    "itl": "single gaps between tokens of all answers, whole run; null unless --itl",
     "e2e": "arrival to last token",
     "wait": "arrival to the first iteration that reads the prompt",
     "intervals": "95 %, by 20 batches of consecutive requests; null: the run is too short",
@@ -376,7 +376,7 @@ def _measured_lines(found: Run) -> tuple[str, ...]:
     gap_s = found.statistics.delivery.itl_mean_s
     lines = [*load_lines(found), f"per token after the first: {DEFINITIONS['tpot']}"]
     if gap_s is not None:
-        more = "" if found.gaps else "; percentiles with --gaps"
+        more = "" if found.gaps else "; percentiles with --itl"
         lines.append(f"single gaps between tokens (ITL): mean of all {_ms(gap_s)} ms{more}")
     lines.append(f"warm-up: {_warmup_line(found)}; change with --warmup")
     lines.append("busy: an iteration runs, however small its batch; the other layers say how full")

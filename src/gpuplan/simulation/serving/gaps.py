@@ -23,7 +23,7 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     check_fleet(requests, fleet)
     if fleet.batching is not None or has_features(fleet.limits):
         what = "with fixed batches, prefix caching, priorities, drafts or limits on long prompts"
-        raise one(InputError, "simulate", "--gaps", what, "leave it out")
+        raise one(InputError, "simulate", "--itl", what, "leave it out")
     sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)
     sim.limit[:, st.IS_JUMPING] = 0
     draws = np.random.default_rng(fleet.seed)

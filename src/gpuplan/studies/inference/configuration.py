@@ -178,7 +178,7 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
     value = f"{load.input_tokens:.0f} in, {load.output_tokens:.0f} out"
     why = "a question and an answer of usual length"
     return load, [
-        Assumption(what="tokens", value=value, why=why, change="--input, --output-tokens")
+        Assumption(what="tokens", value=value, why=why, change="--input-tokens, --output-tokens")
     ]
 
 

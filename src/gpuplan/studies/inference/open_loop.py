@@ -254,7 +254,7 @@ def said_of(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumption, ...]
     if run is None:
         why = "iterations or the whole run take longer than the simulator can count"
         value = "a formula of means instead of a run: too quick near saturation"
-        return (Assumption(what="waits", value=value, why=why, change="--rate, --input"),)
+        return (Assumption(what="waits", value=value, why=why, change="--rate, --input-tokens"),)
     scatter = Assumption(
         what="scatter of lengths",
         value=f"lognormal, {LENGTH_LOG_SD:g} in the logarithm",

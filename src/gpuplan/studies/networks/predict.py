@@ -131,7 +131,7 @@ def _vision(
         batch=request.batch,
     )
     kind: NetworkKind = "vision-training" if request.is_training else "vision"
-    told = [_told("picture", f"{at} x {at}", "the usual size unless given", "--image")]
+    told = [_told("picture", f"{at} x {at}", "the usual size unless given", "--image-size")]
     return ("vision-cpu" if card.is_cpu else kind), work, told
 
 

@@ -106,7 +106,7 @@ def _check(load: DrawnLoad) -> None:
         problems.append(Problem("--users", f"got {load.n_users}", "give 1 or more, e.g. 64"))
     if load.think_s is not None and not 0 <= load.think_s <= MOST_THINK_S:
         fix = f"give 0 to {MOST_THINK_S:,.0f} seconds"
-        problems.append(Problem("--think-s", f"got {load.think_s:g}", fix))
+        problems.append(Problem("--think-time-s", f"got {load.think_s:g}", fix))
     n_each = N_EACH if load.n_requests is None else 1
     if max((load.n_users or 0) * n_each, load.n_requests or 0) > MOST_REQUESTS:
         what = f"{load.n_users:,} users who ask {load.n_requests or N_EACH} times or more"
@@ -119,7 +119,7 @@ def _check(load: DrawnLoad) -> None:
     for flag, value in (("--rate", load.requests_per_s), ("--duration", load.duration_s)):
         if value is not None:
             what = "with a closed loop, where the answers set the pace"
-            problems.append(Problem(flag, what, "use --users, --think-s and --requests"))
+            problems.append(Problem(flag, what, "use --users, --think-time-s and --requests"))
     problems += turn_problems(load)
     if problems:
         raise InputError("simulate", problems)
@@ -143,7 +143,7 @@ def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
     found = []
     if load.think_s is None:
         found.append(Assumption(
-            what="think time", value="0 s", why="users ask again at once", change="--think-s"
+            what="think time", value="0 s", why="users ask again at once", change="--think-time-s"
         ))  # fmt: skip
     if load.n_requests != wanted.n_all:
         why = f"{wanted.n_each:g} of each user on average"

@@ -162,7 +162,7 @@ def with_gaps(found: Simulation) -> Simulation:
     """The run with percentiles of single gaps between tokens, from a second one by steps."""
     if is_knowing(found.fleet):
         what = f"with router {found.fleet.router}"
-        raise one(InputError, "simulate", "--gaps", what, "leave it out")
+        raise one(InputError, "simulate", "--itl", what, "leave it out")
     return replace(found, gaps=gaps_of(found.outcome.requests, found.fleet))
 
 

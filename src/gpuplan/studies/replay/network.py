@@ -51,8 +51,8 @@ def simulate_network(
     policy = asked.scheduler.batching if asked.scheduler else None
     if policy is None or not 1 <= policy.max_batch <= MOST_SIZES:
         what = "no batches" if policy is None else f"got {policy.max_batch}"
-        fix = f"use --batching dynamic with --max-batch from 1 to {MOST_SIZES:,}"
-        raise one(InputError, "simulate", "--max-batch", what, fix)
+        fix = f"use --batching dynamic with --max-batch-size from 1 to {MOST_SIZES:,}"
+        raise one(InputError, "simulate", "--max-batch-size", what, fix)
     if len(load.requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     request = _request(load.requests, asked)

@@ -51,11 +51,11 @@ def _assumed(load: DrawnLoad, n_turns: float) -> list[Assumption]:
             value=f"{n_turns:g} turns on average",
             why="the rate is of requests; the next turn comes after "
             f"{ANSWER_S_PER_TOKEN * 1e3:g} ms a token of the answer and the pause",
-            change="--turns, --think-s",
+            change="--turns, --think-time-s",
         )
     ]
     if load.think_s is None:
         found.append(Assumption(
-            what="think time", value="0 s", why="users ask again at once", change="--think-s"
+            what="think time", value="0 s", why="users ask again at once", change="--think-time-s"
         ))  # fmt: skip
     return found

@@ -169,7 +169,7 @@ def _useful_s(points: Sequence[FleetTried], n_requests: int) -> float:
     if not each:
         what = f"no request is kept by any fleet of up to {points[-1].n_replicas} replicas"
         fix = "loosen the objective, or try larger fleets"
-        raise InputError("simulate", [Problem("--curve", what, fix)])
+        raise InputError("simulate", [Problem("--sweep-replicas", what, fix)])
     return min(each)
 
 
@@ -206,7 +206,7 @@ def _check(asked: CurveRequest) -> None:
     problems, sizes = [], asked.sizes
     if not sizes or min(sizes) < 1 or max(sizes) > MOST_REPLICAS:
         what, fix = f"got {list(sizes)[:5]}", f"use sizes from 1 to {MOST_REPLICAS:,}, e.g. 1..12"
-        problems.append(Problem("--curve", what, fix))
+        problems.append(Problem("--sweep-replicas", what, fix))
     for flag, value in (
         ("--cost-waste", asked.waste_usd_per_accelerator_s),
         ("--cost-delay", asked.delay_usd_per_request),

@@ -88,5 +88,5 @@ def test_what_is_left_out_is_told_and_what_is_wrong_is_named():
         api.drawn_load(bad)
     places = {problem.where for problem in caught.value.problems}
     assert places == {
-        "--users", "--think-s", "--rate", "--duration", "--input-tokens", "--output-tokens"
+        "--users", "--think-time-s", "--rate", "--duration", "--input-tokens", "--output-tokens"
     }  # fmt: skip

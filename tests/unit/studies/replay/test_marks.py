@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from gpuplan import api
-from gpuplan.cli.simulate import simulate
+from gpuplan.cli.app import app
 from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
 from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
@@ -28,9 +27,7 @@ def load(rate: float = 30.0, n: int = 2000) -> LoadSource:
 
 
 def call(*arguments: object):
-    app = typer.Typer()
-    app.command()(simulate)
-    given = ["--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
+    given = ["simulate", "--model", "Llama-3.1-8B", "--on", "H100", *map(str, arguments)]
     return CliRunner().invoke(app, given)
 
 
@@ -139,7 +136,7 @@ def test_lengths_of_a_file_from_the_command_line(tmp_path: Path):
     assert json.loads(users.stdout)["n_completed"] == 50
     both = call("--rate", 5, "--lengths-from", path, "--input-tokens", 9)
     assert isinstance(both.exception, InputError)
-    assert "--input-tokens: with --lengths-from" in str(both.exception)
+    assert "--input-tokens: conflicts with --lengths-from" in str(both.exception)
 
 
 def test_an_overloaded_run_is_measured_whole():

@@ -1,4 +1,4 @@
-"""Figures of `gpuplan simulate` as typed: text in, values out; what cannot be read is named."""
+"""Figures of `gpuplan simulate`: text in, values out, or an error that names the option."""
 
 import re
 from pathlib import Path
@@ -42,11 +42,13 @@ def sizes(text: str) -> tuple[int, ...]:
         if ".." in text:
             low, high = (int(part) for part in text.split("..", 1))
             if high - low >= MOST_SIZES:
-                raise _wrong("--curve", text, f"name at most {MOST_SIZES:,} sizes, e.g. 1..12")
+                raise _wrong(
+                    "--sweep-replicas", text, f"name at most {MOST_SIZES:,} sizes, e.g. 1..12"
+                )
             return tuple(range(low, high + 1))
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise _wrong("--curve", text, "write e.g. 1..12 or 1,2,4,8") from None
+        raise _wrong("--sweep-replicas", text, "write e.g. 1..12 or 1,2,4,8") from None
 
 
 def phases(text: str | None) -> "tuple[Phase, ...]":
@@ -102,7 +104,27 @@ def objective(
     return slo if slo.is_given or percentile is not None else None
 
 
+def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
+    """4,8; none where nothing was typed."""
+    try:
+        return tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise _wrong(flag, text or "", "write numbers with commas, e.g. 4,8") from None
+
+
+def priority_mix(text: str | None) -> tuple[tuple[int, float], ...]:
+    """0x0.2,1x0.8: priorities and shares."""
+    if text is None:
+        return ()
+    try:
+        pairs = [part.split("x", 1) for part in text.split(",")]
+        return tuple((int(number), float(share)) for number, share in pairs)
+    except ValueError:
+        fix = "write priority x share, e.g. 0x0.2,1x0.8"
+        raise _wrong("--priorities", text, fix) from None
+
+
 def _wrong(flag: str, text: str, fix: str) -> Exception:
     from gpuplan.errors import InputError, one
 
-    return one(InputError, "simulate", flag, f"got {text!r}", fix)
+    return one(InputError, "simulate", flag, f"cannot read {text!r}", fix)

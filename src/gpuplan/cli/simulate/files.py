@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TERMINAL = "-"
 SIGNALLED = 128  # what shells add to the number of a signal
-Told = Callable[[int], None]
+Progressed = Callable[[int], None]
 
 
 def check_targets(out: Path | None, charts: list[str]) -> None:
@@ -29,11 +29,13 @@ def check_targets(out: Path | None, charts: list[str]) -> None:
 
     problems = []
     if out is not None and out.suffix not in (".csv", ".parquet"):
-        problems.append(Problem("--out", f"got {out.name!r}", "end in .parquet or .csv"))
+        problems.append(
+            Problem("--out", f"{out.name!r} has no known format", "end in .parquet or .csv")
+        )
     for target in charts:
         if target != TERMINAL and Path(target).suffix not in (".html", ".png"):
             fix = "use - for the terminal, or a name that ends in .html or .png"
-            problems.append(Problem("--chart", f"got {target!r}", fix))
+            problems.append(Problem("--chart", f"{target!r} has no known format", fix))
     for flag, path in (("--out", out), *(("--chart", Path(c)) for c in charts if c != TERMINAL)):
         if path is not None and not path.resolve().parent.is_dir():
             what = f"{path}: the folder does not exist"
@@ -43,7 +45,7 @@ def check_targets(out: Path | None, charts: list[str]) -> None:
 
 
 def write_requests(path: Path, outcome: "Outcome", end: "Ints | None" = None) -> None:
-    """Every request in a file of its own; `end` says how those of a living fleet ended."""
+    """Every request in a file of its own; `end` says how those of an autoscaled fleet ended."""
     from gpuplan import api
 
     with _whole("--out", path) as part:
@@ -142,8 +144,8 @@ def n_cores() -> int:
 
 
 @contextmanager
-def progress(n_all: int | None, what: str) -> Iterator[Told]:
-    """A bar on stderr, told how many are done; silent where nobody watches."""
+def progress(n_all: int | None, what: str) -> Iterator[Progressed]:
+    """A progress bar on stderr; none where stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda n_done: None
         return
@@ -158,9 +160,12 @@ def progress(n_all: int | None, what: str) -> Iterator[Told]:
     )
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=n_all)
         yield lambda n_done: bar.update(task, completed=n_done)

@@ -1,0 +1,86 @@
+"""How a verb becomes a command: its options are one class, its help shows them in named groups."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from gpuplan.cli.renamed import with_new_names
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+OUTPUT = "Output"
+# The kind of a value in a letter or a word, as manual pages write it.
+KINDS = {
+    "int": "N",
+    "int range": "N",
+    "float": "X",
+    "float range": "X",
+    "str": "TEXT",
+    "path": "FILE",
+    "list[Path]": "FILE",
+    "list[str]": "TEXT",
+}
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows options under the headings of their groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Each group in the order in which its first option was declared."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                flags = re.sub(r"<([^<>]*)>", lambda found: _kind(found[1]), record[0])
+                groups.setdefault(group_of(param), []).append((flags, record[1]))
+        for name, rows in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(rows)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Arguments as today's options understand them."""
+        known = {flag for param in self.get_params(ctx) for flag in param.opts}
+        return super().parse_args(ctx, with_new_names(args, known, is_silent=ctx.resilient_parsing))
+
+
+def group_of(param: Any) -> str:
+    """The heading that an option stands under; `--help` closes the list."""
+    if param.param_type_name == "argument":
+        return "Arguments"
+    return getattr(param, "rich_help_panel", None) or OUTPUT
+
+
+def command_of(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb as a function that typer can read: one parameter for each field of its options."""
+    parameters = list(inspect.signature(verb).parameters)
+    if parameters != ["options"]:
+        return verb
+    options: Any = get_type_hints(verb)["options"]
+
+    def command(**given: Any) -> None:
+        verb(options(**given))
+
+    command.__doc__ = verb.__doc__
+    command.__annotations__ = dict(options.__annotations__)
+    command.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
+    return command
+
+
+def group(help_text: str) -> typer.Typer:
+    """A group of commands, such as `gpuplan catalog`."""
+    return typer.Typer(
+        help=help_text, no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    )
+
+
+def add_to(parent: typer.Typer, name: str, verb: Callable[..., None]) -> None:
+    """Give a group one more command."""
+    settings = {"cls": GroupedCommand, "context_settings": HELP}
+    parent.command(name, **settings)(command_of(verb))  # type: ignore[arg-type]
+
+
+def _kind(shown: str) -> str:
+    return KINDS.get(shown, shown)

@@ -1,0 +1,1 @@
+"""`gpuplan predict` and its kin: how fast one configuration is, and what limits it."""

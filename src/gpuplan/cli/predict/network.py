@@ -1,0 +1,63 @@
+"""`gpuplan predict-network`: CNNs, ViTs, encoders, diffusion and measured pipelines."""
+
+import re
+from typing import Annotated, NamedTuple
+
+from gpuplan.cli.options import LOAD, MODEL, Accelerator, Json, Output, Overlay, arg, opt
+from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.errors import InputError, one
+
+
+class NetworkOptions(NamedTuple):
+    """Options of the command, in the order of its help."""
+
+    name: Annotated[str, arg("Network: a timm name, an encoder, FLUX, a pipeline …")]
+    on: Accelerator
+    precision: Annotated[str | None, opt(MODEL, "Compute precision: fp16, bf16, fp32, int8 …")] = (
+        None
+    )
+    batch: Annotated[int, opt(LOAD, "Batch size in samples.", min=1)] = 1
+    train: Annotated[bool, opt(LOAD, "Training step instead of inference.", "--train")] = False
+    image_size: Annotated[
+        int | None, opt(LOAD, "Image side length in pixels (timm's img_size).", min=8)
+    ] = None
+    tokens: Annotated[int, opt(LOAD, "Text length in tokens, of encoders.", "--tokens", min=1)] = (
+        256
+    )
+    steps: Annotated[int, opt(LOAD, "Number of denoising steps.", min=1)] = 28
+    size: Annotated[str, opt(LOAD, "Width x height of the generated image, e.g. 1024x1024.")] = (
+        "1024x1024"
+    )
+    frames: Annotated[int, opt(LOAD, "Number of frames of a clip.", min=1)] = 1
+    overlay: Overlay = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def predict_network(options: NetworkOptions) -> None:
+    """Predict batch time and samples per second of a CNN, ViT, encoder or diffusion model."""
+    from gpuplan import api
+    from gpuplan.domain.requests.requests import NetworkRequest
+
+    width, height = _size(options.size)
+    request = NetworkRequest(
+        batch=options.batch,
+        precision=options.precision,
+        is_training=options.train,
+        image_px=options.image_size,
+        n_tokens=options.tokens,
+        n_steps=options.steps,
+        height_px=height,
+        width_px=width,
+        n_frames=options.frames,
+    )
+    found = api.predict_network(options.name, options.on, request, overlays=options.overlay or [])
+    emit(api.network_sheet(found), chosen(options.output, as_json=options.as_json))
+
+
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{2,5})\s*[xX×]\s*(\d{2,5})", text.strip())
+    if not found:
+        what, fix = f"{text!r} is not a size", "write e.g. 1024x1024"
+        raise one(InputError, "predict-network", "--size", what, fix)
+    return int(found[1]), int(found[2])

@@ -1,0 +1,185 @@
+"""`gpuplan predict`, `predict-table` and `roofline`: one serving configuration, or a table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from gpuplan.cli.completion import model_names
+from gpuplan.cli.options import (
+    FLEET,
+    LOAD,
+    MODEL,
+    Calibration,
+    Concurrency,
+    Cp,
+    Dp,
+    Engine,
+    EngineVersion,
+    Ep,
+    InputTokens,
+    Json,
+    KvPrecision,
+    LoraRank,
+    MaxSeqs,
+    Model,
+    On,
+    Out,
+    Output,
+    OutputTokens,
+    Overlay,
+    Pp,
+    Precision,
+    Rate,
+    Tp,
+    accelerators_in,
+    arg,
+    opt,
+    user_store,
+)
+from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+
+if TYPE_CHECKING:
+    from gpuplan.domain.requests.requests import PredictRequest
+
+Table = Annotated[Path, arg("Table of configurations, one per row (CSV).")]
+
+
+class PredictOptions(NamedTuple):
+    """Options of `predict`, in the order of its help."""
+
+    model: Annotated[
+        str,
+        arg(
+            "Model name, config.json, or a table of configurations (CSV).",
+            autocompletion=model_names,
+        ),
+    ]
+    on: Annotated[
+        str | None,
+        accelerators_in(MODEL, "Accelerators, e.g. H100 or 8xH100; not needed with a table."),
+    ] = None
+    tp: Tp = None
+    precision: Precision = None
+    kv_precision: KvPrecision = None
+    pp: Pp = 1
+    dp: Dp = 1
+    ep: Ep = 1
+    cp: Cp = 1
+    concurrency: Concurrency = None
+    rate: Rate = None
+    input_tokens: InputTokens = None
+    output_tokens: OutputTokens = None
+    regime: Annotated[
+        str | None,
+        opt(LOAD, "Kind of load: max_load, fixed_concurrency, static_batch, poisson, prefill …"),
+    ] = None
+    engine: Engine = "vllm"
+    engine_version: EngineVersion = None
+    max_num_seqs: MaxSeqs = None
+    lora_rank: LoraRank = 0
+    loras: Annotated[int, opt(LOAD, "Distinct LoRA adapters in the traffic.", min=1)] = 1
+    replicas: Annotated[int, opt(FLEET, "Number of replicas of the deployment.", min=1)] = 1
+    calibration: Calibration = None
+    overlay: Overlay = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+class RooflineOptions(NamedTuple):
+    """Options of `roofline`, in the order of its help."""
+
+    model: Model
+    on: On
+    tp: Tp = None
+    precision: Precision = None
+    kv_precision: KvPrecision = None
+    input_tokens: InputTokens = None
+    output_tokens: OutputTokens = None
+    engine: Engine = "vllm"
+    engine_version: EngineVersion = None
+    overlay: Overlay = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def predict(options: PredictOptions) -> None:
+    """Predict throughput, latency, power and memory of a configuration, or of a table of them."""
+    if options.on is None and options.model.lower().endswith(".csv"):
+        return predict_table(Path(options.model))
+    if options.on is None:
+        raise typer.BadParameter("is missing; give accelerators, e.g. 8xH100", param_hint="--on")
+    from gpuplan import api
+
+    found = api.predict(
+        options.model,
+        options.on,
+        _request(options),
+        overlays=options.overlay or [],
+        store=user_store(),
+        calibration=options.calibration,
+    )
+    return emit(api.predict_sheet(found), chosen(options.output, as_json=options.as_json))
+
+
+def _request(options: PredictOptions) -> "PredictRequest":
+    from gpuplan.domain.inference.serving import LoraUse
+    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+
+    lora = LoraUse(rank=options.lora_rank, n_adapters=options.loras) if options.lora_rank else None
+    load = LoadRequest(
+        regime=options.regime,
+        input_tokens=options.input_tokens,
+        output_tokens=options.output_tokens,
+        n_concurrent=options.concurrency,
+        requests_per_s=options.rate,
+        adapters=lora,
+    )
+    return PredictRequest(
+        tp=options.tp,
+        pp=options.pp,
+        dp=options.dp,
+        ep=options.ep,
+        cp=options.cp,
+        n_replicas=options.replicas,
+        precision=options.precision,
+        cache_precision=options.kv_precision,
+        engine=options.engine,
+        engine_version=options.engine_version,
+        max_sequences=options.max_num_seqs,
+        load=load,
+    )
+
+
+def predict_table(file: Table, out: Out = None) -> None:
+    """Predict each configuration of a table (CSV), inference or training; writes CSV."""
+    from gpuplan import api
+
+    with busy("predicting every row"):
+        report = api.predict_table(file)
+    text = api.predictions_csv(report, is_whole=True)
+    for row, why in report.refused:
+        typer.echo(f"not predicted: {row}: {why}", err=True)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_whole(out, text)
+    typer.echo(f"wrote {report.n_covered} of {report.n_rows} predictions to {out}", err=True)
+
+
+def roofline(options: RooflineOptions) -> None:
+    """Show where prefill and decode lie under the roofline, and what limits each."""
+    from gpuplan import api
+    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+
+    request = PredictRequest(
+        tp=options.tp,
+        precision=options.precision,
+        cache_precision=options.kv_precision,
+        engine=options.engine,
+        engine_version=options.engine_version,
+        load=LoadRequest(input_tokens=options.input_tokens, output_tokens=options.output_tokens),
+    )
+    overlays, store = options.overlay or [], user_store()
+    found = api.roofline(options.model, options.on, request, overlays=overlays, store=store)
+    emit(api.roofline_sheet(found), chosen(options.output, as_json=options.as_json))

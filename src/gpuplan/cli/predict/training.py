@@ -1,0 +1,209 @@
+"""`gpuplan predict-training` and `scale`: one training run, and its speed-up over devices."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from gpuplan.cli.options import (
+    MODEL,
+    PRICES,
+    TRAINING,
+    Accelerator,
+    Cp,
+    Ep,
+    Json,
+    MicroBatch,
+    Model,
+    Output,
+    Pp,
+    Sequence,
+    TrainingTp,
+    opt,
+)
+from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.errors import InputError, one
+
+if TYPE_CHECKING:
+    from gpuplan.domain.training.scaling import ScaleRequest
+
+FAILURES = "Failures and checkpoints"
+NETWORK = "Network"
+# Column of a measured training row → option that fills it.
+COLUMNS = {
+    "model": "model",
+    "accelerator": "on",
+    "n_accelerators": "devices",
+    "seq_len": "sequence",
+    "global_batch": "global_batch",
+    "micro_batch": "micro_batch",
+    "tp": "tp",
+    "pp": "pp",
+    "vp": "vp",
+    "cp": "cp",
+    "ep": "ep",
+    "sharding": "sharding",
+    "recompute": "recompute",
+    "precision": "precision",
+    "framework": "framework",
+    "task": "task",
+    "fabric": "fabric",
+}
+
+
+class TrainingOptions(NamedTuple):
+    """Options of `predict-training`, in the order of its help."""
+
+    model: Model
+    on: Accelerator
+    devices: Annotated[int, opt(MODEL, "Number of accelerators.", "--devices", min=1)] = 8
+    tp: TrainingTp = 1
+    pp: Pp = 1
+    vp: Annotated[
+        int | None, opt(MODEL, "Virtual pipeline stages per device (interleaved schedule).", min=1)
+    ] = None
+    cp: Cp = 1
+    ep: Ep = 1
+    precision: Annotated[str, opt(MODEL, "Compute precision: bf16, fp8 …")] = "bf16"
+    sequence: Sequence = 4096
+    global_batch: Annotated[int, opt(TRAINING, "Global batch size per step, samples.", min=1)] = 128
+    micro_batch: MicroBatch = 1
+    task: Annotated[str, opt(TRAINING, "Kind of training: pretrain, full, lora or qlora.")] = (
+        "pretrain"
+    )
+    sharding: Annotated[
+        str,
+        opt(TRAINING, "Sharding: fsdp, zero1, zero2 or zero3; the framework's usual by default."),
+    ] = ""
+    recompute: Annotated[
+        str,
+        opt(
+            TRAINING,
+            "Activation recomputation: none, selective or full; the framework's usual by default.",
+        ),
+    ] = ""
+    framework: Annotated[
+        str, opt(TRAINING, "Framework whose defaults apply: Megatron, NeMo, torchtitan …")
+    ] = ""
+    tokens: Annotated[
+        float | None, opt(TRAINING, "Total tokens of the run, e.g. 2e12.", min=1.0)
+    ] = None
+    fabric: Annotated[str, opt(NETWORK, "Network between servers, e.g. '400 Gb/s per GPU'.")] = ""
+    mtbf_h: Annotated[
+        float | None,
+        opt(FAILURES, "Mean time between failures (MTBF) of the job, hours.", min=0.001),
+    ] = None
+    restart_min: Annotated[
+        float, opt(FAILURES, "Restart time after a failure, minutes.", min=0.0)
+    ] = 15.0
+    checkpoint_gb_per_s: Annotated[
+        float | None,
+        opt(FAILURES, "Total checkpoint write bandwidth, GB/s.", min=0.001),
+    ] = None
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def predict_training(options: TrainingOptions) -> None:
+    """Predict step time, tokens per second, MFU and duration of a training run, with ranges."""
+    from gpuplan import api
+    from gpuplan.domain.requests.requests import TrainingRun
+    from gpuplan.units import GB, HOUR, MINUTE
+
+    values = {column: getattr(options, name) for column, name in COLUMNS.items()}
+    mtbf_h, write_gb_per_s = options.mtbf_h, options.checkpoint_gb_per_s
+    run = TrainingRun(
+        columns=(("id", "asked"), *((c, "" if v is None else str(v)) for c, v in values.items())),
+        n_tokens=options.tokens,
+        mtbf_s=None if mtbf_h is None else mtbf_h * HOUR,
+        restart_s=options.restart_min * MINUTE,
+        checkpoint_bytes_per_s=None if write_gb_per_s is None else write_gb_per_s * GB,
+    )
+    sheet = api.run_sheet(api.predict_training(run))
+    emit(sheet, chosen(options.output, as_json=options.as_json))
+
+
+class Recompute(StrEnum):
+    """What the backward pass computes again."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+class ScaleOptions(NamedTuple):
+    """Options of `scale`, in the order of its help."""
+
+    model: Model
+    on: Accelerator
+    devices: Annotated[str, opt(MODEL, "Numbers of accelerators to compare, e.g. 8,16,32,64.")] = (
+        "8,16,32,64"
+    )
+    tp: TrainingTp = 1
+    tp_across_nodes: Annotated[
+        bool, opt(MODEL, "Allow tensor parallelism across nodes.", "--tp-across-nodes")
+    ] = False
+    hsdp: Annotated[
+        bool, opt(MODEL, "Hybrid sharding (HSDP): shard inside nodes, replicate between them.")
+    ] = False
+    sequence: Sequence = 8192
+    micro_batch: MicroBatch = 1
+    gradient_accumulation_steps: Annotated[
+        int, opt(TRAINING, "Gradient accumulation steps per optimizer step.", min=1)
+    ] = 1
+    recompute: Annotated[
+        Recompute, opt(TRAINING, "Activation recomputation in the backward pass.")
+    ] = Recompute.FULL
+    mfu: Annotated[
+        float | None, opt(TRAINING, "Measured MFU of your own, 0 to 1, instead of the model's.")
+    ] = None
+    devices_per_node: Annotated[int, opt(NETWORK, "Accelerators per server.", min=1)] = 8
+    node_gbit: Annotated[
+        float | None, opt(NETWORK, "Total NIC bandwidth of a server, Gbit/s.", min=0.1)
+    ] = None
+    price: Annotated[float | None, opt(PRICES, "Hourly price per accelerator, USD.", min=0.0)] = (
+        None
+    )
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+def scale(options: ScaleOptions) -> None:
+    """Show training speed-up over the number of accelerators: the knee, its causes, what helps."""
+    from gpuplan import api
+
+    sheet = api.scale_sheet(api.scale(_scale_request(options)))
+    emit(sheet, chosen(options.output, as_json=options.as_json))
+
+
+def _scale_request(options: ScaleOptions) -> "ScaleRequest":
+    from gpuplan.domain.training.scaling import NodeLinks, ScaleLayout, ScaleRequest
+    from gpuplan.units import GBIT
+
+    node_gbit = options.node_gbit
+    return ScaleRequest(
+        model=options.model,
+        accelerator=options.on,
+        counts=_counts(options.devices),
+        micro_batch=options.micro_batch,
+        sequence_tokens=options.sequence,
+        n_micro_batches=options.gradient_accumulation_steps,
+        layout=ScaleLayout(
+            is_hybrid=options.hsdp,
+            tp=options.tp,
+            allows_tp_across_nodes=options.tp_across_nodes,
+        ),
+        recompute=options.recompute.value,
+        links=NodeLinks(
+            n_node=options.devices_per_node,
+            adapters_bytes_per_s=None if node_gbit is None else node_gbit * GBIT,
+        ),
+        mfu_frac=options.mfu,
+        price_usd_per_h=options.price,
+    )
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or not all(word.isdecimal() and len(word) <= 7 for word in words):
+        what, fix = f"{text!r} is not a list of numbers", "write e.g. 8,16,32,64"
+        raise one(InputError, "scale", "--devices", what, fix)
+    return tuple(int(word) for word in words)

@@ -1,0 +1,204 @@
+"""`gpuplan simulate`: replay requests against a fleet and report what users experience."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpuplan.cli.options import user_store
+from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.simulate.conflicts import (
+    check_fleet,
+    check_options,
+    is_network,
+    with_network_load,
+    with_recorded_lengths,
+)
+from gpuplan.cli.simulate.files import (
+    RequestFile,
+    check_targets,
+    leaving_nothing,
+    n_cores,
+    progress,
+    show_charts,
+    write_requests,
+)
+from gpuplan.cli.simulate.load import load, trace_query
+from gpuplan.cli.simulate.options import SimulateOptions
+from gpuplan.cli.simulate.parse import sizes
+from gpuplan.cli.simulate.request import drawn_load, simulate_request
+
+if TYPE_CHECKING:
+    from gpuplan.cli.simulate.load import Query
+    from gpuplan.domain.chart import Chart
+    from gpuplan.domain.sheet import Sheet
+    from gpuplan.domain.simulation.simulation import CurveRequest, PreparedFleet, SimulateRequest
+    from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
+    from gpuplan.domain.traffic.stream import Requests
+
+    Shown = tuple[Sheet, tuple[Chart, ...]]
+
+MANY = 500_000  # requests: below, a run is over before a bar is drawn
+SIMULATING = "simulating; the first run on a machine compiles its kernels"
+
+
+def simulate(options: SimulateOptions) -> None:
+    """Simulate a fleet serving requests: latency, throughput, utilization, SLO attainment.
+
+    Requests come from --trace, from --scenario, or are generated: --rate 5 --input-tokens 1000
+    --output-tokens 200.
+    """
+    with leaving_nothing():
+        _simulate(options)
+
+
+def _simulate(options: SimulateOptions) -> None:
+    form = chosen(options.output, as_json=options.as_json)
+    options = with_recorded_lengths(with_network_load(options))
+    query, drawn = trace_query(options), drawn_load(options)
+    check_targets(options.out, options.chart or [])
+    check_fleet(options)
+    check_options(options)
+    request = simulate_request(options)
+    if options.stream:
+        sheet, charts = _stream(options, drawn, query, request)
+    else:
+        sheet, charts = _in_memory(options, load(options, drawn, query), request)
+    emit(sheet, form)
+    show_charts(options.chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
+
+
+def _in_memory(
+    options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest"
+) -> "Shown":
+    request = replace(
+        request,
+        slo=request.slo or taken.slo,
+        precision=options.precision or taken.precision,
+        cache_precision=options.kv_precision or taken.cache_precision,
+    )
+    options = options._replace(model=options.model or taken.model)
+    if options.fleet is not None:
+        return _autoscaled(options, options.fleet, taken, request)
+    if is_network(options):
+        return _network(options, taken, request)
+    if options.sweep_replicas is None:
+        return _run(options, taken, request)
+    return _sweep(options, taken, request)
+
+
+def _network(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
+    from gpuplan import api
+
+    model, overlays = _model(options), options.overlay or []
+    with busy(SIMULATING):
+        found = api.simulate_network(model, options.on, taken, request, overlays=overlays)
+    if options.out is not None:
+        write_requests(options.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found)
+
+
+def _model(options: SimulateOptions) -> str:
+    from gpuplan.errors import InputError, one
+
+    if options.model is None:
+        raise one(InputError, "simulate", "--model", "missing", "name the model to serve")
+    return options.model
+
+
+def _ready(
+    options: SimulateOptions, requests: "Requests", request: "SimulateRequest"
+) -> "PreparedFleet":
+    from gpuplan import api
+
+    model, overlays, store = _model(options), options.overlay or [], user_store()
+    with busy("loading; the first run on a machine compiles its kernels"):
+        return api.prepare_fleet(
+            model, options.on, requests, request, overlays=overlays, store=store
+        )
+
+
+def _run(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
+    from gpuplan import api
+
+    ready, n = _ready(options, taken.requests, request), len(taken.requests)
+    if n < MANY:
+        with busy(SIMULATING):
+            found = api.simulate_load(ready, taken, request)
+    else:
+        with progress(n, "requests") as progressed:
+            found = api.simulate_load(ready, taken, request, told=progressed)
+    if options.itl:
+        with busy("simulating again, token by token, for ITL"):
+            found = api.with_gaps(found)
+    if options.out is not None:
+        write_requests(options.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found)
+
+
+def _autoscaled(
+    options: SimulateOptions, fleet: Path, taken: "LoadSource", request: "SimulateRequest"
+) -> "Shown":
+    from gpuplan import api
+
+    served, overlays, store = (options.model, options.on), options.overlay or [], user_store()
+    with busy(f"{SIMULATING}, for some 20 s"):
+        found = api.simulate_fleet(
+            fleet, taken, request, served=served, overlays=overlays, store=store
+        )
+    if options.out is not None:
+        write_requests(options.out, found.found.outcome, found.found.end)
+    return api.fleet_sheet(found), api.fleet_charts(found)
+
+
+def _stream(
+    options: SimulateOptions, drawn: "DrawnLoad", query: "Query", request: "SimulateRequest"
+) -> "Shown":
+    from gpuplan import api
+
+    if options.trace is not None:
+        coming = api.trace_blocks(options.trace, query)
+    else:
+        coming = api.drawn_blocks(drawn, seed=request.seed)
+    ready = _ready(options, coming.first, request)
+    with progress(coming.n_expected, "requests") as progressed, RequestFile(options.out) as file:
+        found = api.simulate_stream(ready, coming, request, told=progressed, sink=file.sink)
+    name = options.trace.name if options.trace else "load"
+    for line in coming.told:
+        typer.echo(f"{name}: {line}", err=True)
+    return api.simulate_sheet(found), api.simulate_charts(found)
+
+
+def _sweep(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
+    from gpuplan import api
+
+    sweep = _sweep_request(options)
+    ready = _ready(options, taken.requests, request)
+    ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
+    with progress(len(set(sweep.sizes)), "fleet sizes") as progressed:
+        found = api.simulate_curve(
+            ready, taken.requests, sweep, request=request, blocks=taken.blocks, told=progressed
+        )
+    return api.curve_sheet(found), api.curve_charts(found)
+
+
+def _sweep_request(options: SimulateOptions) -> "CurveRequest":
+    from gpuplan.domain.simulation.simulation import CurveRequest
+    from gpuplan.errors import InputError, Problem
+    from gpuplan.units import HOUR
+
+    waste_usd, delay_usd = options.cost_waste, options.cost_delay
+    if waste_usd is None or delay_usd is None:
+        costs = (
+            ("--cost-waste", waste_usd, "give the cost of an unused GPU-hour, e.g. 2.5"),
+            ("--cost-delay", delay_usd, "give the cost of a request out of SLO, e.g. 0.01"),
+        )
+        missing = [Problem(flag, "missing", fix) for flag, value, fix in costs if value is None]
+        raise InputError("simulate", missing)
+    return CurveRequest(
+        sizes=sizes(options.sweep_replicas or ""),
+        waste_usd_per_accelerator_s=waste_usd / HOUR,
+        delay_usd_per_request=delay_usd,
+        n_workers=options.workers or n_cores(),
+    )
