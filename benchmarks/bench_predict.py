@@ -14,7 +14,7 @@ from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.performance.kernels.step import StepLoad
 from gpuplan.performance.memory.weights import weights_bytes
-from gpuplan.performance.table import step_times_s
+from gpuplan.performance.serving.table import step_times_s
 from gpuplan.studies.inference.predict import constants_for, predict_inference
 from gpuplan.studies.inference.work import deployment_work, setup_work
 from gpuplan.studies.measured.inference import serving_setup

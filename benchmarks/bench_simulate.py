@@ -25,7 +25,7 @@ from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.configuration import setup_of
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.replay.fleet_run import fleet_of
 
 N_TRIES = {"jump": 15, "step": 5, "plain": 1}

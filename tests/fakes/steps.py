@@ -8,7 +8,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.kernels.regimes import RegimeConstants, ServingCase
 from gpuplan.performance.kernels.step import StepConstants, StepWork
-from gpuplan.performance.work import step_work
+from gpuplan.performance.serving.work import step_work
 
 BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
 # Everything at its peak, nothing beside the arithmetic and the bytes.

@@ -18,7 +18,7 @@ from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.predict import constants_for
 from gpuplan.studies.inference.step_table import step_table
 from gpuplan.studies.inference.work import setup_work
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 
 CASES = (
     ("Llama-3.1-8B", "H100", 1),

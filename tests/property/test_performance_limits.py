@@ -13,7 +13,7 @@ from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.kernels.regimes import REGIMES
 from gpuplan.performance.kernels.step import StepConstants, StepLoad, n_touched, step_time_s
-from gpuplan.performance.work import step_work
+from gpuplan.performance.serving.work import step_work
 
 FP8 = StorageFormats(base=FORMATS["bf16"], quantized=FORMATS["fp8"],
               parts=("attention", "feed_forward", "experts"), cache=FORMATS["fp8"])  # fmt: skip

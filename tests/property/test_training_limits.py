@@ -11,9 +11,9 @@ from fakes.training import calibrated, fabric, perfect, setup
 from gpuplan.calibration.training.models import Dimensions, model_from
 from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.domain.training.setup import ParallelLayout
-from gpuplan.performance.training import step_parts, training_step
-from gpuplan.performance.training_basis import step_basis
-from gpuplan.performance.training_columns import stacked, step_columns_s
+from gpuplan.performance.training.basis import step_basis
+from gpuplan.performance.training.columns import stacked, step_columns_s
+from gpuplan.performance.training.step import step_parts, training_step
 
 H100 = device()
 models = st.builds(

@@ -17,14 +17,14 @@ from gpuplan.domain.training.setup import (
     StateBytes,
     TrainingSetup,
 )
-from gpuplan.performance.memory.training import training_memory
-from gpuplan.performance.memory.training_practice import (
+from gpuplan.performance.memory.training.frameworks import (
     DEEPSPEED_BF16_STATES,
     FP16_STATES,
     FSDP_STATES,
     HALF_STATES,
     MEGATRON_STATES,
 )
+from gpuplan.performance.memory.training.peak import training_memory
 
 SHARDINGS = ("none", "zero1", "zero2", "zero3")
 RECOMPUTES = ("none", "selective", "alternate", "full")

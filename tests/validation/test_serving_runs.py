@@ -24,7 +24,7 @@ from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.step_table import step_table
 from gpuplan.studies.inference.work import setup_work
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.replay.fleet_run import fleet_of
 from shared_data import shared_file
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from gpuplan.performance.memory.training import memory_range
+from gpuplan.performance.memory.training.peak import memory_range
 from shared_data import shared_file
 from validation.training_memory_rows import CARD_BYTES, Row, rows
 

@@ -20,8 +20,7 @@ from gpuplan.domain.training.setup import (
     TrainingMemory,
     TrainingSetup,
 )
-from gpuplan.performance.memory.training import training_memory
-from gpuplan.performance.memory.training_practice import (
+from gpuplan.performance.memory.training.frameworks import (
     DEEPSPEED_BF16_STATES,
     FP16_STATES,
     HALF_ADAPTER,
@@ -30,6 +29,7 @@ from gpuplan.performance.memory.training_practice import (
     PRACTICES,
     WIDE_ADAPTER,
 )
+from gpuplan.performance.memory.training.peak import training_memory
 from gpuplan.units import GB, GIB
 
 HERE = Path(__file__).parent

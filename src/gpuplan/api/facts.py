@@ -26,7 +26,7 @@ def fit(
     store: Path | None = None,
 ) -> "Fit":
     """Does this model fit on this accelerator, and with what room to spare."""
-    from gpuplan.pipeline.fit import fit as verb
+    from gpuplan.studies.fit import fit as verb
 
     return verb(model, on, request or FitRequest(), overlays=overlays, store=store)
 
@@ -39,7 +39,7 @@ def survey(
     store: Path | None = None,
 ) -> "Survey":
     """Where this model fits: every accelerator of the catalog, fewest devices first."""
-    from gpuplan.pipeline.fit import survey as verb
+    from gpuplan.studies.fit import survey as verb
 
     return verb(model, request or FitRequest(), overlays=overlays, store=store)
 
@@ -53,7 +53,7 @@ def training_fit(
     store: Path | None = None,
 ) -> "TrainingFit":
     """Does this training job fit, and with what room to spare."""
-    from gpuplan.pipeline.training_fit import training_fit as verb
+    from gpuplan.studies.fit import training_fit as verb
 
     return verb(model, on, request, overlays=overlays, store=store)
 

@@ -26,8 +26,7 @@ from gpuplan.domain.system.findings import Finding
 from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.report.catalog import rows
 from gpuplan.report.catalog import sheets as report
-from gpuplan.studies.naming.models import model_named
-from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.naming import model_named, with_overlays
 
 KINDS = (*rows.LISTERS, "models", "offers", "discounts", "regions", "software", "sources")
 

@@ -24,7 +24,7 @@ from gpuplan.studies.explanation.conflict import conflict_lines, hopeless_lines
 from gpuplan.studies.explanation.explain import Story, explanation_of
 from gpuplan.studies.explanation.rejected import rejected_of
 from gpuplan.studies.market.offers import Market, market_of, no_price
-from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.naming import with_overlays
 from gpuplan.studies.planning.chosen import Choice, Part, weak_prices
 from gpuplan.studies.planning.jobs import as_fleets, market_for_runs
 from gpuplan.studies.planning.joint import both_solved

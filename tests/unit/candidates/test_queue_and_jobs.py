@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.candidates.jobs import fewest_for, part_of_node, wall_s, whole_nodes
-from gpuplan.candidates.queue import wait_ratio
+from gpuplan.candidates.slo import wait_ratio
 
 
 @pytest.mark.parametrize("busy", [0.3, 0.5, 0.7, 0.85])

@@ -26,7 +26,7 @@ from gpuplan.domain.scenario.build import SpareRules
 from gpuplan.domain.system.parts import CheckpointRate
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.errors import InputError
-from gpuplan.performance.goodput import goodput
+from gpuplan.performance.training.goodput import goodput
 from gpuplan.units import DAY, GB, GIB, HOUR, TB
 
 

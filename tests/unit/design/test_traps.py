@@ -28,8 +28,8 @@ from gpuplan.domain.scenario.site import Circuit, Rack
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.inputs.read import read_scenario_text
 from gpuplan.performance.collectives import all_reduce_time_s
-from gpuplan.performance.goodput import goodput, mtbf_s
-from gpuplan.performance.training_run import checkpoint_bytes
+from gpuplan.performance.training.goodput import goodput, mtbf_s
+from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.studies.system_check.exchange import node_rate
 from gpuplan.studies.system_check.judge import check_scenario
 from gpuplan.units import DAY, GB, GIB, HOUR, KW, TB

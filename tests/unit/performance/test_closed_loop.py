@@ -13,7 +13,7 @@ from gpuplan.performance.kernels.closed_loop import (
     served_loop,
     users_room,
 )
-from gpuplan.performance.kernels.compiled import all_floats
+from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.regimes import (
     closed_loop,
     decode_token_s,
@@ -21,7 +21,7 @@ from gpuplan.performance.kernels.regimes import (
     mixed_load,
 )
 from gpuplan.performance.kernels.step import step_time_s
-from gpuplan.performance.serving_regimes import loop_waits
+from gpuplan.performance.serving.regimes import loop_waits
 from gpuplan.studies.inference.work import Same
 
 PROMPT = PromptTimes(0.03, 0.02)

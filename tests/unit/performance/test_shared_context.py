@@ -13,7 +13,7 @@ from gpuplan.performance.kernels.step import (
     n_adapters_touched,
     step_time_s,
 )
-from gpuplan.performance.work import step_work
+from gpuplan.performance.serving.work import step_work
 
 LARGE = model(dense_group(n_layers=60))
 LONG_PROMPT = StepLoad(100_000.0, 50_000.0, 1.0, 0.0, 0.0)

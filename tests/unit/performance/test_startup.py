@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gpuplan.calibration.startup import start_constants, start_estimates
 from gpuplan.domain.inference.startup import StartConditions
 from gpuplan.errors import InputError
-from gpuplan.performance.startup import load_time_s, startup_phases
+from gpuplan.performance.serving.startup import load_time_s, startup_phases
 from gpuplan.units import GB, GBIT
 
 SEVEN_B = StartConditions(weight_bytes=13.5 * GB, n_layers=32)

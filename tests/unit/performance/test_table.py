@@ -4,7 +4,7 @@ from fakes.models import model, moe_group
 from fakes.steps import USUAL, work
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.performance.kernels.step import StepLoad, step_time_s
-from gpuplan.performance.table import CHUNK_ROWS, step_times_s
+from gpuplan.performance.serving.table import CHUNK_ROWS, step_times_s
 
 
 def test_a_table_equals_its_steps():

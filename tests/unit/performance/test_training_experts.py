@@ -8,8 +8,8 @@ import pytest
 from fakes.models import HIDDEN, moe_group
 from fakes.training import fabric
 from gpuplan.domain.training.setup import ParallelLayout
-from gpuplan.performance import training_parallel as links
-from gpuplan.performance.training_layers import Split, expert_width, layer_work, n_reached
+from gpuplan.performance.training import process_groups as links
+from gpuplan.performance.training.layers import Split, expert_width, layer_work, n_reached
 
 SPLIT = Split(
     n_tokens=4096.0, sequence_tokens=4096.0, tp=1, ep=64, sequence_parallel=1, operand_bytes=2.0

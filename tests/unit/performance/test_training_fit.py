@@ -9,8 +9,8 @@ from gpuplan.domain.requests.requests import TrainingRequest
 from gpuplan.domain.training.fit import TrainingJob
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.errors import InputError
-from gpuplan.performance.memory.training_fit import measure_training, suggest_training
-from gpuplan.performance.memory.training_setups import setup_of
+from gpuplan.performance.memory.training.fit import measure_training, suggest_training
+from gpuplan.performance.memory.training.setups import setup_of
 from gpuplan.units import GIB, MIB
 
 

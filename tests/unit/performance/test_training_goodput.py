@@ -4,7 +4,7 @@ import pytest
 
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.errors import InputError
-from gpuplan.performance.goodput import daly_interval_s, goodput, mtbf_s, young_interval_s
+from gpuplan.performance.training.goodput import daly_interval_s, goodput, mtbf_s, young_interval_s
 from gpuplan.units import DAY, GB, HOUR, TB
 
 # 419 unexpected stops in 54 days on 16,384 accelerators [Llama3].

@@ -15,10 +15,8 @@ from gpuplan.domain.training.setup import (
     TrainingSetup,
 )
 from gpuplan.errors import InputError
-from gpuplan.performance.memory.training import memory_range, n_in_flight, training_memory
-from gpuplan.performance.memory.training_activations import layer_saved
-from gpuplan.performance.memory.training_params import stage_params, stages
-from gpuplan.performance.memory.training_practice import (
+from gpuplan.performance.memory.training.activations import layer_saved
+from gpuplan.performance.memory.training.frameworks import (
     FP16_STATES,
     FSDP_STATES,
     HALF_STATES,
@@ -27,6 +25,8 @@ from gpuplan.performance.memory.training_practice import (
     PRACTICES,
     WIDE_ADAPTER,
 )
+from gpuplan.performance.memory.training.params import stage_params, stages
+from gpuplan.performance.memory.training.peak import memory_range, n_in_flight, training_memory
 from gpuplan.units import GB
 
 ONE = ParallelLayout()

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.training import fabric
 from gpuplan.domain.training.setup import ParallelLayout
-from gpuplan.performance.training_run import (
+from gpuplan.performance.training.run import (
     GivenStep,
     checkpoint_bytes,
     fewest_accelerators,

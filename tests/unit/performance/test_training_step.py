@@ -9,8 +9,8 @@ from fakes.training import alone, calibrated, fabric, perfect, setup
 from gpuplan.calibration.training.models import Dimensions, model_from
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.training.setup import ATTENTION_TARGETS, LoRA, ParallelLayout, StateBytes
-from gpuplan.performance.training import training_step
-from gpuplan.performance.training_basis import bubble_ratio, peak_flop_per_s
+from gpuplan.performance.training.basis import bubble_ratio, peak_flop_per_s
+from gpuplan.performance.training.step import training_step
 
 GPT = model_from(
     "gpt-175b", Dimensions(n_layers=96, hidden=12288, n_heads=96, n_vocab=51200), source="test"

@@ -9,7 +9,7 @@ from gpuplan.domain.model.layers import Cache, LatentAttention, LayerGroup, Recu
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import sequence_bytes as held_bytes
 from gpuplan.performance.memory.engines import vllm_settings
-from gpuplan.performance.work import UNLIMITED_TOKENS, peak_flop_per_s
+from gpuplan.performance.serving.work import UNLIMITED_TOKENS, peak_flop_per_s
 
 
 def latent_group(*, selected_tokens: int | None = None) -> LayerGroup:

@@ -26,3 +26,10 @@ def taken(table: Named, rows: NDArray[np.int64]) -> Named:
     return type(table)(
         *(taken(part, rows) if isinstance(part, tuple) else part[rows] for part in table)
     )
+
+
+def all_floats(named: Named) -> Named:
+    """The same tuple with every number a float: one type of arguments is one compilation."""
+    kind: Any = type(named)
+    found: Named = kind(*(all_floats(p) if isinstance(p, tuple) else float(p) for p in named))
+    return found

@@ -54,10 +54,3 @@ def _loaded(cache: Any, signature: Any, context: Any) -> Any:
     """What was compiled before, or nothing; a compilation loads by itself what it needs."""
     with cache._guard_against_spurious_io_errors():  # noqa: SLF001
         return cache._load_overload(signature, context)  # noqa: SLF001
-
-
-def all_floats(named: Named) -> Named:
-    """The same tuple with every number a float: one type of arguments is one compilation."""
-    kind: Any = type(named)
-    found: Named = kind(*(all_floats(p) if isinstance(p, tuple) else float(p) for p in named))
-    return found

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.candidates.judge import STUDENT, Seen
+from gpuplan.candidates.slo import STUDENT, Seen
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.plan.answer import Replay

@@ -24,7 +24,7 @@ from gpuplan.studies.day_replay.day import (
     trace_day,
     trace_stream,
 )
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.planning.options import Rows
 from gpuplan.studies.sizing.candidates import Bench
 from gpuplan.studies.sizing.serving import ServingSizer

@@ -28,12 +28,10 @@ from gpuplan.errors import InputError, Problem, one
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.serving_engines import engine_settings
-from gpuplan.performance.startup import startup_phases
+from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.studies.inference.predict import predict_inference
-from gpuplan.studies.naming.formats import formats_named
-from gpuplan.studies.naming.models import model_named
-from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.naming import formats_named, model_named, with_overlays
 from gpuplan.studies.power.serving import serving_power
 
 DEFAULT_INPUT_TOKENS = 1024

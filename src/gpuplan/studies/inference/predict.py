@@ -21,7 +21,7 @@ from gpuplan.performance.kernels.regimes import (
     serve_start_s,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork, step_parts
-from gpuplan.performance.serving_regimes import serve, serving_case
+from gpuplan.performance.serving.regimes import serve, serving_case
 from gpuplan.studies.inference.work import setup_work
 
 # The same machine measured twice differs by this much [MLPerf]: no range is narrower.

@@ -11,12 +11,11 @@ from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.prediction import PhasePoint, Roofline
 from gpuplan.domain.requests.requests import PredictRequest
 from gpuplan.performance.kernels.step import StepLoad
-from gpuplan.performance.roofline import phase_point
+from gpuplan.performance.serving.roofline import phase_point
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.predict import constants_for
 from gpuplan.studies.inference.work import setup_work
-from gpuplan.studies.naming.models import model_named
-from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.naming import model_named, with_overlays
 
 DECODE_BATCHES = (1, 8, 32, 128, 512)
 

@@ -9,9 +9,9 @@ from gpuplan.domain.hardware.links import LinkModel
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import LoraUse, ServingLayout, StorageFormats
 from gpuplan.domain.model.network import Model
-from gpuplan.performance.kernels.compiled import all_floats
+from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.step import StepWork
-from gpuplan.performance.work import step_work
+from gpuplan.performance.serving.work import step_work
 
 NETWORK = "network"  # a scale-up link of this name is a network between machines
 LINK_ENGINES = {"trtllm": "tensorrt-llm"}

@@ -8,11 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_discounts, rentable
+from gpuplan.catalog.regions import read_regions
 from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, sorted_out, user_rates
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
@@ -25,8 +27,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Choice, Purchase
 from gpuplan.errors import CatalogError, PlannerError, one
 from gpuplan.studies.market.owned import Standing, bought_nodes, place_of, standing_nodes
-from gpuplan.studies.market.places import fits, is_place_allowed
-from gpuplan.studies.naming.accelerators import allowed_ids, group_ids
+from gpuplan.studies.naming import allowed_ids, group_ids
 
 LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
@@ -296,3 +297,31 @@ def _apart(
     allowed = [p for p in scenario.policy.purchases if p == "on_demand" or not is_default]
     kept = tuple(rate for rate in rates if rate.purchase in allowed)
     return kept, tuple(rate for rate in rates if rate.purchase not in allowed)
+
+
+# Members of the European Union, ISO 3166 alpha-3.
+EU_COUNTRIES = frozenset(
+    ("AUT", "BEL", "BGR", "HRV", "CYP", "CZE", "DNK", "EST", "FIN", "FRA", "DEU", "GRC", "HUN",
+     "IRL", "ITA", "LVA", "LTU", "LUX", "MLT", "NLD", "POL", "PRT", "ROU", "SVK", "SVN", "ESP",
+     "SWE")
+)  # fmt: skip
+
+
+@cache
+def countries() -> dict[str, str]:
+    """Country of each region that clouds are known to have, by cloud:region."""
+    return {r.id: r.country for r in read_regions() if r.kind == "cloud" and r.country}
+
+
+def is_place_allowed(offer: Offer, regions: Choice) -> bool:
+    """Whether the region, its country or its union is allowed; an unknown country is in none."""
+    own = f"{offer.cloud}:{offer.region}"
+    country = countries().get(own, "")
+    union = ("EU",) if country in EU_COUNTRIES else ()
+    return fits(regions, offer.region, own, *((country,) if country else ()), *union)
+
+
+def fits(choice: Choice, *names: str) -> bool:
+    """Whether any of the names is allowed and none forbidden."""
+    is_allowed = not choice.allowed or any(name in choice.allowed for name in names)
+    return is_allowed and not any(name in choice.forbidden for name in names)

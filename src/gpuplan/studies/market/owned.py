@@ -26,7 +26,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import HardwarePrice
-from gpuplan.studies.power.node_limits import NodePower, node_power
+from gpuplan.studies.power.node_draw import NodeWatts, node_watts
 from gpuplan.units import KWH, MONTH, YEAR
 
 # Assumptions, each told where it is used.
@@ -87,10 +87,10 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: Place) -> Iterat
         accelerator = find_accelerator(owned.accelerator, catalog).accelerator
         n = owned.n_accelerators_per_node
         name = owned.name or f"your {accelerator.id} x{n}"
-        power = node_power(catalog, str(accelerator.id), n)
+        power = node_watts(catalog, str(accelerator.id), n)
         if owned.node_max_w is not None:
             share = power.mean_w / power.max_w if power.max_w else 0.7
-            power = NodePower(max_w=owned.node_max_w, mean_w=owned.node_max_w * share)
+            power = NodeWatts(max_w=owned.node_max_w, mean_w=owned.node_max_w * share)
         node = NodeKind(name=name, accelerator=str(accelerator.id), n_accelerators=n)
         rate = standing_rate(
             node, _running(scenario, power, place, n_nodes=owned.n_nodes),
@@ -131,7 +131,7 @@ def bought_terms(
     """Outlay, running and life of a node with n accelerators that is bought at this price."""
     ownership, notes = _ownership(scenario)
     purchase, extra = purchase_of(price, scenario.prices.extras)
-    power, place = node_power(catalog, accelerator, n), place_of(scenario)
+    power, place = node_watts(catalog, accelerator, n), place_of(scenario)
     running, rest = _bought_running(scenario, power, place)
     return BoughtTerms(purchase, running, ownership), (*extra, *rest, *notes)
 
@@ -169,7 +169,7 @@ def _ownership(scenario: Scenario) -> tuple[Ownership, list[Assumption]]:
     ), notes
 
 
-def _running(scenario: Scenario, power: NodePower, place: Place, *, n_nodes: int) -> NodeRunning:
+def _running(scenario: Scenario, power: NodeWatts, place: Place, *, n_nodes: int) -> NodeRunning:
     prices, site = scenario.prices, scenario.site
     return NodeRunning(
         average_w=power.mean_w,
@@ -185,7 +185,7 @@ def _running(scenario: Scenario, power: NodePower, place: Place, *, n_nodes: int
 
 
 def _bought_running(
-    scenario: Scenario, power: NodePower, place: Place
+    scenario: Scenario, power: NodeWatts, place: Place
 ) -> tuple[NodeRunning, tuple[Assumption, ...]]:
     """Running costs of a bought node: space and support are told where nobody gave them."""
     running = _running(scenario, power, place, n_nodes=1)

@@ -20,7 +20,7 @@ from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.weights import weights_bytes
-from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.studies.measured.layout import noted_layout
 from gpuplan.studies.measured.names import find_measured_model
 from gpuplan.studies.measured.numbers import EMPTY, THOUSANDS

@@ -32,8 +32,7 @@ from gpuplan.performance.other_networks import (
     speed_ratio,
     vision_work,
 )
-from gpuplan.studies.naming.models import model_named
-from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.naming import model_named, with_overlays
 from gpuplan.studies.networks.boards import board_figures
 
 FLOP_PER_MAC = 2.0

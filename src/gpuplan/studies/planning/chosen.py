@@ -34,7 +34,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.selection.verify import limit_used
 from gpuplan.studies.planning.limits import amount_text
 from gpuplan.studies.planning.options import Row, Rows
-from gpuplan.studies.power.emissions import emitted_kg
+from gpuplan.studies.power.carbon import emitted_kg
 from gpuplan.units import HOUR, MONTH
 
 KINDS = {

@@ -24,7 +24,7 @@ from gpuplan.domain.plan.sizing import (
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
-from gpuplan.performance.goodput import goodput
+from gpuplan.performance.training.goodput import goodput
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.units import DAY, GB, HOUR, HOURS_PER_WEEK

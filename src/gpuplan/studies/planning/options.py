@@ -30,8 +30,8 @@ from gpuplan.selection.fractions import time_slices
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.limits import limits_of
-from gpuplan.studies.power.emissions import carbon_counts, carbon_kg_per_j
-from gpuplan.studies.power.node_limits import node_power, racks_per_node
+from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
+from gpuplan.studies.power.node_draw import node_watts, racks_per_node
 from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, YEAR
 
 # Assumption: the middle growth is twice as likely as either end.
@@ -312,7 +312,7 @@ def is_known(rate: NodeRate, scenario: Scenario, catalog: Catalog) -> bool:
     is_drawn = scenario.objective == "energy" or carbon_counts(scenario)
     is_placed = scenario.site is not None and rate.purchase == "owned"
     if is_drawn or is_placed:
-        draw = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+        draw = node_watts(catalog, rate.node.accelerator, rate.node.n_accelerators)
         if draw.max_w == 0:
             return False
     return not carbon_counts(scenario) or carbon_kg_per_j(rate, scenario) is not None
@@ -333,7 +333,7 @@ def _pools(
     for rate in ways:
         name = pool_name(rate)
         if name not in pools:
-            power = node_power(catalog, rate.node.accelerator, rate.node.n_accelerators)
+            power = node_watts(catalog, rate.node.accelerator, rate.node.n_accelerators)
             standing = there.get(name)
             pools[name] = NodePool(
                 name=name,

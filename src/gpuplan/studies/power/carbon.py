@@ -1,6 +1,6 @@
 """Energy and carbon of a fleet in a place, in: nodes, region or site; out: a CarbonAccount."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,10 +10,13 @@ from gpuplan.design.rules import assumed
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.carbon import CarbonAccount, Embodied
 from gpuplan.domain.money.market import CarbonIntensity
+from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, BuildRules
+from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import Site
+from gpuplan.errors import PlannerError
 from gpuplan.units import KWH
 
 # Where no model has the board: from the one figure that a model gives for all to the largest of
@@ -59,7 +62,7 @@ def place_at(
         told.append(_meaning_note(site.carbon_kg_per_j))
     if pue is None:
         pue = INDUSTRY_PUE_RATIO
-        told.append(_pue_note())
+        told.append(pue_note())
     return EnergyPlace(pue, figures, tuple(told))
 
 
@@ -148,7 +151,8 @@ def _meaning_note(kg_per_j: float) -> Assumption:
     )
 
 
-def _pue_note() -> Assumption:
+def pue_note() -> Assumption:
+    """The industry's average PUE is assumed where the site gives none."""
     return Assumption(
         what="power of the place over that of its machines",
         value=f"{INDUSTRY_PUE_RATIO:.2f}",
@@ -156,3 +160,39 @@ def _pue_note() -> Assumption:
         change="site.pue",
         source="uptime-survey",
     )
+
+
+def carbon_counts(scenario: Scenario) -> bool:
+    """Whether the choice depends on carbon, so that what is not known may not be chosen."""
+    return scenario.objective == "carbon" or scenario.policy.carbon_max_kg_per_year is not None
+
+
+def carbon_kg_per_j(rate: NodeRate, scenario: Scenario) -> float | None:
+    """The grid's average at the place, cooling and losses included; None where it is not known."""
+    is_own = rate.purchase == "owned" or rate.capital is not None
+    site = scenario.site if is_own else None
+    if site is not None and site.carbon_kg_per_j is not None:
+        return site.carbon_kg_per_j * (site.pue_ratio or 1.0)
+    if rate.node.region is None and (site is None or site.region is None):
+        return None
+    try:
+        place = place_at(rate.node.region, cloud=rate.node.cloud, site=site)
+    except PlannerError:
+        return None  # a region that nobody describes
+    for figure in place.intensities:
+        if (figure.boundary, figure.method) == ("location", "average"):
+            return figure.kg_per_j * place.pue_ratio
+    return None
+
+
+def emitted_kg(energy_j: Mapping[str, float], rates: Mapping[str, NodeRate], scenario: Scenario
+               ) -> float | None:  # fmt: skip
+    """Of energy by terms; None where any of it comes from a place that is not known."""
+    total = 0.0
+    for terms, joules in energy_j.items():
+        rate = rates.get(terms)
+        each = carbon_kg_per_j(rate, scenario) if rate else None
+        if each is None:
+            return None
+        total += joules * each
+    return total

@@ -1,20 +1,24 @@
 """What a machine draws and takes of a rack, in: catalog and a user's figures; out: a NodeDraw."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from gpuplan.calibration.power.stored import CAP_CURVES, cap_estimate
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
 from gpuplan.design.facility import Duty, facility_plan
 from gpuplan.design.power import capped, psu_set
-from gpuplan.design.racks import Slowdown
+from gpuplan.design.racks import Slowdown, fit_rack
 from gpuplan.domain.hardware.catalog import Catalog
-from gpuplan.domain.hardware.devices import Accelerator, Server
+from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
+from gpuplan.domain.money.rates import NodeKind
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, BuildRules, RoomRules
-from gpuplan.domain.scenario.site import OwnedNodes, Site
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.site import OwnedNodes, Rack, Site
 from gpuplan.domain.system.facility import BoardDraw, FacilityPlan, NodeDraw
+from gpuplan.errors import InvariantError, one
 from gpuplan.performance.power import (
     build_of,
     cap_slowdown,
@@ -23,6 +27,7 @@ from gpuplan.performance.power import (
     loaded_idle_w,
     node_power,
 )
+from gpuplan.studies.power.carbon import pue_note
 from gpuplan.units import KW
 
 # Share of the highest draw over busy hours. Assumption; heavy training draws 0.76 [Newkirk2025].
@@ -143,7 +148,7 @@ def facility_of(
     pue = site.pue_ratio
     if pue is None:
         pue = INDUSTRY_PUE_RATIO
-        told += (_pue_note(),)
+        told += (pue_note(),)
     drawn = node.board.typical_w if node.board else 0.0
     plan = facility_plan(
         node, owned.n_nodes, site=site, pue_ratio=pue, build=build,
@@ -171,11 +176,33 @@ def _load_note() -> Assumption:
     )
 
 
-def _pue_note() -> Assumption:
-    return Assumption(
-        what="power of the place over that of its machines",
-        value=f"{INDUSTRY_PUE_RATIO:.2f}",
-        why="average of the industry",
-        change="site.pue",
-        source="uptime-survey",
-    )
+class NodeWatts(NamedTuple):
+    """Of one node at its plug; zero where no limit of the accelerator is published."""
+
+    max_w: float
+    mean_w: float
+
+
+def node_watts(catalog: Catalog, accelerator: str, n_accelerators: int) -> NodeWatts:
+    """Highest and mean draw of one node: its maker's figure, or from its parts."""
+    card = catalog.accelerators.get(AcceleratorId(accelerator))
+    if card is None:
+        what = f"{accelerator} is in no catalog"
+        raise one(InvariantError, "plan", "power", what, "resolve names before pricing")
+    if card.power.limit_w is None:
+        return NodeWatts(max_w=0.0, mean_w=0.0)
+    node, _ = node_draw(catalog, card, max(1, n_accelerators))
+    return NodeWatts(max_w=node.max_w, mean_w=node.typical_w)
+
+
+def racks_per_node(scenario: Scenario, catalog: Catalog, node: NodeKind) -> float:
+    """Share of a rack that a node takes; more than all racks where it fits into none."""
+    site = scenario.site
+    card = catalog.accelerators.get(AcceleratorId(node.accelerator))
+    if site is None or site.n_racks is None or card is None or card.power.limit_w is None:
+        return 0.0
+    machine, _ = node_draw(catalog, card, max(1, node.n_accelerators))
+    fit = fit_rack(machine, site.rack or Rack(), room=scenario.policy.build.room)
+    if not fit.limits:
+        return 0.0
+    return 1.0 / fit.n_nodes if fit.n_nodes else site.n_racks + 1.0

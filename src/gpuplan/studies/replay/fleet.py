@@ -41,7 +41,7 @@ from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.fleet import read_fleet
 from gpuplan.performance.memory.weights import weights_bytes
-from gpuplan.performance.startup import startup_phases
+from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.studies.replay.classes import by_service, by_urgency

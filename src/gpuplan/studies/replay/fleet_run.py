@@ -36,8 +36,7 @@ from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.predict import constants_for
 from gpuplan.studies.inference.step_table import step_table
 from gpuplan.studies.inference.work import setup_work
-from gpuplan.studies.naming.models import model_named
-from gpuplan.studies.naming.overlays import with_overlays
+from gpuplan.studies.naming import model_named, with_overlays
 from gpuplan.studies.replay.admission import admission_of, assumed_admission
 from gpuplan.studies.replay.classes import by_urgency
 from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of

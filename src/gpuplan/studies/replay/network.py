@@ -20,7 +20,7 @@ from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.statistics import flow_of
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.networks.predict import predict_network
 from gpuplan.studies.replay.judge import judged
 from gpuplan.studies.replay.sizes import smallest, tried_point

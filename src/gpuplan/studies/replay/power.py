@@ -15,7 +15,7 @@ from gpuplan.domain.simulation.fleet import FleetOutcome
 from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, StreamedOutcome, UseOverTime
 from gpuplan.domain.simulation.simulation import PowerOverTime
 from gpuplan.performance.power import accelerator_power_w
-from gpuplan.performance.work import peak_flop_per_s
+from gpuplan.performance.serving.work import peak_flop_per_s
 from gpuplan.studies.power.serving import serving_work, touched_params
 
 

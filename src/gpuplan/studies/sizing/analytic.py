@@ -15,7 +15,7 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.performance.kernels.regimes import Served
-from gpuplan.performance.serving_regimes import serve
+from gpuplan.performance.serving.regimes import serve
 from gpuplan.studies.power.serving import power_at_rate
 from gpuplan.studies.sizing.candidates import Bench
 

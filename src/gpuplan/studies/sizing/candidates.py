@@ -46,11 +46,11 @@ from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.serving_engines import engine_settings
-from gpuplan.performance.serving_regimes import case_in
+from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.performance.serving.regimes import case_in
 from gpuplan.studies.inference.predict import Ranged, constants_for
 from gpuplan.studies.inference.work import setup_work
-from gpuplan.studies.naming.accelerators import allowed_ids
+from gpuplan.studies.naming import allowed_ids
 from gpuplan.units import GB
 
 ENGINE = EngineChoice(name="vllm", version="0.15")

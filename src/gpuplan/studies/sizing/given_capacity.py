@@ -18,7 +18,7 @@ from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Capacity, Generic, Workload
 from gpuplan.errors import InputError, one
-from gpuplan.studies.naming.accelerators import allowed_ids
+from gpuplan.studies.naming import allowed_ids
 
 BATCH_FRAC = 0.95
 # Assumption: what other networks reach of the dense peak; measured image networks span this.

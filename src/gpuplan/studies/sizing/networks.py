@@ -5,8 +5,8 @@ from math import ceil
 
 from gpuplan.candidates.need import need_in_proportion
 from gpuplan.candidates.prune import policy_check, rejection
-from gpuplan.candidates.queue import wait_ratio
 from gpuplan.candidates.reserve import reserve_for
+from gpuplan.candidates.slo import wait_ratio
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
@@ -28,7 +28,7 @@ from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.errors import CatalogError
-from gpuplan.studies.naming.accelerators import allowed_ids
+from gpuplan.studies.naming import allowed_ids
 from gpuplan.studies.networks.predict import predict_network
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)

@@ -9,7 +9,7 @@ from gpuplan.domain.plan.sizing import DemandProfile, PrefixPoint
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving, Workload
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.candidates import Bench
 from gpuplan.studies.sizing.demand import demand_of
 from gpuplan.studies.sizing.serving import ServingSizer

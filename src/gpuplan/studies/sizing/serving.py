@@ -21,7 +21,7 @@ from gpuplan.domain.plan.sizing import (
 )
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.terms import Resilience
-from gpuplan.performance.startup import startup_phases
+from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.studies.power.serving import power_at_rate
 from gpuplan.studies.sizing.candidates import Bench
 from gpuplan.studies.sizing.trials import LONGER, Runs, Trial

@@ -19,10 +19,9 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Training, Workload
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
 from gpuplan.errors import InputError, PlannerError, one
-from gpuplan.performance.goodput import goodput
-from gpuplan.performance.training_run import FORWARD_BACKWARD, checkpoint_bytes
-from gpuplan.studies.naming.accelerators import allowed_ids
-from gpuplan.studies.naming.models import model_named
+from gpuplan.performance.training.goodput import goodput
+from gpuplan.performance.training.run import FORWARD_BACKWARD, checkpoint_bytes
+from gpuplan.studies.naming import allowed_ids, model_named
 from gpuplan.studies.power.training import training_power
 from gpuplan.studies.sizing.demand import training_tokens
 from gpuplan.studies.training.predict import predict_training

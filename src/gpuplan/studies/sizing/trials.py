@@ -10,8 +10,8 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from gpuplan.candidates.judge import Gaps, Seen, is_growing, is_kept, judge
 from gpuplan.candidates.prefix import with_cached_prefix, with_held_prefix
+from gpuplan.candidates.slo import Gaps, Seen, is_growing, is_kept, judge
 from gpuplan.demand.generate import requests_for
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints

@@ -29,7 +29,7 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Generic, Serving, Training, Workload
 from gpuplan.errors import InputError, one
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.analytic import AnalyticSizer
 from gpuplan.studies.sizing.candidates import Bench, candidates_of, limits_of
 from gpuplan.studies.sizing.demand import ReadTrace, demand_of

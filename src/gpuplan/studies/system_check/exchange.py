@@ -23,8 +23,8 @@ from gpuplan.domain.training.scaling import NodeLinks, Remedy, ScaleLayout, Scal
 from gpuplan.domain.training.setup import ParallelLayout, Recompute, Sharding
 from gpuplan.domain.training.time import Fabric, plain_link
 from gpuplan.performance.collectives import all_reduce_time_s, hierarchical_all_reduce_time_s
-from gpuplan.performance.training_basis import peak_flop_per_s
-from gpuplan.performance.training_run import GivenStep, given_compute_s, given_step
+from gpuplan.performance.training.basis import peak_flop_per_s
+from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
 from gpuplan.studies.system_check.data_path import Ground, sample_rate
 from gpuplan.studies.training.scaling import ADAPTER_LATENCY_S, scale
 from gpuplan.units import GBIT

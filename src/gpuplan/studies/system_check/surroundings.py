@@ -33,8 +33,8 @@ from gpuplan.domain.scenario.workload import Serving, Training, Workload
 from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import CheckpointRate, HostLine, SpareNeed, Stage
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
-from gpuplan.performance.goodput import goodput
-from gpuplan.performance.training_run import checkpoint_bytes
+from gpuplan.performance.training.goodput import goodput
+from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.studies.measured.training import named_model
 from gpuplan.studies.power.node_draw import server_with
 from gpuplan.studies.system_check.data_path import Ground

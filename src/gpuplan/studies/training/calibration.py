@@ -21,7 +21,7 @@ from gpuplan.calibration.training.priors import prior
 from gpuplan.calibration.training.stacks import SCRIPTS
 from gpuplan.domain.calibration.constants import FittedConstants
 from gpuplan.domain.training.time import constants_from
-from gpuplan.performance.training_columns import stacked, step_columns_s
+from gpuplan.performance.training.columns import stacked, step_columns_s
 from gpuplan.studies.measured.training import shape_key
 from gpuplan.studies.training.cases import Case
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.errors import PlannerError
-from gpuplan.performance.training_basis import StepBasis, step_basis
+from gpuplan.performance.training.basis import StepBasis, step_basis
 from gpuplan.studies.measured.training import Configuration, configuration_of
 
 

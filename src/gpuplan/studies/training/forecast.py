@@ -22,8 +22,8 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.domain.training.time import TrainingForecast
 from gpuplan.errors import InputError, Problem
-from gpuplan.performance.training import published_flop, training_step
-from gpuplan.performance.training_basis import peak_flop_per_s
+from gpuplan.performance.training.basis import peak_flop_per_s
+from gpuplan.performance.training.step import published_flop, training_step
 from gpuplan.studies.measured.numbers import whole_text
 from gpuplan.studies.measured.training import shape_key
 from gpuplan.studies.training.calibration import (

@@ -3,8 +3,8 @@
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
-from gpuplan.performance.goodput import goodput
-from gpuplan.performance.training_run import checkpoint_bytes
+from gpuplan.performance.training.goodput import goodput
+from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.studies.measured.training import named_model
 from gpuplan.studies.training.predict import predict_training
 

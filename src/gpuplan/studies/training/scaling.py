@@ -16,9 +16,9 @@ from gpuplan.domain.training.scaling import Remedy, ScaleCurve, ScalePoint, Scal
 from gpuplan.domain.training.setup import Execution, ParallelLayout, StateBytes, TrainingSetup
 from gpuplan.domain.training.time import Fabric, plain_link
 from gpuplan.errors import InputError, Problem
-from gpuplan.performance.training import training_step
-from gpuplan.performance.training_basis import peak_flop_per_s
-from gpuplan.performance.training_run import GivenStep, given_compute_s, given_step
+from gpuplan.performance.training.basis import peak_flop_per_s
+from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
+from gpuplan.performance.training.step import training_step
 from gpuplan.studies.measured.training import architecture_class, named_model
 
 WORTH_FRAC = 0.5  # a doubling that brings less than half of what it could is not worth it

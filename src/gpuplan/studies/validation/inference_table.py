@@ -21,7 +21,7 @@ from gpuplan.performance.kernels.regimes import (
     serve_start_s,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
-from gpuplan.performance.serving_regimes import loop_waits, serving_case
+from gpuplan.performance.serving.regimes import loop_waits, serving_case
 from gpuplan.studies.inference.open_loop import open_loop_run
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.measured.inference import Row, serving_setup

@@ -32,7 +32,7 @@ from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.tree_scenario import scenario_from
 from gpuplan.studies.market.owned import bought_nodes, place_of
 from gpuplan.studies.power.carbon import NodeGroup, carbon_of, place_at
-from gpuplan.studies.power.node_limits import node_power
+from gpuplan.studies.power.node_draw import node_watts
 from gpuplan.studies.whole_design.load_shifting import with_shift
 from gpuplan.studies.whole_design.machines import design_group, machines_of
 from gpuplan.studies.whole_design.money import interest, pool_costs, span_of, statement_of_plan
@@ -128,7 +128,7 @@ def with_carbon(
 
 
 def _weight_w(group: MachineGroup, catalog: Catalog) -> float:
-    power = node_power(catalog, group.accelerator, group.n_accelerators_per_node)
+    power = node_watts(catalog, group.accelerator, group.n_accelerators_per_node)
     return power.mean_w * group.n_nodes * group.paid_frac
 
 

@@ -10,7 +10,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Workload
 from gpuplan.domain.system.designed import GroupDesign, MachineGroup
 from gpuplan.domain.system.findings import Finding
-from gpuplan.studies.power.node_limits import node_power
+from gpuplan.studies.power.node_draw import node_watts
 from gpuplan.studies.whole_design.money import span_of
 from gpuplan.units import DAY, HOUR
 
@@ -69,7 +69,7 @@ def shift_of(
     pue_ratio: float,
 ) -> ShiftPlan:
     """A day of the group's energy over its hours, at most at what its machines draw at work."""
-    power = node_power(catalog, group.accelerator, group.n_accelerators_per_node)
+    power = node_watts(catalog, group.accelerator, group.n_accelerators_per_node)
     # The work of a day always fits into it: that is how many machines there are.
     most = max(group.n_nodes * power.mean_w * pue_ratio, day_j / (HOURS * HOUR))
     job = DeferrableJob(

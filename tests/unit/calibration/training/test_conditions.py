@@ -18,7 +18,7 @@ from gpuplan.domain.training.time import (
     WholeConstants,
 )
 from gpuplan.errors import CatalogError, InputError
-from gpuplan.performance.training_basis import WIDER, peak_flop_per_s
+from gpuplan.performance.training.basis import WIDER, peak_flop_per_s
 from gpuplan.studies.measured.training import (
     accelerator_of,
     architecture_class,

@@ -16,8 +16,8 @@ from gpuplan.domain.inference.performance import Drafts, EngineChoice, ServingLo
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.performance.kernels.regimes import decode_token_s, max_load, prefill_s
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.serving_engines import engine_settings
-from gpuplan.performance.serving_regimes import serving_case
+from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.performance.serving.regimes import serving_case
 from gpuplan.studies.inference.open_loop import MOST_USED_FRAC, open_loop_run, slowdowns
 from gpuplan.studies.inference.predict import constants_for, metric_estimates, predict_inference
 from gpuplan.studies.inference.work import setup_work

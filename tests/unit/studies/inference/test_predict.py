@@ -11,7 +11,7 @@ from gpuplan.domain.inference.performance import EngineChoice, ServingLoad, Serv
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.serving_engines import engine_settings
+from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.studies.inference.predict import predict_inference
 
 CHAT = ServingLoad(regime="fixed_concurrency", input_tokens=1024, output_tokens=256, n_sequences=16)

@@ -11,7 +11,7 @@ from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.domain.simulation.batching import BatchPolicy
 from gpuplan.domain.simulation.simulation import EngineRequest
 from gpuplan.studies.inference.configuration import setup_of
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.replay.admission import admission_of, assumed_admission
 
 

@@ -12,7 +12,7 @@ from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.inputs.read import read_scenario
 from gpuplan.performance.kernels.step import StepLoad, step_time_s
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.candidates import Bench, candidates_of
 from gpuplan.studies.sizing.demand import demand_of
 from gpuplan.studies.sizing.trials import Runs, Streams

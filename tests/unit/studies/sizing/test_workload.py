@@ -14,7 +14,7 @@ from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.read import read_scenario
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.naming.models import model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.candidates import Bench, candidates_of
 from gpuplan.studies.sizing.demand import demand_of
 from gpuplan.studies.sizing.prefix import prefix_sensitivity

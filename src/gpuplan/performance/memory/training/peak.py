@@ -16,9 +16,9 @@ from gpuplan.domain.training.setup import (
     TrainingMemory,
     TrainingSetup,
 )
-from gpuplan.performance.memory.training_activations import Saved, layer_saved
-from gpuplan.performance.memory.training_check import check_training
-from gpuplan.performance.memory.training_params import (
+from gpuplan.performance.memory.training.activations import Saved, layer_saved
+from gpuplan.performance.memory.training.check import check_training
+from gpuplan.performance.memory.training.params import (
     V_SHAPED,
     Stage,
     StageParams,

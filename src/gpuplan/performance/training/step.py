@@ -11,13 +11,13 @@ from gpuplan.domain.model.layers import LatentAttention, Recurrence
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.training.setup import ParallelLayout, TrainingSetup
 from gpuplan.domain.training.time import Cause, Fabric, TrainingConstants, TrainingStep
-from gpuplan.performance.training_basis import (
+from gpuplan.performance.training.basis import (
     StepBasis,
     peak_flop_per_s,
     recomputed_fracs,
     step_basis,
 )
-from gpuplan.performance.training_layers import mean_seen_tokens
+from gpuplan.performance.training.layers import mean_seen_tokens
 
 CAUSES: tuple[Cause, ...] = (
     "matrix products", "attention", "element-wise", "host", "tensor parallel", "expert parallel",

@@ -7,8 +7,8 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import Suggestion
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.training.fit import TrainingFit, TrainingJob
-from gpuplan.performance.memory.training import memory_range, training_memory
-from gpuplan.performance.memory.training_practice import OPTIMIZER_BYTES
+from gpuplan.performance.memory.training.frameworks import OPTIMIZER_BYTES
+from gpuplan.performance.memory.training.peak import memory_range, training_memory
 
 MOST_MICRO_BATCH = 4096
 N_OTHER_ACCELERATORS = 3

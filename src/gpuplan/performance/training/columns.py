@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.training.time import TrainingConstants
-from gpuplan.performance.training import step_parts
-from gpuplan.performance.training_basis import StepBasis
+from gpuplan.performance.training.basis import StepBasis
+from gpuplan.performance.training.step import step_parts
 
 Floats = NDArray[np.float64]
 Tree = TypeVar("Tree", bound=tuple[Any, ...])

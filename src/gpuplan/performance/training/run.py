@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.domain.training.time import Fabric
-from gpuplan.performance import training_parallel as links
-from gpuplan.performance.training import race_s
+from gpuplan.performance.training import process_groups as links
+from gpuplan.performance.training.step import race_s
 from gpuplan.units import DAY, HOUR
 
 FORWARD_BACKWARD = 6.0  # flop per parameter and token [Kaplan2020]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuplan.candidates.judge import Gaps, is_growing, is_kept, judge, seen, seen_gap
+from gpuplan.candidates.slo import Gaps, is_growing, is_kept, judge, seen, seen_gap
 from gpuplan.domain.columns import floats
 from gpuplan.domain.scenario.demand import LatencyLimit
 

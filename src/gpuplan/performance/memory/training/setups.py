@@ -16,7 +16,7 @@ from gpuplan.domain.training.setup import (
     TrainingSetup,
 )
 from gpuplan.errors import InputError, Problem
-from gpuplan.performance.memory.training_practice import (
+from gpuplan.performance.memory.training.frameworks import (
     HALF_ADAPTER,
     OPTIMIZER_BYTES,
     PRACTICES,

@@ -12,8 +12,8 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.training.setup import Execution, ParallelLayout, Recompute, TrainingSetup
 from gpuplan.domain.training.time import Fabric
 from gpuplan.errors import CatalogError, InputError, one
-from gpuplan.performance import training_parallel as links
-from gpuplan.performance.training_layers import (
+from gpuplan.performance.training import process_groups as links
+from gpuplan.performance.training.layers import (
     BYTES_16,
     AdapterWork,
     LayerWork,

@@ -20,7 +20,6 @@ from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.performance.collectives import (
     all_gather_curve,
 )
-from gpuplan.performance.exchange_work import HALF_BYTES, exchange_work
 from gpuplan.performance.kernels.step import (
     Adapters,
     ContextParallel,
@@ -31,6 +30,7 @@ from gpuplan.performance.kernels.step import (
 )
 from gpuplan.performance.memory.inference import lora_width
 from gpuplan.performance.memory.weights import expert_ways
+from gpuplan.performance.serving.exchange import HALF_BYTES, exchange_work
 
 UNLIMITED_TOKENS = 1e12
 INDEX_SPEED_UP = 2.0  # 8 bits over 16

@@ -3,7 +3,7 @@
 from gpuplan.domain.inference.performance import Regime, ServingSetup
 from gpuplan.domain.inference.serving import InferenceMemory, SequenceLoad
 from gpuplan.performance.kernels.closed_loop import mean_waits, served_loop, users_room
-from gpuplan.performance.kernels.compiled import all_floats
+from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.regimes import (
     REGIMES,
     LoopTimes,

@@ -1,0 +1,1 @@
+"""Iterations of an inference engine: work, engine defaults, serving regimes and start-up."""

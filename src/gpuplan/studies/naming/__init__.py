@@ -1,1 +1,0 @@
-"""Names as people type them to nouns of the catalog: models, accelerators, formats, overlays."""
