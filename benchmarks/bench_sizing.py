@@ -13,7 +13,7 @@ from pathlib import Path
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.sizing import Sizing, SizingOptions
 from gpuplan.domain.scenario.terms import Choice
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload
 
 CHAT = Path(__file__).parents[1] / "examples" / "chat.yaml"

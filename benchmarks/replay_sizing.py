@@ -16,7 +16,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, LatencyMetric, Slo, Statistic, TokenLengths
 from gpuplan.domain.scenario.terms import Choice
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.candidates import Bench, candidates_of
 from gpuplan.studies.sizing.demand import demand_of

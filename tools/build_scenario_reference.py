@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from gpuplan.inputs.json_schema import fleet_reference, scenario_reference, scenario_schema
+from gpuplan.inputs.schema.reference import fleet_reference, scenario_reference, scenario_schema
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 

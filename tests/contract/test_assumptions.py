@@ -8,8 +8,8 @@ import pytest
 
 from gpuplan.design.rules import RULES, assumed
 from gpuplan.domain.scenario.build import BuildRules
-from gpuplan.inputs.json_schema import scenario_schema
-from gpuplan.inputs.schema_build import BuildSpec
+from gpuplan.inputs.schema.build import BuildSpec
+from gpuplan.inputs.schema.reference import scenario_schema
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "gpuplan"
 ROOMS = [

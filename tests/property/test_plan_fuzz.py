@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from fakes.plans import answer
 from gpuplan.errors import InputError
+from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
-from gpuplan.inputs.short_form import short_scenario
-from gpuplan.inputs.tree_scenario import scenario_from
-from gpuplan.inputs.yaml_reader import read_yaml_text
+from gpuplan.inputs.scenario.short_form import short_scenario
+from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.report.plan.document import plan_document, plan_text
 
 WORDS = st.sampled_from(

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.inputs.json_schema import scenario_schema
-from gpuplan.inputs.read import read_scenario
-from gpuplan.inputs.template import scenario_template
+from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.inputs.scenario.template import scenario_template
+from gpuplan.inputs.schema.reference import scenario_schema
 
 
 def template(kind: str) -> str:

@@ -11,7 +11,7 @@ from gpuplan.cost.defaults import (
 )
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.terms import PurchaseExtras
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.units import KW
 from shared_data import ROOT
 

@@ -26,7 +26,7 @@ from gpuplan.domain.plan.packing import nodes_for
 from gpuplan.domain.scenario.build import RoomRules, SpareRules
 from gpuplan.domain.scenario.site import Circuit, Rack
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.performance.collectives import all_reduce_time_s
 from gpuplan.performance.training.goodput import goodput, mtbf_s
 from gpuplan.performance.training.run import checkpoint_bytes

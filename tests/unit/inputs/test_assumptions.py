@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from gpuplan.domain.provenance import Assumption
-from gpuplan.inputs.format_tree import walk_models
-from gpuplan.inputs.read import read_scenario_text
-from gpuplan.inputs.schema import ScenarioSpec
+from gpuplan.inputs.scenario.read import read_scenario_text
+from gpuplan.inputs.schema.places import walk_models
+from gpuplan.inputs.schema.scenario import ScenarioSpec
 from unit.inputs.scenarios import changed
 
 

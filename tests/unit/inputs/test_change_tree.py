@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.change_tree import changed, key_path
+from gpuplan.inputs.scenario.changes import changed, key_path
 
 TREE = {"name": "x", "workloads": [{"demand": {"users": 5}}, {"demand": {"rate": 2}}]}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from unit.inputs.scenarios import CHAT, DELETE, changed
 
 W0 = "workloads.0."

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuplan.inputs.json_schema import fleet_reference, scenario_reference, scenario_schema
-from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.template import TEMPLATE_KINDS, scenario_template
-from gpuplan.inputs.yaml_reader import read_yaml, read_yaml_text
+from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text
+from gpuplan.inputs.scenario.template import TEMPLATE_KINDS, scenario_template
+from gpuplan.inputs.schema.reference import fleet_reference, scenario_reference, scenario_schema
+from gpuplan.inputs.schema.scenario import ScenarioSpec
 from unit.inputs.scenarios import CHAT, DELETE, changed
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,8 +4,8 @@ import pytest
 
 from fakes.plans import answer
 from gpuplan.errors import InputError
+from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of, read_plan
-from gpuplan.inputs.yaml_reader import read_yaml_text
 from gpuplan.report.plan.document import plan_text
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.problems import MAX_SHOWN
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.documents.problems import MAX_SHOWN
+from gpuplan.inputs.scenario.read import read_scenario_text
 from unit.inputs.scenarios import DELETE, changed
 
 W0 = "workloads.0."

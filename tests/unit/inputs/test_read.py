@@ -11,7 +11,7 @@ from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training
 from gpuplan.errors import InputError
-from gpuplan.inputs.read import read_scenario, read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario, read_scenario_text
 from unit.inputs.scenarios import CHAT, changed
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

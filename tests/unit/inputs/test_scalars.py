@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuplan.inputs.scalars import MAX_NUMBER_CHARS, resolve
+from gpuplan.inputs.documents.scalars import MAX_NUMBER_CHARS, resolve
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.short_form import USES, short_scenario
-from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.inputs.scenario.short_form import USES, short_scenario
+from gpuplan.inputs.scenario.trees import scenario_from
 
 
 def tree_of(text, **given):

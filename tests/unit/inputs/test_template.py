@@ -5,8 +5,8 @@ import re
 import pytest
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.read import read_scenario_text
-from gpuplan.inputs.template import TEMPLATE_KINDS, scenario_template
+from gpuplan.inputs.scenario.read import read_scenario_text
+from gpuplan.inputs.scenario.template import TEMPLATE_KINDS, scenario_template
 
 
 @pytest.mark.parametrize("kind", TEMPLATE_KINDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.yaml_reader import (
+from gpuplan.inputs.documents.yaml_reader import (
     MAX_ALIASED_NODES,
     MAX_BYTES,
     MAX_DEPTH,

@@ -11,8 +11,8 @@ from fakes.telemetry import STEP_S, Scene
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.telemetry.replan import ReplanRequest
 from gpuplan.errors import InputError
+from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
-from gpuplan.inputs.yaml_reader import read_yaml_text
 from gpuplan.observe.read import read_text
 from gpuplan.observe.service import observed_service
 from gpuplan.pipeline.plan import plan

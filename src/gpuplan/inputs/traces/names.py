@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuplan.domain.traffic.trace import ColumnMap
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.problems import nearest
+from gpuplan.inputs.documents.problems import nearest
 
 ARRIVE = (
     "arrive_s", "arrival_s", "arrived_at", "arrival_time_s", "arrival_time", "arrival", "arrive",

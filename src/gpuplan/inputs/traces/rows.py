@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.errors import Problem
-from gpuplan.inputs.scalars import printable, shorten
+from gpuplan.inputs.documents.scalars import printable, shorten
 from gpuplan.inputs.traces.clock import Clock, numbers
 
 MAX_SHOWN = 20

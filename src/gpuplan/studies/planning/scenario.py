@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.inputs.change_tree import changed, set_key
-from gpuplan.inputs.change_tree import key_path as path_of
-from gpuplan.inputs.short_form import flag_keys, short_scenario
-from gpuplan.inputs.tree_scenario import scenario_from, scenario_tree
+from gpuplan.inputs.scenario.changes import changed, set_key
+from gpuplan.inputs.scenario.changes import key_path as path_of
+from gpuplan.inputs.scenario.short_form import flag_keys, short_scenario
+from gpuplan.inputs.scenario.trees import scenario_from, scenario_tree
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
 

@@ -12,7 +12,7 @@ from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.domain.simulation.outcome import SloTargets
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.errors import InputError, one
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.replay.load import traced_load
 from gpuplan.units import HOUR
 

@@ -29,10 +29,10 @@ from gpuplan.domain.system.parts import (
     TierChoice,
 )
 from gpuplan.errors import InputError, Problem, ViolationError, one
-from gpuplan.inputs.change_tree import changed
-from gpuplan.inputs.read import read_scenario
-from gpuplan.inputs.tree_scenario import scenario_from
-from gpuplan.inputs.yaml_reader import read_yaml
+from gpuplan.inputs.documents.yaml_reader import read_yaml
+from gpuplan.inputs.scenario.changes import changed
+from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.studies.power.node_draw import facility_of
 from gpuplan.studies.system_check.balance import Balance, Case, balance_of
 from gpuplan.studies.system_check.data_path import Ground, feed_of, ground_of, moved_of

@@ -29,7 +29,7 @@ from gpuplan.domain.system.designed import (
 from gpuplan.domain.system.findings import Finding
 from gpuplan.errors import InfeasibleError, PlannerError, Problem, ViolationError, one
 from gpuplan.inputs.plan_file import read_plan
-from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.studies.market.owned import bought_nodes, place_of
 from gpuplan.studies.power.carbon import NodeGroup, carbon_of, place_at
 from gpuplan.studies.power.node_draw import node_watts

@@ -10,7 +10,7 @@ from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.market import InstanceShape, Offer
 from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.studies.market.offers import market_of, no_price, oldest_days
 
 TODAY = date(2026, 11, 1)

@@ -9,7 +9,7 @@ from gpuplan.cost.carbon import energy_use
 from gpuplan.design.facility import checklist
 from gpuplan.design.racks import best_cap
 from gpuplan.domain.scenario.site import Rack
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.power.node_draw import facility_of, node_draw, slowdown_of
 from gpuplan.units import HOUR, KW, KWH
 from shared_data import ROOT

@@ -10,7 +10,7 @@ import pytest
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.performance.kernels.step import StepLoad, step_time_s
 from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.candidates import Bench, candidates_of

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.workload import Surroundings, size_workload
 
 EXAMPLES = Path(__file__).parents[4] / "examples"

@@ -14,7 +14,7 @@ from gpuplan.domain.scenario.terms import Choice
 from gpuplan.domain.scenario.workload import Batch, Generic, Training, Workload
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.demand import demand_of
 from gpuplan.studies.sizing.trials import busiest_hour
 from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.ranges import exactly
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.training import JobSizer, job_of
 from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload
 from gpuplan.units import DAY, GB, HOUR

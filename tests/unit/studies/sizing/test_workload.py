@@ -12,7 +12,7 @@ from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.domain.scenario.terms import Choice
-from gpuplan.inputs.read import read_scenario
+from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.naming import model_named
 from gpuplan.studies.sizing.candidates import Bench, candidates_of

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.studies.system_check.alternatives import Fleet, boards, fed, other_fleets
 from gpuplan.studies.system_check.data_path import ground_of
 from gpuplan.studies.system_check.judge import check_scenario

@@ -11,7 +11,7 @@ from gpuplan.catalog.software_check import check_stack
 from gpuplan.cli.app import app
 from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.errors import InputError
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.studies.system_check.judge import check, check_scenario
 
 CATALOG = read_catalog()

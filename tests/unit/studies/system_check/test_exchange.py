@@ -5,7 +5,7 @@ import yaml
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.design.fabric_parts import fabric_options, node_bytes_per_s
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.studies.system_check.data_path import ground_of
 from gpuplan.studies.system_check.exchange import least_rate, talk_of
 from gpuplan.studies.system_check.judge import check_scenario

@@ -7,7 +7,7 @@ import yaml
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.errors import InputError, ViolationError
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.report.system.check import check_document, check_sheet
 from gpuplan.report.system.files import checklist_text, fabric_drawing, rack_drawing
 from gpuplan.studies.system_check.judge import check, check_scenario, refuse_system

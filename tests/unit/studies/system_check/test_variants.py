@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.report.system.check import check_document
 from gpuplan.studies.system_check.judge import check_scenario
 from gpuplan.units import GB, KW, KWH

@@ -22,7 +22,7 @@ from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
 from gpuplan.domain.plan.answer import PlanCostLine
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InfeasibleError, InputError, ViolationError
-from gpuplan.inputs.tree_scenario import scenario_from
+from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_document, statement_csv
 from gpuplan.studies.whole_design.assemble import design_plan, refuse_design

@@ -8,7 +8,7 @@ import yaml
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.system.designed import MachineGroup
-from gpuplan.inputs.read import read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_document, design_sheet
 from gpuplan.studies.whole_design.assemble import design_plan

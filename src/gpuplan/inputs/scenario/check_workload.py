@@ -5,10 +5,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from gpuplan.domain.model.precision import FORMATS, format_named
-from gpuplan.inputs.assume import ACTIVE_FRAC, PEAK_TO_MEAN_OF_DAY, REQUESTS_PER_USER_PER_H
-from gpuplan.inputs.keys import Strict
-from gpuplan.inputs.problems import Finding, nearest
-from gpuplan.inputs.schema_workload import (
+from gpuplan.inputs.documents.problems import Finding, nearest
+from gpuplan.inputs.documents.yaml_reader import KeyPath
+from gpuplan.inputs.scenario.assumptions import (
+    ACTIVE_FRAC,
+    PEAK_TO_MEAN_OF_DAY,
+    REQUESTS_PER_USER_PER_H,
+)
+from gpuplan.inputs.schema.keys import Strict
+from gpuplan.inputs.schema.workload import (
     AnyWorkload,
     BatchInferenceSpec,
     CapacitySpec,
@@ -26,7 +31,6 @@ from gpuplan.inputs.schema_workload import (
     SloSpec,
     TrainingSpec,
 )
-from gpuplan.inputs.yaml_reader import KeyPath
 from gpuplan.units import DAY, HOUR
 
 LOADS = (

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from gpuplan.inputs.format_tree import walk_models
-from gpuplan.inputs.keys import Strict
-from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.schema_fleet import FleetSpec
+from gpuplan.inputs.schema.fleet import FleetSpec
+from gpuplan.inputs.schema.keys import Strict
+from gpuplan.inputs.schema.places import walk_models
+from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:gpuplan:scenario:1"

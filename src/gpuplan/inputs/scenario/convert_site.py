@@ -18,10 +18,10 @@ from gpuplan.domain.scenario.terms import (
     TokenPrice,
 )
 from gpuplan.errors import InvariantError, one
-from gpuplan.inputs.assume import Assumptions
-from gpuplan.inputs.keys import Spread
-from gpuplan.inputs.schema import GrowthSpec
-from gpuplan.inputs.schema_site import (
+from gpuplan.inputs.scenario.assumptions import Assumptions
+from gpuplan.inputs.schema.keys import Spread
+from gpuplan.inputs.schema.scenario import GrowthSpec
+from gpuplan.inputs.schema.site import (
     BudgetSpec,
     ChoiceSpec,
     CircuitSpec,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.change_tree import set_key
-from gpuplan.inputs.scalars import printable, shorten
-from gpuplan.inputs.yaml_reader import show_path
+from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.inputs.documents.yaml_reader import show_path
+from gpuplan.inputs.scenario.changes import set_key
 
 Tree = dict[str, Any]
 WORK = ("workloads", 0)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from gpuplan.inputs.keys import (
+from gpuplan.inputs.schema.keys import (
     Count,
     CountOrZero,
     Frac,

@@ -20,11 +20,12 @@ from gpuplan.domain.scenario.workload import (
     Work,
     Workload,
 )
-from gpuplan.inputs.assume import LORA_RANK, Assumptions
-from gpuplan.inputs.convert_demand import arrivals, request, slo, steps
-from gpuplan.inputs.convert_site import precision_names, spread, times
-from gpuplan.inputs.schema_data_path import DataPathSpec
-from gpuplan.inputs.schema_workload import (
+from gpuplan.inputs.documents.yaml_reader import KeyPath
+from gpuplan.inputs.scenario.assumptions import LORA_RANK, Assumptions
+from gpuplan.inputs.scenario.convert_demand import arrivals, request, slo, steps
+from gpuplan.inputs.scenario.convert_site import precision_names, spread, times
+from gpuplan.inputs.schema.data_path import DataPathSpec
+from gpuplan.inputs.schema.workload import (
     AnyWorkload,
     BatchInferenceSpec,
     CapacitySpec,
@@ -37,7 +38,6 @@ from gpuplan.inputs.schema_workload import (
     OnlineSpec,
     TrainingSpec,
 )
-from gpuplan.inputs.yaml_reader import KeyPath
 from gpuplan.units import DAY, GB, GBIT, GFLOP, HOUR, KB, MB, MINUTE, TB
 
 BILLION = 1e9

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpuplan.inputs.keys import (
+from gpuplan.inputs.schema.build import BuildSpec
+from gpuplan.inputs.schema.keys import (
     GrowthSpread,
     NonNegative,
     PositiveFrac,
@@ -15,8 +16,7 @@ from gpuplan.inputs.keys import (
     optional,
     section,
 )
-from gpuplan.inputs.schema_build import BuildSpec
-from gpuplan.inputs.schema_site import (
+from gpuplan.inputs.schema.site import (
     BudgetSpec,
     OwnedSpec,
     PolicySpec,
@@ -24,7 +24,7 @@ from gpuplan.inputs.schema_site import (
     SiteSpec,
     TeamSpec,
 )
-from gpuplan.inputs.schema_workload import AnyWorkload
+from gpuplan.inputs.schema.workload import AnyWorkload
 
 FORMAT_VERSION = 1
 

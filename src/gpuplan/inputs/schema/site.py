@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpuplan.inputs.keys import (
+from gpuplan.inputs.schema.keys import (
     Count,
     Frac,
     FracSpread,

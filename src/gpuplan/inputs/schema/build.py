@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gpuplan.inputs.keys import (
+from gpuplan.inputs.schema.keys import (
     Count,
     CountOrZero,
     Frac,

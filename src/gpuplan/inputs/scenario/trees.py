@@ -7,8 +7,8 @@ import yaml
 
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import InputError, one
-from gpuplan.inputs.read import scenario_of
-from gpuplan.inputs.yaml_reader import read_yaml, read_yaml_text
+from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text
+from gpuplan.inputs.scenario.read import scenario_of
 
 Tree = dict[str, Any]
 PLAN_KIND = "gpuplan-plan"

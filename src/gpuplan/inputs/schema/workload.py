@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from gpuplan.inputs.keys import (
+from gpuplan.inputs.schema.data_path import DataPathSpec
+from gpuplan.inputs.schema.keys import (
     SMALLEST,
     AtLeastOneToken,
     Count,
@@ -24,7 +25,6 @@ from gpuplan.inputs.keys import (
     optional,
     or_scalar,
 )
-from gpuplan.inputs.schema_data_path import DataPathSpec
 
 
 class ModelSpec(Strict):

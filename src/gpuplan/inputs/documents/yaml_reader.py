@@ -14,7 +14,7 @@ import yaml
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.scalars import printable, resolve, shorten
+from gpuplan.inputs.documents.scalars import printable, resolve, shorten
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 50

@@ -11,15 +11,21 @@ from pydantic import ValidationError
 
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs import convert_site
-from gpuplan.inputs.assume import Assumptions
-from gpuplan.inputs.check import cross_findings
-from gpuplan.inputs.convert_build import build
-from gpuplan.inputs.convert_workload import workload
-from gpuplan.inputs.files import with_files
-from gpuplan.inputs.problems import MAX_SHOWN, Finding, null_findings, schema_findings, show
-from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.yaml_reader import Document, read_yaml, read_yaml_text, shown_problem
+from gpuplan.inputs.documents.problems import (
+    MAX_SHOWN,
+    Finding,
+    null_findings,
+    schema_findings,
+    show,
+)
+from gpuplan.inputs.documents.yaml_reader import Document, read_yaml, read_yaml_text, shown_problem
+from gpuplan.inputs.scenario import convert_site
+from gpuplan.inputs.scenario.assumptions import Assumptions
+from gpuplan.inputs.scenario.check import cross_findings
+from gpuplan.inputs.scenario.convert_build import build
+from gpuplan.inputs.scenario.convert_workload import workload
+from gpuplan.inputs.scenario.files import with_files
+from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 
 def read_scenario(path: Path) -> Scenario:

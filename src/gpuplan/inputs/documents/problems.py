@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from gpuplan.inputs.format_tree import locate, models_in, walk_models
-from gpuplan.inputs.keys import SMALLEST, Strict
-from gpuplan.inputs.scalars import shorten
-from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.yaml_reader import KeyPath
+from gpuplan.inputs.documents.scalars import shorten
+from gpuplan.inputs.documents.yaml_reader import KeyPath
+from gpuplan.inputs.schema.keys import SMALLEST, Strict
+from gpuplan.inputs.schema.places import locate, models_in, walk_models
+from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 
 class Finding(NamedTuple):

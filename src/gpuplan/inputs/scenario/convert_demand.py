@@ -12,20 +12,21 @@ from gpuplan.domain.scenario.demand import (
     TokenLengths,
 )
 from gpuplan.errors import InvariantError, one
-from gpuplan.inputs.assume import (
+from gpuplan.inputs.documents.yaml_reader import KeyPath, show_path
+from gpuplan.inputs.scenario.assumptions import (
     ACTIVE_FRAC,
     PEAK_TO_MEAN_OF_DAY,
     REQUESTS_PER_USER_PER_H,
     Assumptions,
 )
-from gpuplan.inputs.check_workload import (
+from gpuplan.inputs.scenario.check_workload import (
     length_mean,
     lognormal_sigma,
     peak_rates,
     peak_to_mean,
 )
-from gpuplan.inputs.convert_site import range_of
-from gpuplan.inputs.schema_workload import (
+from gpuplan.inputs.scenario.convert_site import range_of
+from gpuplan.inputs.schema.workload import (
     DemandSpec,
     LengthSpec,
     LoadStepSpec,
@@ -33,7 +34,6 @@ from gpuplan.inputs.schema_workload import (
     RequestSpec,
     SloSpec,
 )
-from gpuplan.inputs.yaml_reader import KeyPath, show_path
 from gpuplan.units import DAY, HOUR, MS, WEEK
 
 LIMITS: dict[str, tuple[LatencyMetric, Statistic, float]] = {

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from gpuplan.inputs.keys import Strict
-from gpuplan.inputs.schema import ScenarioSpec
+from gpuplan.inputs.schema.keys import Strict
+from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 
 def walk_models(model: type[Strict], place: str = "") -> Iterator[tuple[str, type[Strict]]]:

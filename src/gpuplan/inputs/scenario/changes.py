@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.scalars import printable, shorten
-from gpuplan.inputs.yaml_reader import KeyPath, read_yaml_text, show_path
+from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.inputs.documents.yaml_reader import KeyPath, read_yaml_text, show_path
 
 Tree = dict[str, Any]
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")

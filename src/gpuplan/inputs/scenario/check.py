@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpuplan.domain.model.precision import format_named
-from gpuplan.inputs.check_workload import precision_findings, workload_findings
-from gpuplan.inputs.convert_site import circuit
-from gpuplan.inputs.keys import Spread, Strict
-from gpuplan.inputs.problems import Finding, nearest
-from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.schema_site import ChoiceSpec, OfferSpec, PolicySpec
-from gpuplan.inputs.yaml_reader import KeyPath
+from gpuplan.inputs.documents.problems import Finding, nearest
+from gpuplan.inputs.documents.yaml_reader import KeyPath
+from gpuplan.inputs.scenario.check_workload import precision_findings, workload_findings
+from gpuplan.inputs.scenario.convert_site import circuit
+from gpuplan.inputs.schema.keys import Spread, Strict
+from gpuplan.inputs.schema.scenario import ScenarioSpec
+from gpuplan.inputs.schema.site import ChoiceSpec, OfferSpec, PolicySpec
 from gpuplan.units import KW
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import BuildRules
-from gpuplan.inputs.keys import Spread, Strict
-from gpuplan.inputs.schema_build import BuildSpec
+from gpuplan.inputs.schema.build import BuildSpec
+from gpuplan.inputs.schema.keys import Spread, Strict
 from gpuplan.units import DAY, GB, GRAM, KW, KWH, MIB, MINUTE, TB, YEAR
 
 # Key → name inside and factor; keys that are not here keep their name and unit.

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from gpuplan.inputs.problems import Finding
-from gpuplan.inputs.schema import ScenarioSpec
-from gpuplan.inputs.schema_workload import AnyWorkload, OnlineSpec
-from gpuplan.inputs.yaml_reader import KeyPath
+from gpuplan.inputs.documents.problems import Finding
+from gpuplan.inputs.documents.yaml_reader import KeyPath
+from gpuplan.inputs.schema.scenario import ScenarioSpec
+from gpuplan.inputs.schema.workload import AnyWorkload, OnlineSpec
 
 
 def with_files(spec: ScenarioSpec, folder: Path | None) -> tuple[ScenarioSpec, list[Finding]]:

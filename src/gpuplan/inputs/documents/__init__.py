@@ -1,0 +1,1 @@
+"""User files as plain values with their lines, and what is wrong with them in words."""

@@ -1,0 +1,1 @@
+"""scenario.yaml → Scenario: read, checked, converted once, with what was assumed."""

@@ -1,0 +1,1 @@
+"""The file formats: every key with its description, unit, default and bounds."""
