@@ -10,8 +10,8 @@ from fakes.plans import answer
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.inputs.scenario.short_form import short_scenario
-from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.report.plan.document import plan_document, plan_text
 
 WORDS = st.sampled_from(
@@ -31,9 +31,9 @@ JUNK = st.one_of(
 @given(st.lists(st.one_of(WORDS, st.text(max_size=12)), max_size=6).map(", ".join))
 def test_any_line_is_a_scenario_or_is_refused(text):
     with suppress(InputError):
-        tree, notes = short_scenario(text, {})
+        document, notes = short_scenario(text, {})
         assert all(note.change.startswith("--") for note in notes)
-        scenario_from(tree, name="line", folder=None)
+        scenario_from_dict(document.data, name="line")
 
 
 def paths(value, path=()):

@@ -25,8 +25,9 @@ from gpuplan.domain.simulation.fleet import (
 from gpuplan.domain.simulation.fleet_file import FleetRequest, LinkRequest, PoolRequest
 from gpuplan.domain.simulation.simulation import ReplicaRequest
 from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import Document
 from gpuplan.inputs.documents.problems import nearest, show
-from gpuplan.inputs.documents.yaml_reader import Document, read_yaml, shown_problem
+from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
 from gpuplan.inputs.schema.fleet import (
     AutoscalingSpec,
     FailuresSpec,
@@ -96,7 +97,7 @@ def _problem(document: Document, found: dict[str, Any]) -> Problem:
 
 
 def _all_keys() -> set[str]:
-    from gpuplan.inputs.schema.scenario import fleet as schema  # noqa: PLC0415
+    from gpuplan.inputs.schema import fleet as schema  # noqa: PLC0415
 
     models = [model for model in vars(schema).values() if hasattr(model, "model_fields")]
     return {name for model in models for name in model.model_fields}

@@ -9,8 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
-from gpuplan.inputs.documents.yaml_reader import Document, KeyPath, read_yaml, shown_problem
+from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
 
 KIND = "gpuplan-plan"
 FORMAT_MAJOR = "1"

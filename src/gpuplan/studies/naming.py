@@ -14,7 +14,8 @@ from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.terms import Policy
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.documents.yaml_reader import Document, KeyPath, read_yaml, show_path
+from gpuplan.inputs.documents.document import Document, KeyPath, show_path
+from gpuplan.inputs.documents.yaml_reader import read_yaml
 
 KINDS = ("tpu", "cpu", "gaudi", "trainium", "inferentia")  # as their ids begin
 

@@ -3,12 +3,12 @@
 import pytest
 
 from gpuplan.errors import InputError
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.inputs.scenario.short_form import USES, short_scenario
-from gpuplan.inputs.scenario.trees import scenario_from
 
 
 def tree_of(text, **given):
-    return short_scenario(text, given)[0]
+    return short_scenario(text, given)[0].data
 
 
 def work_of(text, **given):
@@ -69,14 +69,16 @@ def test_place_power_and_kinds_are_understood():
      ("fine-tuning", "full")],
 )  # fmt: skip
 def test_a_run_is_understood(words, method):
-    tree, notes = short_scenario(f"Llama-3.1-8B, {words}, 50M tokens, 3 epochs, in 36 hours", {})
+    text = f"Llama-3.1-8B, {words}, 50M tokens, 3 epochs, in 36 hours"
+    document, notes = short_scenario(text, {})
+    tree = document.data
     [work] = tree["workloads"]
     assert work["kind"] == "finetuning"
     assert work["training"] == {
         "method": method, "tokens": 5e7, "epochs": 3, "deadline_days": 1.5
     }  # fmt: skip
     assert [note.what for note in notes] == (["method of fine-tuning"] if method == "full" else [])
-    assert scenario_from(tree, name="line", folder=None).workloads[0].kind == "finetuning"
+    assert scenario_from_dict(tree, name="line").workloads[0].kind == "finetuning"
 
 
 def test_a_long_run_is_understood():
@@ -112,7 +114,7 @@ def test_every_assumption_names_its_flag():
 @pytest.mark.parametrize("use", sorted(USES))
 def test_every_use_makes_a_scenario_that_is_read(use):
     tree = tree_of(f"Qwen3-32B, 10 users, {use}")
-    assert scenario_from(tree, name="line", folder=None).workloads[0].name == use
+    assert scenario_from_dict(tree, name="line").workloads[0].name == use
 
 
 @pytest.mark.parametrize(

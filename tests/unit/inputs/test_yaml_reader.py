@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from gpuplan.errors import InputError
+from gpuplan.inputs.documents.document import Document, show_path
 from gpuplan.inputs.documents.yaml_reader import (
     MAX_ALIASED_NODES,
     MAX_BYTES,
     MAX_DEPTH,
     MAX_NODES,
-    Document,
     read_yaml,
     read_yaml_text,
-    show_path,
 )
 
 
@@ -45,7 +44,7 @@ def test_values_and_lines() -> None:
     assert document.line_of(("b", 0, "d")) == 4
     assert document.line_of(("b", 1, 0)) == 5
     assert document.line_of(("b", 0, "absent", "deeper")) == 3
-    assert document.place(("b", 0, "d")) == "s.yaml:4 b[0].d"
+    assert document.place(("b", 0, "d")) == "s.yaml:4: b[0].d"
 
 
 def test_paths_are_shown_as_people_write_them() -> None:
@@ -90,7 +89,7 @@ def test_every_refusable_scalar_is_told_at_once() -> None:
     with pytest.raises(InputError) as caught:
         read("a: no\nb: 1:30\nc: 010\nd: .nan\ne: 1\ne: 2\n")
     assert len(caught.value.problems) == 5
-    assert caught.value.problems[2].where == "s.yaml:3 c"
+    assert caught.value.problems[2].where == "s.yaml:3: c"
     assert caught.value.exit_code == 2
 
 

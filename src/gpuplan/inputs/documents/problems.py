@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.scalars import shorten
-from gpuplan.inputs.documents.yaml_reader import KeyPath
 from gpuplan.inputs.schema.keys import SMALLEST, Strict
 from gpuplan.inputs.schema.places import locate, models_in, walk_models
 from gpuplan.inputs.schema.scenario import ScenarioSpec
@@ -132,6 +132,9 @@ def _finding(detail: ErrorDetails, data: Any) -> Finding:
         return Finding(path, "unknown key", _what_key(str(path[-1]), model))
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return _kind_finding(path, data)
+    if kind == "literal_error":
+        choices = _choices(context.get("expected", ""))
+        return Finding(path, *_unknown_value(detail["input"], choices))
     what = f"got {show(_value_at(data, path))}"
     return Finding(path, what, _what_value(kind, context, detail) + _unit_of(field))
 
@@ -147,8 +150,6 @@ def _what_value(kind: str, context: Mapping[str, Any], detail: ErrorDetails) -> 
     if kind in _SHAPES:
         shape = _SCALAR_FORMS.get(str(context.get("class_name")), _SHAPES[kind])
         return f"must be {shape}{_hint(detail['input'])}"
-    if kind == "literal_error":
-        return _must_be_one_of(detail)
     if kind in ("too_short", "too_long"):
         bound = context.get("min_length", context.get("max_length"))
         word = "at least" if kind == "too_short" else "at most"
@@ -156,12 +157,17 @@ def _what_value(kind: str, context: Mapping[str, Any], detail: ErrorDetails) -> 
     return _TEXTS.get(kind, f"is refused: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
 
 
-def _must_be_one_of(detail: ErrorDetails) -> str:
-    expected = detail.get("ctx", {}).get("expected", "")
-    choices = re.findall(r"'([^']*)'", expected) or re.findall(r"-?\d+", expected)
-    guess = nearest(str(detail["input"]), choices)
+def _choices(expected: str) -> list[str]:
+    """The values that a key may have, from pydantic's sentence about them."""
+    return re.findall(r"'([^']*)'", expected) or re.findall(r"-?\d+", expected)
+
+
+def _unknown_value(value: object, choices: Sequence[str]) -> tuple[str, str]:
+    """What is wrong with a value outside the choices, and the likely one or all of them."""
+    shown = f"'{shorten(value)}'" if isinstance(value, str) else show(value)
+    guess = nearest(str(value), choices) if len(choices) > 1 else None
     one_of = f"must be one of {', '.join(choices)}" if len(choices) > 1 else f"must be {choices[0]}"
-    return f"{one_of}; did you mean {guess}?" if guess and len(choices) > 1 else one_of
+    return f"unknown value {shown}", f"did you mean '{guess}'?" if guess else one_of
 
 
 def _hint(value: object) -> str:
@@ -181,10 +187,7 @@ def _kind_finding(path: KeyPath, data: Any) -> Finding:
     kinds = list(_kinds())
     given = _value_at(data, path)
     if isinstance(given, Mapping) and "kind" in given:
-        kind = given["kind"]
-        guess = nearest(str(kind), kinds)
-        fix = f"must be one of {', '.join(kinds)}" + (f"; did you mean {guess}?" if guess else "")
-        return Finding((*path, "kind"), f"got {show(kind)}", fix)
+        return Finding((*path, "kind"), *_unknown_value(given["kind"], kinds))
     if not isinstance(given, Mapping):
         return Finding(path, f"got {show(given)}", "must be a mapping of keys")
     return Finding((*path, "kind"), "missing", f"add one of {', '.join(kinds)}")

@@ -5,74 +5,31 @@ are refused in one place. The tree is built from parser events: bounds hold befo
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import yaml
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import MAX_DEPTH, Document, KeyPath, Lines, show_path
 from gpuplan.inputs.documents.scalars import printable, resolve, shorten
 
 MAX_BYTES = 2_000_000
-MAX_DEPTH = 50
 MAX_NODES = 100_000
 MAX_ALIASED_NODES = 1_000
 
-KeyPath = tuple[str | int, ...]
 _BYTE_ORDER_MARKS = {
-    b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
-}  # fmt: skip
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 # The closing quote is optional: a string without one must not be tried again from its middle.
 _JSON_STRING_OR_TAB = re.compile(r'"(?:[^"\\\n]|\\.)*"?|\t')
 _SURROGATE_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One value with its place."""
-
-    value: object
-    line: int
-    children: Mapping[str | int, "Node"]
-    n_nodes: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """What a file says: dicts, lists, text, numbers, truth values and None."""
-
-    name: str
-    root: Node
-
-    @property
-    def data(self) -> Any:
-        """The plain value. Aliased parts are shared: do not change it."""
-        return self.root.value
-
-    def line_of(self, path: KeyPath) -> int | None:
-        """Line of the key, or of the nearest part around it that exists."""
-        node = self.root
-        for part in path:
-            child = node.children.get(part)
-            if child is None:
-                break
-            node = child
-        return node.line
-
-    def place(self, path: KeyPath) -> str:
-        """File, line and key, as shown to the user."""
-        return f"{self.name}:{self.line_of(path)} {show_path(path)}".rstrip()
-
-
-def show_path(path: KeyPath) -> str:
-    """The path as people write it: workloads[0].slo.ttft_p95_ms."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".")
 
 
 def shown_problem(where: str, what: str, fix: str) -> Problem:
@@ -100,7 +57,7 @@ def read_yaml_text(text: str, *, name: str) -> Document:
         tree.stop(1, "the file is empty", "`gpuplan init` writes a commented example")
     if tree.problems or tree.root is None:
         raise InputError(name, tree.problems)
-    return Document(name=name, root=tree.root)
+    return Document(name=name, data=tree.root.value, lines=tree.root.lines)
 
 
 def _text_of(path: Path) -> str:
@@ -186,6 +143,16 @@ def _syntax_problem(error: yaml.YAMLError, text: str) -> tuple[int, str, str]:
     return mark.line + 1, what, fix
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """A value that is read to its end, and how large it is: an alias stands for it again."""
+
+    value: object
+    lines: Lines
+    n_nodes: int = 1
+    height: int = 0
+
+
 @dataclass(slots=True)
 class _Open:
     """A mapping or list that is being read."""
@@ -193,7 +160,7 @@ class _Open:
     value: dict[str, object] | list[object]
     line: int
     anchor: str | None
-    children: dict[str | int, Node] = field(default_factory=dict)
+    children: dict[str | int, Lines] = field(default_factory=dict)
     key: str | None = None
     key_line: int = 0
     n_nodes: int = 1
@@ -205,10 +172,10 @@ class _Tree:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.root: Node | None = None
+        self.root: _Node | None = None
         self.problems: list[Problem] = []
         self._stack: list[_Open] = []
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, _Node] = {}
         self._n_nodes = 0
         self._n_aliased = 0
         self._n_documents = 0
@@ -233,7 +200,7 @@ class _Tree:
 
     def _note(self, line: int, what: str, fix: str) -> None:
         path = shorten(show_path(self._path()), 80)
-        where = f"{self.name}:{line} {path}".rstrip()
+        where = f"{self.name}:{line}: {path}" if path else f"{self.name}:{line}"
         self.problems.append(shown_problem(where, what, fix))
 
     def _path(self) -> KeyPath:
@@ -278,7 +245,7 @@ class _Tree:
             value = resolved.value
             if resolved.what:
                 self._note(line, resolved.what, resolved.fix)
-        node = Node(value=value, line=line, children={}, n_nodes=1, height=0)
+        node = _Node(value=value, lines=Lines(line=line))
         self._keep_anchor(event.anchor, node)
         self._add(node, line)
 
@@ -310,18 +277,13 @@ class _Tree:
 
     def _close(self) -> None:
         done = self._stack.pop()
-        node = Node(
-            value=done.value,
-            line=done.line,
-            children=done.children,
-            n_nodes=done.n_nodes,
-            height=done.height,
-        )
+        lines = Lines(line=done.line, children=done.children)
+        node = _Node(value=done.value, lines=lines, n_nodes=done.n_nodes, height=done.height)
         # Only now: an alias inside its own anchor finds nothing, so no value holds itself.
         self._keep_anchor(done.anchor, node)
         self._add(node, done.line)
 
-    def _add(self, node: Node, line: int) -> None:
+    def _add(self, node: _Node, line: int) -> None:
         if not self._stack:
             self.root = node
             return
@@ -329,10 +291,10 @@ class _Tree:
         top.n_nodes += node.n_nodes
         top.height = max(top.height, node.height + 1)
         if isinstance(top.value, list):
-            top.children[len(top.value)] = _at_line(node, line)
+            top.children[len(top.value)] = replace(node.lines, line=line)
             top.value.append(node.value)
         elif top.key is not None:
-            top.children[top.key] = _at_line(node, top.key_line)
+            top.children[top.key] = replace(node.lines, line=top.key_line)
             top.value[top.key] = node.value
             top.key = None
 
@@ -340,7 +302,7 @@ class _Tree:
         top = self._stack[-1] if self._stack else None
         return top is not None and isinstance(top.value, dict) and top.key is None
 
-    def _keep_anchor(self, anchor: str | None, node: Node) -> None:
+    def _keep_anchor(self, anchor: str | None, node: _Node) -> None:
         if anchor is not None:
             self._anchors[anchor] = node
 
@@ -362,13 +324,3 @@ class _Tree:
 
 def _line(event: yaml.Event) -> int:
     return int(event.start_mark.line) + 1 if event.start_mark else 1
-
-
-def _at_line(node: Node, line: int) -> Node:
-    return Node(
-        value=node.value,
-        line=line,
-        children=node.children,
-        n_nodes=node.n_nodes,
-        height=node.height,
-    )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuplan.domain.provenance import Assumption
-from gpuplan.inputs.documents.yaml_reader import KeyPath, show_path
+from gpuplan.inputs.documents.document import KeyPath, show_path
 from gpuplan.inputs.schema.keys import Spread, Strict
 
 # Defaults that stand in for a key only where another key is given.

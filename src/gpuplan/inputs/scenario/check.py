@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpuplan.domain.model.precision import format_named
+from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.problems import Finding, nearest
-from gpuplan.inputs.documents.yaml_reader import KeyPath
 from gpuplan.inputs.scenario.check_workload import precision_findings, workload_findings
 from gpuplan.inputs.scenario.convert_site import circuit
 from gpuplan.inputs.schema.keys import Spread, Strict

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from gpuplan.domain.model.precision import FORMATS, format_named
+from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.problems import Finding, nearest
-from gpuplan.inputs.documents.yaml_reader import KeyPath
 from gpuplan.inputs.scenario.assumptions import (
     ACTIVE_FRAC,
     PEAK_TO_MEAN_OF_DAY,

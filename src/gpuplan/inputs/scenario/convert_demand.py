@@ -12,7 +12,7 @@ from gpuplan.domain.scenario.demand import (
     TokenLengths,
 )
 from gpuplan.errors import InvariantError, one
-from gpuplan.inputs.documents.yaml_reader import KeyPath, show_path
+from gpuplan.inputs.documents.document import KeyPath, show_path
 from gpuplan.inputs.scenario.assumptions import (
     ACTIVE_FRAC,
     PEAK_TO_MEAN_OF_DAY,

@@ -20,7 +20,7 @@ from gpuplan.domain.scenario.workload import (
     Work,
     Workload,
 )
-from gpuplan.inputs.documents.yaml_reader import KeyPath
+from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.scenario.assumptions import LORA_RANK, Assumptions
 from gpuplan.inputs.scenario.convert_demand import arrivals, request, slo, steps
 from gpuplan.inputs.scenario.convert_site import precision_names, spread, times

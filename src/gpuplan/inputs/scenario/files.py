@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.problems import Finding
-from gpuplan.inputs.documents.yaml_reader import KeyPath
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 from gpuplan.inputs.schema.workload import AnyWorkload, OnlineSpec
 

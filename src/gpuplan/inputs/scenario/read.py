@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.documents.problems import (
     MAX_SHOWN,
     Finding,
@@ -18,19 +19,23 @@ from gpuplan.inputs.documents.problems import (
     schema_findings,
     show,
 )
-from gpuplan.inputs.documents.yaml_reader import Document, read_yaml, read_yaml_text, shown_problem
+from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text, shown_problem
 from gpuplan.inputs.scenario import convert_site
 from gpuplan.inputs.scenario.assumptions import Assumptions
+from gpuplan.inputs.scenario.changes import with_changes
 from gpuplan.inputs.scenario.check import cross_findings
 from gpuplan.inputs.scenario.convert_build import build
 from gpuplan.inputs.scenario.convert_workload import workload
 from gpuplan.inputs.scenario.files import with_files
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 
+PLAN_KIND = "gpuplan-plan"
 
-def read_scenario(path: Path) -> Scenario:
-    """The scenario of a file; raises InputError with every problem found."""
-    return scenario_of(read_yaml(path), folder=path.parent)
+
+def read_scenario(path: Path, *, changes: Sequence[str] = (), option: str = "--set") -> Scenario:
+    """The scenario of a file with these keys changed; raises InputError with every problem."""
+    document = with_changes(scenario_document(path), changes, option=option)
+    return scenario_of(document, folder=path.parent)
 
 
 def read_scenario_text(
@@ -38,6 +43,25 @@ def read_scenario_text(
 ) -> Scenario:
     """The scenario of a text; without a folder it may not name files."""
     return scenario_of(read_yaml_text(text, name=name), folder=folder)
+
+
+def scenario_from_dict(
+    tree: Mapping[str, Any], *, name: str = "scenario", folder: Path | None = None
+) -> Scenario:
+    """The scenario of the keys of scenario.yaml built in Python, checked like the file."""
+    return scenario_of(document_from_dict(tree, name=name), folder=folder)
+
+
+def scenario_document(path: Path) -> Document:
+    """What a scenario file says before it is checked; of a plan file, what it was made for."""
+    document = read_yaml(path)
+    data = document.data
+    if isinstance(data, dict) and data.get("kind") == PLAN_KIND:
+        held = data.get("provenance")
+        if isinstance(held, dict) and "scenario" in held:
+            document = document.part(("provenance", "scenario"))
+    _refuse_other_than_keys(document)
+    return document
 
 
 def scenario_of(document: Document, *, folder: Path | None) -> Scenario:
@@ -48,11 +72,16 @@ def scenario_of(document: Document, *, folder: Path | None) -> Scenario:
     return _scenario(spec, _fingerprint(document.data))
 
 
+def _refuse_other_than_keys(document: Document) -> None:
+    if not isinstance(document.data, dict):
+        what = f"the file holds {show(document.data)} instead of keys"
+        fix = "begin with name: and workloads:; `gpuplan init` writes a commented example"
+        _refuse(document, [Finding((), what, fix)])
+
+
 def _spec(document: Document) -> ScenarioSpec:
+    _refuse_other_than_keys(document)
     data = document.data
-    if not isinstance(data, dict):
-        what = f"the file holds {show(data)} instead of keys"
-        _refuse(document, [Finding((), what, "begin with name: and workloads:")])
     findings = list(null_findings(data))
     empty = {finding.path for finding in findings}
     try:

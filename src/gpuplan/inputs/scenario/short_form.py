@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import Document, set_key, show_path
 from gpuplan.inputs.documents.scalars import printable, shorten
-from gpuplan.inputs.documents.yaml_reader import show_path
-from gpuplan.inputs.scenario.changes import set_key
 
 Tree = dict[str, Any]
 WORK = ("workloads", 0)
@@ -85,8 +84,35 @@ _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _PRECISION = re.compile(r"^(?:in )?(fp4|nvfp4|mxfp4|fp8|int8|int4|w4a16|bf16|fp16|fp32)$", re.I)
 
 
-def short_scenario(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Assumption, ...]]:
-    """The tree of a scenario from one line and flags; flags win over the line."""
+def short_scenario(text: str, given: Mapping[str, Any]) -> tuple[Document, tuple[Assumption, ...]]:
+    """The document of a scenario from one line and flags; flags win over the line."""
+    tree, assumptions = _short_tree(text, given)
+    return with_flags(Document(name="the line", data=tree), given), assumptions
+
+
+def with_flags(document: Document, given: Mapping[str, Any]) -> Document:
+    """The document with the keys that flags stand for; None is a flag that was not given."""
+    problems = []
+    for flag, value in given.items():
+        if value is None:
+            continue
+        plain = list(value) if isinstance(value, tuple) else value
+        try:
+            document = document.with_value(KEYS[flag], plain, origin=option_of(flag))
+        except (TypeError, IndexError) as error:
+            fix = f"mend {show_path(KEYS[flag])} in {document.name} first"
+            problems.append(Problem(option_of(flag), f"cannot be set: {error}", fix))
+    if problems:
+        raise InputError(document.name, problems)
+    return document
+
+
+def option_of(flag: str) -> str:
+    """The flag as it is typed: --ttft-p95-ms."""
+    return FLAGS.get(flag) or "--" + flag.replace("_", "-")
+
+
+def _short_tree(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Assumption, ...]]:
     said, use_name, run = _said(text)
     said |= {flag: value for flag, value in given.items() if value is not None}
     run = run or ("finetuning" if "method" in said else None)
@@ -103,11 +129,6 @@ def short_scenario(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Ass
     for flag, value in said.items():
         set_key(tree, KEYS[flag], value)
     return tree, tuple(_fill(tree, said, use_name))
-
-
-def flag_keys(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags beside a scenario file, as keys of that file."""
-    return {show_path(KEYS[flag]): value for flag, value in given.items() if value is not None}
 
 
 def _missing(said: Mapping[str, Any]) -> list[Problem]:
@@ -260,6 +281,6 @@ def _fill(tree: Tree, said: Mapping[str, Any], use_name: str | None) -> list[Ass
     for what, flag, value in wanted:
         if flag not in said:
             set_key(tree, KEYS[flag], value)
-            change = FLAGS.get(flag) or "--" + flag.replace("_", "-")
-            notes.append(Assumption(what=what, value=f"{value:g}", why=why, change=change))
+            note = Assumption(what=what, value=f"{value:g}", why=why, change=option_of(flag))
+            notes.append(note)
     return notes

@@ -4,12 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.inputs.scenario.changes import changed, set_key
-from gpuplan.inputs.scenario.changes import key_path as path_of
-from gpuplan.inputs.scenario.short_form import flag_keys, short_scenario
-from gpuplan.inputs.scenario.trees import scenario_from, scenario_tree
+from gpuplan.inputs.documents.document import Document, document_from_dict
+from gpuplan.inputs.scenario.changes import with_changes
+from gpuplan.inputs.scenario.read import scenario_document, scenario_of
+from gpuplan.inputs.scenario.short_form import short_scenario, with_flags
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
 
@@ -23,23 +24,22 @@ class Asked(NamedTuple):
 
 def asked_scenario(request: PlanRequest) -> Asked:
     """The scenario of a file, or of a line of words; flags win, then changes."""
+    document, folder, notes = _document(request)
+    document = with_changes(document, request.changes)
+    scenario = scenario_of(document, folder=folder)
+    notes = (*notes, *scenario.assumptions)
+    return Asked(scenario=replace(scenario, assumptions=notes), tree=document.data)
+
+
+def _document(request: PlanRequest) -> tuple[Document, Path | None, tuple[Assumption, ...]]:
+    """What was asked for, the folder of its files, and what a line of words left to defaults."""
     if request.tree is not None:
-        tree = changed(dict(request.tree), request.changes)
-        scenario = scenario_from(tree, name=request.target, folder=None)
-        return Asked(scenario=scenario, tree=tree)
-    path = Path(request.target)
+        return document_from_dict(request.tree, name=request.target), None, ()
     if is_file_name(request.target):
-        tree = changed(scenario_tree(path), ())
-        for key, value in flag_keys(request.given).items():
-            set_key(tree, path_of(key), value)
-        tree = changed(tree, request.changes)
-        scenario = scenario_from(tree, name=str(path), folder=path.parent)
-        return Asked(scenario=scenario, tree=tree)
-    tree, assumptions = short_scenario(request.target, request.given)
-    tree = changed(tree, request.changes)
-    scenario = scenario_from(tree, name="the line", folder=None)
-    notes = (*assumptions, *scenario.assumptions)
-    return Asked(scenario=replace(scenario, assumptions=notes), tree=tree)
+        path = Path(request.target)
+        return with_flags(scenario_document(path), request.given), path.parent, ()
+    document, assumptions = short_scenario(request.target, request.given)
+    return document, None, assumptions
 
 
 def is_file_name(target: str) -> bool:

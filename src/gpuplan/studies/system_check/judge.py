@@ -29,10 +29,7 @@ from gpuplan.domain.system.parts import (
     TierChoice,
 )
 from gpuplan.errors import InputError, Problem, ViolationError, one
-from gpuplan.inputs.documents.yaml_reader import read_yaml
-from gpuplan.inputs.scenario.changes import changed
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.inputs.scenario.trees import scenario_from
 from gpuplan.studies.power.node_draw import facility_of
 from gpuplan.studies.system_check.balance import Balance, Case, balance_of
 from gpuplan.studies.system_check.data_path import Ground, feed_of, ground_of, moved_of
@@ -67,12 +64,7 @@ def check(path: Path, *, changes: Sequence[str] = (), month: str | None = None) 
 
     Changes are keys set anew before it is read; a month says whose support has ended.
     """
-    if not changes:
-        return check_scenario(read_scenario(path), read_catalog(), month=month)
-    data = read_yaml(path).data
-    if not isinstance(data, dict):
-        read_scenario(path)  # says what is wrong with the file
-    scenario = scenario_from(changed(data, changes), name=path.name, folder=path.parent)
+    scenario = read_scenario(path, changes=changes, option="--what-if")
     return check_scenario(scenario, read_catalog(), month=month)
 
 

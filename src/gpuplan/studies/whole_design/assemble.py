@@ -29,7 +29,7 @@ from gpuplan.domain.system.designed import (
 from gpuplan.domain.system.findings import Finding
 from gpuplan.errors import InfeasibleError, PlannerError, Problem, ViolationError, one
 from gpuplan.inputs.plan_file import read_plan
-from gpuplan.inputs.scenario.trees import scenario_from
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.market.owned import bought_nodes, place_of
 from gpuplan.studies.power.carbon import NodeGroup, carbon_of, place_at
 from gpuplan.studies.power.node_draw import node_watts
@@ -51,7 +51,7 @@ def design_plan(answer: Answer, catalog: Catalog) -> DesignedPlan:
     if plan is None:
         fix = "loosen what stands in the way: gpuplan explain"
         raise one(InfeasibleError, answer.name, "plan", "holds no fleet to design for", fix)
-    scenario = scenario_from(dict(answer.provenance.scenario), name=answer.name, folder=None)
+    scenario = scenario_from_dict(answer.provenance.scenario, name=answer.name)
     machines = list(machines_of(plan.pools, scenario, catalog))
     groups = with_carbon([design_group(one, scenario) for one in machines], plan, scenario, catalog)
     groups = with_shift(groups, scenario, catalog, plan=plan)

@@ -10,7 +10,7 @@ from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.market import InstanceShape, Offer
 from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.inputs.scenario.trees import scenario_from
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.market.offers import market_of, no_price, oldest_days
 
 TODAY = date(2026, 11, 1)
@@ -36,7 +36,7 @@ def offer(usd: float, *, age_days: int = 10, spot: float | None = None, **rest) 
 
 
 def market(*offers: Offer, **tree):
-    scenario = scenario_from({**TREE, **tree}, name="s", folder=None)
+    scenario = scenario_from_dict({**TREE, **tree}, name="s")
     return market_of(scenario, read_catalog(), offers=offers, today=TODAY)
 
 

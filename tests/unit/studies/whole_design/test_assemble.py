@@ -22,7 +22,7 @@ from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
 from gpuplan.domain.plan.answer import PlanCostLine
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InfeasibleError, InputError, ViolationError
-from gpuplan.inputs.scenario.trees import scenario_from
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_document, statement_csv
 from gpuplan.studies.whole_design.assemble import design_plan, refuse_design
@@ -280,7 +280,7 @@ def test_an_unknown_cause_of_cost_is_refused(bought_plan, catalog):
         design_plan(replace(bought_plan, plan=replace(bought_plan.plan, cost_lines=lines)), catalog)
 
 
-SCENARIO = scenario_from(TREE, name="tree", folder=None)
+SCENARIO = scenario_from_dict(TREE, name="tree")
 
 
 @given(

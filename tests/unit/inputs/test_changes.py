@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.changes import changed, key_path
+from gpuplan.inputs.documents.document import Document
+from gpuplan.inputs.scenario.changes import key_path, with_changes
+
+
+def changed(tree, changes):
+    return with_changes(Document(name="s.yaml", data=tree), changes).data
+
 
 TREE = {"name": "x", "workloads": [{"demand": {"users": 5}}, {"demand": {"rate": 2}}]}
 
@@ -32,13 +38,13 @@ def test_values_are_read_as_yaml():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("demand=1", "2 places"),
+        ("demand=1", "2 keys have this name"),
         ("users", "no value"),
         ("users=", "no value"),
         ("=5", "names no key"),
         ("workloads[7].x=1", "2 entries"),
         ("name.first=1", "not keys"),
-        ("a..b=1", "no key"),
+        ("a..b=1", "not a key"),
     ],
 )
 def test_what_cannot_be_changed_is_told(change, said):
