@@ -20,8 +20,9 @@ from gpuplan.calibration.power import fit as power_fit
 from gpuplan.calibration.residuals import Spread, spread_across, spread_of
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.calibration.constants import FittedConstants
+from gpuplan.domain.hardware.links import Protocol
 from gpuplan.domain.model.other import NetworkKind
-from gpuplan.studies.networks import boards as v
+from gpuplan.studies.validation import held_out as v
 
 DATA = Path(__file__).parents[1] / "src/gpuplan/calibration/data"
 MEASURED_LINKS = ("nvlink3", "nvlink4", "nvlink5", "pcie")
@@ -102,7 +103,7 @@ def direct(value: Callable[[str], float], n_ranks_max: int) -> dict[str, float]:
 
 def fabric_class(fitted: FittedConstants, changed: dict[str, float]) -> dict[str, object]:
     values = fitted.values({"link": "none", "engine": "none"})
-    base = links_fit.fabric_protocol(values.__getitem__)
+    base = Protocol(**links_fit.part_values(Protocol, "fabric", values))
     names = ("launch_s", "alpha_s", "rate_frac", "copy_frac", "ramp_s", "ramp_bytes")
     ring = {name: changed.get(name, getattr(base, name)) for name in names}
     pairwise = {**ring, "rate_frac": ring["rate_frac"] * 0.85}

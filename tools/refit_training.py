@@ -16,7 +16,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.studies.training.calibration import calibrate, cross_scores
 from gpuplan.studies.training.cases import cases_of
-from gpuplan.studies.training.forecast import cross_training
+from gpuplan.studies.validation.training import cross_training
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 COLUMNS = [

@@ -8,8 +8,9 @@ import numpy as np
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
-from gpuplan.studies.training.forecast import training_rows
-from gpuplan.studies.validation import networks as validate_networks
+from gpuplan.studies.validation import networks
+from gpuplan.studies.validation.report import predicted_rows
+from gpuplan.studies.validation.training import predicted_training
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "validation" / "never_seen"
 HEAD = """\
@@ -33,10 +34,10 @@ NETWORKS = (
     ("ResNet-50 training, eleven boards", "vision_training_later", "train_samples_per_s"),
     ("FLUX and HunyuanVideo, H100 and H20", "diffusion_later", "batch_latency_s"),
 )
-READERS = {
-    "vision_later": validate_networks.vision_rows,
-    "vision_training_later": validate_networks.vision_training_rows,
-    "diffusion_later": validate_networks.diffusion_rows,
+PREDICT = {
+    "vision_later": networks.predicted_vision,
+    "vision_training_later": networks.predicted_vision_training,
+    "diffusion_later": networks.predicted_diffusion,
 }
 STEP, RATE = "step_s", "tokens_per_s_per_accelerator"
 N_SCRIPT_ROWS = 63
@@ -45,7 +46,7 @@ Errors = list[tuple[float, bool]]
 
 def later() -> str:
     """Errors of rows published later, at first and now, by source."""
-    found, _ = training_rows(rows_of("llm_training_later"))
+    found, _ = predicted_rows(rows_of("llm_training_later"), predicted_training)
     first = {row["id"]: row for row in rows_of("first_predictions_training")}
     lines = [HEAD.format(n=len(found), gone=N_SCRIPT_ROWS)]
     for name, some in _groups(found).items():
@@ -69,7 +70,7 @@ def step_errors(rows: Sequence[PredictedRow]) -> Errors:
 
 def network_errors(table: str, metric: str) -> Errors:
     """The same of networks that are no language models."""
-    rows, refused = READERS[table](rows_of(table))
+    rows, refused = predicted_rows(rows_of(table), PREDICT[table])
     if refused:
         raise ValueError(refused)
     is_rate = metric.endswith("_per_s")

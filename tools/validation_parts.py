@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Mapping
 from gpuplan.calibration.networks.fit import NetworkRow, base_name, family_of
 from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.model.other import NetworkKind
-from gpuplan.studies.networks import boards as v
-from gpuplan.studies.training.forecast import stored_cross_training
+from gpuplan.studies.validation import held_out as v
 from gpuplan.studies.validation.inference import stored_cross
+from gpuplan.studies.validation.training import stored_cross_training
 
 N_FOLDS = 8  # hundreds of vision models: folds of whole models and whole families
 # What is asked of rows outside the fit: (name, rows in the stored splits, median error in percent).

@@ -9,7 +9,7 @@ from gpuplan.calibration.links import fit as links_fit
 from gpuplan.calibration.links.models import collective_spread, link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.performance import collectives as c
-from gpuplan.studies.networks import boards as v
+from gpuplan.studies.validation import held_out as v
 from gpuplan.units import GB, GIB
 from shared_data import shared_file
 
@@ -36,7 +36,7 @@ def test_stored_constants_predict_what_a_fresh_fit_predicts() -> None:
             continue
         card = read_catalog().accelerators[cards[group.link]]  # type: ignore[index]
         stored = link_of(card, n_ranks=group.n_per_node, engine=engine)
-        values = fitted.values(links_fit.labels_of(group)).__getitem__
+        values = fitted.values(links_fit.labels_of(group))
         fresh = v.collective_times_s(
             group, links_fit.inner_link(group, values), links_fit.outer_link(group, values)
         )

@@ -9,12 +9,13 @@ import pytest
 from gpuplan.calibration.networks.fit import read_network_rows
 from gpuplan.calibration.training.constants import read_calibration
 from gpuplan.calibration.training.rows import shipped_rows
-from gpuplan.studies.training.forecast import training_rows
 from gpuplan.studies.validation.networks import (
-    diffusion_rows,
-    vision_rows,
-    vision_training_rows,
+    predicted_diffusion,
+    predicted_vision,
+    predicted_vision_training,
 )
+from gpuplan.studies.validation.report import predicted_rows
+from gpuplan.studies.validation.training import predicted_training
 
 FOLDER = Path(__file__).parent / "never_seen"
 TABLES = ("llm_training_later", "vision_later", "vision_training_later", "diffusion_later")
@@ -42,7 +43,7 @@ def figures(found):
 
 @pytest.fixture(scope="module")
 def training():
-    found, refused = training_rows(rows_of("llm_training_later"))
+    found, refused = predicted_rows(rows_of("llm_training_later"), predicted_training)
     assert not refused
     return found
 
@@ -55,7 +56,7 @@ def test_every_row_names_where_it_was_published(table):
 
 
 def test_no_training_row_is_part_of_the_fit():
-    fitted = {row.origin.id for row in shipped_rows()}
+    fitted = {row.text("id") for row in shipped_rows()}
     rows = rows_of("llm_training_later")
     assert len(rows) > 190
     assert not fitted & {row["id"] for row in rows}
@@ -90,15 +91,15 @@ def test_ranges_of_training_hold_about_four_of_five(training):
 
 
 @pytest.mark.parametrize(
-    ("table", "read", "most", "least_inside"),
+    ("table", "predict", "most", "least_inside"),
     [
-        ("vision_later", vision_rows, 0.10, 0.76),
-        ("vision_training_later", vision_training_rows, 0.35, 0.76),
-        ("diffusion_later", diffusion_rows, 0.35, 0.70),
+        ("vision_later", predicted_vision, 0.10, 0.76),
+        ("vision_training_later", predicted_vision_training, 0.35, 0.76),
+        ("diffusion_later", predicted_diffusion, 0.35, 0.70),
     ],
 )
-def test_networks_on_boards_and_software_never_seen(table, read, most, least_inside):
-    found, refused = read(rows_of(table))
+def test_networks_on_boards_and_software_never_seen(table, predict, most, least_inside):
+    found, refused = predicted_rows(rows_of(table), predict)
     assert not refused
     median, inside = figures(found)
     assert median <= most

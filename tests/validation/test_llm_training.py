@@ -3,27 +3,29 @@
 import numpy as np
 import pytest
 
-from gpuplan.calibration.tables import read_constants
-from gpuplan.calibration.tables import read_rows as package_rows
+from gpuplan.calibration.tables import read_constants, read_rows
 from gpuplan.calibration.training.constants import FILE, read_calibration
-from gpuplan.calibration.training.rows import read_rows, row_of, shipped_rows
+from gpuplan.calibration.training.rows import TrainingRow, shipped_rows
 from gpuplan.catalog.load import read_catalog
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.studies.training.calibration import (
+    calibrate,
+    case_errors,
     cross,
+    errors_by_case,
     fit_training,
-    in_order,
-    log_errors,
     model_of,
     source_of,
     usable,
 )
 from gpuplan.studies.training.cases import cases_of
-from gpuplan.studies.training.forecast import (
+from gpuplan.studies.training.predict import predict_training
+from gpuplan.studies.validation.report import predicted_rows
+from gpuplan.studies.validation.training import (
     cross_training,
+    predicted_training,
     stored_cross_training,
-    validate_rows,
 )
-from gpuplan.studies.training.predict import predict_training, recalibrate
 from shared_data import shared_file
 
 # Median error of rows outside the fit may only fall.
@@ -38,7 +40,6 @@ OWN_RUN = {
     "model": "Llama-3.1-70B", "accelerator": "H100", "n_accelerators": "64", "precision": "bf16",
     "seq_len": "8192", "global_batch": "128", "micro_batch": "1", "tp": "4", "pp": "4", "vp": "5",
 }  # fmt: skip
-FINE_TUNING = ("lora", "qlora", "sft", "full")
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +58,14 @@ def median(values):
 
 
 def test_stored_fit_is_what_the_rows_give(cases):
-    errors = log_errors(cases, fit_training(cases))
-    stored = log_errors(cases, read_calibration().fitted)
+    errors = case_errors(cases, fit_training(cases))
+    stored = case_errors(cases, read_calibration().fitted)
     assert stored == pytest.approx(errors, abs=0.004)
 
 
 def test_errors_with_the_source_left_out(cases):
     folds = cross(cases, source_of)
-    errors = in_order(cases, source_of, folds)
+    errors = np.concatenate(list(folds.values()))
     assert median(ape(errors)) <= BUDGET_SOURCE
     medians = {name: median(ape(found)) for name, found in folds.items() if len(found) > 5}
     assert max(found for name, found in medians.items() if name not in SCRIPTS) <= BUDGET_ONE_SOURCE
@@ -72,9 +73,9 @@ def test_errors_with_the_source_left_out(cases):
 
 
 def test_errors_with_the_model_left_out(cases):
-    errors = in_order(cases, model_of, cross(cases, model_of))
+    errors = errors_by_case(cases, model_of)
     assert median(ape(errors)) <= BUDGET_MODEL
-    tuned = [case.row.model.task in FINE_TUNING for case in cases]
+    tuned = [case.row.regime == "fine-tuning" for case in cases]
     assert sum(tuned) > 40
     assert median(ape(errors[tuned])) <= BUDGET_FINE_TUNING
 
@@ -86,15 +87,17 @@ def test_ranges_hold_about_four_of_five_rows_outside_the_fit():
 
 
 def test_every_shipped_row_is_predicted():
-    found = validate_rows(shipped_rows())
-    assert len(found.forecasts) == found.n_rows
+    rows = [dict(row.cells) for row in shipped_rows()]
+    found, refused = predicted_rows(rows, predicted_training)
+    assert len(found) == len(rows)
+    assert not refused
     ratios = [
-        one.predicted["step_s"].value / one.row.measured["step_s"]
-        for one in found.forecasts
-        if "step_s" in one.row.measured
+        one.predicted["step_s"].value / one.measured["step_s"]
+        for one in found
+        if "step_s" in one.measured
     ]
     assert median(np.abs(np.array(ratios) - 1)) < 0.06
-    for one in found.forecasts:
+    for one in found:
         estimate = one.predicted["step_s"]
         assert 0 < estimate.low < estimate.value < estimate.high
 
@@ -113,17 +116,18 @@ def test_constants_stay_physical():
 
 @pytest.mark.shared
 def test_table_of_the_package_is_the_published_one():
-    published = read_rows(shared_file("measured/llm_training.csv").read_text().splitlines())
-    ours = {row.origin.id: row for row in shipped_rows() if row.origin.id.startswith("trn")}
-    same = [row for row in published if row.origin.id in ours]
+    published = map(TrainingRow, read_csv_rows(shared_file("measured/llm_training.csv")))
+    ours = {row.text("id"): row for row in shipped_rows() if row.text("id").startswith("trn")}
+    same = [row for row in published if row.text("id") in ours]
     assert len(same) == len(ours)
-    assert all(ours[row.origin.id].measured == row.measured for row in same)
+    assert all(ours[row.text("id")].measured == row.measured for row in same)
 
 
 def test_own_runs_pull_the_constants():
     plain = predict_training(OWN_RUN).step_s.value
-    slow = row_of(OWN_RUN | {"measured_step_s": f"{1.4 * plain}"})
-    fresh = recalibrate([slow] * 10)
+    slow = TrainingRow(OWN_RUN | {"measured_step_s": f"{1.4 * plain}"})
+    cases, _ = cases_of([*shipped_rows(), *[slow] * 10], read_catalog())
+    fresh = calibrate(cases)
     assert predict_training(OWN_RUN, calibration=fresh).step_s.value > 1.05 * plain
     assert fresh.fitted.n_rows == read_calibration().fitted.n_rows + 10
 
@@ -158,7 +162,7 @@ def test_strong_scaling_of_runs_outside_the_fit(job, measured):
 
 
 def test_cross_validation_prints_every_split_and_source():
-    rows = [dict(row) for row in package_rows("llm_training.csv")[::4]]
+    rows = [dict(row) for row in read_rows("llm_training.csv")[::4]]
     found = cross_training(rows)
     assert set(found) == {"source", "model", "accelerator"}
     errors = found["source"]["training step_s"]

@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
+from gpuplan.calibration.fit import log_errors
 from gpuplan.calibration.networks import fit
 from gpuplan.calibration.networks.stored import (
     network_basis,
@@ -14,7 +15,7 @@ from gpuplan.calibration.networks.stored import (
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.model.other import NetworkKind
 from gpuplan.performance import other_networks
-from gpuplan.studies.networks import boards as v
+from gpuplan.studies.validation import held_out as v
 
 
 def fold(name: str) -> int:
@@ -102,8 +103,8 @@ def test_stored_constants_are_those_of_the_table() -> None:
 def test_columns_equal_scalars() -> None:
     rows = fit.read_network_rows("denoiser")[::20]
     fitted = v.fit_networks(rows)
-    together = fit.log_errors(rows, fitted, v.network_times_s)[0]
-    alone = [fit.log_errors([row], fitted, v.network_times_s)[0][0] for row in rows]
+    together = log_errors(fitted, v.network_measurements(rows))
+    alone = [log_errors(fitted, v.network_measurements([row]))[0] for row in rows]
     assert np.allclose(together, alone)
 
 

@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
+from gpuplan.calibration.fit import log_errors
 from gpuplan.calibration.power import fit as power_fit
 from gpuplan.calibration.power.stored import (
     CAP_CURVES,
@@ -19,8 +20,8 @@ from gpuplan.errors import InputError
 from gpuplan.performance import power
 from gpuplan.studies.inference.predict import predict_inference
 from gpuplan.studies.measured.inference import serving_setup
-from gpuplan.studies.networks import boards as v
 from gpuplan.studies.power.serving import serving_power
+from gpuplan.studies.validation import held_out as v
 from gpuplan.studies.validation.inference_table import benchmark_of
 from shared_data import shared_file
 
@@ -39,9 +40,9 @@ def test_draw_of_new_models_under_load() -> None:
         rows = power_fit.read_power_rows()
         fitted = v.fit_power([row for row in rows if fold_of(row) != fold])
         held = [row for row in busy_rows() if fold_of(row) == fold]
-        errors += power_fit.log_errors(held, fitted, v.predicted_power_w)
+        errors += log_errors(fitted, v.power_measurements(held)).tolist()
     assert len(errors) > 850
-    assert np.median(np.abs(np.expm1(np.concatenate(errors)))) < 0.085
+    assert np.median(np.abs(np.expm1(np.array(errors)))) < 0.085
 
 
 def test_stored_constants_are_those_of_the_table() -> None:

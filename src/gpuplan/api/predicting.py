@@ -75,7 +75,7 @@ def network_sheet(found: "NetworkForecast") -> "Sheet":
 
 def predict_training(run: "TrainingRun") -> "RunForecast":
     """Step time, throughput, utilization and length of a training run, with ranges."""
-    from gpuplan.studies.training.run import predict_run as verb
+    from gpuplan.studies.training.predict import predict_run as verb
 
     return verb(run)
 

@@ -5,7 +5,8 @@ label deviations, so the slope by a deviation is the slope by the constant on th
 the label: one evaluation per constant, not per label.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +38,7 @@ ABSENT, ABSENT_LOG_SD = "no", 1e-3
 class Columns(NamedTuple):
     """Which parameter each row takes: per constant, its centre and its deviations."""
 
-    names: tuple[str, ...]
-    most: tuple[float | None, ...]
+    constants: tuple[Constant, ...]
     members: tuple[tuple[Ints, ...], ...]  # per constant: parameter index of every row
     centre: Floats  # prior mean of every parameter
     log_sd: Floats
@@ -53,47 +53,94 @@ class Observed(NamedTuple):
     weight: Floats
 
 
+class Measurements(NamedTuple):
+    """Measured logs, the labels and sources of their rows, and the formula that predicts them."""
+
+    labels: Sequence[Labels]
+    predict: Predict
+    observed: Observed
+    sources: Sequence[str]
+
+
+def one_per_row(values: Sequence[float], weight: Floats | None = None) -> Observed:
+    """Every row has one measured value."""
+    n = len(values)
+    return Observed(np.arange(n), np.log(values), np.ones(n) if weight is None else weight)
+
+
+def balanced_weights(groups: Sequence[Hashable], n_rows: float, *, most: float = 1.0) -> Floats:
+    """Weights that let no group count for more than so many rows."""
+    count = Counter(groups)
+    return np.array([min(most, n_rows / count[group]) for group in groups])
+
+
 def columns(constants: Sequence[Constant], labels: Sequence[Labels]) -> Columns:
-    """One parameter per centre and per label that occurs."""
-    centre: list[float] = []
-    sds: list[float] = []
+    """The parameters of a fit: one per centre and per label that occurs."""
+    prior: list[tuple[float, float]] = []  # mean and standard deviation of every parameter
     keys: list[tuple[str, str]] = []
     members: list[tuple[Ints, ...]] = []
-    index: dict[tuple[str, str], int] = {}
     for constant in constants:
         mine = [np.full(len(labels), len(keys), dtype=np.int64)]
         keys.append((constant.name, ""))
-        centre.append(np.log(constant.value))
-        sds.append(constant.log_sd)
+        prior.append((np.log(constant.value), constant.log_sd))
         for effect in constant.effects:
-            key = effect_key(constant.name, effect)
             found = [joined_label(effect, row) for row in labels]
-            for label in dict.fromkeys(found):
-                index[key, label] = len(keys)
-                keys.append((key, label))
-                centre.append(effect.prior_of(label))
-                sds.append(ABSENT_LOG_SD if label == ABSENT else effect.log_sd)
-            mine.append(np.array([index[key, label] for label in found], dtype=np.int64))
+            index = {label: len(keys) + i for i, label in enumerate(dict.fromkeys(found))}
+            keys += [(effect_key(constant.name, effect), label) for label in index]
+            prior += [
+                (effect.prior_of(label), ABSENT_LOG_SD if label == ABSENT else effect.log_sd)
+                for label in index
+            ]
+            mine.append(np.array([index[label] for label in found], dtype=np.int64))
         members.append(tuple(mine))
-    most = tuple(c.most for c in constants)
-    return Columns(
-        tuple(c.name for c in constants), most, tuple(members), np.array(centre),
-        np.array(sds), tuple(keys),
-    )  # fmt: skip
+    centre, log_sd = np.array(prior).reshape(-1, 2).T
+    return Columns(tuple(constants), tuple(members), centre, log_sd, tuple(keys))
 
 
 def row_values(cols: Columns, parameters: Floats) -> dict[str, Floats]:
-    """Every constant for every row."""
+    """The value of every constant for every row."""
     return {
-        name: np.asarray(bounded(np.exp(np.sum([parameters[m] for m in mine], axis=0)), most))
-        for name, mine, most in zip(cols.names, cols.members, cols.most, strict=True)
+        constant.name: np.asarray(
+            bounded(np.exp(np.sum([parameters[m] for m in mine], axis=0)), constant.most)
+        )
+        for constant, mine in zip(cols.constants, cols.members, strict=True)
     }
 
 
+def fit_constants(
+    constants: Sequence[Constant], measured: Measurements, *, n_rounds: int = 25
+) -> FittedConstants:
+    """The constants that these measurements support, held near their priors."""
+    cols = columns(constants, measured.labels)
+    beta = fit(cols, measured.predict, measured.observed, n_rounds=n_rounds)
+    n_rows = len(measured.observed.row)
+    return fitted(constants, cols, beta, n_rows=n_rows, sources=measured.sources)
+
+
+def log_errors(found: FittedConstants, measured: Measurements) -> Floats:
+    """The log of predicted over measured of every observation."""
+    known: dict[tuple[str, ...], dict[str, float]] = {}
+    rows = []
+    for labels in measured.labels:
+        key = tuple(labels.values())
+        if key not in known:
+            known[key] = found.values(labels)
+        rows.append(known[key])
+    values = {
+        constant.name: np.array([row[constant.name] for row in rows])
+        for constant in found.constants
+    }
+    return measured.predict(values) - measured.observed.log_value
+
+
 def fit(
-    cols: Columns, predict: Predict, observed: Observed, *, start: Floats | None = None,
+    cols: Columns,
+    predict: Predict,
+    observed: Observed,
+    *,
+    start: Floats | None = None,
     n_rounds: int = 25,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Parameters that minimise the penalised robust loss (damped Gauss-Newton)."""
     beta = cols.centre.copy() if start is None else start.copy()
     loss, damping = _loss(cols, predict, observed, beta), 1e-2
@@ -114,39 +161,42 @@ def fit(
 
 
 def _loss(cols: Columns, predict: Predict, observed: Observed, beta: Floats) -> float:
-    z = _residual(cols, predict, observed, beta) / NOISE_LOG
+    z = (predict(row_values(cols, beta)) - observed.log_value) / NOISE_LOG
     data = float(np.sum(observed.weight * (np.sqrt(1.0 + z * z) - 1.0)))
     prior = (beta - cols.centre) / cols.log_sd
     return data + 0.5 * float(prior @ prior)
 
 
-def _residual(cols: Columns, predict: Predict, observed: Observed, beta: Floats) -> Floats:
-    return predict(row_values(cols, beta)) - observed.log_value
-
-
 def _normal(
     cols: Columns, predict: Predict, observed: Observed, beta: Floats
 ) -> tuple[Floats, Floats]:
+    """Normal matrix and gradient of the loss at these parameters."""
     values = row_values(cols, beta)
     base = predict(values)
     residual = base - observed.log_value
     z = residual / NOISE_LOG
     weight = observed.weight / np.sqrt(1.0 + z * z) / NOISE_LOG**2
-    n = len(observed.row)
-    at = np.arange(n)
-    blocks: list[tuple[Ints, Ints, Floats]] = []
-    for name, mine in zip(cols.names, cols.members, strict=True):
-        moved = {**values, name: values[name] * np.exp(LOG_STEP)}
-        slope = (predict(moved) - base) / LOG_STEP
-        used = np.flatnonzero(slope)
-        blocks += [(at[used], m[observed.row[used]], slope[used]) for m in mine]
-    rows, columns_, data = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    jacobian = sparse.csr_array((data, (rows, columns_)), shape=(n, len(cols.centre)))
+    jacobian = _jacobian(cols, predict, values, base=base, row=observed.row)
     weighted = sparse.diags_array(weight) @ jacobian
     penalty = 1.0 / cols.log_sd**2
     normal = (jacobian.T @ weighted).toarray() + np.diag(penalty)
     gradient = weighted.T @ residual + penalty * (beta - cols.centre)
     return normal, gradient
+
+
+def _jacobian(
+    cols: Columns, predict: Predict, values: Mapping[str, Floats], *, base: Floats, row: Ints
+) -> sparse.csr_array:
+    """Slopes of the predictions: one evaluation per constant serves all of its labels."""
+    at = np.arange(len(row))
+    blocks: list[tuple[Ints, Ints, Floats]] = []
+    for constant, mine in zip(cols.constants, cols.members, strict=True):
+        moved = {**values, constant.name: values[constant.name] * np.exp(LOG_STEP)}
+        slope = (predict(moved) - base) / LOG_STEP
+        used = np.flatnonzero(slope)
+        blocks += [(at[used], m[row[used]], slope[used]) for m in mine]
+    rows, columns_, data = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    return sparse.csr_array((data, (rows, columns_)), shape=(len(row), len(cols.centre)))
 
 
 def _solve(normal: Floats, gradient: Floats, damping: float) -> Floats:
@@ -159,18 +209,20 @@ def start_from(cols: Columns, found: FittedConstants) -> Floats:
     """The parameters of an earlier fit where it has them, else their priors."""
     start = cols.centre.copy()
     for i, (key, label) in enumerate(cols.keys):
-        if label:
-            start[i] = found.deviation.get(key, {}).get(label, start[i])
-        else:
-            start[i] = found.log_value.get(key, start[i])
+        known = found.deviation.get(key, {}) if label else found.log_value
+        start[i] = known.get(label or key, start[i])
     return start
 
 
 def fitted(
-    constants: Sequence[Constant], cols: Columns, beta: Floats, *, n_rows: int,
+    constants: Sequence[Constant],
+    cols: Columns,
+    beta: Floats,
+    *,
+    n_rows: int,
     sources: Sequence[str],
-) -> FittedConstants:  # fmt: skip
-    """The parameters under their names."""
+) -> FittedConstants:
+    """The fitted parameters under the names of their constants and labels."""
     centres: dict[str, float] = {}
     deviations: dict[str, dict[str, float]] = {}
     for (key, label), value in zip(cols.keys, beta, strict=True):
@@ -179,6 +231,9 @@ def fitted(
         else:
             centres[key] = float(value)
     return FittedConstants(
-        constants=tuple(constants), log_value=centres, deviation=deviations, n_rows=n_rows,
+        constants=tuple(constants),
+        log_value=centres,
+        deviation=deviations,
+        n_rows=n_rows,
         sources=tuple(sorted(set(sources))),
-    )  # fmt: skip
+    )

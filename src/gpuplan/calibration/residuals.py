@@ -1,27 +1,21 @@
-"""What a fit leaves over, in: log errors outside the fit; out: scores, and ranges for new rows."""
+"""Residuals of held-out rows: log errors in, errors by figure and ranges for new rows out."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from math import nan
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuplan.domain.calibration.validation import MetricErrors
+
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Row = TypeVar("Row")
 Fitted = TypeVar("Fitted")
 COVERED_FRAC = 0.8
 LEAST_GROUPS, FEW_GROUPS = 2, 20
-
-
-class Score(NamedTuple):
-    """Errors of one set of rows, as fractions; bias is positive where we predict too much."""
-
-    n: int
-    median_ape: float
-    mape: float
-    p90_ape: float
-    bias: float
-    range_coverage: float | None
 
 
 class Spread(NamedTuple):
@@ -31,17 +25,23 @@ class Spread(NamedTuple):
     high: float
 
 
-def score(log_errors: Floats, spread: Spread | None = None) -> Score:
-    """Errors of predictions; log error is log(predicted / measured)."""
-    ape = np.abs(np.expm1(log_errors))
-    return Score(
+def metric_errors(errors: Floats, inside: Sequence[bool] | Flags | float) -> MetricErrors:
+    """The figures of relative errors, and the share of measurements inside their ranges."""
+    ape = np.abs(errors)
+    return MetricErrors(
         n=len(ape),
         median_ape=float(np.median(ape)),
         mape=float(np.mean(ape)),
         p90_ape=float(np.quantile(ape, 0.9)),
-        bias=float(np.expm1(np.median(log_errors))),
-        range_coverage=None if spread is None else coverage(log_errors, spread),
+        bias=float(np.median(errors)),
+        range_coverage=float(np.mean(inside)),
     )
+
+
+def score(log_errors: Floats, range_coverage: float = nan) -> MetricErrors:
+    """The figures of log errors, log(predicted / measured); the bias is that of the median row."""
+    bias = float(np.expm1(np.median(log_errors)))
+    return replace(metric_errors(np.expm1(log_errors), range_coverage), bias=bias)
 
 
 def spread_of(log_errors: Floats, weights: Floats | None = None) -> Spread:
@@ -54,7 +54,7 @@ def spread_of(log_errors: Floats, weights: Floats | None = None) -> Spread:
 
 
 def clustered_spread(log_errors: Floats, groups: Sequence[Hashable]) -> Spread:
-    """Factors for a row of a group never seen: few groups tell little, however many rows.
+    """The 80 % range for a row of a new group: few groups say little, however many rows.
 
     Rows of a group err together. The spread of the groups' medians about zero and the spread
     within groups add as squares; as many groups as there are set Student's factor.
@@ -82,30 +82,28 @@ def _quantiles(values: Floats, weights: Floats | None, at: tuple[float, float]) 
     return found
 
 
-def coverage(log_errors: Floats, spread: Spread) -> float:
-    """Share of measurements inside their range."""
+def is_inside(log_errors: Floats, spread: Spread) -> Flags:
+    """Whether each measurement lies inside its range."""
     ratio = np.exp(-log_errors)
-    return float(np.mean((ratio >= spread.low) & (ratio <= spread.high)))
+    inside: Flags = (ratio >= spread.low) & (ratio <= spread.high)
+    return inside
 
 
-def left_out_errors(
+def held_out_errors(
     rows: Sequence[Row],
     key: Callable[[Row], Hashable],
     *,
     fit: Callable[[Sequence[Row]], Fitted],
-    errors: Callable[[Sequence[Row], Fitted], Sequence[Floats]],
+    errors: Callable[[Sequence[Row], Fitted], Floats],
 ) -> dict[Hashable, Floats]:
-    """Log errors of every fold, each predicted by a fit that never saw it."""
+    """The log errors of every fold, predicted by a fit to the rows of the other folds."""
     folds: dict[Hashable, list[Row]] = {}
     for row in rows:
         folds.setdefault(key(row), []).append(row)
-    found = {}
-    for fold, held in folds.items():
-        fitted = fit([row for row in rows if key(row) != fold])
-        parts = errors(held, fitted)
-        if parts:
-            found[fold] = np.concatenate(parts)
-    return found
+    return {
+        fold: errors(held_out, fit([row for row in rows if key(row) != fold]))
+        for fold, held_out in folds.items()
+    }
 
 
 def spread_across(folds: Mapping[Hashable, Floats]) -> Spread:
@@ -113,21 +111,19 @@ def spread_across(folds: Mapping[Hashable, Floats]) -> Spread:
     errors = np.concatenate(list(folds.values()))
     if len(folds) >= FEW_GROUPS:
         return spread_of(errors)
-    groups = [fold for fold, held in folds.items() for _ in held]
-    return clustered_spread(errors, groups)
+    return clustered_spread(errors, [fold for fold, rows in folds.items() for _ in rows])
 
 
 def outer_coverage(
     folds: Mapping[Hashable, Floats],
     spread: Callable[[Mapping[Hashable, Floats]], Spread] | None = None,
 ) -> float:
-    """Share of rows inside a range drawn from the residuals of the other folds only."""
+    """The share of rows inside a range drawn from the residuals of the other folds only."""
     drawn = spread or (lambda others: spread_of(np.concatenate(list(others.values()))))
-    inside, n = 0.0, 0
-    for fold, held in folds.items():
-        others = {other: errors for other, errors in folds.items() if other != fold}
-        if not others:
-            continue
-        inside += coverage(held, drawn(others)) * len(held)
-        n += len(held)
-    return inside / n if n else float("nan")
+    if len(folds) < 2:
+        return nan
+    inside = [
+        is_inside(errors, drawn({other: of for other, of in folds.items() if other != fold}))
+        for fold, errors in folds.items()
+    ]
+    return float(np.mean(np.concatenate(inside)))

@@ -1,6 +1,6 @@
 """Fitted start-up, in: measured phases; out: seconds per layer, gigabyte and graph, with ranges."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +13,20 @@ from gpuplan.units import GB
 
 Floats = NDArray[np.float64]
 # Phases whose cost goes with a unit: layers, gigabytes per stream, layers times graphs.
+READERS = ("page-cache", "local-disk", "network-disk", "object-store")
 PHASES = (
-    "bootstrap", "trace", "compile", "cached-compile", "profile", "capture", "split-capture",
-    "load-page-cache", "load-local-disk", "load-network-disk", "load-object-store",
-)  # fmt: skip
+    *("bootstrap", "trace", "compile", "cached-compile", "profile", "capture", "split-capture"),
+    *(f"load-{reader}" for reader in READERS),
+)
+REPORTED_PHASES = (
+    "image_pull",
+    "download",
+    "bootstrap",
+    "load",
+    "compile",
+    "profile",
+    "capture",
+)
 # Image pulls and downloads depend on registries and neighbours: nothing to fit (Assumption).
 FETCH_RANGE = (0.5, 2.5)
 
@@ -36,12 +46,8 @@ def read_phase_rows(phase: str | None = None) -> tuple[PhaseRow, ...]:
     """Measured phases of the package."""
     return tuple(
         PhaseRow(
-            source=row["source"],
-            host=row["host"],
-            model=row["model"],
-            phase=row["phase"],
-            n_units=float(row["units"]),
-            time_s=float(row["time_s"]),
+            *(row["source"], row["host"], row["model"], row["phase"]),
+            *(float(row["units"]), float(row["time_s"])),
         )
         for row in read_rows("startup.csv")
         if phase is None or row["phase"] == phase
@@ -56,18 +62,18 @@ def fit_phase(rows: Sequence[PhaseRow]) -> float:
     return float(np.exp(np.median([np.log(np.median(found)) for found in by_host.values()])))
 
 
-def log_errors(rows: Sequence[PhaseRow], seconds_per_unit: float) -> list[Floats]:
-    """Log of predicted over measured."""
-    return [np.log([seconds_per_unit * row.n_units / row.time_s for row in rows])]
+def log_errors(rows: Sequence[PhaseRow], seconds_per_unit: float) -> Floats:
+    """The log of predicted over measured of every phase."""
+    logs: Floats = np.log([seconds_per_unit * row.n_units / row.time_s for row in rows])
+    return logs
 
 
 def start_constants() -> StartConstants:
     """Constants of a vLLM start; other engines differ by less than hosts do."""
     held = _stored()["seconds_per_unit"]
-    sources = ("page-cache", "local-disk", "network-disk", "object-store")
     return StartConstants(
         bootstrap_s=held["bootstrap"],
-        reader_bytes_per_s={name: GB / held[f"load-{name}"] for name in sources},
+        reader_bytes_per_s={name: GB / held[f"load-{name}"] for name in READERS},
         trace_s_per_layer=held["trace"],
         compile_s_per_layer=held["compile"],
         cached_compile_s_per_layer=held["cached-compile"],
@@ -80,23 +86,14 @@ def start_constants() -> StartConstants:
 def start_estimates(phases: StartPhases) -> Mapping[str, Estimate]:
     """Every phase and their total with ranges; phases fail together, so their ranges add."""
     stored = _stored()
-    spreads: Mapping[str, Sequence[float]] = stored["ranges"]
-    fetch = FETCH_RANGE
-    by_phase = {
-        "image_pull": (phases.image_pull_s, fetch),
-        "download": (phases.download_s, fetch),
-        "bootstrap": (phases.bootstrap_s, spreads["bootstrap"]),
-        "load": (phases.load_s, spreads["load"]),
-        "compile": (phases.compile_s, spreads["compile"]),
-        "profile": (phases.profile_s, spreads["profile"]),
-        "capture": (phases.capture_s, spreads["capture"]),
-    }
     sources = tuple(stored["sources"])
-    found = {
-        name: Estimate(value=seconds, low=seconds * spread[0], high=seconds * spread[1],
-                       tier="fitted", sources=sources)
-        for name, (seconds, spread) in by_phase.items()
-    }  # fmt: skip
+    ranges = {"image_pull": FETCH_RANGE, "download": FETCH_RANGE, **stored["ranges"]}
+    found = {}
+    for name in REPORTED_PHASES:
+        seconds, (low, high) = getattr(phases, f"{name}_s"), ranges[name]
+        found[name] = Estimate(
+            value=seconds, low=seconds * low, high=seconds * high, tier="fitted", sources=sources
+        )
     total = Estimate(
         value=phases.total_s,
         low=sum(part.low for part in found.values()),
@@ -109,12 +106,10 @@ def start_estimates(phases: StartPhases) -> Mapping[str, Estimate]:
 
 def phase_group(phase: str) -> str:
     """The range that a phase belongs to."""
-    groups: Mapping[str, Callable[[str], bool]] = {
-        "load": lambda name: name.startswith("load"),
-        "compile": lambda name: name in ("trace", "compile", "cached-compile"),
-        "capture": lambda name: name.endswith("capture"),
-    }
-    return next((group for group, holds in groups.items() if holds(phase)), phase)
+    if phase.startswith("load-"):
+        return "load"
+    groups = {"trace": "compile", "cached-compile": "compile", "split-capture": "capture"}
+    return groups.get(phase, phase)
 
 
 def _stored() -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """Where a number comes from, and how far to trust it."""
 
+from dataclasses import replace
 from typing import Literal
 
 from gpuplan.domain.noun import dataclass
@@ -53,3 +54,15 @@ class Estimate:
     high: float
     tier: Tier
     sources: tuple[str, ...] = ()
+
+    def scaled(self, factor: float) -> "Estimate":
+        """The estimate in another unit, or of so many."""
+        return replace(
+            self, value=self.value * factor, low=self.low * factor, high=self.high * factor
+        )
+
+    def rate(self, amount: float) -> "Estimate":
+        """The rate of so much in this time: the longest time is the lowest rate."""
+        return replace(
+            self, value=amount / self.value, low=amount / self.high, high=amount / self.low
+        )

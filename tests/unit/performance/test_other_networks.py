@@ -27,7 +27,7 @@ from gpuplan.domain.model.other import (
 )
 from gpuplan.errors import CatalogError, InputError
 from gpuplan.performance import other_networks as o
-from gpuplan.studies.networks.boards import board_figures
+from gpuplan.studies.networks.predict import board_figures
 
 GFLOP = 1e9
 H100 = find_accelerator("h100-sxm", read_catalog()).accelerator

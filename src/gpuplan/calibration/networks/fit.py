@@ -1,15 +1,17 @@
-"""Fit of other networks, in: measured batches; out: constants per kind, family and software."""
+"""Fit of other networks: measured batches in, measurements for the fit out, kind by kind."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import fit as robust
+from gpuplan.calibration.fit import ABSENT, Measurements, balanced_weights, one_per_row
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration.constants import Constant, Effect, FittedConstants, Labels
+from gpuplan.domain.calibration.constants import Constant, Effect, Labels
 from gpuplan.domain.model.other import (
     Device,
     NetworkConstants,
@@ -24,7 +26,7 @@ KINDS: tuple[NetworkKind, ...] = ("vision", "vision-training", "vision-cpu", "en
 
 
 class NetworkRow(NamedTuple):
-    """One measured batch."""
+    """One measured batch of a network on its devices."""
 
     kind: NetworkKind
     source: str
@@ -93,8 +95,11 @@ CONSTANTS: Mapping[NetworkKind, tuple[Constant, ...]] = {
 THROTTLED = ("A30",)
 _FIELDS = tuple(NetworkConstants.__dataclass_fields__)
 _ABSENT = {"scale_ratio": 1.0}
+ROWS_PER_MODEL = 30.0  # that a model counts for, however often it was run
+N_ROUNDS = 40
 
 
+@cache
 def devices() -> Mapping[str, tuple[str, Device]]:
     """Boards of the measured table: family and figures."""
     found = {}
@@ -118,7 +123,7 @@ def basis_of(kind: NetworkKind) -> SpeedBasis:
 
 
 def base_name(model: str) -> str:
-    """A model without the name of its weights: resnet50.a1_in1k is resnet50."""
+    """The model without the name of its weights: resnet50.a1_in1k is resnet50."""
     return model.split(".", maxsplit=1)[0]
 
 
@@ -139,7 +144,7 @@ def network_labels(
         "stack": stack,
         "serving": stack if stack.startswith("served") else "kernels",
         "device": device_name,
-        "throttled": device_name if device_name in THROTTLED else robust.ABSENT,
+        "throttled": device_name if device_name in THROTTLED else ABSENT,
         "device_family": device_family,
     }
 
@@ -147,17 +152,13 @@ def network_labels(
 def read_network_rows(kind: NetworkKind | None = None) -> tuple[NetworkRow, ...]:
     """Measured batches of the package."""
     rows = read_rows("networks.csv")
-    return tuple(_row(row) for row in rows if kind is None or row["kind"] == kind)
+    boards = devices()
+    return tuple(_row(row, boards) for row in rows if kind is None or row["kind"] == kind)
 
 
-def _row(row: Mapping[str, str]) -> NetworkRow:
-    board = devices()[row["device"]][1]
-    device = Device(
-        flop_per_s=board.flop_per_s * float(row["peak_ratio"]),
-        attention_flop_per_s=board.attention_flop_per_s,
-        bytes_per_s=board.bytes_per_s,
-        power_w=board.power_w,
-    )
+def _row(row: Mapping[str, str], boards: Mapping[str, tuple[str, Device]]) -> NetworkRow:
+    board = boards[row["device"]][1]
+    device = replace(board, flop_per_s=board.flop_per_s * float(row["peak_ratio"]))
     work = NetworkWork(
         flop=float(row["gflop"]) * GFLOP,
         attention_flop=float(row["attention_gflop"]) * GFLOP,
@@ -193,50 +194,25 @@ def constants_of(values: Mapping[str, Any], kind: NetworkKind) -> NetworkConstan
     return NetworkConstants(**found)
 
 
-def fit_networks(rows: Sequence[NetworkRow], predict: Predict) -> FittedConstants:
-    """Constants of one kind that these rows support; a model run often counts no more for it."""
+def measurements(rows: Sequence[NetworkRow], predict: Predict) -> Measurements:
+    """The times of these batches, of one kind of network, and the formula that predicts them."""
     kind = rows[0].kind
-    cols = robust.columns(CONSTANTS[kind], [labels_of(row) for row in rows])
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.model] = counts.get(row.model, 0) + 1
-    weights = np.array([min(1.0, 30 / counts[row.model]) for row in rows])
-    logs = np.log([row.time_s for row in rows])
-    observed = robust.Observed(np.arange(len(rows)), logs, weights)
-    times = _times(rows, predict)
-    beta = robust.fit(cols, lambda values: np.log(times(values)), observed, n_rounds=40)
-    sources = [row.source for row in rows]
-    return robust.fitted(CONSTANTS[kind], cols, beta, n_rows=len(rows), sources=sources)
-
-
-def log_errors(
-    rows: Sequence[NetworkRow], fitted: FittedConstants, predict: Predict
-) -> list[Floats]:
-    """Log of predicted over measured, in order of rows."""
-    known: dict[tuple[str, ...], dict[str, float]] = {}
-    values: dict[str, list[float]] = {constant.name: [] for constant in fitted.constants}
-    for row in rows:
-        labels = labels_of(row)
-        key = tuple(labels.values())
-        if key not in known:
-            known[key] = fitted.values(labels)
-        for name, value in known[key].items():
-            values[name].append(value)
-    columns = {name: np.array(column) for name, column in values.items()}
-    return [np.log(_times(rows, predict)(columns) / np.array([row.time_s for row in rows]))]
-
-
-def _times(
-    rows: Sequence[NetworkRow], predict: Predict
-) -> Callable[[Mapping[str, Floats]], Floats]:
-    kind = rows[0].kind
-    work = NetworkWork(**_columns([row.work for row in rows], NetworkWork))
-    device = Device(**_columns([row.device for row in rows], Device))
+    work = NetworkWork(**_columns([row.work for row in rows]))
+    device = Device(**_columns([row.device for row in rows]))
     n_devices = np.array([float(row.n_devices) for row in rows])
     basis = basis_of(kind)
-    return lambda values: predict(work, device, constants_of(values, kind), basis, n_devices)
+
+    def log_times(values: Mapping[str, Floats]) -> Floats:
+        times = predict(work, device, constants_of(values, kind), basis, n_devices)
+        logs: Floats = np.log(times)
+        return logs
+
+    weight = balanced_weights([row.model for row in rows], ROWS_PER_MODEL)
+    observed = one_per_row([row.time_s for row in rows], weight)
+    sources = [row.source for row in rows]
+    return Measurements([labels_of(row) for row in rows], log_times, observed, sources)
 
 
-def _columns(things: Sequence[object], kind: Any) -> dict[str, Any]:
-    names = kind.__dataclass_fields__
+def _columns(things: Sequence[Any]) -> dict[str, Any]:
+    names = things[0].__dataclass_fields__
     return {name: np.array([getattr(thing, name) for thing in things]) for name in names}

@@ -1,4 +1,4 @@
-"""Fit of power constants, in: measured draws with utilizations; out: constants and residuals."""
+"""Fit of power constants: measured draws with utilizations in, measurements for the fit out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import fit as robust
+from gpuplan.calibration.fit import Measurements, balanced_weights, one_per_row
 from gpuplan.calibration.power.stored import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration.constants import Constant, Effect, FittedConstants, Labels
+from gpuplan.domain.calibration.constants import Constant, Effect, Labels
 from gpuplan.domain.hardware.power import PowerConstants, Utilization
 from gpuplan.units import MS
 
@@ -40,9 +40,16 @@ CONSTANTS = (
         most=1.0,
     ),
 )
+UTILIZATION = (
+    "compute_frac",
+    "weight_memory_frac",
+    "other_memory_frac",
+    "weight_bytes_per_param",
+)
 # Work that keeps a board busy but for the gaps; the rest only informs its own share.
 BUSY_WORK = ("text", "diffusion")
 WAITING_WEIGHT = 0.2
+ROWS_PER_MODEL = 20.0  # that a model counts for, however often it was run
 
 
 class PowerRow(NamedTuple):
@@ -76,41 +83,26 @@ class CapRow(NamedTuple):
 
 
 def read_power_rows() -> tuple[PowerRow, ...]:
-    """Measured draws of the package."""
-    return tuple(_power_row(row) for row in read_rows("power_load.csv"))
-
-
-def _power_row(row: Mapping[str, str]) -> PowerRow:
-    use = Utilization(
-        compute_frac=float(row["compute_frac"]),
-        weight_memory_frac=float(row["weight_memory_frac"]),
-        other_memory_frac=float(row["other_memory_frac"]),
-        weight_bytes_per_param=float(row["weight_bytes_per_param"]),
-    )
-    return PowerRow(
-        source=row["source"],
-        accelerator=row["accelerator"],
-        family=row["family"],
-        model=row["model"],
-        work=row["work"],
-        n_accelerators=int(row["n_accelerators"]),
-        step_s=float(row["step_ms"]) * MS,
-        use=use,
-        power_w=float(row["power_w"]),
+    """The measured draws of the package."""
+    return tuple(
+        PowerRow(
+            *(row["source"], row["accelerator"], row["family"], row["model"], row["work"]),
+            n_accelerators=int(row["n_accelerators"]),
+            step_s=float(row["step_ms"]) * MS,
+            use=Utilization(**{name: float(row[name]) for name in UTILIZATION}),
+            power_w=float(row["power_w"]),
+        )
+        for row in read_rows("power_load.csv")
     )
 
 
 def read_cap_rows() -> tuple[CapRow, ...]:
-    """Measured slowdowns of the package."""
+    """The measured slowdowns under a power cap of the package."""
     return tuple(
         CapRow(
             gpu=row["gpu"],
             is_large_model=row["is_large_model"] == "1",
-            limit_w=float(row["limit_w"]),
-            cap_w=float(row["cap_w"]),
-            uncapped_w=float(row["uncapped_w"]),
-            power_w=float(row["power_w"]),
-            slowdown=float(row["slowdown"]),
+            **{name: float(row[name]) for name in CapRow._fields[2:]},
         )
         for row in read_rows("power_caps.csv")
     )
@@ -139,18 +131,10 @@ def constants_of(values: Mapping[str, float]) -> PowerConstants:
     )
 
 
-def fit_power(rows: Sequence[PowerRow], predict: Predict) -> FittedConstants:
-    """Constants that these rows support; every model counts alike, however often it was run."""
-    cols = robust.columns(CONSTANTS, [labels_of(row) for row in rows])
-    logs = np.log([row.power_w for row in rows])
-    n_of: dict[str, int] = {}
-    for row in rows:
-        n_of[row.model] = n_of.get(row.model, 0) + 1
-    weights = np.array([
-        min(1.0, 20 / n_of[row.model]) * (1.0 if row.work in BUSY_WORK else WAITING_WEIGHT)
-        for row in rows
-    ])  # fmt: skip
-    observed = robust.Observed(np.arange(len(rows)), logs, weights)
+def measurements(rows: Sequence[PowerRow], predict: Predict) -> Measurements:
+    """The draws of these rows and their formula; no model counts for more than so many rows."""
+    weight = balanced_weights([row.model for row in rows], ROWS_PER_MODEL)
+    weight *= [1.0 if row.work in BUSY_WORK else WAITING_WEIGHT for row in rows]
 
     def log_watts(values: Mapping[str, Floats]) -> Floats:
         found = []
@@ -160,16 +144,6 @@ def fit_power(rows: Sequence[PowerRow], predict: Predict) -> FittedConstants:
         logs: Floats = np.log(found)
         return logs
 
-    beta = robust.fit(cols, log_watts, observed)
+    observed = one_per_row([row.power_w for row in rows], weight)
     sources = [row.source for row in rows]
-    return robust.fitted(CONSTANTS, cols, beta, n_rows=len(rows), sources=sources)
-
-
-def log_errors(rows: Sequence[PowerRow], fitted: FittedConstants, predict: Predict) -> list[Floats]:
-    """Log of predicted over measured, per row."""
-    found = []
-    for row in rows:
-        values = fitted.values(labels_of(row))
-        watts = predict(row, constants_of(values), busy_of(row, values))
-        found.append(np.log([watts / row.power_w]))
-    return found
+    return Measurements([labels_of(row) for row in rows], log_watts, observed, sources)

@@ -1,4 +1,4 @@
-"""Rows of training measurements, in: a CSV in the published form; out: typed conditions.
+"""Rows of training measurements: cells of a table in the published form in, conditions out.
 
 Blank stays None: what a blank means is decided where the row becomes a configuration.
 """
@@ -13,134 +13,76 @@ from gpuplan.calibration.training.models import Dimensions
 TABLES = ("llm_training.csv", "llm_finetune.csv", "llm_finetune_scripts.csv")
 FINE_TUNING = ("lora", "qlora", "sft", "full")
 MEASURED = ("step_s", "tokens_per_s_per_accelerator", "mfu_pct")
+DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp")
+NUMBER = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowOrigin:
-    """Who measured, with what."""
-
-    id: str
-    source: str
-    framework: str
-    date: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowModel:
-    """What was trained."""
-
-    name: str
-    dimensions: Dimensions | None
-    n_layers: int | None  # a cut-down copy where it differs from the model's own
-    task: str
-    lora_rank: int | None = None
-    quantization: str = ""
-    lora_targets: str = ""  # "all" matrices, or those of attention
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowMachine:
-    """What it ran on."""
-
-    accelerator: str
-    n_accelerators: int
-    fabric: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowRun:
-    """How it ran."""
-
-    precision: str
-    recompute: str
-    sequence_tokens: int | None
-    global_batch: int | None
-    micro_batch: int | None
-    sharding: str
-    degrees: Mapping[str, int]  # tp, pp, vp, cp, ep, dp where given
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One measurement with its conditions."""
+    """One measurement with its conditions; columns that are not there count as blank."""
 
-    origin: RowOrigin
-    model: RowModel
-    machine: RowMachine
-    run: RowRun
-    measured: Mapping[str, float]  # by metric, as published
+    cells: Mapping[str, str | None]
+
+    def text(self, column: str) -> str:
+        """The cell as written, without spaces around it."""
+        return (self.cells.get(column) or "").strip()
+
+    def lower(self, column: str) -> str:
+        """The cell in lower case."""
+        return self.text(column).lower()
+
+    def joined(self, *columns: str) -> str:
+        """Several cells as one text."""
+        return " ".join(self.text(column) for column in columns)
+
+    def number(self, column: str) -> float | None:
+        """The cell's number, None where it is none."""
+        text = self.text(column)
+        return float(text) if NUMBER.fullmatch(text) else None
+
+    def count(self, column: str) -> int | None:
+        """The cell's number as a whole one."""
+        number = self.number(column)
+        return None if number is None else round(number)
+
+    @property
+    def name(self) -> str:
+        """What an error calls the row."""
+        return self.text("id") or "row"
+
+    @property
+    def n_accelerators(self) -> int:
+        """The accelerators of the run, one where the row does not say."""
+        count = self.count("n_accelerators")
+        return 1 if count is None else count
+
+    @property
+    def degrees(self) -> dict[str, int]:
+        """The degrees of parallelism that the row gives."""
+        found = {name: self.count(name) for name in DEGREES}
+        return {name: n for name, n in found.items() if n is not None}
+
+    @property
+    def dimensions(self) -> Dimensions | None:
+        """The model by its dimensions, where the row gives layers and width."""
+        n_layers, hidden = self.count("n_layers"), self.count("hidden")
+        if not n_layers or not hidden:
+            return None
+        n_heads, n_vocab = self.count("heads"), self.count("vocab")
+        return Dimensions(n_layers=n_layers, hidden=hidden, n_heads=n_heads, n_vocab=n_vocab)
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The measured figures by metric, as published."""
+        found = {metric: self.number(f"measured_{metric}") or 0.0 for metric in MEASURED}
+        return {metric: value for metric, value in found.items() if value > 0}
+
+    @property
+    def regime(self) -> str:
+        """Pre-training, or fine-tuning of any kind."""
+        return "fine-tuning" if self.lower("task") in FINE_TUNING else "pre-training"
 
 
 def shipped_rows() -> list[TrainingRow]:
     """The rows that the calibration rests on: pre-training and fine-tuning."""
-    return [row_of(fields) for name in TABLES for fields in read_rows(name)]
-
-
-def row_of(fields: Mapping[str, str | None]) -> TrainingRow:
-    """A typed row; columns that are not there count as blank."""
-
-    def text(name: str) -> str:
-        return (fields.get(name) or "").strip()
-
-    n_layers, hidden = _count(text("n_layers")), _count(text("hidden"))
-    dimensions = None
-    if n_layers and hidden:
-        dimensions = Dimensions(
-            n_layers=n_layers,
-            hidden=hidden,
-            n_heads=_count(text("heads")),
-            n_vocab=_count(text("vocab")),
-        )
-    n_accelerators = _count(text("n_accelerators"))
-    degrees = {name: _count(text(name)) for name in ("tp", "pp", "vp", "cp", "ep", "dp")}
-    return TrainingRow(
-        origin=RowOrigin(**{n: text(n) for n in ("id", "source", "framework", "date", "note")}),
-        model=RowModel(
-            name=text("model"),
-            dimensions=dimensions,
-            n_layers=n_layers,
-            task=text("task").lower(),
-            lora_rank=_count(text("lora_rank")),
-            quantization=text("quantization"),
-            lora_targets=text("lora_targets").lower(),
-        ),
-        machine=RowMachine(
-            accelerator=text("accelerator"),
-            n_accelerators=1 if n_accelerators is None else n_accelerators,
-            fabric=text("fabric"),
-        ),
-        run=RowRun(
-            precision=text("precision").lower(),
-            recompute=text("recompute").lower(),
-            sequence_tokens=_count(text("seq_len")),
-            global_batch=_count(text("global_batch")),
-            micro_batch=_count(text("micro_batch")),
-            sharding=text("sharding").lower(),
-            degrees={name: n for name, n in degrees.items() if n is not None},
-        ),
-        measured=_measured(fields),
-    )
-
-
-def _measured(fields: Mapping[str, str | None]) -> dict[str, float]:
-    found = {}
-    for metric in MEASURED:
-        value = _number((fields.get(f"measured_{metric}") or "").strip())
-        if value is not None and value > 0:
-            found[metric] = value
-    return found
-
-
-def _count(text: str) -> int | None:
-    number = _number(text)
-    return None if number is None else round(number)
-
-
-def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", text, re.IGNORECASE) else None
-
-
-def regime_of(row: TrainingRow) -> str:
-    """Pre-training, or fine-tuning of any kind."""
-    return "fine-tuning" if row.model.task in FINE_TUNING else "pre-training"
+    return [TrainingRow(cells) for name in TABLES for cells in read_rows(name)]

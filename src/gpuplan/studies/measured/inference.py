@@ -21,10 +21,8 @@ from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.serving.engines import engine_settings
-from gpuplan.studies.measured.layout import noted_layout
 from gpuplan.studies.measured.names import find_measured_model
-from gpuplan.studies.measured.numbers import EMPTY, THOUSANDS
-from gpuplan.studies.measured.precision import formats_of
+from gpuplan.studies.measured.notation import EMPTY, THOUSANDS, formats_of, noted_layout
 
 Row = Mapping[str, str]
 

@@ -1,10 +1,17 @@
 """Names in published tables that the catalog writes otherwise: same shapes, another name."""
 
 import re
+from dataclasses import replace
+from functools import lru_cache
 
+from gpuplan.calibration.training.models import known_model
 from gpuplan.catalog.models import find_model
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
-from gpuplan.errors import InputError
+from gpuplan.errors import InputError, PlannerError
+from gpuplan.units import TB
 
 # Only networks of equal shape; a fine-tuned model runs as fast as its base.
 SAME_SHAPE = {
@@ -54,6 +61,17 @@ BASES = re.compile(
     r"(?<=-)(?:meta-)?(?:llama|mistral|mixtral|qwen|gemma|phi|yi|falcon)(?=[-\d])", re.I
 )
 
+# Names in tables that the catalog knows under another one.
+ALIASES = (
+    (r"^llama-?3[- ](8b|70b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^llama_?31?[_ -](8b|70b|405b)$", r"meta-llama/Meta-Llama-3.1-\1"),
+    (r"^nemotron-?(?:h|5)[_ -]56b$", "nvidia/Nemotron-H-56B-Base-8K"),
+    (r"^llama-?4 maverick.*", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
+    (r"^llama-?4 scout.*", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
+    (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),
+    (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
+)
+
 
 def find_measured_model(text: str) -> Model:
     """The catalog's model of this name or of the same shape."""
@@ -80,3 +98,39 @@ def _other_spellings(name: str) -> tuple[str, ...]:
         base,
         RELEASE.sub("", base),
     )
+
+
+def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
+    """The accelerator that a table means; a stated bandwidth replaces the sheet's."""
+    head = re.sub(r"\s*\d+\s*gb$", "", re.split(r",| hbm| \(", said.lower())[0])
+    # Some tables give the family first and the part in brackets: "Blackwell GPU (B200-SXM)".
+    inside = re.search(r"\((.+)\)", said)
+    for name in (said, head, re.sub(r"-\d+gb$", "", inside[1].lower()) if inside else head):
+        try:
+            accelerator = find_accelerator(name, catalog).accelerator
+            break
+        except PlannerError as error:
+            refusal = error
+    else:
+        raise refusal
+    stated = re.search(r"(\d+(?:\.\d+)?)\s*tb/s", said.lower())
+    if stated is None:
+        return accelerator
+    memory = replace(accelerator.memory, bytes_per_s=float(stated[1]) * TB)
+    return replace(accelerator, memory=memory)
+
+
+@lru_cache(maxsize=512)
+def named_model(name: str) -> Model:
+    """By catalog, by alias, or by the dimensions that papers give."""
+    for pattern, better in ALIASES:
+        if re.search(pattern, name.lower()):
+            name = re.sub(pattern, better, name.lower())
+            break
+    try:
+        return find_measured_model(name)
+    except PlannerError:
+        known = known_model(name)
+        if known is None:
+            raise
+        return known

@@ -5,14 +5,12 @@ Blanks are filled by what the software of that row does by default; every fill i
 
 import re
 from dataclasses import replace
-from functools import lru_cache
 
 from gpuplan.calibration.links.models import fabric_link, link_of
 from gpuplan.calibration.training.fabric import adapter_bytes_per_s
 from gpuplan.calibration.training.models import known_model, model_from
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.calibration.training.stacks import COMPILER, Stack, stack_of
-from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.layers import Experts, Recurrence
@@ -33,9 +31,8 @@ from gpuplan.domain.training.setup import (
     TrainingSetup,
 )
 from gpuplan.domain.training.time import Fabric
-from gpuplan.errors import InputError, PlannerError, Problem
-from gpuplan.studies.measured.names import find_measured_model
-from gpuplan.units import TB
+from gpuplan.errors import InputError, Problem
+from gpuplan.studies.measured.names import accelerator_of, named_model
 
 ASSUMED_SEQUENCE_TOKENS = 4096
 ASSUMED_LORA_RANK = 16
@@ -44,20 +41,14 @@ GRAPH_HOST_RATIO = 0.2  # of launching a layer, where whole steps are recorded (
 ASSUMED_SAMPLES = 8  # per accelerator and step
 # Attention with learned sinks and clamped gates runs outside of the fused kernels.
 SINKS = ("gpt_oss",)
-# Names in tables that the catalog knows under another one.
-ALIASES = (
-    (r"^llama-?3[- ](8b|70b)$", r"meta-llama/Meta-Llama-3.1-\1"),
-    (r"^llama_?31?[_ -](8b|70b|405b)$", r"meta-llama/Meta-Llama-3.1-\1"),
-    (r"^nemotron-?(?:h|5)[_ -]56b$", "nvidia/Nemotron-H-56B-Base-8K"),
-    (r"^llama-?4 maverick.*", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
-    (r"^llama-?4 scout.*", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
-    (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),
-    (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
-)
 COMPUTE: tuple[tuple[str, Compute], ...] = (
-    (r"fp4", "fp4"), (r"mx", "mxfp8"), (r"fp8|float8|e4m3", "fp8"), (r"fp16|float16|half", "fp16"),
-    (r"tf32", "tf32"), (r"^fp32|float32", "fp32"),
-)  # fmt: skip
+    (r"fp4", "fp4"),
+    (r"mx", "mxfp8"),
+    (r"fp8|float8|e4m3", "fp8"),
+    (r"fp16|float16|half", "fp16"),
+    (r"tf32", "tf32"),
+    (r"^fp32|float32", "fp32"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,33 +100,43 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     _check_counts(row)
     told: list[Assumption] = []
     stack = stack_of(
-        row.origin.framework, source=row.origin.source, date=row.origin.date, note=row.origin.note
+        row.text("framework"),
+        source=row.text("source"),
+        date=row.text("date"),
+        note=row.text("note"),
     )
-    if "fsdp" in row.run.sharding and stack.sharding != "zero3":
+    if "fsdp" in row.lower("sharding") and stack.sharding != "zero3":
         stack = stack._replace(sharding="zero3")
-    accelerator = accelerator_of(row.machine.accelerator, catalog)
+    accelerator = accelerator_of(row.text("accelerator"), catalog)
     model = _model_of(row, told)
     _check_split(row, model, told)
     layout = _layout(row, model, stack, n_node=_n_node(accelerator), told=told)
     setup = _setup(row, model, stack, layout=layout, told=told)
     if setup.execution.kernels == "grouped" and architecture_class(model) != "dense":
         stack = stack._replace(host_ratio=GRAPH_HOST_RATIO)
-    fabric = fabric_of(accelerator, said=f"{row.machine.fabric} {row.machine.accelerator}")
+    fabric = fabric_of(accelerator, said=row.joined("fabric", "accelerator"))
     return Configuration(
-        model=model, accelerator=accelerator, setup=setup, layout=layout, fabric=fabric,
-        stack=stack, program=row.origin.source.partition(":")[0], assumptions=tuple(told),
-    )  # fmt: skip
+        model=model,
+        accelerator=accelerator,
+        setup=setup,
+        layout=layout,
+        fabric=fabric,
+        stack=stack,
+        program=row.text("source").partition(":")[0],
+        assumptions=tuple(told),
+    )
 
 
 def _check_counts(row: TrainingRow) -> None:
     """Counts are at least one; all that are not are told at once."""
-    run = row.run
+    columns = ("seq_len", "global_batch", "micro_batch")
     counts = {
-        "n_accelerators": row.machine.n_accelerators, "seq_len": run.sequence_tokens,
-        "global_batch": run.global_batch, "micro_batch": run.micro_batch, **run.degrees,
-    }  # fmt: skip
+        "n_accelerators": row.n_accelerators,
+        **{column: row.count(column) for column in columns},
+        **row.degrees,
+    }
     problems = [
-        Problem(f"{row.origin.id or 'row'}.{name}", f"got {count}", "use 1 or more, or leave blank")
+        Problem(f"{row.name}.{name}", f"got {count}", "use 1 or more, or leave blank")
         for name, count in counts.items()
         if count is not None and count < 1
     ]
@@ -145,12 +146,12 @@ def _check_counts(row: TrainingRow) -> None:
 
 def _check_split(row: TrainingRow, model: Model, told: list[Assumption]) -> None:
     """No more stages than layers, no more ranks than heads; what does not divide is told."""
-    groups, degrees = model.main.groups, row.run.degrees
+    groups, degrees = model.main.groups, row.degrees
     heads = [n for n in (getattr(group.mixer, "n_heads", 0) for group in groups) if n]
     experts = [g.feed_forward.n_experts for g in groups if isinstance(g.feed_forward, Experts)]
     limits = {"pp": [model.main.n_layers], "tp": heads, "ep": experts}
     problems = [
-        Problem(f"{row.origin.id or 'row'}.{name}", f"got {degrees[name]}", f"use {least} or less")
+        Problem(f"{row.name}.{name}", f"got {degrees[name]}", f"use {least} or less")
         for name, least in ((name, min(found)) for name, found in limits.items() if found)
         if degrees.get(name, 1) > least
     ]
@@ -161,55 +162,19 @@ def _check_split(row: TrainingRow, model: Model, told: list[Assumption]) -> None
             _tell(told, name, str(degrees[name]), "it does not divide the heads or experts evenly")
 
 
-def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
-    """The accelerator that a table means; a stated bandwidth replaces the sheet's."""
-    head = re.sub(r"\s*\d+\s*gb$", "", re.split(r",| hbm| \(", said.lower())[0])
-    # Some tables give the family first and the part in brackets: "Blackwell GPU (B200-SXM)".
-    inside = re.search(r"\((.+)\)", said)
-    for name in (said, head, re.sub(r"-\d+gb$", "", inside[1].lower()) if inside else head):
-        try:
-            accelerator = find_accelerator(name, catalog).accelerator
-            break
-        except PlannerError as error:
-            refusal = error
-    else:
-        raise refusal
-    stated = re.search(r"(\d+(?:\.\d+)?)\s*tb/s", said.lower())
-    if stated is None:
-        return accelerator
-    memory = replace(accelerator.memory, bytes_per_s=float(stated[1]) * TB)
-    return replace(accelerator, memory=memory)
-
-
-@lru_cache(maxsize=512)
-def named_model(name: str) -> Model:
-    """By catalog, by alias, or by the dimensions that papers give."""
-    for pattern, better in ALIASES:
-        if re.search(pattern, name.lower()):
-            name = re.sub(pattern, better, name.lower())
-            break
-    try:
-        return find_measured_model(name)
-    except PlannerError:
-        known = known_model(name)
-        if known is None:
-            raise
-        return known
-
-
 def _model_of(row: TrainingRow, told: list[Assumption]) -> Model:
-    dimensions = row.model.dimensions
+    dimensions = row.dimensions
     if dimensions is not None:
-        known = known_model(row.model.name)
+        known = known_model(row.text("model"))
         if known is not None:
             return known
-        model = model_from(row.model.name, dimensions, source=row.origin.source)
+        model = model_from(row.text("model"), dimensions, source=row.text("source"))
         told.extend(model.assumptions)
         return model
-    if not row.model.name:
-        raise InputError("row", [Problem(row.origin.id, "no model", "give model or n_layers")])
-    model = named_model(row.model.name)
-    n_layers = row.model.n_layers
+    if not row.text("model"):
+        raise InputError("row", [Problem(row.text("id"), "no model", "give model or n_layers")])
+    model = named_model(row.text("model"))
+    n_layers = row.count("n_layers")
     if n_layers is None or n_layers == model.main.n_layers:
         return model
     if architecture_class(model) != "dense":
@@ -250,14 +215,14 @@ def _n_node(accelerator: Accelerator) -> int:
 def _layout(
     row: TrainingRow, model: Model, stack: Stack, *, n_node: int, told: list[Assumption]
 ) -> ParallelLayout:
-    degrees, n = row.run.degrees, row.machine.n_accelerators
+    degrees, n = row.degrees, row.n_accelerators
     tp, pp = degrees.get("tp", 1), degrees.get("pp", 1)
     cp, ep = degrees.get("cp", 1), degrees.get("ep", 1)
     dp = max(1, n // (tp * pp * cp))
     if dp * tp * pp * cp != n:
         used = f"{dp * tp * pp * cp} of {n}"
         _tell(told, "n_accelerators", used, "tp x pp x cp do not divide them")
-    batch = row.run.global_batch
+    batch = row.count("global_batch")
     if batch is not None and dp > batch:
         # More ranks than samples: they can only share sequences.
         cp, dp = cp * dp // batch, batch
@@ -266,17 +231,24 @@ def _layout(
     )
     sharding, n_shard = _sharding(row, stack, n_near=min(dp * cp, max(1, n_node // tp)))
     return ParallelLayout(
-        tp=tp, pp=pp, n_virtual=n_virtual, schedule="interleaved" if n_virtual > 1 else "1f1b",
-        cp=cp, ep=min(ep, dp * cp), dp=dp, sharding=sharding, n_shard=n_shard,
+        tp=tp,
+        pp=pp,
+        n_virtual=n_virtual,
+        schedule="interleaved" if n_virtual > 1 else "1f1b",
+        cp=cp,
+        ep=min(ep, dp * cp),
+        dp=dp,
+        sharding=sharding,
+        n_shard=n_shard,
         has_sequence_parallel=stack.has_sequence_parallel and tp > 1,
-    )  # fmt: skip
+    )
 
 
 def _assumed_chunks(
     row: TrainingRow, model: Model, *, pp: int, stack_name: str, told: list[Assumption]
 ) -> int:
     """NeMo and MLPerf entries interleave as far as layers allow; the others do not."""
-    text = f"{row.origin.framework} {row.origin.source}".lower()
+    text = row.joined("framework", "source").lower()
     n_layers = model.main.n_layers
     if pp == 1 or stack_name != "megatron" or "primus" in text:
         return 1
@@ -288,7 +260,7 @@ def _assumed_chunks(
 
 
 def _sharding(row: TrainingRow, stack: Stack, *, n_near: int) -> tuple[Sharding, int | None]:
-    text = row.run.sharding
+    text = row.lower("sharding")
     group = re.search(r"zero1 group (\d+)", text)
     if "zero1" in text:
         return "zero1", int(group[1]) if group else None
@@ -306,13 +278,13 @@ def _sharding(row: TrainingRow, stack: Stack, *, n_near: int) -> tuple[Sharding,
 def _setup(
     row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
 ) -> TrainingSetup:
-    sequence = row.run.sequence_tokens
+    sequence = row.count("seq_len")
     if sequence is None:
         sequence = ASSUMED_SEQUENCE_TOKENS
         _tell(told, "seq_len", str(sequence), "the row does not say")
     micro, n_micro = _batches(row, model, stack, layout=layout, told=told)
-    is_adapter = "lora" in row.model.task
-    compute = _compute(row.run.precision, told)
+    is_adapter = "lora" in row.lower("task")
+    compute = _compute(row.lower("precision"), told)
     execution = Execution(
         recompute=_recompute(row, stack),
         compute=compute,
@@ -320,7 +292,7 @@ def _setup(
         kernels="grouped" if stack.fuses_experts and compute in NARROW else stack.kernels,
         scatters_handover=stack.scatters_handover,
     )
-    gradient = 4.0 if "default" in row.origin.note.lower() else stack.gradient_bytes
+    gradient = 4.0 if "default" in row.text("note").lower() else stack.gradient_bytes
     states = StateBytes(gradient_bytes_per_param=gradient)
     return TrainingSetup(
         task="lora" if is_adapter else "pretrain",
@@ -337,8 +309,8 @@ def _batches(
     row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
 ) -> tuple[int, int]:
     """Micro-batch, and micro-batches per step and rank."""
-    stated = re.search(r"micro_num (\d+)", row.origin.note)
-    batch, micro = row.run.global_batch, row.run.micro_batch
+    stated = re.search(r"micro_num (\d+)", row.text("note"))
+    batch, micro = row.count("global_batch"), row.count("micro_batch")
     if batch is None:
         n_micro = int(stated[1]) if stated else 1
         if not stated:
@@ -365,7 +337,7 @@ def _assumed_micro(model: Model, layout: ParallelLayout, per_rank: int) -> int:
 
 
 def _recompute(row: TrainingRow, stack: Stack) -> Recompute:
-    text = row.run.recompute
+    text = row.lower("recompute")
     if text in ("", "?"):
         # MaxText recomputes every layer where nothing else is said [MaxText].
         return "full" if stack.attention == "math" or stack.name == COMPILER else "none"
@@ -387,12 +359,11 @@ def _compute(precision: str, told: list[Assumption]) -> Compute:
 
 
 def _adapter(row: TrainingRow) -> LoRA:
-    quantized = re.search(r"qlora|nf4|4bit|4-bit", f"{row.model.task} {row.model.quantization}")
-    states = StateBytes()
+    quantized = re.search(r"qlora|nf4|4bit|4-bit", row.joined("task", "quantization").lower())
     return LoRA(
-        rank=row.model.lora_rank or ASSUMED_LORA_RANK,
-        targets=ALL_LINEAR_TARGETS if row.model.lora_targets == "all" else ATTENTION_TARGETS,
-        states=states,
+        rank=row.count("lora_rank") or ASSUMED_LORA_RANK,
+        targets=ALL_LINEAR_TARGETS if row.lower("lora_targets") == "all" else ATTENTION_TARGETS,
+        states=StateBytes(),
         base=FORMATS["nf4"] if quantized else None,
     )
 

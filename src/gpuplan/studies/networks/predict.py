@@ -1,6 +1,6 @@
 """Networks that are no language models: by name to their work, and to the time of a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.vision import vision_networks
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork
+from gpuplan.domain.model.other import Device, NetworkForecast, NetworkKind, NetworkWork
 from gpuplan.domain.model.vision import VisionNetwork
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.requests.requests import NetworkRequest
@@ -33,7 +33,6 @@ from gpuplan.performance.other_networks import (
     vision_work,
 )
 from gpuplan.studies.naming import model_named, with_overlays
-from gpuplan.studies.networks.boards import board_figures
 
 FLOP_PER_MAC = 2.0
 USUAL_IMAGE_PX = 224
@@ -162,3 +161,14 @@ def _model(name: str) -> Model:
         raise one(
             InputError, "predict-network", name, "is neither a network nor a model", fix
         ) from None
+
+
+def board_figures() -> Mapping[str, Device]:
+    """Every board of the catalog at the precision that benchmarks use: 8-bit if it can."""
+    found = {}
+    for card in read_catalog().accelerators.values():
+        peaks = card.peak_flop_per_s
+        eight = next((name for name in ("int8", "fp8", "fp16", "bf16") if name in peaks), None)
+        if eight is not None:
+            found[str(card.id)] = device_of(card, eight)
+    return found

@@ -35,7 +35,7 @@ from gpuplan.domain.system.parts import CheckpointRate, HostLine, SpareNeed, Sta
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.performance.training.run import checkpoint_bytes
-from gpuplan.studies.measured.training import named_model
+from gpuplan.studies.measured.names import named_model
 from gpuplan.studies.power.node_draw import server_with
 from gpuplan.studies.system_check.data_path import Ground
 from gpuplan.units import GB, HOUR

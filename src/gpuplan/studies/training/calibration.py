@@ -1,18 +1,24 @@
-"""Fit of the training constants: rows to cases, cases to constants, residuals to ranges."""
+"""Fit of the training constants: cases to constants, residuals of held-out cases to ranges."""
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.fit import Observed, columns, fit, fitted
+from gpuplan.calibration.fit import (
+    Measurements,
+    balanced_weights,
+    fit_constants,
+    log_errors,
+    one_per_row,
+)
 from gpuplan.calibration.residuals import (
     Floats,
     Spread,
     clustered_spread,
-    left_out_errors,
+    held_out_errors,
+    is_inside,
     score,
     spread_of,
 )
@@ -38,33 +44,43 @@ Key = Callable[[Case], Hashable]
 
 
 def usable(cases: Sequence[Case]) -> list[Case]:
-    """Rows that say enough to learn from."""
+    """The cases that give their sequence length and a measured step."""
     return [case for case in cases if case.is_complete and case.measured_step_s is not None]
+
+
+def measurements(cases: Sequence[Case]) -> Measurements:
+    """The step times of these cases and their formula; every source pulls alike."""
+    basis, traits = stacked([case.basis for case in cases]), _trait_columns(cases)
+
+    def log_steps(values: Mapping[str, Floats]) -> Floats:
+        found = {**values, **traits}
+        found |= {name: values[name] * traits[name] for name in FACTORS}
+        logs: Floats = np.log(step_columns_s(basis, constants_from(found)))  # type: ignore[arg-type]
+        return logs
+
+    sources = [source_of(case) for case in cases]
+    weight = balanced_weights(sources, ROWS_PER_SOURCE, most=ROW_WEIGHT_MAX)
+    return Measurements(
+        labels=[case.configuration.labels for case in cases],
+        predict=log_steps,
+        observed=one_per_row([case.measured_step_s or np.nan for case in cases], weight),
+        sources=[case.row.text("source") for case in cases],
+    )
 
 
 def fit_training(cases: Sequence[Case]) -> FittedConstants:
     """Constants that explain these rows, held near their priors."""
-    labels = [case.configuration.labels for case in cases]
-    cols = columns(prior(), labels)
-    observed = Observed(
-        np.arange(len(cases), dtype=np.int64), _measured_logs(cases), _weights(cases)
-    )
-    beta = fit(cols, _predict(cases), observed, n_rounds=N_ROUNDS)
-    sources = [case.row.origin.source for case in cases]
-    return fitted(prior(), cols, beta, n_rows=len(cases), sources=sources)
+    return fit_constants(prior(), measurements(cases), n_rounds=N_ROUNDS)
 
 
-def log_errors(cases: Sequence[Case], found: FittedConstants) -> Floats:
-    """log(predicted / measured) of every case."""
-    rows = [found.values(case.configuration.labels) for case in cases]
-    values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    errors: Floats = _predict(cases)(values) - _measured_logs(cases)
-    return errors
+def case_errors(cases: Sequence[Case], found: FittedConstants) -> Floats:
+    """The log of predicted over measured step time of every case."""
+    return log_errors(found, measurements(cases))
 
 
 def source_of(case: Case) -> str:
     """Tables of one publisher are one source."""
-    return case.row.origin.source.partition(":")[0]
+    return case.row.text("source").partition(":")[0]
 
 
 def model_of(case: Case) -> str:
@@ -85,23 +101,25 @@ def fold_of(case: Case) -> int:
 
 
 def cross(cases: Sequence[Case], key: Key) -> dict[Hashable, Floats]:
-    """Log errors of every group, predicted by a fit that never saw it."""
-    return left_out_errors(
-        cases, key, fit=fit_training, errors=lambda held, found: [log_errors(held, found)]
-    )
+    """The log errors of every group, predicted by a fit to the other groups."""
+    return held_out_errors(cases, key, fit=fit_training, errors=case_errors)
+
+
+def errors_by_case(cases: Sequence[Case], key: Key) -> Floats:
+    """The log errors of held-out groups in the order of the cases."""
+    folds = {fold: iter(errors.tolist()) for fold, errors in cross(cases, key).items()}
+    return np.array([next(folds[key(case)]) for case in cases])
 
 
 def calibrate(cases: Sequence[Case]) -> TrainingCalibration:
-    """Constants from all rows, ranges from rows left out in three ways."""
+    """Constants from all rows, ranges from rows held out in three ways."""
     rows = usable(cases)
     spreads: dict[str, Spread] = {}
     # Formulas were chosen with these rows in sight, so that folds of configurations flatter: a
-    # known model of a known source gets the residuals of models left out.
-    regimes: tuple[tuple[str, Key], ...] = (
-        ("known", model_of), ("new model", model_of), ("new program", source_of),
-    )  # fmt: skip
-    for regime, key in regimes:
-        errors = in_order(rows, key, cross(rows, key))
+    # known model of a known source gets the residuals of held-out models.
+    regimes: dict[str, Key] = {"known": model_of, "new model": model_of, "new program": source_of}
+    for regime, key in regimes.items():
+        errors = errors_by_case(rows, key)
         for kind in KINDS:
             spreads[f"{kind}|{regime}"] = _spread(rows, key, errors, kind=kind)
     return TrainingCalibration(
@@ -121,8 +139,7 @@ def is_covered(cases: Sequence[Case], key: Key, errors: Floats) -> NDArray[np.bo
         held = (folds == fold) & (kinds == kind)
         others = [case for case, name in zip(cases, folds, strict=True) if name != fold]
         spread = _spread(others, key, errors[folds != fold], kind=kind)
-        ratio = np.exp(-errors[held])
-        inside[held] = (ratio >= spread.low) & (ratio <= spread.high)
+        inside[held] = is_inside(errors[held], spread)
     return inside
 
 
@@ -144,28 +161,20 @@ def _spread(cases: Sequence[Case], key: Key, errors: Floats, *, kind: str) -> Sp
     return clustered_spread(errors[chosen], groups)
 
 
-def in_order(cases: Sequence[Case], key: Key, folds: Mapping[Hashable, Floats]) -> Floats:
-    """Errors of folds in the order of the cases."""
-    places: Counter[Hashable] = Counter()
-    found = np.empty(len(cases))
-    for at, case in enumerate(cases):
-        fold = key(case)
-        found[at] = folds[fold][places[fold]]
-        places[fold] += 1
-    return found
-
-
 def cross_scores(cases: Sequence[Case]) -> dict[str, Any]:
-    """Errors outside the fit, left out by source, model and accelerator, source by source."""
+    """Errors of rows held out by source, model and accelerator, source by source."""
     rows = usable(cases)
     sources = np.array([source_of(case) for case in rows])
-    errors = {"in the fit": log_errors(rows, fit_training(rows))}
+    errors = {"in the fit": case_errors(rows, fit_training(rows))}
     found: dict[str, Any] = {}
     keys: dict[str, Key] = {
-        "source": source_of, "model": model_of, "accelerator": accelerator_of, "fold": fold_of,
-    }  # fmt: skip
+        "source": source_of,
+        "model": model_of,
+        "accelerator": accelerator_of,
+        "fold": fold_of,
+    }
     for name, key in keys.items():
-        column = in_order(rows, key, cross(rows, key))
+        column = errors_by_case(rows, key)
         errors[f"left out by {name}"] = column
         found[f"coverage left out by {name}"] = float(is_covered(rows, key, column).mean())
     for name, column in errors.items():
@@ -179,30 +188,6 @@ def _score(errors: Floats) -> list[float]:
     found = score(errors)
     figures = (found.median_ape, found.mape, found.p90_ape, found.bias)
     return [found.n, *(round(figure, 4) for figure in figures)]
-
-
-def _weights(cases: Sequence[Case]) -> Floats:
-    counts = Counter(source_of(case) for case in cases)
-    return np.array([min(ROW_WEIGHT_MAX, ROWS_PER_SOURCE / counts[source_of(c)]) for c in cases])
-
-
-def _measured_logs(cases: Sequence[Case]) -> Floats:
-    logs: Floats = np.log(np.array([case.measured_step_s or np.nan for case in cases]))
-    return logs
-
-
-def _predict(cases: Sequence[Case]) -> Callable[[Mapping[str, NDArray[np.float64]]], Floats]:
-    basis = stacked([case.basis for case in cases])
-    traits = _trait_columns(cases)
-
-    def predict(values: Mapping[str, NDArray[np.float64]]) -> Floats:
-        held = {**values, **traits}
-        for name in FACTORS:
-            held[name] = values[name] * traits[name]
-        logs: Floats = np.log(step_columns_s(basis, constants_from(held)))  # type: ignore[arg-type]
-        return logs
-
-    return predict
 
 
 def _trait_columns(cases: Sequence[Case]) -> dict[str, Floats]:

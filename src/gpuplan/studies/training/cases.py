@@ -28,7 +28,7 @@ class Case(NamedTuple):
     def measured_step_s(self) -> float | None:
         """Step time of the modelled batch; a batch that does not divide is scaled to it."""
         measured, setup = self.row.measured, self.configuration.setup
-        batch, n = self.row.run.global_batch, self.configuration.layout.n_accelerators
+        batch, n = self.row.count("global_batch"), self.configuration.layout.n_accelerators
         if "step_s" in measured and batch:
             return (
                 measured["step_s"] * self.tokens_per_accelerator * n / batch / setup.sequence_tokens
@@ -40,7 +40,7 @@ class Case(NamedTuple):
     @property
     def is_complete(self) -> bool:
         """The row says how long the sequences are: without it nothing can be learnt."""
-        return self.row.run.sequence_tokens is not None
+        return self.row.count("seq_len") is not None
 
 
 def case_of(row: TrainingRow, catalog: Catalog) -> Case:

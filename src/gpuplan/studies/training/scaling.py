@@ -19,7 +19,8 @@ from gpuplan.errors import InputError, Problem
 from gpuplan.performance.training.basis import peak_flop_per_s
 from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
 from gpuplan.performance.training.step import training_step
-from gpuplan.studies.measured.training import architecture_class, named_model
+from gpuplan.studies.measured.names import named_model
+from gpuplan.studies.measured.training import architecture_class
 
 WORTH_FRAC = 0.5  # a doubling that brings less than half of what it could is not worth it
 ADAPTER_LATENCY_S = 10e-6

@@ -1,4 +1,4 @@
-"""Validate tables of LLM serving: rows -> predictions; rows -> errors of what is left out."""
+"""Validation of serving tables: a row to its prediction, a table to errors of held-out rows."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from gpuplan.calibration.inference.ranges import left_out_errors
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import LeftOut
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
-from gpuplan.errors import PlannerError
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS, serving_power
@@ -33,18 +32,8 @@ GROUPS = ("regime", "accelerator", "model", "source", "engine")
 CROSS_SPLITS = {"source": (by_source, 8), "model": (by_model, 10), "engine": (by_version, 10)}
 
 
-def inference_rows(rows: Sequence[Row]) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
-    """Predictions of all rows that name something known, and the others with the reason."""
-    found, refused = [], []
-    for row in rows:
-        try:
-            found.append(_predicted(row))
-        except PlannerError as error:
-            refused.append((row.get("id", ""), str(error)))
-    return found, refused
-
-
-def _predicted(row: Row) -> PredictedRow:
+def predicted_serving(row: Row) -> PredictedRow:
+    """One row of a serving table beside its prediction."""
     setup = serving_setup(row)
     is_new = publisher(row.get("source", "")) not in known_publishers()
     prediction = predict_inference(setup, benchmark=benchmark_of(row), is_published_anew=is_new)

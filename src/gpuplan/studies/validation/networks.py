@@ -1,6 +1,5 @@
-"""Validate tables of other networks: rows of vision, encoder, diffusion -> predictions."""
+"""Validation of other networks: a row of a vision, encoder or diffusion table to its prediction."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,13 +23,11 @@ from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.model.other import Device, NetworkKind, NetworkWork
 from gpuplan.domain.provenance import Estimate
-from gpuplan.errors import PlannerError
 from gpuplan.performance import other_networks as o
 from gpuplan.performance.power import accelerator_power_w
 from gpuplan.units import GFLOP, MS
 
 Row = dict[str, str]
-Answer = tuple[list[PredictedRow], list[tuple[str, str]]]
 
 VISION_COLUMNS = frozenset({"gmacs", "macts_m", "infer_samples_per_s", "torch_compile"})
 VISION_TRAINING_COLUMNS = frozenset({"train_samples_per_s", "torch_compile", "param_count_m"})
@@ -47,37 +44,8 @@ class Case(NamedTuple):
     board: str
 
 
-def vision_rows(rows: Sequence[Row]) -> Answer:
-    """Images a second at inference."""
-    return _answers(rows, _vision)
-
-
-def vision_training_rows(rows: Sequence[Row]) -> Answer:
-    """Images a second in training; work comes from the package's table of shapes."""
-    return _answers(rows, _vision_training)
-
-
-def encoder_rows(rows: Sequence[Row]) -> Answer:
-    """Latency of a batch of sequences."""
-    return _answers(rows, _encoder)
-
-
-def diffusion_rows(rows: Sequence[Row]) -> Answer:
-    """Latency of a batch of images or clips, its power and its energy."""
-    return _answers(rows, _diffusion)
-
-
-def _answers(rows: Sequence[Row], predict: Callable[[Row], PredictedRow]) -> Answer:
-    found, refused = [], []
-    for i, row in enumerate(rows):
-        try:
-            found.append(replace(predict(row), id=row.get("id") or str(i)))
-        except PlannerError as error:
-            refused.append((row.get("id") or str(i), str(error)))
-    return found, refused
-
-
-def _vision(row: Row) -> PredictedRow:
+def predicted_vision(row: Row) -> PredictedRow:
+    """The images a second of one row at inference, beside what was measured."""
     is_cpu = row["precision"] == "fp32"
     batch = int(row["batch_size"])
     shape = _vision_shape(row)
@@ -92,17 +60,18 @@ def _vision(row: Row) -> PredictedRow:
     mode = "compiled" if row["torch_compile"] == "True" else "eager"
     case = Case(kind, row["model"], f"{mode}-{row['memory_format']}", row["device"])
     seconds = widened(_seconds(case, work), shape)
-    return _row(row, "infer_samples_per_s", _rate(seconds, batch), row["device"])
+    return _row(row, "infer_samples_per_s", seconds.rate(batch), row["device"])
 
 
-def _vision_training(row: Row) -> PredictedRow:
+def predicted_vision_training(row: Row) -> PredictedRow:
+    """The images a second of one row in training, beside what was measured."""
     batch = int(row["batch_size"])
     shape = _vision_shape(row)
     work = o.vision_work(shape.n_macs, shape.n_activations, shape.n_params, batch=batch)
     stack = f"eager-{row['memory_format']}"
     case = Case("vision-training", row["model"], stack, row["device"])
     seconds = widened(_seconds(case, work), shape)
-    return _row(row, "train_samples_per_s", _rate(seconds, batch), row["device"])
+    return _row(row, "train_samples_per_s", seconds.rate(batch), row["device"])
 
 
 def _vision_shape(row: Row) -> VisionShape:
@@ -114,7 +83,8 @@ def _vision_shape(row: Row) -> VisionShape:
     return vision_shape(row["model"], int(row["img_size"]), n_params)
 
 
-def _encoder(row: Row) -> PredictedRow:
+def predicted_encoder(row: Row) -> PredictedRow:
+    """The latency of a batch of sequences, beside what was measured."""
     n_layers, hidden = (12, 768) if "base" in row["model"].lower() else (24, 1024)
     is_int8 = row["precision"].upper().startswith("INT8")
     kind = "sparse" if "sparse" in row["precision"].lower() else "int8" if is_int8 else "fp16"
@@ -127,10 +97,11 @@ def _encoder(row: Row) -> PredictedRow:
     )
     case = Case("encoder", row["model"], f"tensorrt-{kind}", row["gpu"])
     seconds = _seconds(case, work, peak_ratio=2.0 if is_int8 else 1.0)
-    return _row(row, "latency_avg_ms", _scaled(seconds, 1 / MS), row["gpu"])
+    return _row(row, "latency_avg_ms", seconds.scaled(1 / MS), row["gpu"])
 
 
-def _diffusion(row: Row) -> PredictedRow:
+def predicted_diffusion(row: Row) -> PredictedRow:
+    """The latency of a batch of images or clips, its power and its energy, beside the measured."""
     params = row.get("total_params_b", "")
     shape = denoiser_shape(row["model_id"], float(params) * 1e9 if params else None)
     tokens = o.latent_tokens(
@@ -146,9 +117,9 @@ def _diffusion(row: Row) -> PredictedRow:
     found = _row(row, "batch_latency_s", seconds, row["gpu_model"])
     predicted = dict(found.predicted)
     if _card(row["gpu_model"]).power.limit_w is not None:
-        power = _scaled(_denoiser_power(work, seconds.value, row["gpu_model"], n), n)
-        # Slow runs draw less: the range of energy is that of time alone, as left-out rows bear out.
-        energy = _scaled(seconds, power.value / batch)
+        power = _denoiser_power(work, seconds.value, row["gpu_model"], n).scaled(n)
+        # Slow runs draw less: the range of energy is that of time alone, as held-out rows bear out.
+        energy = seconds.scaled(power.value / batch)
         predicted |= {"avg_power_w_all_gpus": power, "energy_j_per_item": energy}
     names = ("batch_latency_s", "avg_power_w_all_gpus", "energy_j_per_item")
     return replace(
@@ -214,18 +185,3 @@ def _row(row: Row, metric: str, estimate: Estimate, board: str) -> PredictedRow:
     }
     measured = {metric: float(row[metric])} if row.get(metric) else {}
     return PredictedRow(id="", groups=groups, predicted={metric: estimate}, measured=measured)
-
-
-def _rate(seconds: Estimate, batch: int) -> Estimate:
-    return replace(
-        seconds, value=batch / seconds.value, low=batch / seconds.high, high=batch / seconds.low
-    )
-
-
-def _scaled(estimate: Estimate, factor: float) -> Estimate:
-    return replace(
-        estimate,
-        value=estimate.value * factor,
-        low=estimate.low * factor,
-        high=estimate.high * factor,
-    )

@@ -1,103 +1,125 @@
-"""Validate: a measured table -> predictions beside it and their errors. One file per table kind."""
+"""Validation: a measured table in, predictions beside its rows and their errors out.
+
+A kind of table is its columns, a function that predicts one of its rows, and what cross-validates
+the whole; everything else is the same for all kinds.
+"""
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from gpuplan.calibration.residuals import metric_errors
 from gpuplan.calibration.tables import read_rows
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow, ValidationReport
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, PlannerError, Problem
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
-from gpuplan.studies.training.forecast import (
-    TRAINING_COLUMNS,
-    cross_training,
-    stored_cross_training,
-    training_rows,
-)
+from gpuplan.studies.validation import networks
 from gpuplan.studies.validation.inference import (
     INFERENCE_COLUMNS,
     cross_inference,
-    inference_rows,
+    predicted_serving,
     stored_cross,
 )
-from gpuplan.studies.validation.mlperf import MLPERF_COLUMNS, mlperf_rows
-from gpuplan.studies.validation.networks import (
-    DIFFUSION_COLUMNS,
-    ENCODER_COLUMNS,
-    VISION_COLUMNS,
-    VISION_TRAINING_COLUMNS,
-    diffusion_rows,
-    encoder_rows,
-    vision_rows,
-    vision_training_rows,
+from gpuplan.studies.validation.mlperf import MLPERF_COLUMNS, predicted_submission
+from gpuplan.studies.validation.training import (
+    TRAINING_COLUMNS,
+    cross_training,
+    predicted_training,
+    stored_cross_training,
 )
 
-Rows = Sequence[dict[str, str]]
-Answer = tuple[list[PredictedRow], list[tuple[str, str]]]
+Row = dict[str, str]
+Rows = Sequence[Row]
+Errors = dict[str, MetricErrors]
 GROUPS = ("regime", "accelerator", "model", "source", "engine")
 
-# Table kind -> columns that tell it, rows -> predictions, rows -> errors of rows left out.
-Cross = Callable[[Rows], dict[str, dict[str, MetricErrors]]]
-KINDS: dict[str, tuple[frozenset[str], Callable[[Rows], Answer], Cross | None]] = {
-    "llm_inference": (INFERENCE_COLUMNS, inference_rows, cross_inference),
-    "llm_training": (TRAINING_COLUMNS, training_rows, cross_training),
-    "llama.cpp": (MATRIX_COLUMNS, lambda rows: inference_rows(serving_rows(rows)), None),
-    "mlperf_inference": (MLPERF_COLUMNS, mlperf_rows, None),
-    "vision": (VISION_COLUMNS, vision_rows, None),
-    "vision_training": (VISION_TRAINING_COLUMNS, vision_training_rows, None),
-    "encoder": (ENCODER_COLUMNS, encoder_rows, None),
-    "diffusion": (DIFFUSION_COLUMNS, diffusion_rows, None),
-}
-# Rows left out of the package's own fits: computed when the fit was stored, not again.
-STORED_CROSS: dict[str, Callable[[], dict[str, dict[str, MetricErrors]]]] = {
-    "llm_inference": stored_cross,
-    "llm_training": stored_cross_training,
+
+class TableKind(NamedTuple):
+    """How one kind of measured table is told from others, predicted and cross-validated."""
+
+    columns: frozenset[str]
+    predict: Callable[[Row], PredictedRow]
+    cross: Callable[[Rows], Mapping[str, Errors]] | None = None
+    # Rows held out of the package's own fits: computed when the fit was stored, not again.
+    stored_cross: Callable[[], Mapping[str, Errors]] | None = None
+    rows: Callable[[Rows], Rows] | None = None  # in the columns that `predict` reads
+
+
+KINDS = {
+    "llm_inference": TableKind(INFERENCE_COLUMNS, predicted_serving, cross_inference, stored_cross),
+    "llm_training": TableKind(
+        TRAINING_COLUMNS, predicted_training, cross_training, stored_cross_training
+    ),
+    "llama.cpp": TableKind(MATRIX_COLUMNS, predicted_serving, rows=serving_rows),
+    "mlperf_inference": TableKind(MLPERF_COLUMNS, predicted_submission),
+    "vision": TableKind(networks.VISION_COLUMNS, networks.predicted_vision),
+    "vision_training": TableKind(
+        networks.VISION_TRAINING_COLUMNS, networks.predicted_vision_training
+    ),
+    "encoder": TableKind(networks.ENCODER_COLUMNS, networks.predicted_encoder),
+    "diffusion": TableKind(networks.DIFFUSION_COLUMNS, networks.predicted_diffusion),
 }
 
 
 def validate_file(path: Path, *, cross: bool = False) -> ValidationReport:
-    """Errors of the predictions for a measured table of any known kind."""
+    """The errors of the predictions for a measured table of any known kind."""
     return validate_rows(read_csv_rows(path), where=str(path), cross=cross)
 
 
 def validate_package(kind: str = "llm_inference", *, cross: bool = False) -> ValidationReport:
-    """As `validate_file`, for the package's own table of this kind."""
-    rows = [dict(row) for row in read_rows(f"{kind}.csv")]
-    report = validate_rows(rows, where=kind)
-    return replace(report, cross=STORED_CROSS[kind]()) if cross else report
+    """The errors of the predictions for the package's own table of this kind."""
+    report = validate_rows([dict(row) for row in read_rows(f"{kind}.csv")], where=kind)
+    stored = KINDS[kind].stored_cross
+    return replace(report, cross=stored()) if cross and stored else report
 
 
 def validate_rows(rows: Rows, *, where: str, cross: bool = False) -> ValidationReport:
-    """As `validate_file`, for rows already read."""
-    kind = table_kind(rows, where)
-    _, predict, cross_of = KINDS[kind]
-    predicted, refused = predict(rows)
+    """The errors of the predictions for rows already read."""
+    name = table_kind(rows, where)
+    kind = KINDS[name]
+    predicted, refused = predicted_rows(kind.rows(rows) if kind.rows else rows, kind.predict)
     return ValidationReport(
-        kind=kind,
+        kind=name,
         n_rows=len(rows),
         n_covered=len(predicted),
         metrics=errors_by_metric(predicted),
         by={group: _by_value(predicted, group) for group in GROUPS},
         rows=tuple(predicted),
         refused=tuple(refused),
-        cross=cross_of(rows) if cross and cross_of else None,
+        cross=kind.cross(rows) if cross and kind.cross else None,
     )
+
+
+def predicted_rows(
+    rows: Rows, predict: Callable[[Row], PredictedRow]
+) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
+    """The predictions of all rows that name something known, and the others with the reason."""
+    found, refused = [], []
+    for at, row in enumerate(rows):
+        name = row.get("id") or row.get("submission_id") or str(at)
+        try:
+            found.append(replace(predict(row), id=name))
+        except PlannerError as error:
+            refused.append((name, str(error)))
+    return found, refused
 
 
 def table_kind(rows: Rows, where: str) -> str:
     """The kind whose columns the table has; InputError where it is none."""
     present = set(rows[0]) if rows else set()
-    for kind, (needed, _, _) in KINDS.items():
-        if needed <= present:
-            return kind
-    likest = max(KINDS, key=lambda kind: len(KINDS[kind][0] & present) / len(KINDS[kind][0]))
-    missing = ", ".join(sorted(KINDS[likest][0] - present))
-    others = "; ".join(f"{k}: {', '.join(sorted(v[0]))}" for k, v in KINDS.items() if k != likest)
+    for name, kind in KINDS.items():
+        if kind.columns <= present:
+            return name
+    columns = {name: kind.columns for name, kind in KINDS.items()}
+    likest = max(columns, key=lambda name: len(columns[name] & present) / len(columns[name]))
+    missing = ", ".join(sorted(columns[likest] - present))
+    others = "; ".join(f"{k}: {', '.join(sorted(c))}" for k, c in columns.items() if k != likest)
     problem = Problem(
         "columns",
         f"{len(present)} columns, of no known table; most like {likest}, which has also {missing}",
@@ -106,8 +128,8 @@ def table_kind(rows: Rows, where: str) -> str:
     raise InputError(where, [problem])
 
 
-def errors_by_metric(rows: Iterable[PredictedRow]) -> dict[str, MetricErrors]:
-    """Errors of every metric that some row measures."""
+def errors_by_metric(rows: Iterable[PredictedRow]) -> Errors:
+    """The errors of every metric that some row measures."""
     ratios: dict[str, list[tuple[float, bool]]] = {}
     for row in rows:
         for metric, measured in row.measured.items():
@@ -116,24 +138,13 @@ def errors_by_metric(rows: Iterable[PredictedRow]) -> dict[str, MetricErrors]:
                 continue
             inside = estimate.low <= measured <= estimate.high
             ratios.setdefault(metric, []).append((estimate.value / measured - 1.0, inside))
-    return {metric: metric_errors(found) for metric, found in ratios.items()}
+    return {
+        metric: metric_errors(np.array([error for error, _ in found]), [held for _, held in found])
+        for metric, found in ratios.items()
+    }
 
 
-def metric_errors(found: Sequence[tuple[float, bool]]) -> MetricErrors:
-    """The six figures of one metric."""
-    errors = np.array([error for error, _ in found])
-    size = np.abs(errors)
-    return MetricErrors(
-        n=len(found),
-        median_ape=float(np.median(size)),
-        mape=float(size.mean()),
-        p90_ape=float(np.quantile(size, 0.9)),
-        bias=float(np.median(errors)),
-        range_coverage=float(np.mean([inside for _, inside in found])),
-    )
-
-
-def _by_value(rows: Sequence[PredictedRow], group: str) -> dict[str, dict[str, MetricErrors]]:
+def _by_value(rows: Sequence[PredictedRow], group: str) -> dict[str, Errors]:
     found: dict[str, list[PredictedRow]] = {}
     for row in rows:
         found.setdefault(row.groups.get(group, ""), []).append(row)
@@ -142,12 +153,18 @@ def _by_value(rows: Sequence[PredictedRow], group: str) -> dict[str, dict[str, M
 
 def predictions_csv(report: ValidationReport, *, is_whole: bool = False) -> str:
     """Every prediction as `id, METRIC, METRIC_low, METRIC_high …, tier`."""
-    metrics = sorted({metric for row in report.rows for metric in row.predicted
-                      if is_whole or metric in row.measured})  # fmt: skip
-    header = ["id", *(f"{m}{part}" for m in metrics for part in ("", "_low", "_high")), "tier"]
+    metrics = sorted(
+        {
+            metric
+            for row in report.rows
+            for metric in row.predicted
+            if is_whole or metric in row.measured
+        }
+    )
     text = StringIO()
     table = csv.writer(text, lineterminator="\n")  # ids may hold commas
-    table.writerow(header)
+    parts = ("", "_low", "_high")
+    table.writerow(["id", *(f"{m}{part}" for m in metrics for part in parts), "tier"])
     for row in report.rows:
         cells = [row.id]
         for metric in metrics:

@@ -33,12 +33,12 @@ def test_every_fault_is_told_at_once():
     told = str(caught.value)
     assert "did you mean measured_tpot" in told
     assert "no column 'accelerator'" in told
-    assert "line 2, input_tokens: got '-3'" in told
+    assert "my_runs.csv:2: input_tokens: got '-3'" in told
 
 
 @pytest.mark.parametrize("cell", ["nan", "inf", "-1", "0", "1e99", "fast"])
 def test_numbers_are_numbers(cell):
-    with pytest.raises(InputError, match="line 2, measured_tpot_mean_ms"):
+    with pytest.raises(InputError, match=r"my_runs\.csv:2: measured_tpot_mean_ms"):
         read(TABLE.replace("9.5", cell))
 
 

@@ -5,7 +5,7 @@ import pytest
 from gpuplan.calibration.training.fabric import adapter_bytes_per_s
 from gpuplan.calibration.training.models import Dimensions, known_model, model_from
 from gpuplan.calibration.training.priors import UNKNOWN_BEST_FRAC, best_fracs, prior
-from gpuplan.calibration.training.rows import row_of
+from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.calibration.training.stacks import stack_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
@@ -19,8 +19,8 @@ from gpuplan.domain.training.time import (
 )
 from gpuplan.errors import CatalogError, InputError
 from gpuplan.performance.training.basis import WIDER, peak_flop_per_s
+from gpuplan.studies.measured.names import accelerator_of
 from gpuplan.studies.measured.training import (
-    accelerator_of,
     architecture_class,
     configuration_of,
     fabric_of,
@@ -32,7 +32,7 @@ H100 = find_accelerator("H100", read_catalog()).accelerator
 
 def configured(**fields):
     base = {"id": "x", "source": "dgxc", "framework": "NeMo", "accelerator": "H100"}
-    return configuration_of(row_of(base | fields), read_catalog())
+    return configuration_of(TrainingRow(base | fields), read_catalog())
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,11 @@ def test_block_scaled_formats_are_told_apart():
 
 def test_unknown_model_is_told_with_its_reason_and_no_row_is_lost():
     rows = [
-        row_of({"id": "a", "model": "no such network", "accelerator": "H100"}),
-        row_of({"id": "b", "model": "Llama-2-7B", "accelerator": "H100", "n_accelerators": "8"}),
-        row_of({"id": "c", "accelerator": "H100"}),
+        TrainingRow({"id": "a", "model": "no such network", "accelerator": "H100"}),
+        TrainingRow(
+            {"id": "b", "model": "Llama-2-7B", "accelerator": "H100", "n_accelerators": "8"}
+        ),
+        TrainingRow({"id": "c", "accelerator": "H100"}),
     ]
     cases, refused = cases_of(rows, read_catalog())
     assert len(cases) + len(refused) == len(rows)

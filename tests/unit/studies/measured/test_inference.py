@@ -4,9 +4,10 @@ from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.errors import PlannerError
 from gpuplan.studies.measured.inference import serving_setup
-from gpuplan.studies.measured.precision import formats_of
-from gpuplan.studies.validation.inference import inference_rows
+from gpuplan.studies.measured.notation import formats_of
+from gpuplan.studies.validation.inference import predicted_serving
 from gpuplan.studies.validation.inference_table import benchmark_of
+from gpuplan.studies.validation.report import predicted_rows
 
 PLAIN = {
     "id": "x", "source": "test", "accelerator": "H100 SXM", "n_accelerators": "8",
@@ -162,7 +163,7 @@ def test_a_cell_that_says_nothing_is_empty(cell):
 def test_thousands_are_read_in_counts_alone():
     assert setup(input_tokens="1,000").load.input_tokens == 1000.0
     row = {**PLAIN, "measured_tpot_mean_ms": "7,456"}  # 7.456 or 7456: nobody can tell
-    _, refused = inference_rows([row])
+    _, refused = predicted_rows([row], predicted_serving)
     assert "measured_tpot_mean_ms" in refused[0][1]
 
 
@@ -236,7 +237,9 @@ def test_models_are_found_under_the_names_of_tables(text, found):
 
 def test_measured_cells_that_are_no_numbers_refuse_their_row_alone():
     good = {**PLAIN, "measured_output_tokens_per_s": "1000"}
-    found, refused = inference_rows([good, {**good, "id": "y", "measured_tpot_mean_ms": "fast"}])
+    found, refused = predicted_rows(
+        [good, {**good, "id": "y", "measured_tpot_mean_ms": "fast"}], predicted_serving
+    )
     assert [row.id for row in found] == ["x"]
     assert [name for name, _ in refused] == ["y"]
     assert "measured_tpot_mean_ms" in refused[0][1]
@@ -264,7 +267,7 @@ def test_every_known_model_and_accelerator_has_an_answer(chip):
          "output_tokens": ("1", "900")[j % 2]}
         for i, model in enumerate(MODELS) for j, regime in enumerate(regimes)
     ]  # fmt: skip
-    found, refused = inference_rows(rows)
+    found, refused = predicted_rows(rows, predicted_serving)
     assert not refused
     for row in found:
         for metric, estimate in row.predicted.items():
@@ -274,7 +277,7 @@ def test_every_known_model_and_accelerator_has_an_answer(chip):
 
 def test_rows_of_a_publisher_never_seen_have_wider_ranges():
     def width(source: str) -> float:
-        (row,), _ = inference_rows([{**PLAIN, "source": source}])
+        (row,), _ = predicted_rows([{**PLAIN, "source": source}], predicted_serving)
         found = row.predicted["output_tokens_per_s"]
         return found.high / found.low
 

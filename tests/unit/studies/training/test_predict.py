@@ -2,10 +2,11 @@
 
 import pytest
 
-from gpuplan.calibration.training.rows import row_of
+from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.errors import InputError
-from gpuplan.studies.training.forecast import TRAINING_COLUMNS, training_rows
 from gpuplan.studies.training.predict import predict_training
+from gpuplan.studies.validation.report import predicted_rows
+from gpuplan.studies.validation.training import TRAINING_COLUMNS, predicted_training
 
 JOB = {
     "id": "mine", "source": "our cluster", "framework": "NeMo", "date": "2025-06",
@@ -48,7 +49,7 @@ def test_unknown_accelerator_is_refused():
 def test_tables_are_read_whole_and_every_row_is_told():
     good = JOB | {"measured_step_s": "10"}
     bad = JOB | {"id": "theirs", "model": "nobody's network"}
-    rows, refused = training_rows([good, bad])
+    rows, refused = predicted_rows([good, bad], predicted_training)
     assert [row.id for row in rows] == ["mine"]
     assert [name for name, _ in refused] == ["theirs"]
     assert rows[0].measured == {"step_s": 10.0}
@@ -57,14 +58,14 @@ def test_tables_are_read_whole_and_every_row_is_told():
 
 
 def test_table_columns_tell_training_from_serving():
-    assert set(row_of(JOB).run.degrees) == {"tp", "pp", "vp"}
+    assert set(TrainingRow(JOB).degrees) == {"tp", "pp", "vp"}
     assert {*JOB, "model"} >= TRAINING_COLUMNS
 
 
 def test_conditions_that_are_no_numbers_refuse_their_row_alone():
     good = {**JOB, "id": "a", "measured_step_s": "10"}
     rows = [good, {**good, "id": "b", "seq_len": "8k"}, {**good, "id": "c", "global_batch": "~64"}]
-    found, refused = training_rows(rows)
+    found, refused = predicted_rows(rows, predicted_training)
     assert [row.id for row in found] == ["a"]
     assert {name for name, _ in refused} == {"b", "c"}
     assert "seq_len" in dict(refused)["b"]
@@ -73,6 +74,6 @@ def test_conditions_that_are_no_numbers_refuse_their_row_alone():
 def test_thousands_and_cells_that_say_nothing_are_read():
     plain = {**JOB, "id": "a", "global_batch": "1024", "cp": ""}
     spoken = {**plain, "global_batch": "1,024", "cp": "n/a"}
-    (one, other), refused = training_rows([plain, spoken])
+    (one, other), refused = predicted_rows([plain, spoken], predicted_training)
     assert not refused
     assert one.predicted["step_s"].value == other.predicted["step_s"].value

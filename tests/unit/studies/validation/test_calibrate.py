@@ -13,8 +13,9 @@ from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
 from gpuplan.report.prediction.calibration import calibrate_sheet
 from gpuplan.studies.inference.predict import predict_inference
+from gpuplan.studies.inference.user_calibration import read_user_calibration
 from gpuplan.studies.measured.inference import serving_setup
-from gpuplan.studies.validation.calibrate import calibrate, read_user_calibration, write_calibration
+from gpuplan.studies.validation.calibrate import calibrate, write_calibration
 
 GIVEN = {"accelerator": "H100", "precision": "bf16", "engine": "vllm", "engine_version": "0.10"}
 USERS = (1, 4, 16, 64, 128)

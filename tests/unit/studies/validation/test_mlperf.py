@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuplan.studies.validation.mlperf import mlperf_rows
+from gpuplan.studies.validation.mlperf import predicted_submission
+from gpuplan.studies.validation.report import predicted_rows
 
 
 def row(**given: str) -> dict[str, str]:
@@ -13,21 +14,23 @@ def row(**given: str) -> dict[str, str]:
 
 
 def test_boards_add_up() -> None:
-    (eight, one), refused = mlperf_rows([row(), row(accelerators_total="1")])
+    (eight, one), refused = predicted_rows(
+        [row(), row(accelerators_total="1")], predicted_submission
+    )
     assert refused == []
     assert eight.predicted["result"].value == pytest.approx(8 * one.predicted["result"].value)
     assert eight.measured == {"result": 700000.0}
 
 
 def test_a_promised_latency_costs_rate_and_certainty() -> None:
-    (offline, server), _ = mlperf_rows([row(), row(scenario="Server")])
+    (offline, server), _ = predicted_rows([row(), row(scenario="Server")], predicted_submission)
     fast, slow = offline.predicted["result"], server.predicted["result"]
     assert slow.value < fast.value
     assert slow.high / slow.low > fast.high / fast.low
 
 
 def test_a_board_never_submitted_has_a_wider_range() -> None:
-    (known, new), _ = mlperf_rows([row(), row(accelerator="B200")])
+    (known, new), _ = predicted_rows([row(), row(accelerator="B200")], predicted_submission)
     ratios = [found.predicted["result"].high / found.predicted["result"].low
               for found in (known, new)]  # fmt: skip
     assert ratios[0] < ratios[1]
@@ -44,6 +47,6 @@ def test_a_board_never_submitted_has_a_wider_range() -> None:
     ],
 )
 def test_what_is_no_rate_of_whole_boards_is_told(given: dict[str, str]) -> None:
-    predicted, refused = mlperf_rows([row(**given)])
+    predicted, refused = predicted_rows([row(**given)], predicted_submission)
     assert predicted == []
     assert len(refused) == 1
