@@ -21,10 +21,10 @@ ROOMS = [
     SRC / "studies" / "power" / "carbon.py",
 ]
 SOURCE = re.compile(r"\[[A-Za-z][\w:-]+(?:, [A-Za-z][\w:-]+)*\]")
-TELLERS = ("Assumption(", "_note(", "_assumed(", "assumed(", "told = _price(")
+TELLERS = ("Assumption(", "assume(", "_note(", "_assumed(", "assumed(")
 # Figures that are no claim about the world: definitions, grids to choose from, rounding, searches.
 PLAIN = {
-    "BYTES_16": "definition", "ROUNDING": "rounding", "TERMS_S": "definition",
+    "BYTES_16": "definition", "TERMS_S": "definition",
     "STALE_DAYS": "each price says its day", "OLD_DAYS": "each price says its day",
     "NEAR_NODES": "search", "THINNING_RATIO": "search", "MOST_SPARES": "search",
     "SLOWEST": "search", "FASTEST": "search", "N_HALVINGS": "search",
@@ -33,7 +33,6 @@ PLAIN = {
     "TELL_FRAC": "display", "LOSS_TOLD_FRAC": "display",
     "IN_RACK_M": "shown as the cable's length",
     "KINDS": "told by _kind_note", "TIERS": "sizes of units, in their names",
-    "FIXED_OVERHEAD_FRAC": "enters no answer of a verb",
     "SHARES": "grid of a chart", "HOURS": "definition", "FEWER": "search", "WHOLE_NODE": "search",
     "UNSEEN_U": "search: too tall errs on the safe side", "BOARDS": "machines that are sold",
     "MOST_DRIVES": "drives and shelves are listed as parts",

@@ -1,5 +1,6 @@
 """The node of the money tables: $300 000, four years, ten percent, one machine of eight."""
 
+from gpuplan.cost.statement import life_statement
 from gpuplan.domain.money.rates import (
     NodeKind,
     NodePurchase,
@@ -8,7 +9,7 @@ from gpuplan.domain.money.rates import (
     PriceEvidence,
     RatePart,
 )
-from gpuplan.domain.money.statement import PurchasePlan, RentPlan, RunningPlan, WholeLife
+from gpuplan.domain.money.statement import OwnNode, Statement
 from gpuplan.domain.ranges import exactly
 from gpuplan.units import KWH
 
@@ -26,25 +27,14 @@ RUNNING = NodeRunning(
 )
 
 
-def own_life(**more) -> WholeLife:
-    fields = {
-        "name": "own",
-        "n_months": N_MONTHS,
-        "discount_frac_per_year": RATE,
-        "purchases": (
-            PurchasePlan(name="hgx", n_nodes=1, purchase=PURCHASE, residual_frac=exactly(0.15)),
-        ),
-        "running": (
-            RunningPlan(
-                name="hgx",
-                n_nodes=1,
-                n_accelerators_per_node=8,
-                running=RUNNING,
-                hardware_usd=exactly(300_000.0),
-            ),
-        ),
-    }
-    return WholeLife(**(fields | more))
+OWN = OwnNode(
+    node=NODE,
+    purchase=PURCHASE,
+    running=RUNNING,
+    life_months=N_MONTHS,
+    residual_frac=exactly(0.15),
+    evidence=PriceEvidence(source="user"),
+)
 
 
 def rent_rate(usd_per_node_h: float, purchase="on_demand") -> NodeRate:
@@ -59,7 +49,14 @@ def rent_rate(usd_per_node_h: float, purchase="on_demand") -> NodeRate:
     )
 
 
-def rent_life(utilization: float, n_months: int = N_MONTHS) -> WholeLife:
-    hours = (0.0, *(730.0 * utilization for _ in range(n_months)))
-    rent = RentPlan(rate=rent_rate(20.0), node_hours=hours)
-    return WholeLife(name="rent", n_months=n_months, discount_frac_per_year=RATE, rents=(rent,))
+def life(own=OWN, n_owned=1, rented_node_h=0.0, *, rent=None, yearly=RATE) -> Statement:
+    """Nodes owned, and node-hours rented each month at $20."""
+    rate = rent or rent_rate(20.0)
+    return life_statement(
+        "life", own, n_owned, rent=rate, rented_node_h=rented_node_h, discount_frac_per_year=yearly
+    )
+
+
+def rented(utilization: float) -> Statement:
+    """One node rented for a share of the hours."""
+    return life(n_owned=0, rented_node_h=730.0 * utilization)

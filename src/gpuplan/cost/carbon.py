@@ -1,31 +1,30 @@
-"""Energy, carbon, water, in: draws, a place and hardware; out: accounts that say their meaning."""
+"""Energy, carbon and water of a fleet: accounts in which every figure states its meaning."""
 
 from collections.abc import Collection
 
 from gpuplan.domain.money.carbon import CarbonAccount, Embodied, EnergyUse, OperationalCarbon
 from gpuplan.domain.money.market import CarbonIntensity
-from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.ranges import Range, total
 from gpuplan.errors import InputError, one
 
 
 def energy_use(average_w: float, seconds: float, pue_ratio: float) -> EnergyUse:
-    """Energy of machines that draw so much on average; PUE lies on energy as it does on power."""
+    """The energy of servers with this average draw, and of the facility, which is PUE times it."""
     if pue_ratio < 1:
-        fix = "facility energy is never below the machines': use 1 or more"
+        fix = "facility energy is never below the servers': use 1 or more"
         raise one(InputError, "energy", "pue_ratio", f"got {pue_ratio}", fix)
-    machines = average_w * seconds
-    return EnergyUse(machines_j=machines, facility_j=machines * pue_ratio)
+    servers_j = average_w * seconds
+    return EnergyUse(machines_j=servers_j, facility_j=servers_j * pue_ratio)
 
 
 def carbon_account(
     energy: EnergyUse,
-    seconds: float,
     *,
     intensities: Collection[CarbonIntensity],
-    embodied: Embodied | None = None,
+    embodied_kg: Range,
     water_kg_per_j: Range,
 ) -> CarbonAccount:
-    """Emissions of the facility's energy in every meaning given, embodied part, water on site."""
+    """Emissions of the facility's energy by each intensity, beside embodied carbon and water."""
     operational = tuple(
         OperationalCarbon(
             boundary=figure.boundary,
@@ -38,26 +37,15 @@ def carbon_account(
     return CarbonAccount(
         energy=energy,
         operational=operational,
-        embodied_kg=exactly(0.0) if embodied is None else embodied_kg(embodied, seconds),
+        embodied_kg=embodied_kg,
         water_kg=water_kg_per_j.times(energy.machines_j),
     )
 
 
 def embodied_kg(hardware: Embodied, seconds: float) -> Range:
-    """The part of manufacture that falls on this time, evenly over life."""
-    share = seconds / hardware.life_s
-    one_card, one_server = hardware.accelerator_kg, hardware.server_kg
-    n, m = hardware.n_accelerators, hardware.n_servers
-    return Range(
-        low=(one_card.low * n + one_server.low * m) * share,
-        mid=(one_card.mid * n + one_server.mid * m) * share,
-        high=(one_card.high * n + one_server.high * m) * share,
+    """The share of manufacturing emissions that falls on this time, evenly over life."""
+    parts = (
+        hardware.accelerator_kg.times(hardware.n_accelerators),
+        hardware.server_kg.times(hardware.n_servers),
     )
-
-
-def joules_per_token(energy: EnergyUse, n_tokens: float) -> tuple[float, float]:
-    """Energy of one token at the machines and at the meter of the whole place."""
-    if n_tokens <= 0:
-        fix = "give the tokens that were served"
-        raise one(InputError, "energy", "n_tokens", f"got {n_tokens}", fix)
-    return energy.machines_j / n_tokens, energy.facility_j / n_tokens
+    return total(parts).times(seconds / hardware.life_s)

@@ -1,10 +1,10 @@
-"""What is assumed where nobody said, in: the user's terms; out: full terms and what was assumed.
+"""Terms of purchase and running with defaults where the user gave none, and what was assumed.
 
-Every default has a range that is told with it; none has a public price list behind it.
+Every default is reported with its range; none has a public price list behind it.
 """
 
 from gpuplan.domain.money.rates import NodePurchase
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.terms import PurchaseExtras
 from gpuplan.units import KW
@@ -16,15 +16,13 @@ GEAR_FRAC = Range(low=0.10, mid=0.12, high=0.15)  # 10 to 15 % is the usual clai
 SPARES_FRAC = Range(low=0.0, mid=0.02, high=0.05)
 # Asked for 250 to 500 kW in primary markets, without energy: 2024 and 2025 [cbre-colocation].
 COLOCATION_USD_PER_W_MONTH = Range(low=120.0 / KW, mid=184.06 / KW, high=195.94 / KW)
-# One licence per accelerator and year [nvaie-licence]; open software needs none.
-LICENCE_USD_PER_YEAR = Range(low=0.0, mid=0.0, high=4_500.0)
 SUPPORT_FRAC_PER_YEAR = Range(low=0.03, mid=0.05, high=0.10)
 
 
 def purchase_of(
     hardware_usd: Range, extras: PurchaseExtras
 ) -> tuple[NodePurchase, tuple[Assumption, ...]]:
-    """All that is laid out for one node: the user's shares, and told defaults for the rest."""
+    """The outlay for one node: the user's shares, and reported defaults for the rest."""
     told: list[Assumption] = []
 
     def share(given: float | None, default: Range, what: str, name: str) -> float:
@@ -46,19 +44,8 @@ def purchase_of(
     return purchase, tuple(told)
 
 
-def without_gear(purchase: NodePurchase) -> NodePurchase:
-    """The same where a fabric is designed and billed for itself: gear is not counted twice."""
-    return NodePurchase(
-        hardware_usd=purchase.hardware_usd,
-        freight_frac=purchase.freight_frac,
-        tax_frac=purchase.tax_frac,
-        install_frac=purchase.install_frac,
-        spares_frac=purchase.spares_frac,
-    )
-
-
 def support_of(given_frac_per_year: float | None) -> tuple[float, tuple[Assumption, ...]]:
-    """Support as a share of hardware and year."""
+    """Support a year as a share of the hardware price."""
     if given_frac_per_year is not None:
         return given_frac_per_year, ()
     told = _assumed("support a year", SUPPORT_FRAC_PER_YEAR, "prices.support_frac_per_year")
@@ -66,27 +53,21 @@ def support_of(given_frac_per_year: float | None) -> tuple[float, tuple[Assumpti
 
 
 def colocation_of(
-    given_usd_per_w_month: float | None, *, has_own_place: bool
+    given_usd_per_w_month: float | None, *, has_own_site: bool
 ) -> tuple[float, tuple[Assumption, ...]]:
-    """Rent of space by power; nothing where the place is one's own, and that is told too."""
+    """The rent of space by power; nothing at a site of one's own, which is reported too."""
     if given_usd_per_w_month is not None:
         return given_usd_per_w_month, ()
     price = COLOCATION_USD_PER_W_MONTH
     value = f"{price.low * KW:.0f} to {price.high * KW:.0f} USD per kW and month"
     why, used = "asked in primary markets, without energy", price.mid
-    if has_own_place:
-        value, why, used = "0 USD", "the place is yours; its building is not counted", 0.0
-    told = Assumption(
-        what="space", value=value, why=why, change="prices.colocation_usd_per_kw_month",
-        source="" if has_own_place else "cbre-colocation",
-    )  # fmt: skip
+    if has_own_site:
+        value, why, used = "0 USD", "the site is yours; its building is not counted", 0.0
+    source = "" if has_own_site else "cbre-colocation"
+    told = assume("space", value, why, "prices.colocation_usd_per_kw_month", source)
     return used, (told,)
 
 
 def _assumed(what: str, default: Range, change: str) -> Assumption:
-    return Assumption(
-        what=what,
-        value=f"{default.mid:.0%} of the hardware, range {default.low:.0%} to {default.high:.0%}",
-        why="no price list is published",
-        change=change,
-    )
+    value = f"{default.mid:.0%} of the hardware, range {default.low:.0%} to {default.high:.0%}"
+    return assume(what, value, "no price list is published", change)

@@ -1,4 +1,4 @@
-"""The price of an hour of one's own node, in: purchase and running; out: a rate by causes."""
+"""The price of an hour of an owned node by cause: capital, support, energy, space, staff."""
 
 from math import isfinite
 
@@ -16,13 +16,13 @@ from gpuplan.domain.money.rates import (
     RatePart,
     RefusalCode,
 )
-from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.provenance import Assumption, assume
+from gpuplan.domain.ranges import Range, exactly, total
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.units import HOUR, HOURS_PER_MONTH, HOURS_PER_YEAR, MONTH
 
-# Machine around the accelerators over their own price. Assumption: published prices of whole
-# eight-way machines lie 20 to 60 % above the street prices of eight boards [street-prices].
+# Server around the accelerators over their own price. Assumption: published prices of whole
+# eight-way servers lie 20 to 60 % above the street prices of eight boards [street-prices].
 HOST_FRAC = Range(low=0.2, mid=0.35, high=0.6)
 
 
@@ -35,15 +35,25 @@ def owned_rate(
     evidence: PriceEvidence,
     assumptions: tuple[Assumption, ...] = (),
 ) -> NodeRate | PriceRefusal:
-    """Capital as an annuity once, plus what it takes to run; never depreciation besides."""
+    """Capital as an annuity plus running costs; depreciation is never counted besides."""
     fault = _purchase_fault(purchase.hardware_usd)
     if fault is not None:
         code, what = fault
         return PriceRefusal(
-            id=_id(node), node=node, purchase="owned", code=code, what=what,
+            id=_id(node),
+            node=node,
+            purchase="owned",
+            code=code,
+            what=what,
             fix=f"give prices.hardware for {node.accelerator or node.name}",
-        )  # fmt: skip
-    capital = _capital(purchase, ownership)
+        )
+    capital = Capital(
+        hardware_usd=purchase.hardware_usd,
+        outlay_usd=purchase.outlay_usd,
+        residual_frac=ownership.residual_frac,
+        life_s=ownership.life_s,
+        discount_frac_per_year=ownership.discount_frac_per_year,
+    )
     support = purchase.hardware_usd.times(running.support_frac_per_year / HOURS_PER_YEAR)
     parts = (
         RatePart(name="capital", usd_per_h=capital_usd_per_h(capital)),
@@ -60,7 +70,7 @@ def standing_rate(
     evidence: PriceEvidence,
     assumptions: tuple[Assumption, ...] = (),
 ) -> NodeRate:
-    """A node that is there already: its purchase is past, only running costs remain."""
+    """The running costs of a node that exists already: its purchase is past."""
     nothing = exactly(0.0)
     sunk = Capital(
         hardware_usd=nothing,
@@ -74,15 +84,14 @@ def standing_rate(
 
 
 def running_parts(node: NodeKind, running: NodeRunning) -> tuple[RatePart, ...]:
-    """Energy from average draw, demand and space from highest, licences, people; zero parts too."""
+    """Energy by average draw, demand and space by highest draw, licences, staff; zero parts too."""
     facility_w = running.highest_w * running.pue_ratio
     hourly = {
         "demand charge": facility_w * running.demand_usd_per_w_month / HOURS_PER_MONTH,
         "space": running.highest_w * running.colocation_usd_per_w_month / HOURS_PER_MONTH,
-        "licences": running.licence_usd_per_accelerator_year
-        * node.n_accelerators / HOURS_PER_YEAR,
+        "licences": running.licence_usd_per_accelerator_year * node.n_accelerators / HOURS_PER_YEAR,
         "staff": running.staff_usd_per_year / HOURS_PER_YEAR,
-    }  # fmt: skip
+    }
     energy_j = running.average_w * running.pue_ratio * HOUR
     energy = RatePart(name="energy", usd_per_h=running.electricity_usd_per_j.times(energy_j))
     rest = (RatePart(name=name, usd_per_h=exactly(usd)) for name, usd in hourly.items())
@@ -90,7 +99,7 @@ def running_parts(node: NodeKind, running: NodeRunning) -> tuple[RatePart, ...]:
 
 
 def capital_usd_per_h(capital: Capital) -> Range:
-    """The annuity of outlay less residual, shared out over all hours of life."""
+    """The annuity of outlay less residual, spread over all hours of life."""
     n_months = capital.life_s / MONTH
     rate = capital.discount_frac_per_year
 
@@ -98,12 +107,10 @@ def capital_usd_per_h(capital: Capital) -> Range:
         paid = monthly_capital(outlay_usd, residual_usd, n_months=n_months, yearly_frac=rate)
         return paid / HOURS_PER_MONTH
 
-    cheap, middle, dear = capital.residuals_usd
+    low, mid, high = capital.residuals_usd
     outlay = capital.outlay_usd
     return Range(
-        low=hourly(outlay.low, cheap),
-        mid=hourly(outlay.mid, middle),
-        high=hourly(outlay.high, dear),
+        low=hourly(outlay.low, low), mid=hourly(outlay.mid, mid), high=hourly(outlay.high, high)
     )
 
 
@@ -115,7 +122,7 @@ def hardware_price(
     published_usd: Range | None = None,
     source: str = "",
 ) -> tuple[Range | None, tuple[Assumption, ...]]:
-    """Price of one node: the user's, else boards and a host share; None where nothing is known.
+    """The price of one node: the user's, else its accelerators and a host share, else None.
 
     `published_usd` is the catalog's street price of one accelerator.
     """
@@ -138,32 +145,22 @@ def _price_assumptions(
     accelerator: Accelerator, one_usd: Range, source: str
 ) -> tuple[Assumption, ...]:
     change = f"prices.hardware[accelerator={accelerator.id}].usd_per_node"
-    host = Assumption(
-        what=f"machine around {accelerator.name}",
-        value=f"{HOST_FRAC.low:.0%} to {HOST_FRAC.high:.0%} of its accelerators' price",
-        why="no price of whole machines is published",
-        change=change,
+    host = assume(
+        f"server around {accelerator.name}",
+        f"{HOST_FRAC.low:.0%} to {HOST_FRAC.high:.0%} of its accelerators' price",
+        "no price of whole servers is published",
+        change,
     )
     if not source:
         return (host,)
-    board = Assumption(
-        what=f"purchase price of {accelerator.name}",
-        value=f"{one_usd.low:,.0f} to {one_usd.high:,.0f} USD",
-        why="no list price is published; street prices of resellers, weak evidence",
-        change=change,
-        source=source,
+    board = assume(
+        f"purchase price of {accelerator.name}",
+        f"{one_usd.low:,.0f} to {one_usd.high:,.0f} USD",
+        "no list price is published; street prices of resellers, weak evidence",
+        change,
+        source,
     )
     return (board, host)
-
-
-def _capital(purchase: NodePurchase, ownership: Ownership) -> Capital:
-    return Capital(
-        hardware_usd=purchase.hardware_usd,
-        outlay_usd=purchase.outlay_usd,
-        residual_frac=ownership.residual_frac,
-        life_s=ownership.life_s,
-        discount_frac_per_year=ownership.discount_frac_per_year,
-    )
 
 
 def _rate(
@@ -174,15 +171,16 @@ def _rate(
     evidence: PriceEvidence,
     assumptions: tuple[Assumption, ...],
 ) -> NodeRate:
-    total = Range(
-        low=sum(part.usd_per_h.low for part in parts),
-        mid=sum(part.usd_per_h.mid for part in parts),
-        high=sum(part.usd_per_h.high for part in parts),
-    )
     return NodeRate(
-        id=_id(node), node=node, purchase="owned", price_usd_per_h=total, parts=parts,
-        evidence=evidence, capital=capital, assumptions=assumptions,
-    )  # fmt: skip
+        id=_id(node),
+        node=node,
+        purchase="owned",
+        price_usd_per_h=total(part.usd_per_h for part in parts),
+        parts=parts,
+        evidence=evidence,
+        capital=capital,
+        assumptions=assumptions,
+    )
 
 
 def _id(node: NodeKind) -> str:

@@ -1,4 +1,4 @@
-"""Prices of a node-hour, in: offers, discounts, purchases; out: a rate or a refusal for each."""
+"""Prices of a node-hour: every offer and discount becomes a rate, or a refusal with its reason."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from gpuplan.domain.money.rates import (
     RateTerms,
     RefusalCode,
 )
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import assume
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario import terms
 from gpuplan.units import DAY
@@ -27,6 +27,7 @@ TERMS_S = {"1yr": 365 * DAY, "3yr": 3 * 365 * DAY}
 UPDATE = "run `gpuplan catalog update`, or give your own under prices.offers"
 
 Outcome = NodeRate | PriceRefusal
+Fault = tuple[RefusalCode, str]
 
 
 def catalog_rates(
@@ -37,15 +38,15 @@ def catalog_rates(
     purchases: Collection[terms.Purchase] = ("on_demand", "spot", "reserved"),
     max_age_days: int = OLD_DAYS,
 ) -> Rates:
-    """Every published offer as a rate for each allowed way to pay, or as a refusal."""
+    """Every published offer as a rate for each allowed purchase option, or as a refusal."""
     found: list[Outcome] = []
     for offer in offers:
-        refused = _refusal(offer, today, max_age_days)
-        if refused is not None:
-            found.append(refused)
+        fault = _offer_fault(offer, today, max_age_days)
+        if fault is not None:
+            found.append(_refused(offer, "on_demand", fault))
             continue
         if "on_demand" in purchases:
-            found.append(_on_demand(offer, today))
+            found.append(_rate(offer, today, exactly(offer.usd_per_h)))
         if "spot" in purchases and offer.spot_usd_per_h is not None:
             found.append(_spot(offer, today, offer.spot_usd_per_h))
         if "reserved" in purchases:
@@ -56,13 +57,13 @@ def catalog_rates(
 def user_rates(
     offers: Iterable[terms.StatedOffer], *, purchases: Collection[terms.Purchase] | None = None
 ) -> Rates:
-    """The user's own prices; ways to pay that the policy forbids are left to the caller."""
+    """The user's own prices, of the purchase options that are allowed; None allows all."""
     allowed = [offer for offer in offers if purchases is None or offer.purchase in purchases]
     return sorted_out(_user_rate(index, offer) for index, offer in enumerate(allowed))
 
 
 def sorted_out(found: Iterable[Outcome]) -> Rates:
-    """Rates and refusals apart; their numbers add up to what was found."""
+    """Rates and refusals as two lists that together hold everything found."""
     outcomes = tuple(found)
     return Rates(
         kept=tuple(item for item in outcomes if isinstance(item, NodeRate)),
@@ -70,8 +71,8 @@ def sorted_out(found: Iterable[Outcome]) -> Rates:
     )
 
 
-def price_fault(usd_per_h: float | None) -> tuple[RefusalCode, str] | None:
-    """Why this is no price, or None: nothing is free, and what is not a number is not cheap."""
+def price_fault(usd_per_h: float | None) -> Fault | None:
+    """The reason why this is no price, or None: nothing is free, and NaN is not cheap."""
     if usd_per_h is None:
         return "missing", "no price is published"
     if not isfinite(usd_per_h):
@@ -82,23 +83,19 @@ def price_fault(usd_per_h: float | None) -> tuple[RefusalCode, str] | None:
 
 
 def effective_spot_usd_per_h(
-    rate: NodeRate,
+    price_usd_per_h: Range,
     *,
+    interruptions_per_s: float,
     lost_s_per_interruption: float,
-    interruptions_per_s: float | None = None,
     n_nodes_together: int = 1,
 ) -> Range | None:
-    """Price of an hour of work that counts: interruptions destroy work and cost a restart.
+    """The spot price of an hour of useful work: each interruption loses work and a restart.
 
-    Nodes that work together stop together, so a group is struck as often as all of its nodes.
-    None where no interruption rate is known, or where all time is lost.
+    Nodes of one replica or run stop together, so it is interrupted as often as all its nodes.
+    None where interruptions leave no useful time.
     """
-    known = rate.terms.interruptions_per_s
-    often = interruptions_per_s if interruptions_per_s is not None else known
-    if often is None:
-        return None
-    useful_frac = 1.0 - often * n_nodes_together * lost_s_per_interruption
-    return rate.price_usd_per_h.times(1.0 / useful_frac) if useful_frac > 0 else None
+    useful_frac = 1.0 - interruptions_per_s * n_nodes_together * lost_s_per_interruption
+    return price_usd_per_h.times(1.0 / useful_frac) if useful_frac > 0 else None
 
 
 def _node(offer: market.Offer) -> NodeKind:
@@ -113,25 +110,24 @@ def _node(offer: market.Offer) -> NodeKind:
     )
 
 
-def _id(offer: market.Offer, way: str) -> str:
-    return "/".join((offer.cloud, offer.region or "any", offer.instance, way))
+def _id(offer: market.Offer, option: str) -> str:
+    return "/".join((offer.cloud, offer.region or "any", offer.instance, option))
 
 
-def _refusal(offer: market.Offer, today: Day, max_age_days: int) -> PriceRefusal | None:
-    """The first reason why nothing of this offer may be priced."""
-    fault = _offer_fault(offer, today, max_age_days)
-    if fault is None:
-        return None
+def _refused(offer: market.Offer, purchase: terms.Purchase, fault: Fault) -> PriceRefusal:
     code, what = fault
     return PriceRefusal(
-        id=_id(offer, "on-demand"), node=_node(offer), purchase="on_demand", code=code, what=what,
+        id=_id(offer, purchase.replace("_", "-")),
+        node=_node(offer),
+        purchase=purchase,
+        code=code,
+        what=what,
         fix=UPDATE,
-    )  # fmt: skip
+    )
 
 
-def _offer_fault(
-    offer: market.Offer, today: Day, max_age_days: int
-) -> tuple[RefusalCode, str] | None:
+def _offer_fault(offer: market.Offer, today: Day, max_age_days: int) -> Fault | None:
+    """The first reason why nothing of this offer may be priced."""
     fault = _shape_fault(offer) or price_fault(offer.usd_per_h)
     age = offer.age_days(today)
     if fault is None and age > max_age_days:
@@ -139,21 +135,17 @@ def _offer_fault(
     return fault
 
 
-def _shape_fault(offer: market.Offer) -> tuple[RefusalCode, str] | None:
-    """Why the price is not that of one whole, known machine."""
+def _shape_fault(offer: market.Offer) -> Fault | None:
+    """The reason why the price is not that of one whole, known server, or None."""
     if offer.shape.basis == "bid-floor":
         return "bid-floor", "the lowest bid of an auction is no price"
     if offer.shape.basis == "accelerator-only":
-        return "accelerator-only", "the price lacks the machine around the accelerator"
+        return "accelerator-only", "the price lacks the server around the accelerator"
     if offer.is_ambiguous:
         return "ambiguous", f"may be any of {', '.join(offer.shape.accelerators)}"
     if offer.n_accelerators != int(offer.n_accelerators):
         return "share-of-card", f"carries {offer.n_accelerators:g} of a card"
     return None
-
-
-def _on_demand(offer: market.Offer, today: Day) -> NodeRate:
-    return _rate(offer, today, exactly(offer.usd_per_h))
 
 
 def _rate(offer: market.Offer, today: Day, price: Range) -> NodeRate:
@@ -178,20 +170,15 @@ def _spot(offer: market.Offer, today: Day, spot_usd_per_h: float) -> Outcome:
         what = f"spot ${spot_usd_per_h:g} above on-demand ${offer.usd_per_h:g}"
         fault = "spot-above-on-demand", what
     if fault is not None:
-        code, what = fault
-        return PriceRefusal(
-            id=_id(offer, "spot"), node=_node(offer), purchase="spot", code=code, what=what,
-            fix=UPDATE,
-        )  # fmt: skip
-    # When spot runs out one pays the on-demand price: that is as dear as it gets.
+        return _refused(offer, "spot", fault)
+    # When spot runs out one pays the on-demand price: nothing is more expensive.
     price = Range(low=spot_usd_per_h, mid=spot_usd_per_h, high=offer.usd_per_h)
-    why = "spot moves by the hour; at worst the on-demand price is paid"
-    assumed = Assumption(
-        what=f"highest spot price of {offer.instance}",
-        value=f"{offer.usd_per_h:g} USD/h",
-        why=why,
-        change="prices.offers",
-        source=offer.source,
+    assumed = assume(
+        f"highest spot price of {offer.instance}",
+        f"{offer.usd_per_h:g} USD/h",
+        "spot moves by the hour; at worst the on-demand price is paid",
+        "prices.offers",
+        offer.source,
     )
     rate = _rate(offer, today, price)
     return replace(rate, id=_id(offer, "spot"), purchase="spot", assumptions=(assumed,))
@@ -201,33 +188,36 @@ def _reserved(
     offer: market.Offer, today: Day, discounts: Collection[market.Discount]
 ) -> Iterator[Outcome]:
     for discount in _discounts_for(offer.cloud, discounts):
-        way = f"reserved-{discount.term.replace(' ', '-')}-{discount.instrument}"
+        option = f"reserved-{discount.term.replace(' ', '-')}-{discount.instrument}"
         if discount.term not in TERMS_S:
             yield PriceRefusal(
-                id=_id(offer, way), node=_node(offer), purchase="reserved", code="unclear-term",
+                id=_id(offer, option),
+                node=_node(offer),
+                purchase="reserved",
+                code="unclear-term",
                 what=f"{discount.instrument}: {discount.term!r} is no term of commitment",
                 fix="give the price and term_months under prices.offers",
-            )  # fmt: skip
+            )
             continue
-        yield _committed(offer, today, discount, way)
+        yield _committed(offer, today, discount, option)
 
 
-def _committed(offer: market.Offer, today: Day, discount: market.Discount, way: str) -> NodeRate:
-    dear, cheap = 1 - discount.low_frac, 1 - discount.high_frac
-    price = Range(low=cheap, mid=(cheap + dear) / 2, high=dear).times(offer.usd_per_h)
+def _committed(offer: market.Offer, today: Day, discount: market.Discount, option: str) -> NodeRate:
+    high, low = 1 - discount.low_frac, 1 - discount.high_frac
+    price = Range(low=low, mid=(low + high) / 2, high=high).times(offer.usd_per_h)
     rate = _rate(offer, today, price)
     span = f"{discount.low_frac:.0%} to {discount.high_frac:.0%}"
-    assumed = Assumption(
-        what=f"{discount.instrument} {discount.term} discount at {offer.cloud}",
-        value=span,
-        why=f"no price list of reserved accelerators is published; {discount.applies or 'general'}",
-        change="prices.offers with purchase: reserved",
-        source=discount.source,
+    assumed = assume(
+        f"{discount.instrument} {discount.term} discount at {offer.cloud}",
+        span,
+        f"no price list of reserved accelerators is published; {discount.applies or 'general'}",
+        "prices.offers with purchase: reserved",
+        discount.source,
     )
     note = f"on-demand less {span} ({discount.source})"
     return replace(
         rate,
-        id=_id(offer, way),
+        id=_id(offer, option),
         purchase="reserved",
         parts=(RatePart(name="reservation", usd_per_h=price),),
         terms=RateTerms(term_s=TERMS_S[discount.term]),
@@ -241,7 +231,7 @@ def _committed(offer: market.Offer, today: Day, discount: market.Discount, way: 
 def _discounts_for(
     cloud: str, discounts: Collection[market.Discount]
 ) -> tuple[market.Discount, ...]:
-    """The cloud's own, and for terms that it says nothing of the general ones; spot is apart."""
+    """The cloud's own commitments, and the general ones for terms that it does not publish."""
     commitments = [d for d in discounts if d.instrument.casefold() != "spot"]
     own = [d for d in commitments if d.provider == cloud]
     covered = {d.term for d in own}
@@ -259,14 +249,14 @@ def _user_rate(index: int, offer: terms.StatedOffer) -> Outcome:
     )
     key = f"user/{index}/{offer.name}/{offer.purchase}"
     price = offer.price_usd_per_h
-    for value in (price.low, price.mid, price.high):
-        fault = price_fault(value)
-        if fault is not None:
-            code, what = fault
-            fix = f"give a price above 0 in prices.offers[{index}]"
-            return PriceRefusal(
-                id=key, node=node, purchase=offer.purchase, code=code, what=what, fix=fix
-            )
+    faults = (price_fault(value) for value in (price.low, price.mid, price.high))
+    fault = next((found for found in faults if found is not None), None)
+    if fault is not None:
+        code, what = fault
+        fix = f"give a price above 0 in prices.offers[{index}]"
+        return PriceRefusal(
+            id=key, node=node, purchase=offer.purchase, code=code, what=what, fix=fix
+        )
     return NodeRate(
         id=key,
         node=node,

@@ -1,4 +1,4 @@
-"""Work that can wait, in: jobs, hours, carbon by hour; out: when to run for the least emissions."""
+"""Deferrable work: the hours in which jobs run so that they emit least."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,9 @@ def shifted(
     free_w: Sequence[float],
     meaning: str,
 ) -> ShiftPlan:
-    """The least emissions within every job's hours and the power left free; exact.
+    """The schedule with the least emissions within every job's hours and the free power; exact.
 
-    Whoever wants the least cost hands in prices instead: the answer is in that unit then.
+    With prices in place of carbon the answer has the least cost, in that unit.
     """
     _check(jobs, kg_per_j, free_w)
     weights = np.asarray(kg_per_j, dtype=np.float64)
@@ -38,12 +38,12 @@ def shifted(
 
 
 def _early(n_hours: int) -> Floats:
-    """Weights that make every hour dearer than the one before: as soon as possible."""
+    """Weights that rise with every hour, so that work runs as soon as possible."""
     return np.arange(1, n_hours + 1, dtype=np.float64)
 
 
 def _solve(jobs: Sequence[DeferrableJob], weights: Floats, free_w: Floats) -> Floats:
-    """A transport problem: energy of each job over its hours, hours bounded by free power."""
+    """The transport problem: energy of each job over its hours, bounded by the free power."""
     n_jobs, n_hours = len(jobs), len(weights)
     columns = np.arange(n_jobs * n_hours)
     ones = np.ones(columns.size)
@@ -73,7 +73,7 @@ def _solve(jobs: Sequence[DeferrableJob], weights: Floats, free_w: Floats) -> Fl
 
 
 def _shortfall(jobs: Sequence[DeferrableJob], free_w: Floats) -> Problem:
-    """What is missing: first any job that is too large for its own hours, else the sum."""
+    """The shortfall: of the first job too large for its own hours, else of all together."""
     for job in jobs:
         window = np.minimum(free_w[job.first_hour : job.last_hour + 1], job.max_w)
         most = float(window.sum()) * HOUR

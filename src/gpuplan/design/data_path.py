@@ -53,15 +53,24 @@ def storage_stage(demand: DataDemand, rates: StorageRates, n_nodes: int) -> Stag
             f"{demand.operations_per_s:,.0f} small reads a second are too many"
         )
         return Stage(
-            name="storage", load_ratio=by_reads, is_overlapped=True,
-            n_wanted=demand.operations_per_s, n_given=n * operations, unit="reads/s", fix=fix,
-        )  # fmt: skip
+            name="storage",
+            load_ratio=by_reads,
+            is_overlapped=True,
+            n_wanted=demand.operations_per_s,
+            n_given=n * operations,
+            unit="reads/s",
+            fix=fix,
+        )
     return Stage(
-        name="storage", load_ratio=by_bytes, is_overlapped=True, n_wanted=demand.bytes_per_s,
-        n_given=n * rates.bytes_per_s, unit="bytes/s",
+        name="storage",
+        load_ratio=by_bytes,
+        is_overlapped=True,
+        n_wanted=demand.bytes_per_s,
+        n_given=n * rates.bytes_per_s,
+        unit="bytes/s",
         fix=f"storage that reads {demand.bytes_per_s / GB:.2f} GB/s: local NVMe, or a parallel "
         "file system",
-    )  # fmt: skip
+    )
 
 
 def link_stage(
@@ -86,9 +95,15 @@ def link_stage(
     whose = "server's link" if rates.is_one_server else "link of each host"
     need = f"a {whose} of {enough}" if enough else f"several links, {wanted / GB:.1f} GB/s in all"
     return Stage(
-        name="storage network", load_ratio=wanted / given, is_overlapped=True, n_wanted=wanted,
-        n_given=given, unit="bytes/s", fix=f"{need}, or local NVMe", options=options,
-    )  # fmt: skip
+        name="storage network",
+        load_ratio=wanted / given,
+        is_overlapped=True,
+        n_wanted=wanted,
+        n_given=given,
+        unit="bytes/s",
+        fix=f"{need}, or local NVMe",
+        options=options,
+    )
 
 
 def decode_stage(demand: DataDemand, loader: Loader, *, n_cores: float, n_nodes: int) -> Stage:
@@ -104,9 +119,14 @@ def decode_stage(demand: DataDemand, loader: Loader, *, n_cores: float, n_nodes:
             f"{min(ceil(wanted), int(n_cores))} workers in place of {loader.n_workers}; then {fix}"
         )
     return Stage(
-        name="CPU decode", load_ratio=wanted / given, is_overlapped=loader.n_workers != 0,
-        n_wanted=wanted, n_given=given, unit="cores", fix=fix,
-    )  # fmt: skip
+        name="CPU decode",
+        load_ratio=wanted / given,
+        is_overlapped=loader.n_workers != 0,
+        n_wanted=wanted,
+        n_given=given,
+        unit="cores",
+        fix=fix,
+    )
 
 
 def memory_stage(
@@ -116,10 +136,14 @@ def memory_stage(
     known = rules or HostRules()
     wanted = known.n_memory_crossings * demand.samples_per_s * tensor_bytes / n_nodes
     return Stage(
-        name="host memory", load_ratio=wanted / known.memory_bytes_per_s, is_overlapped=True,
-        n_wanted=wanted, n_given=known.memory_bytes_per_s, unit="bytes/s",
+        name="host memory",
+        load_ratio=wanted / known.memory_bytes_per_s,
+        is_overlapped=True,
+        n_wanted=wanted,
+        n_given=known.memory_bytes_per_s,
+        unit="bytes/s",
         fix="smaller tensors (uint8, normalised on the accelerator), or more memory channels",
-    )  # fmt: skip
+    )
 
 
 def copy_stage(
@@ -132,10 +156,14 @@ def copy_stage(
     """
     beside_s = copy_s if is_overlapped else copy_s + compute_s
     return Stage(
-        name="copy to device", load_ratio=copy_s / compute_s, is_overlapped=is_overlapped,
-        n_wanted=tensor_bytes_per_s, n_given=tensor_bytes_per_s * compute_s / beside_s,
-        unit="bytes/s", fix=fix,
-    )  # fmt: skip
+        name="copy to device",
+        load_ratio=copy_s / compute_s,
+        is_overlapped=is_overlapped,
+        n_wanted=tensor_bytes_per_s,
+        n_given=tensor_bytes_per_s * compute_s / beside_s,
+        unit="bytes/s",
+        fix=fix,
+    )
 
 
 def busy_frac(stages: Sequence[Stage]) -> float:

@@ -31,18 +31,25 @@ def fabric_counts(
     )
     built = [
         _build(
-            which, n_nodes, n_ports_per_node, n_switch_ports=n_switch_ports,
-            ratio=oversubscription_ratio, n_extra=n_manager_cables,
+            which,
+            n_nodes,
+            n_ports_per_node,
+            n_switch_ports=n_switch_ports,
+            ratio=oversubscription_ratio,
+            n_extra=n_manager_cables,
         )
         for which in kinds
-    ]  # fmt: skip
+    ]
     found = [counts for counts in built if counts is not None]
     if not found and kind is None:
         # The largest fabrics keep a spine layer for each rail.
         return fabric_counts(
-            n_nodes, n_ports_per_node, n_switch_ports=n_switch_ports, kind="rail planes",
+            n_nodes,
+            n_ports_per_node,
+            n_switch_ports=n_switch_ports,
+            kind="rail planes",
             oversubscription_ratio=oversubscription_ratio,
-        )  # fmt: skip
+        )
     if not found:
         what = f"{n_nodes} nodes with {n_ports_per_node} ports do not fit three levels"
         fix = f"switches with more than {n_switch_ports} ports, or rail planes"
@@ -105,18 +112,32 @@ def _clos(
         return None
     n_spine, n_core = (n * n_planes for n in levels)
     return FabricCounts(
-        kind=kind, n_nodes=n_nodes, n_ports_per_node=n_ports, n_leaf=n_leaf, n_spine=n_spine,
-        n_core=n_core, n_node_cables=n_ends, n_leaf_cables=n_leaf * n_up if n_spine else 0,
+        kind=kind,
+        n_nodes=n_nodes,
+        n_ports_per_node=n_ports,
+        n_leaf=n_leaf,
+        n_spine=n_spine,
+        n_core=n_core,
+        n_node_cables=n_ends,
+        n_leaf_cables=n_leaf * n_up if n_spine else 0,
         n_spine_cables=n_leaf * n_up if n_core else 0,
         oversubscription_ratio=n_down / n_up,
-    )  # fmt: skip
+    )
 
 
 def _one(n_nodes: int, n_ports: int, n_ends: int) -> FabricCounts:
     return FabricCounts(
-        kind="one switch", n_nodes=n_nodes, n_ports_per_node=n_ports, n_leaf=1, n_spine=0, n_core=0,
-        n_node_cables=n_ends, n_leaf_cables=0, n_spine_cables=0, oversubscription_ratio=1.0,
-    )  # fmt: skip
+        kind="one switch",
+        n_nodes=n_nodes,
+        n_ports_per_node=n_ports,
+        n_leaf=1,
+        n_spine=0,
+        n_core=0,
+        n_node_cables=n_ends,
+        n_leaf_cables=0,
+        n_spine_cables=0,
+        oversubscription_ratio=1.0,
+    )
 
 
 def _levels(n_leaf: int, n_up: int, *, n_switch_ports: int) -> tuple[int, int] | None:

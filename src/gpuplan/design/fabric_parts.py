@@ -148,20 +148,29 @@ def fabric_options(
     for rate in (rate for rate in rates if rate >= 10 * GBIT):
         for n_ports in ports:
             network = NodeNetwork(
-                kind=kind, n_nics_per_node=n_ports, nic_bytes_per_s=rate,
+                kind=kind,
+                n_nics_per_node=n_ports,
+                nic_bytes_per_s=rate,
                 oversubscription_ratio=1.0,
-            )  # fmt: skip
+            )
             switch = switch_for(switches, network, n_nodes * n_ports)
             if switch is None:
                 continue
             found += [
                 fabric_plan(
-                    fabric_counts(n_nodes, n_ports, n_switch_ports=switch.n_ports,
-                                  oversubscription_ratio=ratio),
-                    switch, port_bytes_per_s=rate, n_racks=n_racks, means=means,
+                    fabric_counts(
+                        n_nodes,
+                        n_ports,
+                        n_switch_ports=switch.n_ports,
+                        oversubscription_ratio=ratio,
+                    ),
+                    switch,
+                    port_bytes_per_s=rate,
+                    n_racks=n_racks,
+                    means=means,
                 )
                 for ratio in (1.0, 2.0, 4.0)
-            ]  # fmt: skip
+            ]
     return tuple(found)
 
 

@@ -124,28 +124,49 @@ def _power_items(plan: FacilityPlan, site: Site) -> list[ChecklistItem]:
         kind = f"{circuit.line_v:.0f} V, {circuit.breaker_a:.0f} A, {circuit.n_phases}-phase"
         feeds = f"{kind}, {circuit.n_feeds} feed(s), {circuit.usable_w / KW:.1f} kW usable on one"
     return [
-        _item("power", "whole place at full draw", f"{facility.max_w / KW:.1f} kW",
-              f"machines {plan.level('machines').max_w / KW:.1f} kW times PUE {plan.pue_ratio:g}"),
+        _item(
+            "power",
+            "whole place at full draw",
+            f"{facility.max_w / KW:.1f} kW",
+            f"machines {plan.level('machines').max_w / KW:.1f} kW times PUE {plan.pue_ratio:g}",
+        ),
         _item("power", "circuits of a rack", feeds, "each feed must carry the rack alone"),
-        _item("power", "draw of a rack", f"{rack.max_w / KW:.1f} kW",
-              f"{rack.n_nodes} machines at {plan.node.max_w / KW:.1f} kW"),
+        _item(
+            "power",
+            "draw of a rack",
+            f"{rack.max_w / KW:.1f} kW",
+            f"{rack.n_nodes} machines at {plan.node.max_w / KW:.1f} kW",
+        ),
         _item("power", "supplies of a machine", _psu_text(plan.node), "test with one feed off"),
         _item("power", "UPS", _ups_text(plan), "carries the machines until a generator does"),
-        _item("power", "meter and cap", "read draw per outlet before load",
-              "averages hide transients"),
-    ]  # fmt: skip
+        _item(
+            "power", "meter and cap", "read draw per outlet before load", "averages hide transients"
+        ),
+    ]
 
 
 def _heat_items(plan: FacilityPlan) -> list[ChecklistItem]:
     heat = plan.cooling
     return [
-        _item("cooling", "heat", f"{heat.heat_w / KW:.1f} kW, {heat.btu_per_h / 1e3:,.0f} kBTU/h, "
-              f"{heat.tons:.1f} tons", "all that is drawn becomes heat"),
-        _item("cooling", "air through the machines", f"{heat.air_m3_per_s:.1f} m³/s",
-              f"at {heat.air_rise_k:g} K rise"),
-        _item("cooling", "liquid", f"{heat.liquid_w / KW:.1f} kW" if heat.liquid_w else "none",
-              "supply temperature and flow as the maker says"),
-    ]  # fmt: skip
+        _item(
+            "cooling",
+            "heat",
+            f"{heat.heat_w / KW:.1f} kW, {heat.btu_per_h / 1e3:,.0f} kBTU/h, {heat.tons:.1f} tons",
+            "all that is drawn becomes heat",
+        ),
+        _item(
+            "cooling",
+            "air through the machines",
+            f"{heat.air_m3_per_s:.1f} m³/s",
+            f"at {heat.air_rise_k:g} K rise",
+        ),
+        _item(
+            "cooling",
+            "liquid",
+            f"{heat.liquid_w / KW:.1f} kW" if heat.liquid_w else "none",
+            "supply temperature and flow as the maker says",
+        ),
+    ]
 
 
 def _floor_items(plan: FacilityPlan, site: Site) -> list[ChecklistItem]:

@@ -94,9 +94,12 @@ def nic_line(wanted_bytes_per_s: float, given_bytes_per_s: float | None, reason:
     """What leaves a node towards other nodes."""
     given = None if given_bytes_per_s is None else given_bytes_per_s / GBIT
     return HostLine(
-        part="adapters", unit="Gbit/s", n_needed=wanted_bytes_per_s / GBIT, n_given=given,
+        part="adapters",
+        unit="Gbit/s",
+        n_needed=wanted_bytes_per_s / GBIT,
+        n_given=given,
         reason=reason,
-    )  # fmt: skip
+    )
 
 
 def load_line(
@@ -106,9 +109,12 @@ def load_line(
     given = None if given_bytes_per_s is None else given_bytes_per_s / GB
     load_s = (rules or HostRules()).load_s
     return HostLine(
-        part="model load", unit="GB/s", n_needed=weight_bytes / load_s / GB, n_given=given,
+        part="model load",
+        unit="GB/s",
+        n_needed=weight_bytes / load_s / GB,
+        n_given=given,
         reason=f"{weight_bytes / GB:,.0f} GB of weights within {load_s:.0f} s of a start",
-    )  # fmt: skip
+    )
 
 
 def host_findings(

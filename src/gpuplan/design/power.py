@@ -1,23 +1,16 @@
 """Power of a place, in: machines and feeds; out: draws at every level, circuits, supplies, UPS."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, sqrt
+from math import ceil
 
 from gpuplan.domain.scenario.build import RoomRules
-from gpuplan.domain.scenario.site import Circuit, Site
+from gpuplan.domain.scenario.site import Site
 from gpuplan.domain.system.facility import BoardDraw, Level, NodeDraw, PowerLevel, PsuSet, UpsSize
 from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.errors import InputError, one
 from gpuplan.units import KW
 
-# A share of overhead that stays when the machines rest: fans, pumps, conversion at no load.
-# Assumption: 0.4; plants differ widely.
-FIXED_OVERHEAD_FRAC = 0.4
-# PUE of air-side cooling by outside temperature: 1.08 up to 15 °C, then 0.015 a kelvin
-# [Flucker2013].
-MILD_PUE_RATIO, MILD_C, PUE_PER_K = 1.08, 15.0, 0.015
 # Synchronous training moves all machines at once, a few times a second [Choukse2025].
 SWING_NODES = 4
 
@@ -45,8 +38,11 @@ def levels(
     per_row = min(n_nodes, n_per_rack * n_racks_per_row)
     found = [] if node.board is None else [_board_level(node.board)]
     counts: tuple[tuple[Level, int], ...] = (
-        ("node", 1), ("rack", per_rack), ("row", per_row), ("machines", n_nodes)
-    )  # fmt: skip
+        ("node", 1),
+        ("rack", per_rack),
+        ("row", per_row),
+        ("machines", n_nodes),
+    )
     found += [_level(name, node, n) for name, n in counts]
     found.append(_level("facility", node, n_nodes, pue_ratio))
     return tuple(found)
@@ -70,18 +66,6 @@ def _level(name: Level, node: NodeDraw, n: int, pue_ratio: float = 1.0) -> Power
         typical_w=n * node.typical_w * pue_ratio,
         max_w=n * node.max_w * pue_ratio,
     )
-
-
-def line_current_a(power_w: float, circuit: Circuit) -> float:
-    """Amperes in each line of one circuit that carries this alone."""
-    factor = sqrt(3.0) if circuit.n_phases == 3 else 1.0
-    return power_w / (circuit.line_v * factor)
-
-
-def circuits_needed(power_w: float, circuit: Circuit) -> int:
-    """Circuits per feed for this rack: each feed must carry all of it alone."""
-    one_w = circuit.usable_w / circuit.n_circuits_per_feed
-    return ceil(power_w / one_w * (1 - 1e-9))
 
 
 def psu_set(text: str) -> PsuSet | None:
@@ -168,27 +152,6 @@ def ups_size(load_w: float, room: RoomRules, *, n_spare_modules: int = 1) -> Ups
         n_modules=ceil(load_w / module_w * (1 - 1e-9)) + n_spare_modules,
         module_w=module_w,
     )
-
-
-def pue_at_load(pue_ratio: float, load_frac: float, *, fixed_frac: float | None = None) -> float:
-    """PUE while the machines draw a share of what the place was built for: it rises at rest."""
-    if not 0 < load_frac <= 1:
-        raise one(InputError, "pue", "load_frac", f"got {load_frac}", "use a share in (0, 1]")
-    fixed = FIXED_OVERHEAD_FRAC if fixed_frac is None else fixed_frac
-    overhead = (pue_ratio - 1.0) * (fixed + (1.0 - fixed) * load_frac)
-    return 1.0 + overhead / load_frac
-
-
-def pue_at_temperature(outside_c: float) -> float:
-    """PUE of an air-cooled place at this outside temperature; a rule, not a measurement."""
-    return MILD_PUE_RATIO + PUE_PER_K * max(0.0, outside_c - MILD_C)
-
-
-def sum_of(draws: Sequence[tuple[NodeDraw, int]]) -> tuple[float, float, float]:
-    """Idle, typical and highest draw of several kinds of machines together."""
-    idle = sum(node.idle_w * n for node, n in draws)
-    typical = sum(node.typical_w * n for node, n in draws)
-    return idle, typical, sum(node.max_w * n for node, n in draws)
 
 
 def _finding(severity: Severity, rule: str, where: str, what: str, fix: str) -> Finding:

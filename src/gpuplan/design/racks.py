@@ -1,6 +1,6 @@
 """Racks, in: machines and a rack's limits; out: how many fit, under which cap, in which slot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil, floor
 
 from gpuplan.design.power import capped
@@ -118,12 +118,6 @@ def cap_choices(
         judge_cap(node, rack, cap_w=cap, n_wanted=n_wanted, slowdown=slowdown, room=room)
         for cap in caps
     )
-
-
-def best_cap(choices: Sequence[CapChoice]) -> CapChoice | None:
-    """The highest accepted cap: it costs the least speed; None where none will do."""
-    accepted = [choice for choice in choices if choice.is_accepted]
-    return max(accepted, key=lambda choice: choice.cap_w, default=None)
 
 
 def racks_needed(n_nodes: int, fit: RackFit) -> int | None:

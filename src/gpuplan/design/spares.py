@@ -31,9 +31,13 @@ def spare_need(n_nodes: int, *, node_mtbf_s: float, rules: SpareRules | None = N
         kept = poisson_at_most(n_spares, mean)
         if kept >= kept_frac:
             return SpareNeed(
-                n_nodes=n_nodes, n_spares=n_spares, node_mtbf_s=node_mtbf_s, repair_s=repair_s,
-                kept_frac=kept, availability_frac=node_mtbf_s / (node_mtbf_s + repair_s),
-            )  # fmt: skip
+                n_nodes=n_nodes,
+                n_spares=n_spares,
+                node_mtbf_s=node_mtbf_s,
+                repair_s=repair_s,
+                kept_frac=kept,
+                availability_frac=node_mtbf_s / (node_mtbf_s + repair_s),
+            )
     what = f"{n_nodes} nodes that fail every {node_mtbf_s / HOUR:.0f} h"
     raise InputError("spares", [Problem("repair", what, "repair faster, or promise less")])
 

@@ -38,10 +38,14 @@ KINDS = {
 # What can be bought, in the sizes of its units; prices come with the rules.
 TIERS: tuple[tuple[str, str, float, Callable[[PartPrices], Range]], ...] = (
     ("7.68 TB local NVMe drives", "local-nvme-gen4", 7.68 * TB, lambda p: p.nvme_usd_per_tb),
-    ("100 TB shelves of a parallel file system on flash", "parallel-fs-better", 100 * TB,
-     lambda p: p.flash_shelf_usd_per_tb),
+    (
+        "100 TB shelves of a parallel file system on flash",
+        "parallel-fs-better",
+        100 * TB,
+        lambda p: p.flash_shelf_usd_per_tb,
+    ),
     ("20 TB hard disks behind NFS", "hard-disk", 20 * TB, lambda p: p.disk_usd_per_tb),
-)  # fmt: skip
+)
 
 
 def storage_rates(
@@ -64,9 +68,12 @@ def storage_rates(
         if known.operations_per_s is None and known.latency_s is not None:
             told += assumed(build, "links.objects_in_flight")
     return StorageRates(
-        bytes_per_s=rate, operations_per_s=reads, is_shared=kind.is_shared,
-        is_remote=kind.is_remote, is_one_server=kind.is_one_server,
-    ), told  # fmt: skip
+        bytes_per_s=rate,
+        operations_per_s=reads,
+        is_shared=kind.is_shared,
+        is_remote=kind.is_remote,
+        is_one_server=kind.is_one_server,
+    ), told
 
 
 def _reads(known: StorageClass, n_units: int, n_in_flight: float) -> float | None:

@@ -34,6 +34,11 @@ class Assumption:
     source: str = ""
 
 
+def assume(what: str, value: str, why: str, change: str, source: str = "") -> Assumption:
+    """The assumption in the order in which it is read: what is assumed, how much, and why."""
+    return Assumption(what=what, value=value, why=why, change=change, source=source)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
     """A catalog fact that the user's overlay replaced or added."""

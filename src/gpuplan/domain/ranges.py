@@ -1,5 +1,7 @@
 """A number that is not known exactly."""
 
+from collections.abc import Iterable
+
 from gpuplan.domain.noun import dataclass
 
 
@@ -24,3 +26,11 @@ class Range:
 def exactly(value: float) -> Range:
     """A known number as a range."""
     return Range(low=value, mid=value, high=value)
+
+
+def total(parts: Iterable[Range]) -> Range:
+    """The sum of ranges: all low, all middle, all high values."""
+    held = list(parts)
+    return Range(
+        low=sum(p.low for p in held), mid=sum(p.mid for p in held), high=sum(p.high for p in held)
+    )

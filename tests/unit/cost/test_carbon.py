@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.regions import find_region
-from gpuplan.cost.carbon import carbon_account, energy_use, joules_per_token
+from gpuplan.cost.carbon import carbon_account, embodied_kg, energy_use
 from gpuplan.cost.shifting import shifted
 from gpuplan.domain.money.carbon import DeferrableJob, Embodied
 from gpuplan.domain.money.market import CarbonIntensity
-from gpuplan.domain.ranges import Range
+from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.build import FootprintRules
 from gpuplan.errors import InfeasibleError, InputError
 from gpuplan.units import DAY, GRAM, HOUR, KW, KWH
@@ -34,6 +34,15 @@ MEANINGS = (
 )
 
 
+NOTHING = exactly(0.0)
+
+
+def account_of(energy, intensities=MEANINGS, embodied=NOTHING):
+    return carbon_account(
+        energy, intensities=intensities, embodied_kg=embodied, water_kg_per_j=WATER
+    )
+
+
 def test_pue_lies_on_power_and_energy_alike():
     """Trap 41."""
     energy = energy_use(28.56 * KW, YEAR_S, 1.4)
@@ -47,7 +56,7 @@ def test_pue_lies_on_power_and_energy_alike():
 def test_meanings_stand_side_by_side():
     """Trap 48: location and market, average and marginal are different figures."""
     energy = energy_use(1 * KW, 1000 * HOUR, 1.2)
-    account = carbon_account(energy, 1000 * HOUR, intensities=MEANINGS, water_kg_per_j=WATER)
+    account = account_of(energy)
     assert account.operational_of("location", "average").emitted_kg == pytest.approx(480.0)
     assert account.operational_of("location", "marginal").emitted_kg == pytest.approx(840.0)
     assert account.operational_of("market", "average").emitted_kg == 0.0
@@ -64,9 +73,7 @@ def test_embodied_is_a_range_over_life():
         n_servers=1,
         life_s=4 * YEAR_S,
     )
-    account = carbon_account(
-        energy, YEAR_S, intensities=MEANINGS, embodied=hardware, water_kg_per_j=WATER
-    )
+    account = account_of(energy, embodied=embodied_kg(hardware, YEAR_S))
     assert account.embodied_kg.low == pytest.approx((8 * 164 + 1000) / 4)
     assert account.embodied_kg.high == pytest.approx((8 * 575 + 5700) / 4)
     total = account.total_kg("market", "average")
@@ -76,24 +83,13 @@ def test_embodied_is_a_range_over_life():
 def test_water_is_of_the_machines_energy():
     """1 kW for 1000 h is 1000 kWh at the machines, whatever the PUE: 0, 400 and 1800 litres."""
     energy = energy_use(1 * KW, 1000 * HOUR, 1.5)
-    account = carbon_account(energy, 1.0, intensities=(), water_kg_per_j=WATER)
+    account = account_of(energy, ())
     assert account.water_kg == Range(low=0.0, mid=pytest.approx(400.0), high=pytest.approx(1800.0))
-
-
-def test_joules_per_token_at_both_meters():
-    energy = energy_use(10.2 * KW, HOUR, 1.3)
-    machines, facility = joules_per_token(energy, 36e6)
-    assert machines == pytest.approx(1.02)
-    assert facility == pytest.approx(1.326)
-    with pytest.raises(InputError):
-        joules_per_token(energy, 0)
 
 
 def test_a_region_gives_its_own_meanings():
     region, _ = find_region("aws:eu-north-1")
-    account = carbon_account(
-        energy_use(1e3, DAY, 1.1), DAY, intensities=region.carbon, water_kg_per_j=WATER
-    )
+    account = account_of(energy_use(1e3, DAY, 1.1), region.carbon)
     kinds = {(figure.boundary, figure.method) for figure in account.operational}
     assert ("location", "average") in kinds
     assert len(kinds) == len(account.operational)
@@ -139,8 +135,10 @@ def test_what_cannot_fit_says_by_how_much():
     with pytest.raises(InfeasibleError, match="side by side"):
         shifted(
             [job(), job("second"), job("third")],
-            kg_per_j=grams(SUNNY), free_w=[9.9 * KW] * 24, meaning="x",
-        )  # fmt: skip
+            kg_per_j=grams(SUNNY),
+            free_w=[9.9 * KW] * 24,
+            meaning="x",
+        )
 
 
 def test_hours_outside_are_refused():

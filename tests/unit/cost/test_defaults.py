@@ -7,7 +7,6 @@ from gpuplan.cost.defaults import (
     colocation_of,
     purchase_of,
     support_of,
-    without_gear,
 )
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.terms import PurchaseExtras
@@ -26,21 +25,14 @@ def test_defaults_are_told_and_the_users_shares_stand():
     assert all("range" in a.value and a.change.startswith("prices.") for a in told)
 
 
-def test_a_designed_fabric_is_not_counted_twice():
-    purchase, _ = purchase_of(exactly(100.0), PurchaseExtras())
-    bare = without_gear(purchase)
-    assert bare.gear_frac == 0
-    assert bare.outlay_usd.mid == pytest.approx(purchase.outlay_usd.mid - 100 * GEAR_FRAC.mid)
-
-
-def test_space_is_told_even_where_it_is_free():
-    usd, told = colocation_of(None, has_own_place=False)
+def test_space_is_reported_even_where_it_is_free():
+    usd, told = colocation_of(None, has_own_site=False)
     assert usd * KW == pytest.approx(184.06)
     assert told[0].source == "cbre-colocation"
-    usd, told = colocation_of(None, has_own_place=True)
+    usd, told = colocation_of(None, has_own_site=True)
     assert usd == 0
     assert "not counted" in told[0].why
-    assert colocation_of(0.1, has_own_place=False) == (0.1, ())
+    assert colocation_of(0.1, has_own_site=False) == (0.1, ())
 
 
 def test_support_is_an_assumption_or_a_figure():

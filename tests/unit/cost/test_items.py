@@ -1,72 +1,61 @@
-"""Smaller causes: egress, storage, tokens, carbon, loans; prices that rise or fall."""
-
-from dataclasses import replace
+"""Smaller costs: egress, storage, carbon, interest; the user's price stands, a default is said."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fakes.money import own_life, rent_life
-from gpuplan.cost.items import carbon_price, egress, loan_of, storage, token_service
-from gpuplan.cost.statement import statement
-from gpuplan.cost.value import cumulative_usd, payback
-from gpuplan.domain.money.worth import Tokens
-from gpuplan.domain.scenario.terms import Prices, PurchaseExtras, TokenPrice
+from gpuplan.cost.annuity import annuity, discount
+from gpuplan.cost.items import (
+    carbon_usd_per_month,
+    egress_usd,
+    loan_interest_usd,
+    storage_usd_per_month,
+)
+from gpuplan.domain.scenario.terms import Prices, PurchaseExtras
 from gpuplan.errors import InputError
 from gpuplan.units import GB, TB
 
+MONTH = 730 * 3600.0
 
-def test_the_users_price_stands_and_a_default_is_told():
-    given, told = egress(200 * TB, Prices(egress_usd_per_byte=0.05 / GB))
-    assert given.usd_per_month.mid == pytest.approx(10_000.0)
+
+def test_the_users_price_stands_and_a_default_is_reported():
+    given_usd, told = egress_usd(200 * TB, Prices(egress_usd_per_byte=0.05 / GB))
+    assert given_usd.mid == pytest.approx(10_000.0)
     assert told == ()
-    default, told = egress(200 * TB, Prices())
-    assert default.usd_per_month.low == 0
+    default, told = egress_usd(200 * TB, Prices())
+    assert (default.low, default.high) == pytest.approx((0.0, 24_000.0))
     assert told[0].change == "prices.egress_usd_per_gb"
-    kept, told = storage(500 * TB, Prices())
-    assert kept.usd_per_month.mid == pytest.approx(11_500.0)
-    assert "per TB" in told[0].value
 
 
-def test_tokens_are_an_alternative_with_a_line():
-    price = TokenPrice(
-        name="api", input_usd_per_token=1e-6, cached_usd_per_token=None, output_usd_per_token=2e-6
+def test_storage_and_carbon_are_billed_only_at_a_price_of_the_user():
+    assert storage_usd_per_month(500 * TB, Prices()) is None
+    stored = storage_usd_per_month(500 * TB, Prices(storage_usd_per_byte_month=23.0 / TB))
+    assert stored.mid == pytest.approx(11_500.0)
+    assert carbon_usd_per_month(1_000.0, Prices()) is None
+    assert carbon_usd_per_month(1_000.0, Prices(carbon_usd_per_kg=0.08)).mid == 80.0
+
+
+def loan(share=0.8, yearly=0.07, n_months=36):
+    return PurchaseExtras(
+        loan_frac=share, loan_interest_frac_per_year=yearly, loan_s=n_months * MONTH
     )
-    item = token_service(Tokens(n_input=1e9, n_cached=0.0, n_output=5e8), price)
-    assert item.category == "tokens"
-    assert item.usd_per_month.mid == pytest.approx(2_000.0)
-
-
-def test_carbon_has_a_price_only_if_asked():
-    assert carbon_price(1_000.0, Prices()) is None
-    assert carbon_price(1_000.0, Prices(carbon_usd_per_kg=0.08)).usd_per_month.mid == 80.0
 
 
 def test_a_loan_is_whole_or_none():
-    assert loan_of(315_000.0, PurchaseExtras()) is None
+    assert loan_interest_usd(315_000.0, PurchaseExtras()) is None
     with pytest.raises(InputError, match="all three"):
-        loan_of(315_000.0, PurchaseExtras(loan_frac=0.8))
-    extras = PurchaseExtras(
-        loan_frac=0.8, loan_interest_frac_per_year=0.07, loan_s=36 * 730 * 3600.0
-    )
-    loan = loan_of(315_000.0, extras)
-    assert (loan.principal_usd, loan.n_months) == (252_000.0, 36)
+        loan_interest_usd(315_000.0, PurchaseExtras(loan_frac=0.8))
 
 
-@pytest.mark.parametrize(("growth", "is_dearer"), [(0.2, True), (-0.2, False)])
-def test_rents_may_rise_or_fall(growth, is_dearer):
-    """Trap 34: prices can rise; a fall delays payback, a rise hastens it."""
-    flat = rent_life(0.85)
-    moved = replace(flat, rents=(replace(flat.rents[0], growth_frac_per_year=growth),))
-    level, shifted = statement(flat), statement(moved)
-    assert (shifted.total_cents > level.total_cents) is is_dearer
-    own = statement(own_life())
-    before, after = payback(own, level).simple_month, payback(own, shifted).simple_month
-    assert after is None or (after < before) is is_dearer
+@given(share=st.floats(0.05, 1.0), yearly=st.floats(0.001, 0.3), n_months=st.integers(1, 120))
+def test_interest_is_payments_less_principal(share, yearly, n_months):
+    """Oracle: the annuity formula without rounding, n equal payments worth the principal."""
+    found = loan_interest_usd(315_000.0, loan(share, yearly, n_months))
+    payment = 315_000.0 * share / annuity(n_months, yearly)
+    assert found == pytest.approx(n_months * payment - 315_000.0 * share, abs=0.02 * n_months)
+    worth = sum(payment * discount(month, yearly) for month in range(1, n_months + 1))
+    assert worth == pytest.approx(315_000.0 * share)
 
 
-def test_cumulative_curves_cross_at_payback():
-    own, rent = statement(own_life()), statement(rent_life(0.85))
-    month = payback(own, rent).simple_month
-    owned, rented = cumulative_usd(own), cumulative_usd(rent)
-    assert owned[month] <= rented[month]
-    assert owned[month - 1] > rented[month - 1]
-    assert owned[-1] == own.total_cents / 100
+def test_a_loan_without_interest_costs_nothing():
+    assert loan_interest_usd(300_000.0, loan(yearly=0.0)) == 0.0

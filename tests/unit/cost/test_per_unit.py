@@ -1,23 +1,18 @@
-"""Units: hours, tokens, runs, teams; parts add up to the bill."""
+"""Unit costs by token and by team: parts add up to the bill."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.cost.per_unit import (
-    hour_cost,
     price_weights,
-    run_cost,
-    service_break_even_tokens,
     service_cents,
     team_costs,
-    time_weights,
     token_costs,
 )
 from gpuplan.domain.money.worth import Tokens, TokenWeights
 from gpuplan.domain.scenario.terms import TokenPrice
 from gpuplan.errors import InputError
-from gpuplan.units import DAY
 
 API = TokenPrice(
     name="api",
@@ -27,16 +22,10 @@ API = TokenPrice(
 )
 
 
-def test_paid_and_used_hours_are_told_apart():
-    found = hour_cost(1_000.0, n_paid_accelerator_hours=800.0, utilization_frac=0.4)
-    assert found.usd_per_paid_h == pytest.approx(1.25)
-    assert found.usd_per_used_h == pytest.approx(3.125)
-    with pytest.raises(InputError):
-        hour_cost(1.0, n_paid_accelerator_hours=1.0, utilization_frac=0.0)
-
-
 def test_tokens_by_accelerator_time():
-    weights = time_weights(input_s_per_token=1e-4, output_s_per_token=1e-3)
+    weights = TokenWeights(
+        input_ratio=1e-4, cached_ratio=0.0, output_ratio=1e-3, rule="accelerator time"
+    )
     tokens = Tokens(n_input=10e6, n_cached=40e6, n_output=1e6)
     found = token_costs(200_00, tokens, weights)
     by_kind = {part.kind: part for part in found.parts}
@@ -48,6 +37,17 @@ def test_tokens_by_accelerator_time():
     assert found.basis == "paid hours"
 
 
+def test_cost_per_token_is_on_paid_hours():
+    """Trap 35: an hour at $2.95 is paid whether 9,000 tokens a second are served or 500."""
+    alike = TokenWeights(input_ratio=1.0, cached_ratio=1.0, output_ratio=1.0, rule="token count")
+    peak, offered = (
+        token_costs(295, Tokens(n_input=0.0, n_cached=0.0, n_output=rate * 3600), alike).parts[2]
+        for rate in (9_000, 500)
+    )
+    assert peak.usd_per_token * 1e6 == pytest.approx(0.0910, abs=1e-4)
+    assert offered.usd_per_token == pytest.approx(18 * peak.usd_per_token)
+
+
 def test_cached_tokens_have_their_own_price():
     """Trap 35: a service sells cached input for less, and so must the comparison."""
     tokens = Tokens(n_input=1e6, n_cached=9e6, n_output=1e6)
@@ -55,14 +55,6 @@ def test_cached_tokens_have_their_own_price():
     blind = Tokens(n_input=10e6, n_cached=0.0, n_output=1e6)
     assert service_cents(blind, API) == round(100 * (6.0 + 2.4))
     assert price_weights(API).cached_ratio == pytest.approx(0.06e-6)
-
-
-def test_break_even_against_a_service():
-    mix = Tokens(n_input=3.0, n_cached=0.0, n_output=1.0)
-    price = TokenPrice(
-        name="api", input_usd_per_token=1e-2, cached_usd_per_token=None, output_usd_per_token=1e-2
-    )
-    assert service_break_even_tokens(2_000.0, price, tokens=mix) == pytest.approx(200_000.0)
 
 
 @given(
@@ -78,44 +70,12 @@ def test_token_costs_add_up(total, n, w):
     assert found.total_cents == total
 
 
-@pytest.mark.parametrize(
-    ("peak_flop_per_s", "mfu", "usd", "kilo_hours", "ideal_days", "real_days"),
-    [
-        (989e12, 0.40, 2.95, 843, 34, 38),
-        (459e12, 0.50, 4.20, 1452, 59, 66),
-        (2250e12, 0.38, 5.50, 390, 16, 18),
-    ],
-)
-def test_a_very_large_run(peak_flop_per_s, mfu, usd, kilo_hours, ideal_days, real_days):
-    hours = 6 * 100e9 * 2e12 / (peak_flop_per_s * mfu) / 3600
-    ideal = run_cost(
-        ideal_accelerator_hours=hours, goodput_frac=1.0, n_accelerators=1024,
-        usd_per_accelerator_h=usd,
-    )  # fmt: skip
-    real = run_cost(
-        ideal_accelerator_hours=hours, goodput_frac=0.9, n_accelerators=1024,
-        usd_per_accelerator_h=usd, porting_usd=250_000.0,
-    )  # fmt: skip
-    assert ideal.n_accelerator_hours / 1e3 == pytest.approx(kilo_hours, abs=1)
-    assert ideal.wall_s / DAY == pytest.approx(ideal_days, abs=0.5)
-    assert real.wall_s / DAY == pytest.approx(real_days, abs=0.6)
-    assert real.total_usd == pytest.approx(hours / 0.9 * usd + 250_000.0)
-
-
-def test_goodput_must_be_a_share():
-    with pytest.raises(InputError, match="goodput"):
-        run_cost(
-            ideal_accelerator_hours=1.0, goodput_frac=0.0, n_accelerators=1,
-            usd_per_accelerator_h=1.0,
-        )  # fmt: skip
-
-
 def test_teams_pay_for_what_they_hold():
     parts = team_costs(
         10_000_01,
         {"search": 500.0, "vision": 200.0},
-        idle_hours={"search": 100.0, "vision": 200.0},
-        free_hours=100.0,
+        idle={"search": 100.0, "vision": 200.0},
+        unassigned=100.0,
     )
     assert sum(part.total_cents for part in parts) == 10_000_01
     search, vision = parts
@@ -126,4 +86,24 @@ def test_teams_pay_for_what_they_hold():
 
 def test_nothing_to_share_is_an_error():
     with pytest.raises(InputError):
-        team_costs(100, {}, idle_hours={"a": 0.0})
+        team_costs(100, {}, idle={"a": 0.0})
+
+
+@given(
+    total=st.integers(1, 10**8),
+    used=st.dictionaries(st.sampled_from("abc"), st.floats(0.1, 1e6), min_size=1),
+    idle=st.dictionaries(st.sampled_from("abcd"), st.floats(0.0, 1e6)),
+    unassigned=st.floats(0.0, 1e6),
+)
+def test_team_costs_add_up_and_nobody_is_left_out(total, used, idle, unassigned):
+    parts = team_costs(total, used, idle=idle, unassigned=unassigned)
+    assert sum(part.total_cents for part in parts) == total
+    assert [part.team for part in parts] == sorted({*used, *idle})
+    assert all(min(p.used_cents, p.idle_cents, p.shared_cents) >= 0 for p in parts)
+
+
+def test_unassigned_capacity_is_shared_by_what_teams_hold():
+    """Teams that hold 30 and 10 of 50 pay 30/40 and 10/40 of the unassigned 10."""
+    a, b = team_costs(500, {"a": 30.0, "b": 5.0}, idle={"b": 5.0}, unassigned=10.0)
+    assert (a.used_cents, a.idle_cents, a.shared_cents) == (300, 0, 75)
+    assert (b.used_cents, b.idle_cents, b.shared_cents) == (50, 50, 25)

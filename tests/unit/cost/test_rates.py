@@ -143,38 +143,27 @@ def test_spot_is_at_worst_the_on_demand_price():
     assert rate.can_be_taken_away
 
 
-def test_preemption_makes_the_hour_dearer():
+def effective(lost_s, per_s, n=1):
+    return effective_spot_usd_per_h(
+        Range(low=18.0, mid=20.0, high=55.0),
+        interruptions_per_s=per_s,
+        lost_s_per_interruption=lost_s,
+        n_nodes_together=n,
+    )
+
+
+def test_interruptions_make_the_spot_hour_more_expensive():
     """Trap 38: every interruption costs lost work and a restart."""
-    rate = rate_of(OFFER, "spot")
-    found = effective_spot_usd_per_h(
-        rate, lost_s_per_interruption=0.5 * HOUR, interruptions_per_s=1 / (5 * HOUR)
-    )
-    assert found is not None
-    assert found.mid == pytest.approx(20.0 / 0.9)
-    assert effective_spot_usd_per_h(rate, lost_s_per_interruption=60) is None
-    assert (
-        effective_spot_usd_per_h(
-            rate, lost_s_per_interruption=2 * HOUR, interruptions_per_s=1 / HOUR
-        )
-        is None
-    )
+    found = effective(0.5 * HOUR, 1 / (5 * HOUR))
+    assert (found.low, found.mid, found.high) == pytest.approx((20.0, 20.0 / 0.9, 55.0 / 0.9))
+    assert effective(HOUR, 0.0).mid == 20.0
+    assert effective(2 * HOUR, 1 / HOUR) is None
 
 
-def test_a_group_is_struck_as_often_as_all_its_nodes():
+def test_nodes_of_one_replica_are_interrupted_together():
     """Trap 38: a replica over four nodes on spot loses four times as often."""
-    rate = rate_of(OFFER, "spot")
-    often = 1 / (10 * HOUR)
-    one, four = (
-        effective_spot_usd_per_h(
-            rate,
-            lost_s_per_interruption=HOUR,
-            interruptions_per_s=often,
-            n_nodes_together=n,
-        )
-        for n in (1, 4)
-    )
-    assert one.mid == pytest.approx(20 / 0.9)
-    assert four.mid == pytest.approx(20 / 0.6)
+    assert effective(HOUR, 1 / (10 * HOUR)).mid == pytest.approx(20 / 0.9)
+    assert effective(HOUR, 1 / (10 * HOUR), n=4).mid == pytest.approx(20 / 0.6)
 
 
 def user_offer(price, purchase="on_demand"):

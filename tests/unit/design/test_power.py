@@ -11,15 +11,10 @@ from fakes.machines import BOARD, CIRCUIT, NODE, SITE
 from gpuplan.cost.carbon import energy_use
 from gpuplan.design.power import (
     capped,
-    circuits_needed,
     levels,
-    line_current_a,
     psu_findings,
     psu_set,
-    pue_at_load,
-    pue_at_temperature,
     site_findings,
-    sum_of,
     supply_findings,
     swing_findings,
     ups_size,
@@ -44,13 +39,6 @@ def test_a_feed_gives_eighty_percent_of_three_phases():
     assert replace(CIRCUIT, n_phases=1).usable_w == pytest.approx(208 * 60 * 0.8)
     european = replace(CIRCUIT, line_v=400.0, breaker_a=32.0)
     assert european.usable_w == pytest.approx(400 * 32 * sqrt(3) * 0.8)
-
-
-def test_amperes_by_voltage():
-    assert line_current_a(CIRCUIT.usable_w, CIRCUIT) == pytest.approx(48.0)
-    assert line_current_a(4_160.0, replace(CIRCUIT, n_phases=1)) == pytest.approx(20.0)
-    assert circuits_needed(20.4 * KW, CIRCUIT) == 2
-    assert circuits_needed(CIRCUIT.usable_w, CIRCUIT) == 1
 
 
 def test_four_machines_at_every_level():
@@ -153,24 +141,6 @@ def test_ups_bridges_with_one_spare_module():
     assert size.load_va > size.load_w
     with pytest.raises(InputError):
         ups_size(0.0, RoomRules())
-
-
-def test_pue_rises_as_machines_rest():
-    """Trap 41: partial load and climate."""
-    assert pue_at_load(1.4, 1.0) == pytest.approx(1.4)
-    assert pue_at_load(1.4, 0.5) == pytest.approx(1 + 0.4 * (0.4 + 0.3) / 0.5)
-    assert pue_at_load(1.4, 0.5, fixed_frac=0.0) == pytest.approx(1.4)
-    assert pue_at_temperature(10.0) == pytest.approx(1.08)
-    assert pue_at_temperature(35.0) == pytest.approx(1.38)
-    with pytest.raises(InputError):
-        pue_at_load(1.4, 0.0)
-
-
-def test_kinds_of_machines_add():
-    idle, typical, most = sum_of([(NODE, 2), (capped(NODE, 450.0), 1)])
-    assert most == pytest.approx(28.6 * KW)
-    assert idle == pytest.approx(6.6 * KW)
-    assert typical < most
 
 
 @given(watt=st.floats(0.1, 10.0))

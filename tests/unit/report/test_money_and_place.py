@@ -3,8 +3,7 @@
 import json
 
 from fakes.machines import NODE, SITE
-from fakes.money import own_life
-from gpuplan.cost.statement import statement
+from fakes.money import life
 from gpuplan.cost.value import npv_usd
 from gpuplan.design.facility import Duty, checklist, facility_plan
 from gpuplan.report.system.facility import checklist_markdown, facility_sheet
@@ -17,7 +16,7 @@ def cents(text: str) -> int:
 
 
 def test_the_table_of_years_adds_up_both_ways():
-    account = statement(own_life())
+    account = life()
     sheet = statement_sheet(account, npv_usd=npv_usd(account))
     rows = sheet.tables[0].rows
     assert rows[-1][0] == "all"
@@ -30,7 +29,7 @@ def test_the_table_of_years_adds_up_both_ways():
 
 
 def test_the_document_holds_every_month():
-    account = statement(own_life())
+    account = life()
     found = json.loads(json.dumps(statement_sheet(account).document))
     assert sum(found["by_month_cents"]) == found["total_cents"] == account.total_cents
     assert sum(found["by_category_cents"].values()) == found["total_cents"]

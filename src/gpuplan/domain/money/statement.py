@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from gpuplan.domain.money.rates import NodePurchase, NodeRate, NodeRunning
+from gpuplan.domain.money.rates import NodeKind, NodePurchase, NodeRunning, PriceEvidence
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
@@ -75,89 +75,12 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PurchasePlan:
-    """Nodes bought in a month, kept for their life, worth something at its end."""
+class OwnNode:
+    """A node that could be bought: its outlay, life, residual value and running costs."""
 
-    name: str
-    n_nodes: int
+    node: NodeKind
     purchase: NodePurchase
-    residual_frac: Range  # of the hardware price
-    month: int = 0
-    life_months: int | None = None  # None: sold when the statement ends
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningPlan:
-    """Owned nodes that run: from a month on, up to and with another."""
-
-    name: str
-    n_nodes: int
-    n_accelerators_per_node: int
     running: NodeRunning
-    hardware_usd: Range  # what support is counted on
-    first_month: int = 1
-    last_month: int | None = None
-    price_growth_frac_per_year: float = 0.0  # of electricity
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RentPlan:
-    """Node-hours that are paid for at a rate, month by month: paid, not merely used."""
-
-    rate: NodeRate
-    node_hours: tuple[float, ...]  # one for each month, today first
-    lost_frac: float = 0.0  # of spot hours, by preemption: paid on top
-    growth_frac_per_year: float = 0.0  # of the price, which may rise or fall
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recurring:
-    """The same sum every month, growing by the year if said."""
-
-    category: CostCategory
-    name: str
-    usd_per_month: Range
-    first_month: int = 1
-    last_month: int | None = None
-    growth_frac_per_year: float = 0.0
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Once:
-    """A sum that is paid in one month."""
-
-    category: CostCategory
-    name: str
-    usd: Range
-    month: int = 0
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loan:
-    """Money borrowed in a month and paid back in equal payments."""
-
-    name: str
-    principal_usd: float
-    interest_frac_per_year: float
-    n_months: int
-    month: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholeLife:
-    """Everything that a plan buys, runs, rents and pays for."""
-
-    name: str
-    n_months: int
-    discount_frac_per_year: float
-    purchases: tuple[PurchasePlan, ...] = ()
-    running: tuple[RunningPlan, ...] = ()
-    rents: tuple[RentPlan, ...] = ()
-    recurring: tuple[Recurring, ...] = ()
-    once: tuple[Once, ...] = ()
-    loans: tuple[Loan, ...] = ()
-    assumptions: tuple[Assumption, ...] = ()
+    life_months: int
+    residual_frac: Range  # of the hardware price
+    evidence: PriceEvidence

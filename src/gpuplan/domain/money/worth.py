@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-from gpuplan.domain.money.rates import NodeKind, NodePurchase, NodeRunning, PriceEvidence
 from gpuplan.domain.money.statement import Statement
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.ranges import Range
 
 TokenKind = Literal["input", "cached", "output"]
 TokenRule = Literal["accelerator time", "price ratio", "token count"]
@@ -35,21 +33,13 @@ class BreakEven:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BookMonth:
-    """One month in the accounts."""
+class BookYear:
+    """One year in the books, at its end."""
 
-    month: int
+    year: int
     expense_cents: int  # all but purchase and residual
     depreciation_cents: int
     book_value_cents: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HourCost:
-    """What one accelerator-hour costs, on both bases: they must not be compared crosswise."""
-
-    usd_per_paid_h: float  # of every hour that is paid for: compare with a reservation
-    usd_per_used_h: float  # of every hour that does work: compare with rent by use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,31 +87,11 @@ class TokenCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeOffer:
-    """Equal nodes at a price that serve so much each while their promise holds."""
-
-    name: str
-    usd_per_node_h: float
-    n_tokens_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBlock:
     """A stretch of time in which so many nodes are needed."""
 
     n_nodes: int
     n_hours: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetCost:
-    """Equal nodes for an offered load."""
-
-    name: str
-    n_nodes: int
-    usd_per_h: float
-    usd_per_m_tokens: float  # paid hours over tokens really offered
-    load_frac: float  # of the capacity of all nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,22 +111,6 @@ class OwnOrBurst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunCost:
-    """What one training run costs, by cause."""
-
-    n_accelerator_hours: float  # paid, with what failures and checkpoints waste
-    compute_usd: float
-    porting_usd: float
-    other_usd: float
-    wall_s: float
-
-    @property
-    def total_usd(self) -> float:
-        """All causes."""
-        return self.compute_usd + self.porting_usd + self.other_usd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamCost:
     """One team's part of a shared bill."""
 
@@ -172,20 +126,8 @@ class TeamCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnNode:
-    """A node that could be bought: outlay, life, what is left, and what running it takes."""
-
-    node: NodeKind
-    purchase: NodePurchase
-    running: NodeRunning
-    life_months: int
-    residual_frac: Range  # of the hardware price
-    evidence: PriceEvidence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WayCost:
-    """One way to have the nodes, over life."""
+class OwnershipCost:
+    """The cost over life of owning so many nodes and renting the rest."""
 
     name: str
     n_owned: int

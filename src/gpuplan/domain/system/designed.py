@@ -2,7 +2,7 @@
 
 from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.money.statement import Statement
-from gpuplan.domain.money.worth import BookMonth, BreakEven, OwnOrBurst, TokenCosts, WayCost
+from gpuplan.domain.money.worth import BookYear, BreakEven, OwnershipCost, OwnOrBurst, TokenCosts
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
@@ -95,11 +95,11 @@ class WaysCompared:
     group: MachineGroup
     rent_from: str
     used_frac: float  # of the hours of a machine's life in which it is needed
-    ways: tuple[WayCost, ...]  # all rented, own and rent, all owned
+    ways: tuple[OwnershipCost, ...]  # all rented, own and rent, all owned
     break_even: BreakEven
     shares: tuple[float, ...]  # of all hours, for the chart
     curves: tuple[tuple[str, tuple[float, ...]], ...]  # way, present cost in USD at each share
-    book: tuple[BookMonth, ...]  # of all owned, at the end of each year
+    book: tuple[BookYear, ...]  # of all owned, at the end of each year
     npv_usd: tuple[Range, ...]  # of each way, cheap to dear
     begins: str  # the day of the plan: month 0
 
@@ -110,7 +110,7 @@ class WaysCompared:
         return f"{months // 12}-{months % 12 + 1:02d}"
 
     @property
-    def best(self) -> WayCost:
+    def best(self) -> OwnershipCost:
         """The least present cost; of equals the one that owns less."""
         return min(self.ways, key=lambda way: (way.npv_usd, way.n_owned))
 

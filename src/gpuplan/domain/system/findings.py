@@ -16,3 +16,18 @@ class Finding:
     where: str
     what: str
     fix: str
+
+
+def error(rule: str, where: str, what: str, fix: str) -> Finding:
+    """The finding that rejects a system until it is fixed."""
+    return Finding(severity="error", rule=rule, where=where, what=what, fix=fix)
+
+
+def warning(rule: str, where: str, what: str, fix: str) -> Finding:
+    """The finding that somebody should look at."""
+    return Finding(severity="warning", rule=rule, where=where, what=what, fix=fix)
+
+
+def note(rule: str, where: str, what: str, fix: str) -> Finding:
+    """The finding that only informs."""
+    return Finding(severity="note", rule=rule, where=where, what=what, fix=fix)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuplan.cost.crossover import own_or_burst
+from gpuplan.cost.rent_or_own import own_or_burst
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import LoadBlock, OwnOrBurst
 from gpuplan.domain.plan.answer import Alternative, Crossover

@@ -191,7 +191,7 @@ def _bought_running(
     running = _running(scenario, power, place, n_nodes=1)
     support, told = support_of(scenario.prices.support_frac_per_year)
     space, more = colocation_of(
-        scenario.prices.colocation_usd_per_w_month, has_own_place=scenario.site is not None
+        scenario.prices.colocation_usd_per_w_month, has_own_site=scenario.site is not None
     )
     return replace(running, support_frac_per_year=support, colocation_usd_per_w_month=space), (
         *told,

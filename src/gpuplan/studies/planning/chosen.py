@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
-from gpuplan.cost.bill import statement_of_bill
+from gpuplan.cost.bill import cents_by_cause
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import (
     ChosenPlan,
@@ -275,21 +275,11 @@ def _cost_lines(choice: Choice) -> Iterator[PlanCostLine]:
 def _causes(choice: Choice) -> dict[str, int]:
     """Cents by cause: energy, rent, hardware …; of runs by the kind of bill line."""
     found: dict[str, int] = {}
-    horizon = choice.rows.problem.horizon
     if choice.is_jobs:
         for line in choice.bill:
             found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
         return found
-    statement = statement_of_bill(
-        choice.bill,
-        rates=choice.rows.rates,
-        months_per_period=max(1, round(horizon.period_s / MONTH)),
-        n_periods=horizon.shape[1],
-        discount_frac_per_year=0.0,
-    )
-    for part in statement.lines:
-        found[part.category] = found.get(part.category, 0) + part.total_cents
-    return found
+    return dict(cents_by_cause(choice.bill, choice.rows.rates).items())
 
 
 def _ranged(cost: float, choice: Choice) -> Estimate:

@@ -12,7 +12,7 @@ from gpuplan.domain.money.carbon import CarbonAccount, Embodied
 from gpuplan.domain.money.market import CarbonIntensity
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.ranges import Range
+from gpuplan.domain.ranges import Range, total
 from gpuplan.domain.scenario.build import USUAL, BuildRules
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import Site
@@ -76,21 +76,17 @@ def carbon_of(
 ) -> CarbonAccount:
     """Everything that the groups emit in this time, manufacture's part with it."""
     drawn = sum(group.n_nodes * group.mean_w for group in groups)
-    account = carbon_account(
-        energy_use(drawn, seconds, place.pue_ratio), seconds, intensities=place.intensities,
-        water_kg_per_j=build.footprint.water_kg_per_j,
-    )  # fmt: skip
-    parts = [embodied_kg(_embodied(catalog, group, build), seconds) for group in groups]
     told = [*place.assumptions, *assumed(build, "footprint.water_l_per_kwh")]
     if groups:
         told += assumed(build, "footprint.server_kg", "footprint.life_years")
         told += [note for group in groups for note in _board_notes(catalog, group, build)]
-    kg = Range(
-        low=sum(part.low for part in parts),
-        mid=sum(part.mid for part in parts),
-        high=sum(part.high for part in parts),
+    account = carbon_account(
+        energy_use(drawn, seconds, place.pue_ratio),
+        intensities=place.intensities,
+        embodied_kg=total(embodied_kg(_embodied(catalog, g, build), seconds) for g in groups),
+        water_kg_per_j=build.footprint.water_kg_per_j,
     )
-    return replace(account, embodied_kg=kg, assumptions=tuple(dict.fromkeys(told)))
+    return replace(account, assumptions=tuple(dict.fromkeys(told)))
 
 
 def board_kg(catalog: Catalog, accelerator: str) -> Range:

@@ -169,9 +169,11 @@ def _peak(card: Accelerator) -> float:
 
 def _speed_note(card: Accelerator, ground: Ground, speed: float, why: str) -> Assumption:
     return Assumption(
-        what=f"speed of {card.name} beside {ground.accelerator.name}", value=f"{speed:.2f}",
-        why=why, change="workloads[].capacity",
-    )  # fmt: skip
+        what=f"speed of {card.name} beside {ground.accelerator.name}",
+        value=f"{speed:.2f}",
+        why=why,
+        change="workloads[].capacity",
+    )
 
 
 def machine_usd(
@@ -260,11 +262,12 @@ def _ground(ground: Ground, fleet: Fleet) -> Ground:
         made = replace(owned, n_nodes=fleet.n_nodes)
     else:
         made = OwnedNodes(
-            accelerator=str(fleet.accelerator.id), n_nodes=fleet.n_nodes,
+            accelerator=str(fleet.accelerator.id),
+            n_nodes=fleet.n_nodes,
             n_accelerators_per_node=fleet.n_per_node,
             accelerator_cap_w=owned.accelerator_cap_w if is_same else None,
             n_host_cores=_share(owned.n_host_cores, fleet, owned),
-        )  # fmt: skip
+        )
     n = fleet.n_nodes * fleet.n_per_node
     return ground._replace(accelerator=fleet.accelerator, owned=made, n_accelerators=n)
 
@@ -316,9 +319,10 @@ def _storing(
     ways = [_shelved(path, ground, choose_units(shelves, demand, held_bytes=held_bytes), demand)]
     if each <= MOST_DRIVES:
         local = Storage(
-            kind="local_nvme", bytes_per_s=each * drives.unit_read_bytes_per_s,
+            kind="local_nvme",
+            bytes_per_s=each * drives.unit_read_bytes_per_s,
             operations_per_s=_times(drives.unit_operations_per_s, each),
-        )  # fmt: skip
+        )
         part = (f"{n * each} {drives.name}", drives.unit_usd.times(n * each))
         ways.append((replace(path, storage=local), [part]))
     return min(ways, key=lambda way: sum(usd.mid for _, usd in way[1]))
@@ -332,13 +336,15 @@ def _shelved(
     wanted = demand.bytes_per_s / n / build.links.file_link_frac
     line = next((rate for rate in LINES_GBIT if rate * GBIT >= wanted), ceil(wanted / GBIT))
     prices = build.prices
-    per_gbit = total([prices.adapter_usd_per_gbit, prices.optic_usd_per_gbit,
-                      prices.switch_usd_per_gbit])  # fmt: skip
+    per_gbit = total(
+        [prices.adapter_usd_per_gbit, prices.optic_usd_per_gbit, prices.switch_usd_per_gbit]
+    )
     storage = Storage(
-        kind="parallel_fs", bytes_per_s=bought.n_units * tier.unit_read_bytes_per_s / n,
+        kind="parallel_fs",
+        bytes_per_s=bought.n_units * tier.unit_read_bytes_per_s / n,
         operations_per_s=_times(tier.unit_operations_per_s, bought.n_units / n),
         network_bytes_per_s=line * GBIT,
-    )  # fmt: skip
+    )
     return replace(path, storage=storage), [
         (f"{bought.n_units} {tier.name}", bought.usd),
         (f"{n} links of {line:g} Gbit/s to them", per_gbit.times(n * line)),
@@ -390,9 +396,13 @@ def _joining(
         return None if talk.findings and must_know else (None, 0.0)
     network, n = ground.catalog.network, ground.n_nodes
     options = fabric_options(
-        n, n_accelerators_per_node=ground.owned.n_accelerators_per_node, n_racks=n,
-        switches=network.switches, means=means_of(ground), kind=kind,
-    )  # fmt: skip
+        n,
+        n_accelerators_per_node=ground.owned.n_accelerators_per_node,
+        n_racks=n,
+        switches=network.switches,
+        means=means_of(ground),
+        kind=kind,
+    )
     best = cheapest_sufficient(
         options, lambda rate: ask(n, rate), enough_frac=ground.build.links.enough_frac
     )

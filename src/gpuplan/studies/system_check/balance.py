@@ -128,9 +128,12 @@ def _capped(case: Case) -> Iterator[BalancedSystem]:
     if machine is not None:
         parts = ((f"{owned.n_nodes} machines", machine.times(owned.n_nodes)), *parts)
     made = capped_system(
-        here.accelerator.name, owned.n_accelerators, choice, parts=parts,
+        here.accelerator.name,
+        owned.n_accelerators,
+        choice,
+        parts=parts,
         is_priced=machine is not None,
-    )  # fmt: skip
+    )
     yield replace(made, busy_frac=made.busy_frac * found.busy_frac)
 
 
@@ -140,9 +143,12 @@ def _highest_cap(case: Case, plan: FacilityPlan) -> tuple[CapChoice, Ground] | N
     if site is None:
         return None
     grid = plan.caps or cap_choices(
-        plan.node, site.rack or Rack(), n_wanted=0, room=case.ground.build.room,
+        plan.node,
+        site.rack or Rack(),
+        n_wanted=0,
+        room=case.ground.build.room,
         slowdown=_slowdown(case),
-    )  # fmt: skip
+    )
     for choice in grid:
         held = replace(case.ground.owned, accelerator_cap_w=choice.cap_w)
         here = case.ground._replace(owned=held)

@@ -5,7 +5,7 @@ from math import ceil
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.cost.items import egress
+from gpuplan.cost.items import egress_usd
 from gpuplan.design import data_path as design
 from gpuplan.design.hosts import allocatable_cores
 from gpuplan.design.rules import assumed
@@ -161,9 +161,11 @@ def usable_cores(
         return None, ()
     usable = allocatable_cores(server.host.n_cores)
     note = Assumption(
-        what="usable cores of a machine", value=f"{usable:.1f} of {server.host.n_cores}",
-        why=f"a {server.name}, less what Kubernetes and agents keep", change="owned[].host_cores",
-    )  # fmt: skip
+        what="usable cores of a machine",
+        value=f"{usable:.1f} of {server.host.n_cores}",
+        why=f"a {server.name}, less what Kubernetes and agents keep",
+        change="owned[].host_cores",
+    )
     return usable, (note,)
 
 
@@ -187,9 +189,12 @@ def _copy_stages(
     )
     # Only page-locked memory can be copied beside the computation.
     yield design.copy_stage(
-        rate * sample_bytes, copy_s, compute_s,
-        is_overlapped=copy.is_overlapped and copy.is_pinned, fix=_copy_fix(copy),
-    )  # fmt: skip
+        rate * sample_bytes,
+        copy_s,
+        compute_s,
+        is_overlapped=copy.is_overlapped and copy.is_pinned,
+        fix=_copy_fix(copy),
+    )
 
 
 def _copy_fix(copy: DeviceCopy) -> str:
@@ -205,7 +210,7 @@ def moved_of(staging: Staging, scenario: Scenario) -> tuple[DataTransfer, tuple[
     def seconds(n_bytes: float, line: float) -> float:
         return network_transfer_time_s(n_bytes, line, efficiency_frac=share)
 
-    bill, told = egress(staging.back_bytes, scenario.prices)
+    usd, told = egress_usd(staging.back_bytes, scenario.prices)
     faster = tuple(
         (f"{line:.0f} Gbit/s", seconds(staging.dataset_bytes, line * GBIT))
         for line in FASTER_GBIT
@@ -215,7 +220,7 @@ def moved_of(staging: Staging, scenario: Scenario) -> tuple[DataTransfer, tuple[
         dataset_bytes=staging.dataset_bytes,
         there_s=seconds(staging.dataset_bytes, staging.link_bytes_per_s),
         back_s=seconds(staging.back_bytes, staging.link_bytes_per_s),
-        egress_usd=bill.usd_per_month,
+        egress_usd=usd,
         faster=faster,
     ), told if staging.back_bytes else ()
 

@@ -30,9 +30,14 @@ from gpuplan.studies.training.scaling import ADAPTER_LATENCY_S, scale
 from gpuplan.units import GBIT
 
 SHARDINGS: dict[str, Sharding] = {
-    "fsdp": "zero3", "hsdp": "zero3", "zero3": "zero3", "zero2": "zero2", "zero1": "zero1",
-    "ddp": "none", "none": "none",
-}  # fmt: skip
+    "fsdp": "zero3",
+    "hsdp": "zero3",
+    "zero3": "zero3",
+    "zero2": "zero2",
+    "zero1": "zero1",
+    "ddp": "none",
+    "none": "none",
+}
 USUAL_MFU_FRAC = 0.4  # of large models that are trained well; told where it is used
 DECODE_BATCH = 32  # sequences that a replica across machines answers at once; told
 BYTES_16 = 2.0
@@ -71,9 +76,11 @@ def network_of(scenario: Scenario, ground: Ground) -> NodeNetwork | None:
     kind = site.kind if site else "ethernet"
     ratio = site.oversubscription_ratio if site else 1.0
     return NodeNetwork(
-        kind=kind, n_nics_per_node=owned.n_nics, nic_bytes_per_s=owned.nic_bytes_per_s,
+        kind=kind,
+        n_nics_per_node=owned.n_nics,
+        nic_bytes_per_s=owned.nic_bytes_per_s,
         oversubscription_ratio=ratio,
-    )  # fmt: skip
+    )
 
 
 def node_rate(network: NodeNetwork) -> float:
@@ -95,9 +102,10 @@ def talk_of(scenario: Scenario, work: Workload, ground: Ground) -> Talk:
     if network is None:
         what = "how machines are joined is not described: their exchange is not judged"
         return Talk(
-            findings=(_finding(work, what, "give site.network"),), efficiency=exchange.efficiency,
+            findings=(_finding(work, what, "give site.network"),),
+            efficiency=exchange.efficiency,
             assumptions=exchange.assumptions,
-        )  # fmt: skip
+        )
     told = (*exchange.assumptions, *assumed(ground.build, "links.enough_speed_frac"))
     stage = _stage(exchange, ground, node_rate(network))
     return Talk((stage,), (), exchange.efficiency, told)
@@ -215,19 +223,33 @@ def _layout_notes(work: Workload) -> tuple[Assumption, ...]:
     layout = work.layout or Layout()
     found = []
     if layout.sharding is None:
-        found.append(_note(
-            f"sharding of {work.name}", "fsdp: weights, gradients and optimizer shared out",
-            "the usual way of large models", "workloads[].layout.sharding"))  # fmt: skip
+        found.append(
+            _note(
+                f"sharding of {work.name}",
+                "fsdp: weights, gradients and optimizer shared out",
+                "the usual way of large models",
+                "workloads[].layout.sharding",
+            )
+        )
     if layout.recompute is None and isinstance(work.work, Training):
-        found.append(_note(
-            f"recompute of {work.name}", "full", "large models seldom fit without",
-            "workloads[].layout.recompute"))  # fmt: skip
+        found.append(
+            _note(
+                f"recompute of {work.name}",
+                "full",
+                "large models seldom fit without",
+                "workloads[].layout.recompute",
+            )
+        )
     run = work.work
     if isinstance(run, Training) and run.accelerator_batch_tokens is None:
-        found.append(_note(
-            f"step of {work.name}", f"one sequence of {run.sequence_tokens:,} tokens",
-            "larger steps hide more of the exchange",
-            "workloads[].training.tokens_per_accelerator_per_step"))  # fmt: skip
+        found.append(
+            _note(
+                f"step of {work.name}",
+                f"one sequence of {run.sequence_tokens:,} tokens",
+                "larger steps hide more of the exchange",
+                "workloads[].training.tokens_per_accelerator_per_step",
+            )
+        )
     return tuple(found)
 
 
@@ -290,10 +312,11 @@ def _compute_s(
         active = work.model.n_active_params if work.model else None
         layout = work.layout or Layout()
         return given_compute_s(
-            active or n_params, tokens,
+            active or n_params,
+            tokens,
             flop_per_s=share * peak_flop_per_s(ground.accelerator, "bf16"),
             has_full_recompute=_recompute(layout.recompute) == "full",
-        ), told  # fmt: skip
+        ), told
     rate = sample_rate(work, ground)
     if path is None or path.copy is None or rate is None:
         return None
@@ -302,9 +325,11 @@ def _compute_s(
 
 def _mfu_note() -> Assumption:
     return _note(
-        "utilization of the arithmetic", f"{USUAL_MFU_FRAC:.0%} of the dense 16-bit peak",
-        "a model that only has a size has no operators to time", "workloads[].training.mfu_frac",
-    )  # fmt: skip
+        "utilization of the arithmetic",
+        f"{USUAL_MFU_FRAC:.0%} of the dense 16-bit peak",
+        "a model that only has a size has no operators to time",
+        "workloads[].training.mfu_frac",
+    )
 
 
 def _fabric(ground: Ground, node_bytes_per_s: float) -> Fabric:
@@ -312,9 +337,11 @@ def _fabric(ground: Ground, node_bytes_per_s: float) -> Fabric:
     island = ground.accelerator.scale_up
     n_island = max(n_node, island.n_domain if island else 1)
     outside = plain_link(
-        "adapters", node_bytes_per_s / n_node, rate_frac=NodeLinks().rate_frac,
+        "adapters",
+        node_bytes_per_s / n_node,
+        rate_frac=NodeLinks().rate_frac,
         alpha_s=ADAPTER_LATENCY_S,
-    )  # fmt: skip
+    )
     inside = link_of(ground.accelerator, n_ranks=min(n_node, n_island))
     return Fabric(n_island=n_island, inside=inside, outside=outside, n_node=n_node)
 
@@ -352,9 +379,11 @@ def _tensor(work: Workload, ground: Ground) -> Exchange | None:
         return (Remedy(what=what, efficiency_frac=1.0),)
 
     note = _note(
-        f"sequences at once of {work.name}", f"{DECODE_BATCH}",
-        "its exchange is judged in steps of this size", "gpuplan predict --concurrency",
-    )  # fmt: skip
+        f"sequences at once of {work.name}",
+        f"{DECODE_BATCH}",
+        "its exchange is judged in steps of this size",
+        "gpuplan predict --concurrency",
+    )
     return Exchange(efficiency, remedies, (note,))
 
 

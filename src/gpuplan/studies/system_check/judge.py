@@ -90,12 +90,17 @@ def check_scenario(
         *(finding for one in judged for finding in one.findings),
         *(finding for plan in facilities for finding in plan.findings),
         *_totals(scenario, judged, facilities, fabrics),
-        *fabric_told, *host_told, *spare_told,
-    )  # fmt: skip
+        *fabric_told,
+        *host_told,
+        *spare_told,
+    )
     case = Case(
-        scenario, scenario.workloads[judged.index(worst)], worst.ground, fabrics,
+        scenario,
+        scenario.workloads[judged.index(worst)],
+        worst.ground,
+        fabrics,
         facilities[0] if facilities else None,
-    )  # fmt: skip
+    )
     # Other machines mend no software: only what they could mend calls for them.
     balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
     findings += software_findings(scenario, worst.ground, month=month)
@@ -140,9 +145,11 @@ def _totals(
         path, ram = work.data_path, host_memory(known.ground)
         if path is not None and path.staging is not None and ram is not None:
             found += cache_findings(
-                path.cache_hit_frac, path.staging.dataset_bytes, known.ground.n_nodes * ram,
+                path.cache_hit_frac,
+                path.staging.dataset_bytes,
+                known.ground.n_nodes * ram,
                 where=work.name,
-            )  # fmt: skip
+            )
     return found
 
 
@@ -171,19 +178,33 @@ def _judge(scenario: Scenario, work: Workload, catalog: Catalog) -> Judged:
     staging = work.data_path.staging if work.data_path else None
     moved, moved_told = moved_of(staging, scenario) if staging else (None, ())
     made = WorkCheck(
-        name=work.name, accelerator=ground.accelerator.name, n_accelerators=ground.n_accelerators,
-        demand=fed.demand, bottlenecks=found, moved=moved, checkpoints=kept.rates,
+        name=work.name,
+        accelerator=ground.accelerator.name,
+        n_accelerators=ground.n_accelerators,
+        demand=fed.demand,
+        bottlenecks=found,
+        moved=moved,
+        checkpoints=kept.rates,
         storage=_tiers(work.data_path, fed.demand, ground),
-    )  # fmt: skip
+    )
     rules = ground.build.busy
     findings = (*(_bottleneck(work, b, rules) for b in found), *fed.findings, *talk.findings)
     findings += _part_findings(scenario, work, ground)
     return Judged(
-        made, ground, talk, stages, (*findings, *kept.findings),
-        (*fed.assumptions, *talk.assumptions, *kept.assumptions, *moved_told,
-         *_tier_notes(made, ground, staging),
-         *(assumed(ground.build, "busy.reject_frac", "busy.warn_frac") if stages else ())),
-    )  # fmt: skip
+        made,
+        ground,
+        talk,
+        stages,
+        (*findings, *kept.findings),
+        (
+            *fed.assumptions,
+            *talk.assumptions,
+            *kept.assumptions,
+            *moved_told,
+            *_tier_notes(made, ground, staging),
+            *(assumed(ground.build, "busy.reject_frac", "busy.warn_frac") if stages else ()),
+        ),
+    )
 
 
 def _part_findings(scenario: Scenario, work: Workload, ground: Ground) -> tuple[Finding, ...]:
@@ -217,9 +238,12 @@ def _bottleneck(work: Workload, found: Bottleneck, rules: BusyRules) -> Finding:
         f"{_amount(stage.n_given, stage.unit)} of {_amount(stage.n_wanted, stage.unit)}"
     )
     return Finding(
-        severity=severity, rule="bottleneck", where=f"{work.name}: {stage.name}", what=what,
+        severity=severity,
+        rule="bottleneck",
+        where=f"{work.name}: {stage.name}",
+        what=what,
         fix=f"{stage.fix}; then {found.busy_after_frac:.0%}",
-    )  # fmt: skip
+    )
 
 
 def _amount(n: float, unit: str) -> str:

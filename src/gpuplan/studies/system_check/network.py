@@ -58,13 +58,18 @@ def fabrics_of(
             told.append(_finding(what, "draw the network with your maker's parts"))
         else:
             counts = fabric_counts(
-                n_nodes, network.n_nics_per_node, n_switch_ports=switch.n_ports,
+                n_nodes,
+                network.n_nics_per_node,
+                n_switch_ports=switch.n_ports,
                 oversubscription_ratio=network.oversubscription_ratio,
-            )  # fmt: skip
+            )
             made = fabric_plan(
-                counts, switch, port_bytes_per_s=network.nic_bytes_per_s, n_racks=n_racks,
+                counts,
+                switch,
+                port_bytes_per_s=network.nic_bytes_per_s,
+                n_racks=n_racks,
                 means=means,
-            )  # fmt: skip
+            )
             reached = talk.efficiency(n_nodes, node_rate(network)) if talk.efficiency else None
             found.append(replace(made, efficiency_frac=reached))
         found += _sufficient(ground, talk, network, n_racks=n_racks)
@@ -81,9 +86,13 @@ def _sufficient(
     if ask is None:
         return []
     options = fabric_options(
-        n_nodes, n_accelerators_per_node=ground.owned.n_accelerators_per_node, n_racks=n_racks,
-        switches=ground.catalog.network.switches, means=means_of(ground), kind=network.kind,
-    )  # fmt: skip
+        n_nodes,
+        n_accelerators_per_node=ground.owned.n_accelerators_per_node,
+        n_racks=n_racks,
+        switches=ground.catalog.network.switches,
+        means=means_of(ground),
+        kind=network.kind,
+    )
     best = cheapest_sufficient(
         options, lambda rate: ask(n_nodes, rate), enough_frac=ground.build.links.enough_frac
     )
@@ -101,9 +110,11 @@ def _storage_network(ground: Ground, *, n_racks: int) -> list[FabricPlan]:
     if server is None or nic is None or not server.host.n_front_nics or owned.n_nodes < 2:
         return []
     wanted = NodeNetwork(
-        kind="ethernet", n_nics_per_node=server.host.n_front_nics,
-        nic_bytes_per_s=nic.port_bytes_per_s, oversubscription_ratio=1.0,
-    )  # fmt: skip
+        kind="ethernet",
+        n_nics_per_node=server.host.n_front_nics,
+        nic_bytes_per_s=nic.port_bytes_per_s,
+        oversubscription_ratio=1.0,
+    )
     n_ends = owned.n_nodes * wanted.n_nics_per_node
     switch = switch_for(ground.catalog.network.switches, wanted, n_ends)
     if switch is None:
@@ -113,10 +124,14 @@ def _storage_network(ground: Ground, *, n_racks: int) -> list[FabricPlan]:
     )
     return [
         fabric_plan(
-            counts, switch, port_bytes_per_s=wanted.nic_bytes_per_s, n_racks=n_racks,
-            means=means_of(ground), purpose="storage",
+            counts,
+            switch,
+            port_bytes_per_s=wanted.nic_bytes_per_s,
+            n_racks=n_racks,
+            means=means_of(ground),
+            purpose="storage",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _management(ground: Ground, *, n_racks: int) -> FabricPlan:
@@ -124,13 +139,19 @@ def _management(ground: Ground, *, n_racks: int) -> FabricPlan:
     rules = ground.build.links
     switch = min(ground.catalog.network.switches.values(), key=lambda s: s.port_bytes_per_s)
     counts = fabric_counts(
-        ground.owned.n_nodes, rules.n_management_ports, n_switch_ports=switch.n_ports,
+        ground.owned.n_nodes,
+        rules.n_management_ports,
+        n_switch_ports=switch.n_ports,
         oversubscription_ratio=rules.management_oversubscription_ratio,
-    )  # fmt: skip
+    )
     return fabric_plan(
-        counts, switch, port_bytes_per_s=switch.port_bytes_per_s, n_racks=n_racks,
-        means=means_of(ground), purpose="management",
-    )  # fmt: skip
+        counts,
+        switch,
+        port_bytes_per_s=switch.port_bytes_per_s,
+        n_racks=n_racks,
+        means=means_of(ground),
+        purpose="management",
+    )
 
 
 def _finding(what: str, fix: str) -> Finding:

@@ -55,9 +55,10 @@ def software_findings(
     found: list[Finding] = []
     for precision in wanted or (None,):
         stack = SoftwareStack(
-            arch=ground.accelerator.instruction_set, precision=precision,
+            arch=ground.accelerator.instruction_set,
+            precision=precision,
             **{name: getattr(installed, name) for name in INSTALLED},
-        )  # fmt: skip
+        )
         found += check_stack(stack, month=month)
     return tuple(dict.fromkeys(found))
 
@@ -120,11 +121,12 @@ def _machine_notes(ground: Ground) -> tuple[Assumption, ...]:
         return ()
     return (
         Assumption(
-            what=f"host of {n} x {ground.accelerator.name}", value=server.name,
+            what=f"host of {n} x {ground.accelerator.name}",
+            value=server.name,
             why="cores, memory and drives that you did not give are those of this machine",
             change="owned[].host_cores, owned[].host_memory_gib",
         ),
-    )  # fmt: skip
+    )
 
 
 def host_memory(ground: Ground) -> float | None:
@@ -187,9 +189,11 @@ def checkpoints_of(work: Workload, ground: Ground) -> Kept:
         found = goodput(failures, CheckpointWrites(size_bytes=size, write_bytes_per_s=rate))
         useful = found.goodput_frac if found.goodput_frac is not None else 0.0
         return CheckpointRate(
-            write_bytes_per_s=rate, write_s=found.write_s, interval_s=found.interval_s or 0.0,
+            write_bytes_per_s=rate,
+            write_s=found.write_s,
+            interval_s=found.interval_s or 0.0,
             lost_frac=1.0 - useful,
-        )  # fmt: skip
+        )
 
     worth = ground.build.spares.worth_frac
     enough, table = sufficient_rate(loss_of, worth_frac=worth)
@@ -221,18 +225,21 @@ def spares_of(
     given = next((run.accelerator_mtbf_s for run in runs if run.accelerator_mtbf_s), None)
     one_s = given or ACCELERATOR_MTBF_S
     need = spare_need(
-        ground.owned.n_nodes, node_mtbf_s=one_s / ground.owned.n_accelerators_per_node,
+        ground.owned.n_nodes,
+        node_mtbf_s=one_s / ground.owned.n_accelerators_per_node,
         rules=ground.build.spares,
-    )  # fmt: skip
+    )
     notes = list(assumed(ground.build, "spares.repair_days", "spares.kept_frac"))
     if given is None:
         notes.append(
             Assumption(
-                what="failures", value=f"one accelerator every {one_s / HOUR:,.0f} h",
+                what="failures",
+                value=f"one accelerator every {one_s / HOUR:,.0f} h",
                 why="419 stops of 16,384 accelerators in 54 days of a published run",
-                change="workloads[].training.accelerator_mtbf_h", source="Llama3-2024",
+                change="workloads[].training.accelerator_mtbf_h",
+                source="Llama3-2024",
             )
-        )  # fmt: skip
+        )
     survive = scenario.policy.resilience.survive
     return need, maintenance_findings(ground.owned.n_nodes, survive), tuple(notes)
 
@@ -240,5 +247,8 @@ def spares_of(
 def _finding(rule: str, work: Workload, what: str, fix: str, *, is_grave: bool) -> Finding:
     return Finding(
         severity="warning" if is_grave else "note",
-        rule=rule, where=work.name, what=what, fix=fix,
-    )  # fmt: skip
+        rule=rule,
+        where=work.name,
+        what=what,
+        fix=fix,
+    )

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.cost.crossover import own_or_burst
-from gpuplan.cost.items import carbon_price
+from gpuplan.cost.items import carbon_usd_per_month
+from gpuplan.cost.rent_or_own import own_or_burst
 from gpuplan.cost.statement import cents
 from gpuplan.cost.value import npv_usd
 from gpuplan.design.facility import checklist
@@ -145,9 +145,12 @@ def _carbon(
     except PlannerError as error:
         what = f"nobody describes region {group.region!r}: {error}"
         note = Finding(
-            severity="note", rule="place-unknown", where=group.machine, what=what,
+            severity="note",
+            rule="place-unknown",
+            where=group.machine,
+            what=what,
             fix="energy and carbon there stay unknown",
-        )  # fmt: skip
+        )
         return replace(made, findings=(*made.findings, note))
     held = NodeGroup(group.accelerator, group.n_accelerators_per_node, n_mean, drawn_w / n_mean)
     account = carbon_of(catalog, [held], place=place, seconds=span_s, build=scenario.policy.build)
@@ -179,14 +182,25 @@ def _money(
     instead, own_told = own_instead(groups, scenario, catalog)
     beside, beside_told = _beside(groups, scenario, plan)
     ways = ways_of(
-        tuple(made.group for made in groups), scenario, catalog, plan=plan,
+        tuple(made.group for made in groups),
+        scenario,
+        catalog,
+        plan=plan,
         begins=answer.provenance.as_of,
-    )  # fmt: skip
-    return Money(
-        statement=account, npv_usd=npv_usd(account), plan_total_cents=cents(plan.total_usd),
-        pools=pools, own_instead=instead, ways=ways.found,
-        beside=(*beside, *interest(plan, scenario)),
-    ), (*told, *own_told, *beside_told, *ways.assumptions), ways.findings  # fmt: skip
+    )
+    return (
+        Money(
+            statement=account,
+            npv_usd=npv_usd(account),
+            plan_total_cents=cents(plan.total_usd),
+            pools=pools,
+            own_instead=instead,
+            ways=ways.found,
+            beside=(*beside, *interest(plan, scenario)),
+        ),
+        (*told, *own_told, *beside_told, *ways.assumptions),
+        ways.findings,
+    )
 
 
 def own_instead(
@@ -218,13 +232,16 @@ def _instead(group: MachineGroup, own_usd_per_h: Range) -> OwnInstead:
         LoadBlock(n_nodes=0, n_hours=HOURS_PER_MONTH * (1 - paid)),
     )
     best = own_or_burst(
-        blocks, own_usd_per_node_h=own_usd_per_h.mid * n,
+        blocks,
+        own_usd_per_node_h=own_usd_per_h.mid * n,
         cloud_usd_per_node_h=group.price_usd_per_node_h,
-    )  # fmt: skip
+    )
     return OwnInstead(
-        group=group, own_usd_per_accelerator_h=own_usd_per_h,
-        rent_usd_per_accelerator_h=group.price_usd_per_node_h / n, best=best,
-    )  # fmt: skip
+        group=group,
+        own_usd_per_accelerator_h=own_usd_per_h,
+        rent_usd_per_accelerator_h=group.price_usd_per_node_h / n,
+        best=best,
+    )
 
 
 def _beside(
@@ -243,6 +260,6 @@ def _beside(
             found.append((f"storage, {choice.n_units} x {choice.tier.name}, once", choice.usd))
         found += [(f"network: {fabric.purpose}, once", fabric.usd) for fabric in made.networks]
     if plan.carbon_kg_per_month is not None:
-        carbon = carbon_price(plan.carbon_kg_per_month, scenario.prices)
-        found += [("carbon, a month", carbon.usd_per_month)] if carbon else []
+        carbon = carbon_usd_per_month(plan.carbon_kg_per_month, scenario.prices)
+        found += [("carbon, a month", carbon)] if carbon else []
     return tuple(found), tuple(dict.fromkeys(told))

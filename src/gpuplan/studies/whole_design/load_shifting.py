@@ -24,11 +24,13 @@ def with_shift(
     """Each group whose work may wait a day, with the hours in which it would emit least."""
     return tuple(
         _shifted(
-            made, scenario, catalog,
+            made,
+            scenario,
+            catalog,
             span_s=span_of(plan, scenario.workload(made.group.workload)),
         )
         for made in groups
-    )  # fmt: skip
+    )
 
 
 def may_wait(work: Workload | None) -> bool:
@@ -47,16 +49,21 @@ def _shifted(
     hourly = scenario.policy.build.footprint.hourly_kg_per_j
     if not hourly:
         note = Finding(
-            severity="note", rule="carbon-by-hour", where=made.group.workload,
+            severity="note",
+            rule="carbon-by-hour",
+            where=made.group.workload,
             what="may wait, but how carbon changes over the day is not known",
             fix="give build.footprint.hourly_g_per_kwh",
-        )  # fmt: skip
+        )
         return replace(made, findings=(*made.findings, note))
     energy = made.carbon.energy
     plan = shift_of(
-        made.group, energy.facility_j * DAY / span_s, hourly=hourly, catalog=catalog,
+        made.group,
+        energy.facility_j * DAY / span_s,
+        hourly=hourly,
+        catalog=catalog,
         pue_ratio=energy.facility_j / energy.machines_j,
-    )  # fmt: skip
+    )
     return replace(made, shift=plan)
 
 

@@ -28,7 +28,7 @@ from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import DataDemand, HostLine, Stage, TierChoice
 from gpuplan.studies.power.node_draw import facility_of, server_with
 from gpuplan.studies.system_check.data_path import Fed, Ground, feed_of, moved_of
-from gpuplan.studies.system_check.exchange import talk_of
+from gpuplan.studies.system_check.exchange import Talk, talk_of
 from gpuplan.studies.system_check.network import fabrics_of, network_notes
 from gpuplan.studies.system_check.surroundings import (
     Kept,
@@ -67,12 +67,18 @@ def machines_of(
             shape = None if is_own else _shape(line)
             owned, told = _owned(line, accelerator, scenario, catalog=catalog, shape=shape)
             group = MachineGroup(
-                workload=pool.workload, machine=line.offer, accelerator=pool.accelerator,
-                purchase=line.purchase, n_nodes=line.n_nodes,
-                n_accelerators_per_node=line.n_accelerators_per_node, is_own=is_own,
-                paid_frac=line.paid_frac, price_usd_per_node_h=line.price_usd_per_node_h.value,
-                region=line.region, cloud=line.cloud,
-            )  # fmt: skip
+                workload=pool.workload,
+                machine=line.offer,
+                accelerator=pool.accelerator,
+                purchase=line.purchase,
+                n_nodes=line.n_nodes,
+                n_accelerators_per_node=line.n_accelerators_per_node,
+                is_own=is_own,
+                paid_frac=line.paid_frac,
+                price_usd_per_node_h=line.price_usd_per_node_h.value,
+                region=line.region,
+                cloud=line.cloud,
+            )
             ground = Ground(
                 catalog, accelerator, owned, group.n_accelerators, scenario.policy.build
             )
@@ -102,9 +108,11 @@ def _owned(
     """The machines as nodes: described by the user, published by the cloud, or of the catalog."""
     n = line.n_accelerators_per_node
     bare = OwnedNodes(
-        accelerator=str(accelerator.id), n_nodes=line.n_nodes, n_accelerators_per_node=n,
+        accelerator=str(accelerator.id),
+        n_nodes=line.n_nodes,
+        n_accelerators_per_node=n,
         name=line.offer,
-    )  # fmt: skip
+    )
     if line.purchase not in OWN:
         return (_rented(bare, shape) if shape else bare), _vcpu_notes(shape)
     for given in scenario.owned:
@@ -121,9 +129,12 @@ def _rented(bare: OwnedNodes, shape: InstanceShape) -> OwnedNodes:
     cores = None if shape.n_vcpu is None else allocatable_cores(shape.n_vcpu / THREADS_PER_CORE)
     rate = shape.network_bytes_per_s
     return replace(
-        bare, n_host_cores=cores, host_memory_bytes=shape.ram_bytes,
-        n_nics=None if rate is None else 1, nic_bytes_per_s=rate,
-    )  # fmt: skip
+        bare,
+        n_host_cores=cores,
+        host_memory_bytes=shape.ram_bytes,
+        n_nics=None if rate is None else 1,
+        nic_bytes_per_s=rate,
+    )
 
 
 def _vcpu_notes(shape: InstanceShape | None) -> tuple[Assumption, ...]:
@@ -131,10 +142,12 @@ def _vcpu_notes(shape: InstanceShape | None) -> tuple[Assumption, ...]:
         return ()
     return (
         Assumption(
-            what="cores of rented machines", value=f"one of {THREADS_PER_CORE} virtual CPUs",
-            why="clouds sell threads; some sell whole cores", change="your cloud's description",
+            what="cores of rented machines",
+            value=f"one of {THREADS_PER_CORE} virtual CPUs",
+            why="clouds sell threads; some sell whole cores",
+            change="your cloud's description",
         ),
-    )  # fmt: skip
+    )
 
 
 def _like_catalog(
@@ -145,10 +158,11 @@ def _like_catalog(
     if server is None:
         return bare, ()
     note = Assumption(
-        what=f"machine behind {bare.name}", value=server.name,
+        what=f"machine behind {bare.name}",
+        value=server.name,
         why="the plan names no make; of those that the catalog knows, the one that draws most",
         change="owned, and gpuplan check",
-    )  # fmt: skip
+    )
     nic = catalog.network.nics.get(PartId(server.host.fabric_nic))
     if nic is None or not server.host.n_fabric_nics:
         return bare, (note,)
@@ -173,28 +187,59 @@ def design_group(machines: Machines, scenario: Scenario) -> GroupDesign:
     moved, moved_told = moved_of(staging, scenario) if staging else (None, ())
     storage, held_told = _storage(work, ground, fed, hosts=hosts, kept=kept)
     made = GroupDesign(
-        group=group, hosts=hosts, storage=storage if group.is_own else (),
-        checkpoints=kept.rates, moved=moved,
-        findings=(*fed.findings, *talk.findings, *kept.findings, *short,
-                  *_software(machines, here)),
-        assumptions=(*machines.assumptions, *fed.assumptions, *moved_told, *talk.assumptions,
-                     *kept.assumptions, *host_notes(ground, hosts),
-                     *(held_told if group.is_own else ())),
-    )  # fmt: skip
-    if not group.is_own:
-        return made
+        group=group,
+        hosts=hosts,
+        storage=storage if group.is_own else (),
+        checkpoints=kept.rates,
+        moved=moved,
+        findings=(
+            *fed.findings,
+            *talk.findings,
+            *kept.findings,
+            *short,
+            *_software(machines, here),
+        ),
+        assumptions=(
+            *machines.assumptions,
+            *fed.assumptions,
+            *moved_told,
+            *talk.assumptions,
+            *kept.assumptions,
+            *host_notes(ground, hosts),
+            *(held_told if group.is_own else ()),
+        ),
+    )
+    return _on_site(made, work, ground, scenario=scenario, talk=talk) if group.is_own else made
+
+
+def _on_site(
+    made: GroupDesign, work: Workload, ground: Ground, *, scenario: Scenario, talk: Talk
+) -> GroupDesign:
+    """The group with racks, networks and spares of its own."""
+    group = made.group
     facility = _facility(work, ground, scenario)
     placed = facility.n_racks if facility else 0
     n_racks = placed or ceil(group.n_nodes / ground.build.room.n_nodes_per_rack)
     networks, network_told = fabrics_of(scenario, ground, talk, n_racks=n_racks)
     spares, spare_told, spare_notes = spares_of(scenario, ground)
     return replace(
-        made, facility=facility, networks=networks, spares=spares,
-        findings=(*made.findings, *network_told, *spare_told,
-                  *(facility.findings if facility else _no_place(group))),
-        assumptions=(*made.assumptions, *spare_notes, *(facility.assumptions if facility else ()),
-                     *network_notes(ground, is_rack_given=placed > 0)),
-    )  # fmt: skip
+        made,
+        facility=facility,
+        networks=networks,
+        spares=spares,
+        findings=(
+            *made.findings,
+            *network_told,
+            *spare_told,
+            *(facility.findings if facility else _no_place(group)),
+        ),
+        assumptions=(
+            *made.assumptions,
+            *spare_notes,
+            *(facility.assumptions if facility else ()),
+            *network_notes(ground, is_rack_given=placed > 0),
+        ),
+    )
 
 
 def _hosts(
@@ -240,9 +285,12 @@ def _storage(
     if not read and not write:
         return (), ()
     asked = fed.demand or DataDemand(
-        samples_per_s=0.0, bytes_per_s=0.0, operations_per_s=0.0, open_operations_per_s=0.0,
+        samples_per_s=0.0,
+        bytes_per_s=0.0,
+        operations_per_s=0.0,
+        open_operations_per_s=0.0,
         is_random=False,
-    )  # fmt: skip
+    )
     wanted = replace(asked, bytes_per_s=read)
     choices = tuple(
         choose_units(tier, wanted, held_bytes=held, write_bytes_per_s=write)
@@ -278,9 +326,11 @@ def _software(machines: Machines, here: Scenario) -> tuple[Finding, ...]:
         return ()
     precision = machines.pool.precision
     stack = SoftwareStack(
-        arch=accelerator.instruction_set, framework=name, framework_version=number,
+        arch=accelerator.instruction_set,
+        framework=name,
+        framework_version=number,
         precision=precision if format_named(precision) else None,
-    )  # fmt: skip
+    )
     return check_stack(stack)
 
 

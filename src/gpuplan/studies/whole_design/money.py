@@ -6,11 +6,11 @@ from typing import get_args
 
 from gpuplan.cost.bill import KINDS
 from gpuplan.cost.defaults import purchase_of
-from gpuplan.cost.items import loan_of
-from gpuplan.cost.per_unit import price_weights, service_cents, time_weights, token_costs
-from gpuplan.cost.statement import RENT_CATEGORIES, cents, shares_of, statement
+from gpuplan.cost.items import loan_interest_usd
+from gpuplan.cost.per_unit import price_weights, service_cents, token_costs
+from gpuplan.cost.statement import RENT_CATEGORIES, cents, purchase_parts, shares_of
 from gpuplan.domain.model.precision import format_named
-from gpuplan.domain.money.statement import CAPITAL, CostCategory, CostLine, Statement, WholeLife
+from gpuplan.domain.money.statement import CAPITAL, CostCategory, CostLine, Statement
 from gpuplan.domain.money.worth import Tokens, TokenWeights
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
 from gpuplan.domain.provenance import Assumption
@@ -38,18 +38,23 @@ def statement_of_plan(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> S
     n_months = max(1, ceil(plan.span_s / MONTH * (1 - 1e-9)))
     lines = [
         CostLine(
-            category=category, name=name, cents=flow, source=source,
+            category=category,
+            name=name,
+            cents=flow,
+            source=source,
             low_cents=_scaled(flow, plan.cost_usd_per_month.low / plan.cost_usd_per_month.value),
             high_cents=_scaled(flow, plan.cost_usd_per_month.high / plan.cost_usd_per_month.value),
         )
         for category, name, source, total, part_s in _totals(answer, plan, scenario)
         for flow in (_by_month(category, total, n_months=n_months, span_s=part_s),)
-    ]  # fmt: skip
+    ]
     return Statement(
-        name=answer.name, n_months=n_months, lines=tuple(lines),
+        name=answer.name,
+        n_months=n_months,
+        lines=tuple(lines),
         discount_frac_per_year=scenario.budget.discount_frac_per_year,
         assumptions=(*_month_notes(lines), *_outlay_notes(lines, scenario)),
-    )  # fmt: skip
+    )
 
 
 def run_span_s(plan: ChosenPlan) -> float:
@@ -125,11 +130,7 @@ def _outlay(
 ) -> Iterator[tuple[CostCategory, str, str, int]]:
     """What is laid out for machines by cause: their price, and what the user's terms add to it."""
     buy, _ = purchase_of(exactly(1.0), scenario.prices.extras)
-    goods = 1 + buy.gear_frac + buy.spares_frac + buy.freight_frac
-    parts: dict[CostCategory, float] = {
-        "hardware": 1.0, "network": buy.gear_frac, "spares": buy.spares_frac,
-        "freight": buy.freight_frac, "tax": goods * buy.tax_frac, "installation": buy.install_frac,
-    }  # fmt: skip
+    parts = purchase_parts(buy)
     bought = [p for pool in plan.pools for p in pool.purchases if p.purchase == "owned"]
     name = ", ".join(dict.fromkeys(p.offer for p in bought)) or "plan"
     source = "; ".join(dict.fromkeys(_source(p) for p in bought))
@@ -141,13 +142,8 @@ def _outlay(
 
 def interest(plan: ChosenPlan, scenario: Scenario) -> tuple[tuple[str, Range], ...]:
     """What the described loan costs beside the bill, which holds outlays as cash."""
-    loan = loan_of(plan.once_usd, scenario.prices.extras) if plan.once_usd else None
-    if loan is None:
-        return ()
-    life = WholeLife(
-        name=loan.name, n_months=loan.n_months, loans=(loan,), discount_frac_per_year=0.0
-    )
-    return (("interest of the loan, in all", exactly(statement(life).total_cents / 100.0)),)
+    usd = loan_interest_usd(plan.once_usd, scenario.prices.extras) if plan.once_usd else None
+    return () if usd is None else (("interest of the loan, in all", exactly(usd)),)
 
 
 def _category(line: PurchaseLine) -> CostCategory:
@@ -173,20 +169,25 @@ def _by_month(
 
 def _month_notes(lines: Sequence[CostLine]) -> Iterator[Assumption]:
     yield Assumption(
-        what="ranges of the statement", value="that of the plan's whole bill, on every line",
-        why="a plan file holds one range", change="prices.offers",
-    )  # fmt: skip
+        what="ranges of the statement",
+        value="that of the plan's whole bill, on every line",
+        why="a plan file holds one range",
+        change="prices.offers",
+    )
     if any(line.category not in AT_ONCE for line in lines):
         yield Assumption(
-            what="running costs by month", value="the same every month",
-            why="a plan file holds their mean over its span", change="plan each period by itself",
-        )  # fmt: skip
+            what="running costs by month",
+            value="the same every month",
+            why="a plan file holds their mean over its span",
+            change="plan each period by itself",
+        )
     if any(line.category in AT_ONCE for line in lines):
         yield Assumption(
-            what="outlays by month", value="all today; worth at the very end",
+            what="outlays by month",
+            value="all today; worth at the very end",
             why="a plan file does not say in which month something is bought",
             change="plan each period by itself",
-        )  # fmt: skip
+        )
 
 
 def _outlay_notes(lines: Sequence[CostLine], scenario: Scenario) -> tuple[Assumption, ...]:
@@ -228,7 +229,9 @@ def _pool_cost(
     n = tokens.n_input + tokens.n_cached + tokens.n_output if tokens else 0.0
     drawn = plan.energy_j_per_month if len(plan.pools) == 1 else None
     return PoolCost(
-        workload=pool.workload, total_cents=total, n_paid_accelerator_hours=hours,
+        workload=pool.workload,
+        total_cents=total,
+        n_paid_accelerator_hours=hours,
         usd_per_paid_h=per_h,
         usd_per_used_h=per_h / busy if per_h is not None and busy else None,
         tokens=token_costs(total, tokens, weights) if tokens and weights else None,
@@ -237,7 +240,7 @@ def _pool_cost(
         else (),
         run_usd=total / 100.0 if work and isinstance(work.work, Training) else None,
         energy_j_per_token=drawn * n_months / n if drawn is not None and n else None,
-    ), (*told, *(_growth_notes(scenario) if tokens else ()))  # fmt: skip
+    ), (*told, *(_growth_notes(scenario) if tokens else ()))
 
 
 def paid_hours(pool: PlannedPool) -> float:
@@ -284,10 +287,12 @@ def _growth_notes(scenario: Scenario) -> tuple[Assumption, ...]:
         return ()
     return (
         Assumption(
-            what="tokens over the span", value=f"today's mean, {growth:+.1%} every month",
-            why="the bill is shared out over all that is served", change="growth.per_month_frac",
+            what="tokens over the span",
+            value=f"today's mean, {growth:+.1%} every month",
+            why="the bill is shared out over all that is served",
+            change="growth.per_month_frac",
         ),
-    )  # fmt: skip
+    )
 
 
 def _weights(
@@ -327,17 +332,24 @@ def _timed(
     name, _, number = pool.engine.partition(" ")
     batch = max(1, round(load.n_in_flight / n))
     request = PredictRequest(
-        tp=pool.tp, pp=pool.pp, engine=name, engine_version=number or None,
+        tp=pool.tp,
+        pp=pool.pp,
+        engine=name,
+        engine_version=number or None,
         precision=pool.precision if format_named(pool.precision) else None,
         load=LoadRequest(
-            n_concurrent=batch, input_tokens=round(run.request.input.mean_tokens),
+            n_concurrent=batch,
+            input_tokens=round(run.request.input.mean_tokens),
             output_tokens=round(run.request.output.mean_tokens),
         ),
-    )  # fmt: skip
+    )
     found = roofline(load.model, f"{pool.tp * pool.pp}x{pool.accelerator}", request)
     read = next(point for point in found.points if point.phase == "prefill")
     written = next(p for p in found.points if p.phase == "decode" and p.n_tokens == batch)
-    return time_weights(
-        input_s_per_token=read.step_s / read.n_tokens,
-        output_s_per_token=written.step_s / written.n_tokens,
-    ), found.assumptions
+    weights = TokenWeights(
+        input_ratio=read.step_s / read.n_tokens,
+        cached_ratio=0.0,
+        output_ratio=written.step_s / written.n_tokens,
+        rule="accelerator time",
+    )
+    return weights, found.assumptions

@@ -1,18 +1,17 @@
 """Rent, buy or both for each group of a plan, in: groups, prices; out: three ways over life."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
-from gpuplan.cost.value import book_view, break_even, npv_range_usd
-from gpuplan.cost.ways import compare_ways, npv_over_scale
+from gpuplan.cost.rent_or_own import npv_by_utilization, rent_or_own
+from gpuplan.cost.value import book_years, break_even, npv_range_usd
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.rates import NodeKind, NodeRate, PriceEvidence, RatePart
-from gpuplan.domain.money.statement import Statement
-from gpuplan.domain.money.worth import BookMonth, LoadBlock, OwnNode, WayCost
+from gpuplan.domain.money.statement import OwnNode
+from gpuplan.domain.money.worth import LoadBlock
 from gpuplan.domain.plan.answer import ChosenPlan
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import exactly
@@ -23,7 +22,7 @@ from gpuplan.domain.system.findings import Finding
 from gpuplan.studies.market.owned import bought_terms, place_of
 from gpuplan.studies.system_check.alternatives import boards, machine_usd
 from gpuplan.studies.whole_design.money import span_of
-from gpuplan.units import HOURS_PER_MONTH, MONTH, MONTHS_PER_YEAR
+from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 # Shares of the hours that are paid now, for the chart.
 SHARES = tuple(n / 20 for n in range(1, 21))
@@ -93,10 +92,11 @@ def _used_frac(
     if is_run and share < 1:
         value = f"{span_s / MONTH:.1f} of {own.life_months} months; then machines stand idle"
     return paid * share, Assumption(
-        what=f"how long {group.workload} needs its machines", value=value,
+        what=f"how long {group.workload} needs its machines",
+        value=value,
         why="owning is compared with renting over a machine's life",
         change="budget.depreciation_years",
-    )  # fmt: skip
+    )
 
 
 def own_node(
@@ -157,9 +157,9 @@ def _compared(
         LoadBlock(n_nodes=0, n_hours=HOURS_PER_MONTH * (1 - used_frac)),
     ]
     yearly = scenario.budget.discount_frac_per_year
-    ways = compare_ways(blocks, own, rate, discount_frac_per_year=yearly)
+    ways = rent_or_own(blocks, own, rate, discount_frac_per_year=yearly)
     whole = [LoadBlock(n_nodes=n_own, n_hours=HOURS_PER_MONTH)]
-    lines = npv_over_scale(whole, own, rate, shares=SHARES, discount_frac_per_year=yearly)
+    lines = npv_by_utilization(whole, own, rate, utilizations=SHARES, discount_frac_per_year=yearly)
     owned = next(way for way in ways if way.n_owned == n_own)
     return WaysCompared(
         group=group,
@@ -167,49 +167,35 @@ def _compared(
         ways=ways,
         used_frac=used_frac,
         break_even=break_even(
-            owned.statement, rent_usd_per_accelerator_h=rent.usd_per_h,
+            owned.statement,
+            rent_usd_per_accelerator_h=rent.usd_per_h,
             n_accelerators=group.n_accelerators,
         ),
         shares=SHARES,
         curves=tuple(lines.items()),
-        book=_book(owned, own),
+        book=book_years(owned.statement),
         npv_usd=tuple(npv_range_usd(way.statement) for way in ways),
         begins="",
-    )  # fmt: skip
+    )
 
 
 def _rate(node: NodeKind, rent: Rent, usd_per_h: float) -> NodeRate:
     price = exactly(usd_per_h)
     return NodeRate(
-        id=f"rent/{rent.name}", node=node, purchase="on_demand", price_usd_per_h=price,
-        parts=(RatePart(name="rent", usd_per_h=price),), evidence=PriceEvidence(source=rent.source),
-    )  # fmt: skip
-
-
-def _book(owned: WayCost, own: OwnNode) -> tuple[BookMonth, ...]:
-    """The accounts of all owned at the end of each year."""
-    account = owned.statement
-    months = book_view(account, life_months=own.life_months, residual_cents=_back(account))
-    return tuple(_years(months))
-
-
-def _back(account: Statement) -> int:
-    return -sum(sum(line.cents) for line in account.lines if line.category == "residual")
-
-
-def _years(months: tuple[BookMonth, ...]) -> Iterator[BookMonth]:
-    for first in range(1, len(months), MONTHS_PER_YEAR):
-        year = months[first : first + MONTHS_PER_YEAR]
-        yield replace(
-            year[-1],
-            expense_cents=sum(m.expense_cents for m in year),
-            depreciation_cents=sum(m.depreciation_cents for m in year),
-        )
+        id=f"rent/{rent.name}",
+        node=node,
+        purchase="on_demand",
+        price_usd_per_h=price,
+        parts=(RatePart(name="rent", usd_per_h=price),),
+        evidence=PriceEvidence(source=rent.source),
+    )
 
 
 def _missing(group: MachineGroup, what: str) -> Finding:
     return Finding(
-        severity="note", rule="price-unknown", where=group.machine,
+        severity="note",
+        rule="price-unknown",
+        where=group.machine,
         what=f"no price {what} {group.accelerator} is known: rent and purchase are not compared",
         fix="give prices.hardware and prices.offers",
-    )  # fmt: skip
+    )

@@ -7,7 +7,7 @@ from gpuplan.domain.scenario.site import Site
 from gpuplan.studies.power.carbon import NodeGroup, board_kg, carbon_of, place_at
 from gpuplan.units import DAY, GRAM, KW, KWH
 
-MONTH_S = 365 * DAY / 12
+MONTH = 365 * DAY / 12
 GROUP = NodeGroup(accelerator="h100-sxm", n_accelerators_per_node=8, n_nodes=4, mean_w=7.14 * KW)
 
 
@@ -18,7 +18,7 @@ def catalog():
 
 def test_a_cloud_region_has_several_meanings(catalog):
     place = place_at("aws:eu-north-1")
-    account = carbon_of(catalog, [GROUP], place=place, seconds=MONTH_S)
+    account = carbon_of(catalog, [GROUP], place=place, seconds=MONTH)
     location = account.operational_of("location", "average")
     assert place.pue_ratio == pytest.approx(1.1)
     kwh = 4 * 7.14 * 730 * 1.1
@@ -37,7 +37,7 @@ def test_a_sites_own_figures_come_first(catalog):
 
 def test_no_place_is_told_and_has_no_carbon(catalog):
     place = place_at(None)
-    account = carbon_of(catalog, [GROUP], place=place, seconds=MONTH_S)
+    account = carbon_of(catalog, [GROUP], place=place, seconds=MONTH)
     assert account.operational == ()
     assert account.total_kg("location", "average") is None
     assert "site.pue" in [a.change for a in account.assumptions]
@@ -48,18 +48,18 @@ def test_embodied_is_a_range_of_models_over_life(catalog):
     assert (board.low, board.high) == (273.0, 575.0)
     assert board_kg(catalog, "b200-sxm").low == pytest.approx(1415 * 273 / 575)
     assert board_kg(catalog, "gaudi3").high > board_kg(catalog, "gaudi3").low
-    account = carbon_of(catalog, [GROUP], place=place_at(None), seconds=MONTH_S)
+    account = carbon_of(catalog, [GROUP], place=place_at(None), seconds=MONTH)
     assert account.embodied_kg.high == pytest.approx(4 * (8 * 575 + 5700) / 48)
     assert account.embodied_kg.low == pytest.approx(4 * (8 * 273 + 1000) / 48)
 
 
 def test_a_small_machine_has_a_small_server(catalog):
     one = NodeGroup(accelerator="l4", n_accelerators_per_node=1, n_nodes=1, mean_w=200.0)
-    account = carbon_of(catalog, [one], place=place_at(None), seconds=MONTH_S)
+    account = carbon_of(catalog, [one], place=place_at(None), seconds=MONTH)
     assert account.embodied_kg.high == pytest.approx((124 + 5700 / 8) / 48)
 
 
 def test_nothing_emits_nothing(catalog):
-    account = carbon_of(catalog, [], place=place_at("NLD"), seconds=MONTH_S)
+    account = carbon_of(catalog, [], place=place_at("NLD"), seconds=MONTH)
     assert account.energy.facility_j == 0
     assert account.embodied_kg.high == 0
