@@ -26,8 +26,8 @@ from gpuplan.domain.plan.selection import (
     NodeTerms,
     SelectionProblem,
 )
-from gpuplan.selection.large import solve_large
-from gpuplan.selection.solver import Effort
+from gpuplan.selection.large.solve import solve_large
+from gpuplan.selection.program.solver import Effort
 
 HOURS_PER_QUARTER = 2190.0
 TARGET_GAP = 0.01

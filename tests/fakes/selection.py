@@ -13,8 +13,32 @@ from gpuplan.domain.plan.selection import (
     NodeTerms,
     SelectionProblem,
 )
+from gpuplan.selection.result import bill
 
 HOUR = 3600.0
+
+
+def worth_usd(problem, found):
+    """Expected whole-life cost of a plan, not rounded to cents."""
+    lines = bill._sums(problem, chosen=found.chosen, orders=found.orders, held=found.held)
+    return float(sum(line.worth_usd for line in lines))
+
+
+def owned_base(n_needed, weight, *, own_usd_per_h, rent_usd_per_h):
+    """How many nodes to own, and the cost of that over all hours, in closed form.
+
+    Node k is worth owning if it is needed for a larger share of the hours than the ratio of the
+    two prices; need only falls with k, so the answer is the last such k.
+    """
+    total_h = float(weight.sum())
+    pays = [
+        k
+        for k in range(1, int(n_needed.max(initial=0)) + 1)
+        if weight[n_needed >= k].sum() * rent_usd_per_h > total_h * own_usd_per_h
+    ]
+    owned = max(pays, default=0)
+    rented_h = float((weight * (n_needed - owned).clip(min=0)).sum())
+    return owned, owned * total_h * own_usd_per_h + rented_h * rent_usd_per_h
 
 
 def horizon(*, n_scenarios=1, n_periods=1, hours=(1.0,), discount=1.0):

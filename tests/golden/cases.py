@@ -137,8 +137,8 @@ def _planned(case: str, scratch: Path) -> tuple[Any, Any]:
 def _recorded(programs: list[Any]) -> Iterator[None]:
     """Every problem that the selection is given, as the program that would be solved whole."""
     from gpuplan.selection import choose  # noqa: PLC0415
-    from gpuplan.selection.program import model  # noqa: PLC0415
-    from gpuplan.selection.tables import tables  # noqa: PLC0415
+    from gpuplan.selection.program.model import model  # noqa: PLC0415
+    from gpuplan.selection.program.tables import tables  # noqa: PLC0415
 
     original = choose.check
 

@@ -6,12 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes.selection import draw
+from fakes.selection import draw, worth_usd
 from gpuplan.domain.columns import ints
 from gpuplan.domain.plan.selection import Conflict
-from gpuplan.selection.bill import worth_usd
 from gpuplan.selection.choose import select
-from gpuplan.selection.verify import breaches
+from gpuplan.selection.result.verify import breaches
 
 CENT = 0.011
 SEEDS = st.integers(min_value=10_000, max_value=90_000)
@@ -101,7 +100,7 @@ def test_the_bill_adds_up_and_is_the_objective(seed):
     found = select(problem)
     if isinstance(found, Conflict):
         return
-    exact = worth_usd(problem, chosen=found.chosen, orders=found.orders, held=found.held)
+    exact = worth_usd(problem, found)
     assert found.worth_cents == round(exact * 100)
     assert found.proof.value == found.worth_usd
     assert found.proof.bound <= found.proof.value

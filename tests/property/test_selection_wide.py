@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from fakes.selection_wide import KINDS, draw_wide
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.plan.selection import Conflict, NamedLimit
-from gpuplan.selection.choose import select
+from gpuplan.selection.choose import only, select
 from gpuplan.selection.exact import solve_exactly
-from gpuplan.selection.large import solve_large
-from gpuplan.selection.program import model
-from gpuplan.selection.regret import only
-from gpuplan.selection.solver import Effort
-from gpuplan.selection.tables import tables
-from gpuplan.selection.verify import breaches, limit_used
+from gpuplan.selection.large.solve import solve_large
+from gpuplan.selection.program.model import model
+from gpuplan.selection.program.solver import Effort
+from gpuplan.selection.program.tables import tables
+from gpuplan.selection.result.verify import breaches, limit_used
 
 CENT = 0.011
 SEEDS = st.integers(min_value=10_000, max_value=90_000)

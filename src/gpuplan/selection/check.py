@@ -1,7 +1,7 @@
 """Is a problem sound? Every fault is named at once; a price of nothing is never a bargain."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isfinite
 
 import numpy as np
@@ -14,7 +14,6 @@ from gpuplan.domain.plan.selection import (
     NamedLimit,
     NodePool,
     NodeTerms,
-    Refusal,
     SelectionProblem,
 )
 from gpuplan.errors import InputError, Problem
@@ -39,20 +38,6 @@ def check(problem: SelectionProblem) -> None:
         found.append(Problem("options", "nothing is to be run", "give at least one option"))
     if found:
         raise InputError(SOURCE, found)
-
-
-def split_priced(
-    terms: Sequence[NodeTerms], horizon: Horizon
-) -> tuple[tuple[NodeTerms, ...], tuple[Refusal, ...]]:
-    """Terms with a sound price, and the others each with its reason; none is lost."""
-    kept, refused = [], []
-    for given in terms:
-        fault = price_fault(given, horizon)
-        if fault:
-            refused.append(Refusal(name=given.name, reason=fault))
-        else:
-            kept.append(given)
-    return tuple(kept), tuple(refused)
 
 
 def price_fault(terms: NodeTerms, horizon: Horizon) -> str:

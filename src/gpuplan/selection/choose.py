@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
+from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.plan.selection import Conflict, Objective, Selection, SelectionProblem
 from gpuplan.errors import SolverError
 from gpuplan.selection.check import check
-from gpuplan.selection.conflict import conflict
 from gpuplan.selection.exact import cost_selection, solve_exactly, with_proof
-from gpuplan.selection.measures import Total
-from gpuplan.selection.program import Goal, Model, model
-from gpuplan.selection.regret import only
-from gpuplan.selection.solver import Answer, Effort, solve
-from gpuplan.selection.tables import Tables, tables
+from gpuplan.selection.program.measures import Total
+from gpuplan.selection.program.model import Goal, Model, model
+from gpuplan.selection.program.solver import Answer, Effort, solve
+from gpuplan.selection.program.tables import Tables, tables
+from gpuplan.selection.sensitivity.conflict import conflict
 
 MEASURES: dict[Objective, Total] = {
     "cost": "worth",
@@ -48,7 +48,7 @@ def cheapest(problem: SelectionProblem, effort: Effort) -> Selection | None:
     if is_small(problem):
         return solve_exactly(model(tables(problem)), effort)
     # Its parts take as long to load as a small problem takes to solve.
-    from gpuplan.selection.large import solve_large  # noqa: PLC0415
+    from gpuplan.selection.large.solve import solve_large  # noqa: PLC0415
 
     found = solve_large(problem, effort)
     if found is not None and found.proof.gap_frac > effort.gap_frac and is_medium(problem):
@@ -100,6 +100,27 @@ def cheapest_of_best(tab: Tables, measure: Total, effort: Effort) -> Selection |
     room = TIE * abs(most) + TIE * built.cost_scale
     second = model(tab, goal=Goal(ceilings=((measure, most + room),)))
     return _finish(second, effort, first=(built, first))
+
+
+def only(problem: SelectionProblem, scenario: int) -> SelectionProblem:
+    """The problem as if this scenario were certain."""
+    at = slice(scenario, scenario + 1)
+    return replace(
+        problem,
+        horizon=replace(problem.horizon, probability_frac=floats([1.0]), n_shared_periods=None),
+        terms=tuple(
+            given
+            if given.price_ratio is None
+            else replace(given, price_ratio=floats(given.price_ratio[at]))
+            for given in problem.terms
+        ),
+        options=tuple(replace(given, need=ints(given.need[at])) for given in problem.options),
+        deferrable=tuple(
+            replace(given, n_work=floats(given.n_work[at])) for given in problem.deferrable
+        ),
+        mixed=tuple(replace(given, n_load=floats(given.n_load[at])) for given in problem.mixed),
+        objective="cost",
+    )
 
 
 def _least_regret(tab: Tables, effort: Effort) -> Selection | None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from gpuplan.domain.plan.selection import Proof, Selection, Status
 from gpuplan.errors import InvariantError, one
-from gpuplan.selection.extract import selection
-from gpuplan.selection.program import Model
-from gpuplan.selection.solver import Answer, Effort, solve
+from gpuplan.selection.program.model import Model
+from gpuplan.selection.program.solver import Answer, Effort, solve
+from gpuplan.selection.result.extract import selection
 
 # Relative difference allowed between the solver's objective and the bill of the rounded answer.
 SAME = 1e-6

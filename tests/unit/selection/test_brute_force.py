@@ -2,12 +2,11 @@
 
 import pytest
 
-from fakes.selection import brute_force_usd, draw
+from fakes.selection import brute_force_usd, draw, worth_usd
 from fakes.selection_wide import KINDS, draw_wide, everything_tried_usd
 from gpuplan.domain.plan.selection import Conflict
-from gpuplan.selection.bill import worth_usd
 from gpuplan.selection.choose import select
-from gpuplan.selection.verify import breaches
+from gpuplan.selection.result.verify import breaches
 
 N_PER_BLOCK = 150
 N_WIDE = 100
@@ -46,7 +45,7 @@ def test_choice_with_everything_in_it_is_what_trying_everything_finds(block):
         assert found.worth_usd == pytest.approx(usd, abs=0.006), seed
         assert found.proof.status == "optimal"
         assert not breaches(problem, found)
-        bill = worth_usd(problem, chosen=found.chosen, orders=found.orders, held=found.held)
+        bill = worth_usd(problem, found)
         assert found.worth_cents == round(bill * 100), seed
         held |= {nodes.purchase for nodes in found.held}
     assert 0 < n_infeasible < N_WIDE / 2

@@ -15,11 +15,11 @@ from gpuplan.domain.plan.selection import (
     SelectionProblem,
 )
 from gpuplan.errors import InputError, SolverError
-from gpuplan.selection.builder import Builder
-from gpuplan.selection.check import check, split_priced
+from gpuplan.selection.check import check
 from gpuplan.selection.choose import select
-from gpuplan.selection.solver import Effort, solve
-from gpuplan.selection.verify import breaches
+from gpuplan.selection.program.builder import Builder
+from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.result.verify import breaches
 
 
 def problem(*terms):
@@ -41,14 +41,6 @@ def terms(usd, name="t", **more):
 def test_a_price_that_is_none_is_refused(usd, purchase):
     with pytest.raises(InputError, match="price"):
         select(problem(terms(usd, purchase=purchase), terms(3.0, name="sound")))
-
-
-def test_refused_terms_are_named_and_none_is_lost():
-    given = (terms(0.0, "free"), terms(np.nan, "unknown"), terms(3.0, "sound"))
-    kept, refused = split_priced(given, horizon(hours=(10.0,)))
-    assert [t.name for t in kept] == ["sound"]
-    assert {r.name for r in refused} == {"free", "unknown"}
-    assert select(problem(*kept)).worth_usd == pytest.approx(30.0)
 
 
 def test_owned_nodes_need_a_price_somewhere():

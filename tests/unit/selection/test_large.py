@@ -16,17 +16,19 @@ from gpuplan.domain.plan.selection import (
     NodeTerms,
     SelectionProblem,
 )
-from gpuplan.selection import fill, large
-from gpuplan.selection.clusters import cluster_hours
-from gpuplan.selection.cuts import joins, leaves
 from gpuplan.selection.exact import solve_exactly
-from gpuplan.selection.large import solve_large
-from gpuplan.selection.master import open_master, solve_relaxed
-from gpuplan.selection.program import model
-from gpuplan.selection.prune import undominated
-from gpuplan.selection.solver import Effort, solve
-from gpuplan.selection.tables import compress, tables
-from gpuplan.selection.verify import breaches, limit_used
+from gpuplan.selection.large import fill
+from gpuplan.selection.large import solve as large
+from gpuplan.selection.large.clusters import cluster_hours
+from gpuplan.selection.large.cuts import joins, leaves
+from gpuplan.selection.large.dominance import undominated
+from gpuplan.selection.large.master import open_master, solve_relaxed
+from gpuplan.selection.large.prices import opening_prices
+from gpuplan.selection.large.solve import solve_large
+from gpuplan.selection.program.model import model
+from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.program.tables import compress, tables
+from gpuplan.selection.result.verify import breaches, limit_used
 
 
 def drawn(seed, *, n_workloads=6, n_pools=5, n_hours=6, n_periods=3, n_scenarios=1, batch=2):
@@ -99,7 +101,7 @@ def drawn(seed, *, n_workloads=6, n_pools=5, n_hours=6, n_periods=3, n_scenarios
 def test_generated_columns_reach_the_whole_relaxed_problem(seed, n_scenarios):
     built = model(tables(drawn(seed, n_scenarios=n_scenarios)), integer=False)
     whole = solve(built.program)
-    found = solve_relaxed(open_master(built))
+    found = solve_relaxed(open_master(built, opening_prices(built)))
     assert found.objective == pytest.approx(whole.objective, rel=2e-4)
     assert found.bound <= whole.objective * (1 + 1e-9)
     assert found.bound >= whole.objective * (1 - 2e-4)

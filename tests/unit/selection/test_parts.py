@@ -17,8 +17,8 @@ from gpuplan.domain.plan.selection import (
     SelectionProblem,
 )
 from gpuplan.selection.choose import select
-from gpuplan.selection.fractions import SliceRule, maximal_geometries, time_slices
-from gpuplan.selection.pareto import pareto
+from gpuplan.selection.sensitivity.pareto import pareto
+from gpuplan.selection.slices import SliceRule, maximal_geometries, time_slices
 
 # Memory places of a seven-slice accelerator: first places, and how many are taken from there.
 RULES = (

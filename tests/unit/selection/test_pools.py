@@ -10,12 +10,12 @@ from fakes.selection_wide import draw_wide
 from gpuplan.domain.columns import ints
 from gpuplan.domain.plan.selection import FleetOption, NodePool, NodeTerms, SelectionProblem
 from gpuplan.selection.exact import solve_exactly
-from gpuplan.selection.large import unit_costs
-from gpuplan.selection.moves import Book, improved
-from gpuplan.selection.pools import Batch, plan_pool
-from gpuplan.selection.program import model
-from gpuplan.selection.solver import Effort
-from gpuplan.selection.tables import tables
+from gpuplan.selection.large.moves import Book, improved
+from gpuplan.selection.large.pools import Batch, plan_pool
+from gpuplan.selection.large.solve import unit_costs
+from gpuplan.selection.program.model import model
+from gpuplan.selection.program.solver import Effort
+from gpuplan.selection.program.tables import tables
 
 
 def none(tab):

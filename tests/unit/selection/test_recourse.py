@@ -14,9 +14,8 @@ from gpuplan.domain.plan.selection import (
     NodeTerms,
     SelectionProblem,
 )
-from gpuplan.selection.choose import select
-from gpuplan.selection.recourse import recost
-from gpuplan.selection.regret import only
+from gpuplan.selection.choose import only, select
+from gpuplan.selection.sensitivity.recourse import recost
 from gpuplan.selection.training import training_need, training_options
 
 HOUR = 3600.0

@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from fakes.selection import horizon
+from fakes.selection import horizon, owned_base
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.plan.selection import (
     FleetOption,
@@ -17,7 +17,6 @@ from gpuplan.domain.plan.selection import (
     SelectionProblem,
 )
 from gpuplan.selection.choose import select
-from gpuplan.selection.closed_form import owned_base
 
 WEEK = {"always": 118, "day": 30, "peak": 20}
 

@@ -329,17 +329,6 @@ class LimitPrice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyNotOption:
-    """What another option would cost more."""
-
-    workload: str
-    option: str
-    at_least_usd: float  # proven without solving again
-    forced_usd: float | None = None  # solved with it forced; None: not tried, or impossible
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoPoint:
     """One plan of a trade-off: nothing is better in both."""
 

@@ -11,7 +11,7 @@ from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.selection import FleetPart, MixedFleet, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.selection.choose import select
-from gpuplan.selection.solver import Effort
+from gpuplan.selection.program.solver import Effort
 from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 MOST_PARTS = 8

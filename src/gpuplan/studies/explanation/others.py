@@ -10,7 +10,7 @@ from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving
-from gpuplan.selection.pareto import pareto
+from gpuplan.selection.sensitivity.pareto import pareto
 from gpuplan.studies.market.offers import Market
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.options import pool_name

@@ -5,7 +5,7 @@ from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile, Sized
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving
-from gpuplan.selection.explain import limit_prices
+from gpuplan.selection.sensitivity.limit_prices import limit_prices
 from gpuplan.studies.explanation.burst import Burst, burst_crossovers, burst_lines
 from gpuplan.studies.explanation.growth import growth_counts, growth_lines, growth_rows
 from gpuplan.studies.planning.chosen import Choice, batch_shares

@@ -31,7 +31,7 @@ from gpuplan.domain.plan.sizing import Sized, Sizing
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.selection.verify import limit_used
+from gpuplan.selection.result.verify import limit_used
 from gpuplan.studies.planning.limits import amount_text
 from gpuplan.studies.planning.options import Row, Rows
 from gpuplan.studies.power.carbon import emitted_kg

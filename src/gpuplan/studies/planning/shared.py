@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuplan.domain.plan.answer import LimitUse
 from gpuplan.domain.plan.selection import FleetOption, NamedLimit, SelectionProblem
-from gpuplan.selection.verify import limit_used
+from gpuplan.selection.result.verify import limit_used
 from gpuplan.studies.planning.chosen import Choice, limit_use
 from gpuplan.studies.planning.limits import amount_text
 from gpuplan.studies.planning.options import Rows

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from gpuplan.domain.plan.selection import Conflict, Relaxation, SelectionProblem
-from gpuplan.selection.program import Goal, limit_key, model
-from gpuplan.selection.solver import Effort, solve
-from gpuplan.selection.tables import tables
+from gpuplan.selection.program.model import Goal, limit_key, model
+from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.program.tables import tables
 
 # Above this many rows whole numbers are let go: answers become "at least".
 N_EXACT_ROWS = 6000

@@ -1,17 +1,23 @@
-"""Prices of an accelerator-hour in a pool before anything runs there.
+"""Prices of an accelerator-hour before anything runs: where column generation starts.
 
 Lawful prices (no node costs less than what it can carry is worth) for a typical need: where nothing
-runs yet, the relaxed problem itself would say "free".
+runs yet, the relaxed problem itself would say "free". With several scenarios the relaxed problem of
+their mean, which is so much smaller, gives better ones: its prices, times the probability of each
+scenario, are lawful prices of the whole problem, because an order serves all scenarios and its
+worth is shared out among them.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats
-from gpuplan.selection.builder import INF, Builder
-from gpuplan.selection.measures import expected
-from gpuplan.selection.program import Model
-from gpuplan.selection.solver import solve
-from gpuplan.selection.tables import Tables
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.selection.large.master import open_master, pool_rows, solve_relaxed
+from gpuplan.selection.program.builder import INF, Builder
+from gpuplan.selection.program.measures import expected
+from gpuplan.selection.program.model import Model, model
+from gpuplan.selection.program.solver import solve
+from gpuplan.selection.program.tables import Tables, Terms, tables
 
 
 def opening_prices(built: Model) -> Floats:
@@ -43,9 +49,8 @@ def _pool_prices(built: Model, pool: int, *, cost: Floats) -> Floats:
     columns = builder.columns((len(orders),))
     costs.append(cost[lay.order[orders]])
     for column, i in zip(columns, orders, strict=True):
-        s = tab.orders.scenario[i]
-        where = slice(None) if s < 0 else slice(s, s + 1)
-        builder.put(rows[where, tab.orders.first[i] : tab.orders.last[i]], column, size)
+        scenarios, periods = tab.orders.served(i)
+        builder.put(rows[scenarios, periods], column, size)
     existing = np.flatnonzero(lay.existing_pool == pool)
     columns = builder.columns((len(existing), *tab.shape[:2]))
     costs.append(cost[lay.existing[existing]].ravel())
@@ -80,3 +85,43 @@ def _spot_prices(built: Model, *, cost: Floats) -> Floats:
             at = place[int(a)]
             found[at] = np.minimum(found[at], per_hour)
     return found
+
+
+def mean_tables(full: Tables) -> Tables:
+    """One scenario: the mean of all, by probability."""
+    problem = full.problem
+    time = replace(problem.horizon, probability_frac=floats([1.0]), n_shared_periods=None)
+    steady = tuple(replace(terms, price_ratio=None) for terms in problem.terms)
+    # Profiles are taken from the tables below; the nouns would have to be whole numbers.
+    bare = replace(problem, horizon=time, terms=steady, options=(), deferrable=(), limits=())
+    weight = problem.horizon.probability_frac
+    return replace(
+        full,
+        problem=replace(bare, options=problem.options, deferrable=problem.deferrable),
+        need=np.einsum("s,osqh->oqh", weight, full.need)[:, None],
+        work=np.einsum("s,wsq->wq", weight, full.work)[:, None],
+        orders=tables(bare).orders,
+        burst=_mean_terms(full.burst, weight),
+        spot=_mean_terms(full.spot, weight),
+    )
+
+
+def _mean_terms(terms: Terms, weight: Floats) -> Terms:
+    mean = np.einsum("s,msq->mq", weight, terms.usd_per_h)[:, None]
+    return replace(terms, usd_per_h=mean)
+
+
+def mean_prices(built: Model) -> Floats | None:
+    """[row] prices of a problem with scenarios, from its mean; None where that has no answer."""
+    tab = built.tab
+    mean = model(mean_tables(tab), integer=False)
+    master = open_master(mean, opening_prices(mean))
+    found = solve_relaxed(master)
+    if not np.isfinite(found.objective):
+        return None
+    weight = tab.problem.horizon.probability_frac
+    prices = np.zeros(built.program.n_rows)
+    for (rows, _), (mean_rows, _) in zip(pool_rows(built), pool_rows(mean), strict=True):
+        shape = (1, len(weight)) + (1,) * (rows.ndim - 2)
+        prices[rows] = master.best[mean_rows] * weight.reshape(shape)
+    return prices

@@ -15,10 +15,10 @@ from gpuplan.domain.plan.selection import (
     Share,
 )
 from gpuplan.errors import InvariantError, Problem
-from gpuplan.selection.bill import bill
-from gpuplan.selection.layout import Layout
-from gpuplan.selection.tables import Tables
-from gpuplan.selection.verify import breaches
+from gpuplan.selection.program.layout import Layout
+from gpuplan.selection.program.tables import Tables
+from gpuplan.selection.result.bill import bill
+from gpuplan.selection.result.verify import breaches
 
 
 def selection(tab: Tables, lay: Layout, values: Floats, *, proof: Proof) -> Selection:

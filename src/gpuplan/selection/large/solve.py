@@ -10,23 +10,23 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.plan.selection import Proof, Selection, SelectionProblem
-from gpuplan.selection.builder import Builder
-from gpuplan.selection.clusters import cluster_hours
-from gpuplan.selection.dive import Dive, Fleet, plan_fleet
 from gpuplan.selection.exact import solve_exactly, with_proof
-from gpuplan.selection.extract import check, draft
-from gpuplan.selection.fill import Filled, fill
-from gpuplan.selection.layout import layout
-from gpuplan.selection.master import Relaxed, open_master, solve_relaxed
-from gpuplan.selection.measures import expected
-from gpuplan.selection.nodes import held_nodes, pool_need
-from gpuplan.selection.pools import Costs
-from gpuplan.selection.program import model
-from gpuplan.selection.prune import undominated
-from gpuplan.selection.solver import Effort
-from gpuplan.selection.tables import Tables, compress, tables
-from gpuplan.selection.verify import breaches
-from gpuplan.selection.warm import mean_prices
+from gpuplan.selection.large.clusters import cluster_hours
+from gpuplan.selection.large.dive import Dive, Fleet, plan_fleet
+from gpuplan.selection.large.dominance import undominated
+from gpuplan.selection.large.fill import Filled, fill
+from gpuplan.selection.large.master import N_KNOWN, Master, Relaxed, open_master, solve_relaxed
+from gpuplan.selection.large.nodes import held_nodes, pool_need
+from gpuplan.selection.large.pools import Costs
+from gpuplan.selection.large.prices import mean_prices, opening_prices
+from gpuplan.selection.program.builder import Builder
+from gpuplan.selection.program.layout import layout
+from gpuplan.selection.program.measures import expected
+from gpuplan.selection.program.model import Model, model
+from gpuplan.selection.program.solver import Effort
+from gpuplan.selection.program.tables import Tables, compress, tables
+from gpuplan.selection.result.extract import check, draft
+from gpuplan.selection.result.verify import breaches
 
 N_CLUSTERS = (4, 12)  # fewest and most, where limits count what is rented hour by hour
 # Rows of pools that the relaxed problem may have, for so many options; more options, fewer rows.
@@ -48,8 +48,7 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
     full = tables(smaller)
     cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=n_clusters(full))
     built = model(compress(full, cluster), integer=False)
-    master = open_master(built, mean_prices(built) if full.shape[0] > 1 else None)
-    dive = Dive(master, full, cluster, {})
+    dive = Dive(_opened(built), full, cluster, {})
     found = _bounded(dive, effort)
     if not np.isfinite(found.objective):
         return None
@@ -71,6 +70,14 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
         return None
     is_proven = plan.worth_usd - bound <= effort.gap_frac * plan.worth_usd
     return with_proof(plan, bound=bound, is_proven=is_proven, method=METHOD)
+
+
+def _opened(built: Model) -> Master:
+    """Column generation at prices of the mean scenario, or where there is but one, lawful ones."""
+    known = mean_prices(built) if built.tab.shape[0] > 1 else None
+    if known is None:
+        return open_master(built, opening_prices(built))
+    return open_master(built, known, N_KNOWN)
 
 
 def n_clusters(full: Tables) -> int:

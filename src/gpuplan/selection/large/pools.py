@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.builder import INF, Builder, Program
-from gpuplan.selection.solver import Effort, solve
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.program.builder import INF, Builder, Program
+from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.program.tables import Tables
 
 EFFORT = Effort(gap_frac=1e-5, n_nodes_max=1000)
 
@@ -82,8 +82,7 @@ def _held(full: Tables, orders: Ints, counts: Floats) -> Floats:
     """[s, q] nodes in service from so many of each order."""
     held = np.zeros(full.shape[:2])
     for i, count in zip(orders, counts, strict=True):
-        scenarios, periods = _served(full, int(i), full.shape[0])
-        held[scenarios, periods] += count
+        held[full.orders.served(i)] += count
     return held
 
 
@@ -150,7 +149,7 @@ def _cheapest_orders(
     rows = builder.rows(low.shape, lower=low, upper=low)
     columns = builder.columns((len(orders),))
     for column, i in zip(columns, orders, strict=True):
-        builder.put(rows[_served(full, int(i), len(rows))], column, 1.0)
+        builder.put(rows[full.orders.served(i)], column, 1.0)
     _quotas(full, builder, orders, columns=columns)
     if room is not None:
         limits = builder.rows(room.most.shape, upper=room.most)
@@ -196,13 +195,6 @@ def _pieces(curves: Floats, is_lawful: Floats) -> tuple[tuple[Ints, Ints], Float
     return (group, period), (end[: len(at)] - at).astype(float), step[bend]
 
 
-def _served(full: Tables, order: int, n_groups: int) -> tuple[slice, slice]:
-    """Scenarios and periods in which the nodes of an order are there."""
-    s = int(full.orders.scenario[order])
-    scenarios = slice(None) if s < 0 or n_groups == 1 else slice(s, s + 1)
-    return scenarios, slice(int(full.orders.first[order]), int(full.orders.last[order]))
-
-
 def _quotas(full: Tables, builder: Builder, orders: Ints, *, columns: Ints) -> None:
     """No more of committed terms at a time than are to be had."""
     for m in np.unique(full.orders.terms[orders]):
@@ -212,4 +204,4 @@ def _quotas(full: Tables, builder: Builder, orders: Ints, *, columns: Ints) -> N
         rows = builder.rows(full.shape[:2], upper=float(quota))
         for column, i in zip(columns, orders, strict=True):
             if full.orders.terms[i] == m:
-                builder.put(rows[_served(full, int(i), full.shape[0])], column, 1.0)
+                builder.put(rows[full.orders.served(i)], column, 1.0)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.builder import Builder
-from gpuplan.selection.pools import Costs
-from gpuplan.selection.solver import Effort, solve
-from gpuplan.selection.tables import Tables, Terms
+from gpuplan.selection.large.pools import Costs
+from gpuplan.selection.program.builder import Builder
+from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.program.tables import Tables, Terms
 
 GAP = 1e-3
 N_NODES = 300

@@ -7,11 +7,11 @@ import numpy as np
 from gpuplan.domain.plan.selection import Objective, ParetoPoint, Selection, SelectionProblem
 from gpuplan.selection.choose import MEASURES, cheapest_of_best
 from gpuplan.selection.exact import solve_exactly
-from gpuplan.selection.measures import Total
-from gpuplan.selection.program import Goal, model
-from gpuplan.selection.solver import Effort
-from gpuplan.selection.tables import Tables, tables
-from gpuplan.selection.verify import expected_measure
+from gpuplan.selection.program.measures import Total
+from gpuplan.selection.program.model import Goal, model
+from gpuplan.selection.program.solver import Effort
+from gpuplan.selection.program.tables import Tables, tables
+from gpuplan.selection.result.verify import expected_measure
 
 
 def pareto(

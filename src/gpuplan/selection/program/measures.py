@@ -10,8 +10,8 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.plan.selection import NamedLimit
-from gpuplan.selection.layout import Layout
-from gpuplan.selection.tables import Orders, Tables, price_ratio
+from gpuplan.selection.program.layout import Layout
+from gpuplan.selection.program.tables import Orders, Tables, price_ratio
 from gpuplan.units import HOUR
 
 Total = Literal["worth", "upfront", "spend", "energy", "carbon", "time"]

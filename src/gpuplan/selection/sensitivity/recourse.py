@@ -6,14 +6,14 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.selection import Selection, SelectionProblem
-from gpuplan.selection.builder import Builder
-from gpuplan.selection.layout import layout
-from gpuplan.selection.measures import total
-from gpuplan.selection.nodes import held_nodes, pool_need, rent_rest, whole_nodes
-from gpuplan.selection.program import model
-from gpuplan.selection.regret import only
-from gpuplan.selection.solver import Effort, solve
-from gpuplan.selection.tables import Tables, tables
+from gpuplan.selection.choose import only
+from gpuplan.selection.large.nodes import held_nodes, pool_need, rent_rest, whole_nodes
+from gpuplan.selection.program.builder import Builder
+from gpuplan.selection.program.layout import layout
+from gpuplan.selection.program.measures import total
+from gpuplan.selection.program.model import model
+from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.program.tables import Tables, tables
 
 GAP = 1e-3
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.cuts import Point, rounding_cuts
-from gpuplan.selection.master import Master, Relaxed
-from gpuplan.selection.moves import Book, improved
-from gpuplan.selection.nodes import held_nodes, pool_need, rent_rest, whole_nodes
-from gpuplan.selection.pools import Batch, Costs, plan_pool
-from gpuplan.selection.rooms import priced, room_for
-from gpuplan.selection.solver import Effort, run
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.large.cuts import Point, rounding_cuts
+from gpuplan.selection.large.limits import priced, room_for
+from gpuplan.selection.large.master import Master, Relaxed
+from gpuplan.selection.large.moves import Book, improved
+from gpuplan.selection.large.nodes import held_nodes, pool_need, rent_rest, whole_nodes
+from gpuplan.selection.large.pools import Batch, Costs, plan_pool
+from gpuplan.selection.program.solver import Effort, run
+from gpuplan.selection.program.tables import Tables
 
 SURE = 0.999
 N_CUT_ROUNDS = 6

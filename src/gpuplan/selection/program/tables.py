@@ -6,6 +6,7 @@ the merged tables allow contains what the full ones allow, and their optimum is 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,12 @@ class Orders:
     scenario: Ints
     first: Ints  # period in which service begins
     last: Ints  # one past the last period of service
+
+    def served(self, order: int | np.integer[Any]) -> tuple[slice, slice]:
+        """Scenarios and periods in which the nodes of an order are there."""
+        s = self.scenario[order]
+        scenarios = slice(None) if s < 0 else slice(s, s + 1)
+        return scenarios, slice(self.first[order], self.last[order])
 
 
 @dataclass(frozen=True)

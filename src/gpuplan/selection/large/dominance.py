@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.plan.selection import FleetOption, Refusal
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.program.tables import Tables
 
 
 def undominated(tab: Tables) -> tuple[Ints, tuple[Refusal, ...]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.program.tables import Tables
 
 # A workload is in C when its share in the pool is above this; each is tried, the strongest kept.
 PARTS = (0.5, 0.3, 0.1, 0.7, 0.9)

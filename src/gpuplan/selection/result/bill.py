@@ -62,18 +62,6 @@ def running_cents(usd: Sequence[float]) -> list[int]:
     return [int(step) for step in np.diff(total, prepend=0)]
 
 
-def worth_usd(
-    problem: SelectionProblem,
-    *,
-    chosen: Sequence[FleetOption],
-    orders: Sequence[Order],
-    held: Sequence[NodesHeld],
-) -> float:
-    """Expected whole-life cost, not rounded."""
-    sums = _sums(problem, chosen=chosen, orders=orders, held=held)
-    return float(sum(line.worth_usd for line in sums))
-
-
 def _sums(
     problem: SelectionProblem,
     *,

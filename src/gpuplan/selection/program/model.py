@@ -8,10 +8,10 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.selection import LimitKind, NamedLimit
-from gpuplan.selection.builder import INF, Builder, Program
-from gpuplan.selection.layout import Layout, counted, layout
-from gpuplan.selection.measures import Total, expected, instant_rate, total
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.program.builder import INF, Builder, Program
+from gpuplan.selection.program.layout import Layout, counted, layout
+from gpuplan.selection.program.measures import Total, expected, instant_rate, total
+from gpuplan.selection.program.tables import Tables
 
 SUMMED: dict[LimitKind, Total] = {
     "upfront": "upfront",
@@ -43,7 +43,6 @@ class Goal:
     slack_on: tuple[str, ...] = ()
     best_usd: tuple[float, ...] = ()  # [scenario] what regret is counted from
     most_regret_usd: float | None = None
-    unlike: tuple[frozenset[str], ...] = ()  # sets of pools that may not be the one used
 
 
 def model(tab: Tables, *, integer: bool = True, goal: Goal | None = None) -> Model:
@@ -64,7 +63,6 @@ def model(tab: Tables, *, integer: bool = True, goal: Goal | None = None) -> Mod
     for limit in tab.problem.limits:
         key = limit_key(limit.name)
         rows[key], scale[key] = named_limit(tab, lay, builder, limit=limit)
-    other_pools(tab, lay, builder, unlike=goal.unlike)
     for kind, most in goal.ceilings:
         ceiling(builder, expected(tab, lay, kind), most=most)
     cost = _cost(tab, lay, builder, goal=goal, rows=rows, scale=scale)
@@ -105,28 +103,6 @@ def _cost(
     else:
         cost[: lay.n_columns] = expected(tab, lay, goal.measure)
     return cost
-
-
-def other_pools(
-    tab: Tables, lay: Layout, builder: Builder, *, unlike: tuple[frozenset[str], ...]
-) -> None:
-    """The set of pools that options run in is none of these; counts alone make no difference."""
-    if not unlike:
-        return
-    pools = np.unique(tab.pool)
-    names = [tab.problem.pools[a].name for a in pools]
-    used = builder.columns((len(pools),), upper=1.0, integer=True)
-    at = np.searchsorted(pools, tab.pool)
-    each = builder.rows((len(tab.pool),), lower=0.0)
-    builder.put(each, used[at], 1.0)
-    builder.put(each, lay.choose, -1.0)
-    some = builder.rows((len(pools),), upper=0.0)
-    builder.put(some, used, 1.0)
-    builder.put(some[at], lay.choose, -1.0)
-    for seen in unlike:
-        sign = np.array([-1.0 if name in seen else 1.0 for name in names])
-        row = builder.rows((1,), lower=1.0 - float((sign < 0).sum()))
-        builder.put(row, used, sign)
 
 
 def _regret_most(goal: Goal) -> float:
@@ -196,12 +172,9 @@ def put_nodes(
     per_node: Floats,
 ) -> None:
     """Nodes for firm work in rows [place of pool, scenario, period, hour]; spot is not firm."""
-    orders = tab.orders
-    for i, (a, s) in enumerate(zip(orders.pool, orders.scenario, strict=True)):
+    for i, a in enumerate(tab.orders.pool):
         if place[a] >= 0:
-            scenarios = slice(None) if s < 0 else slice(s, s + 1)
-            block = rows[place[a], scenarios, orders.first[i] : orders.last[i]]
-            builder.put(block, lay.order[i], per_node[a])
+            builder.put(rows[place[a]][tab.orders.served(i)], lay.order[i], per_node[a])
     for columns, pool in (
         (lay.existing[..., None], lay.existing_pool),
         (lay.burst, tab.burst.pool),
@@ -301,10 +274,8 @@ def nodes_to_be_had(tab: Tables, lay: Layout, builder: Builder) -> None:
         if terms.is_committed and terms.n_nodes_max is not None:
             rows = builder.rows((n_scenarios, n_periods), upper=float(terms.n_nodes_max))
             for i in np.flatnonzero(orders.terms == m):
-                s = orders.scenario[i]
-                scenarios = slice(None) if s < 0 else slice(s, s + 1)
-                block = rows[scenarios, orders.first[i] : orders.last[i]]
-                builder.put(block, lay.order[i], 1.0)
+                scenarios, periods = orders.served(i)
+                builder.put(rows[scenarios, periods], lay.order[i], 1.0)
     for a in tab.used_pools:
         most = tab.problem.pools[a].n_nodes_max
         if most is not None:
@@ -353,8 +324,7 @@ def _instant_rows(
     orders = tab.orders
     for i, a in enumerate(orders.pool):
         covered = [j for j, q in enumerate(kept_periods) if orders.first[i] <= q < orders.last[i]]
-        s = orders.scenario[i]
-        scenarios = slice(None) if s < 0 else slice(s, s + 1)
+        scenarios, _ = orders.served(i)
         value = weight[a] * keep[lay.order[i]]
         if value and covered:
             builder.put(rows[scenarios][:, covered], lay.order[i], value)

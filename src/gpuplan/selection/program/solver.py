@@ -7,7 +7,7 @@ import numpy as np
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.errors import SolverError, one
-from gpuplan.selection.builder import Program
+from gpuplan.selection.program.builder import Program
 
 if TYPE_CHECKING:
     from highspy import Highs
@@ -20,7 +20,6 @@ class Effort:
     gap_frac: float = 0.0
     max_s: float | None = None
     n_nodes_max: int | None = None
-    start: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,6 @@ class Answer:
     bound: float
     is_proven: bool  # within the gap asked for
     row_duals: Floats | None = None
-    reduced_costs: Floats | None = None
 
 
 def load(program: Program) -> "Highs":
@@ -44,14 +42,10 @@ def load(program: Program) -> "Highs":
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("random_seed", 0)
     nothing = np.zeros(0, dtype=np.int32)
-    highs.addCols(
-        program.n_columns, program.cost, program.lower, program.upper,
-        0, nothing, nothing, np.zeros(0),
-    )  # fmt: skip
-    highs.addRows(
-        program.n_rows, program.row_lower, program.row_upper,
-        len(program.value), program.starts, program.index, program.value,
-    )  # fmt: skip
+    columns = (program.cost, program.lower, program.upper)
+    highs.addCols(program.n_columns, *columns, 0, nothing, nothing, np.zeros(0))
+    entries = (len(program.value), program.starts, program.index, program.value)
+    highs.addRows(program.n_rows, program.row_lower, program.row_upper, *entries)
     set_integers(highs, program.is_integer)
     return highs
 
@@ -88,9 +82,6 @@ def run(highs: "Highs", *, is_mip: bool, effort: Effort) -> Answer | None:
     highs.setOptionValue("time_limit", effort.max_s if effort.max_s is not None else float("inf"))
     if effort.n_nodes_max is not None:
         highs.setOptionValue("mip_max_nodes", effort.n_nodes_max)
-    if effort.start is not None:
-        everything = np.arange(len(effort.start), dtype=np.int32)
-        highs.setSolution(len(everything), everything, effort.start)
     highs.run()
     status = highs.getModelStatus()
     # Every column is bounded below and costs something, so "unbounded or infeasible" is the latter.
@@ -115,13 +106,7 @@ def _answer(highs: "Highs", *, is_mip: bool, is_proven: bool) -> Answer:
     is_sound = np.isfinite(objective) and len(values) and np.all(np.isfinite(values))
     if not is_sound or int(info.primal_solution_status) != 2:
         raise one(SolverError, "selection", "solver", "stopped without a plan", _ADVICE)
-    if is_mip:
-        return Answer(values=values, objective=objective, bound=bound, is_proven=is_proven)
+    duals = None if is_mip else np.array(solution.row_dual)
     return Answer(
-        values=values,
-        objective=objective,
-        bound=bound,
-        is_proven=is_proven,
-        row_duals=np.array(solution.row_dual),
-        reduced_costs=np.array(solution.col_dual),
+        values=values, objective=objective, bound=bound, is_proven=is_proven, row_duals=duals
     )

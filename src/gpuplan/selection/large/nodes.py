@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.program.tables import Tables
 
 
 def pool_need(full: Tables, options: Ints) -> Floats:
@@ -27,9 +27,7 @@ def held_nodes(full: Tables, orders: Floats, existing: Floats) -> Floats:
     """[pool, scenario, period] nodes from orders [order] and switched on [pool, s, q]."""
     held = existing.copy()
     for i in np.flatnonzero(orders):
-        s = full.orders.scenario[i]
-        where = slice(None) if s < 0 else slice(s, s + 1)
-        held[full.orders.pool[i], where, full.orders.first[i] : full.orders.last[i]] += orders[i]
+        held[full.orders.pool[i]][full.orders.served(i)] += orders[i]
     return held
 
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array, hstack, vstack
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.errors import SolverError, one
-from gpuplan.selection.builder import Program
-from gpuplan.selection.cuts import Cut
-from gpuplan.selection.opening import opening_prices
-from gpuplan.selection.program import Model
-from gpuplan.selection.solver import Answer, Effort, load, run
+from gpuplan.selection.large.cuts import Cut
+from gpuplan.selection.program.builder import Program
+from gpuplan.selection.program.model import Model
+from gpuplan.selection.program.solver import Answer, Effort, load, run
 
 if TYPE_CHECKING:
     from highspy import Highs
@@ -31,20 +31,21 @@ CLOSED = 1e-4  # relative distance of bound and relaxed optimum that ends the se
 
 @dataclass(frozen=True)
 class Columns:
-    """Some columns of a program, column by column."""
+    """Some columns of a program."""
 
     number: Ints  # in the whole program
     cost: Floats
     upper: Floats
-    starts: Ints  # one more than there are columns
-    row: Ints
-    value: Floats
+    matrix: csc_array  # [row of the program, column]
 
     def reduced_cost(self, prices: Floats) -> Floats:
         """What each adds to the objective at these prices of the rows."""
-        sums = np.concatenate([[0.0], np.cumsum(self.value * prices[self.row])])
-        found: Floats = self.cost - (sums[self.starts[1:]] - sums[self.starts[:-1]])
+        found: Floats = self.cost - self.matrix.T @ prices
         return found
+
+    def with_rows(self, rows: csc_array) -> "Columns":
+        """The columns with more rows below."""
+        return replace(self, matrix=vstack([self.matrix, rows], format="csc"))
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,17 @@ class Master:
     def add(self, positions: Ints) -> None:
         """Let these late columns in."""
         late = self.late
-        spans = [np.arange(late.starts[i], late.starts[i + 1]) for i in positions]
-        entries = np.concatenate([*spans, np.zeros(0, dtype=int)])
-        starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])])[:-1]
+        entering = late.matrix[:, positions]
         self.highs.addCols(
-            len(positions), late.cost[positions], np.zeros(len(positions)), late.upper[positions],
-            len(entries), starts.astype(np.int32), late.row[entries].astype(np.int32),
-            late.value[entries],
-        )  # fmt: skip
+            len(positions),
+            late.cost[positions],
+            np.zeros(len(positions)),
+            late.upper[positions],
+            entering.nnz,
+            entering.indptr[:-1].astype(np.int32),
+            entering.indices.astype(np.int32),
+            entering.data,
+        )
         self.inside += [int(i) for i in positions]
         self.is_inside[positions] = True
 
@@ -191,87 +195,60 @@ class Master:
 
     def add_cut(self, cut: Cut) -> None:
         """Let the rows of a cut in; every column, inside or not, takes its part in them."""
-        first = len(self.row_lower)
-        rows = np.arange(first, first + len(cut.right))
-        nodes = node_columns(self.built, cut)
-        at = np.searchsorted(self.early.number, nodes.column)
-        self.early = joined(self.early, nodes.row + first, at, nodes.value)
-        place = np.broadcast_to(cut.options, cut.coefficient.shape).ravel()
-        row = np.repeat(rows, len(cut.options))
-        self.late = joined(self.late, row, place, -cut.coefficient.ravel())
-        self._to_highs(cut, nodes, at)
-        self.row_lower = np.append(self.row_lower, cut.right)
-        self.row_upper = np.append(self.row_upper, np.full(len(rows), np.inf))
-        self.best = np.append(self.best, np.zeros(len(rows)))
-        self.cuts.append((cut, rows))
-
-    def _to_highs(self, cut: Cut, nodes: "NodeColumns", at: Ints) -> None:
-        number = np.full(len(self.late.number), -1)
-        number[self.inside] = (
-            len(self.early.number) + self.n_artificial + np.arange(len(self.inside))
-        )
-        inside = number[cut.options] >= 0
-        n_rows = len(cut.right)
-        row = np.concatenate([nodes.row, np.repeat(np.arange(n_rows), int(inside.sum()))])
-        column = np.concatenate([at, np.tile(number[cut.options][inside], n_rows)])
-        value = np.concatenate([nodes.value, -cut.coefficient[:, inside].ravel()])
-        kept = value != 0.0
-        row, column, value = row[kept], column[kept], value[kept]
-        order = np.lexsort((column, row))
-        starts = np.searchsorted(row[order], np.arange(n_rows))
+        n_rows, first = len(cut.right), len(self.row_lower)
+        nodes = _node_rows(self.built, cut)[:, self.early.number]
+        options = _placed(-cut.coefficient, cut.options, (n_rows, len(self.late.number)))
+        self.early, self.late = self.early.with_rows(nodes), self.late.with_rows(options)
+        artificial = csr_array((n_rows, self.n_artificial))
+        whole = hstack([nodes, artificial, options[:, self.inside]], format="csr")
+        whole.eliminate_zeros()
         self.highs.addRows(
-            n_rows, cut.right, np.full(n_rows, np.inf), len(value),
-            starts.astype(np.int32), column[order].astype(np.int32), value[order],
-        )  # fmt: skip
+            n_rows,
+            cut.right,
+            np.full(n_rows, np.inf),
+            whole.nnz,
+            whole.indptr[:-1].astype(np.int32),
+            whole.indices.astype(np.int32),
+            whole.data,
+        )
+        self.row_lower = np.append(self.row_lower, cut.right)
+        self.row_upper = np.append(self.row_upper, np.full(n_rows, np.inf))
+        self.best = np.append(self.best, np.zeros(n_rows))
+        self.cuts.append((cut, np.arange(first, first + n_rows)))
 
 
-@dataclass(frozen=True)
-class NodeColumns:
-    """Coefficients of node counts in the rows of a cut."""
-
-    row: Ints
-    column: Ints
-    value: Floats
+def _placed(values: Floats, columns: Ints, shape: tuple[int, int]) -> csc_array:
+    """Values [row, column] as a sparse matrix in which the columns lie at these numbers."""
+    row = np.repeat(np.arange(shape[0]), len(columns))
+    column = np.tile(columns, shape[0])
+    return csc_array((values.ravel(), (row, column)), shape=shape)
 
 
-def node_columns(built: Model, cut: Cut) -> NodeColumns:
-    """Every column that holds nodes of the pool, in the rows whose period it serves."""
-    tab, lay = built.tab, built.lay
-    n_rows = len(cut.right)
-    none = np.zeros(0, dtype=np.int64)
-    rows, columns, values = [none], [none], [np.zeros(0)]
+def _node_rows(built: Model, cut: Cut) -> csc_array:
+    """Coefficients of every column that holds nodes of the pool, in the periods it serves."""
+    tab, lay, n_rows = built.tab, built.lay, len(cut.right)
+    every = np.arange(n_rows)
+    rows, columns, values = [], [], []
     for i in np.flatnonzero(tab.orders.pool == cut.pool):
         served = (cut.period >= tab.orders.first[i]) & (cut.period < tab.orders.last[i])
-        served &= np.isin(tab.orders.scenario[i], (-1,)) | (cut.scenario == tab.orders.scenario[i])
+        served &= (tab.orders.scenario[i] < 0) | (cut.scenario == tab.orders.scenario[i])
         at = np.flatnonzero(served)
         rows.append(at)
         columns.append(np.full(len(at), lay.order[i]))
         values.append(cut.weight[at])
     for place in np.flatnonzero(lay.existing_pool == cut.pool):
-        rows.append(np.arange(n_rows))
+        rows.append(every)
         columns.append(lay.existing[place, cut.scenario, cut.period])
         values.append(cut.weight)
     for place in np.flatnonzero((tab.burst.pool == cut.pool) & cut.has_burst):
-        rows.append(np.arange(n_rows))
+        rows.append(every)
         columns.append(lay.burst[place, cut.scenario, cut.period, cut.cluster])
         values.append(np.ones(n_rows))
-    return NodeColumns(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
-
-
-def joined(columns: Columns, row: Ints, place: Ints, value: Floats) -> Columns:
-    """The columns with more entries: rows, positions among the columns, values."""
-    kept = value != 0.0
-    row, place, value = row[kept], place[kept], value[kept]
-    old = np.repeat(np.arange(len(columns.number)), np.diff(columns.starts))
-    where = np.concatenate([old, place])
-    order = np.argsort(where, kind="stable")
-    counts = np.bincount(where, minlength=len(columns.number))
-    return replace(
-        columns,
-        starts=np.concatenate([[0], np.cumsum(counts)]),
-        row=np.concatenate([columns.row, row])[order],
-        value=np.concatenate([columns.value, value])[order],
-    )
+    shape = (n_rows, built.program.n_columns)
+    if not rows:
+        return csc_array(shape)
+    entries = (np.concatenate(rows), np.concatenate(columns))
+    return csc_array((np.concatenate(values), entries), shape=shape)
 
 
 def group_rows(built: Model) -> Ints:
@@ -294,20 +271,18 @@ def late_pools(built: Model) -> Ints:
     return np.concatenate([built.tab.pool, np.repeat(built.tab.shares.pool, n_each)])
 
 
-def open_master(built: Model, prices: Floats | None = None) -> Master:
+def open_master(built: Model, prices: Floats, n_first: int = N_FIRST) -> Master:
     """A live program with the best few columns of each group at the opening prices given."""
     tab, lay, program = built.tab, built.lay, built.program
     late_numbers = np.concatenate([lay.choose, lay.share.ravel()])
-    early, late = _columns(program, late_numbers)
+    early_numbers = np.setdiff1d(np.arange(program.n_columns), late_numbers)
+    early, late = (_columns(program, numbers) for numbers in (early_numbers, late_numbers))
     n_each = tab.shape[0] * tab.shape[1]
     n_workloads = len(tab.problem.workloads)
-    cell = np.arange(n_each)
-    work = n_workloads + tab.shares.work[:, None] * n_each + cell
-    n_first = N_FIRST if prices is None else N_KNOWN
-    prices = opening_prices(built) if prices is None else prices
+    work = n_workloads + tab.shares.work[:, None] * n_each + np.arange(n_each)
     master = Master(
         built=built,
-        highs=load(_without(program, late_numbers)),
+        highs=load(_program_of(program, early)),
         early=early,
         late=late,
         group=np.concatenate([tab.workload, work.ravel()]),
@@ -332,59 +307,39 @@ def _add_artificial(master: Master, unit: Floats) -> None:
     np.maximum.at(dearest, master.group, unit)
     n = len(rows)
     master.highs.addCols(
-        n, 10.0 * dearest + 1.0, np.zeros(n), np.full(n, np.inf),
-        n, np.arange(n, dtype=np.int32), rows.astype(np.int32), np.ones(n),
-    )  # fmt: skip
+        n,
+        10.0 * dearest + 1.0,
+        np.zeros(n),
+        np.full(n, np.inf),
+        n,
+        np.arange(n, dtype=np.int32),
+        rows.astype(np.int32),
+        np.ones(n),
+    )
     master.n_artificial = n
 
 
-def _columns(program: Program, late: Ints) -> tuple[Columns, Columns]:
-    """Early and late columns, each column by column, in the order of their numbers."""
-    is_late = np.zeros(program.n_columns, dtype=bool)
-    is_late[late] = True
-    row = np.repeat(np.arange(program.n_rows), _row_lengths(program))
-    order = np.argsort(program.index, kind="stable")
-    index, row, value = program.index[order], row[order], program.value[order]
-    found = []
-    for numbers in (np.flatnonzero(~is_late), late):
-        first = np.searchsorted(index, numbers)
-        last = np.searchsorted(index, numbers, side="right")
-        spans = np.concatenate(
-            [*(np.arange(a, b) for a, b in zip(first, last, strict=True)), np.zeros(0, dtype=int)]
-        )
-        starts = np.concatenate([[0], np.cumsum(last - first)])
-        found.append(
-            Columns(
-                numbers,
-                program.cost[numbers],
-                program.upper[numbers],
-                starts,
-                row[spans],
-                value[spans],
-            )
-        )
-    return found[0], found[1]
+def _columns(program: Program, numbers: Ints) -> Columns:
+    """These columns of a program, in this order."""
+    starts = np.append(program.starts, len(program.index))
+    whole = csr_array(
+        (program.value, program.index, starts), shape=(program.n_rows, program.n_columns)
+    )
+    return Columns(
+        numbers, program.cost[numbers], program.upper[numbers], whole.tocsc()[:, numbers]
+    )
 
 
-def _row_lengths(program: Program) -> Ints:
-    return np.diff(np.append(program.starts, len(program.index)))
-
-
-def _without(program: Program, late: Ints) -> Program:
-    """The program with the late columns left out and the others renumbered in order."""
-    is_early = np.ones(program.n_columns, dtype=bool)
-    is_early[late] = False
-    row = np.repeat(np.arange(program.n_rows), _row_lengths(program))
-    kept = is_early[program.index]
-    number = np.cumsum(is_early) - 1
-    return Program(
-        cost=program.cost[is_early],
-        lower=program.lower[is_early],
-        upper=program.upper[is_early],
-        is_integer=np.zeros(int(is_early.sum())),
-        row_lower=program.row_lower,
-        row_upper=program.row_upper,
-        starts=np.searchsorted(row[kept], np.arange(program.n_rows)).astype(np.int32),
-        index=number[program.index[kept]].astype(np.int32),
-        value=program.value[kept],
+def _program_of(program: Program, columns: Columns) -> Program:
+    """The program with these columns alone, renumbered in order."""
+    rows = columns.matrix.tocsr()
+    return replace(
+        program,
+        cost=columns.cost,
+        lower=program.lower[columns.number],
+        upper=columns.upper,
+        is_integer=np.zeros(len(columns.number)),
+        starts=rows.indptr[:-1].astype(np.int32),
+        index=rows.indices.astype(np.int32),
+        value=rows.data,
     )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.pools import Batch, Costs, plan_pool
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.large.pools import Batch, Costs, plan_pool
+from gpuplan.selection.program.tables import Tables
 
 N_OPTIONS = 10  # of a workload that are tried, cheapest first
 N_PASSES = 6

@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.plan.selection import NamedLimit
-from gpuplan.selection.builder import INF, Builder
-from gpuplan.selection.tables import Tables
+from gpuplan.selection.program.builder import INF, Builder
+from gpuplan.selection.program.tables import Tables
 
 EXISTING, CHOICE = -1, -2  # in place of terms
 

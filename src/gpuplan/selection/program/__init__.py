@@ -1,0 +1,1 @@
+"""The problem as a mixed-integer program: tables, columns, rows, and the door to HiGHS."""
