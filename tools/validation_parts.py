@@ -53,6 +53,22 @@ def at_a_glance() -> str:
     return "\n".join(lines)
 
 
+def glance_figures() -> dict[str, dict[str, dict[str, float]]]:
+    """The same for programs: what, held out by model and by source, fractions and coverage."""
+    serving, training = stored_cross(), stored_cross_training()
+    targets = [(serving, *target) for target in SERVING_TARGETS]
+    targets += [(training, *target) for target in TRAINING_TARGETS]
+    return {
+        name: {split: _rounded(splits[split][rows]) for split in ("model", "source")}
+        for splits, name, rows, _ in targets
+    }
+
+
+def _rounded(errors: MetricErrors) -> dict[str, float]:
+    median, coverage = round(errors.median_ape, 6), round(errors.range_coverage, 6)
+    return {"n": errors.n, "median_ape": median, "range_coverage": coverage}
+
+
 def _glance(
     splits: Mapping[str, Mapping[str, MetricErrors]], name: str, rows: str, asked: int
 ) -> str:

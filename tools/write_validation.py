@@ -1,19 +1,23 @@
-"""Write docs/validation.md anew from the published measurements; with --check, only compare.
+"""Write docs/validation.md and validation.json anew from the published measurements.
+
+With --check, only compare. The JSON holds the figures that the README quotes.
 
 python tools/write_validation.py [--check]
 """
 
+import json
 import statistics
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")]
 
 from validation_later import later  # noqa: E402
 from validation_never_seen import never_seen  # noqa: E402
-from validation_parts import at_a_glance, links, other_networks, power  # noqa: E402
+from validation_parts import at_a_glance, glance_figures, links, other_networks, power  # noqa: E402
 
 from gpuplan.domain.calibration.validation import MetricErrors  # noqa: E402
 from gpuplan.studies.validation.report import validate_package  # noqa: E402
@@ -22,6 +26,7 @@ from shared_data import SHARED  # noqa: E402
 from validation import inference_memory_rows, training_memory_rows  # noqa: E402
 
 PAGE = ROOT / "docs" / "validation.md"
+FIGURES = ROOT / "docs" / "validation.json"
 HEAD = """\
 # Validation
 
@@ -36,14 +41,55 @@ LEAST_ROWS = 5  # fewer say nothing
 
 def main() -> int:
     parts = [
-        at_a_glance(), inference_memory(), training_memory(), times("llm_inference"),
-        times("llm_training"), never_seen(), later(), other_networks(), power(), links(),
-    ]  # fmt: skip
-    text = HEAD + "\n" + "\n".join(parts)
+        at_a_glance(),
+        inference_memory(),
+        training_memory(),
+        times("llm_inference"),
+        times("llm_training"),
+        never_seen(),
+        later(),
+        other_networks(),
+        power(),
+        links(),
+    ]
+    texts = {PAGE: HEAD + "\n" + "\n".join(parts), FIGURES: figures()}
     if "--check" in sys.argv:
-        return int(PAGE.read_text() != text)
-    PAGE.write_text(text)
+        return int(any(path.read_text() != text for path, text in texts.items()))
+    for path, text in texts.items():
+        path.write_text(text)
     return 0
+
+
+def figures() -> str:
+    """The figures that others quote, with the number of rows behind each."""
+    judged, _ = inference_memory_rows.rows(SHARED / "measured" / "memory_vllm_h100.csv")
+    weights, cache = _memory_errors(judged)
+    document = {
+        "times": glance_figures(),
+        "inference_weights": _median(weights),
+        "inference_kv_cache": _median(cache),
+        "inference_verdicts": {"right": sum(r.fits == r.started for r in judged), "n": len(judged)},
+        "training_memory": _median(_training_errors()),
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _median(errors: list[float]) -> dict[str, float]:
+    return {"n": len(errors), "median_ape": round(statistics.median(errors), 6)}
+
+
+def _memory_errors(judged: Iterable[Any]) -> tuple[list[float], list[float]]:
+    """Errors of weights and of the KV cache, of engines that started."""
+    logged = [r for r in judged if r.started and r.measured_weights_gib and r.measured_cache_gib]
+    weights = [abs(r.memory.weights_bytes / GIB / r.measured_weights_gib - 1) for r in logged]
+    cache = [abs(r.memory.cache_bytes / GIB / r.measured_cache_gib - 1) for r in logged]
+    return weights, cache
+
+
+def _training_errors() -> list[float]:
+    """Errors of held-out rows."""
+    found = training_memory_rows.rows(SHARED / "measured")
+    return [abs(row.error) for row in found if row.measured_bytes and row.role == "holdout"]
 
 
 def inference_memory() -> str:
@@ -55,7 +101,7 @@ def inference_memory() -> str:
         "| weights GiB, logged / ours | cache GiB, logged / ours |",
         "|---|---:|---:|---|---:|---:|",
     ]
-    weight_errors, cache_errors = [], []
+    weight_errors, cache_errors = _memory_errors(judged)
     for row in judged:
         memory = row.memory
         weights = _pair(row.measured_weights_gib, memory.weights_bytes / GIB)
@@ -64,9 +110,6 @@ def inference_memory() -> str:
         lines.append(
             f"| {row.model} | {row.tp} | {row.context_tokens} | {verdict} | {weights} | {left} |"
         )
-        if row.started and row.measured_weights_gib and row.measured_cache_gib:
-            weight_errors.append(abs(memory.weights_bytes / GIB / row.measured_weights_gib - 1))
-            cache_errors.append(abs(memory.cache_bytes / GIB / row.measured_cache_gib - 1))
     lines += [
         "",
         f"**Weights, {len(weight_errors)} figures, holdout: {_summary(weight_errors)}.** They rest "
@@ -97,7 +140,7 @@ def training_memory() -> str:
         for source in dict.fromkeys(row.source for row in chosen):
             errors = [abs(row.error) for row in chosen if row.source == source]
             lines.append(f"| {role} | {source} | {_cells(errors)} |")
-    held = [abs(row.error) for row in judged if row.role == "holdout"]
+    held = _training_errors()
     left_out = [row for row in judged if row.role not in (*ROLES, "duplicate")]
     reasons = sorted({f"{row.source}: {row.role}" for row in left_out})
     lines += [
