@@ -63,12 +63,11 @@ def test_verb_is_explained(verb):
     assert inspect.getdoc(getattr(api, verb))
 
 
-def test_public_names_are_few_and_sorted():
-    assert len(gpuplan.__all__) <= 20
+def test_public_names_are_sorted_and_every_verb_is_among_them():
     assert gpuplan.__all__ == sorted(gpuplan.__all__)
-    verbs = [name for name in gpuplan.__all__ if name[0].islower()]
-    assert set(verbs) <= {*VERBS.values(), "survey"}
-    assert all(inspect.getdoc(getattr(gpuplan, name)) for name in gpuplan.__all__)
+    doors_only = {"catalog_check", "catalog_list", "catalog_overlay", "catalog_update", "diff"}
+    doors_only |= {"explain", "scenario_schema", "scenario_template", "top_frames", "watch_look"}
+    assert set(VERBS.values()) - doors_only <= set(gpuplan.__all__)
 
 
 def test_python_and_command_line_agree():

@@ -74,7 +74,7 @@ def telemetry() -> dict[str, str]:
         ("vllm:kv_cache_usage_perc", np.full(serving.n_samples, 0.99)),
     ):
         serving._add(name, values, labels)
-    table = "Time,GPU Utilization (%)\n10:00,20\n10:01,50\n10:02,90\n10:03,85\n10:04,95\n"
+    table = "Time (min),GPU Utilization (%)\n0,20\n1,50\n2,90\n3,85\n4,95\n"
     scenes = {"serving": serving, "tiny-kernels": tiny_kernels, "spin-wait": spin_wait}
     texts = {
         name: json.dumps(

@@ -1,241 +1,120 @@
-"""The verbs: one function each, the same in Python and on the command line.
+"""The verbs, and what doors need to show their answers: one set of names for every door.
 
-The only module that the doors use. Each verb loads its rooms when it is called, so that asking
-for help costs nothing. One file per theme; a new verb is entered here too.
+Names are loaded when they are asked for, so that asking for help costs nothing. A verb that
+needs defaults stands in `verbs`; every other name is the function of the study or room itself.
 """
 
-from gpuplan.api.checking import (
-    check,
-    check_change_sheet,
-    check_sheet,
-    checklist_text,
-    design,
-    design_checklist,
-    design_fabric_svg,
-    design_rack_svg,
-    design_sheet,
-    design_ways_svg,
-    fabric_svg,
-    rack_svg,
-    refuse_design,
-    refuse_system,
-    statement_csv,
-)
-from gpuplan.api.facts import (
-    catalog_check,
-    catalog_list,
-    catalog_overlay,
-    catalog_show,
-    catalog_update,
-    findings_sheet,
-    fit,
-    fit_sheet,
-    read_scenario,
-    scenario_schema,
-    scenario_sheet,
-    scenario_template,
-    survey,
-    survey_sheet,
-    training_fit,
-    training_sheet,
-    update_sheet,
-)
-from gpuplan.api.observing import (
-    autoscaler_manifest,
-    diagnose,
-    diagnose_sheet,
-    diagnose_text,
-    forecast,
-    forecast_sheet,
-    reclaim_patches,
-    replan,
-    replan_sheet,
-    score,
-    score_sheet,
-    top_frames,
-    top_live,
-    watch_look,
-)
-from gpuplan.api.planning import (
-    diff,
-    diff_sheet,
-    explain,
-    explain_sheet,
-    plan,
-    plan_page,
-    plan_sheet,
-    plan_text,
-    refuse,
-    report,
-    what_if,
-)
-from gpuplan.api.predicting import (
-    calibrate,
-    calibrate_sheet,
-    network_sheet,
-    predict,
-    predict_network,
-    predict_sheet,
-    predict_table,
-    predict_training,
-    predictions_csv,
-    roofline,
-    roofline_sheet,
-    run_sheet,
-    scale,
-    scale_sheet,
-    validate,
-    validate_sheet,
-)
-from gpuplan.api.showing import (
-    charts_html,
-    charts_png,
-    charts_text,
-    to_csv,
-    to_markdown,
-)
-from gpuplan.api.simulating import (
-    clients_load,
-    column_map,
-    curve_charts,
-    curve_sheet,
-    drawn_blocks,
-    drawn_load,
-    fleet_charts,
-    fleet_sheet,
-    is_network,
-    passed_columns,
-    prepare_fleet,
-    read_trace,
-    request_columns,
-    requests_csv,
-    scenario_load,
-    simulate,
-    simulate_charts,
-    simulate_curve,
-    simulate_fleet,
-    simulate_load,
-    simulate_network,
-    simulate_sheet,
-    simulate_stream,
-    trace_blocks,
-    trace_load,
-    with_gaps,
-    with_lengths,
-    with_shared_prefix,
-    with_urgencies,
-)
-from gpuplan.domain.requests.requests import FitRequest, PredictRequest, TrainingRequest
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FitRequest",
-    "PredictRequest",
-    "TrainingRequest",
-    "autoscaler_manifest",
-    "calibrate",
-    "calibrate_sheet",
-    "catalog_check",
-    "catalog_list",
-    "catalog_overlay",
-    "catalog_show",
-    "catalog_update",
-    "charts_html",
-    "charts_png",
-    "charts_text",
-    "check",
-    "check_change_sheet",
-    "check_sheet",
-    "checklist_text",
-    "clients_load",
-    "column_map",
-    "curve_charts",
-    "curve_sheet",
-    "design",
-    "design_checklist",
-    "design_fabric_svg",
-    "design_rack_svg",
-    "design_sheet",
-    "design_ways_svg",
-    "diagnose",
-    "diagnose_sheet",
-    "diagnose_text",
-    "diff",
-    "diff_sheet",
-    "drawn_blocks",
-    "drawn_load",
-    "explain",
-    "explain_sheet",
-    "fabric_svg",
-    "findings_sheet",
-    "fit",
-    "fit_sheet",
-    "fleet_charts",
-    "fleet_sheet",
-    "forecast",
-    "forecast_sheet",
-    "is_network",
-    "network_sheet",
-    "passed_columns",
-    "plan",
-    "plan_page",
-    "plan_sheet",
-    "plan_text",
-    "predict",
-    "predict_network",
-    "predict_sheet",
-    "predict_table",
-    "predict_training",
-    "predictions_csv",
-    "prepare_fleet",
-    "rack_svg",
-    "read_scenario",
-    "read_trace",
-    "reclaim_patches",
-    "refuse",
-    "refuse_design",
-    "refuse_system",
-    "replan",
-    "replan_sheet",
-    "report",
-    "request_columns",
-    "requests_csv",
-    "roofline",
-    "roofline_sheet",
-    "run_sheet",
-    "scale",
-    "scale_sheet",
-    "scenario_load",
-    "scenario_schema",
-    "scenario_sheet",
-    "scenario_template",
-    "score",
-    "score_sheet",
-    "simulate",
-    "simulate_charts",
-    "simulate_curve",
-    "simulate_fleet",
-    "simulate_load",
-    "simulate_network",
-    "simulate_sheet",
-    "simulate_stream",
-    "statement_csv",
-    "survey",
-    "survey_sheet",
-    "to_csv",
-    "to_markdown",
-    "top_frames",
-    "top_live",
-    "trace_blocks",
-    "trace_load",
-    "training_fit",
-    "training_sheet",
-    "update_sheet",
-    "validate",
-    "validate_sheet",
-    "watch_look",
-    "what_if",
-    "with_gaps",
-    "with_lengths",
-    "with_shared_prefix",
-    "with_urgencies",
-]
+from gpuplan.api.presenter import Presenter
+from gpuplan.domain.result import show_with
+from gpuplan.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gpuplan.api.verbs import (
+        calibrate,
+        catalog,
+        charts_html,
+        charts_png,
+        check,
+        clients_load,
+        diagnose,
+        diagnose_text,
+        diff,
+        fit,
+        forecast,
+        plan,
+        plan_page,
+        predict,
+        predict_network,
+        predict_training,
+        prepare_fleet,
+        replan,
+        report,
+        roofline,
+        scenario,
+        simulate,
+        simulate_curve,
+        simulate_fleet,
+        simulate_network,
+        survey,
+        top_frames,
+        trace_load,
+        training_run,
+        validate,
+    )
+    from gpuplan.inputs.plan_file import read_plan
+    from gpuplan.inputs.plan_file import read_plan as explain
+    from gpuplan.inputs.traces.column_map import column_map
+    from gpuplan.inputs.traces.read import read_trace
+    from gpuplan.pipeline.catalog import check as catalog_check
+    from gpuplan.pipeline.catalog import findings_sheet
+    from gpuplan.pipeline.catalog import list_items as catalog_list
+    from gpuplan.pipeline.catalog import overlay as catalog_overlay
+    from gpuplan.pipeline.catalog import show_item as catalog_show
+    from gpuplan.pipeline.diagnose import score
+    from gpuplan.pipeline.scenario import read as read_scenario
+    from gpuplan.pipeline.scenario import schema as scenario_schema
+    from gpuplan.pipeline.scenario import template as scenario_template
+    from gpuplan.pipeline.top import live_frame as top_live
+    from gpuplan.pipeline.update import update as catalog_update
+    from gpuplan.pipeline.watch import look as watch_look
+    from gpuplan.pipeline.what_if import what_if
+    from gpuplan.report.catalog.update import update_sheet
+    from gpuplan.report.charts.fleet import fleet_charts
+    from gpuplan.report.charts.simulation import curve_charts, simulate_charts
+    from gpuplan.report.charts.text import charts_text
+    from gpuplan.report.plan.answer import plan_sheet
+    from gpuplan.report.plan.difference import diff_sheet
+    from gpuplan.report.plan.document import plan_text
+    from gpuplan.report.plan.explanation import explain_sheet
+    from gpuplan.report.plan.replanning import replan_sheet
+    from gpuplan.report.plan.scenario import scenario_sheet
+    from gpuplan.report.prediction.calibration import calibrate_sheet
+    from gpuplan.report.prediction.fit import fit_sheet, survey_sheet
+    from gpuplan.report.prediction.network import network_sheet
+    from gpuplan.report.prediction.scaling import scale_sheet
+    from gpuplan.report.prediction.serving import predict_sheet, roofline_sheet
+    from gpuplan.report.prediction.training_fit import training_sheet
+    from gpuplan.report.prediction.training_run import run_sheet
+    from gpuplan.report.prediction.validation import validate_sheet
+    from gpuplan.report.simulation.curve import curve_sheet
+    from gpuplan.report.simulation.fleet import fleet_sheet
+    from gpuplan.report.simulation.requests import passed_columns, request_columns, requests_csv
+    from gpuplan.report.simulation.run import simulate_sheet
+    from gpuplan.report.system.change import change_sheet as check_change_sheet
+    from gpuplan.report.system.check import check_sheet
+    from gpuplan.report.system.design import (
+        design_checklist,
+        design_fabric_svg,
+        design_rack_svg,
+        design_sheet,
+        statement_csv,
+    )
+    from gpuplan.report.system.files import checklist_text
+    from gpuplan.report.system.files import fabric_drawing as fabric_svg
+    from gpuplan.report.system.files import rack_drawing as rack_svg
+    from gpuplan.report.system.ownership import ways_svg as design_ways_svg
+    from gpuplan.report.table import to_csv, to_markdown
+    from gpuplan.report.telemetry.autoscaler import autoscaler_manifest
+    from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
+    from gpuplan.report.telemetry.forecast import forecast_sheet
+    from gpuplan.report.telemetry.reclaim import reclaim_patches
+    from gpuplan.studies.fit import training_fit
+    from gpuplan.studies.planning.gate import refuse
+    from gpuplan.studies.replay.fleet_run import simulate_load, with_gaps
+    from gpuplan.studies.replay.load import drawn_load
+    from gpuplan.studies.replay.marks import with_lengths, with_shared_prefix, with_urgencies
+    from gpuplan.studies.replay.network import is_network
+    from gpuplan.studies.replay.scenario import scenario_load
+    from gpuplan.studies.replay.stream import drawn_blocks
+    from gpuplan.studies.replay.stream import streamed as simulate_stream
+    from gpuplan.studies.replay.stream import traced_blocks as trace_blocks
+    from gpuplan.studies.system_check.judge import refuse_system
+    from gpuplan.studies.training.scaling import scale
+    from gpuplan.studies.validation.report import predictions_csv
+    from gpuplan.studies.validation.report import validate_file as predict_table
+    from gpuplan.studies.whole_design.assemble import design, refuse_design
+
+__getattr__ = lazy_names(__name__, __file__)
+show_with(Presenter())

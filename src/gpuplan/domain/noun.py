@@ -30,7 +30,11 @@ def noun(cls: Any = None, /, **how: Any) -> Any:
 def _made(cls: Any, how: dict[str, Any]) -> Any:
     is_noun = {key: value for key, value in how.items() if key != "eq"} == NOUN
     has_own = any(name in cls.__dict__ for name in OWN)
-    if not is_noun or has_own or cls.__bases__ != (object,):
+    if (
+        not is_noun
+        or has_own
+        or any(vars(base).get("__slots__") != () for base in cls.__bases__ if base is not object)
+    ):
         return dataclasses.dataclass(**how)(cls)
     if cls.__doc__ is None:
         cls.__doc__ = cls.__name__  # else the standard decorator asks for a signature
@@ -52,7 +56,7 @@ def _equip(cls: Any, *, is_compared: bool) -> None:
     cls.__setattr__, cls.__delattr__ = _refuse_set, _refuse_delete
     cls.__getstate__, cls.__setstate__ = _state, _set_state
     own = dict(cls.__dict__)
-    if "__repr__" not in own:
+    if "__repr__" not in own and cls.__repr__ is object.__repr__:
         cls.__repr__ = _text
     if not is_compared:
         return

@@ -29,9 +29,6 @@ FAILURES = "Failures and checkpoints"
 NETWORK = "Network"
 # Column of a measured training row → option that fills it.
 COLUMNS = {
-    "model": "model",
-    "accelerator": "on",
-    "n_accelerators": "devices",
     "seq_len": "sequence",
     "global_batch": "global_batch",
     "micro_batch": "micro_batch",
@@ -105,17 +102,16 @@ class TrainingOptions(NamedTuple):
 def predict_training(options: TrainingOptions) -> None:
     """Predict step time, tokens per second, MFU and duration of a training run, with ranges."""
     from gpuplan import api
-    from gpuplan.domain.requests.requests import TrainingRun
-    from gpuplan.units import GB, HOUR, MINUTE
 
-    values = {column: getattr(options, name) for column, name in COLUMNS.items()}
-    mtbf_h, write_gb_per_s = options.mtbf_h, options.checkpoint_gb_per_s
-    run = TrainingRun(
-        columns=(("id", "asked"), *((c, "" if v is None else str(v)) for c, v in values.items())),
-        n_tokens=options.tokens,
-        mtbf_s=None if mtbf_h is None else mtbf_h * HOUR,
-        restart_s=options.restart_min * MINUTE,
-        checkpoint_bytes_per_s=None if write_gb_per_s is None else write_gb_per_s * GB,
+    run = api.training_run(
+        options.model,
+        options.on,
+        devices=options.devices,
+        tokens=options.tokens,
+        mtbf_h=options.mtbf_h,
+        restart_min=options.restart_min,
+        checkpoint_gb_per_s=options.checkpoint_gb_per_s,
+        **{column: getattr(options, name) for column, name in COLUMNS.items()},
     )
     sheet = api.run_sheet(api.predict_training(run))
     emit(sheet, chosen(options.output, as_json=options.as_json))

@@ -7,6 +7,7 @@ from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.result import Result
 
 Verdict = Literal["better", "no better", "too few rows"]
 
@@ -35,7 +36,7 @@ class MovedConstant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationOutcome:
+class CalibrationOutcome(Result):
     """A refit to a user's runs: errors are of rows that the refit had not seen."""
 
     calibration: InferenceCalibration

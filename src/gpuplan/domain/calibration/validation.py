@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class PredictedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationReport:
+class ValidationReport(Result):
     """How a table's measurements compare with predictions."""
 
     kind: str  # of table

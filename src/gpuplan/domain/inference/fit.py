@@ -14,6 +14,7 @@ from gpuplan.domain.inference.serving import (
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Override
+from gpuplan.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class Fit(Result):
     """The answer for one deployment; figures are of the fullest accelerator."""
 
     deployment: Deployment
@@ -72,7 +73,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(Result):
     """One model over the whole catalog: the fewest of each accelerator that hold it."""
 
     model: Model

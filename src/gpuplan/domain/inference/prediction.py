@@ -6,10 +6,11 @@ from gpuplan.domain.inference.performance import InferencePrediction, ServingSet
 from gpuplan.domain.inference.serving import InferenceMemory
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate, Override
+from gpuplan.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(Result):
     """What a deployment would do under its load."""
 
     setup: ServingSetup
@@ -63,7 +64,7 @@ class PhasePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
+class Roofline(Result):
     """The phases of one deployment."""
 
     setup: ServingSetup

@@ -5,6 +5,7 @@ from typing import Literal
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.result import Result
 
 # vision: CNN and ViT; encoder: BERT-like; denoiser: diffusion transformers.
 NetworkKind = Literal["vision", "vision-training", "vision-cpu", "encoder", "denoiser"]
@@ -74,7 +75,7 @@ class SpeedBasis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkForecast:
+class NetworkForecast(Result):
     """One batch of a network on one kind of accelerator, with its range."""
 
     name: str

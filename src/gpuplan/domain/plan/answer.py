@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +294,7 @@ class PlanProvenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Result):
     """What the planner says; without a plan it says what stands in the way."""
 
     name: str

@@ -4,6 +4,7 @@ from dataclasses import field
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.result import Result
 from gpuplan.domain.simulation.fleet import (
     AdmissionControl,
     Autoscaler,
@@ -62,7 +63,7 @@ class FleetRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetSimulation:
+class FleetSimulation(Result):
     """A run of a living fleet: what it says as any run, and what became of the fleet."""
 
     simulation: Simulation

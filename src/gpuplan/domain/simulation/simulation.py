@@ -6,6 +6,7 @@ from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.result import Result
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers
 from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import (
@@ -113,7 +114,7 @@ class SmallestFleet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
+class Simulation(Result):
     """A run with what it rests on and what it says."""
 
     setup: ServingSetup
@@ -131,7 +132,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamedSimulation:
+class StreamedSimulation(Result):
     """A run that kept no request; fields as in `Simulation`."""
 
     setup: ServingSetup
@@ -147,7 +148,7 @@ class StreamedSimulation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSimulation:
+class NetworkSimulation(Result):
     """A run of servers of a network that is no language model; fields as in `Simulation`."""
 
     forecast: NetworkForecast  # of the largest batch
@@ -173,7 +174,7 @@ class CurveRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetSizeCurve:
+class FleetSizeCurve(Result):
     """Precision against recall over the fleet's size, and the size that balances them."""
 
     setup: ServingSetup

@@ -3,6 +3,7 @@
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.result import Result
 from gpuplan.domain.system.facility import ChecklistItem, FacilityPlan
 from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import (
@@ -50,7 +51,7 @@ class SystemSurroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemCheck:
+class SystemCheck(Result):
     """The judgement: an error anywhere rejects the system."""
 
     name: str

@@ -6,6 +6,7 @@ from gpuplan.domain.money.worth import BookYear, BreakEven, OwnershipCost, OwnOr
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.result import Result
 from gpuplan.domain.system.facility import ChecklistItem, FacilityPlan
 from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import (
@@ -134,7 +135,7 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DesignedPlan:
+class DesignedPlan(Result):
     """All of it."""
 
     name: str

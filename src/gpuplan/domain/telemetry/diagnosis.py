@@ -5,6 +5,7 @@ from typing import Literal
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.result import Result
 from gpuplan.domain.telemetry.observation import Quirk
 
 Severity = Literal["fine", "note", "waste", "slow", "fault"]
@@ -158,7 +159,7 @@ class UseFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Result):
     """Everything that can be said of one piece of telemetry."""
 
     source: str

@@ -3,6 +3,7 @@
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class ForecastRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Outlook(Result):
     """A forecast and what follows from it."""
 
     forecast: DemandForecast

@@ -5,6 +5,7 @@ from typing import Literal
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.result import Result
 from gpuplan.domain.telemetry.forecast import DemandForecast
 
 Advice = Literal["keep", "change", "change in steps"]
@@ -52,7 +53,7 @@ class ReplanRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replanned:
+class Replanned(Result):
     """The old plan, what happened, the new plan, and whether to move."""
 
     old: Answer

@@ -5,6 +5,7 @@ from gpuplan.domain.inference.serving import Suggestion
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate, Override
+from gpuplan.domain.result import Result
 from gpuplan.domain.training.setup import ParallelLayout, TrainingMemory, TrainingSetup
 
 
@@ -19,7 +20,7 @@ class TrainingJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingFit:
+class TrainingFit(Result):
     """The answer for one job; figures are of the fullest accelerator."""
 
     job: TrainingJob

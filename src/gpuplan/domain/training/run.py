@@ -3,11 +3,12 @@
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.result import Result
 from gpuplan.domain.training.time import Goodput, TrainingForecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunForecast:
+class RunForecast(Result):
     """What was asked, column by column, and what is predicted for it."""
 
     model: Model

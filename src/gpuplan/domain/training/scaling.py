@@ -2,6 +2,7 @@
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.result import Result
 from gpuplan.domain.training.setup import Recompute, Sharding
 
 
@@ -64,7 +65,7 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleCurve:
+class ScaleCurve(Result):
     """The whole curve."""
 
     points: tuple[ScalePoint, ...]

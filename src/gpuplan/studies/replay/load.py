@@ -71,7 +71,7 @@ def bad_assumed(n_bad: int, shown: Sequence[Problem]) -> list[Assumption]:
     return [_assumed("bad lines", value, why, "mend the file")]
 
 
-def drawn_load(load: DrawnLoad, *, seed: int) -> LoadSource:
+def drawn_load(load: DrawnLoad, *, seed: int = 0) -> LoadSource:
     """Requests drawn by law; same figures and seed, same requests."""
     if load.law == "closed" or (load.law is None and load.n_users is not None):
         return closed_load(load, seed=seed)
