@@ -12,9 +12,8 @@ import numpy as np
 
 from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.calibration.inference.store import inference_calibration
-from gpuplan.performance.kernels.step import StepLoad
+from gpuplan.performance.kernels.step import StepLoad, step_time_s
 from gpuplan.performance.memory.weights import weights_bytes
-from gpuplan.performance.serving.table import step_times_s
 from gpuplan.studies.inference.predict import constants_for, predict_inference
 from gpuplan.studies.inference.work import deployment_work, setup_work
 from gpuplan.studies.measured.inference import serving_setup
@@ -52,9 +51,9 @@ def steps_per_s(row: dict[str, str]) -> float:
     k, _ = constants_for(inference_calibration(), inference_labels(setup))
     rng = np.random.default_rng(0)
     loads = StepLoad(*(rng.uniform(1, 2000, N_STEPS) for _ in StepLoad._fields))
-    step_times_s(work, k, loads)
+    step_time_s(work, k, loads)
     started = time.process_time()
-    step_times_s(work, k, loads)
+    step_time_s(work, k, loads)
     return N_STEPS / (time.process_time() - started)
 
 

@@ -14,7 +14,8 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.sizing import Sizing, SizingOptions
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload
+from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.sizing.workload import size_workload
 
 CHAT = Path(__file__).parents[1] / "examples" / "chat.yaml"
 N_TRIES = 2
@@ -24,9 +25,8 @@ def sized(cards: tuple[str, ...], *, is_exhaustive: bool) -> tuple[Sizing, float
     scenario = read_scenario(CHAT)
     policy = replace(scenario.policy, accelerators=Choice(allowed=cards))
     scenario = replace(scenario, policy=policy)
-    around = Surroundings(
+    around = SizingContext(
         catalog=read_catalog(),
-        price=by_count,
         options=SizingOptions(is_exhaustive=is_exhaustive),
     )
     best_s = float("inf")

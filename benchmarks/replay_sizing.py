@@ -10,19 +10,15 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from gpuplan.studies.market.nodes import node_sizes
-
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, LatencyMetric, Slo, Statistic, TokenLengths
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.studies.naming import model_named
-from gpuplan.studies.sizing.candidates import Bench, candidates_of
-from gpuplan.studies.sizing.demand import demand_of
+from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.serving import ServingSizer
-from gpuplan.studies.sizing.trials import Runs, Streams, Trial
-from gpuplan.studies.sizing.workload import serving_load
+from gpuplan.studies.sizing.simulator import FleetSimulator, SimulatedRun
+from gpuplan.studies.sizing.task import SizingContext, task_of
 
 CHAT = read_scenario(Path(__file__).parents[1] / "examples" / "chat.yaml")
 CATALOG = read_catalog()
@@ -48,7 +44,7 @@ PROMISES = (
 
 def tools(
     card: str, tp: int, rate: float, limits: tuple[LatencyLimit, ...], cv: float
-) -> tuple[ServingSizer, Runs, Runs] | None:
+) -> tuple[ServingSizer, FleetSimulator, FleetSimulator] | None:
     [workload] = CHAT.workloads
     work = replace(
         workload.work,
@@ -63,24 +59,23 @@ def tools(
     )
     workload = replace(workload, work=work)
     policy = replace(CHAT.policy, accelerators=Choice(allowed=(card,)))
-    demand = demand_of(workload, CHAT)
-    load = serving_load(workload, demand)
-    bench = Bench(model_named(workload.model.name), load, CATALOG, context_tokens=2550)
-    pruned, _ = candidates_of(workload, bench, policy)
+    scenario = replace(CHAT, policy=policy)
+    task = task_of(workload, scenario, SizingContext(catalog=CATALOG))
+    pruned, _ = candidates_of(task)
     found = [c for c in pruned.kept if c.layout.tp == tp and c.share is None]
     if not found:
         return None
-    prospect, streams = bench.prospect(found[0]), Streams(work.arrivals, work.request, 0)
     short, long = (
-        Runs(prospect, bench, streams, limits=limits, options=SizingOptions(n_requests=n))
+        replace(
+            task, context=SizingContext(catalog=CATALOG, options=SizingOptions(n_requests=n))
+        ).simulator(found[0])
         for n in (6_000, 60_000)
     )
-    sizer = ServingSizer(bench, demand, policy.resilience, node_size=node_sizes(CATALOG))
-    return sizer, short, long
+    return ServingSizer(task, short), short, long
 
 
-def keeps(trial: Trial) -> bool:
-    is_kept = all(seen.value_s <= limit.limit_s for limit, seen in trial.judged)
+def keeps(trial: SimulatedRun) -> bool:
+    is_kept = all(seen.value_s <= limit.limit_s for limit, seen in trial.latencies)
     return is_kept and not trial.is_overloaded
 
 
@@ -88,13 +83,13 @@ def main() -> None:
     n_cases = n_small = n_large = 0
     for (card, tp), rate, limits, cv in product(CARDS, RATES, PROMISES, (1.0, 2.0)):
         made = tools(card, tp, rate, limits, cv)
-        sized = None if made is None else made[0].size(made[1])
+        sized = None if made is None else made[0].size()
         if made is None or not hasattr(sized, "n_serving"):
             continue
         n, long = sized.n_serving, made[2]
         n_cases += 1
-        n_small += not keeps(long.trial(rate, n, draw=FRESH_DRAW))
-        n_large += n > 1 and keeps(long.trial(rate, n - 1, draw=FRESH_DRAW))
+        n_small += not keeps(long.run(rate, n, draw=FRESH_DRAW))
+        n_large += n > 1 and keeps(long.run(rate, n - 1, draw=FRESH_DRAW))
     print(f"{n_cases} fleets: {n_small} too small, {n_large} would keep all with one replica fewer")
 
 

@@ -7,9 +7,12 @@ from gpuplan.domain.hardware.devices import (
     PowerDraw,
     ScaleUpLink,
 )
+from gpuplan.domain.inference.fit import Deployment
+from gpuplan.domain.inference.serving import SequenceLoad, ServingLayout, StorageFormats
 from gpuplan.domain.model.layers import Attention, Cache, Experts, FeedForward, LayerGroup
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
 from gpuplan.domain.model.precision import FORMATS
+from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GIB
 
 HIDDEN = 64
@@ -118,4 +121,25 @@ def device(visible_bytes: float = 79.18 * GIB, *, name: str = "test-gpu") -> Acc
         host_link=None,
         power=PowerDraw(limit_w=700.0, idle_w=70.0, loaded_idle_w=120.0),
         launched="2022-10",
+    )
+
+
+def deployment(
+    network: Model,
+    context_tokens: int = 1,
+    *,
+    layout: ServingLayout | None = None,
+    cache: str = "bf16",
+) -> Deployment:
+    """The network on one device in 16 bits, with one sequence."""
+    card = device()
+    return Deployment(
+        model=network,
+        accelerator=card,
+        storage=StorageFormats(
+            base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS[cache]
+        ),
+        layout=layout or ServingLayout(),
+        engine=vllm_settings(card),
+        load=SequenceLoad(context_tokens=context_tokens, n_sequences=1),
     )

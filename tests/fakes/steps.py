@@ -6,7 +6,13 @@ from gpuplan.domain.hardware.links import LinkModel, Protocol
 from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS
-from gpuplan.performance.kernels.regimes import RegimeConstants, ServingCase
+from gpuplan.performance.kernels.regimes import (
+    RegimeConstants,
+    Served,
+    ServingCase,
+    closed_loop_at,
+    loop_times,
+)
 from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.serving.work import step_work
 
@@ -62,3 +68,10 @@ def case(**changes: float) -> ServingCase:
         cache_bytes=1e9, n_stages=1.0,
     )  # fmt: skip
     return usual._replace(**changes)
+
+
+def closed_loop(
+    doing: StepWork, k: StepConstants, r: RegimeConstants, here: ServingCase, wait_s: float
+) -> Served:
+    """A closed loop whose users wait so long for their first token."""
+    return closed_loop_at(doing, k, r, here, wait_s, loop_times(doing, k, r, here))

@@ -11,9 +11,9 @@ from gpuplan.domain.inference.serving import SequenceLoad, ServingLayout
 from gpuplan.domain.model.layers import LayerGroup, State
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import sequence_bytes
-from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import measure
 from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GIB, MIB
 
 
@@ -99,9 +99,8 @@ def test_a_smaller_cache_format_is_never_worse(deployment):
 @given(networks, layouts, st.integers(1, 10_000), st.integers(0, 10_000))
 @settings(deadline=None, max_examples=100)
 def test_cache_never_shrinks_with_context(model, layout, context, more):
-    engine = vllm_settings(models.device())
     sizes = [
-        sequence_bytes(model, n, cache_format=FORMATS["bf16"], layout=layout, engine=engine)
+        sequence_bytes(models.deployment(model, n, layout=layout))
         for n in (context, context + more)
     ]
     assert sizes[1] >= sizes[0]

@@ -11,8 +11,8 @@ from fakes.training import calibrated, fabric, perfect, setup
 from gpuplan.calibration.training.models import Dimensions, model_from
 from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.domain.training.setup import ParallelLayout
+from gpuplan.performance.kernels.columns import stacked
 from gpuplan.performance.training.basis import step_basis
-from gpuplan.performance.training.columns import stacked, step_columns_s
 from gpuplan.performance.training.step import step_parts, training_step
 
 H100 = device()
@@ -99,7 +99,7 @@ def test_step_time_is_a_time(model, job, layout, second):
 @given(cases=st.lists(st.tuples(models, jobs, layouts), min_size=2, max_size=6))
 def test_columns_equal_single_steps(cases):
     bases = [step_basis(m, H100, job, layout=at, fabric=fabric()) for m, job, at in cases]
-    columns = step_columns_s(stacked(bases), CALIBRATED)
+    columns = sum(step_parts(stacked(bases), CALIBRATED))
     single = [sum(step_parts(basis, CALIBRATED)) for basis in bases]
     assert columns == pytest.approx(single, rel=1e-12)
 

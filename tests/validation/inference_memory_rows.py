@@ -8,12 +8,13 @@ from pathlib import Path
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.inference.fit import Deployment
 from gpuplan.domain.inference.serving import InferenceMemory, SequenceLoad, ServingLayout
 from gpuplan.domain.model.precision import format_named
 from gpuplan.errors import InputError
-from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.inference import inference_memory
 from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.serving.engines import vllm_settings
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,15 @@ def _row(line: dict[str, str]) -> Row:
     storage, _ = storage_of(model, asked, None)
     share = float(line["gpu_memory_utilization"])
     engine = vllm_settings(accelerator, version=(0, 11), memory_use_frac=share)
-    memory = inference_memory(
-        model,
-        accelerator,
+    deployment = Deployment(
+        model=model,
+        accelerator=accelerator,
         storage=storage,
         layout=ServingLayout(tp=int(line["tp"])),
         engine=dataclasses.replace(engine, block_tokens=int(line["block_size"])),
         load=SequenceLoad(context_tokens=int(line["max_model_len"]), n_sequences=1),
     )
+    memory = inference_memory(deployment)
     return Row(
         model=line["model"],
         tp=int(line["tp"]),

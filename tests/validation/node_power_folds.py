@@ -14,7 +14,6 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.performance.power import capped_power_w
 
 ROWS = Path(__file__).parent / "node_power_rows.csv"
 SATURATED = (0.85, 0.9, 0.95, 1.0)
@@ -71,6 +70,12 @@ def read() -> Readings:
         cap_w=np.array([float(row["board_cap_w"] or "inf") for row in rows]),
         wall_w=np.array([float(row["wall_w"]) for row in rows]),
     )
+
+
+def capped_power_w(uncapped_w: float, cap_w: float) -> float:
+    """A smooth minimum of demand and 97 % of the cap [Zeus, Perseus]."""
+    ratio = uncapped_w / (0.97 * cap_w)
+    return float(uncapped_w / (1.0 + ratio**5.8) ** (1.0 / 5.8))
 
 
 def boards_w(data: Readings, saturated_frac: float) -> Floats:

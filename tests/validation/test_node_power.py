@@ -20,11 +20,10 @@ from gpuplan.performance.power import (
     BUILDS,
     LOSS_FRAC,
     NODE_SPREAD_FRAC,
-    capped_power_w,
     node_power,
 )
 from shared_data import shared_file
-from validation.node_power_folds import folds, over_machines, over_rows
+from validation.node_power_folds import capped_power_w, folds, over_machines, over_rows
 
 ROWS = Path(__file__).parent / "node_power_rows.csv"
 # Saturated boards draw this share of their limit where no cap holds them lower. Assumption.

@@ -24,6 +24,7 @@ from gpuplan.studies.power.serving import serving_power
 from gpuplan.studies.validation import held_out as v
 from gpuplan.studies.validation.inference_table import benchmark_of
 from shared_data import shared_file
+from validation.node_power_folds import capped_power_w
 
 
 def busy_rows() -> list[power_fit.PowerRow]:
@@ -88,7 +89,7 @@ def test_cap_ranges_hold_most_slowdowns() -> None:
 
 def test_draw_under_a_cap() -> None:
     rows = power_fit.read_cap_rows()
-    errors = [abs(power.capped_power_w(r.uncapped_w, r.cap_w) / r.power_w - 1) for r in rows]
+    errors = [abs(capped_power_w(r.uncapped_w, r.cap_w) / r.power_w - 1) for r in rows]
     assert np.median(errors) < 0.03
 
 

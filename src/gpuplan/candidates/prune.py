@@ -89,7 +89,7 @@ def layout_check(problems_of: Callable[[Candidate], Sequence[Problem]]) -> Check
     return check
 
 
-def island_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool) -> Check:
+def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool) -> Check:
     """Tensor and expert parallelism stay inside the fast links."""
 
     def check(candidate: Candidate) -> Rejection | None:
@@ -133,7 +133,7 @@ def memory_check(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floors:
+class IdleTimes:
     """The least that one request alone takes on an idle replica."""
 
     ttft_s: float
@@ -146,14 +146,16 @@ class Floors:
         return least[metric]
 
 
-def floor_check(limits: Sequence[LatencyLimit], floors_of: Callable[[Candidate], Floors]) -> Check:
+def idle_check(
+    limits: Sequence[LatencyLimit], idle_times_of: Callable[[Candidate], IdleTimes]
+) -> Check:
     """No promise is shorter than an idle replica takes."""
 
     def check(candidate: Candidate) -> Rejection | None:
-        floors = floors_of(candidate)
+        idle = idle_times_of(candidate)
         for limit in limits:
-            if floors.of(limit.metric) > limit.limit_s:
-                return _too_slow(candidate, limit, floors.of(limit.metric))
+            if idle.of(limit.metric) > limit.limit_s:
+                return _too_slow(candidate, limit, idle.of(limit.metric))
         return None
 
     return check

@@ -110,8 +110,3 @@ def _upgrade(n_serving: int, n_spare: int) -> str:
         "a rolling upgrade needs one replica more while it lasts, or a quiet hour: "
         f"without it {left:.0%} of the fleet is left"
     )
-
-
-def nodes_for(n_accelerators: int, n_accelerators_per_node: int) -> int:
-    """Whole nodes."""
-    return ceil(n_accelerators / n_accelerators_per_node)

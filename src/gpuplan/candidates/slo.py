@@ -1,4 +1,4 @@
-"""Whether a run keeps its promises, with the upper end of what chance would allow.
+"""Whether a run meets its latency SLOs at the upper confidence bound, and waits in a queue.
 
 Percentiles are of requests after the warm-up. Their error is taken from the spread of the
 percentile over consecutive batches of requests, which are nearly independent [Law2015].
@@ -17,11 +17,12 @@ N_BATCHES = 10
 STUDENT = 1.383  # 90 % of Student's law with 9 degrees of freedom, one-sided
 LEAST_BACKLOG = 64
 GROWTH_FRAC = 0.25
+BEYOND_FRACS = {"mean": None, "p50": 0.50, "p95": 0.05, "p99": 0.01}  # of the waits
 QUANTILES: Mapping[Statistic, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps:
+class TokenGaps:
     """Gaps between tokens of a run: most last one decode step, some hold a prompt as well."""
 
     mixed_frac: float  # share of gaps with a prompt in them
@@ -29,24 +30,24 @@ class Gaps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class LatencyStatistic:
     """One measure of a run: its value, and the upper end of its confidence interval."""
 
     value_s: float
     bound_s: float
 
 
-def seen(values: Floats, statistic: Statistic) -> Seen:
+def statistic_of(values: Floats, statistic: Statistic) -> LatencyStatistic:
     """Mean or percentile of the requests, and its upper confidence bound."""
     if len(values) == 0:
-        return Seen(value_s=0.0, bound_s=0.0)
+        return LatencyStatistic(value_s=0.0, bound_s=0.0)
     value = float(_statistics(values[None, :], statistic)[0])
     n_each = len(values) // N_BATCHES
     if n_each < 1:
-        return Seen(value_s=value, bound_s=float(values.max()))
+        return LatencyStatistic(value_s=value, bound_s=float(values.max()))
     parts = _statistics(values[: n_each * N_BATCHES].reshape(N_BATCHES, n_each), statistic)
     half = float(STUDENT * parts.std(ddof=1) / np.sqrt(N_BATCHES))
-    return Seen(value_s=value, bound_s=value + half)
+    return LatencyStatistic(value_s=value, bound_s=value + half)
 
 
 def _statistics(rows: Floats, statistic: Statistic) -> Floats:
@@ -73,40 +74,37 @@ def is_growing(arrive_s: Floats, leave_s: Floats) -> bool:
     return bool(end - middle > max(GROWTH_FRAC * middle, 4.0 * spread * np.sqrt(middle) + 4.0))
 
 
-def seen_gap(tpot_s: Floats, statistic: Statistic, gaps: Gaps) -> Seen:
+def gap_statistic(tpot_s: Floats, statistic: Statistic, gaps: TokenGaps) -> LatencyStatistic:
     """A statistic of all single gaps between tokens.
 
     Where more gaps hold a prompt than the percentile leaves out, the percentile is such a gap;
     else it is a decode step, which is shorter than the mean gap of the requests it is taken for.
     """
-    per_request = seen(tpot_s, statistic)
+    per_request = statistic_of(tpot_s, statistic)
     if statistic == "mean" or gaps.mixed_frac <= 1.0 - QUANTILES[statistic]:
         return per_request
     longest = max(per_request.value_s, gaps.mixed_s)
-    return Seen(value_s=longest, bound_s=max(per_request.bound_s, gaps.mixed_s))
+    return LatencyStatistic(value_s=longest, bound_s=max(per_request.bound_s, gaps.mixed_s))
 
 
-def judge(
-    limits: tuple[LatencyLimit, ...], columns: Mapping[str, Floats], gaps: Gaps
-) -> tuple[tuple[LatencyLimit, Seen], ...]:
-    """Each promise beside what the run gave."""
+def latency_statistics(
+    limits: tuple[LatencyLimit, ...], columns: Mapping[str, Floats], gaps: TokenGaps
+) -> tuple[tuple[LatencyLimit, LatencyStatistic], ...]:
+    """Each latency SLO beside what the run reached."""
     return tuple(
         (
             limit,
-            seen_gap(columns["tpot"], limit.statistic, gaps)
+            gap_statistic(columns["tpot"], limit.statistic, gaps)
             if limit.metric == "itl"
-            else seen(columns[limit.metric], limit.statistic),
+            else statistic_of(columns[limit.metric], limit.statistic),
         )
         for limit in limits
     )
 
 
-def is_kept(judged: tuple[tuple[LatencyLimit, Seen], ...]) -> bool:
-    """Every promise, at the upper bound."""
-    return all(each.bound_s <= limit.limit_s for limit, each in judged)
-
-
-TAILS = {"mean": None, "p50": 0.50, "p95": 0.05, "p99": 0.01}
+def meets_limits(latencies: tuple[tuple[LatencyLimit, LatencyStatistic], ...]) -> bool:
+    """Every SLO is met at the upper confidence bound."""
+    return all(each.bound_s <= limit.limit_s for limit, each in latencies)
 
 
 def wait_ratio(busy_frac: float, statistic: str) -> float:
@@ -119,7 +117,7 @@ def wait_ratio(busy_frac: float, statistic: str) -> float:
     if not 0 <= busy_frac < 1:
         raise ValueError(f"a queue at {busy_frac:g} of its capacity has no mean wait")
     mean = busy_frac / (2.0 * (1.0 - busy_frac))
-    chance = TAILS[statistic]
+    chance = BEYOND_FRACS[statistic]
     if chance is None:
         return mean
     if busy_frac <= chance:

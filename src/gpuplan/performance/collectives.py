@@ -19,6 +19,9 @@ from gpuplan.performance.kernels.curves import (
     quickest_time_s,
 )
 
+# Seconds of a message among so many ranks on a link.
+TimeOf = Callable[[float, int, LinkModel], float]
+
 
 def all_reduce_terms(n_ranks: int, link: LinkModel) -> AllReduceTerms:
     """What an all-reduce among these ranks costs, per algorithm; computed once per layout."""
@@ -38,7 +41,7 @@ def all_reduce_terms(n_ranks: int, link: LinkModel) -> AllReduceTerms:
 
 def all_reduce_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
     """Every rank holds the sum: the quickest of ring, tree, switch and direct kernels."""
-    return quickest_time_s(message_bytes, all_reduce_terms(n_ranks, link))
+    return float(quickest_time_s(message_bytes, all_reduce_terms(n_ranks, link)))
 
 
 def all_gather_curve(n_ranks: int, link: LinkModel) -> Curve:
@@ -52,11 +55,6 @@ def all_gather_curve(n_ranks: int, link: LinkModel) -> Curve:
 def all_gather_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
     """Every rank holds all parts; the message is the whole vector."""
     return curve_time_s(message_bytes, all_gather_curve(n_ranks, link))
-
-
-def reduce_scatter_time_s(message_bytes: float, n_ranks: int, link: LinkModel) -> float:
-    """Every rank holds its part of the sum; the message is the whole vector."""
-    return all_gather_time_s(message_bytes, n_ranks, link)
 
 
 def all_to_all_curve(n_ranks: int, link: LinkModel) -> Curve:
@@ -81,47 +79,19 @@ def point_to_point_time_s(message_bytes: float, link: LinkModel) -> float:
     return curve_time_s(message_bytes, curve)
 
 
-def hierarchical_all_reduce_time_s(
-    message_bytes: float, n_nodes: int, n_per_node: int, *, inner: LinkModel, outer: LinkModel
+def hierarchical_time_s(
+    time_s: TimeOf,
+    message_bytes: float,
+    inside: tuple[int, LinkModel],
+    outside: tuple[int, LinkModel],
 ) -> float:
-    """All-reduce over nodes: both levels run as one pipeline, so the slower one sets the pace.
+    """A collective over nodes: both levels run as one pipeline, so the slower one sets the pace.
 
-    `outer` is what one node has towards the fabric: all its adapters together.
+    Ranks and link inside a node, nodes and link outside: what one node has towards the fabric,
+    all its NICs together. Latencies add; the transfers of both levels overlap chunk by chunk.
     """
-    return _pipelined(
-        (all_reduce_time_s, n_per_node, inner), (all_reduce_time_s, n_nodes, outer), message_bytes
-    )
-
-
-def hierarchical_all_gather_time_s(
-    message_bytes: float, n_nodes: int, n_per_node: int, *, inner: LinkModel, outer: LinkModel
-) -> float:
-    """All-gather (or reduce-scatter) over nodes; the message is the whole vector."""
-    return _pipelined(
-        (all_gather_time_s, n_per_node, inner), (all_gather_time_s, n_nodes, outer), message_bytes
-    )
-
-
-def hierarchical_all_to_all_time_s(
-    message_bytes: float, n_nodes: int, n_per_node: int, *, inner: LinkModel, outer: LinkModel
-) -> float:
-    """All-to-all over nodes; the message is what one rank sends to all ranks.
-
-    Of it, 1/n_nodes stays inside the node; the rest of all the node's ranks shares the adapters.
-    """
-    inside_s = all_to_all_time_s(message_bytes / n_nodes, n_per_node, inner)
-    outside_s = all_to_all_time_s(message_bytes * n_per_node, n_nodes, outer)
-    # Separate links work at the same time.
-    return max(inside_s, outside_s)
-
-
-Level = tuple[Callable[[float, int, LinkModel], float], int, LinkModel]
-
-
-def _pipelined(inner: Level, outer: Level, message_bytes: float) -> float:
-    """Latencies add; the transfers of both levels overlap chunk by chunk."""
     latencies_s, transfers_s = 0.0, 0.0
-    for time_s, n_ranks, link in (inner, outer):
+    for n_ranks, link in (inside, outside):
         latency_s = time_s(0.0, n_ranks, link)
         latencies_s += latency_s
         transfers_s = max(transfers_s, time_s(message_bytes, n_ranks, link) - latency_s)
@@ -174,22 +144,3 @@ def _direct(n_ranks: int, link: LinkModel, ring: Curve) -> tuple[Curve, Curve]:
 def _check_ranks(n_ranks: int) -> None:
     if n_ranks < 1:
         raise one(InputError, "collective", "n_ranks", f"got {n_ranks}", "use 1 or more ranks")
-
-
-__all__ = [
-    "AllReduceTerms",
-    "Curve",
-    "all_gather_curve",
-    "all_gather_time_s",
-    "all_reduce_terms",
-    "all_reduce_time_s",
-    "all_to_all_curve",
-    "all_to_all_time_s",
-    "curve_time_s",
-    "hierarchical_all_gather_time_s",
-    "hierarchical_all_reduce_time_s",
-    "hierarchical_all_to_all_time_s",
-    "point_to_point_time_s",
-    "quickest_time_s",
-    "reduce_scatter_time_s",
-]

@@ -12,9 +12,6 @@ from gpuplan.domain.model.other import (
 )
 from gpuplan.errors import CatalogError, one
 
-# Loss of rate per further board in data-parallel training of such networks: 0.93 of eight times one
-# board's rate, 0.74 to 0.99 in four of five of 101 pairs [NVIDIA-DeepLearningExamples].
-DATA_PARALLEL_LOSS_FRAC, DATA_PARALLEL_SPREAD = 0.0108, (0.8, 1.06)
 AUTOENCODER_FRAMES = 4  # that video autoencoders fold into one
 LINEAR_STATE_TOKENS = 64  # attention without scores costs as if this many tokens were seen
 
@@ -83,11 +80,6 @@ def _mean_ratio(device: Device, reference: Device, weights: tuple[float, float, 
 def split_frac(n_devices: float, split_ratio: float) -> float:
     """Time on n devices over time on one: each further one brings less."""
     return (1.0 + split_ratio * (n_devices - 1)) / n_devices
-
-
-def data_parallel_frac(n_devices: int) -> float:
-    """Rate of n boards over n times the rate of one, each with its own batch, in one server."""
-    return 1.0 / (1.0 + DATA_PARALLEL_LOSS_FRAC * (n_devices - 1))
 
 
 def roofline_s(work: NetworkWork, device: Device, n_devices: float = 1) -> float:

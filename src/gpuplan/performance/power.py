@@ -19,8 +19,6 @@ LOADED_OVER_IDLE_RATIO = 1.5
 LOADED_OVER_LIMIT_FRAC = 0.17
 # Below this share of the limit the clock collapses: 2 to 4 times slower, unpredictably.
 CLIFF_FRAC = 0.45
-# Average draw under a cap: a smooth minimum of demand and 97 % of the cap [Zeus, Perseus].
-CAP_REACHED_FRAC, CAP_SHARPNESS = 0.97, 5.8
 # Processors, memory, adapters and switches at work. Machines around a switched island hold 1.1 kW
 # of them beside eight accelerators, those of the years before Hopper 0.7; machines with plain cards
 # 0.2 to 0.4, more where a second processor serves several cards. Fans follow the heat: 18 % of
@@ -82,14 +80,6 @@ def accelerator_power_w(
     return idle + max(0.0, limit - idle) * load_frac(use, constants)
 
 
-def capped_power_w(uncapped_w: float, cap_w: float) -> float:
-    """Average draw under a cap: a smooth minimum, never above either."""
-    _check_cap(cap_w)
-    held = CAP_REACHED_FRAC * cap_w
-    ratio = uncapped_w / held
-    return float(uncapped_w / (1.0 + ratio**CAP_SHARPNESS) ** (1.0 / CAP_SHARPNESS))
-
-
 def cap_slowdown(uncapped_w: float, cap_w: float, *, limit: float, curve: CapCurve) -> float:
     """Time over uncapped time, 1 or more: the clock that dynamic power ∝ clock^exponent allows."""
     _check_cap(cap_w)
@@ -130,26 +120,6 @@ def build_of(accelerator: Accelerator, *, is_liquid: bool = False) -> BuildName:
     if is_liquid:
         return "island, liquid"
     return "island" if accelerator.launched >= MODERN_ISLAND else "island, old"
-
-
-def capped_node_limit_w(
-    node_limit_w: float, n_accelerators: int, *, limit: float, cap_w: float
-) -> float:
-    """What to provision for a server whose accelerators are capped: only their part shrinks."""
-    _check_cap(cap_w)
-    return node_limit_w - n_accelerators * max(0.0, limit - cap_w)
-
-
-def energy_j(power_w: float, seconds: float) -> float:
-    """Energy of a step, a request or a run."""
-    return power_w * seconds
-
-
-def energy_per_item_j(power_w: float, items_per_s: float) -> float:
-    """Energy of one token, image or sample at this rate."""
-    if items_per_s <= 0:
-        raise one(InputError, "energy", "items_per_s", f"got {items_per_s}", "use a positive rate")
-    return power_w / items_per_s
 
 
 def _check_cap(cap_w: float) -> None:

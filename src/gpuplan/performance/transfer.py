@@ -1,7 +1,5 @@
 """Bytes between places, in: size and route; out: seconds, and whether a step waits for them."""
 
-from dataclasses import dataclass
-
 from gpuplan.errors import InputError, one
 
 # Assumption: copies from pinned memory reach 0.8 of one direction, 25 of 31.5 GB/s on Gen4; a
@@ -11,24 +9,7 @@ PINNED_FRAC = 0.8
 # any generation.
 PAGEABLE_BYTES_PER_S = 6e9
 LAUNCH_S = 10e-6
-# A transfer that is not hidden deserves a finding above this share of the step.
-NOTABLE_FRAC = 0.1
 LANE_BYTES_PER_S = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}  # one direction, after coding
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostCopy:
-    """One copy from host to device per step, and what it does to the step."""
-
-    copy_s: float
-    step_s: float  # of the whole step, copy included
-    exposed_s: float  # part of the copy that the step waits for
-    exposed_frac: float  # of the step
-
-    @property
-    def is_notable(self) -> bool:
-        """Worth a finding: the device idles more than a tenth of its time."""
-        return self.exposed_frac > NOTABLE_FRAC
 
 
 def pcie_bytes_per_s(generation: int, n_lanes: int = 16) -> float:
@@ -46,17 +27,6 @@ def host_copy_time_s(
     reached = line_bytes_per_s * PINNED_FRAC
     rate = reached if is_pinned else min(PAGEABLE_BYTES_PER_S, reached)
     return LAUNCH_S + message_bytes / rate
-
-
-def step_with_copy(copy_s: float, compute_s: float, *, is_overlapped: bool) -> HostCopy:
-    """A pipelined copy runs beside the computation (maximum), another before it (sum).
-
-    Only copies from pinned memory can overlap; the caller says whether they do.
-    """
-    step_s = max(copy_s, compute_s) if is_overlapped else copy_s + compute_s
-    exposed_s = step_s - compute_s
-    exposed_frac = exposed_s / step_s if step_s > 0 else 0.0
-    return HostCopy(copy_s=copy_s, step_s=step_s, exposed_s=exposed_s, exposed_frac=exposed_frac)
 
 
 def network_transfer_time_s(

@@ -32,7 +32,8 @@ from gpuplan.studies.planning.options import Rows, rows_of
 from gpuplan.studies.planning.scenario import Asked, asked_scenario
 from gpuplan.studies.planning.shared import taken_lines, within_what_is_left
 from gpuplan.studies.planning.whole import whole_plan, whole_proof
-from gpuplan.studies.sizing.workload import Surroundings, size_workload
+from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.studies.uncertainty.robust import robust_sizings
 
 MOST_ROUNDS = 8
@@ -48,7 +49,7 @@ class Setting(NamedTuple):
     asked: Asked
     catalog: Catalog
     market: Market
-    around: Surroundings
+    around: SizingContext
 
     @property
     def scenario(self) -> Scenario:
@@ -86,7 +87,7 @@ def setting_of(request: PlanRequest) -> Setting:
     market = market_of(asked.scenario, catalog, offers=offers, today=request.today)
     if not market.ways:
         raise no_price(market)
-    around = Surroundings(
+    around = SizingContext(
         catalog=catalog,
         price=_price_of(market, asked.scenario),
         options=_options(request),

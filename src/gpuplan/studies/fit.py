@@ -15,12 +15,12 @@ from gpuplan.domain.requests.requests import FitRequest, TrainingRequest
 from gpuplan.domain.training.fit import TrainingFit, TrainingJob
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.errors import InputError, one
-from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.training.fit import measure_training, suggest_training
 from gpuplan.performance.memory.training.setups import setup_of
+from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.studies.naming import formats_named, model_named, with_overlays
 
 DEFAULT_CONTEXT_TOKENS = 8192

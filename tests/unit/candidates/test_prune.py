@@ -18,7 +18,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.workload import Layout
-from gpuplan.performance.memory.engines import vllm_settings
+from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GB
 
 CARDS = {str(name): card for name, card in read_catalog().accelerators.items()}
@@ -44,7 +44,7 @@ def test_kept_and_rejected_are_all():
     checks = [
         cut.policy_check(frozenset(), frozenset({"t4"})),
         cut.precision_check(CARDS),
-        cut.island_check(CARDS, is_crossing_allowed=False),
+        cut.domain_check(CARDS, is_crossing_allowed=False),
     ]
     pruned = cut.prune(FOUND, checks)
     assert len(pruned.kept) + len(pruned.rejected) == len(FOUND)
@@ -75,20 +75,20 @@ def test_fp8_needs_units_or_kernels_that_unpack_it(card, is_kept):
      ("gb200", 64, True), ("mi300x", 8, True)],
 )  # fmt: skip
 def test_tensor_parallelism_stays_inside_its_island(card, tp, is_kept):
-    assert (cut.island_check(CARDS, is_crossing_allowed=False)(named(card, tp)) is None) == is_kept
-    assert cut.island_check(CARDS, is_crossing_allowed=True)(named(card, tp)) is None
+    assert (cut.domain_check(CARDS, is_crossing_allowed=False)(named(card, tp)) is None) == is_kept
+    assert cut.domain_check(CARDS, is_crossing_allowed=True)(named(card, tp)) is None
 
 
 def test_an_idle_replica_that_is_too_slow_says_by_how_much():
     limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.040),)
-    floors = cut.Floors(ttft_s=0.1, tpot_s=0.079, e2e_s=9.0)
-    rejected = cut.floor_check(limits, lambda c: floors)(named("a40", 2))
+    floors = cut.IdleTimes(ttft_s=0.1, tpot_s=0.079, e2e_s=9.0)
+    rejected = cut.idle_check(limits, lambda c: floors)(named("a40", 2))
     assert rejected is not None
     assert rejected.constraint == "tpot"
     assert "79 ms" in rejected.reason
     assert "83 ms" in rejected.relaxation
     fast = replace(floors, tpot_s=0.039)
-    assert cut.floor_check(limits, lambda c: fast)(named("a40", 2)) is None
+    assert cut.idle_check(limits, lambda c: fast)(named("a40", 2)) is None
 
 
 def test_the_user_may_insist_on_a_layout():

@@ -5,9 +5,8 @@ import pytest
 from fakes import models
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.layers import Cache, LayerGroup, State
-from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import block_bytes, held_entries, sequence_bytes
-from gpuplan.performance.memory.engines import vllm_settings
+from gpuplan.performance.serving.engines import vllm_settings
 
 ENGINE = vllm_settings(models.device())
 # 4 layers x 2 heads x (8 key + 8 value) x 2 bytes
@@ -16,11 +15,7 @@ TOKEN_BYTES = 4 * 2 * 16 * 2
 
 def one_sequence(model, context, *, tp=1, pp=1, form="bf16"):
     return sequence_bytes(
-        model,
-        context,
-        cache_format=FORMATS[form],
-        layout=ServingLayout(tp=tp, pp=pp),
-        engine=ENGINE,
+        models.deployment(model, context, layout=ServingLayout(tp=tp, pp=pp), cache=form)
     )
 
 
@@ -74,5 +69,4 @@ def test_state_does_not_grow():
 
 def test_block_bytes_leave_windows_out():
     mixed = models.model(models.dense_group(2), models.dense_group(2, window_tokens=64))
-    got = block_bytes(mixed, cache_format=FORMATS["bf16"], layout=ServingLayout(), engine=ENGINE)
-    assert got == 16 * 2 * 64
+    assert block_bytes(models.deployment(mixed)) == 16 * 2 * 64

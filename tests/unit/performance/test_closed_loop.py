@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from fakes.steps import REGIME, USUAL, case, work
+from fakes.steps import REGIME, USUAL, case, closed_loop, work
 from gpuplan.performance.kernels.closed_loop import (
     LoopLoad,
     PromptTimes,
+    _fill_waits,
     answer_tokens,
-    first_token_waits,
+    loop_room,
     mean_waits,
     served_loop,
     users_room,
 )
 from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.regimes import (
-    closed_loop,
     decode_token_s,
     loop_times,
     mixed_load,
@@ -25,6 +25,13 @@ from gpuplan.performance.serving.regimes import loop_waits
 from gpuplan.studies.inference.work import Same
 
 PROMPT = PromptTimes(0.03, 0.02)
+
+
+def first_token_waits(decode_s, prompt, n_users, n_slots, load, n_total):
+    """Wait of every request, in order of asking; decode_s[n]: an iteration with n decoding."""
+    room = loop_room(n_total, n_slots)._replace(decode_s=np.ascontiguousarray(decode_s))
+    _fill_waits(room, prompt, n_users, n_slots, load)
+    return room.waits_s
 
 
 def stepped_waits(decode_s, prompt, n_users, n_slots, load, n_total):

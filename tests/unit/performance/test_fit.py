@@ -7,9 +7,9 @@ import pytest
 from fakes import models
 from gpuplan.domain.inference.fit import Deployment
 from gpuplan.domain.inference.serving import SequenceLoad, ServingLayout
-from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.fit import fewest, measure, suggest
 from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GIB, MIB
 
 

@@ -1,33 +1,33 @@
 """Peaks, reserves and what is left, against sums made by hand."""
 
-import dataclasses
-
 import pytest
 
 from fakes import models
+from gpuplan.domain.inference.fit import Deployment
 from gpuplan.domain.inference.serving import LoraSlots, SequenceLoad, ServingLayout, StorageFormats
 from gpuplan.domain.model.precision import FORMATS
-from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.memory.inference import (
     activation_bytes,
     communication_bytes,
     inference_memory,
     lora_bytes,
 )
+from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GIB, MIB
 
 BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
 
 
 def memory_on(device, *, layout=ServingLayout(), n_sequences=1, **engine):  # noqa: B008
-    return inference_memory(
-        models.model(),
-        device,
+    deployment = Deployment(
+        model=models.model(),
+        accelerator=device,
         storage=BF16,
         layout=layout,
         engine=vllm_settings(device, **engine),
         load=SequenceLoad(context_tokens=1024, n_sequences=n_sequences),
     )
+    return inference_memory(deployment)
 
 
 def test_parts_and_cache_fill_the_engines_share():
@@ -57,8 +57,8 @@ def test_sampling_is_not_divided_by_tensor_parallelism():
     for tp in (1, 2, 8):
         model = models.model()
         layout = ServingLayout(tp=tp)
-        assert activation_bytes(model, BF16, layout, engine=engine) >= want
-    alone = activation_bytes(models.model(), BF16, ServingLayout(tp=8), engine=engine)
+        assert activation_bytes(model, layout, engine) >= want
+    alone = activation_bytes(models.model(), ServingLayout(tp=8), engine)
     assert alone == pytest.approx(want)
 
 
@@ -91,12 +91,5 @@ def test_adapters_are_sized_by_the_largest_rank():
 
 def test_more_memory_never_leaves_less():
     small, large = models.device(40 * GIB), models.device(60 * GIB)
-    engine = vllm_settings(small)
-    left = [
-        inference_memory(
-            models.model(), device, storage=BF16, layout=ServingLayout(),
-            engine=dataclasses.replace(engine), load=SequenceLoad(context_tokens=64, n_sequences=1),
-        ).cache_bytes
-        for device in (small, large)
-    ]  # fmt: skip
+    left = [memory_on(device).cache_bytes for device in (small, large)]
     assert left[1] > left[0]

@@ -125,11 +125,6 @@ def test_more_devices_help_less_and_less() -> None:
     assert times[0] / times[3] < 8
 
 
-def test_eight_boards_train_seven_and_a_half_times_as_fast() -> None:
-    assert 8 * o.data_parallel_frac(8) == pytest.approx(7.44, rel=0.01)
-    assert o.data_parallel_frac(1) == 1.0
-
-
 def test_unknown_precision_is_said() -> None:
     with pytest.raises(CatalogError, match="use one of"):
         o.device_of(H100, "fp3")

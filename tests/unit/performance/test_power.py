@@ -12,7 +12,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.power import PowerConstants, Utilization
-from gpuplan.errors import CatalogError, InputError
+from gpuplan.errors import CatalogError
 from gpuplan.performance import power as p
 
 H100 = find_accelerator("h100-sxm", read_catalog()).accelerator
@@ -110,22 +110,6 @@ def test_a_machine_is_built_for_its_boards() -> None:
     assert p.node_power(600.0, 2, build="cards").host_w > one + 90.0
 
 
-def test_capped_node_of_the_rack_scenario() -> None:
-    """10.2 kW is the node, 5.6 kW its accelerators: two nodes capped at 450 W need 16.4 kW."""
-    capped = p.capped_node_limit_w(10_200.0, 8, limit=700.0, cap_w=450.0)
-    assert 2 * capped == pytest.approx(16_400.0)
-    assert 2 * p.capped_node_limit_w(10_200.0, 8, limit=700.0, cap_w=500.0) == 17_200.0
-
-
-def test_energy_is_power_over_rate() -> None:
-    assert p.energy_per_item_j(500.0, 2000.0) == 0.25
-    assert p.energy_j(500.0, 3.0) == 1500.0
-    with pytest.raises(InputError, match="positive"):
-        p.energy_per_item_j(500.0, 0.0)
-    with pytest.raises(InputError, match="above 0"):
-        p.capped_power_w(500.0, 0.0)
-
-
 @given(card=st.sampled_from(CARDS), compute=SHARE, memory=SHARE, other=SHARE, busy=SHARE)
 def test_draw_stays_between_idle_and_limit(
     card: Accelerator, compute: float, memory: float, other: float, busy: float
@@ -153,11 +137,6 @@ def test_a_looser_cap_is_never_slower(draw_w: float, cap: float, looser: float, 
     tight = p.cap_slowdown(draw_w, cap, limit=700.0, curve=curve)
     loose = p.cap_slowdown(draw_w, cap * looser, limit=700.0, curve=curve)
     assert 1.0 <= loose <= tight * (1 + 1e-9)
-
-
-@given(draw_w=st.floats(10, 1400), cap=st.floats(50, 1400))
-def test_capped_draw_is_below_cap_and_demand(draw_w: float, cap: float) -> None:
-    assert p.capped_power_w(draw_w, cap) <= min(draw_w, cap)
 
 
 @given(watt=st.floats(1e-3, 1e3), compute=SHARE, memory=SHARE)

@@ -1,10 +1,9 @@
 import pytest
 
 from fakes.models import dense_group, model
-from fakes.steps import REGIME, USUAL, case, work
+from fakes.steps import REGIME, USUAL, case, closed_loop, work
 from gpuplan.domain.inference.performance import Drafts
 from gpuplan.performance.kernels.regimes import (
-    closed_loop,
     decode_token_s,
     fixed_max_batch,
     loop_times,

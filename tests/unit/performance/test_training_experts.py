@@ -49,7 +49,7 @@ def test_narrowed_tokens_travel_narrow_and_pay_the_way_in_and_out():
 
 
 def test_exchange_over_islands_waits_for_the_slower_link():
-    group = links.ep_group(ParallelLayout(dp=64, ep=64), fabric())
+    group = links.process_group("ep", ParallelLayout(dp=64, ep=64), fabric())
     assert group.n_islands == 8
     slow = links.all_to_all_s(1e6, 1e9, group, fabric())
     slower = links.all_to_all_s(1e6, 2e9, group, fabric())

@@ -7,52 +7,17 @@ from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.performance.training.run import (
     GivenStep,
     checkpoint_bytes,
-    fewest_accelerators,
     given_compute_s,
     given_step,
-    run_time,
 )
-from gpuplan.units import DAY, GBIT
+from gpuplan.units import GBIT
 
 N_8B = 8.03e9
 FULL = ParallelLayout(dp=64, sharding="zero3")
 
 
-def run(peak, mfu, *, n=1024, goodput=0.9, n_params=100e9, n_tokens=2e12):
-    return run_time(
-        n_params,
-        n_tokens,
-        peak_flop_per_s=peak,
-        mfu_frac=mfu,
-        n_accelerators=n,
-        goodput_frac=goodput,
-    )
-
-
-@pytest.mark.parametrize(
-    ("peak", "mfu", "kilo_hours", "days", "with_stops"),
-    [(989e12, 0.40, 843, 34, 38), (459e12, 0.50, 1452, 59, 66), (2250e12, 0.38, 390, 16, 18)],
-)
-def test_large_run_on_three_accelerators(peak, mfu, kilo_hours, days, with_stops):
-    found = run(peak, mfu)
-    assert found.flop == pytest.approx(1.2e24)
-    assert found.accelerator_h / 1e3 == pytest.approx(kilo_hours, abs=0.6)
-    assert found.ideal_days == pytest.approx(days, abs=0.5)
-    assert found.wall_s / DAY == pytest.approx(with_stops, abs=0.5)
-
-
-def test_deadline_sets_the_number():
-    needed = fewest_accelerators(run(459e12, 0.5), deadline_s=45 * DAY, goodput_frac=0.9)
-    assert needed == pytest.approx(1500, rel=0.01)
-    assert run(459e12, 0.5, n=needed).wall_s <= 45 * DAY < run(459e12, 0.5, n=needed - 1).wall_s
-
-
 def test_checkpoint_holds_weights_and_optimizer():
     assert checkpoint_bytes(100e9) == pytest.approx(1.4e12)
-
-
-def test_unknown_goodput_leaves_the_wall_clock_unknown():
-    assert run(989e12, 0.4, goodput=None).wall_s is None
 
 
 def compute_s(mfu=0.45, tokens=8192):

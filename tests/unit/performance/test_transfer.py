@@ -28,20 +28,6 @@ def test_archive_over_ten_gigabits() -> None:
     assert t.network_transfer_time_s(200 * TB, 100 * GBIT) / HOUR == pytest.approx(6.35, abs=0.01)
 
 
-def test_overlap_is_a_maximum_and_its_absence_a_sum() -> None:
-    assert t.step_with_copy(6 * MS, 20 * MS, is_overlapped=True).step_s == 20 * MS
-    assert t.step_with_copy(6 * MS, 20 * MS, is_overlapped=False).step_s == pytest.approx(26 * MS)
-    assert t.step_with_copy(30 * MS, 20 * MS, is_overlapped=True).exposed_s == pytest.approx(
-        10 * MS
-    )
-
-
-def test_a_tenth_of_the_step_is_notable() -> None:
-    assert t.step_with_copy(6 * MS, 20 * MS, is_overlapped=False).is_notable
-    assert not t.step_with_copy(6 * MS, 20 * MS, is_overlapped=True).is_notable
-    assert not t.step_with_copy(1 * MS, 20 * MS, is_overlapped=False).is_notable
-
-
 def test_pageable_gains_nothing_from_a_newer_bus() -> None:
     gen5 = t.pcie_bytes_per_s(5)
     assert t.host_copy_time_s(1e9, gen5, is_pinned=False) == t.host_copy_time_s(
@@ -60,10 +46,3 @@ def test_nonsense_is_refused() -> None:
 @given(size=st.floats(0, 1e13), line=st.floats(1e6, 1e12), pinned=st.booleans())
 def test_no_copy_beats_the_line(size: float, line: float, pinned: bool) -> None:
     assert t.host_copy_time_s(size, line, is_pinned=pinned) > size / line
-
-
-@given(copy=st.floats(0, 1e3), compute=st.floats(1e-6, 1e3))
-def test_overlap_never_hurts(copy: float, compute: float) -> None:
-    hidden = t.step_with_copy(copy, compute, is_overlapped=True)
-    shown = t.step_with_copy(copy, compute, is_overlapped=False)
-    assert max(copy, compute) <= hidden.step_s <= shown.step_s

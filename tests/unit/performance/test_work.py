@@ -2,13 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.models import HEAD_DIM, cache, dense_group, device, model, moe_group
+from fakes.models import HEAD_DIM, cache, dense_group, deployment, device, model, moe_group
 from fakes.steps import BF16, work
 from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
 from gpuplan.domain.model.layers import Cache, LatentAttention, LayerGroup, Recurrence, State
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.cache import sequence_bytes as held_bytes
-from gpuplan.performance.memory.engines import vllm_settings
 from gpuplan.performance.serving.work import UNLIMITED_TOKENS, peak_flop_per_s
 
 
@@ -62,8 +61,7 @@ def test_recurrence_reads_and_writes_its_state_and_keeps_no_cache():
 def test_cache_agrees_with_the_memory_room(tp):
     # The bytes that a step reads are the bytes that the memory room holds, block for block.
     layout = ServingLayout(tp=tp)
-    engine = vllm_settings(device())
-    held = held_bytes(model(), 1600, cache_format=FORMATS["bf16"], layout=layout, engine=engine)
+    held = held_bytes(deployment(model(), 1600, layout=layout))
     assert work(layout=layout).mixing.cache_bytes * 1600 == pytest.approx(held)
 
 

@@ -49,12 +49,12 @@ class DemandProfile:
 
     workload: str
     unit: LoadUnit
-    peak_requests_per_s: float | None  # or documents, or samples; None: counted otherwise
-    n_accelerators: float | None  # busy at the peak, where the user counts so
-    mean_requests_per_s: float | None
-    p99_minute_requests_per_s: float | None  # of the peak hour: 99 of 100 minutes ask for less
-    input_tokens: float
-    output_tokens: float
+    peak_requests_per_s: float | None = None  # or documents, or samples; None: counted otherwise
+    n_accelerators: float | None = None  # busy at the peak, where the user counts so
+    mean_requests_per_s: float | None = None
+    p99_minute_requests_per_s: float | None = None  # 99 of 100 minutes of the peak hour ask less
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
     hours: HourLoads
     periods: Periods
     lines: tuple[str, ...]  # how the peak was found, in words
@@ -147,12 +147,12 @@ class Sized:
     need: ReplicaNeed
     reserve: Reserve
     capacity_per_s: Estimate | None  # that one replica carries within the promises
-    n_slow_end: int | None  # at the peak, if the model errs to the slow end of its range
-    limits: tuple[LimitMargin, ...]
-    little: LittleClosure | None
+    n_slow_end: int | None = None  # at the peak, if the model errs to its slow end
+    limits: tuple[LimitMargin, ...] = ()
+    little: LittleClosure | None = None
     utilization: PoolUtilization
-    power_w: Estimate | None  # of one replica at the peak, accelerators alone; None: unknown
-    cold_start_s: Estimate | None
+    power_w: Estimate | None = None  # of one replica at the peak, accelerators alone
+    cold_start_s: Estimate | None = None
     remarks: tuple[str, ...] = ()  # why so many, and not one fewer
 
     @property
@@ -205,10 +205,10 @@ class Sizing:
 
     workload: str
     demand: DemandProfile
-    sized: tuple[Sized, ...]  # cheapest first where prices are known
-    jobs: tuple[SizedJob, ...]
-    rejected: tuple[Rejection, ...]
-    skipped: tuple[NotSized, ...]
+    sized: tuple[Sized, ...] = ()  # cheapest first where prices are known
+    jobs: tuple[SizedJob, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
+    skipped: tuple[NotSized, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
 
 

@@ -139,15 +139,6 @@ def _fill_waits(
         n_running, n_started = n_kept + n_read, n_started + n_read
 
 
-def first_token_waits(
-    decode_s: Floats, prompt: PromptTimes, n_users: int, n_slots: int, load: LoopLoad, n_total: int
-) -> Floats:
-    """Wait of every request, in order of asking; decode_s[n]: an iteration with n decoding."""
-    room = loop_room(n_total, n_slots)._replace(decode_s=np.ascontiguousarray(decode_s))
-    _fill_waits(room, prompt, n_users, n_slots, load)
-    return room.waits_s
-
-
 @kernel
 def _mean(values: Floats, start: int, end: int) -> float:
     total = 0.0
@@ -172,9 +163,13 @@ def _prompt_times(
 
 @kernel
 def mean_waits(
-    work: StepWork, k: StepConstants, case: ServingCase, times: LoopTimes, budget_tokens: float,
+    work: StepWork,
+    k: StepConstants,
+    case: ServingCase,
+    times: LoopTimes,
+    budget_tokens: float,
     room: LoopRoom,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """Mean wait of the first wave of users and of the later ones."""
     n_total = len(room.waits_s)
     n_users = n_total // N_WAVES
@@ -190,9 +185,13 @@ def mean_waits(
 
 @kernel
 def served_loop(
-    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, budget_tokens: float,
+    work: StepWork,
+    k: StepConstants,
+    r: RegimeConstants,
+    case: ServingCase,
+    budget_tokens: float,
     room: LoopRoom,
-) -> Served:  # fmt: skip
+) -> Served:
     """What a replica gives to a closed loop of users."""
     times = loop_times(work, k, r, case)
     first_s, later_s = mean_waits(work, k, case, times, budget_tokens, room)

@@ -1,6 +1,9 @@
 """Time of a collective over its message: plain arithmetic for numbers, columns and kernels."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+# Plain numbers or read-only columns of them; numpy is never named here.
+Number = Any
 
 
 class Curve(NamedTuple):
@@ -31,12 +34,17 @@ def curve_time_s(message_bytes: float, curve: Curve) -> float:
     return curve.fixed_s + curve.s_per_byte * message_bytes + ramp_s
 
 
-def lesser(a: float, b: float) -> float:
-    """The smaller of two, written so that it holds for columns too."""
+def lesser(a: Number, b: Number) -> Number:
+    """The smaller of two, for numbers and columns alike."""
     return 0.5 * (a + b - abs(a - b))
 
 
-def quickest_time_s(message_bytes: float, terms: AllReduceTerms) -> float:
+def greater(a: Number, b: Number) -> Number:
+    """The larger of two, for numbers and columns alike."""
+    return 0.5 * (a + b + abs(a - b))
+
+
+def quickest_time_s(message_bytes: Number, terms: AllReduceTerms) -> Number:
     """Time of the best algorithm for this message; floats and columns alike."""
     ring_s = curve_time_s(message_bytes, terms.ring)
     tree_s = curve_time_s(message_bytes, terms.tree)

@@ -2,15 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from gpuplan.performance.kernels.step import (
-    Number,
-    StepConstants,
-    StepLoad,
-    StepWork,
-    greater,
-    lesser,
-    step_time_s,
-)
+from gpuplan.performance.kernels.curves import Number, greater, lesser
+from gpuplan.performance.kernels.step import StepConstants, StepLoad, StepWork, step_time_s
 
 ONE = 1.0
 N_FIXED_POINT_ROUNDS = 8
@@ -195,20 +188,14 @@ def loop_times(
     return LoopTimes(running, decode_s / case.gained_tokens, prompt_s, shared_s, decode_s)
 
 
-def closed_loop(
-    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number
-) -> Served:
-    """`n_sequences` users, each asking again as soon as answered.
-
-    wait_s: from asking to the end of one's own prompt, admission included.
-    """
-    return closed_loop_at(work, k, r, case, wait_s, loop_times(work, k, r, case))
-
-
 def closed_loop_at(
-    work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, wait_s: Number,
+    work: StepWork,
+    k: StepConstants,
+    r: RegimeConstants,
+    case: ServingCase,
+    wait_s: Number,
     times: LoopTimes,
-) -> Served:  # fmt: skip
+) -> Served:
     """The same where its iterations are known."""
     first_s = serve_start_s(work, k, r, case, times.decode_s) + wait_s
     own_s = case.output_tokens * times.decode_s

@@ -4,18 +4,19 @@ Every field may be a float or a column of floats: the formula holds only arithme
 Python numbers, numpy columns and a compiled loop give the same answer.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpuplan.performance.kernels.curves import (
     FREE,
     AllReduceTerms,
     Curve,
+    Number,
     curve_time_s,
+    greater,
+    lesser,
     quickest_time_s,
 )
 
-# Plain numbers or read-only columns of them; numpy is never named here.
-Number = Any
 ADAPTER_COMPUTE_FRAC = 0.25
 SAMPLED_LOGITS = 1e5
 NORM_BYTES = 8.0  # sums of squares of a token's queries and keys, 32 bits each
@@ -162,16 +163,6 @@ class StepParts(NamedTuple):
     limit_s: Number  # no machine is faster: peak arithmetic, peak memory, peak link
 
 
-def lesser(a: Number, b: Number) -> Number:
-    """The smaller, for numbers and columns."""
-    return 0.5 * (a + b - abs(a - b))
-
-
-def greater(a: Number, b: Number) -> Number:
-    """The larger, for numbers and columns."""
-    return 0.5 * (a + b + abs(a - b))
-
-
 def overlapped(compute_s: Number, read_s: Number, serial_frac: Number) -> Number:
     """The longer of the two and the part of the shorter that does not hide behind it."""
     return greater(compute_s, read_s) + serial_frac * lesser(compute_s, read_s)
@@ -194,20 +185,13 @@ def n_touched(experts: ExpertMatrices, n_tokens: Number, evenness: Number) -> Nu
 def _matrices(work: StepWork, k: StepConstants, n_tokens: Number, n_rows: Number) -> Number:
     m = work.matrices
     rate = work.memory_bytes_per_s * k.gemm_read_frac
-    quantized = overlapped(
-        m.quantized_flop * (n_tokens + k.gemm_warm_tokens)
-        / (m.quantized_peak_flop_per_s * k.gemm_compute_frac),
-        m.quantized_bytes / rate, k.gemm_serial_frac,
-    )  # fmt: skip
-    base = overlapped(
-        m.base_flop * (n_tokens + k.gemm_warm_tokens)
-        / (m.base_peak_flop_per_s * k.gemm_compute_frac),
-        m.base_bytes / rate, k.gemm_serial_frac,
-    )  # fmt: skip
-    head = overlapped(
-        m.head_flop * n_rows / (m.base_peak_flop_per_s * k.gemm_compute_frac),
-        m.head_bytes / rate, k.gemm_serial_frac,
-    )  # fmt: skip
+    base_peak = m.base_peak_flop_per_s * k.gemm_compute_frac
+    n_paid = n_tokens + k.gemm_warm_tokens
+    quantized_s = m.quantized_flop * n_paid / (m.quantized_peak_flop_per_s * k.gemm_compute_frac)
+    base_s, head_s = m.base_flop * n_paid / base_peak, m.head_flop * n_rows / base_peak
+    quantized = overlapped(quantized_s, m.quantized_bytes / rate, k.gemm_serial_frac)
+    base = overlapped(base_s, m.base_bytes / rate, k.gemm_serial_frac)
+    head = overlapped(head_s, m.head_bytes / rate, k.gemm_serial_frac)
     return quantized + base + head + k.sample_s * n_rows * m.n_logits / SAMPLED_LOGITS
 
 
@@ -228,9 +212,8 @@ def _adapters(work: StepWork, k: StepConstants, n_tokens: Number, n_sequences: N
     a = work.adapters
     # Assumption: ranks of 8 to 64 fill an eighth to a half of a tile; a quarter stands for them.
     peak = work.matrices.base_peak_flop_per_s * k.gemm_compute_frac * ADAPTER_COMPUTE_FRAC
-    read = n_adapters_touched(a, n_sequences) * a.adapter_bytes / (
-        work.memory_bytes_per_s * k.gemm_read_frac
-    )  # fmt: skip
+    rate = work.memory_bytes_per_s * k.gemm_read_frac
+    read = n_adapters_touched(a, n_sequences) * a.adapter_bytes / rate
     return overlapped(a.flop * a.token_frac * n_tokens / peak, read, k.expert_serial_frac)
 
 
@@ -334,11 +317,13 @@ def limit_s(work: StepWork, load: StepLoad, evenness: Number) -> Number:
         + attention_flop(work.mixing, load, n_sharing) / work.mixing.peak_flop_per_s
     )
     moved = (
-        m.quantized_bytes + m.base_bytes + m.head_bytes
+        m.quantized_bytes
+        + m.base_bytes
+        + m.head_bytes
         + n_touched(e, n_all, evenness) * e.expert_bytes
         + n_adapters_touched(a, n_sequences) * a.adapter_bytes
         + cache_read_bytes(work.mixing, load, work.n_data_parallel, c.n_ranks)
-    )  # fmt: skip
+    )
     # A rank sends its vector at least once, even where the switch adds.
     n_vectors = x.n_reduces + x.n_dispatches * x.n_dispatch_copies + x.n_stage_hops
     gathered = c.n_gathers * context_bytes(work, load) * (1.0 - 1.0 / c.n_ranks)
@@ -354,9 +339,8 @@ def step_parts(work: StepWork, k: StepConstants, load: StepLoad) -> StepParts:
     n_sequences = (load.n_prefills + load.n_decodes) / work.n_data_parallel
     n_operators = work.exchange.n_operators + work.adapters.n_operators
     slow = k.slowdown_frac
-    touched_s = work.exchange.activation_bytes * n_here / (
-        work.memory_bytes_per_s * k.activation_read_frac
-    )  # fmt: skip
+    activation_rate = work.memory_bytes_per_s * k.activation_read_frac
+    touched_s = work.exchange.activation_bytes * n_here / activation_rate
     return StepParts(
         slow * (_matrices(work, k, n_here, n_rows) + _adapters(work, k, n_here, n_sequences)),
         slow * _experts(work, k, n_all),

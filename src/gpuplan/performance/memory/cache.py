@@ -2,26 +2,20 @@
 
 import math
 
+from gpuplan.domain.inference.fit import Deployment
 from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
 from gpuplan.domain.model.layers import Cache
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import NumberFormat
 
 
-def sequence_bytes(
-    model: Model,
-    context_tokens: int,
-    *,
-    cache_format: NumberFormat,
-    layout: ServingLayout,
-    engine: EngineSettings,
-) -> float:
-    """Cache and state of one sequence on the fullest accelerator."""
-    stage_frac = _stage_frac(model, layout)
+def sequence_bytes(deployment: Deployment) -> float:
+    """KV cache and state of one sequence on the fullest accelerator."""
+    model, layout, engine = deployment.model, deployment.layout, deployment.engine
     caches = sum(
         n_layers
-        * held_entries(cache, context_tokens, engine)
-        * entry_bytes(cache, cache_format, layout)
+        * held_entries(cache, deployment.load.context_tokens, engine)
+        * entry_bytes(cache, deployment.storage.cache, layout)
         for n_layers, cache in model.caches()
     )
     states = sum(
@@ -29,19 +23,18 @@ def sequence_bytes(
         for group in model.main.groups
         for state in group.states
     )
-    return (caches / layout.cp + states) * stage_frac
+    return (caches / layout.cp + states) * _stage_frac(model, layout)
 
 
-def block_bytes(
-    model: Model, *, cache_format: NumberFormat, layout: ServingLayout, engine: EngineSettings
-) -> float:
+def block_bytes(deployment: Deployment) -> float:
     """One block of every layer whose cache grows with the whole context."""
-    growing = [(n, c) for n, c in model.caches() if c.window_tokens is None]
+    model, layout = deployment.model, deployment.layout
     per_entry = sum(
-        n * entry_bytes(cache, cache_format, layout) / cache.tokens_per_entry
-        for n, cache in growing
+        n * entry_bytes(cache, deployment.storage.cache, layout) / cache.tokens_per_entry
+        for n, cache in model.caches()
+        if cache.window_tokens is None
     )
-    return per_entry / layout.cp * engine.block_tokens * _stage_frac(model, layout)
+    return per_entry / layout.cp * deployment.engine.block_tokens * _stage_frac(model, layout)
 
 
 def held_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> int:

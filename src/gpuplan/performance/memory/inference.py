@@ -2,7 +2,8 @@
 
 import math
 
-from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.fit import Deployment
+from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import (
     EngineSettings,
     InferenceMemory,
@@ -29,52 +30,49 @@ GRAPH_BYTES_PER_LAYER = 8 * MIB
 N_RESIDUAL_COPIES = 3
 
 
-def inference_memory(
-    model: Model,
-    accelerator: Accelerator,
-    *,
-    storage: StorageFormats,
-    layout: ServingLayout,
-    engine: EngineSettings,
-    load: SequenceLoad,
-) -> InferenceMemory:
-    """Every part of the fullest accelerator's memory, and the cache that is left."""
+def setup_memory(setup: ServingSetup, context_tokens: int, n_sequences: int = 1) -> InferenceMemory:
+    """Memory of a serving setup with so many sequences of this length."""
+    return inference_memory(
+        Deployment(
+            model=setup.model,
+            accelerator=setup.accelerator,
+            storage=setup.storage,
+            layout=setup.layout,
+            engine=setup.settings,
+            load=SequenceLoad(context_tokens=context_tokens, n_sequences=n_sequences),
+        )
+    )
+
+
+def inference_memory(deployment: Deployment) -> InferenceMemory:
+    """Every part of the fullest accelerator's memory, and what is left for the KV cache."""
+    model, storage, layout = deployment.model, deployment.storage, deployment.layout
+    engine, visible = deployment.engine, deployment.accelerator.memory.visible_bytes
     parts = {
         "weights_bytes": weights.weights_bytes(model, storage, layout),
-        "activation_bytes": activation_bytes(model, storage, layout, engine=engine),
+        "activation_bytes": activation_bytes(model, layout, engine),
         "communication_bytes": communication_bytes(layout),
         "context_bytes": CONTEXT_BYTES,
         "lora_bytes": lora_bytes(model, engine.lora, storage, layout=layout),
     }
     graphs = graphs_bytes(model, layout)
-    budget = engine.memory_use_frac * accelerator.memory.visible_bytes
+    budget = engine.memory_use_frac * visible
     # Graphs outside the engine's share must still find room beside it.
-    spare = accelerator.memory.visible_bytes - budget
-    taken_by_graphs = graphs if engine.counts_graphs else max(0.0, graphs - spare)
-    one = cache.sequence_bytes(
-        model,
-        load.context_tokens,
-        cache_format=storage.cache,
-        layout=layout,
-        engine=engine,
-    )
+    taken_by_graphs = graphs if engine.counts_graphs else max(0.0, graphs - (visible - budget))
+    one = cache.sequence_bytes(deployment)
     return InferenceMemory(
-        visible_bytes=accelerator.memory.visible_bytes,
+        visible_bytes=visible,
         budget_bytes=budget,
         graphs_bytes=graphs,
         cache_bytes=budget - sum(parts.values()) - taken_by_graphs,
         sequence_bytes=one,
-        block_bytes=cache.block_bytes(
-            model, cache_format=storage.cache, layout=layout, engine=engine
-        ),
-        needed_bytes=one * math.ceil(load.n_sequences / layout.dp),
+        block_bytes=cache.block_bytes(deployment),
+        needed_bytes=one * math.ceil(deployment.load.n_sequences / layout.dp),
         **parts,
     )
 
 
-def activation_bytes(
-    model: Model, storage: StorageFormats, layout: ServingLayout, *, engine: EngineSettings
-) -> float:
+def activation_bytes(model: Model, layout: ServingLayout, engine: EngineSettings) -> float:
     """Peak of the working tensors: the widest layer's forward pass, or sampling."""
     return max(_forward_peak_bytes(model, layout, engine), _sampler_peak_bytes(model, engine))
 

@@ -1,11 +1,25 @@
-"""How each engine takes memory and fills a batch when nobody says otherwise."""
+"""How each engine takes memory and fills a batch by default: few constants per engine version.
+
+vLLM profiles a full batch before it sizes the cache. Up to 0.20 its sampler sorts whole logits;
+from 0.21 on fused kernels replace the sort, captured graphs are counted inside the engine's share,
+and the default share is 0.92 instead of 0.90 [vLLM-0.11, vLLM-0.21].
+"""
 
 from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.serving import EngineSettings
-from gpuplan.performance.memory.engines import vllm_settings
+from gpuplan.domain.inference.serving import EngineSettings, LoraSlots
+from gpuplan.units import GIB
 
+# Sorting one logit: 2 as computed + 4 in fp32, 4 + 8 sorted with its index,
+# and the sort's own double buffer of 4 + 8 + 8 (index counter). Found in the logs (38.4 to 39.5)
+# before it was explained so [measured:vllm-h100-2025].
+SORT_BYTES_PER_LOGIT = 38.0
+# Fused sampling: 2 as computed, 4 in fp32, 4 probabilities, 4 log-probabilities and 3 of masks
+# and noise; [measured:vllm-h100-2025] shows 17 on the one row with fused kernels.
+FUSED_BYTES_PER_LOGIT = 17.0
+LARGE_DEVICE_BYTES = 70 * GIB
+FUSED_SINCE = (0, 21)
 # TensorRT-LLM's benchmarks hand 0.95 of what the weights leave to the cache
 # [TensorRT-LLM-perf-overview]; its sampler works on what it needs only.
 TRTLLM_USE_FRAC = 0.97
@@ -39,3 +53,28 @@ def engine_settings(
             sampler_bytes_per_logit=LEAN_SAMPLER_BYTES_PER_LOGIT,
         )
     return vllm if engine == "vllm" else replace(vllm, name=engine)
+
+
+def vllm_settings(
+    accelerator: Accelerator,
+    *,
+    version: tuple[int, int] = (0, 11),
+    memory_use_frac: float | None = None,
+    max_sequences: int | None = None,
+    lora: LoraSlots | None = None,
+) -> EngineSettings:
+    """vLLM as an API server with its defaults for this device [vLLM-defaults]."""
+    # Large devices get larger batches, except the A100, where they cost throughput.
+    is_large = accelerator.memory.visible_bytes >= LARGE_DEVICE_BYTES
+    is_large = is_large and not accelerator.id.startswith("a100")
+    is_fused = version >= FUSED_SINCE
+    return EngineSettings(
+        name=f"vllm {version[0]}.{version[1]}",
+        memory_use_frac=memory_use_frac or (0.92 if is_fused else 0.90),
+        max_sequences=max_sequences or (1024 if is_large else 256),
+        max_batch_tokens=8192 if is_large else 2048,
+        block_tokens=16,
+        sampler_bytes_per_logit=FUSED_BYTES_PER_LOGIT if is_fused else SORT_BYTES_PER_LOGIT,
+        counts_graphs=is_fused,
+        lora=lora,
+    )

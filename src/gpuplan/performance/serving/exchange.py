@@ -12,54 +12,32 @@ from gpuplan.domain.model.layers import (
 )
 from gpuplan.domain.model.network import Model
 from gpuplan.performance.collectives import (
-    Curve,
     all_reduce_terms,
     all_to_all_curve,
     point_to_point_time_s,
 )
+from gpuplan.performance.kernels.curves import Curve
 from gpuplan.performance.kernels.step import (
     Exchange,
 )
 from gpuplan.performance.memory.weights import expert_ways
 
 HALF_BYTES = 2.0  # activations travel in 16 bits
-
-
 # Reads and writes of one layer, in widths of what passes. Counted, not fitted: two norms with
 # residual (2 each where fused), inputs and outputs of four matrix products (4).
 N_HIDDEN_PASSES = 8.0
-
-
 N_HEAD_PASSES = 4.0  # projections write, rotary reads and writes, attention or projection reads
-
-
 N_INNER_PASSES = 4.0  # gate and up written, read; their product stays in the fused kernel
-
-
 N_EXPERT_PASSES = 3.0  # copied to the expert, written, summed
-
-
 # Kernels that a layer launches beside its matrix products: norms, rotary with cache write,
 # attention; counted on the engines' own traces.
 N_NORM_OPERATORS = 2
-
-
 N_ATTENTION_OPERATORS = 4  # projections in, rotary, attention, projection out
-
-
 N_LATENT_OPERATORS = 9  # two down- and two up-projections, two absorbed products, the rest as above
-
-
 # Of an indexer: queries, keys, weights, norm, rotary, 8-bit write, scores, choice [DeepSeek-V3.2].
 N_INDEX_OPERATORS = 8
-
-
 N_RECURRENCE_OPERATORS = 6
-
-
 N_DENSE_OPERATORS = 3  # up (and gate), activation, down
-
-
 N_EXPERT_OPERATORS = 5  # router with its choice, sort, two products (activation within), sum
 
 

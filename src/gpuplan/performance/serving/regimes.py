@@ -1,7 +1,7 @@
 """One deployment under one load: work, constants and case in; throughput and latency out."""
 
 from gpuplan.domain.inference.performance import Regime, ServingSetup
-from gpuplan.domain.inference.serving import InferenceMemory, SequenceLoad
+from gpuplan.domain.inference.serving import InferenceMemory
 from gpuplan.performance.kernels.closed_loop import mean_waits, served_loop, users_room
 from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.regimes import (
@@ -12,7 +12,7 @@ from gpuplan.performance.kernels.regimes import (
     ServingCase,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
-from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.performance.memory.inference import setup_memory
 
 MANY = 1e9  # requests wait without end
 # A model that does not fit is answered as if a hundredth of the memory were left: the caller says
@@ -22,17 +22,7 @@ LEAST_CACHE_FRAC = 0.01
 
 def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
     """One replica's share of the load, and whether it fits."""
-    load = setup.load
-    memory = inference_memory(
-        setup.model,
-        setup.accelerator,
-        storage=setup.storage,
-        layout=setup.layout,
-        engine=setup.settings,
-        load=SequenceLoad(
-            context_tokens=int(load.input_tokens + load.output_tokens), n_sequences=1
-        ),
-    )
+    memory = setup_memory(setup, int(setup.load.input_tokens + setup.load.output_tokens))
     return case_in(memory, setup), memory.cache_bytes >= memory.sequence_bytes
 
 

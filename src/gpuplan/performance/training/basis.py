@@ -171,7 +171,7 @@ def step_basis(
         operand_bytes=OPERAND_BYTES[setup.execution.compute],
         cast_ratio=CAST_RATIO.get(setup.execution.compute, 0.0),
         fuses_experts=setup.execution.kernels == "grouped",
-        n_expert_islands=links.ep_group(layout, fabric).n_islands,
+        n_expert_islands=links.process_group("ep", layout, fabric).n_islands,
     )
     case = Case(model, accelerator, setup, layout, fabric, split)
     layers = forward_work(model, split)
@@ -311,8 +311,10 @@ def _link_basis(case: Case, layers: LayerWork, rank: RankParams) -> LinkBasis:
         return LinkBasis(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     hidden_bytes = BYTES_16 * split.n_tokens * case.model.main.hidden_size
     n_reductions = layers.n_tp_reductions / layout.pp * (layout.tp > 1)
-    ring = links.gather_s(layers.kv_bytes * layout.cp, links.cp_group(layout, fabric), fabric)
-    dealt = links.ep_group(layout, fabric)
+    ring = links.gather_s(
+        layers.kv_bytes * layout.cp, links.process_group("cp", layout, fabric), fabric
+    )
+    dealt = links.process_group("ep", layout, fabric)
     dealt_s = (
         2.0
         / layout.pp
@@ -321,7 +323,7 @@ def _link_basis(case: Case, layers: LayerWork, rank: RankParams) -> LinkBasis:
     reduced_s = n_reductions * links.tp_s(hidden_bytes, layout, fabric)
     scatters = layout.has_sequence_parallel or case.setup.execution.scatters_handover
     n_pieces = layout.tp if scatters else 1
-    is_far = links.tp_group(layout, fabric).n_islands > 1
+    is_far = links.process_group("tp", layout, fabric).n_islands > 1
     return LinkBasis(
         tp_s=0.0 if is_far else reduced_s,
         tp_far_s=reduced_s if is_far else 0.0,
@@ -338,7 +340,7 @@ def _link_basis(case: Case, layers: LayerWork, rank: RankParams) -> LinkBasis:
 def _fsdp_s(case: Case, rank: RankParams) -> float:
     """Gathering weights for forward and backward, and scattering gradients, every micro-batch."""
     states = case.setup.states
-    group = links.shard_group(case.layout, case.fabric)
+    group = links.process_group("shard", case.layout, case.fabric)
     weights = rank.n_all * states.compute_bytes_per_param
     gradients = rank.n_all * rank.n_trained_frac * _reduced_bytes(case)
     if case.setup.execution.accumulates_unsharded:
@@ -353,12 +355,12 @@ def _dp_s(case: Case, rank: RankParams) -> float:
     trained = rank.n_trained_frac
     if layout.sharding == "zero3":
         shard = rank.n_all * trained / layout.n_shards
-        group = links.replica_group(layout, fabric)
+        group = links.process_group("replica", layout, fabric)
         return links.all_reduce_s(shard * _reduced_bytes(case), group, fabric)
     total_s = 0.0
     for n_params, group in (
-        (rank.n_dense, links.dp_group(layout, fabric)),
-        (rank.n_expert, links.expert_dp_group(layout, fabric)),
+        (rank.n_dense, links.process_group("dp", layout, fabric)),
+        (rank.n_expert, links.process_group("expert_dp", layout, fabric)),
     ):
         moved = n_params * trained
         if layout.sharding == "none":

@@ -28,15 +28,6 @@ def young_interval_s(write_s: float, mtbf: float) -> float:
     return math.sqrt(2.0 * write_s * mtbf)
 
 
-def daly_interval_s(write_s: float, mtbf: float) -> float:
-    """The same to a higher order, for writes that are long against the failures [Daly2006]."""
-    _positive("interval", {"write_s": write_s, "mtbf": mtbf})
-    if write_s >= 2.0 * mtbf:
-        return mtbf
-    ratio = write_s / (2.0 * mtbf)
-    return math.sqrt(2.0 * write_s * mtbf) * (1.0 + math.sqrt(ratio) / 3.0 + ratio / 9.0) - write_s
-
-
 def goodput(
     failures: FailureRate, writes: CheckpointWrites, *, straggler_frac: float = 0.0
 ) -> Goodput:

@@ -4,6 +4,7 @@ In: bytes of one rank, the layout, the fabric. Out: seconds of the collectives. 
 tensor first, then context, expert and data, pipeline last, as Megatron does.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,10 +13,11 @@ from gpuplan.domain.hardware.links import LinkModel
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.domain.training.time import Fabric
 from gpuplan.performance.collectives import (
+    TimeOf,
+    all_gather_time_s,
     all_reduce_time_s,
     all_to_all_time_s,
-    hierarchical_all_gather_time_s,
-    hierarchical_all_reduce_time_s,
+    hierarchical_time_s,
     point_to_point_time_s,
 )
 
@@ -41,27 +43,27 @@ def spread(n_ranks: int, stride: int, fabric: Fabric) -> Spread:
 
 
 @lru_cache(maxsize=4096)
-def _adapters(link: LinkModel, n_ranks: int) -> LinkModel:
-    """The adapters of the ranks that one island has in a group, together."""
+def _nics(link: LinkModel, n_ranks: int) -> LinkModel:
+    """The NICs of the ranks that one scale-up domain has in a group, together."""
     return replace(link, bytes_per_s=link.bytes_per_s * n_ranks)
 
 
 def gather_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
     """All-gather or reduce-scatter of the whole message."""
-    outer = _adapters(fabric.outside, group.n_inside)
-    return hierarchical_all_gather_time_s(
-        message_bytes, group.n_islands, group.n_inside, inner=fabric.inside, outer=outer
-    )
+    return _over_domains(all_gather_time_s, message_bytes, group, fabric)
 
 
 def all_reduce_s(message_bytes: float, group: Spread, fabric: Fabric) -> float:
     """Every rank holds the sum."""
     if group.n_islands == 1:
         return all_reduce_time_s(message_bytes, group.n_inside, fabric.inside)
-    outer = _adapters(fabric.outside, group.n_inside)
-    return hierarchical_all_reduce_time_s(
-        message_bytes, group.n_islands, group.n_inside, inner=fabric.inside, outer=outer
-    )
+    return _over_domains(all_reduce_time_s, message_bytes, group, fabric)
+
+
+def _over_domains(time_s: TimeOf, message_bytes: float, group: Spread, fabric: Fabric) -> float:
+    inside = (group.n_inside, fabric.inside)
+    outside = (group.n_islands, _nics(fabric.outside, group.n_inside))
+    return hierarchical_time_s(time_s, message_bytes, inside, outside)
 
 
 def all_to_all_s(message_bytes: float, far_bytes: float, group: Spread, fabric: Fabric) -> float:
@@ -73,46 +75,27 @@ def all_to_all_s(message_bytes: float, far_bytes: float, group: Spread, fabric: 
     return max(inside_s, all_to_all_time_s(far_bytes, group.n_islands, fabric.outside))
 
 
-def tp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Tensor-parallel neighbours."""
-    return spread(layout.tp, 1, fabric)
+# Ranks of each process group, and how far apart neighbours stand. Ranks are dealt tensor first.
+GROUPS: dict[str, Callable[[ParallelLayout], tuple[int, int]]] = {
+    "tp": lambda x: (x.tp, 1),
+    "cp": lambda x: (x.cp, x.tp),  # ranks that share a sequence
+    "ep": lambda x: (x.ep, x.tp),  # ranks that the experts are spread over
+    "dp": lambda x: (x.dp * x.cp, x.tp),  # the same parameters of everything but experts
+    "expert_dp": lambda x: (max(1, x.dp * x.cp // x.ep), x.tp * x.ep),  # the same experts
+    "shard": lambda x: (x.n_shards, x.tp),  # one copy of fully sharded parameters
+    # Copies of a shard in hybrid sharding.
+    "replica": lambda x: (max(1, x.dp * x.cp // x.n_shards), x.tp * x.n_shards),
+}
 
 
-def cp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Ranks that share a sequence."""
-    return spread(layout.cp, layout.tp, fabric)
-
-
-def ep_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Ranks that the experts are dealt to."""
-    return spread(layout.ep, layout.tp, fabric)
-
-
-def dp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Ranks that hold the same parameters of everything but experts."""
-    return spread(layout.dp * layout.cp, layout.tp, fabric)
-
-
-def expert_dp_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Ranks that hold the same experts."""
-    n_ranks = max(1, layout.dp * layout.cp // layout.ep)
-    return spread(n_ranks, layout.tp * layout.ep, fabric)
-
-
-def shard_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Ranks that share one copy of fully sharded parameters."""
-    return spread(layout.n_shards, layout.tp, fabric)
-
-
-def replica_group(layout: ParallelLayout, fabric: Fabric) -> Spread:
-    """Copies of a shard in hybrid sharding."""
-    n_copies = max(1, layout.dp * layout.cp // layout.n_shards)
-    return spread(n_copies, layout.tp * layout.n_shards, fabric)
+def process_group(name: str, layout: ParallelLayout, fabric: Fabric) -> Spread:
+    """How the ranks of this process group are spread over scale-up domains."""
+    return spread(*GROUPS[name](layout), fabric)
 
 
 def tp_s(message_bytes: float, layout: ParallelLayout, fabric: Fabric) -> float:
     """One reduction of a layer: all-reduce, or reduce-scatter and all-gather of its halves."""
-    group = tp_group(layout, fabric)
+    group = process_group("tp", layout, fabric)
     if layout.has_sequence_parallel:
         return 2.0 * gather_s(message_bytes, group, fabric)
     return all_reduce_s(message_bytes, group, fabric)

@@ -7,7 +7,6 @@ from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.domain.training.time import Fabric
 from gpuplan.performance.training import process_groups as links
 from gpuplan.performance.training.step import race_s
-from gpuplan.units import DAY, HOUR
 
 FORWARD_BACKWARD = 6.0  # flop per parameter and token [Kaplan2020]
 AGAIN = 2.0  # one more forward pass
@@ -15,24 +14,8 @@ BYTES_16 = 2.0
 # Backward and what it computes again, of the time of a step with full recompute: 3 of 4 passes.
 BACKWARD_FRAC = 0.75
 HIDING = 8.0  # sharpness of overlap when only rates are given
-
-
 # 16-bit weights, and 32-bit master weights with both moments of Adam.
 CHECKPOINT_BYTES_PER_PARAM = 14.0
-
-
-class RunTime(NamedTuple):
-    """A run over a number of tokens."""
-
-    flop: float
-    accelerator_h: float
-    ideal_s: float
-    wall_s: float | None  # None where goodput is unknown
-
-    @property
-    def ideal_days(self) -> float:
-        """Without any stop."""
-        return self.ideal_s / DAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,32 +42,9 @@ class GivenParts(NamedTuple):
         return self.compute_s + self.exposed_s
 
 
-def run_time(
-    n_params: float,
-    n_tokens: float,
-    *,
-    peak_flop_per_s: float,
-    mfu_frac: float,
-    n_accelerators: int,
-    goodput_frac: float | None,
-) -> RunTime:
-    """6 N D flop at a given utilization; goodput stretches it."""
-    flop = FORWARD_BACKWARD * n_params * n_tokens
-    accelerator_s = flop / (peak_flop_per_s * mfu_frac)
-    ideal_s = accelerator_s / n_accelerators
-    wall_s = None if not goodput_frac else ideal_s / goodput_frac
-    return RunTime(flop, accelerator_s / HOUR, ideal_s, wall_s)
-
-
 def checkpoint_bytes(n_params: float, bytes_per_param: float = CHECKPOINT_BYTES_PER_PARAM) -> float:
     """What a job must save to go on where it stopped."""
     return n_params * bytes_per_param
-
-
-def fewest_accelerators(run: RunTime, *, deadline_s: float, goodput_frac: float) -> int:
-    """How many meet the deadline."""
-    needed = run.accelerator_h * HOUR / goodput_frac / deadline_s
-    return int(-(-needed // 1))
 
 
 def given_compute_s(
@@ -99,14 +59,14 @@ def given_step(given: GivenStep, layout: ParallelLayout, fabric: Fabric) -> Give
     """Compute that is given beside the traffic of fully or hybrid sharded data parallelism."""
     weights = given.n_params * given.weight_bytes
     gradients = given.n_params * given.gradient_bytes
-    shards = links.shard_group(layout, fabric)
+    shards = links.process_group("shard", layout, fabric)
     gathered_s = 2.0 * links.gather_s(weights, shards, fabric)
     gathered_s += links.gather_s(gradients, shards, fabric)
     compute_s = given.n_micro_batches * given.compute_s
     exposed_s = given.n_micro_batches * (
         race_s(given.compute_s, gathered_s, HIDING) - given.compute_s
     )
-    copies = links.replica_group(layout, fabric)
+    copies = links.process_group("replica", layout, fabric)
     reduced_s = links.all_reduce_s(gradients / layout.n_shards, copies, fabric)
     hiding_s = BACKWARD_FRAC * given.compute_s
     exposed_s += race_s(hiding_s, reduced_s, HIDING) - hiding_s

@@ -25,8 +25,6 @@ CAUSES: tuple[Cause, ...] = (
     "input", "stragglers",
 )  # fmt: skip
 RACE = 4.0  # exponent of the soft maximum of compute and the traffic that hides behind it
-
-
 TINY_S = 1e-30
 
 

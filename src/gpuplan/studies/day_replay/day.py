@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.candidates.slo import STUDENT, Seen
+from gpuplan.candidates.slo import STUDENT, LatencyStatistic
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.plan.answer import Replay
@@ -20,7 +20,7 @@ from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Requests, requests_of
-from gpuplan.studies.sizing.trials import Runs
+from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.units import HOUR
 
 WHOLE_REQUESTS = 200_000  # up to so many a day or week is run as it is
@@ -120,7 +120,7 @@ def _run_s(day: Day, n_whole: int) -> float:
     return HOUR if n <= n_whole else HOUR * min(1.0, MOST_REQUESTS / n)
 
 
-def day_stream(runs: Runs, day: Day, *, draw: int) -> Requests:
+def day_stream(runs: FleetSimulator, day: Day, *, draw: int) -> Requests:
     """Fresh draws on a clock that runs by the load of each hour; bursts stay as they are."""
     edges_s = np.arange(len(day.load_per_s) + 1) * day.run_s
     counted = np.concatenate([[0.0], np.cumsum(day.load_per_s)]) * day.run_s
@@ -168,7 +168,9 @@ def trace_stream(recorded: Requests, day: Day, *, peak_per_s: float, seed: int) 
     return requests_of(hour[rows] * day.run_s + rest[rows], taken.input_tokens, taken.output_tokens)
 
 
-def replay_of(runs: Runs, day: Day, requests: Requests, *, workload: str) -> Replay | None:
+def replay_of(
+    runs: FleetSimulator, day: Day, requests: Requests, *, workload: str
+) -> Replay | None:
     """The day as users felt it; None where nobody came."""
     hours = [hour for run in _stretches(day) for hour in _played(runs, day, requests, run)]
     if not hours:
@@ -212,7 +214,7 @@ def _stretches(day: Day) -> list[range]:
     return [run for run in runs if day.n_replicas[run.start] > 0]
 
 
-def _played(runs: Runs, day: Day, requests: Requests, stretch: range) -> Iterator[Hour]:
+def _played(runs: FleetSimulator, day: Day, requests: Requests, stretch: range) -> Iterator[Hour]:
     """These hours on their replicas, after a part of the first one has filled them."""
     low, high = np.searchsorted(
         requests.arrive_s, [stretch.start * day.run_s, stretch.stop * day.run_s]
@@ -249,12 +251,12 @@ def _kept(limits: tuple[LatencyLimit, ...], outcome: Outcome) -> Ints:
     return kept.astype(np.int64)
 
 
-def _is_broken(runs: Runs, outcome: Outcome, rows: Ints) -> bool:
+def _is_broken(runs: FleetSimulator, outcome: Outcome, rows: Ints) -> bool:
     if len(rows) < LEAST_JUDGED:
         return False
-    judged = runs.judged(outcome, rows, n_deviations=BEYOND_CHANCE * STUDENT)
-    return any(_lower_s(each) > limit.limit_s for limit, each in judged)
+    latencies = runs.latencies(outcome, rows, n_deviations=BEYOND_CHANCE * STUDENT)
+    return any(_lower_s(each) > limit.limit_s for limit, each in latencies)
 
 
-def _lower_s(each: Seen) -> float:
+def _lower_s(each: LatencyStatistic) -> float:
     return each.value_s - BEYOND_CHANCE * (each.bound_s - each.value_s)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.candidates.search import smallest_that_holds
-from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.columns import Ints, ints
 from gpuplan.domain.plan.answer import Curve, Replay
 from gpuplan.domain.plan.selection import FleetOption, Selection
@@ -24,12 +23,10 @@ from gpuplan.studies.day_replay.day import (
     trace_day,
     trace_stream,
 )
-from gpuplan.studies.naming import model_named
 from gpuplan.studies.planning.options import Rows
-from gpuplan.studies.sizing.candidates import Bench
 from gpuplan.studies.sizing.serving import ServingSizer
-from gpuplan.studies.sizing.trials import Runs
-from gpuplan.studies.sizing.workload import Surroundings, serving_load, streams_of
+from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
 FRESH_DRAW = 2  # sizing used 0 and 1
 GROWN = "{} more than sized: the replay on fresh draws broke a promise"
@@ -47,7 +44,7 @@ class Replayed(NamedTuple):
 
 
 def replayed(
-    scenario: Scenario, around: Surroundings, sizings: Sequence[Sizing], *, chosen: Selection
+    scenario: Scenario, around: SizingContext, sizings: Sequence[Sizing], *, chosen: Selection
 ) -> Replayed:
     """Every chosen fleet through its day; one that breaks a promise grows and is measured anew."""
     done: list[Sizing] = []
@@ -76,7 +73,7 @@ def replayed(
 
 
 def measured_anew(
-    scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Sized, need: ReplicaNeed,
+    scenario: Scenario, around: SizingContext, sizing: Sizing, *, sized: Sized, need: ReplicaNeed,
     remark: str,
 ) -> Sized:  # fmt: skip
     """The fleet in another number, with what that number reaches; as it was, if never simulated."""
@@ -84,11 +81,11 @@ def measured_anew(
     if runs is None:
         return replace(sized, need=need, remarks=(*sized.remarks, remark))
     sizer = _sizer(scenario, around, sizing, runs)
-    return sizer.resized(sized, runs, need=need, remark=remark)
+    return sizer.resized(sized, need=need, remark=remark)
 
 
 def secured(
-    scenario: Scenario, around: Surroundings, rows: Rows, *, sizings: Sequence[Sizing],
+    scenario: Scenario, around: SizingContext, rows: Rows, *, sizings: Sequence[Sizing],
     chosen: Selection,
 ) -> tuple[Rows, list[Sizing]]:  # fmt: skip
     """The chosen fleets with the load up to which they are safe; the others are not asked."""
@@ -100,7 +97,7 @@ def secured(
         if sized is None or runs is None:
             done.append(sizing)
             continue
-        safe = _sizer(scenario, around, sizing, runs).with_safety(sized, runs)
+        safe = _sizer(scenario, around, sizing, runs).with_safety(sized)
         done.append(replace(sizing, sized=tuple(safe if s is sized else s for s in sizing.sized)))
         by_name |= {
             name: row._replace(sized=_with_safety_of(safe, row.sized))
@@ -117,10 +114,16 @@ def _with_safety_of(safe: Sized, sized: Sized) -> Sized:
     )  # fmt: skip
 
 
-def _sizer(scenario: Scenario, around: Surroundings, sizing: Sizing, runs: Runs) -> ServingSizer:
-    return ServingSizer(
-        runs.bench, sizing.demand, scenario.policy.resilience, node_size=node_sizes(around.catalog)
-    )
+def _sizer(
+    scenario: Scenario, around: SizingContext, sizing: Sizing, runs: FleetSimulator
+) -> ServingSizer:
+    return ServingSizer(_task(scenario, around, sizing), runs)
+
+
+def _task(scenario: Scenario, around: SizingContext, sizing: Sizing) -> SizingTask:
+    workload = scenario.workload(sizing.workload)
+    assert workload is not None
+    return SizingTask(workload=workload, scenario=scenario, demand=sizing.demand, context=around)
 
 
 def _hourly(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Ints:
@@ -134,7 +137,12 @@ def _hourly(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Ints:
 
 
 def _enough(
-    runs: Runs, sizing: Sizing, sized: Sized, *, chosen: Selection, broken: NDArray[np.bool_]
+    runs: FleetSimulator,
+    sizing: Sizing,
+    sized: Sized,
+    *,
+    chosen: Selection,
+    broken: NDArray[np.bool_],
 ) -> ReplicaNeed:
     """The fewest replicas more in these hours with which the replay breaks nothing."""
 
@@ -148,7 +156,7 @@ def _enough(
     return _more(sized, broken, smallest_that_holds(holds, 1, 2, most=most) or most)
 
 
-def _day(runs: Runs, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay | None:
+def _day(runs: FleetSimulator, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay | None:
     """The day or week: the trace itself where there is one, fresh draws by the hour else."""
     demand, recorded = sizing.demand, runs.streams.recorded
     peak = demand.peak_of(0, 0)
@@ -165,13 +173,15 @@ def _day(runs: Runs, sizing: Sizing, *, n_replicas: Ints, seed: int) -> Replay |
     return replay_of(runs, day, requests, workload=sizing.workload)
 
 
-def _broken(runs: Runs, sizing: Sizing, *, n_serving: int, day: Replay | None) -> NDArray[np.bool_]:
+def _broken(
+    runs: FleetSimulator, sizing: Sizing, *, n_serving: int, day: Replay | None
+) -> NDArray[np.bool_]:
     """Hours that need more replicas: those that broke, and the peak on fresh draws."""
     hours = sizing.demand.hours.load_frac
     broken = np.zeros(len(hours), bool) if day is None else broken_hours(sizing.demand, day)
     n = min(n_serving, POOL)
     peak = sizing.demand.peak_of(0, 0) * n / n_serving
-    if not runs.trial(peak, n, draw=FRESH_DRAW).holds:
+    if not runs.run(peak, n, draw=FRESH_DRAW).meets_slo:
         broken = broken | (hours == hours.max())
     return broken
 
@@ -192,7 +202,7 @@ def sized_of(sizing: Sizing, chosen: Selection) -> Sized | None:
 
 
 def latency_curves(
-    scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Sized
+    scenario: Scenario, around: SizingContext, sizing: Sizing, *, sized: Sized
 ) -> tuple[Curve, ...]:
     """What users feel on this very fleet as the load moves, in shares of each promise."""
     runs = _runs(scenario, around, sizing, sized=sized)
@@ -201,7 +211,7 @@ def latency_curves(
     n = min(sized.n_serving, POOL)  # larger fleets are pools of so many
     peak = sizing.demand.peak_of(0, 0) * n / sized.n_serving
     chart = f"What users of {sizing.workload} feel as the load moves, spares left out"
-    trials = [runs.trial(frac * peak, n, draw=FRESH_DRAW) for frac in LOAD_FRACS]
+    trials = [runs.run(frac * peak, n, draw=FRESH_DRAW) for frac in LOAD_FRACS]
     names = {"x_name": "load, % of the planned peak", "y_name": "% of the promised limit"}
     broken = Curve(chart=chart, name="limit", x=_ENDS, y=(100.0, 100.0), **names)
     felt = (
@@ -209,7 +219,7 @@ def latency_curves(
             chart=chart,
             name=f"{limit.metric} {limit.statistic}",
             x=tuple(100.0 * frac for frac in LOAD_FRACS),
-            y=tuple(_share(trial.judged[place][1].value_s, limit.limit_s) for trial in trials),
+            y=tuple(_share(trial.latencies[place][1].value_s, limit.limit_s) for trial in trials),
             **names,
         )
         for place, limit in enumerate(runs.limits)
@@ -227,7 +237,9 @@ def _behind(sizing: Sizing, option: FleetOption) -> Sized | None:
     return names.get(option.name.rsplit(" on ", 1)[0])
 
 
-def _runs(scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Sized) -> Runs | None:
+def _runs(
+    scenario: Scenario, around: SizingContext, sizing: Sizing, *, sized: Sized
+) -> FleetSimulator | None:
     """Trials of one fleet; None where it was not simulated."""
     workload = scenario.workload(sizing.workload)
     if workload is None or workload.model is None or workload.model.name is None:
@@ -235,20 +247,11 @@ def _runs(scenario: Scenario, around: Surroundings, sizing: Sizing, *, sized: Si
     work = workload.work
     if not isinstance(work, Serving) or sized.method != "simulated":
         return None
-    load = serving_load(workload, sizing.demand)
-    known = around.known.get((workload.name, sized.candidate))
-    if known is not None and known.bench.load == load:
+    task = _task(scenario, around, sizing)
+    known = around.simulators.get((workload.name, sized.candidate))
+    if known is not None and known.evaluator.load == task.serving_load:
         return known
-    streams = streams_of(workload, around)
-    if streams is None:
-        return None
-    bench = Bench(
-        model_named(workload.model.name, around.store),
-        load,
-        around.catalog,
-        context_tokens=max(1, round(sizing.demand.input_tokens + sizing.demand.output_tokens)),
-    )
-    prospect = bench.prospect(sized.candidate)
-    runs = Runs(prospect, bench, streams, limits=work.slo.limits, options=around.options)
-    around.known[workload.name, sized.candidate] = runs
-    return runs
+    simulator = task.simulator(sized.candidate)
+    if simulator is not None:
+        around.simulators[workload.name, sized.candidate] = simulator
+    return simulator

@@ -45,7 +45,7 @@ from gpuplan.studies.planning.curves import (
     cost_usd_per_month,
     load_crossovers,
 )
-from gpuplan.studies.sizing.workload import Surroundings
+from gpuplan.studies.sizing.task import SizingContext
 from gpuplan.studies.uncertainty.robust import robust_alternatives
 from gpuplan.studies.uncertainty.run_samples import run_ranges
 from gpuplan.studies.uncertainty.samples import Draws, Fleets, assumed, draws_of, whole_uncertainty
@@ -63,7 +63,7 @@ class Story(NamedTuple):
     parts: Sequence[Part]
     chosen: ChosenPlan
     request: PlanRequest
-    around: Surroundings
+    around: SizingContext
 
 
 class Told(NamedTuple):

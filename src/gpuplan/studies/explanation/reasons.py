@@ -10,7 +10,7 @@ from gpuplan.studies.explanation.burst import Burst, burst_crossovers, burst_lin
 from gpuplan.studies.explanation.growth import growth_counts, growth_lines, growth_rows
 from gpuplan.studies.planning.chosen import Choice, batch_shares
 from gpuplan.studies.sizing.prefix import prefix_sensitivity
-from gpuplan.studies.sizing.workload import Surroundings
+from gpuplan.studies.sizing.task import SizingContext
 from gpuplan.units import HOUR
 
 
@@ -53,7 +53,7 @@ def worth_of_limits(choice: Choice) -> Explanation:
     return Explanation(binding=tuple(lines))
 
 
-def prefix_reasons(scenario: Scenario, around: Surroundings, sized: Sized) -> Explanation:
+def prefix_reasons(scenario: Scenario, around: SizingContext, sized: Sized) -> Explanation:
     """What the prefix cache decides, where the user counts on it."""
     workload = scenario.workload(sized.candidate.workload)
     work = workload.work if workload else None

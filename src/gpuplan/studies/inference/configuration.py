@@ -17,7 +17,6 @@ from gpuplan.domain.inference.serving import (
     EngineSettings,
     LoraSlots,
     LoraUse,
-    SequenceLoad,
     ServingLayout,
 )
 from gpuplan.domain.inference.startup import StartConditions
@@ -25,7 +24,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.errors import InputError, Problem, one
-from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
@@ -59,20 +58,14 @@ def predict(
     choice = find_accelerator(accelerator_name, catalog)
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
     served = predict_inference(setup, calibration=refitted)
-    memory = inference_memory(
-        setup.model,
-        setup.accelerator,
-        storage=setup.storage,
-        layout=setup.layout,
-        engine=setup.settings,
-        load=_held(setup, served.n_running),
-    )
+    context = max(1, int(setup.load.input_tokens + setup.load.output_tokens))
+    memory = setup_memory(setup, context, max(1, round(served.n_running)))
     return Prediction(
         setup=setup,
         served=served,
         memory=memory,
         power=serving_power(setup, served),
-        startup=_startup(setup, memory.weights_bytes),
+        startup=startup(setup, memory.weights_bytes),
         assumptions=(*setup.model.assumptions, *choice.assumptions, *assumed, *served.assumptions),
         overrides=catalog.overrides,
     )
@@ -85,7 +78,7 @@ def _refitted(path: Path) -> InferenceCalibration:
     return read_user_calibration(path)
 
 
-def _startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate]:
+def startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate]:
     """A start with the image and the weights on the node's own disk, nothing compiled yet."""
     start = StartConditions(
         weight_bytes=weights_bytes * setup.layout.n_accelerators,
@@ -93,11 +86,6 @@ def _startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate
         tp=setup.layout.tp,
     )
     return start_estimates(startup_phases(start, start_constants()))
-
-
-def _held(setup: ServingSetup, n_running: float) -> SequenceLoad:
-    context = int(setup.load.input_tokens + setup.load.output_tokens)
-    return SequenceLoad(context_tokens=max(1, context), n_sequences=max(1, round(n_running)))
 
 
 def setup_of(

@@ -64,11 +64,6 @@ def deployment_work(
     )
 
 
-def setup_link(setup: ServingSetup) -> LinkModel:
-    """What joins the ranks of one replica."""
-    return _link(setup.accelerator, setup.layout, setup.engine.name)
-
-
 def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> LinkModel:
     island = accelerator.scale_up
     if island is not None and island.name == NETWORK:

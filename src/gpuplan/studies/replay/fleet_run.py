@@ -13,7 +13,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.demand.statistics import summary
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.inference.serving import EngineSettings, LoraUse, SequenceLoad
+from gpuplan.domain.inference.serving import EngineSettings, LoraUse
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
@@ -28,7 +28,7 @@ from gpuplan.domain.simulation.simulation import (
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
-from gpuplan.performance.memory.inference import inference_memory
+from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
@@ -309,10 +309,7 @@ def _shares_text(requests: Requests, asked: EngineRequest) -> bool:
 def _n_blocks(setup: ServingSetup, requests: Requests) -> int:
     """Blocks that a replica can hand out, at the mean length of the stream's requests."""
     context = max(1, round(float((requests.input_tokens + requests.output_tokens).mean())))
-    memory = inference_memory(
-        setup.model, setup.accelerator, storage=setup.storage, layout=setup.layout,
-        engine=setup.settings, load=SequenceLoad(context_tokens=context, n_sequences=1),
-    )  # fmt: skip
+    memory = setup_memory(setup, context)
     if memory.cache_bytes <= 0:
         what = f"the weights leave no room on {setup.accelerator.name}"
         fix = "ask gpuplan fit what would help"

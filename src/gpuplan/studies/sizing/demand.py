@@ -11,7 +11,7 @@ from gpuplan.demand.periods import (
     periods_of,
 )
 from gpuplan.demand.statistics import summary
-from gpuplan.domain.plan.sizing import DemandProfile, HourLoads
+from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
@@ -27,17 +27,18 @@ def demand_of(
 ) -> DemandProfile:
     """The peak, the hours of the week and the years, and how they were found."""
     work = workload.work
+    periods = periods_of(scenario.growth, scenario.budget.horizon_s)
     if isinstance(work, Serving):
-        return _serving(workload, work, scenario, read_trace=read_trace)
+        return _serving(workload, work, periods, read_trace=read_trace)
     if isinstance(work, Batch):
-        return _batch(workload, work, scenario)
+        return _batch(workload, work, periods)
     if isinstance(work, Generic):
-        return _generic(workload, work, scenario)
-    return _training(workload, work, scenario)
+        return _generic(workload, work, periods)
+    return _training(workload, work, periods)
 
 
 def _serving(
-    workload: Workload, work: Serving, scenario: Scenario, *, read_trace: ReadTrace | None
+    workload: Workload, work: Serving, periods: Periods, *, read_trace: ReadTrace | None
 ) -> DemandProfile:
     arrivals, shape = work.arrivals, work.request
     lines: list[str] = []
@@ -60,15 +61,14 @@ def _serving(
         workload=workload.name,
         unit="requests",
         peak_requests_per_s=peak,
-        n_accelerators=None,
         mean_requests_per_s=mean,
         p99_minute_requests_per_s=p99,
         input_tokens=inputs,
         output_tokens=outputs,
         hours=_hours(work),
-        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        periods=periods,
         lines=tuple(lines),
-        assumptions=_told(work),
+        assumptions=_hour_assumptions(work),
     )
 
 
@@ -105,19 +105,20 @@ def _hours(work: Serving) -> HourLoads:
     return constant_hours()
 
 
-def _told(work: Serving) -> tuple[Assumption, ...]:
+def _hour_assumptions(work: Serving) -> tuple[Assumption, ...]:
     if work.arrivals.hourly_profile or work.arrivals.steps:
         return ()
     return (
         Assumption(
-            what="hours of the day", value="the peak lasts all day",
+            what="hours of the day",
+            value="the peak lasts all day",
             why="no hourly profile is given: no valley is counted on to save money",
             change="workloads[].demand.hourly_profile",
         ),
-    )  # fmt: skip
+    )
 
 
-def _batch(workload: Workload, work: Batch, scenario: Scenario) -> DemandProfile:
+def _batch(workload: Workload, work: Batch, periods: Periods) -> DemandProfile:
     if work.docs_per_s is not None:
         rate = work.docs_per_s
         line = f"{rate:.4g} documents/s, each within {work.deadline_s / HOUR:.3g} h"
@@ -131,18 +132,16 @@ def _batch(workload: Workload, work: Batch, scenario: Scenario) -> DemandProfile
         workload=workload.name,
         unit="requests",
         peak_requests_per_s=rate,
-        n_accelerators=None,
         mean_requests_per_s=rate,
-        p99_minute_requests_per_s=None,
         input_tokens=work.request.input.mean_tokens,
         output_tokens=work.request.output.mean_tokens,
         hours=constant_hours(),
-        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        periods=periods,
         lines=(line, "may wait: it fills the valleys of others"),
     )
 
 
-def _generic(workload: Workload, work: Generic, scenario: Scenario) -> DemandProfile:
+def _generic(workload: Workload, work: Generic, periods: Periods) -> DemandProfile:
     counts = [step.n_accelerators for step in work.steps if step.n_accelerators is not None]
     rate = work.samples_per_s
     if rate is None and work.n_samples is not None and work.deadline_s is not None:
@@ -163,35 +162,26 @@ def _generic(workload: Workload, work: Generic, scenario: Scenario) -> DemandPro
         peak_requests_per_s=rate,
         n_accelerators=n,
         mean_requests_per_s=None if rate is None else rate * hours.mean_frac,
-        p99_minute_requests_per_s=None,
-        input_tokens=0.0,
-        output_tokens=0.0,
         hours=hours,
-        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        periods=periods,
         lines=(line,),
     )
 
 
-def _training(workload: Workload, work: Training, scenario: Scenario) -> DemandProfile:
+def _training(workload: Workload, work: Training, periods: Periods) -> DemandProfile:
     n_tokens = training_tokens(work)
     return DemandProfile(
         workload=workload.name,
         unit="samples",
-        peak_requests_per_s=None,
-        n_accelerators=None,
-        mean_requests_per_s=None,
-        p99_minute_requests_per_s=None,
         input_tokens=n_tokens,
-        output_tokens=0.0,
         hours=constant_hours(),
-        # A run is one job: growth is of services.
-        periods=periods_of(scenario.growth, scenario.budget.horizon_s),
+        periods=periods,
         lines=(f"{n_tokens:.4g} tokens in all",),
     )
 
 
 def training_tokens(work: Training) -> float:
-    """Of all epochs."""
+    """Tokens of all epochs together."""
     each = work.n_tokens
     if each is None:
         each = (work.n_samples or 0.0) * work.sequence_tokens

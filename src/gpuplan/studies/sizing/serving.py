@@ -3,28 +3,21 @@
 from dataclasses import replace
 from math import ceil, inf
 
-from gpuplan.calibration.startup import start_constants, start_estimates
 from gpuplan.candidates.need import load_points, need_of
-from gpuplan.candidates.reserve import reserve_for
 from gpuplan.candidates.search import largest_load, smallest_that_holds, staffing_bracket
-from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.inference.startup import StartConditions
-from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.sizing import (
-    DemandProfile,
     LimitMargin,
     LittleClosure,
     PoolUtilization,
     ReplicaNeed,
-    Reserve,
     Sized,
 )
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.scenario.terms import Resilience
-from gpuplan.performance.serving.startup import startup_phases
+from gpuplan.studies.inference.configuration import startup
 from gpuplan.studies.power.serving import power_at_rate
-from gpuplan.studies.sizing.candidates import Bench
-from gpuplan.studies.sizing.trials import LONGER, Runs, Trial
+from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
+from gpuplan.studies.sizing.task import SizingTask, margin_of
 
 # The fluid bound is of mean batches; runs may fill them a little better.
 SOUND_FRAC = 0.9
@@ -40,89 +33,79 @@ RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms",
 
 
 class ServingSizer:
-    """Sizes candidates of one workload at one demand."""
+    """The smallest fleet of one simulated candidate at one demand."""
 
-    def __init__(
-        self,
-        bench: Bench,
-        demand: DemandProfile,
-        resilience: Resilience,
-        *,
-        node_size: dict[str, int],
-    ) -> None:
-        self.bench, self.demand, self.resilience = bench, demand, resilience
-        self.node_size = node_size
+    def __init__(self, task: SizingTask, simulator: FleetSimulator) -> None:
+        self.task, self.demand, self.simulator = task, task.demand, simulator
 
-    @property
-    def peak_per_s(self) -> float:
-        """Of the first period."""
-        return self.demand.peak_of(0, 0)
-
-    def least(self, runs: Runs) -> int:
+    def least(self) -> int:
         """Replicas below which the load cannot be carried at all, whatever the luck."""
-        return max(1, ceil(self.peak_per_s / self.least_per_s(runs) - 1e-9))
+        return max(1, ceil(self.task.peak_per_s / self.least_per_s() - 1e-9))
 
-    def least_per_s(self, runs: Runs) -> float:
+    def least_per_s(self) -> float:
         """More than one replica can carry: what bounds costs from below."""
-        return self._bound_per_s(runs) / SOUND_FRAC
+        return self._bound_per_s() / SOUND_FRAC
 
-    def n_spare(self, candidate: Candidate, n_serving: int) -> int:
-        """Reserve beside so many."""
-        return self._reserve(candidate, n_serving).n_spare
-
-    def _reserve(self, candidate: Candidate, n_serving: int) -> Reserve:
-        n_node = self.node_size.get(candidate.accelerator, 1)
-        return reserve_for(candidate, n_serving, self.resilience, n_accelerators_per_node=n_node)
-
-    def _bound_per_s(self, runs: Runs) -> float:
+    def _bound_per_s(self) -> float:
         """The most that one replica could carry: full, or as full as its time per token allows."""
         tokens = [
             limit.limit_s
-            for limit in runs.limits
+            for limit in self.simulator.limits
             if limit.metric in ("tpot", "itl") and limit.statistic != "p50"
         ]
-        bound = runs.capacity_per_s(TOKEN_SLACK_RATIO * min(tokens)) if tokens else 0.0
-        return bound or runs.capacity_per_s()
+        bound = self.simulator.capacity_per_s(TOKEN_SLACK_RATIO * min(tokens)) if tokens else 0.0
+        return bound or self.simulator.capacity_per_s()
 
     def n_at(
-        self, runs: Runs, load: float, *, slowness_ratio: float = 1.0, n_most: int | None = None
+        self, load: float, *, slowness_ratio: float = 1.0, n_most: int | None = None
     ) -> int | None:
-        """The fewest replicas that keep the promises at this load; None: none up to the most."""
-        fluid = load * slowness_ratio / self._bound_per_s(runs)
-        if self._is_pooled(runs, load * slowness_ratio):
-            return self._n_in_pools(runs, load, slowness_ratio=slowness_ratio)
-
-        def holds(n: int) -> bool:
-            is_below = self._is_below_ceiling(runs, load, n, slowness_ratio=slowness_ratio)
-            return is_below and runs.trial(load, n, slowness_ratio=slowness_ratio).holds
-
+        """The fewest replicas that meet the SLOs at this load; None: none up to the most."""
+        fluid = load * slowness_ratio / self._bound_per_s()
+        if self._is_pooled(load * slowness_ratio):
+            return self._n_in_pools(load, slowness_ratio=slowness_ratio)
         low, high = staffing_bracket(SOUND_FRAC * fluid)
         if n_most is not None and low > n_most:
             return None
         most = _most_tried(fluid) if n_most is None else min(n_most, _most_tried(fluid))
-        return smallest_that_holds(holds, low, high, most=max(low, most))
+        return smallest_that_holds(
+            lambda n: self._holds(load, n, slowness_ratio=slowness_ratio),
+            low,
+            high,
+            most=max(low, most),
+        )
 
-    def _is_pooled(self, runs: Runs, load: float) -> bool:
+    def _is_pooled(self, load: float) -> bool:
         """So much load that it is sized as several pools."""
-        return load / self._bound_per_s(runs) > POOL
+        return load / self._bound_per_s() > POOL
 
-    def _is_below_ceiling(self, runs: Runs, load: float, n: int, *, slowness_ratio: float) -> bool:
-        """The user's ceiling on utilization, a default one where nothing is promised, or all."""
-        ceiling = self.resilience.max_utilization_frac
+    def _holds(
+        self,
+        load: float,
+        n: int,
+        *,
+        slowness_ratio: float = 1.0,
+        draw: int = 0,
+        most_longer: int = MOST_LONGER,
+    ) -> bool:
+        """So many replicas meet the SLOs, below the highest utilization that is allowed."""
+        simulator, ceiling = self.simulator, self.task.resilience.max_utilization_frac
         if ceiling is None:
-            ceiling = OVERLOAD_RATIO if runs.limits else runs.options.max_utilization_frac
-        return load * slowness_ratio <= ceiling * n * runs.capacity_per_s()
+            ceiling = OVERLOAD_RATIO if simulator.limits else simulator.options.max_utilization_frac
+        if load * slowness_ratio > ceiling * n * simulator.capacity_per_s():
+            return False
+        run = simulator.run(
+            load, n, slowness_ratio=slowness_ratio, draw=draw, most_longer=most_longer
+        )
+        return run.meets_slo
 
-    def _n_in_pools(self, runs: Runs, load: float, *, slowness_ratio: float) -> int | None:
+    def _n_in_pools(self, load: float, *, slowness_ratio: float) -> int | None:
         """Fleets of many pools: what one pool carries, times as many as it takes."""
-        full = POOL * runs.capacity_per_s() / slowness_ratio
+        full = POOL * self.simulator.capacity_per_s() / slowness_ratio
 
         def holds(at: float) -> bool:
-            is_below = self._is_below_ceiling(runs, at, POOL, slowness_ratio=slowness_ratio)
             # Many pools rest on this one: it holds on two sets of draws, or it does not hold.
-            return is_below and all(
-                runs.trial(at, POOL, slowness_ratio=slowness_ratio, draw=draw).holds
-                for draw in (0, 1)
+            return all(
+                self._holds(at, POOL, slowness_ratio=slowness_ratio, draw=draw) for draw in (0, 1)
             )
 
         known = 0.25 * full
@@ -131,172 +114,162 @@ class ServingSizer:
         most = largest_load(holds, known=known, limit=full, rel_tol=LOAD_TOLERANCE_FRAC)
         return ceil(load / most * POOL - 1e-9)
 
-    def size(self, runs: Runs, *, n_most: int | None = None) -> Sized | Rejection | None:
-        """The candidate with its fleet, verified on fresh draws; or why no fleet keeps it.
+    def size(self, *, n_most: int | None = None) -> Sized | Rejection | None:
+        """The candidate with its fleet, verified on fresh draws; or why no fleet meets the SLOs.
 
         None: it would take more replicas at the peak than are worth asking for.
         """
-        candidate = runs.prospect.candidate
-        peak = self.peak_per_s
-        n = self.n_at(runs, peak, n_most=n_most)
-        if (
-            n is None
-            and n_most is not None
-            and n_most < _most_tried(peak / self._bound_per_s(runs))
-        ):
+        peak = self.task.peak_per_s
+        n = self.n_at(peak, n_most=n_most)
+        is_cut = n_most is not None and n_most < _most_tried(peak / self._bound_per_s())
+        if n is None and is_cut:
             return None
-        if n is not None and not self._is_pooled(runs, peak):
-            n = self._verified(runs, peak, n)
+        if n is not None and not self._is_pooled(peak):
+            n = self._verified(peak, n)
         if n is None:
-            return _no_fleet(candidate, runs)
-        need = need_of(self.demand, self._by_load(runs, peak, n))
-        return self._measured(runs, n, need=need, remarks=self._remarks(runs, peak, n))
+            return _no_fleet(self.simulator)
+        need = need_of(self.demand, self._by_load(peak, n))
+        return self._measured(n, need=need, remarks=self._remarks(peak, n))
 
-    def resized(self, sized: Sized, runs: Runs, *, need: ReplicaNeed, remark: str) -> Sized:
+    def resized(self, sized: Sized, *, need: ReplicaNeed, remark: str) -> Sized:
         """The same candidate in another number, measured anew."""
-        return self._measured(runs, need.n_peak, need=need, remarks=(*sized.remarks, remark))
+        return self._measured(need.n_peak, need=need, remarks=(*sized.remarks, remark))
 
-    def _measured(
-        self, runs: Runs, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]
-    ) -> Sized:
+    def _measured(self, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]) -> Sized:
         """What so many replicas reach, hold and draw at the peak."""
-        candidate, peak = runs.prospect.candidate, self.peak_per_s
-        last = self.peak_trial(runs, peak, n)
+        prepared, peak = self.simulator.prepared, self.task.peak_per_s
+        last = self.peak_run(peak, n)
         return Sized(
-            candidate=candidate,
+            candidate=prepared.candidate,
             method="simulated",
             need=need,
-            reserve=self._reserve(candidate, n),
-            capacity_per_s=self._ranged_rate(candidate, self._carried_per_s(runs, peak, n)),
-            n_slow_end=None,
-            limits=self._kept(candidate, last, runs),
-            little=_with_prefix(last, runs),
+            reserve=self.task.reserve(prepared.candidate, n),
+            capacity_per_s=_ranged_rate(self.simulator, self._carried_per_s(peak, n)),
+            limits=_margins(self.simulator, last),
+            little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(
-                peak_frac=peak / (n * runs.capacity_per_s()), safe_frac=None, band=""
+                peak_frac=peak / (n * self.simulator.capacity_per_s()), safe_frac=None, band=""
             ),
-            power_w=self._power(runs, last, n),
-            cold_start_s=_cold_start(runs.prospect.setup, runs.prospect.memory.weights_bytes),
+            power_w=self._power(last, n),
+            cold_start_s=startup(prepared.setup, prepared.memory.weights_bytes).get("total"),
             remarks=remarks,
         )
 
-    def _carried_per_s(self, runs: Runs, peak: float, n: int) -> float:
+    def _carried_per_s(self, peak: float, n: int) -> float:
         """Load of one replica that keeps the promises: of few looked for, else its share.
 
         One that has little to do today must not seem full: growth and samples rest on this.
         """
         if n > FEW or peak <= 0:
             return peak / n
+        # What is in doubt does not hold: a rough figure is not worth a long run.
         most = largest_load(
-            lambda load: self._holds_at(runs, load, n), known=peak,
-            limit=n * runs.capacity_per_s(), rel_tol=ROUGH_FRAC,
-        )  # fmt: skip
+            lambda load: self._holds(load, n, most_longer=1),
+            known=peak,
+            limit=n * self.simulator.capacity_per_s(),
+            rel_tol=ROUGH_FRAC,
+        )
         return min(most / n, _share_of_fewer(peak, n))
 
-    def _holds_at(self, runs: Runs, load: float, n: int) -> bool:
-        # What is in doubt does not hold: a rough figure is not worth a long run.
-        return self._is_below_ceiling(runs, load, n, slowness_ratio=1.0) and (
-            runs.trial(load, n, most_longer=1).holds
-        )
-
-    def _by_load(self, runs: Runs, peak: float, n_peak: int) -> dict[float, int]:
+    def _by_load(self, peak: float, n_peak: int) -> dict[float, int]:
         """Replicas at a few loads; what carries a higher load carries a lower one."""
         sized = {peak: n_peak}
         above = n_peak
         for load in sorted((x for x in load_points(self.demand) if x < peak), reverse=True):
-            above = self._at_most(runs, load, above)
+            above = self._at_most(load, above)
             sized[load] = above
         for load in (x for x in load_points(self.demand) if x > peak):
             # A load that cannot be sized is left to proportion.
-            n = self.n_at(runs, load)
+            n = self.n_at(load)
             sized |= {} if n is None else {load: max(n, n_peak)}
         return sized
 
-    def _at_most(self, runs: Runs, load: float, known: int) -> int:
+    def _at_most(self, load: float, known: int) -> int:
         """The fewest up to a number that is known to hold."""
-        if self._is_pooled(runs, load):
-            return self.n_at(runs, load) or known
+        if self._is_pooled(load):
+            return self.n_at(load) or known
 
-        def holds(n: int) -> bool:
-            is_below = self._is_below_ceiling(runs, load, n, slowness_ratio=1.0)
-            return n >= known or (is_below and runs.trial(load, n).holds)
+        low, _ = staffing_bracket(SOUND_FRAC * load / self._bound_per_s())
+        found = smallest_that_holds(
+            lambda n: n >= known or self._holds(load, n), min(low, known), known, most=known
+        )
+        return found or known
 
-        low, _ = staffing_bracket(SOUND_FRAC * load / self._bound_per_s(runs))
-        low = min(low, known)
-        return smallest_that_holds(holds, low, known, most=known) or known
-
-    def _verified(self, runs: Runs, load: float, n: int) -> int | None:
+    def _verified(self, load: float, n: int) -> int | None:
         """The same on other draws; one more replica until these hold as well."""
         for more in range(MOST_OVER_FLUID):
-            if runs.trial(load, n + more, draw=1).holds:
+            if self.simulator.run(load, n + more, draw=1).meets_slo:
                 return n + more
         return None
 
-    def peak_trial(self, runs: Runs, peak: float, n: int) -> Trial:
+    def peak_run(self, peak: float, n: int) -> SimulatedRun:
         """A run at this size; of one pool, where there are several."""
-        if not self._is_pooled(runs, peak):
-            return runs.trial(peak, n)
-        return runs.trial(peak * POOL / n, POOL)
+        if not self._is_pooled(peak):
+            return self.simulator.run(peak, n)
+        return self.simulator.run(peak * POOL / n, POOL)
 
-    def _n_slow_end(self, runs: Runs, peak: float) -> int | None:
+    def _n_slow_end(self, peak: float) -> int | None:
         """Replicas if every step takes as long as the slow end of the model's range."""
-        slowness = self.bench.ranged(runs.prospect.candidate).estimate("tpot_mean_ms", 1.0).high
-        floors = self.bench.floors(runs.prospect.candidate)
-        if any(slowness * floors.of(limit.metric) > limit.limit_s for limit in runs.limits):
+        simulator = self.simulator
+        slowness = simulator.ranged().estimate("tpot_mean_ms", 1.0).high
+        idle = simulator.evaluator.idle_times(simulator.prepared.candidate)
+        if any(slowness * idle.of(limit.metric) > limit.limit_s for limit in simulator.limits):
             return None  # even alone on an idle replica a request would be late
-        return self.n_at(runs, peak, slowness_ratio=slowness)
+        return self.n_at(peak, slowness_ratio=slowness)
 
-    def _kept(self, candidate: Candidate, trial: Trial, runs: Runs) -> tuple[LimitMargin, ...]:
-        ranged = self.bench.ranged(candidate)
-        return tuple(
-            LimitMargin(
-                metric=limit.metric,
-                statistic=limit.statistic,
-                limit_s=limit.limit_s,
-                reached_s=replace(
-                    ranged.estimate(RANGED[limit.metric], each.value_s), tier="simulated"
-                ),
-                bound_s=each.bound_s,
-            )
-            for limit, each in trial.judged
-        )
+    def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
+        output = max(1.0, self.simulator.evaluator.load.output_tokens)
+        rate = _ranged_rate(self.simulator, self.task.peak_per_s / n * output)
+        setup = self.simulator.prepared.setup
+        return power_at_rate(setup, rate, max(1.0, run.n_running)).get("power_w")
 
-    def _ranged_rate(self, candidate: Candidate, per_s: float) -> Estimate:
-        ranged = self.bench.ranged(candidate).estimate("output_tokens_per_s", per_s)
-        return replace(ranged, tier="simulated")
-
-    def _power(self, runs: Runs, trial: Trial, n: int) -> Estimate | None:
-        output = max(1.0, self.bench.load.output_tokens)
-        rate = self._ranged_rate(runs.prospect.candidate, self.peak_per_s / n * output)
-        setup = runs.prospect.setup
-        return power_at_rate(setup, rate, max(1.0, trial.n_running)).get("power_w")
-
-    def _remarks(self, runs: Runs, peak: float, n: int) -> tuple[str, ...]:
+    def _remarks(self, peak: float, n: int) -> tuple[str, ...]:
         found = []
-        is_pooled = self._is_pooled(runs, peak)
+        is_pooled = self._is_pooled(peak)
         if n > 1 and not is_pooled:
-            found.append(f"{n - 1} would not do: {_broken(runs.trial(peak, n - 1))}")
+            found.append(f"{n - 1} would not do: {_broken(self.simulator.run(peak, n - 1))}")
         if is_pooled:
             found.append(f"sized as pools of {POOL} replicas, each behind a router of its own")
         return tuple(found)
 
-    def with_safety(self, sized: Sized, runs: Runs) -> Sized:
+    def with_safety(self, sized: Sized) -> Sized:
         """With the highest load that this pool carries, and the need if the model is too fast."""
         n = sized.n_serving
-        if self._is_pooled(runs, self.peak_per_s):
+        if self._is_pooled(self.task.peak_per_s):
             n = POOL
-        full = n * runs.full_per_s
-        known = self.peak_per_s * n / sized.n_serving
+        full = n * self.simulator.full_per_s
+        known = self.task.peak_per_s * n / sized.n_serving
         most = largest_load(
-            lambda load: runs.trial(load, n, most_longer=LONGER).holds, known=known, limit=full,
+            lambda load: self.simulator.run(load, n, most_longer=LONGER).meets_slo,
+            known=known,
+            limit=full,
             rel_tol=0.02,
-        )  # fmt: skip
+        )
         safe = most / full
         band = _band(safe, sized.n_serving)
         use = PoolUtilization(peak_frac=known / full, safe_frac=safe, band=band)
-        slow = self._n_slow_end(runs, self.peak_per_s)
+        slow = self._n_slow_end(self.task.peak_per_s)
         carried = min(most / n, _share_of_fewer(known, n)) if n == sized.n_serving else most / n
-        rate = self._ranged_rate(sized.candidate, carried)
+        rate = _ranged_rate(self.simulator, carried)
         return replace(sized, utilization=use, n_slow_end=slow, capacity_per_s=rate)
+
+
+def _margins(simulator: FleetSimulator, run: SimulatedRun) -> tuple[LimitMargin, ...]:
+    """Each latency SLO beside what the run reached, with the range of the model."""
+    ranged = simulator.ranged()
+    return tuple(
+        margin_of(
+            limit,
+            replace(ranged.estimate(RANGED[limit.metric], each.value_s), tier="simulated"),
+            each.bound_s,
+        )
+        for limit, each in run.latencies
+    )
+
+
+def _ranged_rate(simulator: FleetSimulator, per_s: float) -> Estimate:
+    ranged = simulator.ranged().estimate("output_tokens_per_s", per_s)
+    return replace(ranged, tier="simulated")
 
 
 def _share_of_fewer(load: float, n: int) -> float:
@@ -309,9 +282,9 @@ def _most_tried(fluid: float) -> int:
     return ceil(MOST_OVER_FLUID * fluid) + MOST_OVER_FLUID
 
 
-def _with_prefix(trial: Trial, runs: Runs) -> LittleClosure:
-    little = trial.little
-    held = little.cache_tokens + runs.cached_tokens * little.n_counted
+def _with_prefix(run: SimulatedRun, simulator: FleetSimulator) -> LittleClosure:
+    little = run.little
+    held = little.cache_tokens + simulator.cached_tokens * little.n_counted
     return replace(little, cache_tokens=held)
 
 
@@ -328,46 +301,37 @@ def _band(safe_frac: float, n: int) -> str:
     return f"safe up to {safe_frac:.0%} with {what}, within the usual {low:.0%} to {high:.0%}"
 
 
-def _broken(trial: Trial) -> str:
+def _broken(run: SimulatedRun) -> str:
     """The promises that a run breaks, and its mean time per token."""
     broken = [
         f"{limit.metric} {limit.statistic} would be {_time(each.bound_s)}, "
         f"not {_time(limit.limit_s)}"
-        for limit, each in trial.judged
+        for limit, each in run.latencies
         if each.bound_s > limit.limit_s
     ]
-    if trial.n_refused:
-        return f"{trial.n_refused} requests are larger than the whole cache of a replica"
+    if run.n_refused:
+        return f"{run.n_refused} requests are larger than the whole cache of a replica"
     if not broken:
         return "requests come faster than they are answered"
-    return f"{', '.join(broken)} (a token every {_time(trial.tpot_mean_s)} on average)"
+    return f"{', '.join(broken)} (a token every {_time(run.tpot_mean_s)} on average)"
 
 
 def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _no_fleet(candidate: Candidate, runs: Runs) -> Rejection:
+def _no_fleet(simulator: FleetSimulator) -> Rejection:
     n = MOST_OVER_FLUID
-    idle = runs.trial(runs.capacity_per_s() * 0.05 * n, n)
+    idle = simulator.run(simulator.capacity_per_s() * 0.05 * n, n)
     reason = f"no number of replicas keeps the promises: even nearly idle, {_broken(idle)}"
-    if idle.holds:
+    if idle.meets_slo:
         reason = (
             "a promise lies so near to what an idle replica takes that no reasonable number of "
             "replicas is sure to keep it"
         )
     return Rejection(
-        candidate=candidate,
+        candidate=simulator.prepared.candidate,
         constraint="slo",
         reason=reason,
         relaxation="loosen that promise, shorten the prompts or read them in smaller chunks",
     )
-
-
-def _cold_start(setup: ServingSetup, weights_bytes: float) -> Estimate | None:
-    start = StartConditions(
-        weight_bytes=weights_bytes * setup.layout.n_accelerators,
-        n_layers=setup.model.main.n_layers,
-        tp=setup.layout.tp,
-    )
-    return start_estimates(startup_phases(start, start_constants())).get("total")

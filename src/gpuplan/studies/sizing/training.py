@@ -2,28 +2,27 @@
 
 from math import ceil
 
-from gpuplan.candidates.jobs import fewest_for, part_of_node, wall_s, whole_nodes
-from gpuplan.candidates.prune import policy_check, rejection
+from gpuplan.candidates.jobs import Deadline, fewest_for, part_of_node, wall_s, whole_nodes
+from gpuplan.candidates.prune import rejection
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Rejection
-from gpuplan.domain.plan.sizing import DemandProfile, SizedJob, Sizing
+from gpuplan.domain.plan.sizing import SizedJob, Sizing
 from gpuplan.domain.provenance import Assumption, Estimate
-from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.workload import Training, Workload
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
 from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.performance.training.run import FORWARD_BACKWARD, checkpoint_bytes
-from gpuplan.studies.naming import allowed_ids, model_named
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.power.training import training_power
 from gpuplan.studies.sizing.demand import training_tokens
+from gpuplan.studies.sizing.task import SizingTask, estimate_of
 from gpuplan.studies.training.predict import predict_training
 from gpuplan.units import DAY, GB
 
@@ -60,57 +59,35 @@ class Job:
         return STATE_BYTES[self.work.method] * self.n_params
 
 
-def training_sizes(
-    workload: Workload, scenario: Scenario, demand: DemandProfile, *, catalog: Catalog
-) -> Sizing:
+def training_sizes(task: SizingTask) -> Sizing:
     """The job on every accelerator that may run it, or why it may not."""
-    assert isinstance(workload.work, Training)
-    job = job_of(workload)
-    (allowed, forbidden), told = allowed_ids(scenario.policy, catalog)
-    check = policy_check(allowed, forbidden)
-    sizer = JobSizer(job, catalog)
-    jobs, rejected = [], []
-    for card in catalog.accelerators.values():
-        candidate = _candidate(workload, card)
-        found: SizedJob | Rejection = check(candidate) or sizer.size(candidate, card)
-        if isinstance(found, Rejection):
-            rejected.append(found)
-        else:
-            jobs.append(found)
+    sizer = JobSizer(job_of(task.workload), task.catalog)
+    jobs, rejected = task.on_each_accelerator("bf16", sizer.size)
     return Sizing(
-        workload=workload.name, demand=demand, sized=(), jobs=tuple(jobs),
-        rejected=tuple(rejected), skipped=(), assumptions=(*told, *sizer.assumptions),
-    )  # fmt: skip
+        workload=task.workload.name,
+        demand=task.demand,
+        jobs=tuple(jobs),
+        rejected=rejected,
+        assumptions=(*task.policy_assumptions, *sizer.assumptions),
+    )
 
 
 def job_of(workload: Workload) -> Job:
-    """Parameters by name, or as given."""
+    """The job with its parameters, by the name of the model or as given."""
     assert isinstance(workload.work, Training)
     ref = workload.model
-    if ref is not None and ref.name is not None:
-        model = model_named(ref.name)
-        return Job(
-            workload=workload, work=workload.work, n_params=float(model.n_params),
-            n_active_params=float(model.n_active_params), model=model,
-        )  # fmt: skip
-    if ref is None or ref.n_params is None:
+    if ref is None or (ref.name is None and ref.n_params is None):
         fix = "name the model or give its parameters"
         raise one(InputError, "plan", f"{workload.name}.model", "is not known", fix)
-    active = ref.n_active_params or ref.n_params
+    model = model_named(ref.name) if ref.name is not None else None
+    n_params = float(model.n_params if model else ref.n_params or 0.0)
+    n_active = model.n_active_params if model else ref.n_active_params
     return Job(
-        workload=workload, work=workload.work, n_params=ref.n_params, n_active_params=active,
-        model=None,
-    )  # fmt: skip
-
-
-def _candidate(workload: Workload, card: Accelerator) -> Candidate:
-    asked = workload.layout
-    layout = ServingLayout(
-        tp=(asked.n_tensor if asked else None) or 1, pp=(asked.n_pipeline if asked else None) or 1
-    )
-    precision = workload.precisions[0] if workload.precisions else "bf16"
-    return Candidate(
-        workload=workload.name, accelerator=card.id, layout=layout, precision=precision
+        workload=workload,
+        work=workload.work,
+        n_params=n_params,
+        n_active_params=float(n_active or n_params),
+        model=model,
     )
 
 
@@ -163,17 +140,14 @@ class JobSizer:
     def _fewest(
         self, card: Accelerator, flop_per_s: float, deadline_s: float, *, rates: float | None
     ) -> int | None:
-        work_s, n_node, n_least = (
-            self.job.flop / flop_per_s, self.nodes[str(card.id)], self.n_least(card)
-        )  # fmt: skip
-
-        def useful(n: int) -> float | None:
-            return self._useful(n, rates)
-
-        found = {"n_per_node": n_node, "n_least": n_least}
-        return part_of_node(work_s, deadline_s, **found, goodput_at=useful) or fewest_for(
-            work_s, deadline_s, **found, goodput_at=useful
+        deadline = Deadline(
+            accelerator_s=self.job.flop / flop_per_s,
+            deadline_s=deadline_s,
+            n_per_node=self.nodes[str(card.id)],
+            n_least=self.n_least(card),
+            goodput_at=lambda n: self._useful(n, rates),
         )
+        return part_of_node(deadline) or fewest_for(deadline)
 
     def at(
         self, candidate: Candidate, card: Accelerator, n: int, *, mfu: Range, tier: str = "given"
@@ -197,7 +171,7 @@ class JobSizer:
             n_accelerators_per_node=min(n, self.nodes[str(card.id)]),
             n_slow_end=slow,
             flop=self.job.flop,
-            accelerator_s=_estimate(work_s, tier),
+            accelerator_s=estimate_of(work_s, tier),
             ideal_s=work_s.mid / n,
             wall_s=self._wall(work_s, n, tier),
             goodput=lost,
@@ -210,7 +184,7 @@ class JobSizer:
             return wall_s(seconds, n, lambda m: self._useful(m, self._write(place))) or float("inf")
 
         ends = Range(low=took(work_s.low, 2), mid=took(work_s.mid, 1), high=took(work_s.high, 0))
-        return _estimate(ends, tier)
+        return estimate_of(ends, tier)
 
     def mfu(self, card: Accelerator) -> tuple[Range, str]:
         """Given for this accelerator, given for the job, predicted, or assumed."""
@@ -226,11 +200,16 @@ class JobSizer:
         n = whole_nodes(self.n_least(card), self.nodes[str(card.id)])
         work = self.job.work
         columns = {
-            "id": "plan", "model": model.name, "accelerator": str(card.id),
-            "n_accelerators": str(n), "seq_len": str(work.sequence_tokens),
-            "global_batch": str(max(n, 128)), "micro_batch": "1",
-            "precision": "bf16", "task": TASKS[work.method],
-        }  # fmt: skip
+            "id": "plan",
+            "model": model.name,
+            "accelerator": str(card.id),
+            "n_accelerators": str(n),
+            "seq_len": str(work.sequence_tokens),
+            "global_batch": str(max(n, 128)),
+            "micro_batch": "1",
+            "precision": "bf16",
+            "task": TASKS[work.method],
+        }
         try:
             found = predict_training(columns).mfu_frac
         except PlannerError:
@@ -239,9 +218,11 @@ class JobSizer:
 
     def _assumed_mfu(self) -> tuple[Range, str]:
         self._tell(
-            "utilization of arithmetic", f"{ASSUMED_MFU.mid:.0%} (30 to 50 %)",
-            "what published runs of dense models reach", "workloads[].training.mfu_frac",
-        )  # fmt: skip
+            "utilization of arithmetic",
+            f"{ASSUMED_MFU.mid:.0%} (30 to 50 %)",
+            "what published runs of dense models reach",
+            "workloads[].training.mfu_frac",
+        )
         return ASSUMED_MFU, "assumed"
 
     def _write(self, place: int) -> float | None:
@@ -255,10 +236,11 @@ class JobSizer:
         work, plan = self.job.work, self.job.work.checkpoint
         if write_bytes_per_s is None:
             self._tell(
-                "goodput", "unknown: nothing is taken off",
+                "goodput",
+                "unknown: nothing is taken off",
                 "neither failures nor checkpoints are described",
                 "workloads[].training.accelerator_mtbf_h, .checkpoint.write_gb_per_s",
-            )  # fmt: skip
+            )
             return None
         size = (
             plan.state_bytes if plan and plan.state_bytes else checkpoint_bytes(self.job.n_params)
@@ -266,17 +248,20 @@ class JobSizer:
         restart = plan.restart_s if plan else None
         if restart is None:
             self._tell(
-                "restart after a failure", f"{RESTART_S / 60:.0f} minutes",
-                "detect, replace, load, warm up", "workloads[].training.checkpoint.restart_min",
-            )  # fmt: skip
+                "restart after a failure",
+                f"{RESTART_S / 60:.0f} minutes",
+                "detect, replace, load, warm up",
+                "workloads[].training.checkpoint.restart_min",
+            )
         mtbf = None if work.accelerator_mtbf_s is None else work.accelerator_mtbf_s / n
         return goodput(
             FailureRate(mtbf_s=mtbf, restart_s=RESTART_S if restart is None else restart),
             CheckpointWrites(
-                size_bytes=size, write_bytes_per_s=write_bytes_per_s,
+                size_bytes=size,
+                write_bytes_per_s=write_bytes_per_s,
                 interval_s=plan.interval_s if plan else None,
             ),
-        )  # fmt: skip
+        )
 
     def _useful(self, n: int, write_bytes_per_s: float | None) -> float | None:
         found = self.goodput_at(n, write_bytes_per_s)
@@ -298,15 +283,3 @@ class JobSizer:
         if batch and n > batch / self.job.work.sequence_tokens:
             found.append("less than one sequence per accelerator: the model must be cut as well")
         return tuple(found)
-
-
-def _estimate(ends: Range, tier: str) -> Estimate:
-    return Estimate(
-        value=ends.mid, low=ends.low, high=ends.high,
-        tier=tier,  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def given_mfu(value: float) -> Range:
-    """One figure as a range."""
-    return exactly(value)

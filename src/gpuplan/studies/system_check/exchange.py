@@ -22,7 +22,7 @@ from gpuplan.domain.system.parts import Stage, StageOption
 from gpuplan.domain.training.scaling import NodeLinks, Remedy, ScaleLayout, ScaleRequest
 from gpuplan.domain.training.setup import ParallelLayout, Recompute, Sharding
 from gpuplan.domain.training.time import Fabric, plain_link
-from gpuplan.performance.collectives import all_reduce_time_s, hierarchical_all_reduce_time_s
+from gpuplan.performance.collectives import all_reduce_time_s, hierarchical_time_s
 from gpuplan.performance.training.basis import peak_flop_per_s
 from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
 from gpuplan.studies.system_check.data_path import Ground, sample_rate
@@ -369,8 +369,8 @@ def _tensor(work: Workload, ground: Ground) -> Exchange | None:
         outer = plain_link(
             "adapters", rate, rate_frac=NodeLinks().rate_frac, alpha_s=ADAPTER_LATENCY_S
         )
-        across_s = n_reduces * hierarchical_all_reduce_time_s(
-            message, min(n_nodes, n_across), n_node, inner=inner, outer=outer
+        across_s = n_reduces * hierarchical_time_s(
+            all_reduce_time_s, message, (n_node, inner), (min(n_nodes, n_across), outer)
         )
         return (read_s + inside_s) / (read_s + max(inside_s, across_s))
 

@@ -27,7 +27,8 @@ from gpuplan.calibration.training.priors import prior
 from gpuplan.calibration.training.stacks import SCRIPTS
 from gpuplan.domain.calibration.constants import FittedConstants
 from gpuplan.domain.training.time import constants_from
-from gpuplan.performance.training.columns import stacked, step_columns_s
+from gpuplan.performance.kernels.columns import stacked
+from gpuplan.performance.training.step import step_parts
 from gpuplan.studies.measured.training import shape_key
 from gpuplan.studies.training.cases import Case
 
@@ -55,7 +56,7 @@ def measurements(cases: Sequence[Case]) -> Measurements:
     def log_steps(values: Mapping[str, Floats]) -> Floats:
         found = {**values, **traits}
         found |= {name: values[name] * traits[name] for name in FACTORS}
-        logs: Floats = np.log(step_columns_s(basis, constants_from(found)))  # type: ignore[arg-type]
+        logs: Floats = np.log(sum(step_parts(basis, constants_from(found))))  # type: ignore[arg-type]
         return logs
 
     sources = [source_of(case) for case in cases]

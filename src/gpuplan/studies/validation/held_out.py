@@ -30,6 +30,7 @@ from gpuplan.domain.model.other import (
     SpeedBasis,
 )
 from gpuplan.performance import collectives, other_networks, power
+from gpuplan.performance.kernels import curves
 from gpuplan.studies.networks.predict import board_figures
 
 Floats = NDArray[np.float64]
@@ -72,16 +73,13 @@ def collective_times_s(group: links_fit.Group, inner: LinkModel, outer: LinkMode
         return _curve_times_s(sizes, collectives.all_gather_curve(n, inner))
     if group.n_nodes == 1:
         terms = collectives.all_reduce_terms(n, inner)
-        return np.asarray(collectives.quickest_time_s(sizes, terms))  # type: ignore[arg-type]
-    times = [
-        collectives.hierarchical_all_reduce_time_s(size, group.n_nodes, n, inner=inner, outer=outer)
-        for size in sizes.tolist()
-    ]
-    return np.array(times)
+        return np.asarray(curves.quickest_time_s(sizes, terms))
+    levels, time_s = ((n, inner), (group.n_nodes, outer)), collectives.hierarchical_time_s
+    return np.array([time_s(collectives.all_reduce_time_s, m, *levels) for m in sizes.tolist()])
 
 
-def _curve_times_s(sizes: Floats, curve: collectives.Curve) -> Floats:
-    return np.asarray(collectives.curve_time_s(sizes, curve))  # type: ignore[arg-type]
+def _curve_times_s(sizes: Floats, curve: curves.Curve) -> Floats:
+    return np.asarray(curves.curve_time_s(sizes, curve))  # type: ignore[arg-type]
 
 
 def link_groups() -> tuple[links_fit.Group, ...]:

@@ -76,7 +76,7 @@ def test_a_short_day_is_run_whole_and_a_long_one_says_what_was_left_out(fleet):
 
 def test_an_hour_with_too_few_replicas_is_the_one_that_breaks(fleet):
     demand, sizer, runs = fleet
-    enough = sizer.n_at(runs, demand.peak_of(0, 0)) + 1
+    enough = sizer.n_at(demand.peak_of(0, 0)) + 1
     n = np.full(24, enough)
     # Once more the load in one hour, on one replica: it cannot carry that.
     many = replace(demand, peak_requests_per_s=1.5 * runs.full_per_s)
@@ -101,8 +101,8 @@ def test_a_day_agrees_with_a_run_at_its_peak(fleet):
     found = replay_of(runs, day, day_stream(runs, day, draw=2), workload="chat")
     assert found.mean_use_frac == pytest.approx(demand.peak_of(0, 0) / 3 / runs.full_per_s)
     assert (found.n_replicas_least, found.n_replicas_most) == (3, 3)
-    trial = runs.trial(demand.peak_of(0, 0), 3, draw=2)
-    assert trial.holds == (not found.broken_hours)
+    trial = runs.run(demand.peak_of(0, 0), 3, draw=2)
+    assert trial.meets_slo == (not found.broken_hours)
 
 
 def test_a_large_fleet_is_run_as_one_of_its_pools(fleet):
@@ -146,23 +146,23 @@ def test_a_trace_is_run_as_it_was_recorded():
 
 def test_a_grown_fleet_is_measured_anew(fleet):
     demand, sizer, runs = fleet
-    sized = sizer.size(runs)
+    sized = sizer.size()
     more = ReplicaNeed(n_replicas=ints(sized.need.n_replicas + 1))
-    grown = sizer.resized(sized, runs, need=more, remark="grown")
+    grown = sizer.resized(sized, need=more, remark="grown")
     assert grown.n_serving == sized.n_serving + 1
-    trial = runs.trial(demand.peak_of(0, 0), grown.n_serving)
-    assert [k.reached_s.value for k in grown.limits] == [s.value_s for _, s in trial.judged]
+    trial = runs.run(demand.peak_of(0, 0), grown.n_serving)
+    assert [k.reached_s.value for k in grown.limits] == [s.value_s for _, s in trial.latencies]
     assert grown.utilization.peak_frac < sized.utilization.peak_frac
-    safe = sizer.with_safety(grown, runs).utilization
+    safe = sizer.with_safety(grown).utilization
     assert safe.peak_frac <= safe.safe_frac <= 1.0
 
 
 def test_no_fleet_does_more_than_one_that_never_runs_out_of_work(fleet):
     _, _, runs = fleet
     assert runs.full_per_s >= runs.capacity_per_s()
-    over = runs.trial(1.3 * runs.full_per_s, 1)
+    over = runs.run(1.3 * runs.full_per_s, 1)
     assert over.is_overloaded
-    assert not over.holds
+    assert not over.meets_slo
 
 
 class _Held:
@@ -210,6 +210,8 @@ def test_gaps_with_prompts_count_only_beyond_chance(fleet):
     outcome = runs.outcome(requests, 1)
     rows = np.arange(500, 2500)
     place = next(i for i, limit in enumerate(runs.limits) if limit.metric == "itl")
-    seen = [runs.judged(outcome, rows, n_deviations=n)[place][1].value_s for n in (0.0, 4.0, 1e9)]
+    seen = [
+        runs.latencies(outcome, rows, n_deviations=n)[place][1].value_s for n in (0.0, 4.0, 1e9)
+    ]
     assert seen == sorted(seen, reverse=True)
     assert seen[0] > 1.5 * seen[-1]  # full, a prompt stands in more than one gap of twenty

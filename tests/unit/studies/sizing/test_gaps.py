@@ -12,11 +12,8 @@ from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.performance.kernels.step import StepLoad, step_time_s
-from gpuplan.studies.naming import model_named
-from gpuplan.studies.sizing.candidates import Bench, candidates_of
-from gpuplan.studies.sizing.demand import demand_of
-from gpuplan.studies.sizing.trials import Runs, Streams
-from gpuplan.studies.sizing.workload import serving_load
+from gpuplan.studies.sizing.candidates import candidates_of
+from gpuplan.studies.sizing.task import SizingContext, task_of
 from kernels.reference import Engine, Request, Rules
 
 CHAT = read_scenario(Path(__file__).parents[4] / "examples" / "chat.yaml")
@@ -44,30 +41,23 @@ def runs(rate):
     arrivals = replace(workload.work.arrivals, peak_requests_per_s=rate, mean_requests_per_s=rate)
     slo = Slo(limits=(LatencyLimit(metric="itl", statistic="p95", limit_s=0.04),))
     workload = replace(workload, work=replace(workload.work, arrivals=arrivals, slo=slo))
-    demand = demand_of(workload, CHAT)
-    bench = Bench(
-        model_named(workload.model.name), serving_load(workload, demand), read_catalog(),
-        context_tokens=2550,
-    )  # fmt: skip
-    pruned, _ = candidates_of(workload, bench, CHAT.policy)
+    options = SizingOptions(n_requests=N)
+    task = task_of(workload, CHAT, SizingContext(catalog=read_catalog(), options=options))
+    pruned, _ = candidates_of(task)
     [candidate] = [
         c for c in pruned.kept if c.layout.tp == 2 and c.settings.max_batch_tokens == 8192
     ]
-    streams = Streams(workload.work.arrivals, workload.work.request, 0)
-    options = SizingOptions(n_requests=N)
-    return Runs(
-        bench.prospect(candidate), bench, streams, limits=workload.work.slo.limits, options=options
-    ), streams
+    return task.simulator(candidate), task.streams
 
 
 def oracle(of, requests):
     """Every gap of the requests, one replica."""
-    prospect, limits = of.prospect, of.engine_limits
+    prepared, limits = of.prepared, of.engine_limits
 
     @cache
     def timed(n_prefill, context, n_ended, n_decodes, mean):
         load = StepLoad(n_prefill, context, n_ended, n_decodes, mean)
-        return float(step_time_s(prospect.work, prospect.step, load))
+        return float(step_time_s(prepared.work, prepared.step, load))
 
     def time_s(n_prefill, pairs, n_ended, contexts):
         mean = sum(contexts) / len(contexts) if contexts else 0.0
@@ -89,13 +79,13 @@ def test_share_and_length_of_gaps_with_a_prompt(rate):
     of, streams = runs(rate)
     requests = streams.at(rate, N)
     gaps = oracle(of, requests)
-    trial = of.trial(rate, 1)
-    # Gaps that hold a prompt are several decode steps long.
+    trial = of.run(rate, 1)
+    # TokenGaps that hold a prompt are several decode steps long.
     is_mixed = gaps > 3 * np.median(gaps)
     assert trial.gaps.mixed_frac == pytest.approx(is_mixed.mean(), rel=0.10)
     assert trial.gaps.mixed_frac >= 0.995 * is_mixed.mean()
     assert trial.gaps.mixed_s == pytest.approx(np.median(gaps[is_mixed]), rel=0.08)
-    [(_, seen)] = trial.judged
+    [(_, seen)] = trial.latencies
     true = np.quantile(gaps, 0.95)
     # The verdict is the oracle's unless the share lies within its error of the percentile.
     if abs(is_mixed.mean() - 0.05) > 0.01:

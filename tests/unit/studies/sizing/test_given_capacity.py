@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.studies.sizing.workload import Surroundings, size_workload
+from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.sizing.workload import size_workload
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 CATALOG = read_catalog()
@@ -23,7 +24,7 @@ def price(candidate, n_replicas):
     return None if each is None else each * candidate.n_accelerators_for(n_replicas)
 
 
-AROUND = Surroundings(catalog=CATALOG, price=price)
+AROUND = SizingContext(catalog=CATALOG, price=price)
 
 
 def offered(tokens_per_s, *, survive="none", rho=0.7):
@@ -111,7 +112,7 @@ def test_one_processor_node_is_enough_for_embeddings():
     """A6: 23 documents a second at the peak against 60 x 0.7 of one node."""
     scenario = read_scenario(EXAMPLES / "cpu-is-enough.yaml")
     [workload] = scenario.workloads
-    sizing = size_workload(workload, scenario, Surroundings(catalog=CATALOG, price=price))
+    sizing = size_workload(workload, scenario, SizingContext(catalog=CATALOG, price=price))
     assert sizing.demand.mean_requests_per_s == pytest.approx(2.3148, rel=1e-3)
     assert sizing.demand.peak_requests_per_s == pytest.approx(23.148, rel=1e-3)
     [own] = [s for s in sizing.sized if s.candidate.offer == "cpu-16"]

@@ -16,15 +16,16 @@ from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.demand import demand_of
-from gpuplan.studies.sizing.trials import busiest_hour
-from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload
+from gpuplan.studies.sizing.simulator import busiest_hour
+from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.units import HOUR
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 CATALOG = read_catalog()
 CHAT = read_scenario(EXAMPLES / "chat.yaml")
 [SERVED] = CHAT.workloads
-AROUND = Surroundings(catalog=CATALOG, price=by_count, options=SizingOptions(n_requests=3000))
+AROUND = SizingContext(catalog=CATALOG, options=SizingOptions(n_requests=3000))
 
 
 def scenario_of(workload, cards=("H100",)):

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.ranges import exactly
 from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.studies.sizing.task import SizingContext
 from gpuplan.studies.sizing.training import JobSizer, job_of
-from gpuplan.studies.sizing.workload import Surroundings, by_count, size_workload
+from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.units import DAY, GB, HOUR
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 CATALOG = read_catalog()
 SCENARIO = read_scenario(EXAMPLES / "large-training.yaml")
 [WORKLOAD] = SCENARIO.workloads
-AROUND = Surroundings(catalog=CATALOG, price=by_count)
+AROUND = SizingContext(catalog=CATALOG)
 MFU = {"h100-sxm": 0.40, "tpu-v5p": 0.50, "b200-sxm": 0.38}
 
 

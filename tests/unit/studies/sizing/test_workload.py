@@ -7,25 +7,22 @@ from pathlib import Path
 import pytest
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.naming import model_named
-from gpuplan.studies.sizing.candidates import Bench, candidates_of
-from gpuplan.studies.sizing.demand import demand_of
+from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.prefix import prefix_sensitivity
 from gpuplan.studies.sizing.serving import ServingSizer
-from gpuplan.studies.sizing.trials import Runs, Streams
-from gpuplan.studies.sizing.workload import Surroundings, by_count, serving_load, size_workload
+from gpuplan.studies.sizing.task import SizingContext, task_of
+from gpuplan.studies.sizing.workload import size_workload
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 CATALOG = read_catalog()
 CHAT = read_scenario(EXAMPLES / "chat.yaml")
-AROUND = Surroundings(catalog=CATALOG, price=by_count)
+AROUND = SizingContext(catalog=CATALOG)
 FAST = SizingOptions(n_requests=3000)
 
 
@@ -47,22 +44,15 @@ def chat(*, rate=None, limits=None, cards=("H100",), profile=()):
 
 def tools(workload, scenario, card="h100-sxm", tp=2):
     """The sizer and the runs of one candidate."""
-    demand = demand_of(workload, scenario)
-    bench = Bench(
-        model_named(workload.model.name), serving_load(workload, demand), CATALOG,
-        context_tokens=round(demand.input_tokens + demand.output_tokens),
-    )  # fmt: skip
-    pruned, _ = candidates_of(workload, bench, scenario.policy)
+    task = task_of(workload, scenario, replace(AROUND, options=FAST))
+    pruned, _ = candidates_of(task)
     candidate = next(
-        c for c in pruned.kept
+        c
+        for c in pruned.kept
         if c.accelerator == card and c.layout.tp == tp and c.share is None and c.layout.pp == 1
-    )  # fmt: skip
-    runs = Runs(
-        bench.prospect(candidate), bench, Streams(workload.work.arrivals, workload.work.request, 0),
-        limits=workload.work.slo.limits, options=FAST,
-    )  # fmt: skip
-    sizer = ServingSizer(bench, demand, scenario.policy.resilience, node_size=node_sizes(CATALOG))
-    return sizer, runs
+    )
+    simulator = task.simulator(candidate)
+    return ServingSizer(task, simulator), simulator
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +90,7 @@ def test_times_per_token_are_those_of_the_reference():
     """
     workload, scenario = chat()
     _, runs = tools(workload, scenario)
-    one_pair_s, two_pairs_s = (runs.trial(10 / 3, n).tpot_mean_s for n in (1, 2))
+    one_pair_s, two_pairs_s = (runs.run(10 / 3, n).tpot_mean_s for n in (1, 2))
     assert one_pair_s == pytest.approx(0.0288 / (1 - 0.58), rel=0.2)
     assert two_pairs_s == pytest.approx(0.0197 / (1 - 0.29), rel=0.2)
     assert two_pairs_s < 0.040 < one_pair_s
@@ -128,8 +118,8 @@ def test_promises_carry_ranges_and_are_kept(sized):
 
 def test_the_safe_load_is_that_of_this_pool():
     workload, scenario = chat()
-    sizer, runs = tools(workload, scenario)
-    fleet = sizer.with_safety(sizer.size(runs), runs)
+    sizer, _ = tools(workload, scenario)
+    fleet = sizer.with_safety(sizer.size())
     assert fleet.n_slow_end is None or fleet.n_slow_end >= fleet.n_serving
     use = fleet.utilization
     assert use.peak_frac <= use.safe_frac < 1.0
@@ -174,9 +164,9 @@ def test_bisection_equals_a_scan(rate, card, tp):
     )
     workload, scenario = chat(rate=rate, limits=limits, cards=("H100", "B200"))
     sizer, runs = tools(workload, scenario, card, tp)
-    scan = next(n for n in range(1, 40) if runs.trial(rate, n).holds)
-    assert sizer.n_at(runs, rate) == scan
-    assert sizer.least(runs) <= scan
+    scan = next(n for n in range(1, 40) if runs.run(rate, n).meets_slo)
+    assert sizer.n_at(rate) == scan
+    assert sizer.least() <= scan
 
 
 def test_more_load_never_takes_fewer_and_looser_promises_never_more():
@@ -186,8 +176,8 @@ def test_more_load_never_takes_fewer_and_looser_promises_never_more():
     for rate in (0.5, 2.0, 5.0, 11.0, 24.0):
         for asked, found in ((limits, tight_n), (loose, loose_n)):
             workload, scenario = chat(rate=rate, limits=asked)
-            sizer, runs = tools(workload, scenario)
-            found.append(sizer.n_at(runs, rate))
+            sizer, _ = tools(workload, scenario)
+            found.append(sizer.n_at(rate))
     assert tight_n == sorted(tight_n)
     assert loose_n == sorted(loose_n)
     assert all(a >= b for a, b in zip(tight_n, loose_n, strict=True))
@@ -198,18 +188,18 @@ def test_a_slower_machine_never_takes_fewer(slowness):
     limits = (LatencyLimit(metric="tpot", statistic="p95", limit_s=0.060),)
     for rate in (3.0, 8.0):
         workload, scenario = chat(rate=rate, limits=limits)
-        sizer, runs = tools(workload, scenario)
-        slow = sizer.n_at(runs, rate, slowness_ratio=slowness)
+        sizer, _ = tools(workload, scenario)
+        slow = sizer.n_at(rate, slowness_ratio=slowness)
         assert slow is not None
-        assert slow >= sizer.n_at(runs, rate)
+        assert slow >= sizer.n_at(rate)
 
 
 def test_pools_of_many_replicas_need_in_proportion():
     limits = (LatencyLimit(metric="tpot", statistic="p95", limit_s=0.050),)
     workload, scenario = chat(rate=400.0, limits=limits)
     sizer, runs = tools(workload, scenario, tp=4)
-    n = sizer.n_at(runs, 400.0)
-    twice = sizer.n_at(runs, 800.0)
+    n = sizer.n_at(400.0)
+    twice = sizer.n_at(800.0)
     assert 32 < n < 400
     assert twice == pytest.approx(2 * n, abs=2)
     assert n * runs.capacity_per_s() > 400.0
@@ -230,7 +220,7 @@ def test_hours_follow_the_profile():
 def test_without_promises_the_usual_ceiling_holds():
     workload, scenario = chat(rate=30.0, limits=())
     sizer, runs = tools(workload, scenario)
-    n = sizer.n_at(runs, 30.0)
+    n = sizer.n_at(30.0)
     assert 0.7 * n * runs.capacity_per_s() >= 30.0
     assert 0.7 * (n - 1) * runs.capacity_per_s() < 30.0
 
@@ -291,7 +281,7 @@ def test_a_cached_prefix_costs_what_a_longer_context_costs():
         changed = replace(workload, work=work)
         _, runs = tools(changed, scenario, "b300-sxm", 8)
         # So few requests that hardly any meets another: the median answer runs alone.
-        [(_, seen)] = runs.trial(0.002, 1).judged
+        [(_, seen)] = runs.run(0.002, 1).latencies
         rates.append(seen.value_s)
     assert rates[1] == pytest.approx(rates[0], rel=0.05)
 
@@ -300,11 +290,11 @@ def test_a_promise_at_the_idle_time_is_refused_in_words():
     """One request alone takes 0.25 s to its first token: 2 % more leaves no room for any other."""
     workload, scenario = chat(rate=20.0)
     sizer, runs = tools(workload, scenario)
-    floor_s = sizer.bench.floors(runs.prospect.candidate).ttft_s
+    floor_s = sizer.simulator.evaluator.idle_times(runs.prepared.candidate).ttft_s
     limits = (LatencyLimit(metric="ttft", statistic="p99", limit_s=1.02 * floor_s),)
     workload, scenario = chat(rate=20.0, limits=limits)
     sizer, runs = tools(workload, scenario)
-    found = sizer.size(runs)
+    found = sizer.size()
     assert found.constraint == "slo"
     assert "faster than they are answered" not in found.reason
     assert found.relaxation
@@ -313,10 +303,10 @@ def test_a_promise_at_the_idle_time_is_refused_in_words():
 def test_a_search_ends_where_no_more_replicas_are_worth_it():
     """With room for one fewer than hold the search gives up; with room for all it finds them."""
     workload, scenario = chat()
-    sizer, runs = tools(workload, scenario)
-    found = sizer.size(runs)
-    assert sizer.size(runs, n_most=found.n_serving - 1) is None
-    assert sizer.size(runs, n_most=found.n_serving) == found
+    sizer, _ = tools(workload, scenario)
+    found = sizer.size()
+    assert sizer.size(n_most=found.n_serving - 1) is None
+    assert sizer.size(n_most=found.n_serving) == found
 
 
 def test_slow_ends_beyond_any_fleet_are_seen_without_a_run():
@@ -324,10 +314,10 @@ def test_slow_ends_beyond_any_fleet_are_seen_without_a_run():
     limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.025),)
     workload, scenario = chat(limits=limits)
     sizer, runs = tools(workload, scenario)
-    candidate = runs.prospect.candidate
-    slowness = sizer.bench.ranged(candidate).estimate("tpot_mean_ms", 1.0).high
-    assert slowness * sizer.bench.floors(candidate).tpot_s > limits[0].limit_s
-    assert sizer.n_at(runs, 10 / 3, slowness_ratio=slowness) is None
+    candidate = runs.prepared.candidate
+    slowness = sizer.simulator.evaluator.ranged(candidate).estimate("tpot_mean_ms", 1.0).high
+    assert slowness * sizer.simulator.evaluator.idle_times(candidate).tpot_s > limits[0].limit_s
+    assert sizer.n_at(10 / 3, slowness_ratio=slowness) is None
 
 
 @pytest.mark.parametrize("rate", [2.0, 12.0])
@@ -351,12 +341,12 @@ def test_a_replica_with_little_to_do_is_not_full(rate):
     """What one replica carries does not depend on how little comes today; it keeps its promises."""
     workload, scenario = chat(rate=rate)
     sizer, runs = tools(workload, scenario)
-    sized = sizer.size(runs)
+    sized = sizer.size()
     carried = sized.capacity_per_s.value
     assert sized.n_serving == 1
     assert carried > 1.05 * rate
-    assert runs.trial(carried, 1).holds
-    assert not runs.trial(1.3 * carried, 1).holds
+    assert runs.run(carried, 1).meets_slo
+    assert not runs.run(1.3 * carried, 1).meets_slo
 
 
 def test_what_a_replica_carries_agrees_with_how_many_are_needed(sized):

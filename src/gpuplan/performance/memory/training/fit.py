@@ -1,18 +1,24 @@
 """Whether a training job fits, the largest micro-batch, and single changes that would help."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import Suggestion
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.training.fit import TrainingFit, TrainingJob
+from gpuplan.performance.memory.suggestions import (
+    N_OTHER_ACCELERATORS,
+    Change,
+    larger_than,
+    that_fit,
+)
 from gpuplan.performance.memory.training.frameworks import OPTIMIZER_BYTES
 from gpuplan.performance.memory.training.peak import memory_range, training_memory
 
 MOST_MICRO_BATCH = 4096
-N_OTHER_ACCELERATORS = 3
 MOST_ACCELERATORS = 1024
+LEANEST = "--recompute full --micro-batch 1"
 
 
 def measure_training(job: TrainingJob) -> TrainingFit:
@@ -26,116 +32,75 @@ def measure_training(job: TrainingJob) -> TrainingFit:
 def suggest_training(answer: TrainingFit, others: Sequence[Accelerator]) -> Iterator[Suggestion]:
     """Single changes that make it fit, those that cost no speed first."""
     job = answer.job
-    alone = [
-        *_smaller_batch(answer),
-        *_more_recompute(job),
-        *_sharding(job),
-        *_smaller_optimizer(job),
-    ]
+    kinds = (_smaller_batch(answer), _recompute(job), _sharding(job), _smaller_optimizer(job))
+    alone = [found for kind in kinds for found in that_fit(kind, _headroom_bytes)]
     yield from alone or _together(job)
-    yield from _other_accelerators(job, others)
+    larger = larger_than(job.accelerator, others)
+    n = f"{job.layout.n_accelerators}x" if job.layout.n_accelerators > 1 else ""
+    moved = (Change(f"on {o.name}", f"--on {n}{o.id}", replace(job, accelerator=o)) for o in larger)
+    yield from that_fit(moved, _headroom_bytes, n_most=N_OTHER_ACCELERATORS)
 
 
-def _smaller_batch(answer: TrainingFit) -> Iterator[Suggestion]:
+def _smaller_batch(answer: TrainingFit) -> Iterator[Change[TrainingJob]]:
     job, n = answer.job, answer.max_micro_batch
     if 0 < n < job.setup.micro_batch:
-        yield from _if_enough(
-            _with_setup(job, micro_batch=n),
-            f"micro-batches of {n}",
-            f"--micro-batch {n}",
-            "accumulate gradients to keep the batch",
-        )
+        caveat = "accumulate gradients to keep the batch"
+        after = _with_setup(job, micro_batch=n)
+        yield Change(f"micro-batches of {n}", f"--micro-batch {n}", after, caveat)
 
 
-def _more_recompute(job: TrainingJob) -> Iterator[Suggestion]:
+def _recompute(job: TrainingJob) -> Iterator[Change[TrainingJob]]:
     if job.setup.execution.recompute != "full":
-        execution = dataclasses.replace(job.setup.execution, recompute="full")
-        yield from _if_enough(
-            _with_setup(job, execution=execution),
-            "recompute every layer",
-            "--recompute full",
-            "about a third more arithmetic",
-        )
+        after = _with_setup(job, execution=replace(job.setup.execution, recompute="full"))
+        caveat = "about a third more arithmetic"
+        yield Change("recompute every layer", "--recompute full", after, caveat)
 
 
 def _together(job: TrainingJob) -> Iterator[Suggestion]:
     """Where nothing is enough alone: one sample at once, recomputed, sharded over more."""
-    execution = dataclasses.replace(job.setup.execution, recompute="full")
+    execution = replace(job.setup.execution, recompute="full")
     leanest = _with_setup(job, execution=execution, micro_batch=1)
-    flags = "--recompute full --micro-batch 1"
-    yield from _if_enough(leanest, "recompute, one sample at once", flags, "slower")
-    for suggestion in _sharding(leanest):
-        yield dataclasses.replace(
-            suggestion,
-            change=f"recompute, one sample at once, {suggestion.change}",
-            how=f"{flags} {suggestion.how}",
-            caveat="slower",
-        )
+    alone = Change("recompute, one sample at once", LEANEST, leanest, "slower")
+    yield from that_fit([alone], _headroom_bytes)
+    for found in that_fit(_sharding(leanest), _headroom_bytes):
+        change, how = f"{alone.change}, {found.change}", f"{LEANEST} {found.how}"
+        yield replace(found, change=change, how=how, caveat="slower")
 
 
-def _smaller_optimizer(job: TrainingJob) -> Iterator[Suggestion]:
-    kept = OPTIMIZER_BYTES["adamw-8bit"]
-    if job.setup.adapter is None and job.setup.states.optimizer_bytes_per_param > kept:
-        states = dataclasses.replace(job.setup.states, optimizer_bytes_per_param=kept)
-        yield from _if_enough(
-            _with_setup(job, states=states),
-            "8-bit optimizer",
-            "--optimizer adamw-8bit",
-            "quality is yours to judge",
-        )
+def _smaller_optimizer(job: TrainingJob) -> Iterator[Change[TrainingJob]]:
+    per_param = OPTIMIZER_BYTES["adamw-8bit"]
+    if job.setup.adapter is None and job.setup.states.optimizer_bytes_per_param > per_param:
+        states = replace(job.setup.states, optimizer_bytes_per_param=per_param)
+        how, caveat = "--optimizer adamw-8bit", "quality is yours to judge"
+        yield Change("8-bit optimizer", how, _with_setup(job, states=states), caveat)
 
 
 def _with_setup(job: TrainingJob, **changes: object) -> TrainingJob:
-    return dataclasses.replace(job, setup=dataclasses.replace(job.setup, **changes))  # type: ignore[arg-type]
+    return replace(job, setup=replace(job.setup, **changes))  # type: ignore[arg-type]
 
 
-def _if_enough(job: TrainingJob, change: str, how: str, caveat: str) -> Iterator[Suggestion]:
-    left = _headroom(job)
-    if left >= 0:
-        yield Suggestion(change=change, how=how, headroom_bytes=left, caveat=caveat)
-
-
-def _headroom(job: TrainingJob) -> float:
+def _headroom_bytes(job: TrainingJob) -> float | None:
+    """Memory that is left; None where the job does not fit."""
     memory = training_memory(job.model, job.setup, job.layout)
-    return job.accelerator.memory.visible_bytes - memory.least_bytes
+    left = job.accelerator.memory.visible_bytes - memory.least_bytes
+    return left if left >= 0 else None
 
 
-def _sharding(job: TrainingJob) -> Iterator[Suggestion]:
-    """The fewest accelerators of the same kind over which the states can be sharded."""
+def _sharding(job: TrainingJob) -> Iterator[Change[TrainingJob]]:
+    """More and more accelerators of the same kind over which the states are sharded."""
     n_ranks = 2 * max(1, job.layout.dp)
     while n_ranks <= MOST_ACCELERATORS:
-        layout = dataclasses.replace(job.layout, dp=n_ranks, sharding="zero3", n_shard=None)
-        left = _headroom(dataclasses.replace(job, layout=layout))
-        if left >= 0:
-            n = layout.n_accelerators
-            yield Suggestion(
-                change=f"fully sharded over {n}", how=f"--on {n}x{job.accelerator.id}",
-                headroom_bytes=left, caveat="",
-            )  # fmt: skip
-            return
+        layout = replace(job.layout, dp=n_ranks, sharding="zero3", n_shard=None)
+        n, after = layout.n_accelerators, replace(job, layout=layout)
+        yield Change(f"fully sharded over {n}", f"--on {n}x{job.accelerator.id}", after)
         n_ranks *= 2
-
-
-def _other_accelerators(job: TrainingJob, others: Sequence[Accelerator]) -> Iterator[Suggestion]:
-    here = job.accelerator.memory.visible_bytes
-    larger = [o for o in others if o.memory.visible_bytes > here and not o.is_cpu]
-    found = 0
-    for other in sorted(larger, key=lambda o: o.memory.visible_bytes):
-        left = _headroom(dataclasses.replace(job, accelerator=other))
-        if left >= 0:
-            found += 1
-            n = job.layout.n_accelerators
-            how = f"--on {n}x{other.id}" if n > 1 else f"--on {other.id}"
-            yield Suggestion(change=f"on {other.name}", how=how, headroom_bytes=left)
-        if found == N_OTHER_ACCELERATORS:
-            return
 
 
 def _largest_micro_batch(job: TrainingJob) -> int:
     """Bisection: memory never falls as the micro-batch grows."""
 
     def has_room(n: int) -> bool:
-        return _headroom(_with_setup(job, micro_batch=n)) >= 0
+        return _headroom_bytes(_with_setup(job, micro_batch=n)) is not None
 
     if not has_room(1):
         return 0

@@ -1,17 +1,23 @@
-"""Trials of a fleet: the same requests against so many replicas at such a load, judged.
+"""Fleets of one candidate, simulated: the same requests against so many replicas at such a load.
 
 All candidates meet the same draws: arrivals of a unit rate, stretched to the load, and lengths by
 request. So two fleets differ by merit, not by luck.
 """
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import ceil, floor, sqrt
 
 import numpy as np
 
 from gpuplan.candidates.prefix import with_cached_prefix, with_held_prefix
-from gpuplan.candidates.slo import Gaps, Seen, is_growing, is_kept, judge
+from gpuplan.candidates.slo import (
+    LatencyStatistic,
+    TokenGaps,
+    is_growing,
+    latency_statistics,
+    meets_limits,
+)
 from gpuplan.demand.generate import requests_for
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints
@@ -23,8 +29,9 @@ from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.performance.kernels.regimes import mixed_extra_s, steady_token_s
 from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.studies.inference.predict import Ranged
 from gpuplan.studies.inference.step_table import step_table
-from gpuplan.studies.sizing.candidates import Bench, Prospect
+from gpuplan.studies.sizing.evaluator import CandidateEvaluator, PreparedCandidate
 from gpuplan.units import HOUR
 
 ROUTER = "least_outstanding"
@@ -38,6 +45,7 @@ MANY_REQUESTS = 400_000
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
 SHORT = 4
 LONGER = 4
+MOST_LONGER = LONGER**2
 OPEN_RATIO = 2.0
 FAR_RATIO = 1.5
 FULL_RATIO = 3.0  # of the fullest rate: the queue never empties
@@ -45,7 +53,7 @@ LEAST_LEFT = 64  # requests that must have left for a rate to be told
 MIXED_RATIO = 1.06  # inferred shares of gaps with a prompt fall short of counted ones by up to this
 
 
-class Streams:
+class RequestStreams:
     """Requests of a unit rate, by how many are needed and which draw."""
 
     def __init__(
@@ -61,19 +69,13 @@ class Streams:
         )
         self._shape, self._seed = shape, seed
         self._recorded = recorded
-        self._known: dict[tuple[int, int], Requests] = {}
+        self._base = cache(self._drawn)
 
     def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
         """About so many requests at this rate; cached tokens are left out of the prompts."""
         base = self._base(n_requests, draw)
         rate = max(requests_per_s, n_requests / LONGEST_S)
         return requests_of(base.arrive_s / rate, base.input_tokens, base.output_tokens)
-
-    def _base(self, n_requests: int, draw: int) -> Requests:
-        key = (n_requests, draw)
-        if key not in self._known:
-            self._known[key] = self._fresh(self._drawn(n_requests, self._seed + 7919 * draw))
-        return self._known[key]
 
     def _fresh(self, drawn: Requests) -> Requests:
         """Prompts without what is found in the cache."""
@@ -86,10 +88,12 @@ class Streams:
         """The trace as it is, at its own rate; None: arrivals are drawn."""
         return None if self._recorded is None else self._fresh(self._recorded)
 
-    def _drawn(self, n_requests: int, seed: int) -> Requests:
+    def _drawn(self, n_requests: int, draw: int) -> Requests:
+        seed = self._seed + 7919 * draw
         if self._recorded is not None:
-            return busiest_hour(self._recorded, n_requests, seed)
-        return requests_for(self._arrivals, self._shape, duration_s=float(n_requests), seed=seed)
+            return self._fresh(busiest_hour(self._recorded, n_requests, seed))
+        n_s = float(n_requests)
+        return self._fresh(requests_for(self._arrivals, self._shape, duration_s=n_s, seed=seed))
 
 
 def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
@@ -109,58 +113,66 @@ def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One run."""
+class SimulatedRun:
+    """One run of a fleet against its latency SLOs."""
 
-    holds: bool
-    judged: tuple[tuple[LatencyLimit, Seen], ...]
+    meets_slo: bool
+    latencies: tuple[tuple[LatencyLimit, LatencyStatistic], ...]
     is_overloaded: bool
     little: LittleClosure
     n_running: float  # of one replica, on average
     tpot_mean_s: float
-    gaps: Gaps
+    gaps: TokenGaps
     n_refused: int = 0  # larger than the whole cache
 
     @property
-    def is_open(self) -> bool:
-        """Promises are broken, but by no more than chance could do: a longer run would tell."""
-        if self.holds or self.is_overloaded or self.n_refused:
+    def is_undecided(self) -> bool:
+        """SLOs are violated by no more than chance could do: a longer run would decide."""
+        if self.meets_slo or self.is_overloaded or self.n_refused:
             return False
-        broken = [(limit, each) for limit, each in self.judged if each.bound_s > limit.limit_s]
+        broken = [(limit, each) for limit, each in self.latencies if each.bound_s > limit.limit_s]
         return all(
             each.value_s - OPEN_RATIO * (each.bound_s - each.value_s) <= limit.limit_s
             for limit, each in broken
         )
 
 
-class Runs:
-    """Simulations of one prospect."""
+class FleetSimulator:
+    """Simulations of fleets of one candidate."""
 
     def __init__(
-        self, prospect: Prospect, bench: Bench, streams: Streams, *,
-        limits: tuple[LatencyLimit, ...], options: SizingOptions,
-    ) -> None:  # fmt: skip
-        self.prospect, self.limits = prospect, limits
-        self.bench, self.streams, self.options = bench, streams, options
-        self.n_trials = 0
-        self._known: dict[tuple[float, int, float, int, int], Trial] = {}
-        self._capacities: dict[float | None, float] = {}
+        self,
+        prepared: PreparedCandidate,
+        evaluator: CandidateEvaluator,
+        streams: RequestStreams,
+        *,
+        limits: tuple[LatencyLimit, ...],
+        options: SizingOptions,
+    ) -> None:
+        self.prepared, self.limits = prepared, limits
+        self.evaluator, self.streams, self.options = evaluator, streams, options
+        self.capacity_per_s = cache(self._capacity_per_s)
+        self._once = cache(self._simulated)
+
+    def ranged(self) -> Ranged:
+        """What attaches ranges to predictions of this candidate."""
+        return self.evaluator.ranged(self.prepared.candidate)
 
     @cached_property
     def cached_tokens(self) -> float:
         """Of a mean prompt, found in the prefix cache."""
-        return self.bench.load.input_tokens * self.bench.load.cached_input_frac
+        return self.evaluator.load.input_tokens * self.evaluator.load.cached_input_frac
 
     @cached_property
     def engine_limits(self) -> EngineLimits:
         """What the scheduler may hand out."""
-        setup, load = self.prospect.setup, self.bench.load
+        setup, load = self.prepared.setup, self.evaluator.load
         limits = EngineLimits(
             max_batch_tokens=setup.settings.max_batch_tokens,
             max_sequences=setup.settings.max_sequences,
             n_blocks=self._n_blocks(),
             block_tokens=setup.settings.block_tokens,
-            start_s=float(self.prospect.regime.serve_start_s),
+            start_s=float(self.prepared.regime.serve_start_s),
         )
         if not self.cached_tokens:
             return limits
@@ -168,8 +180,8 @@ class Runs:
         return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other)
 
     def _n_blocks(self) -> int:
-        memory, size = self.prospect.memory, self.prospect.setup.settings.block_tokens
-        each = memory.sequence_bytes / ceil(self.bench.context_tokens / size)
+        memory, size = self.prepared.memory, self.prepared.setup.settings.block_tokens
+        each = memory.sequence_bytes / ceil(self.evaluator.context_tokens / size)
         if each == 0:
             return NO_CACHE_BLOCKS
         return floor(memory.cache_bytes / each) - N_NULL_BLOCKS
@@ -179,9 +191,11 @@ class Runs:
         """One engine with the iteration time that predictions have."""
         limits = self.engine_limits
         table = step_table(
-            self.prospect.work, self.prospect.step,
-            max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
-        )  # fmt: skip
+            self.prepared.work,
+            self.prepared.step,
+            max_tokens=limits.max_batch_tokens,
+            max_sequences=limits.max_sequences,
+        )
         if self.cached_tokens:
             table = with_cached_prefix(table, self.cached_tokens)
         return Fleet(limits=limits, table=table)
@@ -189,62 +203,57 @@ class Runs:
     @cached_property
     def most_running(self) -> float:
         """Sequences of one replica, at most: slots or cache."""
-        limits, load = self.engine_limits, self.bench.load
+        limits, load = self.engine_limits, self.evaluator.load
         own = load.input_tokens - self.cached_tokens + load.output_tokens
         held = limits.n_blocks * limits.block_tokens / max(1.0, own)
         return float(max(1.0, min(limits.max_sequences, held)))
 
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""
-        p = self.prospect
+        p = self.prepared
         return np.asarray(steady_token_s(p.work, p.step, p.case, n_running))
 
-    def capacity_per_s(self, token_limit_s: float | None = None) -> float:
+    def _capacity_per_s(self, token_limit_s: float | None = None) -> float:
         """Requests per second of one replica at its fullest, or within a mean time per token."""
-        if token_limit_s not in self._capacities:
-            self._capacities[token_limit_s] = self._capacity_per_s(token_limit_s)
-        return self._capacities[token_limit_s]
-
-    def _capacity_per_s(self, token_limit_s: float | None) -> float:
         running = np.geomspace(1.0, self.most_running, 48)
         token_s = self.token_s(running)
-        rates = running / token_s / max(1.0, self.bench.load.output_tokens)
+        rates = running / token_s / max(1.0, self.evaluator.load.output_tokens)
         if token_limit_s is not None:
             rates = rates[token_s <= token_limit_s]
         return float(rates.max(initial=0.0))
 
-    def trial(
-        self, requests_per_s: float, n_replicas: int, *, slowness_ratio: float = 1.0,
-        draw: int = 0, most_longer: int = LONGER**2,
-    ) -> Trial:  # fmt: skip
+    def run(
+        self,
+        requests_per_s: float,
+        n_replicas: int,
+        *,
+        slowness_ratio: float = 1.0,
+        draw: int = 0,
+        most_longer: int = MOST_LONGER,
+    ) -> SimulatedRun:
         """The load on so many replicas, all steps being slower by a factor.
 
         Slower steps are a slower clock: more requests per step, and limits of fewer steps. Near
         the fullest rate a short look comes first: a queue that grows is seen at once. Where a
-        promise is broken by no more than chance could do, the run is made longer, up to so many
+        SLO is violated by no more than chance could do, the run is made longer, up to so many
         times: more replicas would not make the draws any surer.
         """
         rate = requests_per_s * slowness_ratio
         n = self._n_requests(rate)
         if rate > LIKELY_FRAC * n_replicas * self.capacity_per_s():
             first = self._once(rate, n_replicas, slowness_ratio, draw, n // SHORT)
-            if not first.holds and _is_far(first):
+            if not first.meets_slo and _is_far(first):
                 return first
         found = self._once(rate, n_replicas, slowness_ratio, draw, n)
-        for longer in (LONGER, LONGER**2):
-            if not found.is_open or longer > most_longer or n * longer > MANY_REQUESTS:
+        for longer in (LONGER, MOST_LONGER):
+            if not found.is_undecided or longer > most_longer or n * longer > MANY_REQUESTS:
                 break
             found = self._once(rate, n_replicas, slowness_ratio, draw, n * longer)
         return found
 
-    def _once(self, rate: float, n_replicas: int, slowness: float, draw: int, n: int) -> Trial:
-        key = (rate, n_replicas, slowness, draw, n)
-        if key not in self._known:
-            self._known[key] = self._run(*key)
-        return self._known[key]
-
-    def _run(self, rate: float, n_replicas: int, slowness: float, draw: int, n: int) -> Trial:
-        self.n_trials += 1
+    def _simulated(
+        self, rate: float, n_replicas: int, slowness: float, draw: int, n: int
+    ) -> SimulatedRun:
         limits = tuple(replace(x, limit_s=x.limit_s / slowness) for x in self.limits)
         requests = self.streams.at(rate, n, draw=draw)
         outcome = self.outcome(requests, n_replicas)
@@ -253,11 +262,11 @@ class Runs:
         little = _little(outcome, rows)
         n_running = little.n_counted / n_replicas
         gaps = self._gaps(outcome, rows, n_running)
-        judged = judge(limits, columns, gaps)
+        latencies = latency_statistics(limits, columns, gaps)
         is_overloaded = is_growing(requests.arrive_s, requests.arrive_s + outcome.times.e2e_s)
-        return Trial(
-            holds=is_kept(judged) and outcome.n_refused == 0 and not is_overloaded,
-            judged=judged,
+        return SimulatedRun(
+            meets_slo=meets_limits(latencies) and outcome.n_refused == 0 and not is_overloaded,
+            latencies=latencies,
             is_overloaded=is_overloaded,
             little=little,
             n_running=n_running,
@@ -271,25 +280,25 @@ class Runs:
         # One replica has nothing to route, but the same kernel serves it, loaded already.
         return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=ROUTER))
 
-    def judged(
+    def latencies(
         self, outcome: Outcome, rows: Ints, *, n_deviations: float
-    ) -> tuple[tuple[LatencyLimit, Seen], ...]:
-        """Each promise beside what these requests, consecutive ones, got.
+    ) -> tuple[tuple[LatencyLimit, LatencyStatistic], ...]:
+        """Each latency SLO beside what these consecutive requests got.
 
-        Gaps that hold a prompt count only beyond so many deviations of chance: prompts come at
+        TokenGaps that hold a prompt count only beyond so many deviations of chance: prompts come at
         random, so their number in a short stretch has a deviation of its root.
         """
         n_running = _little(outcome, rows).n_counted / outcome.n_engines
         gaps = self._gaps(outcome, rows, n_running)
         sure = max(0.0, 1.0 - n_deviations / sqrt(max(1, len(rows))))
-        return judge(
+        return latency_statistics(
             self.limits, _columns(outcome, rows), replace(gaps, mixed_frac=sure * gaps.mixed_frac)
         )
 
     @property
     def residence_s(self) -> float:
         """About how long a request stays on a busy replica."""
-        return 2.0 * self.bench.floors(self.prospect.candidate).e2e_s
+        return 2.0 * self.evaluator.idle_times(self.prepared.candidate).e2e_s
 
     @cached_property
     def full_per_s(self) -> float:
@@ -315,18 +324,18 @@ class Runs:
             n *= 2
         return n
 
-    def _gaps(self, outcome: Outcome, rows: Ints, n_running: float) -> Gaps:
+    def _gaps(self, outcome: Outcome, rows: Ints, n_running: float) -> TokenGaps:
         """How many gaps between tokens hold a prompt, and how long those are."""
         if all(limit.metric != "itl" for limit in self.limits):
-            return Gaps(mixed_frac=0.0, mixed_s=0.0)
-        p, load = self.prospect, self.bench.load
+            return TokenGaps(mixed_frac=0.0, mixed_s=0.0)
+        p, load = self.prepared, self.evaluator.load
         times, requests = outcome.times, outcome.requests
         decode_s = (times.e2e_s - times.ttft_s)[rows].sum()
         n_gaps = float(np.maximum(requests.output_tokens[rows] - 1, 0).sum())
         first_at = (requests.arrive_s + times.ttft_s)[rows]
         span_s = float(first_at.max() - first_at.min()) if len(rows) else 0.0
         if not n_gaps or span_s <= 0:
-            return Gaps(mixed_frac=0.0, mixed_s=0.0)
+            return TokenGaps(mixed_frac=0.0, mixed_s=0.0)
         fresh = max(1.0, load.input_tokens - self.cached_tokens)
         n_chunks = ceil(fresh / self.engine_limits.max_batch_tokens)
         # Prompts whose first tokens come at one instant were read in one step.
@@ -334,12 +343,12 @@ class Runs:
         met = n_steps / span_s / outcome.n_engines * float(decode_s)
         step_s = float(self.token_s(np.array([max(1.0, n_running)]))[0])
         extra_s = float(mixed_extra_s(p.work, p.step, p.case, max(1.0, n_running))) / n_chunks
-        return Gaps(mixed_frac=min(1.0, MIXED_RATIO * met / n_gaps), mixed_s=step_s + extra_s)
+        return TokenGaps(mixed_frac=min(1.0, MIXED_RATIO * met / n_gaps), mixed_s=step_s + extra_s)
 
 
-def _is_far(trial: Trial) -> bool:
-    """A promise is broken by so much that a longer run would not mend it."""
-    return any(each.value_s > FAR_RATIO * limit.limit_s for limit, each in trial.judged)
+def _is_far(trial: SimulatedRun) -> bool:
+    """A SLO is violated by so much that a longer run would not mend it."""
+    return any(each.value_s > FAR_RATIO * limit.limit_s for limit, each in trial.latencies)
 
 
 def _measured(n: int) -> Ints:

@@ -1,0 +1,284 @@
+"""What sizing one workload starts from, and the fleets that need no simulation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import TypeVar
+
+from gpuplan.candidates.need import need_in_proportion
+from gpuplan.candidates.prune import policy_check
+from gpuplan.candidates.reserve import reserve_for
+from gpuplan.catalog.nodes import node_sizes
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.performance import ServingLoad
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.sizing import (
+    DemandProfile,
+    LimitMargin,
+    PoolUtilization,
+    PriceOf,
+    Reserve,
+    Sized,
+    SizingMethod,
+    SizingOptions,
+)
+from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.scenario.demand import LatencyLimit
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.terms import Resilience
+from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
+from gpuplan.errors import InputError, one
+from gpuplan.studies.naming import allowed_ids, model_named
+from gpuplan.studies.sizing.demand import ReadTrace, demand_of
+from gpuplan.studies.sizing.evaluator import CandidateEvaluator
+from gpuplan.studies.sizing.simulator import FleetSimulator, RequestStreams
+
+DEFAULTS = SizingOptions()
+BATCH_FRAC = 0.95  # utilization of deferrable work, which needs no room for chance
+Found = TypeVar("Found")
+
+
+def by_count(candidate: Candidate, n_replicas: int) -> float:
+    """Accelerators, as if each cost one: for callers without prices."""
+    return float(candidate.n_accelerators_for(n_replicas))
+
+
+def estimate_of(ends: Range, tier: str) -> Estimate:
+    """A range as an estimate of this tier."""
+    return Estimate(value=ends.mid, low=ends.low, high=ends.high, tier=tier)  # type: ignore[arg-type]
+
+
+def margin_of(limit: LatencyLimit, reached: Estimate, bound_s: float) -> LimitMargin:
+    """A latency SLO beside what is reached, and the bound that must stay within it."""
+    return LimitMargin(
+        metric=limit.metric,
+        statistic=limit.statistic,
+        limit_s=limit.limit_s,
+        reached_s=reached,
+        bound_s=bound_s,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizingContext:
+    """What sizing needs beside the scenario; simulators are kept for the replay of a plan."""
+
+    catalog: Catalog
+    price: PriceOf = by_count
+    options: SizingOptions = DEFAULTS
+    store: Path | None = None
+    read_trace: ReadTrace | None = None
+    simulators: dict[tuple[str, Candidate], FleetSimulator] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizingTask:
+    """One workload of a scenario with its demand: what every sizer is asked."""
+
+    workload: Workload
+    scenario: Scenario
+    demand: DemandProfile
+    context: SizingContext
+
+    @property
+    def catalog(self) -> Catalog:
+        """Accelerators and servers, with the user's overlays."""
+        return self.context.catalog
+
+    @property
+    def resilience(self) -> Resilience:
+        """Failures that the fleet must survive, and the highest utilization."""
+        return self.scenario.policy.resilience
+
+    @property
+    def peak_per_s(self) -> float:
+        """The peak of the first period."""
+        return self.demand.peak_of(0, 0)
+
+    @property
+    def limits(self) -> tuple[LatencyLimit, ...]:
+        """Latency SLOs; deferrable work has none."""
+        work = self.workload.work
+        return work.slo.limits if isinstance(work, Serving) else ()
+
+    @cached_property
+    def node_sizes(self) -> dict[str, int]:
+        """Accelerators of a usual node, by accelerator."""
+        return node_sizes(self.catalog)
+
+    @cached_property
+    def allowed(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Accelerators that the policy allows, none for all of them, and those it forbids."""
+        return self._policy_names[0]
+
+    @property
+    def policy_assumptions(self) -> tuple[Assumption, ...]:
+        """What was assumed about the accelerators that the policy names."""
+        return self._policy_names[1]
+
+    @cached_property
+    def _policy_names(
+        self,
+    ) -> tuple[tuple[frozenset[str], frozenset[str]], tuple[Assumption, ...]]:
+        return allowed_ids(self.scenario.policy, self.catalog)
+
+    @cached_property
+    def model(self) -> Model:
+        """The model that is served; InputError where the workload names none."""
+        if self.workload.model is None or self.workload.model.name is None:
+            fix = "name the model, or give the capacity of each accelerator"
+            raise one(InputError, "plan", f"{self.workload.name}.model", "has no name", fix)
+        return model_named(self.workload.model.name, self.context.store)
+
+    @cached_property
+    def serving_load(self) -> ServingLoad:
+        """What predictions need to know of the load."""
+        work, demand = self.workload.work, self.demand
+        hit = 0.0 if isinstance(work, Training | Generic) else work.request.prefix_hit_frac.mid
+        n_concurrent = work.arrivals.n_concurrent if isinstance(work, Serving) else None
+        is_open = demand.peak_requests_per_s is not None and isinstance(work, Serving)
+        closed = "fixed_concurrency" if n_concurrent is not None else "max_load"
+        return ServingLoad(
+            regime="poisson" if is_open else closed,  # type: ignore[arg-type]
+            input_tokens=max(1.0, demand.input_tokens),
+            output_tokens=max(1.0, demand.output_tokens),
+            n_sequences=n_concurrent,
+            requests_per_s=demand.peak_requests_per_s,
+            cached_input_frac=hit,
+        )
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of a mean request."""
+        return max(1, round(self.demand.input_tokens + self.demand.output_tokens))
+
+    @property
+    def longest_tokens(self) -> int:
+        """Tokens of the longest request that must have room: as given, or as far as known."""
+        work = self.workload.work
+        if isinstance(work, Training | Generic):
+            return self.context_tokens
+        ends = [
+            lengths.max_tokens or lengths.p99_tokens or lengths.mean_tokens
+            for lengths in (work.request.input, work.request.output)
+        ]
+        return max(self.context_tokens, round(sum(ends)), work.max_context_tokens or 0)
+
+    @cached_property
+    def evaluator(self) -> CandidateEvaluator:
+        """Memory, times and ranges of the candidates."""
+        return CandidateEvaluator(
+            self.model,
+            self.serving_load,
+            self.catalog,
+            context_tokens=self.context_tokens,
+            longest_tokens=self.longest_tokens,
+        )
+
+    @cached_property
+    def streams(self) -> RequestStreams | None:
+        """Draws of the described arrivals, or the peak hour of a trace; None: nobody waits."""
+        work = self.workload.work
+        if not isinstance(work, Serving):
+            return None
+        recorded = None
+        if work.arrivals.trace is not None and self.context.read_trace is not None:
+            recorded = self.context.read_trace(Path(work.arrivals.trace))
+        seed = self.context.options.seed
+        return RequestStreams(work.arrivals, work.request, seed, recorded=recorded)
+
+    def simulator(self, candidate: Candidate) -> FleetSimulator | None:
+        """Fleets of the candidate, simulated; None where a formula has to do."""
+        layout = candidate.layout
+        if self.serving_load.regime != "poisson" or self.streams is None:
+            return None
+        if layout.pp > 1 or layout.dp > 1:
+            return None
+        return FleetSimulator(
+            self.evaluator.prepared(candidate),
+            self.evaluator,
+            self.streams,
+            limits=self.limits,
+            options=self.context.options,
+        )
+
+    def reserve(self, candidate: Candidate, n_serving: int) -> Reserve:
+        """Spare replicas beside so many."""
+        n_node = self.node_sizes.get(candidate.accelerator, 1)
+        return reserve_for(candidate, n_serving, self.resilience, n_accelerators_per_node=n_node)
+
+    def ceiling_frac(self, usual: float) -> float:
+        """The highest utilization that the user allows, else a usual one."""
+        given = self.resilience.max_utilization_frac
+        if given is not None:
+            return given
+        return BATCH_FRAC if isinstance(self.workload.work, Batch) else usual
+
+    def candidate(self, accelerator: Accelerator, precision: str) -> Candidate:
+        """The workload on this accelerator, in the layout and precision that the user names."""
+        asked = self.workload.layout
+        named = self.workload.precisions
+        return Candidate(
+            workload=self.workload.name,
+            accelerator=accelerator.id,
+            layout=ServingLayout(
+                tp=(asked.n_tensor if asked else None) or 1,
+                pp=(asked.n_pipeline if asked else None) or 1,
+            ),
+            precision=named[0] if named else precision,
+        )
+
+    def on_each_accelerator(
+        self, precision: str, size: Callable[[Candidate, Accelerator], Found | Rejection]
+    ) -> tuple[list[Found], tuple[Rejection, ...]]:
+        """The workload on every accelerator of the catalog that the policy allows, or why not."""
+        check = policy_check(*self.allowed)
+        sized: list[Found] = []
+        rejected: list[Rejection] = []
+        for accelerator in self.catalog.accelerators.values():
+            candidate = self.candidate(accelerator, precision)
+            found = check(candidate) or size(candidate, accelerator)
+            if isinstance(found, Rejection):
+                rejected.append(found)
+            else:
+                sized.append(found)
+        return sized, tuple(rejected)
+
+    def fleet_in_proportion(
+        self,
+        candidate: Candidate,
+        safe_per_s: Estimate,
+        *,
+        full_per_s: float,
+        safe_frac: float,
+        method: SizingMethod,
+        band: str,
+    ) -> Sized:
+        """As many replicas as the load takes, where one carries so much within its SLOs."""
+        need = need_in_proportion(self.demand, safe_per_s.value)
+        n, peak = need.n_peak, self.peak_per_s
+        return Sized(
+            candidate=candidate,
+            method=method,
+            need=need,
+            reserve=self.reserve(candidate, n),
+            capacity_per_s=safe_per_s,
+            n_slow_end=ceil(peak / safe_per_s.low - 1e-9),
+            utilization=PoolUtilization(
+                peak_frac=peak / (n * full_per_s) if n else None,
+                safe_frac=safe_frac,
+                band=band,
+            ),
+        )
+
+
+def task_of(workload: Workload, scenario: Scenario, context: SizingContext) -> SizingTask:
+    """The workload with its demand."""
+    demand = demand_of(workload, scenario, read_trace=context.read_trace)
+    return SizingTask(workload=workload, scenario=scenario, demand=demand, context=context)
