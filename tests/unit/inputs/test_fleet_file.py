@@ -57,7 +57,7 @@ def test_every_key_arrives_in_its_unit(tmp_path: Path):
     assert found.services[0].decode_pools[0].pool == "b"
     told = [assumed.what for assumed in found.assumptions]
     assert told == [
-        "retries", "first request", "affinity", "scaling of a", "spot machines of b"
+        "retries", "first request", "affinity", "autoscaling of a", "spot capacity of b"
     ]  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_every_key_arrives_in_its_unit(tmp_path: Path):
         ("pools: [{name: a, replicas: 1, replicass: 2}]", "did you mean replicas"),
         ("pools: [{name: a}]", "replicas: missing"),
         ("pools: [{name: a, replicas: -1}]", "got -1"),
-        ("pools: [{name: a, replicas: 1}]\nrouter: {rule: magic}", "got \"magic\""),
+        ("pools: [{name: a, replicas: 1}]\nrouter: {rule: magic}", "unknown value 'magic'"),
         (WHOLE.replace("0.7", "0.9"), "sum to"),
         ("just text", "fleet.yaml"),
     ],
@@ -89,7 +89,7 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, text: str, told: str)
             " hours: [{from_hour: 8, to_hour: 9, min_replicas: 2}]}}]\n",
             ["first request"],
         ),
-        ("pools: [{name: a, replicas: 1, spot: {mean_h: 3}}]\n", ["spot machines of a"]),
+        ("pools: [{name: a, replicas: 1, spot: {mean_h: 3}}]\n", ["spot capacity of a"]),
         ("pools: [{name: a, replicas: 1, failures: {mtbf_h: 3}}]\n", ["repair of a"]),
         ("pools: [{name: a, replicas: 1}]\nclients: {max_retries: 2}\n", ["retries"]),
     ],
@@ -104,5 +104,5 @@ def test_defaults_that_decide_much_are_told(tmp_path, text, told):
 def test_repairs_of_what_never_fails_are_refused(tmp_path):
     path = tmp_path / "fleet.yaml"
     path.write_text("pools: [{name: a, replicas: 1, failures: {mttr_min: 3}}]\n")
-    with pytest.raises(InputError, match="mends what never fails"):
+    with pytest.raises(InputError, match="repairs replicas that never fail"):
         read_fleet(path)

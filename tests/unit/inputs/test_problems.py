@@ -65,7 +65,7 @@ def problems(changes: dict[str, Any]) -> list[str]:
         ({"workloads.0": 5}, "workloads[0]: got 5; must be a mapping of keys"),
         (
             {"name": DELETE},
-            'name: missing; add it: a name of your own, e.g. "chat for 6000 users"',
+            'name: missing; add it: name of the scenario, e.g. "chat for 6000 users"',
         ),
         ({"workloads": []}, "workloads: got an empty list; must hold at least 1, has 0"),
         (

@@ -3,19 +3,20 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.scalars import shorten
+from gpuplan.inputs.documents.yaml_reader import shown_problem
 from gpuplan.inputs.schema.keys import SMALLEST, Strict
 from gpuplan.inputs.schema.places import locate, models_in, walk_models
-from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 
 class Finding(NamedTuple):
@@ -26,6 +27,7 @@ class Finding(NamedTuple):
     fix: str
 
 
+Spec = TypeVar("Spec", bound=Strict)
 MAX_SHOWN = 100
 MAX_WORD = 60
 
@@ -69,6 +71,7 @@ _SCALAR_FORMS = {
     "Spread": "a number, or low, mid and high",
     "PositiveSpread": "a number above 0, or low, mid and high",
     "FracSpread": "a number from 0 to 1, or low, mid and high",
+    "NonNegativeSpread": "a number from 0 on, or low, mid and high",
     "GrowthSpread": "a number, e.g. 0.05, or low, mid and high",
 }
 _TEXTS = {
@@ -78,12 +81,42 @@ _TEXTS = {
 }
 
 
-def schema_findings(error: ValidationError, data: Any) -> list[Finding]:
+def validated(root: type[Spec], document: Document) -> Spec:
+    """The keys of a document in their schema; raises InputError with every problem found."""
+    data = document.data
+    if not isinstance(data, dict):
+        what = f"the file holds {show(data)} instead of keys"
+        required = [name for name, info in root.model_fields.items() if info.is_required()]
+        refuse(document, [Finding((), what, f"begin with {': and '.join(required)}:")])
+    findings = list(null_findings(data))
+    empty = {finding.path for finding in findings}
+    try:
+        spec = root.model_validate(data)
+    except ValidationError as error:
+        found = _schema_findings(error, data, root)
+        refuse(document, findings + [f for f in found if f.path not in empty])
+        raise
+    refuse(document, findings)
+    return spec
+
+
+def refuse(document: Document, findings: Iterable[Finding]) -> None:
+    """Raise InputError with the findings in the order of their lines; without any, return."""
+    ordered = sorted(findings, key=lambda finding: document.line_of(finding.path) or 0)
+    shown = ordered[:MAX_SHOWN]
+    problems = [shown_problem(document.place(path), what, fix) for path, what, fix in shown]
+    if len(ordered) > MAX_SHOWN:
+        problems.append(Problem(document.name, "has more than these", "mend them and try again"))
+    if problems:
+        raise InputError(document.name, problems)
+
+
+def _schema_findings(error: ValidationError, data: Any, root: type[Strict]) -> list[Finding]:
     """Every refusal once, by its place in the file."""
     found: dict[tuple[KeyPath, str], Finding] = {}
     # Three parts of one number at most: enough to fill what is shown.
     for detail in error.errors(include_url=False)[: 3 * MAX_SHOWN + 3]:
-        finding = _finding(detail, data)
+        finding = _finding(detail, data, root)
         # A number given for low, mid and high fails three times and is one problem.
         found.setdefault((finding.path, finding.what), finding)
     return list(found.values())
@@ -122,16 +155,16 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     return lowered[matches[0]] if matches else longer[0] if longer else None
 
 
-def _finding(detail: ErrorDetails, data: Any) -> Finding:
+def _finding(detail: ErrorDetails, data: Any, root: type[Strict]) -> Finding:
     path = _path_in_file(detail["loc"], data)
     kind, context = detail["type"], detail.get("ctx", {})
-    model, field = locate(detail["loc"])
+    model, field = locate(detail["loc"], root)
     if kind == "missing":
         return Finding(path, "missing", _what_to_add(field))
     if kind == "extra_forbidden":
-        return Finding(path, "unknown key", _what_key(str(path[-1]), model))
+        return Finding(path, "unknown key", _what_key(str(path[-1]), model, root))
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return _kind_finding(path, data)
+        return _kind_finding(path, data, root)
     if kind == "literal_error":
         choices = _choices(context.get("expected", ""))
         return Finding(path, *_unknown_value(detail["input"], choices))
@@ -183,8 +216,8 @@ def _hint(value: object) -> str:
     return ", without quotes"
 
 
-def _kind_finding(path: KeyPath, data: Any) -> Finding:
-    kinds = list(_kinds())
+def _kind_finding(path: KeyPath, data: Any, root: type[Strict]) -> Finding:
+    kinds = [str(kind) for kind in _kinds(root)]
     given = _value_at(data, path)
     if isinstance(given, Mapping) and "kind" in given:
         return Finding((*path, "kind"), *_unknown_value(given["kind"], kinds))
@@ -193,8 +226,8 @@ def _kind_finding(path: KeyPath, data: Any) -> Finding:
     return Finding((*path, "kind"), "missing", f"add one of {', '.join(kinds)}")
 
 
-def _kinds() -> Iterator[str]:
-    for model in models_in(ScenarioSpec.model_fields["workloads"].annotation):
+def _kinds(root: type[Strict]) -> Iterator[str]:
+    for model in models_in(root.model_fields["workloads"].annotation):
         yield from get_args(model.model_fields["kind"].annotation)
 
 
@@ -212,12 +245,12 @@ def _unit_of(field: FieldInfo | None) -> str:
     return f" ({unit})" if unit else ""
 
 
-def _what_key(name: str, model: type[Strict] | None) -> str:
+def _what_key(name: str, model: type[Strict] | None, root: type[Strict]) -> str:
     known = list(model.model_fields) if model else []
     same_quantity = [key for key in known if _stem(key) == _stem(name)]
     guess = SYNONYMS.get(name.lower(), name)
     close = same_quantity[0] if same_quantity else guess if guess in known else None
-    homes = _homes(name) or _homes(guess)
+    homes = _homes(root).get(name) or _homes(root).get(guess)
     if close is None and homes:
         return f"it belongs at {' or '.join(homes[:2])}"
     close = close or nearest(name, known)
@@ -230,15 +263,11 @@ def _stem(name: str) -> str:
     return _UNIT.sub("", name.lower())
 
 
-def _homes(name: str) -> list[str]:
-    """Where a key of this name stands, with the kind of workload where only that has it."""
-    return _all_homes().get(name, [])
-
-
 @cache
-def _all_homes() -> dict[str, list[str]]:
+def _homes(root: type[Strict]) -> dict[str, list[str]]:
+    """Where each key stands, with the kind of workload where only that has it."""
     homes: dict[str, list[str]] = {}
-    for place, model in walk_models(ScenarioSpec):
+    for place, model in walk_models(root):
         kind = get_args(model.model_fields["kind"].annotation) if place == "workloads[]" else ()
         for name in model.model_fields:
             home = f"{place}.{name}".removeprefix(".") + (f" of kind {kind[0]}" if kind else "")

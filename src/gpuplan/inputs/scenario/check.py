@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpuplan.domain.model.precision import format_named
+from gpuplan.domain.scenario.site import Circuit
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.problems import Finding, nearest
 from gpuplan.inputs.scenario.check_workload import precision_findings, workload_findings
-from gpuplan.inputs.scenario.convert_site import circuit
 from gpuplan.inputs.schema.keys import Spread, Strict
+from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
-from gpuplan.inputs.schema.site import ChoiceSpec, OfferSpec, PolicySpec
+from gpuplan.inputs.schema.terms import ChoiceSpec, OfferSpec, PolicySpec
 from gpuplan.units import KW
 
 
@@ -185,7 +186,7 @@ def _site(spec: ScenarioSpec) -> Iterator[Finding]:
         return
     rack = site.rack
     if rack.circuit is not None and rack.power_kw is not None:
-        usable_kw = circuit(rack.circuit).usable_w / KW
+        usable_kw = noun_of(rack.circuit, Circuit).usable_w / KW
         if rack.power_kw > usable_kw * 1.0001:
             feeds = "; A and B are not added" if rack.circuit.feeds == "A+B" else ""
             what = f"got {rack.power_kw:g}, but its circuit carries {usable_kw:.4g} kW{feeds}"

@@ -2,31 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.documents.document import Document, document_from_dict
-from gpuplan.inputs.documents.problems import (
-    MAX_SHOWN,
-    Finding,
-    null_findings,
-    schema_findings,
-    show,
-)
-from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text, shown_problem
-from gpuplan.inputs.scenario import convert_site
+from gpuplan.inputs.documents.problems import refuse, validated
+from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text
 from gpuplan.inputs.scenario.assumptions import Assumptions
 from gpuplan.inputs.scenario.changes import with_changes
 from gpuplan.inputs.scenario.check import cross_findings
-from gpuplan.inputs.scenario.convert_build import build
-from gpuplan.inputs.scenario.convert_workload import workload
 from gpuplan.inputs.scenario.files import with_files
+from gpuplan.inputs.scenario.terms import policy, prices
+from gpuplan.inputs.scenario.workloads import workload
+from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 PLAN_KIND = "gpuplan-plan"
@@ -60,66 +50,26 @@ def scenario_document(path: Path) -> Document:
         held = data.get("provenance")
         if isinstance(held, dict) and "scenario" in held:
             document = document.part(("provenance", "scenario"))
-    _refuse_other_than_keys(document)
     return document
 
 
 def scenario_of(document: Document, *, folder: Path | None) -> Scenario:
     """The scenario that a document describes."""
-    spec = _spec(document)
-    spec, missing = with_files(spec, folder)
-    _refuse(document, [*cross_findings(spec), *missing])
+    spec, missing = with_files(validated(ScenarioSpec, document), folder)
+    refuse(document, [*cross_findings(spec), *missing])
     return _scenario(spec, _fingerprint(document.data))
-
-
-def _refuse_other_than_keys(document: Document) -> None:
-    if not isinstance(document.data, dict):
-        what = f"the file holds {show(document.data)} instead of keys"
-        fix = "begin with name: and workloads:; `gpuplan init` writes a commented example"
-        _refuse(document, [Finding((), what, fix)])
-
-
-def _spec(document: Document) -> ScenarioSpec:
-    _refuse_other_than_keys(document)
-    data = document.data
-    findings = list(null_findings(data))
-    empty = {finding.path for finding in findings}
-    try:
-        spec = ScenarioSpec.model_validate(data)
-    except ValidationError as error:
-        findings += [f for f in schema_findings(error, data) if f.path not in empty]
-        _refuse(document, findings)
-        raise
-    _refuse(document, findings)
-    return spec
-
-
-def _refuse(document: Document, findings: Iterable[Finding]) -> None:
-    ordered = sorted(findings, key=lambda finding: document.line_of(finding.path) or 0)
-    shown = ordered[:MAX_SHOWN]
-    problems = [shown_problem(document.place(path), what, fix) for path, what, fix in shown]
-    if len(ordered) > MAX_SHOWN:
-        problems.append(Problem(document.name, "has more than these", "mend them and try again"))
-    if problems:
-        raise InputError(document.name, problems)
 
 
 def _scenario(spec: ScenarioSpec, sha256: str) -> Scenario:
     assumptions = Assumptions()
     assumptions.add_defaults(spec)
     works = [workload(w, ("workloads", i), assumptions) for i, w in enumerate(spec.workloads)]
-    policy = replace(convert_site.policy(spec.policy, assumptions), build=build(spec.build))
-    return Scenario(
-        name=spec.name,
+    return noun_of(
+        spec,
+        Scenario,
         workloads=tuple(works),
-        growth=convert_site.growth(spec.growth),
-        site=convert_site.site(spec.site) if spec.site else None,
-        owned=tuple(convert_site.owned(nodes) for nodes in spec.owned),
-        budget=convert_site.budget(spec.budget),
-        policy=policy,
-        prices=convert_site.prices(spec.prices),
-        teams=tuple(convert_site.team(team) for team in spec.teams),
-        objective=spec.objective,
+        policy=policy(spec, assumptions),
+        prices=prices(spec.prices),
         assumptions=assumptions.all(),
         sha256=sha256,
     )

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from gpuplan.inputs.schema.keys import Strict
-from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 
 def walk_models(model: type[Strict], place: str = "") -> Iterator[tuple[str, type[Strict]]]:
@@ -36,10 +35,12 @@ def models_in(annotation: Any) -> list[type[Strict]]:
     return [model for part in get_args(annotation) for model in models_in(part)]
 
 
-def locate(loc: tuple[str | int, ...]) -> tuple[type[Strict] | None, FieldInfo | None]:
+def locate(
+    loc: tuple[str | int, ...], root: type[Strict]
+) -> tuple[type[Strict] | None, FieldInfo | None]:
     """The mapping that the last key stands in, and what is known of that key."""
-    models: list[type[Strict]] = [ScenarioSpec]
-    owner: type[Strict] | None = ScenarioSpec
+    models: list[type[Strict]] = [root]
+    owner: type[Strict] | None = root
     field: FieldInfo | None = None
     for part in loc:
         if isinstance(part, int):

@@ -46,8 +46,9 @@ def _without_null(schema: Any) -> Any:
     plain = {key: _without_null(value) for key, value in schema.items()}
     if "default" in plain and plain["default"] is None:
         del plain["default"]
-    # OpenAPI's keyword; the constant `kind` of each branch says the same.
-    plain.pop("discriminator", None)
+    # OpenAPI's keyword (the constant `kind` of each branch says the same), and our own business.
+    for hidden in ("discriminator", "x-to", "x-means"):
+        plain.pop(hidden, None)
     _drop_title(plain)
     branches = plain.get("anyOf")
     if isinstance(branches, list) and {"type": "null"} in branches:

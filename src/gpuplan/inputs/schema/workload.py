@@ -1,6 +1,6 @@
-"""The file format of workloads: demand, requests, limits, training, the way of the data."""
+"""The file format of workloads: demand, requests, SLOs, training, capacity, layout."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
@@ -21,6 +21,8 @@ from gpuplan.inputs.schema.keys import (
     Strict,
     Text,
     Tokens,
+    entries,
+    is_number,
     key,
     optional,
     or_scalar,
@@ -28,17 +30,15 @@ from gpuplan.inputs.schema.keys import (
 
 
 class ModelSpec(Strict):
-    """A model by name or path, or by its size where it has none."""
+    """A model by name or path, or by its size where it has no name."""
 
     name: Text | None = optional(
         "Catalog name, hub name, or path of a folder or config.json (relative to this file)",
         example="meta-llama/Llama-3.3-70B-Instruct",
     )
-    params_b: Positive | None = optional(
-        "Parameters, where there is no name", "billions", example=100
-    )
+    params_b: Positive | None = optional("Parameters, where there is no name", example=100)
     active_params_b: Positive | None = optional(
-        "Parameters that work for each token, where experts rest", "billions"
+        "Active parameters per token, of a mixture of experts"
     )
 
     @model_validator(mode="before")
@@ -57,24 +57,25 @@ class ModelSpec(Strict):
 class LengthSpec(Strict):
     """A number of tokens (the mean), or what is known of the distribution."""
 
-    mean: Tokens | None = optional("Mean", "tokens", example=1500)
-    p50: AtLeastOneToken | None = optional("Median", "tokens")
-    p95: AtLeastOneToken | None = optional("95th percentile", "tokens")
-    p99: AtLeastOneToken | None = optional("99th percentile", "tokens")
-    max: AtLeastOneToken | None = optional("Longest", "tokens")
+    is_quantity: ClassVar[bool] = True
+
+    mean: Tokens | None = optional("Mean length", "tokens", to="", example=1500)
+    p50: AtLeastOneToken | None = optional("Median length", "tokens", to="p50_tokens")
+    p95: AtLeastOneToken | None = optional("95th percentile", "tokens", to="p95_tokens")
+    p99: AtLeastOneToken | None = optional("99th percentile", "tokens", to="p99_tokens")
+    max: AtLeastOneToken | None = optional("Maximum length", "tokens", to="max_tokens")
     distribution: Literal["fixed", "lognormal", "exponential", "uniform"] | None = optional(
-        "Shape; lognormal goes through the percentiles or mean and cv, uniform ends at max"
+        "Distribution; lognormal goes through the percentiles or mean and cv, uniform ends at max",
+        to="",
     )
     cv: Annotated[float, Field(ge=0, le=100)] | None = optional(
-        "Standard deviation over mean, for lognormal", "ratio"
+        "Coefficient of variation, for lognormal", "ratio", to="spread_ratio"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _from_number(cls, value: object) -> object:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return {"mean": value}
-        return value
+        return {"mean": value} if is_number(value) else value
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -85,269 +86,292 @@ class LengthSpec(Strict):
 
 
 class RequestSpec(Strict):
-    """What one request, document or turn looks like."""
+    """The shape of one request, document or turn."""
 
-    input_tokens: LengthSpec = key("Prompt length, cached part included", "tokens", example=2200)
+    input_tokens: LengthSpec = key("Prompt length, cached prefix included", to="", example=2200)
     output_tokens: LengthSpec = key(
-        "Answer length, reasoning included; 0 for embeddings", "tokens", example=350
+        "Output length, reasoning included; 0 for embeddings", to="", example=350
     )
     prefix_hit_frac: FracSpread = key(
-        "Share of input tokens found in the prefix cache: saves prefill, not memory",
-        "fraction",
+        "Prefix cache hit rate: share of input tokens that need no prefill but still hold KV cache",
         default=FracSpread(low=0, mid=0, high=0),
         why="without a measured hit rate nothing is saved",
     )
     turns: Annotated[float, Field(ge=1, le=1e6)] = key(
-        "Requests of one conversation",
+        "Requests (turns) of one conversation",
         "requests",
         default=1.0,
         why="each request is taken as a conversation of its own",
     )
-    think_time_s: NonNegative | None = optional("Pause of the user between turns", "seconds")
+    think_time_s: NonNegative | None = optional(
+        "Think time of the user between turns", to="think_s"
+    )
 
 
 class LoadStepSpec(Strict):
     """At least this load, for this many hours of each week."""
 
     hours_per_week: Annotated[float, Field(ge=SMALLEST, le=168)] = key(
-        "Hours of a week in which the load is at least this high", "hours per week", example=50
+        "Hours of a week in which the load is at least this high", to="held_s", example=50
     )
-    requests_per_s: Positive | None = optional("Load as requests", "requests per second")
-    accelerators: Positive | None = optional("Load as busy accelerators", "accelerators")
+    requests_per_s: Positive | None = optional("Load as a request rate")
+    accelerators: Positive | None = optional("Load as busy accelerators")
 
 
 Profile = Annotated[list[NonNegative], Field(min_length=24, max_length=168)]
 Steps = Annotated[list[LoadStepSpec], Field(min_length=1, max_length=168)]
+PROFILE = "Relative load by the hour: 24 numbers for a day or 168 for a week"
+STEPS = "Load-duration curve: at least this load for so many hours of a week"
 
 
 class DemandSpec(Strict):
-    """How many requests come and when. Give one of: users, requests_per_s, requests_per_day, \
+    """The request load over time. Give one of: users, requests_per_s, requests_per_day, \
 output_tokens_per_s, concurrent_requests, load_duration, trace."""
 
-    users: Positive | None = optional("People who use the service", "users", example=6000)
-    active_frac: PositiveFrac | None = optional("Share of users active at the peak", "fraction")
+    users: Positive | None = optional("Users of the service", "users", example=6000)
+    active_frac: PositiveFrac | None = optional("Share of users active at the peak", to="")
     requests_per_user_per_h: Positive | None = optional(
-        "Requests of one active user", "requests per hour", example=10
+        "Request rate of one active user", "requests per hour", to="", example=10
     )
-    requests_per_s: Positive | None = optional("Rate at the peak", "requests per second")
-    requests_per_day: Positive | None = optional("Sum of a whole day", "requests per day")
-    output_tokens_per_s: Positive | None = optional("Offered at the peak", "tokens per second")
-    concurrent_requests: Positive | None = optional("Requests kept in flight", "requests")
+    requests_per_s: Positive | None = optional("Request rate at the peak", to="")
+    requests_per_day: Positive | None = optional(
+        "Requests of a whole day", "requests per day", to=""
+    )
+    output_tokens_per_s: Positive | None = optional("Output tokens demanded at the peak", to="")
+    concurrent_requests: Positive | None = optional(
+        "Concurrent requests in flight (closed loop)", to="n_concurrent"
+    )
     trace: Text | None = optional(
-        "File with one line per request (relative to this file)", example="trace.csv"
+        "Trace file with one line per request (relative to this file)", example="trace.csv"
     )
-    peak_to_mean: Ratio | None = optional("Peak rate over mean rate", "ratio", example=3)
+    peak_to_mean: Ratio | None = optional("Peak rate over mean rate", "ratio", to="", example=3)
     burstiness_cv: Annotated[float, Field(ge=0, le=100)] = key(
-        "Deviation over mean of the gaps between arrivals; 1 is Poisson, more comes in bursts",
+        "Burstiness (CV of inter-arrival times); 1 is Poisson, more is bursty",
         "ratio",
+        to="burstiness_ratio",
         default=1.0,
         why="independent users arrive at random (Poisson)",
     )
-    hourly_profile: Profile | None = optional(
-        "Relative load by the hour: 24 numbers for a day or 168 for a week", "relative"
-    )
-    load_duration: Steps | None = optional("Steps: at least this load for so many hours a week")
+    hourly_profile: Profile | None = optional(PROFILE)
+    load_duration: Steps | None = optional(STEPS, to="")
 
 
 Ms = Positive
 
 
 class SloSpec(Strict):
-    """Latencies that are promised. TPOT leaves the first token out; ITL is any single gap."""
+    """Latency SLOs and availability. TPOT excludes the first token; ITL is any single gap."""
 
-    ttft_p50_ms: Ms | None = optional("Time to first token, median", "milliseconds")
-    ttft_p95_ms: Ms | None = optional("Time to first token, 95 %", "milliseconds", example=2000)
-    ttft_p99_ms: Ms | None = optional("Time to first token, 99 %", "milliseconds")
-    tpot_mean_ms: Ms | None = optional("Time per output token, mean", "milliseconds")
-    tpot_p95_ms: Ms | None = optional("Time per output token, 95 %", "milliseconds", example=40)
-    tpot_p99_ms: Ms | None = optional("Time per output token, 99 %", "milliseconds")
-    itl_p95_ms: Ms | None = optional("Gap between two tokens, 95 %", "milliseconds")
-    itl_p99_ms: Ms | None = optional("Gap between two tokens, 99 %", "milliseconds")
-    e2e_p50_s: Positive | None = optional("Whole answer, median", "seconds")
-    e2e_p95_s: Positive | None = optional("Whole answer, 95 %", "seconds", example=10)
-    e2e_p99_s: Positive | None = optional("Whole answer, 99 %", "seconds")
+    ttft_p50_ms: Ms | None = optional("Time to first token (TTFT), median")
+    ttft_p95_ms: Ms | None = optional("TTFT, 95th percentile", example=2000)
+    ttft_p99_ms: Ms | None = optional("TTFT, 99th percentile")
+    tpot_mean_ms: Ms | None = optional("Time per output token (TPOT), mean")
+    tpot_p95_ms: Ms | None = optional("TPOT, 95th percentile", example=40)
+    tpot_p99_ms: Ms | None = optional("TPOT, 99th percentile")
+    itl_p95_ms: Ms | None = optional("Inter-token latency (ITL), 95th percentile")
+    itl_p99_ms: Ms | None = optional("ITL, 99th percentile")
+    e2e_p50_s: Positive | None = optional("End-to-end latency (E2E), median")
+    e2e_p95_s: Positive | None = optional("E2E, 95th percentile", example=10)
+    e2e_p99_s: Positive | None = optional("E2E, 99th percentile")
     availability_frac: PositiveFrac | None = optional(
-        "Share of time in service", "fraction", example=0.999
+        "Availability: share of time in service", example=0.999
     )
 
 
 class CapacitySpec(Strict):
-    """What you know about this workload on certain hardware; it overrides our estimate."""
+    """Measured capacity of this workload on certain hardware; it overrides the prediction."""
 
-    accelerator: Text = key("Catalog name, or the name of one of your offers", example="H100")
-    output_tokens_per_s: PositiveSpread | None = optional(
-        "Within the SLO", "tokens per second", example=9000
+    accelerator: Text = key(
+        "Accelerator by its catalog name, or the name of one of your offers", example="H100"
     )
-    input_tokens_per_s: PositiveSpread | None = optional("Within the SLO", "tokens per second")
-    requests_per_s: PositiveSpread | None = optional("Within the SLO", "requests per second")
-    samples_per_s: PositiveSpread | None = optional("Samples taken", "samples per second")
+    output_tokens_per_s: PositiveSpread | None = optional(
+        "Output throughput within the SLO", to="", example=9000
+    )
+    input_tokens_per_s: PositiveSpread | None = optional("Input throughput within the SLO", to="")
+    requests_per_s: PositiveSpread | None = optional("Request throughput within the SLO", to="")
+    samples_per_s: PositiveSpread | None = optional("Sample throughput", to="")
     mfu_frac: FracSpread | None = optional(
-        "Model flop utilization of training, against the dense peak", "fraction", example=0.4
+        "Model FLOPs utilization (MFU) of training, against the dense peak", example=0.4
     )
     per: Literal["accelerator", "node"] = key(
-        "What the figure counts",
+        "Whether the figure is per accelerator or per node",
+        to="is_per_node",
+        means={"accelerator": False, "node": True},
         default="accelerator",
         why="capacities are usually quoted per accelerator",
     )
 
 
 class LayoutSpec(Strict):
-    """How the model is spread, where you insist; what is left out is ours to choose."""
+    """How the model is parallelized, where you insist; what is left out is chosen for you."""
 
-    tp: Count | None = optional("Tensor parallelism", "accelerators")
-    pp: Count | None = optional("Pipeline parallelism", "stages")
-    ep: Count | None = optional("Expert parallelism", "accelerators")
-    cp: Count | None = optional("Context parallelism", "accelerators")
-    dp: Count | None = optional("Data parallelism", "replicas")
+    tp: Count | None = optional("Tensor-parallel size (TP)", "accelerators", to="n_tensor")
+    pp: Count | None = optional("Pipeline-parallel size (PP)", "stages", to="n_pipeline")
+    ep: Count | None = optional("Expert-parallel size (EP)", "accelerators", to="n_expert")
+    cp: Count | None = optional("Context-parallel size (CP)", "accelerators", to="n_context")
+    dp: Count | None = optional("Data-parallel size (DP)", "replicas", to="n_data")
     sharding: Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp"] | None = optional(
-        "How training state is shared out among replicas"
+        "Sharding of training state across data-parallel replicas"
     )
     recompute: Literal["none", "selective", "full"] | None = optional(
-        "Activations made again in the backward pass"
+        "Activation recomputation in the backward pass"
     )
-    accumulation_steps: Count | None = optional("Micro-batches between two updates", "steps")
+    accumulation_steps: Count | None = optional(
+        "Gradient accumulation steps between two updates", "steps"
+    )
 
 
 class CheckpointSpec(Strict):
-    """How training state is kept; what is left out is ours to choose."""
+    """How training state is checkpointed; what is left out is chosen for you."""
 
-    size_tb: Positive | None = optional("Size of one", "TB (1e12 bytes)", example=1.4)
-    interval_min: Positive | None = optional("Time between two", "minutes", example=30)
-    write_gb_per_s: PositiveSpread | None = optional(
-        "Storage takes it at", "GB (1e9 bytes) per second", example=20
-    )
-    restart_min: NonNegative | None = optional("From failure to first step", "minutes")
+    size_tb: Positive | None = optional("Size of one checkpoint", to="state_bytes", example=1.4)
+    interval_min: Positive | None = optional("Interval between two checkpoints", example=30)
+    write_gb_per_s: PositiveSpread | None = optional("Write bandwidth of the storage", example=20)
+    restart_min: NonNegative | None = optional("Restart time, from a failure to the first step")
 
 
 class TrainingSpec(Strict):
-    """A run over tokens or samples."""
+    """A training run over tokens or samples."""
 
-    tokens: Positive | None = optional("Tokens of one epoch", "tokens", example=2.0e12)
-    samples: Positive | None = optional("Samples of one epoch", "samples")
+    tokens: Positive | None = optional("Tokens of one epoch", example=2.0e12)
+    samples: Positive | None = optional("Samples of one epoch")
     epochs: Positive = key(
-        "Passes over the data", "epochs", default=1.0, why="one pass unless more are asked for"
+        "Epochs: passes over the data",
+        "epochs",
+        default=1.0,
+        why="one pass unless more are asked for",
     )
-    deadline_days: Positive | None = optional("Time allowed", "days", example=45)
+    deadline_days: Positive | None = optional("Deadline of the run", example=45)
     sequence_tokens: Count = key(
-        "Length of one training sequence",
-        "tokens",
+        "Sequence length of training",
         default=4096,
         why="a common training length; attention time and activation memory grow with it",
     )
-    global_batch_tokens: Positive | None = optional("Tokens of one update", "tokens")
+    global_batch_tokens: Positive | None = optional("Global batch size of one update")
     tokens_per_accelerator_per_step: Positive | None = optional(
-        "Tokens of one accelerator in one step", "tokens", example=8192
+        "Tokens of one accelerator in one step",
+        "tokens",
+        to="accelerator_batch_tokens",
+        example=8192,
     )
     mfu_frac: FracSpread | None = optional(
-        "Model flop utilization, against the dense peak, on any hardware", "fraction", example=0.4
+        "Model FLOPs utilization (MFU), against the dense peak, on any hardware", example=0.4
     )
     accelerator_mtbf_h: Positive | None = optional(
-        "Mean time between failures of one accelerator, host and links included", "hours",
+        "Mean time between failures (MTBF) of one accelerator, host and links included",
         example=50000,
-    )  # fmt: skip
-    checkpoint: CheckpointSpec | None = optional("How state is kept")
+    )
+    checkpoint: CheckpointSpec | None = optional("How training state is checkpointed")
 
 
 class FinetuningSpec(TrainingSpec):
     """A fine-tuning run."""
 
-    method: Literal["full", "lora", "qlora"] = key("What is trained", example="lora")
-    lora_rank: Count | None = optional("Rank of the adapters", "rank", example=16)
+    method: Literal["full", "lora", "qlora"] = key("Method of fine-tuning", example="lora")
+    lora_rank: Count | None = optional("Rank of the LoRA adapter", "rank", example=16)
 
 
 class BatchSpec(Strict):
-    """Documents to be done in time. Give docs_per_day or docs."""
+    """Documents to process before a deadline. Give docs_per_day or docs."""
 
-    docs_per_day: Positive | None = optional("A steady stream", "documents per day", example=200000)
-    docs: Positive | None = optional("One heap", "documents")
-    deadline_h: Positive = key("Time allowed, from arrival or for the heap", "hours", example=24)
+    docs_per_day: Positive | None = optional("Documents of a steady stream", example=200000)
+    docs: Positive | None = optional("Documents of a one-off batch job", "documents")
+    deadline_h: Positive = key(
+        "Deadline, from the arrival of a document or for the whole batch job", example=24
+    )
 
 
 class GenericSpec(Strict):
     """Any other work. Give accelerators, samples_per_s, samples or load_duration."""
 
-    accelerators: Positive | None = optional("Busy at the peak", "accelerators", example=8)
-    samples_per_s: Positive | None = optional("Offered at the peak", "samples per second")
-    samples: Positive | None = optional("One heap", "samples")
-    deadline_h: Positive | None = optional("Time allowed for the heap", "hours")
-    gflop_per_sample: Positive | None = optional("Arithmetic of one sample", "Gflop")
+    accelerators: Positive | None = optional("Busy accelerators at the peak", example=8)
+    samples_per_s: Positive | None = optional("Sample rate at the peak")
+    samples: Positive | None = optional("Samples of a one-off batch job")
+    deadline_h: Positive | None = optional("Deadline of the batch job")
+    gflop_per_sample: Positive | None = optional("Compute of one sample")
     activation_mb_per_sample: Positive | None = optional(
-        "Read and written on the device for one sample", "MB (1e6 bytes)"
+        "Memory traffic of one sample on the device", "MB (1e6 bytes)", to="sample_activation_bytes"
     )
     training: bool = key(
-        "The work trains, rather than predicts",
+        "Whether the work is training rather than inference",
         default=False,
-        why="prediction unless training is named",
+        why="inference unless training is named",
     )
-    hourly_profile: Profile | None = optional(
-        "Relative load by the hour: 24 numbers for a day or 168 for a week", "relative"
-    )
-    load_duration: Steps | None = optional("Steps: at least this load for so many hours a week")
+    hourly_profile: Profile | None = optional(PROFILE)
+    load_duration: Steps | None = optional(STEPS, to="")
 
 
 class WorkloadSpec(Strict):
     """What every workload has."""
 
-    name: Text = key("A name of your own, once in the file", example="chat")
+    name: Text = key("Name of the workload, unique in the file", example="chat")
     precision: Names | None = optional(
         "Weight precisions that you allow, e.g. fp8 or [bf16, fp8]; quality is your call",
+        to="",
         example="bf16",
     )
-    kv_precision: Text | None = optional("Precision of the key-value cache", example="bf16")
+    kv_precision: Text | None = optional("Precision of the KV cache", to="", example="bf16")
     priority: Priority = key(
-        "Higher goes first", "rank", default=0, why="all workloads count alike"
+        "Priority of the workload; higher is served first",
+        "rank",
+        default=0,
+        why="all workloads have the same priority",
     )
-    team: Text | None = optional("Who it belongs to, one of teams")
-    capacity: Annotated[list[CapacitySpec], Field(max_length=200)] = Field(
-        default_factory=list, description="What you know about it on certain hardware"
+    team: Text | None = optional("Team that owns the workload, one of teams")
+    capacity: Annotated[list[CapacitySpec], Field(max_length=200)] = entries(
+        "Measured capacity on certain hardware", to="capacities"
     )
-    layout: LayoutSpec | None = optional("How the model is spread, where you insist")
+    layout: LayoutSpec | None = optional("How the model is parallelized, where you insist")
     data_path: DataPathSpec | None = optional("How samples reach the accelerator")
 
 
 class OnlineSpec(WorkloadSpec):
-    """Requests that someone waits for."""
+    """Online inference: requests that a user waits for."""
 
-    kind: Literal["online_inference"] = key("Kind of work")
-    model: ModelSpec = key("Model", example="meta-llama/Llama-3.3-70B-Instruct")
-    demand: DemandSpec = key("How many requests come and when")
-    request: RequestSpec = key("What one request looks like")
-    slo: SloSpec = key("Latencies that are promised")
-    max_context_tokens: Count | None = optional("Longest prompt and answer together", "tokens")
+    kind: Literal["online_inference"] = key("Kind of workload")
+    model: ModelSpec = key("Model to serve", example="meta-llama/Llama-3.3-70B-Instruct")
+    demand: DemandSpec = key("Request load over time", to="")
+    request: RequestSpec = key("Shape of one request", to="")
+    slo: SloSpec = key("Latency SLOs and availability", to="")
+    max_context_tokens: Count | None = optional(
+        "Maximum context length, prompt and output together", to=""
+    )
 
 
 class BatchInferenceSpec(WorkloadSpec):
-    """Documents that only have to be done in time."""
+    """Batch inference: documents that only have a deadline."""
 
-    kind: Literal["batch_inference"] = key("Kind of work")
-    model: ModelSpec = key("Model", example="Qwen/Qwen3-8B")
-    batch: BatchSpec = key("How much, and by when")
-    request: RequestSpec = key("What one document looks like")
-    max_context_tokens: Count | None = optional("Longest prompt and answer together", "tokens")
+    kind: Literal["batch_inference"] = key("Kind of workload")
+    model: ModelSpec = key("Model to serve", example="Qwen/Qwen3-8B")
+    batch: BatchSpec = key("Number of documents and their deadline", to="")
+    request: RequestSpec = key("Shape of one document", to="")
+    max_context_tokens: Count | None = optional(
+        "Maximum context length, prompt and output together", to=""
+    )
 
 
 class PretrainingWorkloadSpec(WorkloadSpec):
-    """Training from scratch."""
+    """Pretraining: training from scratch."""
 
-    kind: Literal["pretraining"] = key("Kind of work")
-    model: ModelSpec = key("Model, or its size", example={"params_b": 100})
-    training: TrainingSpec = key("The run")
+    kind: Literal["pretraining"] = key("Kind of workload")
+    model: ModelSpec = key("Model to train, or its size", example={"params_b": 100})
+    training: TrainingSpec = key("Training run", to="")
 
 
 class FinetuningWorkloadSpec(WorkloadSpec):
-    """Training onwards from a published model."""
+    """Fine-tuning of a published model."""
 
-    kind: Literal["finetuning"] = key("Kind of work")
-    model: ModelSpec = key("Model", example="meta-llama/Llama-3.1-8B")
-    training: FinetuningSpec = key("The run")
+    kind: Literal["finetuning"] = key("Kind of workload")
+    model: ModelSpec = key("Model to fine-tune", example="meta-llama/Llama-3.1-8B")
+    training: FinetuningSpec = key("Fine-tuning run", to="")
 
 
 class GenericWorkloadSpec(WorkloadSpec):
-    """Anything counted in accelerators or samples."""
+    """Any other workload, counted in accelerators or samples."""
 
-    kind: Literal["generic"] = key("Kind of work")
+    kind: Literal["generic"] = key("Kind of workload")
     model: ModelSpec | None = optional("Model, where there is one")
-    work: GenericSpec = key("How much")
+    work: GenericSpec = key("Amount of work", to="")
 
 
 AnyWorkload = Annotated[

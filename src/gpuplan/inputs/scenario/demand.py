@@ -1,4 +1,6 @@
-"""From the file's units to base units: arrivals, request shapes and limits."""
+"""Arrivals, request shapes and SLOs as nouns, with what had to be assumed about them."""
+
+from typing import cast
 
 from gpuplan.domain.scenario.demand import (
     Arrivals,
@@ -25,7 +27,7 @@ from gpuplan.inputs.scenario.check_workload import (
     peak_rates,
     peak_to_mean,
 )
-from gpuplan.inputs.scenario.convert_site import range_of
+from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.workload import (
     DemandSpec,
     LengthSpec,
@@ -34,25 +36,11 @@ from gpuplan.inputs.schema.workload import (
     RequestSpec,
     SloSpec,
 )
-from gpuplan.units import DAY, HOUR, MS, WEEK
-
-LIMITS: dict[str, tuple[LatencyMetric, Statistic, float]] = {
-    "ttft_p50_ms": ("ttft", "p50", MS),
-    "ttft_p95_ms": ("ttft", "p95", MS),
-    "ttft_p99_ms": ("ttft", "p99", MS),
-    "tpot_mean_ms": ("tpot", "mean", MS),
-    "tpot_p95_ms": ("tpot", "p95", MS),
-    "tpot_p99_ms": ("tpot", "p99", MS),
-    "itl_p95_ms": ("itl", "p95", MS),
-    "itl_p99_ms": ("itl", "p99", MS),
-    "e2e_p50_s": ("e2e", "p50", 1.0),
-    "e2e_p95_s": ("e2e", "p95", 1.0),
-    "e2e_p99_s": ("e2e", "p99", 1.0),
-}
+from gpuplan.units import DAY, HOURS_PER_WEEK, MS, WEEK
 
 
 def arrivals(spec: OnlineSpec, path: KeyPath, assumptions: Assumptions) -> Arrivals:
-    """When requests come; what had to be assumed is noted."""
+    """When requests arrive; what had to be assumed is noted."""
     demand = spec.demand
     _note_users(demand, path, assumptions)
     load_steps = steps(demand.load_duration, (*path, "load_duration"), assumptions)
@@ -63,15 +51,8 @@ def arrivals(spec: OnlineSpec, path: KeyPath, assumptions: Assumptions) -> Arriv
         peak = next(iter(rates.values()))
         is_daily = demand.requests_per_day is not None
         mean = (demand.requests_per_day or 0) / DAY if is_daily else peak / ratio
-    return Arrivals(
-        peak_requests_per_s=peak,
-        mean_requests_per_s=mean,
-        burstiness_ratio=demand.burstiness_cv,
-        n_users=demand.users,
-        n_concurrent=demand.concurrent_requests,
-        hourly_profile=tuple(demand.hourly_profile or ()),
-        steps=load_steps,
-        trace=demand.trace,
+    return noun_of(
+        demand, Arrivals, peak_requests_per_s=peak, mean_requests_per_s=mean, steps=load_steps
     )
 
 
@@ -79,13 +60,13 @@ def _note_users(spec: DemandSpec, path: KeyPath, assumptions: Assumptions) -> No
     if spec.users is None:
         return
     if spec.active_frac is None:
-        why = "a planning figure, not a measurement; demand is in proportion to it"
+        why = "a planning figure, not a measurement; demand is proportional to it"
         what = "Share of users active at the peak"
         assumptions.add((*path, "active_frac"), ACTIVE_FRAC, why, what=what)
     if spec.requests_per_user_per_h is None:
-        why = "a planning figure: one request in six minutes; demand is in proportion to it"
+        why = "a planning figure: one request in six minutes; demand is proportional to it"
         at = (*path, "requests_per_user_per_h")
-        what = "Requests of one active user in an hour"
+        what = "Requests per hour of one active user"
         assumptions.add(at, REQUESTS_PER_USER_PER_H, why, what=what)
 
 
@@ -93,14 +74,13 @@ def _peak_to_mean(spec: DemandSpec, path: KeyPath, assumptions: Assumptions) -> 
     known = peak_to_mean(spec)
     if known is not None:
         return known
-    at = (*path, "peak_to_mean")
-    if spec.requests_per_day is not None:
-        why = "a day's sum hides its peak; public traces of services lie between 1.7 and 6.7"
-        assumptions.add(at, PEAK_TO_MEAN_OF_DAY, why, what="Peak rate over mean rate")
-        return PEAK_TO_MEAN_OF_DAY
+    ratio = 1.0
     why = "only the peak is given, so it is taken to last: no valley is counted on to save money"
-    assumptions.add(at, 1.0, why, what="Peak rate over mean rate")
-    return 1.0
+    if spec.requests_per_day is not None:
+        ratio = PEAK_TO_MEAN_OF_DAY
+        why = "a day's total hides its peak; public traces of services lie between 1.7 and 6.7"
+    assumptions.add((*path, "peak_to_mean"), ratio, why, what="Peak rate over mean rate")
+    return ratio
 
 
 def steps(
@@ -111,19 +91,12 @@ def steps(
         return ()
     why = "a load-duration curve counts in each step all hours with at least that load"
     assumptions.add(path, "cumulative", why, what="How the hours of the steps are counted")
-    idle_h = 168 - max(spec.hours_per_week for spec in specs)
+    idle_h = HOURS_PER_WEEK - max(spec.hours_per_week for spec in specs)
     if idle_h > 0:
-        why = "the steps leave these hours of the week out"
+        why = "no step covers these hours of the week"
         assumptions.add(path, f"{idle_h:g} h", why, what="Hours of a week without load")
     ordered = sorted(specs, key=lambda spec: spec.requests_per_s or spec.accelerators or 0)
-    return tuple(
-        LoadStep(
-            held_s=spec.hours_per_week * HOUR,
-            requests_per_s=spec.requests_per_s,
-            n_accelerators=spec.accelerators,
-        )
-        for spec in ordered
-    )
+    return tuple(noun_of(spec, LoadStep) for spec in ordered)
 
 
 def _rates_from_steps(load_steps: tuple[LoadStep, ...]) -> tuple[float | None, float | None]:
@@ -139,34 +112,26 @@ def _rates_from_steps(load_steps: tuple[LoadStep, ...]) -> tuple[float | None, f
 
 
 def request(spec: RequestSpec, path: KeyPath, assumptions: Assumptions) -> RequestShape:
-    """What one request looks like."""
-    return RequestShape(
+    """The shape of one request; what had to be assumed about its lengths is noted."""
+    return noun_of(
+        spec,
+        RequestShape,
         input=_lengths(spec.input_tokens, (*path, "input_tokens"), assumptions),
         output=_lengths(spec.output_tokens, (*path, "output_tokens"), assumptions),
-        prefix_hit_frac=range_of(spec.prefix_hit_frac),
-        n_turns=spec.turns,
-        think_s=spec.think_time_s,
     )
 
 
 def _lengths(spec: LengthSpec, path: KeyPath, assumptions: Assumptions) -> TokenLengths:
     mean = length_mean(spec)
     if mean is None:
-        fix = "this is a fault of the program; please report it"
-        raise one(InvariantError, "scenario", show_path(path), "checked, yet without mean", fix)
+        fix = "this is a defect of gpuplan; please report it"
+        what = "passed the checks without a mean"
+        raise one(InvariantError, "scenario", show_path(path), what, fix)
     shape = _shape(spec, path, assumptions)
     if spec.mean is None:
         why = f"mean of the {shape} distribution through the figures given"
         assumptions.add((*path, "mean"), mean, why, what="Mean length in tokens")
-    return TokenLengths(
-        shape=shape,
-        mean_tokens=mean,
-        p50_tokens=spec.p50,
-        p95_tokens=spec.p95,
-        p99_tokens=spec.p99,
-        max_tokens=spec.max,
-        spread_ratio=spec.cv,
-    )
+    return noun_of(spec, TokenLengths, shape=shape, mean_tokens=mean)
 
 
 def _shape(spec: LengthSpec, path: KeyPath, assumptions: Assumptions) -> LengthShape:
@@ -176,17 +141,22 @@ def _shape(spec: LengthSpec, path: KeyPath, assumptions: Assumptions) -> LengthS
     shape: LengthShape = "lognormal" if has_spread else "fixed"
     why = "no percentiles are given, so every request is as long as the mean"
     if has_spread:
-        why = "prompt and answer lengths have long tails"
-    assumptions.add((*path, "distribution"), shape, why, what="Shape of the lengths")
+        why = "prompt and output lengths have long tails"
+    assumptions.add((*path, "distribution"), shape, why, what="Distribution of the lengths")
     return shape
 
 
 def slo(spec: SloSpec) -> Slo:
-    """What the service promises, in seconds."""
-    given = [(getattr(spec, name), limit) for name, limit in LIMITS.items()]
-    limits = tuple(
-        LatencyLimit(metric=metric, statistic=statistic, limit_s=value * unit)
-        for value, (metric, statistic, unit) in given
-        if value is not None
-    )
-    return Slo(limits=limits, availability_frac=spec.availability_frac)
+    """The SLOs in seconds: a key such as ttft_p95_ms names metric, statistic and unit."""
+    limits = []
+    for name, value in spec:
+        metric, _, rest = name.partition("_")
+        statistic, _, unit = rest.partition("_")
+        if value is not None and metric != "availability":
+            limit = LatencyLimit(
+                metric=cast("LatencyMetric", metric),
+                statistic=cast("Statistic", statistic),
+                limit_s=value * (MS if unit == "ms" else 1.0),
+            )
+            limits.append(limit)
+    return Slo(limits=tuple(limits), availability_frac=spec.availability_frac)

@@ -1,0 +1,68 @@
+"""Policy and prices as nouns: what is more than a change of unit."""
+
+from collections.abc import Sequence
+
+from gpuplan.domain.model.precision import format_named
+from gpuplan.domain.scenario.build import BuildRules
+from gpuplan.domain.scenario.terms import Policy, Prices, Purchase, StatedOffer
+from gpuplan.errors import InvariantError, one
+from gpuplan.inputs.scenario.assumptions import Assumptions
+from gpuplan.inputs.schema.build import BuildSpec
+from gpuplan.inputs.schema.nouns import noun_of, range_of
+from gpuplan.inputs.schema.scenario import ScenarioSpec
+from gpuplan.inputs.schema.terms import OfferSpec, PolicySpec, PricesSpec
+
+PURCHASES: tuple[Purchase, ...] = ("on_demand", "reserved", "capacity_block", "owned")
+
+
+def policy(spec: ScenarioSpec, assumptions: Assumptions) -> Policy:
+    """The policy with the design rules; the purchase options that had to be assumed are noted."""
+    return noun_of(
+        spec.policy,
+        Policy,
+        precisions=precision_names(spec.policy.precisions),
+        purchases=_purchases(spec.policy, assumptions),
+        build=_build(spec.build),
+    )
+
+
+def precision_names(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The formats' own names, each once."""
+    found = [format_named(name) for name in names or ()]
+    return tuple(dict.fromkeys(form.name for form in found if form is not None))
+
+
+def _purchases(spec: PolicySpec, assumptions: Assumptions) -> tuple[Purchase, ...]:
+    if spec.purchases is not None:
+        return tuple(dict.fromkeys(spec.purchases))
+    allowed: tuple[Purchase, ...] = (*PURCHASES, "spot") if spec.spot_allowed else PURCHASES
+    why = "every option but spot, which can be reclaimed"
+    if spec.spot_allowed:
+        why = "every option, spot being allowed"
+    what = "Purchase options that may be used"
+    assumptions.add(("policy", "purchases"), list(allowed), why, what=what)
+    return allowed
+
+
+def _build(spec: BuildSpec) -> BuildRules:
+    """The usual rules with those of the user in their place, and which those are."""
+    given = [f"{part}.{name}" for part, rules in spec for name in rules.model_fields_set]
+    return noun_of(spec, BuildRules, given=frozenset(given))
+
+
+def prices(spec: PricesSpec) -> Prices:
+    """The user's prices; those of accelerators become prices of whole nodes."""
+    return noun_of(spec, Prices, offers=tuple(_offer(offer) for offer in spec.offers))
+
+
+def _offer(spec: OfferSpec) -> StatedOffer:
+    if spec.usd_per_node_h is not None:
+        price = range_of(spec.usd_per_node_h)
+    elif spec.usd_per_accelerator_h is not None:
+        price = range_of(spec.usd_per_accelerator_h, spec.accelerators_per_node)
+    else:
+        fix = "this is a defect of gpuplan; please report it"
+        what = f"offer of {spec.accelerator} passed the checks without a price"
+        raise one(InvariantError, "scenario", "prices.offers", what, fix)
+    name = spec.name or spec.accelerator
+    return noun_of(spec, StatedOffer, name=name, price_usd_per_h=price)
