@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gpuplan.demand.arrivals import gamma_bursts, mmpp, poisson, weibull_bursts
 from gpuplan.demand.lengths import draw_lengths
-from gpuplan.demand.profile import growing, thinned, warped
-from gpuplan.demand.scale import scaled, thinned_by_client
+from gpuplan.demand.profile import growing, warped
+from gpuplan.demand.scale import kept_by_client, scaled_rows
 from gpuplan.demand.sessions import Conversation, conversations
 from gpuplan.demand.statistics import counts, dispersion, gap_cv
 from gpuplan.demand.streams import stream
@@ -80,18 +80,6 @@ def test_phases_have_the_mean_and_dispersion_of_theory():
 DAY_SHAPE = tuple(1.0 + math.sin(2 * math.pi * hour / 24) for hour in range(24))
 
 
-def test_thinning_keeps_the_rate_of_each_hour():
-    weights = np.array(DAY_SHAPE) / max(DAY_SHAPE)
-    runs = []
-    for seed in SEEDS:
-        peak = poisson(0.5, 86400.0, seed=seed)
-        runs.append(counts(thinned(peak, DAY_SHAPE, seed=seed), 3600.0, duration_s=86400.0))
-    for hour in (0, 3, 6, 12, 20):
-        within([run[hour] for run in runs], 1800.0 * weights[hour])
-    for run in runs[:3]:
-        assert run[18] == 0  # the sine is -1: no load, none made up
-
-
 def test_warping_keeps_the_rate_of_each_hour_and_the_deviation_of_gaps():
     weights = np.array(DAY_SHAPE) / np.mean(DAY_SHAPE)
     runs = [
@@ -120,7 +108,7 @@ def test_scaling_up_keeps_the_index_of_dispersion(factor):
     for seed in range(8):
         arrive = mmpp(floats([30.0, 2.0]), floats([2.0, 6.0]), duration_s=4000.0, seed=seed)
         trace = requests_of(arrive, np.full(len(arrive), 9), np.full(len(arrive), 5))
-        larger = scaled(trace, factor, seed=seed)
+        larger = scaled_rows(trace, factor, seed=seed).requests
         rate.append(len(larger) / len(trace))
         ratio.append(dispersion(larger.arrive_s, 5.0) / dispersion(arrive, 5.0))
     assert np.mean(rate) == pytest.approx(factor, rel=0.02)
@@ -134,7 +122,7 @@ def test_thinning_single_requests_is_as_mild_as_arithmetic_says():
         arrive = mmpp(floats([30.0, 2.0]), floats([2.0, 6.0]), duration_s=4000.0, seed=seed)
         trace = requests_of(arrive, np.ones(len(arrive)), np.ones(len(arrive)))
         before.append(dispersion(arrive, 5.0))
-        after.append(dispersion(thinned_by_client(trace, 0.3, seed=seed).arrive_s, 5.0))
+        after.append(dispersion(trace.take(kept_by_client(trace, 0.3, seed=seed)).arrive_s, 5.0))
     assert np.mean(after) == pytest.approx(1 + 0.3 * (np.mean(before) - 1), rel=0.05)
 
 
@@ -145,7 +133,7 @@ def test_thinning_by_client_keeps_whole_clients():
         np.arange(10_000.0), np.ones(10_000), np.ones(10_000),
         grouping=Grouping(session=session[order]),
     )  # fmt: skip
-    kept = thinned_by_client(trace, 0.4, seed=3)
+    kept = trace.take(kept_by_client(trace, 0.4, seed=3))
     _, n_each = np.unique(kept.session, return_counts=True)
     assert set(n_each) == {20}
     assert len(n_each) == pytest.approx(200, abs=45)

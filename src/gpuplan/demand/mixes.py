@@ -4,16 +4,13 @@ A production load is no single process: its bursts and its shifts of length come
 clients [ServeGen2025]. Each client is drawn alone, window by window, and the streams are merged.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuplan.demand.arrivals import gamma_bursts, weibull_bursts
-from gpuplan.demand.lengths import draw_lengths, empirical_lengths
+from gpuplan.demand.lengths import empirical_lengths
 from gpuplan.demand.scale import merged
 from gpuplan.demand.streams import stream
-from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.scenario.demand import RequestShape
+from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
 from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError, one
@@ -21,16 +18,6 @@ from gpuplan.errors import InputError, one
 MILD_CV = 0.05  # Assumption: gaps more regular than this are drawn with this deviation
 MOST_CV = 100.0  # Assumption: one request in a window says nothing about gaps wilder than this
 MAX_EXPECTED = 100_000_000
-N_SAMPLES = 1000  # lengths kept for each client of a mix without a recording
-
-
-class Crowd(NamedTuple):
-    """How unlike the clients of a service are."""
-
-    n_clients: int
-    skew: float = 1.0  # rates fall as 1 / rank ** skew
-    gap_cv_ratio: float = 1.0  # burstiness of each client
-    length_cv_ratio: float = 0.5  # deviation over mean of clients' mean lengths
 
 
 def mix_requests(
@@ -54,50 +41,6 @@ def mix_requests(
     arrivals = np.concatenate([part.arrive_s for part in parts])
     order = np.argsort(arrivals, kind="stable")
     return merged(parts), np.concatenate(owners)[order]
-
-
-def uneven_mix(
-    rate_per_s: float, crowd: Crowd, shape: RequestShape, *, duration_s: float, seed: int
-) -> ClientMix:
-    """A mix without a recording: rates of clients fall by rank, each client has its own lengths.
-
-    A client's lengths are the shape's times a factor of its own, lognormal with mean 1.
-    """
-    if crowd.n_clients < 1:
-        what = f"got {crowd.n_clients} clients"
-        raise one(InputError, "mix", "clients", what, "give at least one")
-    weight = np.arange(1, crowd.n_clients + 1, dtype=np.float64) ** -crowd.skew
-    rates = rate_per_s * weight / weight.sum()
-    rng = stream(seed, "clients")
-    sigma = np.sqrt(np.log1p(crowd.length_cv_ratio**2))
-    factors = rng.lognormal(-(sigma**2) / 2, sigma, (crowd.n_clients, 2))
-    clients = tuple(
-        _steady_client(i, float(rates[i]), crowd.gap_cv_ratio, lengths=_drawn(shape, factor, rng))
-        for i, factor in enumerate(factors)
-    )
-    return ClientMix(window_s=duration_s, clients=clients)
-
-
-def _steady_client(number: int, rate: float, cv: float, *, lengths: LengthWindow) -> Client:
-    return Client(
-        name=str(number),
-        start_s=floats([0.0]),
-        requests_per_s=floats([rate]),
-        gap_cv_ratio=floats([cv]),
-        is_weibull=ints([0]),
-        lengths=(lengths,),
-    )
-
-
-def _drawn(shape: RequestShape, factor: Floats, rng: np.random.Generator) -> LengthWindow:
-    weight = floats(np.ones(N_SAMPLES))
-    return LengthWindow(
-        start_s=0.0,
-        input_tokens=floats(draw_lengths(shape.input, N_SAMPLES, rng) * factor[0]),
-        input_weight=weight,
-        output_tokens=floats(draw_lengths(shape.output, N_SAMPLES, rng) * factor[1]),
-        output_weight=weight,
-    )
 
 
 def _arrivals(

@@ -1,13 +1,11 @@
 """How the load moves through the day, the week and the years.
 
-Two ways to give a stream a profile. Thinning keeps each arrival with the chance rate / peak rate:
-exact for Poisson arrivals, but it makes bursts milder. Warping stretches the clock instead: the
-deviation of gaps stays as it is at every hour.
+A profile stretches the clock of a stream rather than thinning it, which would make bursts milder:
+the CV of inter-arrival times stays as it is at every hour.
 """
 
 import numpy as np
 
-from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR, MONTH
@@ -21,30 +19,6 @@ def hourly_weights(profile: tuple[float, ...]) -> Floats:
         fix = "give 24 or 168 numbers, none negative, not all 0"
         raise one(InputError, "profile", "hours", f"got {len(weights)} numbers", fix)
     return floats(weights / weights.mean())
-
-
-def day_and_week(day: tuple[float, ...], week: tuple[float, ...]) -> tuple[float, ...]:
-    """168 hours: each of the seven days scales the same 24 hours."""
-    if len(day) != 24 or len(week) != 7:
-        what = f"got {len(day)} hours and {len(week)} days"
-        raise one(InputError, "profile", "day and week", what, "give 24 hours and 7 days")
-    return tuple(hour * weekday for weekday in week for hour in day)
-
-
-def weight_at(profile: tuple[float, ...], at_s: Floats) -> Floats:
-    """The load over its mean at these times; time 0 is the first hour of the profile."""
-    weights = hourly_weights(profile)
-    return floats(weights[(np.asarray(at_s) // HOUR).astype(np.int64) % len(weights)])
-
-
-def thinned(
-    arrive_s: Floats, profile: tuple[float, ...], *, start_s: float = 0.0, seed: int
-) -> Floats:
-    """Arrivals at the peak rate, thinned to the profile."""
-    weights = hourly_weights(profile)
-    keep_frac = weight_at(profile, floats(np.asarray(arrive_s) + start_s)) / weights.max()
-    rng = stream(seed, "profile")
-    return floats(np.asarray(arrive_s)[rng.uniform(size=len(arrive_s)) < keep_frac])
 
 
 def warped(arrive_s: Floats, profile: tuple[float, ...], *, start_s: float = 0.0) -> Floats:

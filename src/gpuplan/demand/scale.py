@@ -45,15 +45,10 @@ class Copy(NamedTuple):
     number: int
 
 
-def scaled(requests: Requests, factor: float, *, seed: int, shift_s: float = SHIFT_S) -> Requests:
-    """The load times this factor: whole copies shifted in time, and a part of one more."""
-    return scaled_rows(requests, factor, seed=seed, shift_s=shift_s).requests
-
-
 def scaled_rows(
     requests: Requests, factor: float, *, seed: int, shift_s: float = SHIFT_S
 ) -> Scaled:
-    """As `scaled`, with the row and the copy that each request is of."""
+    """The load times this factor: whole copies shifted in time, and a part of one more."""
     _check(requests, factor, shift_s)
     counted, copies = Counted(requests.arrive_s), list[Copy]()
     n_copies = int(factor)
@@ -117,11 +112,6 @@ class Counted:
             sums = counts[: n * width].reshape(n, width).sum(axis=1)
             found.append(float(sums.var() / sums.mean()) if sums.mean() > 0 else 0.0)
         return found
-
-
-def thinned_by_client(requests: Requests, keep_frac: float, *, seed: int) -> Requests:
-    """The requests of some clients, all of each; single requests where no session is known."""
-    return requests.take(kept_by_client(requests, keep_frac, seed=seed))
 
 
 def kept_by_client(requests: Requests, keep_frac: float, *, seed: int) -> Ints:

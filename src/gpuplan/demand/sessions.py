@@ -12,7 +12,7 @@ from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.scenario.demand import TokenLengths
-from gpuplan.domain.traffic.stream import NONE, ClosedLoop, Grouping, Requests, requests_of
+from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, Requests, requests_of
 from gpuplan.errors import InputError, one
 
 
@@ -50,30 +50,6 @@ def conversations(starts_s: Floats, shape: Conversation, *, seed: int) -> Reques
         session=session[rows], prefix_group=session[rows], prefix_tokens=_shared(said, turn)[rows]
     )
     return requests_of(arrive[rows], (said + message)[rows], answer[rows], grouping=grouping)
-
-
-def with_history(requests: Requests) -> Requests:
-    """Requests whose shared prefix is what was said before in their session.
-
-    Assumption: a turn carries the prompt and the answer of the turn before it, or as much of them
-    as fits into its prompt.
-    """
-    order = np.lexsort((np.arange(len(requests)), requests.session))
-    session = requests.session[order]
-    said = (requests.input_tokens + requests.output_tokens)[order]
-    is_next = np.concatenate([[False], (session[1:] == session[:-1]) & (session[1:] != NONE)])
-    before = np.where(is_next[: len(said)], np.concatenate([[0], said[:-1]])[: len(said)], 0)
-    prefix = np.zeros(len(requests), dtype=np.int64)
-    prefix[order] = before
-    grouping = Grouping(
-        session=requests.session,
-        prefix_group=requests.session,
-        prefix_tokens=np.minimum(prefix, requests.input_tokens),
-        priority=requests.priority,
-    )
-    return requests_of(
-        requests.arrive_s, requests.input_tokens, requests.output_tokens, grouping=grouping
-    )
 
 
 def closed_loop(n_users: int, n_each: int, *, request: Conversation, seed: int) -> ClosedLoop:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.traffic.load import LoadDuration, LoadSummary
+from gpuplan.domain.columns import Floats, Ints, ints
+from gpuplan.domain.traffic.load import LoadSummary
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR, MINUTE
@@ -31,11 +31,6 @@ def counts(arrive_s: Floats, window_s: float, *, duration_s: float | None = None
     return ints(np.bincount(place[place < n], minlength=n))
 
 
-def requests_per_minute(arrive_s: Floats, *, duration_s: float | None = None) -> Ints:
-    """Arrivals in each minute."""
-    return counts(arrive_s, MINUTE, duration_s=duration_s)
-
-
 def gap_cv(arrive_s: Floats) -> float | None:
     """Deviation over mean of the gaps between arrivals; None below two gaps or without time."""
     gaps = np.diff(arrive_s)
@@ -52,15 +47,6 @@ def dispersion(
     if len(n) < 2 or n.mean() == 0:
         return None
     return float(n.var(ddof=1) / n.mean())
-
-
-def load_duration(
-    arrive_s: Floats, window_s: float = MINUTE, *, duration_s: float | None = None
-) -> LoadDuration:
-    """How much of the time the load is at least how high."""
-    rates = np.sort(counts(arrive_s, window_s, duration_s=duration_s))[::-1] / window_s
-    share = np.arange(1, len(rates) + 1) / max(1, len(rates))
-    return LoadDuration(time_frac=floats(share), requests_per_s=floats(rates))
 
 
 def peak_hour(arrive_s: Floats) -> tuple[float, float]:

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from gpuplan.demand.generate import request_blocks, requests_for
-from gpuplan.demand.mixes import Crowd, mix_requests, uneven_mix
-from gpuplan.demand.profile import MONTH, day_and_week, hourly_weights, warped
+from gpuplan.demand.mixes import mix_requests
+from gpuplan.demand.profile import hourly_weights, warped
 from gpuplan.demand.statistics import counts, gap_cv
-from gpuplan.domain.columns import floats
+from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape, TokenLengths
+from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
 from gpuplan.errors import InputError
+from gpuplan.units import MONTH
 
 SHAPE = RequestShape(
     input=TokenLengths(shape="fixed", mean_tokens=100.0),
@@ -64,35 +66,66 @@ def test_profiles_that_are_none_are_refused(profile):
         hourly_weights(profile)
 
 
-def test_day_and_week_multiply():
-    week = day_and_week(tuple(range(24)), (1, 1, 1, 1, 1, 0.5, 0))
-    assert len(week) == 168
-    assert week[5 * 24 + 10] == 5
-    with pytest.raises(InputError, match="7 days"):
-        day_and_week((1.0,) * 24, (1.0,) * 6)
-
-
 def test_no_arrival_falls_into_hours_without_load():
     profile = tuple([0.0] * 6 + [1.0] * 18)
     found = warped(floats(np.arange(0.5, 3 * 86400, 7.0)), profile)
     assert np.all(found % 86400 >= 6 * 3600 - 1e-6)
 
 
-def test_a_mix_keeps_rate_skew_and_lengths_of_its_clients():
-    crowd = Crowd(n_clients=20, skew=1.0, gap_cv_ratio=2.0, length_cv_ratio=0.5)
-    mix = uneven_mix(50.0, crowd, SHAPE, duration_s=2000.0, seed=4)
-    found, client = mix_requests(mix, start_s=0.0, duration_s=2000.0, seed=4)
-    n_each = np.bincount(client, minlength=20)
-    assert len(found) == pytest.approx(100_000, rel=0.02)
-    assert n_each[0] / n_each[9] == pytest.approx(10.0, rel=0.15)
-    lengths = {int(found.input_tokens[client == i].mean()) for i in range(20)}
-    assert len(lengths) > 10
+def client(number, rate, *, cv=1.0, is_weibull=0, start_s=(0.0,)):
+    """A client whose prompts have 10 or 30 tokens and 100 per number more."""
+    lengths = LengthWindow(
+        start_s=0.0,
+        input_tokens=floats([100 * number + 10, 100 * number + 30]),
+        input_weight=floats([3.0, 1.0]),
+        output_tokens=floats([5]),
+        output_weight=floats([1.0]),
+    )
+    rates = np.broadcast_to(rate, len(start_s))
+    return Client(
+        name=str(number),
+        start_s=floats(start_s),
+        requests_per_s=floats(rates),
+        gap_cv_ratio=floats(np.full(len(start_s), cv)),
+        is_weibull=ints(np.full(len(start_s), is_weibull)),
+        lengths=(lengths,),
+    )
+
+
+def mix_of(*rates, window_s=2000.0, **options):
+    clients = tuple(client(i, rate, **options) for i, rate in enumerate(rates))
+    return ClientMix(window_s=window_s, clients=clients)
+
+
+def test_a_mix_has_the_rates_and_lengths_of_its_clients():
+    mix = mix_of(20.0, 10.0, 2.0, cv=2.0)
+    found, owner = mix_requests(mix, start_s=0.0, duration_s=2000.0, seed=4)
+    assert np.bincount(owner) / 2000 == pytest.approx([20, 10, 2], rel=0.1)
+    assert np.all(np.diff(found.arrive_s) >= 0)
+    for number in range(3):
+        own = found.input_tokens[owner == number]
+        assert set(own.tolist()) == {100 * number + 10, 100 * number + 30}
+        assert (own == 100 * number + 10).mean() == pytest.approx(0.75, abs=0.03)
     again, _ = mix_requests(mix, start_s=0.0, duration_s=2000.0, seed=4)
     assert again.arrive_s.tobytes() == found.arrive_s.tobytes()
 
 
+@pytest.mark.parametrize("is_weibull", [0, 1])
+def test_each_client_of_a_mix_is_as_bursty_as_it_was(is_weibull):
+    mix = mix_of(50.0, cv=3.0, is_weibull=is_weibull)
+    found, _ = mix_requests(mix, start_s=0.0, duration_s=2000.0, seed=1)
+    assert gap_cv(found.arrive_s) == pytest.approx(3.0, rel=0.1)
+
+
+def test_a_mix_follows_the_windows_of_its_clients():
+    mix = mix_of((4.0, 0.0, 8.0), window_s=600.0, start_s=(0.0, 600.0, 1200.0))
+    found, _ = mix_requests(mix, start_s=300.0, duration_s=1500.0, seed=2)
+    by_window = counts(found.arrive_s, 300.0, duration_s=1500.0) / 300
+    assert by_window == pytest.approx([4, 0, 0, 8, 8], rel=0.1)
+
+
 def test_a_mix_scales_by_its_clients():
-    mix = uneven_mix(20.0, Crowd(n_clients=5), SHAPE, duration_s=1000.0, seed=4)
+    mix = mix_of(15.0, 5.0, window_s=1000.0)
     found, _ = mix_requests(mix, start_s=0.0, duration_s=1000.0, factor=3.0, seed=4)
     assert len(found) == pytest.approx(60_000, rel=0.03)
     with pytest.raises(InputError, match="above 0"):
@@ -101,13 +134,12 @@ def test_a_mix_scales_by_its_clients():
         mix_requests(mix, start_s=0.0, duration_s=1e9, seed=4)
 
 
-def test_a_client_without_lengths_borrows_them():
-    mix = uneven_mix(20.0, Crowd(n_clients=3), SHAPE, duration_s=100.0, seed=4)
+def test_a_client_without_lengths_borrows_those_of_the_nearest_in_rate():
+    mix = mix_of(20.0, 4.0, 5.0, window_s=100.0)
     bare = dataclasses.replace(mix.clients[2], lengths=())
     mixed = dataclasses.replace(mix, clients=(*mix.clients[:2], bare))
-    found, client = mix_requests(mixed, start_s=0.0, duration_s=100.0, seed=4)
-    borrowed = set(np.rint(mix.clients[1].lengths[0].input_tokens).astype(int).tolist())
-    assert set(found.input_tokens[client == 2].tolist()) <= borrowed
+    found, owner = mix_requests(mixed, start_s=0.0, duration_s=100.0, seed=4)
+    assert set(found.input_tokens[owner == 2].tolist()) == {110, 130}
     none = dataclasses.replace(mix, clients=(bare,))
     with pytest.raises(InputError, match="no client has any"):
         mix_requests(none, start_s=0.0, duration_s=100.0, seed=4)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpuplan.demand.arrivals import poisson
-from gpuplan.demand.scale import client_of, merged, scaled, scaled_rows, served
+from gpuplan.demand.scale import client_of, merged, scaled_rows, served
 from gpuplan.demand.scale_blocks import scaled_blocks
 from gpuplan.demand.statistics import dispersion
 from gpuplan.domain.columns import ints
@@ -21,12 +21,12 @@ def trace(n=1000, **groups):
 
 def test_once_is_the_trace_itself():
     given = trace()
-    assert np.array_equal(scaled(given, 1.0, seed=3).arrive_s, given.arrive_s)
+    assert np.array_equal(scaled_rows(given, 1.0, seed=3).requests.arrive_s, given.arrive_s)
 
 
 def test_every_copy_holds_every_request_and_stays_in_the_span():
     given = trace()
-    found = scaled(given, 4.0, seed=3)
+    found = scaled_rows(given, 4.0, seed=3).requests
     assert len(found) == 4 * len(given)
     _, n_each = np.unique(found.input_tokens, return_counts=True)
     assert set(n_each) == {4}
@@ -37,14 +37,14 @@ def test_every_copy_holds_every_request_and_stays_in_the_span():
 
 def test_copies_are_other_people_with_the_same_system_prompt():
     given = trace(session=lambda m: np.arange(m) // 10, prefix_group=np.zeros)
-    found = scaled(given, 3.0, seed=1)
+    found = scaled_rows(given, 3.0, seed=1).requests
     assert len(np.unique(found.session)) == 3 * len(np.unique(given.session))
     assert set(found.prefix_group) == {0}
 
 
 def test_a_history_belongs_to_its_copy():
     own = {"session": lambda m: np.arange(m) // 10, "prefix_group": lambda m: np.arange(m) // 10}
-    found = scaled(trace(**own), 2.0, seed=1)
+    found = scaled_rows(trace(**own), 2.0, seed=1).requests
     pairs = {(int(s), int(g)) for s, g in zip(found.session, found.prefix_group, strict=True)}
     assert len(pairs) == len(np.unique(found.session)) == len(np.unique(found.prefix_group))
 
@@ -69,7 +69,7 @@ def test_a_load_that_swells_and_ebbs_stays_as_bursty(factor, seed):
     draw = np.random.default_rng(2).uniform(size=len(even))
     given = even[draw < 0.5 * (1 + 0.9 * swell)]
     requests = requests_of(given, np.ones(len(given)), np.ones(len(given)))
-    found = scaled(requests, factor, seed=seed).arrive_s
+    found = scaled_rows(requests, factor, seed=seed).requests.arrive_s
     for window_s in (10.0, 60.0):
         before, after = dispersion(given, window_s), dispersion(found, window_s)
         assert after == pytest.approx(before, rel=0.25), window_s
@@ -105,19 +105,19 @@ def test_copies_share_the_service_s_words_and_no_others():
 
 
 def test_one_request_scales():
-    found = scaled(requests_of([5.0], [3], [2]), 3.0, seed=0)
+    found = scaled_rows(requests_of([5.0], [3], [2]), 3.0, seed=0).requests
     assert len(found) == 3
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("nan"), float("inf"), 1e12])
 def test_factors_that_are_none_are_refused(factor):
     with pytest.raises(InputError):
-        scaled(trace(), factor, seed=0)
+        scaled_rows(trace(), factor, seed=0)
 
 
 def test_nothing_cannot_be_scaled():
     with pytest.raises(InputError, match="none"):
-        scaled(no_requests(), 2.0, seed=0)
+        scaled_rows(no_requests(), 2.0, seed=0)
     assert len(merged([])) == 0
 
 

@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 from gpuplan.demand.arrivals import poisson
-from gpuplan.demand.sessions import Conversation, closed_loop, conversations, with_history
+from gpuplan.demand.sessions import Conversation, closed_loop, conversations
 from gpuplan.domain.columns import floats
 from gpuplan.domain.scenario.demand import TokenLengths
-from gpuplan.domain.traffic.stream import Grouping, no_requests, requests_of
 from gpuplan.errors import InputError
 
 FIXED = TokenLengths(shape="fixed", mean_tokens=10.0)
@@ -43,22 +42,6 @@ def test_closed_loop_has_rows_of_each_user_together():
     assert len(found.input_tokens) == len(found.think_s) == 12
     with pytest.raises(InputError, match="at least 1"):
         closed_loop(0, 4, request=shape(), seed=0)
-
-
-def test_history_is_what_was_said_before_in_the_session():
-    given = requests_of(
-        [0.0, 1.0, 2.0, 3.0, 4.0], [10, 50, 30, 8, 90], [5, 5, 5, 5, 5],
-        grouping=Grouping(session=[7, -1, 7, 8, 7]),
-    )  # fmt: skip
-    found = with_history(given)
-    assert found.prefix_tokens.tolist() == [0, 0, 15, 0, 35]
-    assert found.prefix_group.tolist() == [7, -1, 7, 8, 7]
-
-
-def test_history_never_exceeds_the_prompt():
-    given = requests_of([0, 1], [100, 20], [50, 1], grouping=Grouping(session=[0, 0]))
-    assert with_history(given).prefix_tokens.tolist() == [0, 20]
-    assert len(with_history(no_requests())) == 0
 
 
 def test_in_a_closed_loop_prompts_hold_all_that_was_said_in_their_conversation():

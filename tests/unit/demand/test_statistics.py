@@ -5,9 +5,7 @@ from gpuplan.demand.statistics import (
     counts,
     dispersion,
     gap_cv,
-    load_duration,
     peak_hour,
-    requests_per_minute,
     summary,
 )
 from gpuplan.domain.columns import floats
@@ -18,7 +16,7 @@ from gpuplan.errors import InputError
 def test_counts_leave_the_partial_window_out():
     assert counts(floats([0, 1, 9, 10, 25]), 10.0).tolist() == [3, 1]
     assert counts(floats([0, 1, 9, 10, 25]), 10.0, duration_s=30.0).tolist() == [3, 1, 1]
-    assert requests_per_minute(floats([0, 1, 2])).tolist() == [3]
+    assert counts(floats([0, 1, 2]), 60.0).tolist() == [3]
     assert len(counts(floats([]), 1.0)) == 0
 
 
@@ -32,14 +30,6 @@ def test_figures_that_do_not_exist_are_none():
     assert gap_cv(floats([1.0, 2.0])) is None
     assert gap_cv(floats([1.0, 1.0, 1.0])) is None
     assert dispersion(floats([1.0, 2.0]), 10.0) is None
-
-
-def test_load_duration_falls_and_has_the_area_of_the_load():
-    arrive = floats(np.sort(np.random.default_rng(0).uniform(0, 3600, 5000)))
-    curve = load_duration(arrive, 60.0, duration_s=3600.0)
-    assert np.all(np.diff(curve.requests_per_s) <= 0)
-    assert curve.time_frac[-1] == 1
-    assert curve.requests_per_s.mean() * 3600 == pytest.approx(5000)
 
 
 def test_peak_hour_is_found_wherever_it_begins():

@@ -1,6 +1,5 @@
 """A load in figures: how much, how bursty, when it peaks."""
 
-from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
 
 
@@ -19,11 +18,3 @@ class LoadSummary:
     peak_hour_requests_per_s: float
     input_tokens_per_s: float
     output_tokens_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadDuration:
-    """Load-duration curve: the rate that is reached or exceeded in this share of the time."""
-
-    time_frac: Floats  # rises to 1
-    requests_per_s: Floats  # falls
