@@ -134,6 +134,9 @@ class PlanOptions(NamedTuple):
     html: Annotated[Path | None, opt(OUTPUT, "HTML report to write, e.g. plan.html.", "--html")] = (
         None
     )
+    verbose: Annotated[
+        bool, opt(OUTPUT, "Print every table and assumption of the plan.", "--verbose", "-v")
+    ] = False
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -162,11 +165,11 @@ SCENARIO_KEYS = (
 def plan(options: PlanOptions) -> None:
     """Plan a fleet: which accelerators, how many, from where, at what cost, and why."""
     request = _request(options)
-    form = chosen(options.output, as_json=options.as_json)
     if options.what_if:
+        form = chosen(options.output, as_json=options.as_json)
         _compare(request, tuple(options.what_if), form)
     else:
-        _plan(request, form, out=options.out, html=options.html)
+        _plan(request, options)
 
 
 def _request(options: PlanOptions) -> "PlanRequest":
@@ -208,14 +211,16 @@ def _is_full(replay: str) -> bool:
     return replay == "full"
 
 
-def _plan(request: "PlanRequest", form: Form, *, out: Path | None, html: Path | None) -> None:
+def _plan(request: "PlanRequest", options: PlanOptions) -> None:
     from gpuplan import api
 
     with busy("planning; the first run compiles its kernels"):
         answer = api.plan(request)
     # Files first: a reader that closes the pipe early must not cost the plan.
-    _write(answer, out, html)
-    emit(api.plan_sheet(answer), form)
+    _write(answer, options.out, options.html)
+    sheet = api.plan_sheet(answer)
+    form = chosen(options.output, as_json=options.as_json)
+    emit(sheet.with_details() if options.verbose else sheet, form)
     api.refuse(answer, is_check=request.is_check)
 
 

@@ -1,5 +1,6 @@
 """A result made ready to show: one document for machines, tables and remarks for people."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuplan.domain.noun import dataclass
@@ -24,8 +25,15 @@ class Sheet:
     head: str = ""
     remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # heading, lines
     whole_tables: tuple[Table, ...] = ()  # for files, where a terminal gets a shortened one
+    detail_tables: tuple[Table, ...] = ()  # on a terminal only where everything is asked for
+    detail_remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def file_tables(self) -> tuple[Table, ...]:
         """Tables with every row."""
         return self.whole_tables or self.tables
+
+    def with_details(self) -> "Sheet":
+        """The sheet with everything that a terminal otherwise keeps back."""
+        tables = (*self.tables, *self.detail_tables)
+        return replace(self, tables=tables, remarks=(*self.remarks, *self.detail_remarks))

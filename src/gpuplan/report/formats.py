@@ -1,10 +1,11 @@
 """How figures look: few digits, the unit always beside them."""
 
 from gpuplan.domain.provenance import Estimate
-from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE
+from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE, YEAR
 
 BILLION = 1e9
 MILLION = 1e6
+UNUSUAL = {"gaudi2": "Gaudi2", "gaudi3": "Gaudi3", "ada": "Ada"}
 
 
 def gib(n_bytes: float) -> str:
@@ -44,9 +45,8 @@ def usd(amount: float) -> str:
 
 def usd_range(found: Estimate) -> str:
     """The sum with its 80 % range; one figure where nothing is uncertain."""
-    if found.low == found.high:
-        return usd(found.value)
-    return f"{usd(found.value)} ({usd(found.low)} … {usd(found.high)})"
+    low, high = usd(found.low), usd(found.high)
+    return usd(found.value) + ("" if low == high else f" ({low} … {high})")
 
 
 def kw(power_w: float) -> str:
@@ -62,9 +62,30 @@ def span(seconds: float) -> str:
         return f"{seconds:,.2f} s"
     if seconds < 2 * HOUR:
         return f"{seconds / MINUTE:,.1f} min"
-    return f"{seconds / HOUR:,.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:,.1f} days"
+    if seconds < 2 * DAY:
+        return f"{seconds / HOUR:,.1f} h"
+    years = seconds / YEAR
+    return f"{seconds / DAY:,.1f} days" if years < 2 else f"{years:,.3g} years"
 
 
 def signed_usd(amount: float) -> str:
     """A difference."""
     return f"+{usd(amount)}" if amount >= 0 else usd(amount)
+
+
+def percent(share: float) -> str:
+    """A share in whole percent."""
+    return f"{100 * share:.0f} %"
+
+
+def plural(n: int, noun: str) -> str:
+    """1 replica, 3 replicas."""
+    return f"{count(n)} {noun}" + ("" if n == 1 else "s")
+
+
+def accelerator_name(identifier: str) -> str:
+    """The catalog's id as people write it: H100 SXM for h100-sxm, TPU v5p for tpu-v5p."""
+    words = identifier.split("-")
+    return " ".join(
+        w if w[:1] == "v" and w[1:2].isdigit() else UNUSUAL.get(w, w.upper()) for w in words
+    )

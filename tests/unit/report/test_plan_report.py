@@ -43,19 +43,20 @@ def test_document_keeps_the_contract():
 
 def test_head_says_what_how_many_and_how_much():
     head = plan_sheet(answer()).head
-    assert "6 x h100-sxm as 3 x TP2" in head
-    assert "$12,921" in head
+    assert "6 × H100 SXM (3 replicas, TP2)" in head
+    assert "$12,921/month" in head
+    assert "on demand at Acme" in head
 
 
 def test_broken_promises_are_loud():
     broken = plan_sheet(answer(plan=chosen(is_kept=False)))
-    assert "BROKEN" in broken.head
-    assert any("NO" in row for table in broken.tables for row in table.rows)
+    assert "VIOLATED: chat TTFT p95" in broken.head
+    assert any("VIOLATED" in row for table in broken.tables for row in table.rows)
 
 
 def test_without_a_plan_the_conflict_is_told():
     sheet = plan_sheet(NO_PLAN)
-    assert "NO PLAN" in sheet.head
+    assert "No plan meets every limit" in sheet.head
     assert sheet.document["feasible"] is False
     assert sheet.document["gap"] is None
     assert "site.power_kw" in plan_page(NO_PLAN)
@@ -78,7 +79,7 @@ def test_difference_names_fleet_cost_and_input():
     sheet = diff_sheet(answer(6), answer(8, users=9000))
     text = to_markdown(sheet)
     assert "workloads[0].demand.users" in text
-    assert "8 x h100-sxm" in text
+    assert "8 × H100 SXM" in text
     assert sheet.document["cost_difference_usd_per_month"] == pytest.approx(5.9 * 730)
 
 
@@ -96,7 +97,7 @@ def test_page_escapes_what_users_wrote():
 
 def test_page_holds_the_answer_charts_and_reasons():
     page = plan_page(answer())
-    for wanted in ("6 x h100-sxm", "$12,921", "the priciest", "growth.per_month_frac", "<svg"):
+    for wanted in ("6 × H100 SXM", "$12,921", "the priciest", "growth.per_month_frac", "<svg"):
         assert wanted in page
     assert page.count("<polyline") == 2
 

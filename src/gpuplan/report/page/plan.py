@@ -8,10 +8,11 @@ from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import kw, span, usd
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.page.template import render
-from gpuplan.report.plan.answer import fleet_line, plan_sheet
+from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
 from gpuplan.report.plan.explanation import explain_sheet
+from gpuplan.report.plan.headline import headline
 
-REJECTED = "Left out"
+REJECTED = "Rejected"
 ELSEWHERE = (REJECTED, "Why this", "What binds", "If demand grows")
 
 
@@ -27,28 +28,20 @@ def plan_page(answer: Answer) -> str:
     """The whole page; it asks nothing of the network."""
     tables = plan_sheet(answer).file_tables
     rejected = [table for table in tables if table.title.startswith(REJECTED)]
-    pools = answer.plan.pools if answer.plan else ()
     return render(
         "plan.html.j2",
         answer=answer,
         made=answer.provenance,
-        title=_title(answer),
+        title=headline(answer),
         cards=list(_cards(answer, answer.plan)) if answer.plan else [],
-        why=(*answer.explanation.why, *answer.explanation.binding),
+        why=why_lines(answer),
         answer_tables=_without(tables, (REJECTED, "Figures")),
         charts=list(_charts(answer)),
-        utilization=[f"{p.workload}: {p.use.remark}" for p in pools if p.use.remark],
+        utilization=utilization_lines(answer),
         reason_tables=_without(explain_sheet(answer).file_tables, ELSEWHERE),
         load=[line for load in answer.load for line in load.lines],
         closing_tables=[*_assumptions(answer), *rejected],
     )
-
-
-def _title(answer: Answer) -> str:
-    if answer.plan is None:
-        return "No plan meets every limit"
-    parts = dict.fromkeys(fleet_line(pool) for pool in answer.plan.pools)
-    return "; ".join(part for part in parts if not part.startswith("a part of"))
 
 
 def _cards(answer: Answer, plan: ChosenPlan) -> Iterator[Card]:

@@ -1,264 +1,240 @@
-"""A plan as tables and remarks: the answer first, then what it rests on."""
+"""A plan on one screen: the answer in a sentence, what it was compared with, SLOs, cost, why."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedPool, Replay, SloResult
-from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.plan.answer import Alternative, Answer, ChosenPlan, PlannedLoad, SloResult
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.formats import kw, signed_usd, span, usd, usd_range
+from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
+from gpuplan.report.plan.details import detail_tables
 from gpuplan.report.plan.document import plan_document
+from gpuplan.report.plan.headline import (
+    PURCHASES,
+    fleet_of,
+    headline,
+    purchase_option,
+    slo_name,
+)
 from gpuplan.report.provenance import assumption_lines
-from gpuplan.units import DAY, HOUR, KWH, MINUTE, MONTH
+from gpuplan.units import MS
 
-N_SHOWN_REJECTED = 8
-N_SHOWN_ALTERNATIVES = 8
-UNEVEN_FRAC = 0.02  # less is the rounding of months
-SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
+N_REJECTED = 8  # rows where everything is asked for on a terminal
+N_ALTERNATIVES, N_SLOS, N_PURCHASES = 3, 4, 3
+N_LINES = 3  # of reasons and of assumptions
+RUNNERS_UP = ("next cheapest", "another accelerator", "mixed fleet")
+NAMES = {"commit": "committed-use discount"}
+LATENCIES = ("ttft p95", "tpot p95")
+# What moves the size of a fleet most, where no sensitivity says so: keys of the scenario in order.
+WEIGHTY = (
+    "hourly_profile",
+    "prefix_hit_frac",
+    "distribution",
+    "mfu_frac",
+    "burstiness_cv",
+    "peak_to_mean",
+    "catalog update",
+    "accelerator_mtbf_h",
+    "survive",
+)
+NEXT = (
+    "--verbose prints every table and assumption; --out plan.yaml keeps the plan, then "
+    "gpuplan explain plan.yaml says why not the others, gpuplan report plan.yaml makes a page"
+)
 
 
 def plan_sheet(answer: Answer) -> Sheet:
-    """One plan, ready to show."""
-    tables = _tables(answer, n_most=N_SHOWN_REJECTED)
+    """One plan, ready to show: a screen of it, and everything else as details."""
+    first = _rows_only(_first_tables(answer, is_short=True))
+    everything = (*_first_tables(answer, is_short=False), *detail_tables(answer, n_most=None))
     return Sheet(
         document=plan_document(answer),
-        tables=tables,
-        whole_tables=_tables(answer, n_most=None),
-        head=head_line(answer),
+        head=headline(answer),
+        tables=first,
+        whole_tables=_rows_only(everything),
         remarks=(
-            ("Why:", (*answer.explanation.why, *answer.explanation.binding)),
-            ("Nothing fits:", answer.explanation.conflicts),
-            ("How busy it may be:", _use_lines(answer)),
-            (
-                "Load:",
-                tuple(f"{load.workload}: {line}" for load in answer.load for line in load.lines),
-            ),
-            ("Assumed:", assumption_lines(answer.assumptions)),
+            ("Why:", why_lines(answer)[:N_LINES]),
+            ("Assumptions that matter most:", tuple(weightiest(answer))[:N_LINES]),
+            ("More:", (NEXT,)),
+        ),
+        detail_tables=_rows_only(_details(answer)),
+        detail_remarks=(
+            ("Why, continued:", why_lines(answer)[N_LINES:]),
+            ("Safe utilization:", utilization_lines(answer)),
+            ("Load:", tuple(f"{load.workload}: {x}" for load in answer.load for x in load.lines)),
+            ("All assumptions:", assumption_lines(answer.assumptions)),
         ),
     )
 
 
-def head_line(answer: Answer) -> str:
-    """The answer in one sentence."""
-    if answer.plan is None:
-        return f"{answer.name}: NO PLAN meets every limit"
-    told = [pool for pool in answer.plan.pools if pool.n_accelerators or _is_cpu(pool)]
-    fleets = "; ".join(fleet_line(pool) for pool in told) or "nothing to get"
-    kept = "" if answer.plan.slo.is_kept else ", a promise is BROKEN"
-    plan = answer.plan
-    cost = f"{usd_range(plan.cost_usd_per_month)} a month"
-    if plan.span_s < MONTH:
-        cost = f"{usd_range(_in_all(plan))} in {span(plan.span_s)}"
-    elif plan.span_s < SHORT_SPAN_S:
-        cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost}"
-    elif _is_uneven(plan):
-        cost = f"{usd(plan.total_usd)} in {span(plan.span_s)}, {cost} while all of it runs"
-    return f"{answer.name}: {fleets}: {cost}{kept}"
+def _details(answer: Answer) -> Iterator[Table]:
+    if answer.alternatives and answer.plan is not None:
+        yield replace(_comparison_table(answer, answer.plan, None), title="Alternatives in full")
+    yield from detail_tables(answer, n_most=N_REJECTED)
 
 
-def _is_uneven(plan: ChosenPlan) -> bool:
-    """Whether runs end before the services do: then no month is like the others."""
-    even = plan.once_usd + plan.cost_usd_per_month.value * plan.span_s / MONTH
-    return plan.total_usd < (1 - UNEVEN_FRAC) * even
-
-
-def _in_all(plan: ChosenPlan) -> Estimate:
-    """The whole of a short run, with the range of its monthly rate."""
-    month = plan.cost_usd_per_month
-    ratio = plan.total_usd / month.value if month.value else 1.0
-    return replace(month, value=plan.total_usd, low=month.low * ratio, high=month.high * ratio)
-
-
-def fleet_line(pool: PlannedPool) -> str:
-    """A pool in a few words."""
-    if pool.n_accelerators == 0 and not _is_cpu(pool):
-        return f"a part of {pool.accelerator}"
-    if pool.n_accelerators == 0:
-        n = sum(line.n_nodes for line in pool.purchases)
-        return f"{n} CPU node{'s' if n != 1 else ''} ({pool.accelerator}), no GPU needed"
-    shape = f" as {pool.n_replicas} x TP{pool.tp}" if pool.tp > 1 or pool.n_replicas > 1 else ""
-    stages = f" PP{pool.pp}" if pool.pp > 1 else ""
-    return f"{pool.n_accelerators} x {pool.accelerator}{shape}{stages}"
-
-
-def _is_cpu(pool: PlannedPool) -> bool:
-    return pool.accelerator.startswith("cpu")
-
-
-def _tables(answer: Answer, n_most: int | None) -> tuple[Table, ...]:
-    tables = []
-    if answer.plan is not None:
-        tables += [_pool_table(answer.plan), _purchase_table(answer.plan)]
-        tables += [_promise_table(answer.plan), _replay_table(answer.plan), _figure_table(answer)]
-        if answer.plan.limits:
-            tables.append(_limit_table(answer.plan))
-        tables.append(growth_table(answer))
-    if answer.alternatives:
-        tables.append(_alternative_table(answer, n_most and N_SHOWN_ALTERNATIVES))
-    if answer.rejected:
-        tables.append(_rejected_table(answer, n_most))
+def _rows_only(tables: Iterable[Table]) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.rows)
 
 
-def _pool_table(plan: ChosenPlan) -> Table:
-    rows = tuple(
+def why_lines(answer: Answer) -> tuple[str, ...]:
+    """What binds first, then how the size and the choice came about."""
+    return (*answer.explanation.binding, *answer.explanation.why)
+
+
+def utilization_lines(answer: Answer) -> tuple[str, ...]:
+    """How high utilization may be while SLOs hold, by pool."""
+    pools = answer.plan.pools if answer.plan else ()
+    return tuple(f"{pool.workload}: {pool.use.remark}" for pool in pools if pool.use.remark)
+
+
+def weightiest(answer: Answer) -> Iterator[str]:
+    """Assumptions by how far they move the cost, then by how far they usually move the size."""
+    bars = answer.uncertainty.tornado if answer.uncertainty else ()
+    for bar in sorted(bars, key=lambda b: -abs(b.high_usd_per_month - b.low_usd_per_month)):
+        low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))
+        yield f"{bar.what} ({bar.span}): {usd(low)} … {usd(high)}/month"
+    ranked = [
+        (rank, a) for rank, key in enumerate(WEIGHTY) for a in answer.assumptions if key in a.change
+    ]
+    for what in dict.fromkeys(a.what for _, a in ranked):
+        found = next(a for _, a in ranked if a.what == what)
+        yield f"{found.what}: {found.value} (change with {found.change})"
+
+
+def _first_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
+    if answer.plan is None:
+        yield _change_table(answer)
+        yield _nearest_table(answer)
+        return
+    yield _comparison_table(answer, answer.plan, N_ALTERNATIVES if is_short else None)
+    yield _slo_table(answer.plan, N_SLOS if is_short else None)
+    yield _cost_table(answer.plan, N_PURCHASES if is_short else None)
+
+
+def _change_table(answer: Answer) -> Table:
+    """Changes that help beyond the smallest, which the headline names."""
+    rows = tuple((line,) for line in answer.explanation.conflicts[2:])
+    return Table(title="Other changes that help", columns=("change",), rows=rows)
+
+
+def _nearest_table(answer: Answer) -> Table:
+    helped = [r for r in answer.rejected if r.relaxation][:N_LINES]
+    rows = tuple((r.candidate, r.reason, r.relaxation) for r in helped)
+    columns = ("nearest candidate", "why not", "what would help")
+    return Table(title="Nearest candidates", columns=columns, rows=rows)
+
+
+def _comparison_table(answer: Answer, plan: ChosenPlan, n_most: int | None) -> Table:
+    """The plan beside its alternatives, as the planner ranks them."""
+    cost = usd(plan.cost_usd_per_month.value)
+    rows = [("this plan", fleet_of(plan, answer.load), cost, "", _own_verdict(plan))]
+    rows += [
         (
-            pool.workload,
-            pool.accelerator,
-            str(pool.n_accelerators) if pool.n_accelerators or _is_cpu(pool) else "part",
-            f"{pool.n_replicas}"
-            + (f" ({pool.n_spare_replicas} spare)" if pool.n_spare_replicas else ""),
-            f"{pool.tp}/{pool.pp}",
-            pool.precision,
-            pool.source,
-        )
-        for pool in plan.pools
-    )
-    columns = ("workload", "accelerator", "count", "replicas", "TP/PP", "precision", "from")
-    return Table(title="What to get", columns=columns, rows=rows, right=("count",))
-
-
-def _purchase_table(plan: ChosenPlan) -> Table:
-    rows = tuple(
-        (
-            f"{line.purchase} {line.offer}".strip(),
-            str(line.n_nodes),
-            str(line.n_accelerators_per_node),
-            f"{line.price_usd_per_node_h.value:,.2f}",
-            f"{100 * line.paid_frac:.0f} %",
-            usd(line.usd_per_month),
-            line.price_date or "yours",
-        )
-        for pool in plan.pools
-        for line in pool.purchases
-    )
-    columns = ("how it is paid", "nodes", "per node", "$/node-h", "of hours", "$/month", "price of")
-    return Table(title="What it costs", columns=columns, rows=rows, right=columns[1:6])
-
-
-def _promise_table(plan: ChosenPlan) -> Table:
-    rows = tuple(_promise_row(promise) for promise in plan.slo.promises)
-    columns = ("workload", "promise", "limit", "reached", "80 % range", "kept")
-    return Table(title="What is promised", columns=columns, rows=rows, right=columns[2:5])
-
-
-def _promise_row(promise: SloResult) -> tuple[str, ...]:
-    reached = promise.reached_s
-    given = "by your capacity"
-    return (
-        promise.workload,
-        promise.what,
-        span(promise.limit_s),
-        given if reached is None else span(reached.value),
-        "" if reached is None else f"{span(reached.low)} … {span(reached.high)}",
-        "yes" if promise.is_kept else "NO",
-    )
-
-
-def _replay_table(plan: ChosenPlan) -> Table:
-    """Hours count from midnight, or from the first hour of the profile."""
-    rows = tuple(
-        (
-            r.workload,
-            f"{r.n_hours} h{_part(r)}, {r.n_requests:,} requests",
-            f"{r.n_replicas_least}"
-            + (f" … {r.n_replicas_most}" if r.n_replicas_most > r.n_replicas_least else ""),
-            f"{100 * r.kept_frac:.2f} %",
-            f"{r.worst_hour}: {100 * r.worst_kept_frac:.2f} %",
-            f"{100 * r.mean_use_frac:.0f} %",
-            str(len(r.broken_hours)),
-        )
-        for r in plan.replays
-    )
-    columns = ("workload", "replayed", "replicas", "in time", "worst hour", "mean use", "broken h")
-    return Table(title="The plan replayed", columns=columns, rows=rows, right=columns[2:])
-
-
-def _part(replay: Replay) -> str:
-    """How much of each hour was run, where it was not all of it."""
-    return "" if replay.run_s >= HOUR else f" of {replay.run_s / MINUTE:.3g} min"
-
-
-def _figure_table(answer: Answer) -> Table:
-    plan = answer.plan
-    if plan is None:
-        return Table(title="", columns=(), rows=())
-    rows = [("power at the peak", kw(plan.power_w.value))]
-    rows.append((f"in all, over {span(plan.span_s)}", usd(plan.total_usd)))
-    if plan.once_usd:
-        rows.append(("of it paid at the start", usd(plan.once_usd)))
-    if plan.energy_j_per_month:
-        rows.append(("energy of the machines", f"{plan.energy_j_per_month / KWH:,.0f} kWh a month"))
-    if plan.carbon_kg_per_month is not None:
-        rows.append(("carbon, grid average", f"{plan.carbon_kg_per_month:,.0f} kg CO2e a month"))
-    for pool in plan.pools:
-        use = pool.use
-        if use.peak_frac is not None:
-            rows.append((f"{pool.workload}: use at the peak", f"{100 * use.peak_frac:.0f} %"))
-        if use.safe_frac is not None:
-            rows.append((f"{pool.workload}: safe use of this pool", f"{100 * use.safe_frac:.0f} %"))
-    if answer.proof is not None:
-        rows.append(("proven gap to the best plan", f"{100 * answer.proof.gap_frac:.2f} %"))
-    if answer.uncertainty is not None:
-        kept = 100 * answer.uncertainty.kept_frac
-        rows.append(("the plan is enough when inputs vary", f"{kept:.0f} % of samples"))
-    return Table(title="Figures", columns=("what", "value"), rows=tuple(rows), right=("value",))
-
-
-def growth_table(answer: Answer) -> Table:
-    """Counts and cost under low, middle and high growth; empty where nothing grows."""
-    rows = tuple(
-        (
-            f"{row.workload}, {row.name}: {100 * row.per_month_frac:.3g} % a month",
-            f"x {row.load_ratio:.2f}",
-            f"{row.first_fleet} → {row.last_fleet}",
-            usd(row.first_usd_per_month),
-            usd(row.last_usd_per_month),
-            usd(row.mean_usd_per_month),
-        )
-        for row in answer.explanation.growth
-    )
-    columns = ("growth", "load at last", "fleet", "$/month first", "at last", "mean")
-    return Table(title="If demand grows", columns=columns, rows=rows, right=columns[3:])
-
-
-def _limit_table(plan: ChosenPlan) -> Table:
-    rows = tuple(
-        (
-            use.name,
-            use.used,
-            use.limit,
-            f"{100 * use.used_frac:.0f} %",
-            "yes" if use.is_kept else "NO",
-        )
-        for use in plan.limits
-    )
-    columns = ("limit", "used", "at most", "share", "kept")
-    return Table(title="Your limits", columns=columns, rows=rows, right=columns[1:4])
-
-
-def _alternative_table(answer: Answer, n_most: int | None) -> Table:
-    rows = tuple(
-        (
-            other.kind,
+            NAMES.get(other.kind, other.kind),
             other.fleet,
             usd(other.usd_per_month),
             signed_usd(other.extra_usd_per_month),
-            other.remark,
+            _remark(other, answer.load, is_short=n_most is not None),
         )
-        for other in answer.alternatives[:n_most]
+        for other in sorted(answer.alternatives, key=_rank)[:n_most]
+    ]
+    n_others = len(answer.alternatives)
+    title = "Plan and alternatives"
+    title += f"; {n_most} of {n_others}" if n_most and n_others > n_most else ""
+    columns = ("option", "fleet", "$/month", "difference", "verdict")
+    return Table(title=title, columns=columns, rows=tuple(rows), right=columns[2:4])
+
+
+def _rank(other: Alternative) -> int:
+    """Other accelerators come before more replicas and other terms of the same ones."""
+    return RUNNERS_UP.index(other.kind) if other.kind in RUNNERS_UP else len(RUNNERS_UP)
+
+
+def _own_verdict(plan: ChosenPlan) -> str:
+    """Whether SLOs are met, with the latencies behind it; the worst of all workloads."""
+    if not plan.slo.promises:
+        return "the one chosen; no SLO was simulated"
+    reached = [(p.what, p.reached_s.value) for p in plan.slo.promises if p.reached_s]
+    worst = {what: max(v for name, v in reached if name == what) for what, _ in reached}
+    told = ", ".join(f"{slo_name(w)} {worst[w] / MS:,.0f} ms" for w in LATENCIES if w in worst)
+    met = "SLOs met" if plan.slo.is_kept else "SLO VIOLATED"
+    return f"{met}: {told}" if told else met
+
+
+def _remark(other: Alternative, loads: Iterable[PlannedLoad], *, is_short: bool) -> str:
+    """The remark without the name of its workload, where short up to the first semicolon."""
+    remark = other.remark
+    for load in loads:
+        remark = remark.removeprefix(f"{load.workload}: ").removeprefix(f"{load.workload}, ")
+    remark = PURCHASES.get(remark, remark)
+    return remark.partition(";")[0] if is_short else remark
+
+
+def _slo_table(plan: ChosenPlan, n_most: int | None) -> Table:
+    """SLOs, violated ones first, then the user's own limits."""
+    ordered = sorted(plan.slo.promises, key=lambda promise: promise.is_kept)
+    rows = [_slo_row(promise) for promise in ordered]
+    rows += [
+        (
+            "",
+            limit.name,
+            limit.limit,
+            f"{limit.used} ({percent(limit.used_frac)})",
+            "",
+            _met(limit.is_kept),
+        )
+        for limit in sorted(plan.limits, key=lambda limit: limit.is_kept)
+    ]
+    rest = f"; {n_most} of {len(rows)}" if n_most and len(rows) > n_most else ""
+    columns = ("workload", "SLO or limit", "target", "predicted", "80 % range", "verdict")
+    title = f"SLOs and limits{rest}"
+    return Table(title=title, columns=columns, rows=tuple(rows[:n_most]), right=columns[2:5])
+
+
+def _slo_row(promise: SloResult) -> tuple[str, ...]:
+    reached = promise.reached_s
+    return (
+        promise.workload,
+        slo_name(promise.what),
+        span(promise.limit_s),
+        "by given capacity" if reached is None else span(reached.value),
+        "" if reached is None else f"{span(reached.low)} … {span(reached.high)}",
+        _met(promise.is_kept),
     )
-    columns = ("alternative", "fleet", "$/month", "difference", "remark")
-    return Table(title="Alternatives", columns=columns, rows=rows, right=columns[2:4])
 
 
-def _rejected_table(answer: Answer, n_most: int | None) -> Table:
-    shown = answer.rejected[:n_most]
-    rows = tuple((r.candidate, r.reason, r.relaxation or "nothing known") for r in shown)
-    rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
-    columns = ("candidate", "why not", "what would help")
-    return Table(title=f"Left out{rest}", columns=columns, rows=rows)
+def _met(is_kept: bool) -> str:
+    return "met" if is_kept else "VIOLATED"
 
 
-def _use_lines(answer: Answer) -> tuple[str, ...]:
-    pools = answer.plan.pools if answer.plan else ()
-    return tuple(f"{pool.workload}: {pool.use.remark}" for pool in pools if pool.use.remark)
+def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
+    """Purchases, the dearest first, and their total where there are several."""
+    lines = [line for pool in plan.pools for line in pool.purchases]
+    lines.sort(key=lambda line: -line.usd_per_month)
+    rows = [
+        (
+            purchase_option(line),
+            line.offer,
+            str(line.n_nodes),
+            str(line.n_accelerators_per_node),
+            f"{line.price_usd_per_node_h.value:,.2f}",
+            percent(line.paid_frac),
+            usd(line.usd_per_month),
+            line.price_date or "given",
+        )
+        for line in lines[:n_most]
+    ]
+    if len(lines) > 1:
+        rows.append(("total", "", "", "", "", "", usd(plan.cost_usd_per_month.value), ""))
+    columns = (
+        "purchase option",
+        "node",
+        "nodes",
+        "GPUs",
+        "$/node-h",
+        "hours paid",
+        "$/month",
+        "as of",
+    )
+    title = f"Cost: {usd_range(plan.cost_usd_per_month)} per month"
+    return Table(title=title, columns=columns, rows=tuple(rows), right=columns[2:])

@@ -6,7 +6,7 @@ from typing import Any
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import kw, signed_usd, usd
-from gpuplan.report.plan.answer import fleet_line, head_line
+from gpuplan.report.plan.headline import fleet_words, headline
 from gpuplan.report.provenance import SCHEMA_VERSION
 
 Change = tuple[str, str, str]
@@ -27,7 +27,7 @@ def diff_sheet(old: Answer, new: Answer) -> Sheet:
             "inputs": [_document(change) for change in inputs],
         },
         tables=tuple(table for table in tables if table.rows),
-        head="the plans say the same" if is_same else f"{head_line(old)}\n→ {head_line(new)}",
+        head="the plans say the same" if is_same else f"{headline(old)}\n→ {headline(new)}",
     )
 
 
@@ -109,7 +109,7 @@ def _is_mixed(answer: Answer, workload: str) -> bool:
 
 
 def _fleet(pool: PlannedPool | None) -> str:
-    return ABSENT if pool is None else f"{fleet_line(pool)} {pool.precision}"
+    return ABSENT if pool is None else f"{fleet_words(pool)} {pool.precision}"
 
 
 def _source(pool: PlannedPool | None) -> str:

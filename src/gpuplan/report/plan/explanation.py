@@ -3,8 +3,9 @@
 from gpuplan.domain.plan.answer import Answer, Uncertainty, WhyNot
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import signed_usd, usd
-from gpuplan.report.plan.answer import growth_table, head_line
+from gpuplan.report.plan.details import growth_table, rejected_table
 from gpuplan.report.plan.document import plan_document
+from gpuplan.report.plan.headline import headline
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines
 
 N_SHOWN = 20
@@ -23,7 +24,7 @@ def explain_sheet(answer: Answer) -> Sheet:
         },
         tables=_tables(answer, n_most=N_SHOWN),
         whole_tables=_tables(answer, n_most=None),
-        head=head_line(answer),
+        head=headline(answer),
         remarks=(
             ("Nothing fits:", why.conflicts),
             ("The next 10,000 USD:", why.next_spend),
@@ -35,8 +36,6 @@ def explain_sheet(answer: Answer) -> Sheet:
 
 def _tables(answer: Answer, *, n_most: int | None) -> tuple[Table, ...]:
     why = answer.explanation
-    shown = answer.rejected[:n_most]
-    rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
     tables = [
         _list_table("Why this", "reason", why.why),
         _list_table("What binds", "limit", why.binding),
@@ -48,11 +47,7 @@ def _tables(answer: Answer, *, n_most: int | None) -> tuple[Table, ...]:
             rows=tuple((c.what, c.at, c.then) for c in why.crossovers),
         ),
         growth_table(answer),
-        Table(
-            title=f"Left out{rest}",
-            columns=("candidate", "first failed", "why not", "what would help"),
-            rows=tuple((r.candidate, r.constraint, r.reason, r.relaxation) for r in shown),
-        ),
+        rejected_table(answer, n_most),
     ]
     if answer.uncertainty is not None:
         tables[6:6] = uncertainty_tables(answer.uncertainty)

@@ -5,10 +5,7 @@ from typing import Any
 
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.check import SystemCheck, WorkCheck
-from gpuplan.domain.system.parts import (
-    BalancedSystem,
-    Bottleneck,
-)
+from gpuplan.domain.system.parts import BalancedSystem, Bottleneck
 from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
 from gpuplan.report.system.facility import facility_document, facility_sheet, finding_document
 from gpuplan.report.system.parts import (

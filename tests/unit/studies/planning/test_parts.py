@@ -41,7 +41,7 @@ def test_small_models_take_parts_of_few_accelerators(n):
 def test_parts_are_told():
     answer = small(2)
     assert "no GPU" not in plan_sheet(answer).head
-    assert "1 x a100-sxm-80gb" in plan_sheet(answer).head
+    assert "1 × A100 SXM 80GB" in plan_sheet(answer).head
     told = [pool.source for pool in answer.plan.pools]
     assert "a part (1g.10gb)" in told[1]
     assert "no GPU" not in plan_page(answer)

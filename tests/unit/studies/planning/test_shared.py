@@ -9,7 +9,7 @@ import yaml
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.formats import usd
-from gpuplan.report.plan.answer import head_line
+from gpuplan.report.plan.headline import headline
 from gpuplan.units import HOUR
 
 DAY = date(2026, 11, 1)
@@ -70,9 +70,9 @@ def test_the_headline_does_not_pay_a_run_for_ever(planned):
     answer = planned(SERVICE, RUN)
     plan = answer.plan
     assert plan.total_usd < 0.7 * plan.cost_usd_per_month.value * plan.span_s / (730 * HOUR)
-    assert f"{usd(plan.total_usd)} in " in head_line(answer)
-    assert "while all of it runs" in head_line(answer)
-    assert "while all of it runs" not in head_line(planned(SERVICE))
+    assert f"{usd(plan.total_usd)} in " in headline(answer)
+    assert "while all of it runs" in headline(answer)
+    assert "while all of it runs" not in headline(planned(SERVICE))
 
 
 def test_each_alone_fits_but_not_both(planned):

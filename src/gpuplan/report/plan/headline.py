@@ -1,0 +1,199 @@
+"""A plan in one sentence that can be read aloud: work, accelerators, cost, and whether it holds."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
+from gpuplan.domain.provenance import Estimate
+from gpuplan.report.formats import accelerator_name, count, plural, span, usd, usd_range
+from gpuplan.units import DAY, MONTH
+
+UNEVEN_FRAC = 0.02  # less is the rounding of months
+SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
+SURE_FRAC = 0.995  # samples are too few to tell more from certainty
+TASKS = {
+    "online_inference": "Serve",
+    "batch_inference": "Run batch inference of",
+    "pretraining": "Pre-train",
+    "finetuning": "Fine-tune",
+    "generic": "Run",
+}
+PURCHASES = {
+    "on_demand": "on demand",
+    "reserved": "reserved",
+    "spot": "on spot",
+    "capacity_block": "in capacity blocks",
+    "owned": "owned",
+    "existing": "on nodes you already have",
+}
+RUNS = ("pretraining", "finetuning", "batch_inference")
+LATENCIES = ("ttft", "tpot", "e2e", "itl")
+
+
+def headline(answer: Answer) -> str:
+    """The answer in one sentence; without a plan, what binds and the smallest change that helps."""
+    plan = answer.plan
+    if plan is None:
+        return _infeasible(answer)
+    where = f"{_task(answer)} on {fleet_of(plan, answer.load)}"
+    return f"{where}{_length(plan, answer.load)}: {_cost(plan)}{_terms(plan)}; {verdict(answer)}."
+
+
+def _infeasible(answer: Answer) -> str:
+    what, *changes = answer.explanation.conflicts or ("nothing can run it",)
+    helps = f" Smallest change that helps: {changes[0]}." if changes else ""
+    return f"No plan meets every limit of “{answer.name}”. What binds: {what}.{helps}"
+
+
+def _task(answer: Answer) -> str:
+    if len(answer.load) != 1:
+        names = ", ".join(load.workload for load in answer.load)
+        return f"Run {plural(len(answer.load), 'workload')} ({names})"
+    [load] = answer.load
+    pools = answer.plan.pools if answer.plan else ()
+    precision = next((p.precision.upper() for p in pools if p.precision != "as published"), "")
+    what = load.model.rpartition("/")[2] or load.workload
+    what += f" ({precision})" if precision and load.kind != "generic" else ""
+    return f"{TASKS.get(load.kind, 'Run')} {what}{_demand(answer, load)}"
+
+
+def _demand(answer: Answer, load: PlannedLoad) -> str:
+    """Whom or how much it serves; users where the scenario counts them."""
+    works = answer.provenance.scenario.get("workloads") or ()
+    demand = next((w.get("demand") or {} for w in works if w.get("name") == load.workload), {})
+    users = demand.get("users")
+    if isinstance(users, int | float):
+        return f" for {count(users)} users"
+    rate = load.peak_requests_per_s
+    return "" if rate is None else f" at {rate:,.3g} requests/s"
+
+
+def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
+    """The accelerators of a plan by kind; the layout too where one workload has one pool."""
+    pools = [pool for pool in plan.pools if pool.n_accelerators or is_cpu(pool)]
+    if len(plan.pools) == 1 and pools:
+        is_generic = all(load.kind == "generic" for load in loads)
+        return fleet_words(pools[0], with_layout=not is_generic)
+    sums: dict[str, int] = {}
+    for pool in pools:
+        if not is_cpu(pool):
+            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + pool.n_accelerators
+    words = [f"{count(n)} × {accelerator_name(name)}" for name, n in sums.items()]
+    words += [fleet_words(pool) for pool in pools if is_cpu(pool)]
+    return " + ".join(words) or "what you already have"
+
+
+def fleet_words(pool: PlannedPool, *, with_layout: bool = True) -> str:
+    """The accelerators of a pool with their layout: 6 × H100 SXM (3 replicas, TP2)."""
+    name = accelerator_name(pool.accelerator)
+    if is_cpu(pool):
+        n = sum(line.n_nodes for line in pool.purchases)
+        return f"{plural(n, 'CPU node')} ({pool.accelerator}, no GPU needed)"
+    if pool.n_accelerators == 0:
+        return f"a fraction of {name}"
+    layout = layout_words(pool) if with_layout else ""
+    return f"{count(pool.n_accelerators)} × {name}" + (f" ({layout})" if layout else "")
+
+
+def layout_words(pool: PlannedPool) -> str:
+    """Replicas and how each is sharded; empty for one replica on one accelerator each."""
+    parts = [plural(pool.n_replicas, "replica")] if pool.n_replicas > 1 else []
+    parts += [f"TP{pool.tp}"] if pool.tp > 1 else []
+    parts += [f"PP{pool.pp}"] if pool.pp > 1 else []
+    return ", ".join(parts)
+
+
+def is_cpu(pool: PlannedPool) -> bool:
+    """Whether the pool has processors only."""
+    return pool.n_accelerators == 0 and pool.accelerator.startswith("cpu")
+
+
+def _length(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
+    is_run = any(load.kind in RUNS for load in loads)
+    return f" in {span(plan.span_s)}" if is_run and plan.span_s < SHORT_SPAN_S else ""
+
+
+def _cost(plan: ChosenPlan) -> str:
+    month = _with_range(plan.cost_usd_per_month, "/month")
+    if plan.span_s < MONTH:
+        return _with_range(_total(plan), "")
+    if plan.span_s < SHORT_SPAN_S:
+        return f"{usd(plan.total_usd)} total, {month}"
+    if is_uneven(plan):
+        return f"{usd(plan.total_usd)} in {span(plan.span_s)}, {month} while all of it runs"
+    return month
+
+
+def _with_range(cost: Estimate, per: str) -> str:
+    value, space, spread = usd_range(cost).partition(" ")
+    return f"{value}{per}{space}{spread}"
+
+
+def is_uneven(plan: ChosenPlan) -> bool:
+    """Whether runs end before the services do: then no month is like the others."""
+    even = plan.once_usd + plan.cost_usd_per_month.value * plan.span_s / MONTH
+    return plan.total_usd < (1 - UNEVEN_FRAC) * even
+
+
+def _total(plan: ChosenPlan) -> Estimate:
+    """The whole of a short run, with the range of its monthly rate."""
+    month = plan.cost_usd_per_month
+    ratio = plan.total_usd / month.value if month.value else 1.0
+    return replace(month, value=plan.total_usd, low=month.low * ratio, high=month.high * ratio)
+
+
+def _terms(plan: ChosenPlan) -> str:
+    """Every purchase option with its provider, once."""
+    lines = [line for pool in plan.pools for line in pool.purchases]
+    words = dict.fromkeys(purchase_words(line) for line in lines)
+    return f" {' + '.join(words)}" if words else ""
+
+
+def purchase_words(line: PurchaseLine) -> str:
+    """How nodes are paid for: on demand at Cudo, owned."""
+    words = PURCHASES.get(line.purchase, line.purchase)
+    if line.purchase in ("owned", "existing"):
+        return words
+    return f"{words} at {provider(line) or 'your price'}"
+
+
+def purchase_option(line: PurchaseLine) -> str:
+    """The purchase option with its provider in a table: on-demand (Cudo), owned, existing."""
+    option = line.purchase.replace("_", "-")
+    is_own = line.purchase in ("owned", "existing")
+    return option if is_own else f"{option} ({provider(line) or 'your price'})"
+
+
+def provider(line: PurchaseLine) -> str:
+    """The cloud's name as people write it; empty where the price is the user's own."""
+    return line.cloud.upper() if len(line.cloud) <= 3 else line.cloud.capitalize()
+
+
+def slo_name(what: str) -> str:
+    """TTFT p95 for ttft p95; other names stay."""
+    first, space, rest = what.partition(" ")
+    return f"{first.upper()}{space}{rest}" if first in LATENCIES else what
+
+
+def verdict(answer: Answer) -> str:
+    """Whether SLOs and limits hold, and with what probability when inputs vary."""
+    plan = answer.plan
+    broken = list(_violated(plan)) if plan else []
+    if plan is None or broken:
+        return f"VIOLATED: {', '.join(broken)}"
+    goals = {promise.what for promise in plan.slo.promises}
+    is_run = all(load.kind in RUNS for load in answer.load)
+    if not goals and (is_run or answer.uncertainty is None):
+        return "no deadline was given" if is_run else "no SLO was given"
+    met = "the deadline is met" if goals == {"deadline"} else "all SLOs met"
+    met = met if goals else "the fleet is large enough"
+    if answer.uncertainty is None:
+        return met
+    share = answer.uncertainty.kept_frac
+    chance = "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
+    return f"{met} with {chance} probability"
+
+
+def _violated(plan: ChosenPlan) -> Iterator[str]:
+    yield from (f"{p.workload} {slo_name(p.what)}" for p in plan.slo.promises if not p.is_kept)
+    yield from (limit.name for limit in plan.limits if not limit.is_kept)
