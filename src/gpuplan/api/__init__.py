@@ -60,9 +60,8 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.update import update as catalog_update
     from gpuplan.pipeline.watch import look as watch_look
     from gpuplan.pipeline.what_if import what_if
-    from gpuplan.report.catalog.update import update_sheet
-    from gpuplan.report.charts.fleet import fleet_charts
-    from gpuplan.report.charts.simulation import curve_charts, simulate_charts
+    from gpuplan.report.catalog.sheets import update_sheet
+    from gpuplan.report.charts.simulation import curve_charts, fleet_charts, simulate_charts
     from gpuplan.report.charts.text import charts_text
     from gpuplan.report.plan.answer import plan_sheet
     from gpuplan.report.plan.difference import diff_sheet
@@ -70,28 +69,27 @@ if TYPE_CHECKING:
     from gpuplan.report.plan.explanation import explain_sheet
     from gpuplan.report.plan.replanning import replan_sheet
     from gpuplan.report.plan.scenario import scenario_sheet
-    from gpuplan.report.prediction.calibration import calibrate_sheet
     from gpuplan.report.prediction.fit import fit_sheet, survey_sheet
     from gpuplan.report.prediction.network import network_sheet
     from gpuplan.report.prediction.scaling import scale_sheet
     from gpuplan.report.prediction.serving import predict_sheet, roofline_sheet
     from gpuplan.report.prediction.training_fit import training_sheet
     from gpuplan.report.prediction.training_run import run_sheet
-    from gpuplan.report.prediction.validation import validate_sheet
+    from gpuplan.report.prediction.validation import calibrate_sheet, validate_sheet
     from gpuplan.report.simulation.curve import curve_sheet
     from gpuplan.report.simulation.fleet import fleet_sheet
     from gpuplan.report.simulation.requests import passed_columns, request_columns, requests_csv
     from gpuplan.report.simulation.run import simulate_sheet
-    from gpuplan.report.system.change import change_sheet as check_change_sheet
+    from gpuplan.report.system.check import change_sheet as check_change_sheet
     from gpuplan.report.system.check import check_sheet
-    from gpuplan.report.system.design import (
+    from gpuplan.report.system.design import design_sheet
+    from gpuplan.report.system.files import (
+        checklist_text,
         design_checklist,
         design_fabric_svg,
         design_rack_svg,
-        design_sheet,
         statement_csv,
     )
-    from gpuplan.report.system.files import checklist_text
     from gpuplan.report.system.files import fabric_drawing as fabric_svg
     from gpuplan.report.system.files import rack_drawing as rack_svg
     from gpuplan.report.system.ownership import ways_svg as design_ways_svg

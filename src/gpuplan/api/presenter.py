@@ -67,7 +67,7 @@ class Presenter:
         """The sheet as a fragment of a page; None without jinja2, which makes pages."""
         if find_spec("jinja2") is None:
             return None
-        from gpuplan.report.page.sheet import sheet_html
+        from gpuplan.report.page import sheet_html
 
         return sheet_html(sheet)
 

@@ -18,7 +18,7 @@ from gpuplan.domain.money.rates import (
 )
 from gpuplan.domain.provenance import assume
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.scenario.scenario import terms
+from gpuplan.domain.scenario import terms
 from gpuplan.units import DAY
 
 STALE_DAYS = 180  # older than this the price is weak evidence

@@ -89,3 +89,13 @@ def accelerator_name(identifier: str) -> str:
     return " ".join(
         w if w[:1] == "v" and w[1:2].isdigit() else UNUSUAL.get(w, w.upper()) for w in words
     )
+
+
+def three(figure: float) -> str:
+    """Three digits: more would claim more than is known."""
+    return f"{figure:,.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
+
+
+def whole(number: float) -> float | int:
+    """A number of things as an integer, where it is one."""
+    return int(number) if float(number).is_integer() else number

@@ -1,12 +1,31 @@
-"""Tables as text that other programs read."""
+"""Tables: one way to make them, and as text that other programs read."""
 
 import csv
 import io
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from gpuplan.domain.sheet import Sheet, Table
 
+T = TypeVar("T")
 # A spreadsheet would run a cell that starts with one of these.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def table(title: str, items: Iterable[T], columns: Mapping[str, Callable[[T], str]]) -> Table:
+    """One row for each item; a heading that starts with ">" is set to the right, as figures are."""
+    return Table(
+        title=title,
+        columns=tuple(head.removeprefix(">") for head in columns),
+        rows=tuple(tuple(cell(item) for cell in columns.values()) for item in items),
+        right=tuple(head.removeprefix(">") for head in columns if head.startswith(">")),
+    )
+
+
+def pairs(title: str, rows: Iterable[tuple[str, ...]], *columns: str) -> Table:
+    """Named figures: a label and what stands beside it, set to the right."""
+    heads = columns or ("quantity", "value")
+    return Table(title=title, columns=heads, rows=tuple(rows), right=heads[1:])
 
 
 def to_markdown(sheet: Sheet) -> str:

@@ -64,8 +64,8 @@ def test_forms_say_the_same():
 
 def test_remarks_stay_off_stdout():
     done = gpuplan("fit", "Llama-3.1-8B", "--on", "H100")
-    assert "Assumed:" in done.stderr
-    assert "Assumed:" not in done.stdout
+    assert "Assumptions:" in done.stderr
+    assert "Assumptions:" not in done.stdout
     assert "h100-pcie" in done.stderr, "an ambiguous name is told"
 
 
@@ -86,7 +86,7 @@ def test_tables_fit_a_page_and_carry_no_colour():
         (["fit", "Llama-3.1-8B", "--on", "H100", "--context", "-5"], 2, "--context"),
         (["fit", "Llama-3.1-8B", "--on", "H100", "--engine-version", "new"], 2, "0.11"),
         (["fit", "/nowhere/config.json", "--on", "H100"], 2, "nowhere"),
-        (["fit", "Llama-3.1-70B", "--on", "T4", "--strict"], 3, "Assumed"),
+        (["fit", "Llama-3.1-70B", "--on", "T4", "--strict"], 3, "Assumptions"),
         (["catalog", "list", "cakes"], 2, "accelerators"),
         (["catalog", "show", "nothing-of-the-kind"], 2, "neither"),
         (["scenario", "check", "/nowhere.yaml"], 2, "nowhere"),

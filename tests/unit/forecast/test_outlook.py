@@ -28,7 +28,7 @@ def test_the_way_to_an_order():
     assert middle.trigger_in_s / WEEK_S == pytest.approx(10.9, abs=0.05)
     assert [round(row.growth_frac_per_month, 2) for row in found.advice] == [0.04, 0.08, 0.12]
     sheet = forecast_sheet(found)
-    assert sheet.head.startswith("order now: the trigger comes in 10.9 weeks")
+    assert sheet.head.startswith("order now: the trigger is reached in 10.9 weeks")
     assert sheet.document["orders"][1]["n_needed_in_a_year"] == 106
 
 

@@ -106,7 +106,7 @@ def test_charts_hold_what_was_measured(found: Simulation):
     busy = by_title["Layers of utilization"].series[1]
     mean = (busy.y[:-1] * widths_s).sum() / widths_s.sum() / 100
     assert mean == pytest.approx(found.statistics.busy_frac, rel=1e-9)
-    latency = by_title["First token by percentile"].series[0]
+    latency = by_title["TTFT by percentile"].series[0]
     at_99 = latency.y[list(latency.x).index(99.0)]
     assert at_99 == pytest.approx(np.percentile(found.outcome.times.ttft_s, 99))
     power = by_title["Power of the accelerators"].series[0]
@@ -127,7 +127,7 @@ def test_latencies_are_those_of_the_table(found: Simulation):
     """What the warm-up cuts from the table is not in the chart either."""
     cut = statistics_of(found.outcome, warmup_s=20.0)
     charts = simulate_charts(replace(found, statistics=cut))
-    drawn = next(c for c in charts if c.title == "Whole answer by percentile").series[0]
+    drawn = next(c for c in charts if c.title == "End-to-end latency by percentile").series[0]
     assert cut.e2e is not None
     assert found.statistics.e2e is not None
     assert cut.e2e.p99_s != found.statistics.e2e.p99_s

@@ -19,13 +19,13 @@ def test_the_table_of_years_adds_up_both_ways():
     account = life()
     sheet = statement_sheet(account, npv_usd=npv_usd(account))
     rows = sheet.tables[0].rows
-    assert rows[-1][0] == "all"
+    assert rows[-1][0] == "total"
     for row in rows:
         assert sum(map(cents, row[1:-1])) == cents(row[-1])
     for column in range(1, len(rows[0])):
         assert sum(cents(row[column]) for row in rows[:-1]) == cents(rows[-1][column])
     assert cents(rows[-1][-1]) == account.total_cents
-    assert "$419,989 today at 10.0% a year" in sheet.head
+    assert "net present value $419,989 at 10.0% a year" in sheet.head
 
 
 def test_the_document_holds_every_month():
@@ -40,7 +40,7 @@ def test_a_place_shows_power_caps_and_objections():
     plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, duty=Duty(True))
     sheet = facility_sheet(plan)
     text = to_markdown(sheet)
-    assert "40.8 kW, 57.1 kW with cooling" in text
+    assert "40.80 kW IT, 57.12 kW with cooling" in text
     assert "| 450 | 8.20 |" in text
     found = json.loads(json.dumps(sheet.document))
     accepted = [cap["cap_w"] for cap in found["caps"] if cap["accepted"]]

@@ -19,8 +19,8 @@ def test_reasons_are_counted_most_frequent_first():
     rare = ("a", "model: Foo: is not in the catalog")
     often = [(f"b{i}", "row: batch: got 'x'; use a number") for i in range(3)]
     assert remarks([rare, *often]) == (
-        "3 x row: batch: got 'x'; use a number (first: b0)",
-        "1 x model: Foo: is not in the catalog (first: a)",
+        "3 × row: batch: got 'x'; use a number (first: b0)",
+        "1 × model: Foo: is not in the catalog (first: a)",
     )
 
 

@@ -9,6 +9,7 @@ from gpuplan.domain.hardware.software import SoftwareMatrix
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.money.market import Discount, Offer, Region
 from gpuplan.domain.provenance import Source
+from gpuplan.report.document import pick, pick_each
 from gpuplan.units import GB, KW, KWH, TB, TFLOP
 
 Row = dict[str, Any]
@@ -54,7 +55,7 @@ def _server_row(server: Server) -> Row:
 
 
 def network_rows(catalog: Catalog) -> list[Row]:
-    """Switches, adapters and links."""
+    """Switches, NICs and links."""
     network = catalog.network
     rows: list[Row] = []
     for switch in network.switches.values():
@@ -77,12 +78,9 @@ def storage_rows(catalog: Catalog) -> list[Row]:
     """Storage classes."""
     return [
         {
-            "id": s.id,
-            "name": s.name,
-            "for": s.scope,
+            **pick(s, "id", "name", iops="operations_per_s", **{"for": "scope"}),
             "read_gb_per_s": s.read_bytes_per_s / GB,
             "write_gb_per_s": s.write_bytes_per_s / GB,
-            "iops": s.operations_per_s,
             "usd_per_gb_month": s.usd_per_gb_month,
         }
         for s in catalog.storage.values()
@@ -90,12 +88,10 @@ def storage_rows(catalog: Catalog) -> list[Row]:
 
 
 def mig_rows(catalog: Catalog) -> list[Row]:
-    """Ways to cut an accelerator."""
+    """MIG profiles."""
     return [
         {
-            "accelerator": p.accelerator,
-            "profile": p.name,
-            "most": p.n_max,
+            **pick(p, "accelerator", profile="name", most="n_max"),
             "memory_gb": p.memory_bytes / GB,
             "compute_frac": round(p.compute_frac, 3),
         }
@@ -105,17 +101,7 @@ def mig_rows(catalog: Catalog) -> list[Row]:
 
 def source_rows(sources: Iterable[Source]) -> list[Row]:
     """Publications that facts rest on."""
-    return [
-        {
-            "key": s.key,
-            "kind": s.kind,
-            "title": s.title,
-            "publisher": s.publisher,
-            "retrieved": s.retrieved,
-            "licence": s.licence,
-        }
-        for s in sources
-    ]
+    return pick_each(sources, "key", "kind", "title", "publisher", "retrieved", "licence")
 
 
 def model_rows(models: Sequence[Model]) -> list[Row]:
@@ -154,7 +140,7 @@ def offer_rows(offers: Sequence[Offer]) -> list[Row]:
 
 
 def region_rows(regions: Sequence[Region]) -> list[Row]:
-    """Places with what power costs and emits there."""
+    """Regions with what power costs and emits there."""
     return [
         {
             "id": r.id,
@@ -195,18 +181,10 @@ def _need(kind: str, item: str, needs: str, source: str) -> Row:
 
 
 def discount_rows(discounts: Sequence[Discount]) -> list[Row]:
-    """What commitments take off."""
+    """Committed-use discounts."""
+    keys = ("provider", "instrument", "term", "low_frac", "high_frac", "applies")
     return [
-        {
-            "provider": d.provider,
-            "instrument": d.instrument,
-            "term": d.term,
-            "low_frac": d.low_frac,
-            "high_frac": d.high_frac,
-            "applies": d.applies,
-            "evidence": "weak" if d.is_weak else "price list",
-        }
-        for d in discounts
+        {**pick(d, *keys), "evidence": "weak" if d.is_weak else "price list"} for d in discounts
     ]
 
 

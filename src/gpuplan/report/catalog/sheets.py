@@ -1,23 +1,20 @@
 """The catalog as lists and as single items with the source of every number."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.money.market import Offer, Region
+from gpuplan.domain.money.market import Offer, Region, UpdateReport
 from gpuplan.domain.provenance import Assumption, Override
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.findings import Finding
 from gpuplan.report.catalog.rows import Row, mig_rows, model_rows, offer_rows, region_rows
+from gpuplan.report.document import pick, pick_each, result_sheet
 from gpuplan.report.formats import count, params
-from gpuplan.report.provenance import (
-    SCHEMA_VERSION,
-    assumption_lines,
-    assumptions_document,
-    override_lines,
-    overrides_document,
-)
-from gpuplan.units import KWH
+from gpuplan.report.system.parts import ORDER, finding_documents
+from gpuplan.report.table import table
+from gpuplan.units import GFLOP, KWH
 
 UNKNOWN = "–"
 MOST_ROWS = 60
@@ -25,15 +22,16 @@ MOST_ROWS = 60
 HEADINGS = {
     "visible_gib": "GiB visible",
     "tb_per_s": "TB/s",
-    "bf16_tflop_per_s": "16-bit TF",
-    "fp8_tflop_per_s": "fp8 TF",
+    "bf16_tflop_per_s": "16-bit TFLOP/s",
+    "fp8_tflop_per_s": "FP8 TFLOP/s",
     "link_gb_per_s": "link GB/s",
     "limit_w": "W",
-    "accelerator": "device",
+    "island": "NVLink domain",
+    "accelerator": "GPU",
     "usd_per_h": "$/h",
-    "usd_per_accel_h": "$/device-h",
+    "usd_per_accel_h": "$/GPU-h",
     "spot_usd_per_h": "spot $/h",
-    "price_date": "price of",
+    "price_date": "price as of",
     "rack_units": "U",
     "limit_kw": "kW",
     "ram_gb": "RAM GB",
@@ -62,23 +60,25 @@ def list_sheet(kind: str, rows: Sequence[Row], overrides: Sequence[Override] = (
     columns = tuple(rows[0]) if rows else ()
     numbers = tuple(c for c in columns if rows and _is_number_column(c, rows))
     seen = tuple(column for column in columns if column not in HIDDEN.get(kind, ()))
-    heads = tuple(HEADINGS.get(column, column) for column in seen)
-    right = tuple(HEADINGS.get(column, column) for column in numbers)
-    shown = [tuple(_cell(row[column]) for column in seen) for row in rows[:MOST_ROWS]]
-    n_left = len(rows) - len(shown)
-    more = (f"{n_left} more; narrow it down, or take all with -o csv",) if n_left else ()
-    whole = [tuple(_cell(row[column]) for column in columns) for row in rows]
-    return Sheet(
-        document={
-            "schema_version": SCHEMA_VERSION,
-            "kind": kind,
-            "rows": list(rows),
-            "overrides": overrides_document(overrides),
-        },
-        tables=(Table(title="", columns=heads, rows=tuple(shown), right=right),),
-        whole_tables=(Table(title="", columns=columns, rows=tuple(whole), right=numbers),),
-        remarks=(("Not shown:", more), ("Overlay:", override_lines(overrides))),
+    shown = {_headed(c, numbers): _reader(c) for c in seen}
+    whole = {f">{c}" if c in numbers else c: _reader(c) for c in columns}
+    n_left = len(rows) - MOST_ROWS
+    more = (f"{n_left} more; narrow it down, or take all with -o csv",) if n_left > 0 else ()
+    sheet = result_sheet(
+        {"kind": kind, "rows": list(rows)},
+        [table("", rows[:MOST_ROWS], shown)],
+        remarks=[("Not shown:", more)],
+        overrides=overrides,
     )
+    return replace(sheet, whole_tables=(table("", rows, whole),))
+
+
+def _headed(column: str, numbers: Sequence[str]) -> str:
+    return (">" if column in numbers else "") + HEADINGS.get(column, column)
+
+
+def _reader(column: str) -> Callable[[Row], str]:
+    return lambda row: _cell(row[column])
 
 
 def _is_number_column(column: str, rows: Sequence[Row]) -> bool:
@@ -94,55 +94,33 @@ def _cell(value: object) -> str:
 
 
 def facts_sheet(item: str, catalog: Catalog, offers: Sequence[Offer]) -> Sheet:
-    """One item: every fact with its source, the refused ones too, and where it is rented."""
+    """One item: every fact with its source, superseded ones too, and where it is rented."""
     facts = catalog.facts_of(item)
-    tables = [_facts_table(item, facts)]
-    refused = [fact for fact in facts if not fact.preferred]
-    if refused:
-        tables.append(_refused_table(refused))
-    cheapest = _cheapest(offers)
-    if cheapest:
-        tables.append(_offers_table(cheapest))
-    document = {
-        "schema_version": SCHEMA_VERSION,
+    columns = {
+        "quantity": lambda f: f.quantity,
+        ">value": lambda f: f.value,
+        "unit": lambda f: f.unit,
+        "source": lambda f: f.source,
+    }
+    others = {**columns, "why not": lambda f: f.note}
+    body = {
         "item": item,
         "facts": [_fact_document(fact, catalog) for fact in facts],
         "mig_profiles": [row for row in mig_rows(catalog) if row["accelerator"] == item],
         "offers": offer_rows(offers),
-        "overrides": overrides_document(catalog.overrides),
     }
-    remarks = (("Overlay:", override_lines(catalog.overrides)),)
-    return Sheet(document=document, tables=tuple(tables), remarks=remarks)
-
-
-def _facts_table(item: str, facts: Sequence[Fact]) -> Table:
-    rows = tuple(
-        (fact.quantity, fact.value, fact.unit, fact.source) for fact in facts if fact.preferred
-    )
-    return Table(
-        title=item, columns=("quantity", "value", "unit", "source"), rows=rows, right=("value",)
-    )
-
-
-def _refused_table(facts: Sequence[Fact]) -> Table:
-    rows = tuple((f.quantity, f.value, f.unit, f.source, f.note) for f in facts)
-    return Table(
-        title="Other sources say, and why not",
-        columns=("quantity", "value", "unit", "source", "why not"),
-        rows=rows,
-        right=("value",),
-    )
+    tables = [
+        table(item, [fact for fact in facts if fact.preferred], columns),
+        table("Other sources say", [fact for fact in facts if not fact.preferred], others),
+        _offers_table(_cheapest(offers)),
+    ]
+    return result_sheet(body, tables, overrides=catalog.overrides)
 
 
 def _fact_document(fact: Fact, catalog: Catalog) -> Row:
     source = catalog.sources.get(fact.source)
     return {
-        "quantity": fact.quantity,
-        "value": fact.value,
-        "unit": fact.unit,
-        "preferred": fact.preferred,
-        "note": fact.note,
-        "source": fact.source,
+        **pick(fact, "quantity", "value", "unit", "preferred", "note", "source"),
         "source_title": source.title if source else "",
         "source_url": source.url if source else "",
         "source_kind": source.kind if source else "",
@@ -165,78 +143,69 @@ def _price(offer: Offer) -> float:
 
 
 def _offers_table(offers: Sequence[Offer]) -> Table:
-    rows = tuple(
-        (
-            o.cloud,
-            o.instance,
-            o.region or UNKNOWN,
-            f"{_price(o):,.2f}",
-            f"{o.spot_usd_per_h / o.n_accelerators:,.2f}" if o.spot_usd_per_h else UNKNOWN,
-            o.price_date.isoformat(),
-        )
-        for o in offers
-    )
-    return Table(
-        title="Cheapest of each cloud, USD per device and hour",
-        columns=("cloud", "instance", "region", "on demand", "spot", "price of"),
-        rows=rows,
-        right=("on demand", "spot"),
-    )
+    columns = {
+        "cloud": lambda o: o.cloud,
+        "instance": lambda o: o.instance,
+        "region": lambda o: o.region or UNKNOWN,
+        ">on-demand": lambda o: f"{_price(o):,.2f}",
+        ">spot": lambda o: (
+            f"{o.spot_usd_per_h / o.n_accelerators:,.2f}" if o.spot_usd_per_h else UNKNOWN
+        ),
+        "price as of": lambda o: o.price_date.isoformat(),
+    }
+    return table("Cheapest offer of each cloud, $/GPU-hour", offers, columns)
 
 
 def region_sheet(region: Region, assumptions: Sequence[Assumption]) -> Sheet:
-    """One place: what power costs and emits there, each figure with its meaning and source."""
+    """One region: what power costs and emits there, each figure with its meaning and source."""
     rows: list[tuple[str, str, str]] = []
     if region.pue_ratio is not None:
         rows.append(("PUE", f"{region.pue_ratio:.3f}", region.pue_source))
     if region.electricity:
         price = region.electricity
-        rows.append((f"USD/kWh, {price.basis}", f"{price.usd_per_j * KWH:.4f}", price.source))
+        rows.append((f"$/kWh, {price.basis}", f"{price.usd_per_j * KWH:.4f}", price.source))
     rows += [
         (f"gCO2/kWh, {c.boundary} {c.method} {c.year}", f"{c.kg_per_j * KWH * 1000:,.0f}", c.source)
         for c in region.carbon
     ]
-    document = {"schema_version": SCHEMA_VERSION, **region_rows([region])[0]}
-    document["assumptions"] = assumptions_document(assumptions)
+    columns = ("quantity", "value", "source")
     title = f"{region.id}: {region.name}"
-    table = Table(title=title, columns=("figure", "value", "source"), rows=tuple(rows))
-    return Sheet(
-        document=document, tables=(table,), remarks=(("Assumed:", assumption_lines(assumptions)),)
-    )
+    figures = Table(title=title, columns=columns, rows=tuple(rows), right=("value",))
+    return result_sheet(region_rows([region])[0], [figures], assumptions=assumptions)
 
 
 def model_sheet(model: Model) -> Sheet:
     """One model: its figures and what its configuration left open."""
-    rows: list[tuple[str, str]] = [
+    context = count(model.max_context_tokens) if model.max_context_tokens else UNKNOWN
+    forward = model.forward_flop_per_token(1024) / GFLOP
+    training = model.training_flop_per_token(4096) / GFLOP
+    rows = [
         ("kind", model.kind),
         ("architecture", model.architecture),
         ("parameters", params(model.n_params)),
-        ("active for a token", params(model.n_active_params)),
+        ("active parameters per token", params(model.n_active_params)),
         ("embedding tables", params(model.n_embedding_params)),
         ("layers", str(model.main.n_layers)),
         ("hidden size", str(model.main.hidden_size)),
-        ("published in", _published(model)),
-        ("cache per token, 16-bit", f"{count(model.kv_bytes_per_token())} B"),
+        ("published precision", _published(model)),
+        ("KV cache per token, 16-bit", f"{count(model.kv_bytes_per_token())} B"),
         ("state per sequence", f"{count(model.state_bytes_per_sequence())} B"),
-        (
-            "forward arithmetic, 1k context",
-            f"{model.forward_flop_per_token(1024) / 1e9:,.1f} GFLOP",
-        ),
-        (
-            "training arithmetic, 4k",
-            f"{model.training_flop_per_token(4096) / 1e9:,.1f} GFLOP a token",
-        ),
-        (
-            "longest context",
-            count(model.max_context_tokens) if model.max_context_tokens else UNKNOWN,
-        ),
+        ("forward pass, 1k context", f"{forward:,.1f} GFLOP/token"),
+        ("training, 4k sequence", f"{training:,.1f} GFLOP/token"),
+        ("maximum context", context),
         ("source", model.source),
     ]
-    document = {"schema_version": SCHEMA_VERSION, **model_rows([model])[0], "source": model.source}
-    document["assumptions"] = [a.what + ": " + a.value for a in model.assumptions]
-    table = Table(title=model.name, columns=("figure", "value"), rows=tuple(rows))
-    remarks = (("Assumed:", tuple(f"{a.what}: {a.value} ({a.why})" for a in model.assumptions)),)
-    return Sheet(document=document, tables=(table,), remarks=remarks)
+    body = {
+        **model_rows([model])[0],
+        "source": model.source,
+        "assumptions": [f"{a.what}: {a.value}" for a in model.assumptions],
+    }
+    figures = Table(title=model.name, columns=("quantity", "value"), rows=tuple(rows))
+    return result_sheet(
+        body,
+        [figures],
+        remarks=[("Assumptions:", [f"{a.what}: {a.value} ({a.why})" for a in model.assumptions])],
+    )
 
 
 def _published(model: Model) -> str:
@@ -247,25 +216,40 @@ def _published(model: Model) -> str:
 
 
 def findings_sheet(findings: Sequence[Finding], checked: str) -> Sheet:
-    """What the integrity rules object to, worst first; a rule that repeats is counted."""
-    order = {"error": 0, "warning": 1, "note": 2}
-    ranked = sorted(findings, key=lambda f: (order[f.severity], f.rule, f.where))
-    counts = {name: sum(f.severity == name for f in findings) for name in order}
-    head = (
-        f"{checked}: {counts['error']} errors, {counts['warning']} warnings, {counts['note']} notes"
-    )
-    rows = tuple(
-        (f.severity, f.rule, f.where, f.what, f.fix) for f in ranked if f.severity != "note"
-    )
-    columns = ("severity", "rule", "where", "what", "fix")
-    document = {
-        "schema_version": SCHEMA_VERSION,
+    """What the integrity rules object to, worst first; notes are in the document only."""
+    ranked = sorted(findings, key=lambda f: (ORDER[f.severity], f.rule, f.where))
+    counts = {name: sum(f.severity == name for f in findings) for name in ORDER}
+    columns = {
+        "severity": lambda f: f.severity,
+        "rule": lambda f: f.rule,
+        "where": lambda f: f.where,
+        "finding": lambda f: f.what,
+        "fix": lambda f: f.fix,
+    }
+    body = {
         "ok": counts["error"] == 0,
         "counts": counts,
-        "findings": [
-            {"severity": f.severity, "rule": f.rule, "where": f.where, "what": f.what, "fix": f.fix}
-            for f in ranked
-        ],
+        "findings": finding_documents(ranked),
     }
-    tables = (Table(title="", columns=columns, rows=rows),) if rows else ()
-    return Sheet(document=document, tables=tables, head=head)
+    told = ", ".join(f"{n} {name}s" for name, n in counts.items())
+    grave = [found for found in ranked if found.severity != "note"]
+    return result_sheet(body, [table("", grave, columns)], head=f"{checked}: {told}")
+
+
+def update_sheet(report: UpdateReport) -> Sheet:
+    """What an update changed: one row for each cloud or model, and why it was left alone."""
+    columns = {
+        "what": lambda p: p.name,
+        "state": lambda p: p.state,
+        ">rows": lambda p: str(p.n_rows),
+        ">dropped": lambda p: str(p.n_dropped),
+        "detail": lambda p: p.detail,
+    }
+    body = {
+        "fetched_on": report.fetched_on.isoformat(),
+        "source": report.source,
+        "parts": pick_each(report.parts, "name", "state", "n_rows", "n_dropped", "detail"),
+    }
+    n_good = sum(part.state in ("updated", "unchanged") for part in report.parts)
+    head = f"{n_good} of {len(report.parts)} refreshed from {report.source}"
+    return result_sheet(body, [table("", report.parts, columns)], head=head)

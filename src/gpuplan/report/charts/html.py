@@ -4,7 +4,7 @@ from plotly import graph_objects  # type: ignore[import-untyped]
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from gpuplan.domain.chart import Chart, ChartSeries
-from gpuplan.report.page.template import render
+from gpuplan.report.page import render
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
 MOST_BARS = 120  # more would be thinner than the gaps between them

@@ -1,9 +1,14 @@
-"""A simulated run as charts: use, throughput, queue, power, latencies."""
+"""Simulated runs as charts: utilization, throughput, queue, power, latencies, replicas."""
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from gpuplan.domain.chart import Axis, Chart, ChartSeries
 from gpuplan.domain.columns import Floats, Ints, floats
+from gpuplan.domain.simulation.fleet import FleetOutcome
+from gpuplan.domain.simulation.fleet_file import FleetSimulation
 from gpuplan.domain.simulation.outcome import Outcome, SloTargets, Summary
 from gpuplan.domain.simulation.simulation import (
     FleetSizeCurve,
@@ -11,31 +16,32 @@ from gpuplan.domain.simulation.simulation import (
     Simulation,
     StreamedSimulation,
 )
-from gpuplan.units import MINUTE, MS
+from gpuplan.units import KW, MINUTE, MS
 
 Run = Simulation | StreamedSimulation | NetworkSimulation
 PERCENT = 100.0
 LEAST_COVER_FRAC = 0.25
 SHARES = np.concatenate([np.linspace(0, 99, 100), [99.5, 99.9]])
 POINTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+STATUSES = ("ready", "starting", "draining", "failed")
+TIME, SHARE = Axis(label="Time", unit="min"), Axis(label="Share", unit="%")
+REPLICAS = Axis(label="Replicas")
 
 
 def simulate_charts(found: Run) -> tuple[Chart, ...]:
     """Every chart of a run; power only where it is known."""
-    power = _power(found)
-    return (
-        utilization(
-            _covered(found.outcome.use.busy_frac, found),
-            found.outcome.use.bin_s,
-            mean_frac=found.statistics.busy_frac,
-        ),
-        _layers(found),
-        _throughput(found),
-        _tokens(found),
-        _outstanding(found),
-        *([power] if power else []),
-        *_latencies(found),
-    )
+    use = found.outcome.use
+    busy = _covered(use.busy_frac, found)
+    first = utilization(busy, use.bin_s, mean_frac=found.statistics.busy_frac)
+    return (first, _layers(found), *_flows(found), *_power(found), *_latencies(found))
+
+
+def fleet_charts(run: FleetSimulation) -> tuple[Chart, ...]:
+    """Replicas first where they change; then the charts of any run."""
+    charts = simulate_charts(run.simulation)
+    if len(run.found.timeline.at_s) <= len(run.found.pools):
+        return charts
+    return (charts[0], _replicas(run.found), *charts[1:])
 
 
 def utilization(busy_frac: Floats, bin_s: float, *, mean_frac: float | None = None) -> Chart:
@@ -44,14 +50,8 @@ def utilization(busy_frac: Floats, bin_s: float, *, mean_frac: float | None = No
     mean = y.mean() if mean_frac is None else PERCENT * mean_frac
     note = f"mean {mean:.0f} %, peak {y.max():.0f} %; the rest of each bar is idle"
     series = ChartSeries(name="busy", x=_minutes(len(y), bin_s), y=y, style="bars")
-    return Chart(
-        title="GPU utilization: busy and idle",
-        x=Axis(label="Time", unit="min"),
-        y=Axis(label="GPU Utilization", unit="%"),
-        series=(series,),
-        top=(PERCENT,),
-        note=note,
-    )
+    chart = _over_time("GPU utilization: busy and idle", "GPU Utilization", "%", series, note=note)
+    return replace(chart, top=(PERCENT,))
 
 
 def curve_charts(curve: FleetSizeCurve) -> tuple[Chart, ...]:
@@ -61,42 +61,37 @@ def curve_charts(curve: FleetSizeCurve) -> tuple[Chart, ...]:
     precision = floats(PERCENT * np.array(curve.precision_frac))
     names = tuple(str(point.n_replicas) for point in curve.points)
     best, least = curve.best, int(np.argmin(curve.cost_usd))
-    note = f"numbers are replicas; best at {names[best]} (F with beta {curve.beta_ratio:.2f})"
-    both = Chart(
-        title="Precision against recall by fleet size",
-        x=Axis(label="Recall", unit="%"),
-        y=Axis(label="Precision", unit="%"),
-        note=note,
-        series=(
-            ChartSeries(name="fleet sizes", x=recall, y=precision, style="points", labels=names),
-            ChartSeries(name="best", x=recall[[best]], y=precision[[best]], style="points"),
+    points = ChartSeries(name="fleet sizes", x=recall, y=precision, style="points", labels=names)
+    chosen = ChartSeries(name="best", x=recall[[best]], y=precision[[best]], style="points")
+    scores = {"precision": precision, "recall": recall, "F": PERCENT * np.array(curve.f_frac)}
+    return (
+        Chart(
+            title="Precision against recall by fleet size",
+            x=Axis(label="Recall", unit="%"),
+            y=Axis(label="Precision", unit="%"),
+            series=(points, chosen),
+            note=f"numbers are replicas; best at {names[best]} "
+            f"(F with beta {curve.beta_ratio:.2f})",
+        ),
+        Chart(
+            title="Precision, recall and F by fleet size",
+            x=REPLICAS,
+            y=SHARE,
+            series=tuple(ChartSeries(name=n, x=sizes, y=floats(y)) for n, y in scores.items()),
+            top=(PERCENT,),
+        ),
+        Chart(
+            title="Cost of waste and delay",
+            x=REPLICAS,
+            y=Axis(label="Cost", unit="USD"),
+            series=(ChartSeries(name="waste and delay", x=sizes, y=floats(curve.cost_usd)),),
+            note=f"least: {curve.cost_usd[least]:,.2f} USD at {names[least]} replicas",
         ),
     )
-    scores = Chart(
-        title="Precision, recall and F by fleet size",
-        x=Axis(label="Replicas"),
-        y=Axis(label="Share", unit="%"),
-        top=(PERCENT,),
-        series=tuple(
-            ChartSeries(name=name, x=sizes, y=y)
-            for name, y in (
-                ("precision", precision),
-                ("recall", recall),
-                ("F", floats(PERCENT * np.array(curve.f_frac))),
-            )
-        ),
-    )
-    cost = Chart(
-        title="Cost of waste and delay",
-        x=Axis(label="Replicas"),
-        y=Axis(label="Cost", unit="USD"),
-        series=(ChartSeries(name="waste and delay", x=sizes, y=floats(curve.cost_usd)),),
-        note=f"least: {curve.cost_usd[least]:,.2f} USD at {names[least]} replicas",
-    )
-    return both, scores, cost
 
 
-TIME = Axis(label="Time", unit="min")
+def _over_time(title: str, label: str, unit: str, *series: ChartSeries, note: str = "") -> Chart:
+    return Chart(title=title, x=TIME, y=Axis(label=label, unit=unit), series=series, note=note)
 
 
 def _minutes(n: int, bin_s: float) -> Floats:
@@ -136,87 +131,51 @@ def _layers(found: Run) -> Chart:
     }
     share = np.ones(len(use.busy_frac)) if use.allocated_frac is None else use.allocated_frac
     paid = _steps("allocated", PERCENT * share, found)
-    return Chart(
-        title="Layers of utilization",
-        x=TIME,
-        y=Axis(label="Share", unit="%"),
-        top=(PERCENT,),
-        series=(
-            paid,
-            *(
-                _steps(name, _covered(PERCENT * share, found), found)
-                for name, share in layers.items()
-            ),
-        ),
-    )
+    parts = [_steps(name, _covered(PERCENT * y, found), found) for name, y in layers.items()]
+    chart = _over_time("Layers of utilization", "Share", "%", paid, *parts)
+    return replace(chart, top=(PERCENT,))
 
 
-def _throughput(found: Run) -> Chart:
+def _flows(found: Run) -> Iterator[Chart]:
     flow = found.flow
-    return Chart(
-        title="Requests",
-        x=TIME,
-        y=Axis(label="Requests", unit="1/s"),
-        series=tuple(
-            _steps(name, _covered(counts / flow.bin_s, found), found)
-            for name, counts in (("arrived", flow.n_arrived), ("done", flow.n_ended))
-        ),
-    )
+
+    def rate(name: str, counts: Floats | Ints) -> ChartSeries:
+        return _steps(name, _covered(counts / flow.bin_s, found), found)
+
+    arrived, done = rate("arrived", flow.n_arrived), rate("done", flow.n_ended)
+    yield _over_time("Requests", "Requests", "1/s", arrived, done)
+    tokens = rate("output tokens", flow.output_tokens)
+    note = "tokens count when their response is complete"
+    yield _over_time("Throughput", "Output tokens", "1/s", tokens, note=note)
+    queued = _steps("outstanding", flow.n_outstanding, found)
+    note = "at the end of each bin"
+    yield _over_time("Requests in the fleet", "Outstanding", "", queued, note=note)
 
 
-def _tokens(found: Run) -> Chart:
-    flow = found.flow
-    rate = _covered(flow.output_tokens / flow.bin_s, found)
-    return Chart(
-        title="Throughput",
-        x=TIME,
-        y=Axis(label="Output tokens", unit="1/s"),
-        series=(_steps("output tokens", rate, found),),
-        note="tokens count when their answer is whole",
-    )
-
-
-def _outstanding(found: Run) -> Chart:
-    flow = found.flow
-    return Chart(
-        title="Requests in the fleet",
-        x=TIME,
-        y=Axis(label="Outstanding"),
-        series=(_steps("outstanding", flow.n_outstanding, found),),
-        note="at the end of each bin",
-    )
-
-
-def _power(found: Run) -> Chart | None:
+def _power(found: Run) -> Iterator[Chart]:
     if found.power is None:
-        return None
+        return
     watts = found.power.mean_power_w
-    return Chart(
-        title="Power of the accelerators",
-        x=TIME,
-        y=Axis(label="Power", unit="kW"),
-        series=(_steps("power", found.power.power_w / 1e3, found),),
-        note=f"mean {watts.value / 1e3:.2f} kW ({watts.low / 1e3:.2f} to {watts.high / 1e3:.2f})",
-    )
+    note = f"mean {watts.value / KW:.2f} kW ({watts.low / KW:.2f} to {watts.high / KW:.2f})"
+    series = _steps("power", found.power.power_w / KW, found)
+    yield _over_time("Power of the accelerators", "Power", "kW", series, note=note)
 
 
-def _latencies(found: Run) -> tuple[Chart, ...]:
-    """One chart for each time: beside a whole answer a first token would be a flat line."""
-    statistics, slo = found.statistics, found.slo
-    return tuple(
-        Chart(
-            title=f"{title} by percentile",
-            x=Axis(label="Requests at or below", unit="%"),
-            y=Axis(label="Time", unit="s"),
-            series=(series,),
-            note=_promise(slo, measure),
-        )
-        for measure, title, summary in (
-            ("ttft", "First token", statistics.ttft),
-            ("e2e", "Whole answer", statistics.e2e),
-        )
-        if summary is not None and (series := _quantiles(found, summary, measure))
-    )
+def _latencies(found: Run) -> Iterator[Chart]:
+    """One chart for each latency: beside end-to-end latency TTFT would be a flat line."""
+    statistics = found.statistics
+    for measure, title, summary in (
+        ("ttft", "TTFT", statistics.ttft),
+        ("e2e", "End-to-end latency", statistics.e2e),
+    ):
+        if summary is not None:
+            yield Chart(
+                title=f"{title} by percentile",
+                x=Axis(label="Requests at or below", unit="%"),
+                y=Axis(label="Time", unit="s"),
+                series=(_quantiles(found, summary, measure),),
+                note=_target(found.slo, measure),
+            )
 
 
 def _quantiles(found: Run, summary: Summary, measure: str) -> ChartSeries:
@@ -232,6 +191,33 @@ def _quantiles(found: Run, summary: Summary, measure: str) -> ChartSeries:
     return ChartSeries(name=measure, x=floats(list(POINTS.values())), y=floats(y))
 
 
-def _promise(slo: SloTargets, measure: str) -> str:
+def _target(slo: SloTargets, measure: str) -> str:
     limit_s = getattr(slo, f"{measure}_s")
-    return "" if limit_s is None else f"objective: {limit_s / MS:,.0f} ms"
+    return "" if limit_s is None else f"SLO target: {limit_s / MS:,.0f} ms"
+
+
+def _replicas(found: FleetOutcome) -> Chart:
+    """By status where there is one pool, else what each pool has ready."""
+    timeline, last_s = found.timeline, found.outcome.totals.span_s
+    if len(found.pools) == 1:
+        columns = {status: getattr(timeline, f"n_{status}") for status in STATUSES}
+        series = [
+            _stairs(status, timeline.at_s, column, last_s=last_s)
+            for status, column in columns.items()
+            if status == "ready" or column.any()
+        ]
+        return _over_time("Replicas by status", "Replicas", "", *series)
+    series = [
+        _stairs(pool.name, timeline.at_s[rows], timeline.n_ready[rows], last_s=last_s)
+        for at, pool in enumerate(found.pools)
+        if (rows := np.flatnonzero(timeline.pool == at)).size
+    ]
+    return _over_time("Replicas ready, by pool", "Replicas", "", *series)
+
+
+def _stairs(name: str, at_s: Floats, values: Ints, *, last_s: float) -> ChartSeries:
+    """Values that hold until the next change, to the end of the run."""
+    kept = np.flatnonzero(at_s <= last_s)
+    x = np.append(at_s[kept], max(last_s, float(at_s[kept][-1])))
+    y = np.append(values[kept], values[kept][-1:])
+    return ChartSeries(name=name, x=floats(x / MINUTE), y=floats(y), style="step")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Curve
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import kw, span, usd
+from gpuplan.report.page import render
 from gpuplan.report.page.charts import line_chart, tornado_chart
-from gpuplan.report.page.template import render
 from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
 from gpuplan.report.plan.explanation import explain_sheet
 from gpuplan.report.plan.headline import headline

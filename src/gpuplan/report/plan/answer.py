@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gpuplan.domain.plan.answer import Alternative, Answer, ChosenPlan, PlannedLoad, SloResult
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
 from gpuplan.report.plan.details import detail_tables
 from gpuplan.report.plan.document import plan_document
@@ -15,7 +16,7 @@ from gpuplan.report.plan.headline import (
     purchase_option,
     slo_name,
 )
-from gpuplan.report.provenance import assumption_lines
+from gpuplan.report.table import table
 from gpuplan.units import MS
 
 N_REJECTED = 8  # rows where everything is asked for on a terminal
@@ -113,15 +114,18 @@ def _first_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
 
 def _change_table(answer: Answer) -> Table:
     """Changes that help beyond the smallest, which the headline names."""
-    rows = tuple((line,) for line in answer.explanation.conflicts[2:])
-    return Table(title="Other changes that help", columns=("change",), rows=rows)
+    return table("Other changes that help", answer.explanation.conflicts[2:], {"change": str})
 
 
 def _nearest_table(answer: Answer) -> Table:
-    helped = [r for r in answer.rejected if r.relaxation][:N_LINES]
-    rows = tuple((r.candidate, r.reason, r.relaxation) for r in helped)
-    columns = ("nearest candidate", "why not", "what would help")
-    return Table(title="Nearest candidates", columns=columns, rows=rows)
+    columns = {
+        "candidate": lambda r: r.candidate,
+        "why not": lambda r: r.reason,
+        "what would help": lambda r: r.relaxation,
+    }
+    return table(
+        "Nearest candidates", [r for r in answer.rejected if r.relaxation][:N_LINES], columns
+    )
 
 
 def _comparison_table(answer: Answer, plan: ChosenPlan, n_most: int | None) -> Table:
@@ -209,32 +213,21 @@ def _met(is_kept: bool) -> str:
 
 def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
     """Purchases, the dearest first, and their total where there are several."""
+    columns = {
+        "purchase option": purchase_option,
+        "node": lambda line: line.offer,
+        ">nodes": lambda line: str(line.n_nodes),
+        ">GPUs": lambda line: str(line.n_accelerators_per_node),
+        ">$/node-h": lambda line: f"{line.price_usd_per_node_h.value:,.2f}",
+        ">hours paid": lambda line: percent(line.paid_frac),
+        ">$/month": lambda line: usd(line.usd_per_month),
+        ">as of": lambda line: line.price_date or "given",
+    }
     lines = [line for pool in plan.pools for line in pool.purchases]
     lines.sort(key=lambda line: -line.usd_per_month)
-    rows = [
-        (
-            purchase_option(line),
-            line.offer,
-            str(line.n_nodes),
-            str(line.n_accelerators_per_node),
-            f"{line.price_usd_per_node_h.value:,.2f}",
-            percent(line.paid_frac),
-            usd(line.usd_per_month),
-            line.price_date or "given",
-        )
-        for line in lines[:n_most]
-    ]
-    if len(lines) > 1:
-        rows.append(("total", "", "", "", "", "", usd(plan.cost_usd_per_month.value), ""))
-    columns = (
-        "purchase option",
-        "node",
-        "nodes",
-        "GPUs",
-        "$/node-h",
-        "hours paid",
-        "$/month",
-        "as of",
-    )
     title = f"Cost: {usd_range(plan.cost_usd_per_month)} per month"
-    return Table(title=title, columns=columns, rows=tuple(rows), right=columns[2:])
+    found = table(title, lines[:n_most], columns)
+    if len(lines) < 2:
+        return found
+    total = ("total", *[""] * 5, usd(plan.cost_usd_per_month.value), "")
+    return replace(found, rows=(*found.rows, total))

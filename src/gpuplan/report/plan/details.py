@@ -6,6 +6,7 @@ from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import kw, percent, span, usd
 from gpuplan.report.plan.headline import is_cpu
+from gpuplan.report.table import pairs, table
 from gpuplan.units import HOUR, KWH, MINUTE
 
 
@@ -14,74 +15,47 @@ def detail_tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
     if answer.plan is not None:
         yield _pool_table(answer.plan)
         yield _replay_table(answer.plan)
-        yield _figure_table(answer, answer.plan)
+        yield pairs("Figures", _figures(answer, answer.plan))
     yield growth_table(answer)
     yield rejected_table(answer, n_most)
 
 
 def _pool_table(plan: ChosenPlan) -> Table:
-    rows = tuple(
-        (
-            pool.workload,
-            pool.accelerator,
-            str(pool.n_accelerators) if pool.n_accelerators or is_cpu(pool) else "fraction",
-            str(pool.n_replicas),
-            str(pool.n_spare_replicas),
-            f"{pool.tp}/{pool.pp}",
-            pool.precision,
-            pool.source,
-        )
-        for pool in plan.pools
-    )
-    columns = (
-        "workload",
-        "accelerator",
-        "count",
-        "replicas",
-        "spare",
-        "TP/PP",
-        "precision",
-        "source",
-    )
-    return Table(title="Pools", columns=columns, rows=rows, right=columns[2:5])
+    columns = {
+        "workload": lambda p: p.workload,
+        "accelerator": lambda p: p.accelerator,
+        ">count": lambda p: str(p.n_accelerators) if p.n_accelerators or is_cpu(p) else "fraction",
+        ">replicas": lambda p: str(p.n_replicas),
+        ">spare": lambda p: str(p.n_spare_replicas),
+        "TP/PP": lambda p: f"{p.tp}/{p.pp}",
+        "precision": lambda p: p.precision,
+        "source": lambda p: p.source,
+    }
+    return table("Pools", plan.pools, columns)
 
 
 def _replay_table(plan: ChosenPlan) -> Table:
     """Hours count from midnight, or from the first hour of the profile."""
-    rows = tuple(
-        (
-            r.workload,
-            f"{r.n_hours} h{_part(r)}, {r.n_requests:,} requests",
-            f"{r.n_replicas_least}"
-            + (f" … {r.n_replicas_most}" if r.n_replicas_most > r.n_replicas_least else ""),
-            f"{100 * r.kept_frac:.2f} %",
-            f"{r.worst_hour}: {100 * r.worst_kept_frac:.2f} %",
-            percent(r.mean_use_frac),
-            str(len(r.broken_hours)),
-        )
-        for r in plan.replays
-    )
-    columns = (
-        "workload",
-        "simulated",
-        "replicas",
-        "SLO attainment",
-        "worst hour",
-        "utilization",
-        "h out of SLO",
-    )
-    return Table(title="Simulated hour by hour", columns=columns, rows=rows, right=columns[2:])
+    columns = {
+        "workload": lambda r: r.workload,
+        "simulated": lambda r: f"{r.n_hours} h{_part(r)}, {r.n_requests:,} requests",
+        ">replicas": _replicas,
+        ">SLO attainment": lambda r: f"{100 * r.kept_frac:.2f} %",
+        ">worst hour": lambda r: f"{r.worst_hour}: {100 * r.worst_kept_frac:.2f} %",
+        ">utilization": lambda r: percent(r.mean_use_frac),
+        ">hours out of SLO": lambda r: str(len(r.broken_hours)),
+    }
+    return table("Simulated hour by hour", plan.replays, columns)
+
+
+def _replicas(replay: Replay) -> str:
+    least, most = replay.n_replicas_least, replay.n_replicas_most
+    return str(least) if most <= least else f"{least} … {most}"
 
 
 def _part(replay: Replay) -> str:
     """How much of each hour was run, where it was not all of it."""
     return "" if replay.run_s >= HOUR else f" of {replay.run_s / MINUTE:.3g} min"
-
-
-def _figure_table(answer: Answer, plan: ChosenPlan) -> Table:
-    rows = tuple(_figures(answer, plan))
-    columns = ("quantity", "value")
-    return Table(title="Figures", columns=columns, rows=rows, right=("value",))
 
 
 def _figures(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[str, str]]:
@@ -107,27 +81,25 @@ def _figures(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[str, str]]:
 
 def growth_table(answer: Answer) -> Table:
     """Counts and cost under low, middle and high growth; empty where nothing grows."""
-    rows = tuple(
-        (
-            f"{row.workload}, {row.name}: {100 * row.per_month_frac:.3g} %/month",
-            f"× {row.load_ratio:.2f}",
-            f"{row.first_fleet} → {row.last_fleet}",
-            usd(row.first_usd_per_month),
-            usd(row.last_usd_per_month),
-            usd(row.mean_usd_per_month),
-        )
-        for row in answer.explanation.growth
-    )
-    columns = ("growth", "final load", "fleet", "$/month first", "$/month last", "$/month mean")
-    return Table(title="If demand grows", columns=columns, rows=rows, right=columns[3:])
+    columns = {
+        "growth": lambda g: f"{g.workload}, {g.name}: {100 * g.per_month_frac:.3g} %/month",
+        "final load": lambda g: f"× {g.load_ratio:.2f}",
+        "fleet": lambda g: f"{g.first_fleet} → {g.last_fleet}",
+        ">first ($/month)": lambda g: usd(g.first_usd_per_month),
+        ">last ($/month)": lambda g: usd(g.last_usd_per_month),
+        ">mean ($/month)": lambda g: usd(g.mean_usd_per_month),
+    }
+    return table("If demand grows", answer.explanation.growth, columns)
 
 
 def rejected_table(answer: Answer, n_most: int | None) -> Table:
     """Candidates that were rejected, each with its first failed constraint."""
-    shown = answer.rejected[:n_most]
-    rows = tuple(
-        (r.candidate, r.constraint, r.reason, r.relaxation or "nothing known") for r in shown
-    )
-    rest = f"; {len(shown)} of {len(answer.rejected)}" if len(shown) < len(answer.rejected) else ""
-    columns = ("candidate", "constraint", "why not", "what would help")
-    return Table(title=f"Rejected candidates{rest}", columns=columns, rows=rows)
+    columns = {
+        "candidate": lambda r: r.candidate,
+        "constraint": lambda r: r.constraint,
+        "why not": lambda r: r.reason,
+        "what would help": lambda r: r.relaxation or "nothing known",
+    }
+    shown, n_all = answer.rejected[:n_most], len(answer.rejected)
+    rest = f"; {len(shown)} of {n_all}" if len(shown) < n_all else ""
+    return table(f"Rejected candidates{rest}", shown, columns)

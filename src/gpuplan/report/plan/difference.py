@@ -1,13 +1,15 @@
 """Two plans side by side: what changed in the answer, and which inputs moved it."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, PlannedPool
-from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.sheet import Sheet
+from gpuplan.report.document import result_sheet
 from gpuplan.report.formats import kw, signed_usd, usd
 from gpuplan.report.plan.headline import fleet_words, headline
-from gpuplan.report.provenance import SCHEMA_VERSION
+from gpuplan.report.table import table
 
 Change = tuple[str, str, str]
 ABSENT = "–"
@@ -17,27 +19,22 @@ def diff_sheet(old: Answer, new: Answer) -> Sheet:
     """What differs between two plans, ready to show."""
     answer, inputs = list(_answer_changes(old, new)), list(_input_changes(old, new))
     is_same = not answer and not inputs
-    tables = (_table("What changed", answer), _table("Inputs that changed", inputs))
-    return Sheet(
-        document={
-            "schema_version": SCHEMA_VERSION,
-            "is_same": is_same,
-            "cost_difference_usd_per_month": _cost_difference(old, new),
-            "changes": [_document(change) for change in answer],
-            "inputs": [_document(change) for change in inputs],
-        },
-        tables=tuple(table for table in tables if table.rows),
-        head="the plans say the same" if is_same else f"{headline(old)}\n→ {headline(new)}",
+    columns = {"what": itemgetter(0), "before": itemgetter(1), "after": itemgetter(2)}
+    body = {
+        "is_same": is_same,
+        "cost_difference_usd_per_month": _cost_difference(old, new),
+        "changes": [_document(change) for change in answer],
+        "inputs": [_document(change) for change in inputs],
+    }
+    return result_sheet(
+        body,
+        [table("What changed", answer, columns), table("Inputs that changed", inputs, columns)],
+        head="the plans are the same" if is_same else f"{headline(old)}\n→ {headline(new)}",
     )
 
 
-def _table(title: str, changes: list[Change]) -> Table:
-    return Table(title=title, columns=("what", "before", "after"), rows=tuple(changes))
-
-
 def _document(change: Change) -> dict[str, str]:
-    what, before, after = change
-    return {"what": what, "before": before, "after": after}
+    return dict(zip(("what", "before", "after"), change, strict=True))
 
 
 def _cost_difference(old: Answer, new: Answer) -> float | None:
@@ -57,11 +54,9 @@ def _answer_changes(old: Answer, new: Answer) -> Iterator[Change]:
     if difference is not None and old.plan is not None and new.plan is not None:
         if abs(difference) >= 0.005:
             now = f"{usd(new.plan.cost_usd_per_month.value)} ({signed_usd(difference)})"
-            yield "cost a month", usd(old.plan.cost_usd_per_month.value), now
+            yield "cost ($/month)", usd(old.plan.cost_usd_per_month.value), now
         yield from _changed("power", kw(old.plan.power_w.value), kw(new.plan.power_w.value))
-        yield from _changed(
-            "promises kept", _word(old.plan.slo.is_kept), _word(new.plan.slo.is_kept)
-        )
+        yield from _changed("SLOs met", _word(old.plan.slo.is_kept), _word(new.plan.slo.is_kept))
     made_old, made_new = old.provenance, new.provenance
     yield from _changed("gpuplan", made_old.package_version, made_new.package_version)
     yield from _changed("catalog", made_old.catalog_sha256[:12], made_new.catalog_sha256[:12])

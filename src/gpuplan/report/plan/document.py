@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from gpuplan.domain.plan.answer import Answer
-from gpuplan.report.provenance import SCHEMA_VERSION
+from gpuplan.report.document import SCHEMA_VERSION
 
 KIND = "gpuplan-plan"
 Document = dict[str, Any]

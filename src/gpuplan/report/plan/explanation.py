@@ -1,12 +1,16 @@
 """Why this plan, and why not the others: everything that a plan file remembers of its choice."""
 
-from gpuplan.domain.plan.answer import Answer, Uncertainty, WhyNot
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuplan.domain.plan.answer import Answer, Uncertainty
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.formats import signed_usd, usd
+from gpuplan.report.document import assumption_lines, result_sheet
+from gpuplan.report.formats import percent, signed_usd, usd
 from gpuplan.report.plan.details import growth_table, rejected_table
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import headline
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines
+from gpuplan.report.table import table
 
 N_SHOWN = 20
 PARTS = ("name", "explanation", "uncertainty", "alternatives", "rejected", "assumptions", "proof")
@@ -14,106 +18,76 @@ PARTS = ("name", "explanation", "uncertainty", "alternatives", "rejected", "assu
 
 def explain_sheet(answer: Answer) -> Sheet:
     """The reasons behind a plan, ready to show."""
-    whole = plan_document(answer)
-    why = answer.explanation
-    return Sheet(
-        document={
-            "schema_version": SCHEMA_VERSION,
-            "feasible": answer.feasible,
-            **{part: whole[part] for part in PARTS},
-        },
-        tables=_tables(answer, n_most=N_SHOWN),
-        whole_tables=_tables(answer, n_most=None),
+    whole, why, made = plan_document(answer), answer.explanation, answer.provenance
+    sheet = result_sheet(
+        {"feasible": answer.feasible, **{part: whole[part] for part in PARTS}},
+        _tables(answer, n_most=N_SHOWN),
         head=headline(answer),
-        remarks=(
-            ("Nothing fits:", why.conflicts),
-            ("The next 10,000 USD:", why.next_spend),
-            ("Assumed:", assumption_lines(answer.assumptions)),
-            ("Made with:", _provenance_lines(answer)),
-        ),
-    )
-
-
-def _tables(answer: Answer, *, n_most: int | None) -> tuple[Table, ...]:
-    why = answer.explanation
-    tables = [
-        _list_table("Why this", "reason", why.why),
-        _list_table("What binds", "limit", why.binding),
-        _question_table("Why not …", why.why_not),
-        _question_table("What simpler reasoning would have bought", why.naive),
-        Table(
-            title="Where another choice takes over",
-            columns=("what", "at", "then"),
-            rows=tuple((c.what, c.at, c.then) for c in why.crossovers),
-        ),
-        growth_table(answer),
-        rejected_table(answer, n_most),
-    ]
-    if answer.uncertainty is not None:
-        tables[6:6] = uncertainty_tables(answer.uncertainty)
-    return tuple(table for table in tables if table.rows)
-
-
-def _list_table(title: str, column: str, lines: tuple[str, ...]) -> Table:
-    return Table(title=title, columns=(column,), rows=tuple((line,) for line in lines))
-
-
-def _question_table(title: str, found: tuple[WhyNot, ...]) -> Table:
-    rows = tuple(
-        (item.question, item.fleet, _extra(item.extra_usd_per_month), item.answer) for item in found
-    )
-    columns = ("question", "fleet", "$/month more", "answer")
-    return Table(title=title, columns=columns, rows=rows, right=("$/month more",))
-
-
-def _extra(amount: float | None) -> str:
-    return "–" if amount is None else signed_usd(amount)
-
-
-def uncertainty_tables(found: Uncertainty) -> list[Table]:
-    """Fleets over all samples, inputs by their weight, and named movements of prices."""
-    fleets = Table(
-        title=f"{found.n_samples} samples of {', '.join(found.inputs)}",
-        columns=("fleet", "mean $/month", "p95 regret", "promises hold"),
-        rows=tuple(
+        remarks=[
+            ("What binds:", why.conflicts),
+            ("What the next $10,000 buys best:", why.next_spend),
+            ("Assumptions:", assumption_lines(answer.assumptions)),
             (
-                _marked(row.fleet, found.least_regret),
-                usd(row.mean_usd_per_month),
-                usd(row.p95_regret_usd_per_month),
-                f"{100 * row.kept_frac:.0f} %",
-            )
-            for row in found.rows
+                "Made with:",
+                [
+                    f"gpuplan {made.package_version}, catalog {made.catalog_sha256[:12]}, scenario "
+                    f"{made.scenario_sha256[:12]}, seed {made.seed}, prices as of {made.as_of}"
+                ],
+            ),
+        ],
+    )
+    files = tuple(found for found in _tables(answer, n_most=None) if found.rows)
+    return replace(sheet, whole_tables=files)
+
+
+def _tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
+    why = answer.explanation
+    questions = {
+        "question": lambda q: q.question,
+        "fleet": lambda q: q.fleet,
+        ">difference ($/month)": lambda q: (
+            "–" if q.extra_usd_per_month is None else signed_usd(q.extra_usd_per_month)
         ),
-        right=("mean $/month", "p95 regret", "promises hold"),
-    )
-    tornado = Table(
-        title="What matters most, one input at a time",
-        columns=("input", "from … to", "low $/month", "high $/month"),
-        rows=tuple(
-            (bar.what, bar.span, usd(bar.low_usd_per_month), usd(bar.high_usd_per_month))
-            for bar in found.tornado
+        "answer": lambda q: q.answer,
+    }
+    crossovers = {
+        "input": lambda c: c.what,
+        "at": lambda c: c.at,
+        "then": lambda c: c.then,
+    }
+    yield table("Why this plan", why.why, {"reason": str})
+    yield table("What binds", why.binding, {"limit": str})
+    yield table("Why not …", why.why_not, questions)
+    yield table("What simpler rules would have bought", why.naive, questions)
+    yield table("Crossover points", why.crossovers, crossovers)
+    yield growth_table(answer)
+    yield rejected_table(answer, n_most)
+    if answer.uncertainty is not None:
+        yield from uncertainty_tables(answer.uncertainty)
+
+
+def uncertainty_tables(found: Uncertainty) -> Iterator[Table]:
+    """Fleets over all samples, inputs by their weight, and named movements of prices."""
+    fleets = {
+        "fleet": lambda row: (
+            f"{row.fleet} ← least regret" if row.fleet == found.least_regret else row.fleet
         ),
-        right=("low $/month", "high $/month"),
-    )
-    prices = Table(
-        title="If prices move",
-        columns=("prices", "this plan", "then best", "at"),
-        rows=tuple(
-            (p.name, usd(p.usd_per_month), p.best_fleet, usd(p.best_usd_per_month))
-            for p in found.prices
-        ),
-        right=("this plan", "at"),
-    )
-    return [fleets, tornado, prices]
-
-
-def _marked(fleet: str, least_regret: str) -> str:
-    return f"{fleet} ← least regret" if fleet == least_regret else fleet
-
-
-def _provenance_lines(answer: Answer) -> tuple[str, ...]:
-    made = answer.provenance
-    return (
-        f"gpuplan {made.package_version}, catalog {made.catalog_sha256[:12]}, "
-        f"scenario {made.scenario_sha256[:12]}, seed {made.seed}, prices judged on {made.as_of}",
-    )
+        ">mean ($/month)": lambda row: usd(row.mean_usd_per_month),
+        ">p95 regret ($/month)": lambda row: usd(row.p95_regret_usd_per_month),
+        ">SLOs met": lambda row: percent(row.kept_frac),
+    }
+    tornado = {
+        "input": lambda bar: bar.what,
+        "range": lambda bar: bar.span,
+        ">low ($/month)": lambda bar: usd(bar.low_usd_per_month),
+        ">high ($/month)": lambda bar: usd(bar.high_usd_per_month),
+    }
+    prices = {
+        "prices": lambda p: p.name,
+        ">this plan ($/month)": lambda p: usd(p.usd_per_month),
+        "best fleet then": lambda p: p.best_fleet,
+        ">its cost ($/month)": lambda p: usd(p.best_usd_per_month),
+    }
+    yield table(f"{found.n_samples} samples of {', '.join(found.inputs)}", found.rows, fleets)
+    yield table("Sensitivity of the cost, one input at a time", found.tornado, tornado)
+    yield table("If prices move", found.prices, prices)

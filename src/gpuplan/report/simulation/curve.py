@@ -1,35 +1,31 @@
 """Precision and recall over the fleet's size as a document and a table."""
 
-from typing import Any
-
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.simulation.simulation import FleetSizeCurve, FleetTried
-from gpuplan.report.prediction.fit import precision_name
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
+from gpuplan.report.document import Document, pick, result_sheet
+from gpuplan.report.formats import frac, percent
+from gpuplan.report.prediction.setup import precision_name
+from gpuplan.report.simulation.document import slo_document
+from gpuplan.report.table import table
 from gpuplan.units import HOUR, MS
 
 
 def curve_sheet(curve: FleetSizeCurve) -> Sheet:
     """One curve, ready to show."""
-    return Sheet(
-        document=curve_document(curve),
-        tables=(_table(curve),),
+    return result_sheet(
+        _body(curve),
+        [_table(curve)],
         head=_head(curve),
-        remarks=(
-            ("Read as:", _lines(curve)),
-            ("Assumed:", assumption_lines(curve.assumptions)),
-        ),
+        remarks=[("Definitions:", _lines(curve))],
+        assumptions=curve.assumptions,
     )
 
 
-def curve_document(curve: FleetSizeCurve) -> dict[str, Any]:
-    """The machine-readable curve."""
+def _body(curve: FleetSizeCurve) -> Document:
+    setup = curve.setup
     return {
-        "schema_version": SCHEMA_VERSION,
-        "model": curve.setup.model.name,
-        "accelerator": curve.setup.accelerator.id,
-        "tp": curve.setup.layout.tp,
-        "slo_s": {"ttft": curve.slo.ttft_s, "tpot": curve.slo.tpot_s, "e2e": curve.slo.e2e_s},
+        **pick(setup, model="model.name", accelerator="accelerator.id", tp="layout.tp"),
+        "slo_s": slo_document(curve.slo),
         "cost_waste_usd_per_gpu_h": curve.waste_usd_per_accelerator_s * HOUR,
         "cost_delay_usd_per_request": curve.delay_usd_per_request,
         "useful_gpu_s_per_request": curve.useful_accelerator_s_per_request,
@@ -45,20 +41,15 @@ def curve_document(curve: FleetSizeCurve) -> dict[str, Any]:
         ],
         "best_replicas": curve.points[curve.best].n_replicas,
         "cheapest_replicas": _cheapest(curve).n_replicas,
-        "assumptions": assumptions_document(curve.assumptions),
     }
 
 
-def _point(point: FleetTried) -> dict[str, Any]:
+def _point(point: FleetTried) -> Document:
     return {
-        "replicas": point.n_replicas,
+        **pick(point, "ttft_p99_s", "n_late", replicas="n_replicas", recall="recall_frac"),
+        **pick(point, busy="busy_frac", overloaded="is_overloaded"),
         "busy_precision": point.precision_frac,
-        "recall": point.recall_frac,
-        "busy": point.busy_frac,
-        "ttft_p99_s": point.ttft_p99_s,
-        "overloaded": point.is_overloaded,
         "paid_gpu_h": point.paid_accelerator_s / HOUR,
-        "n_late": point.n_late,
     }
 
 
@@ -70,33 +61,28 @@ def _cheapest(curve: FleetSizeCurve) -> FleetTried:
 def _head(curve: FleetSizeCurve) -> str:
     setup, best = curve.setup, curve.points[curve.best]
     return (
-        f"{setup.model.name} in {precision_name(setup.storage)} on {setup.layout.tp} "
-        f"{setup.accelerator.name} a replica: {best.n_replicas} replicas balance waste and delay "
-        f"(F {100 * curve.f_frac[curve.best]:.1f} % at beta {curve.beta_ratio:.2f})"
+        f"{setup.model.name} ({precision_name(setup.storage)}) on {setup.layout.tp} × "
+        f"{setup.accelerator.name} per replica: {best.n_replicas} replicas balance waste and delay "
+        f"(F {frac(curve.f_frac[curve.best])} at beta {curve.beta_ratio:.2f})"
     )
 
 
 def _table(curve: FleetSizeCurve) -> Table:
-    rows = tuple(
-        (
-            ("→ " if place == curve.best else "  ") + str(point.n_replicas),
-            f"{100 * curve.precision_frac[place]:.1f} %",
-            f"{100 * point.recall_frac:.1f} %",
-            f"{100 * curve.f_frac[place]:.1f} %",
-            f"{100 * point.busy_frac:.0f} %",
-            "?" if point.ttft_p99_s is None else f"{point.ttft_p99_s / MS:,.0f}",
-            f"{curve.cost_usd[place]:,.2f}",
-            "overloaded" if point.is_overloaded else "",
-        )
-        for place, point in enumerate(curve.points)
-    )
-    columns = ("replicas", "precision", "recall", "F", "busy", "TTFT p99 ms", "cost USD", "")
-    return Table(
-        title="Precision and recall over the fleet's size",
-        columns=columns,
-        rows=rows,
-        right=columns[:-1],
-    )
+    columns = {
+        ">replicas": lambda row: ("→ " if row[0] == curve.best else "  ") + str(row[1].n_replicas),
+        ">precision": lambda row: frac(curve.precision_frac[row[0]]),
+        ">recall": lambda row: frac(row[1].recall_frac),
+        ">F": lambda row: frac(curve.f_frac[row[0]]),
+        ">utilization": lambda row: percent(row[1].busy_frac),
+        ">TTFT p99 (ms)": lambda row: _ttft(row[1]),
+        ">cost ($)": lambda row: f"{curve.cost_usd[row[0]]:,.2f}",
+        "": lambda row: "overloaded" if row[1].is_overloaded else "",
+    }
+    return table("Precision and recall by fleet size", enumerate(curve.points), columns)
+
+
+def _ttft(point: FleetTried) -> str:
+    return "?" if point.ttft_p99_s is None else f"{point.ttft_p99_s / MS:,.0f}"
 
 
 def _lines(curve: FleetSizeCurve) -> tuple[str, ...]:
@@ -104,11 +90,11 @@ def _lines(curve: FleetSizeCurve) -> tuple[str, ...]:
     each = curve.useful_accelerator_s_per_request
     cheapest = _cheapest(curve).n_replicas
     return (
-        f"precision: share of the paid GPU time that kept requests need, {each:,.3f} GPU-seconds "
-        "each: what they take in the size that batches best",
-        "recall: share of the requests served within the objective",
-        f"beta² = cost of missed work / cost of wasted time = {delay:g} USD a late request / "
-        f"({waste:g} USD a GPU-hour x {each:,.3f} GPU-seconds a request) = "
+        f"precision: share of the paid GPU time that requests within SLO need, {each:,.3f} "
+        "GPU-seconds each: what they take in the size that batches best",
+        "recall: share of the requests served within SLO",
+        f"beta² = cost of missed work / cost of wasted time = ${delay:g} per late request / "
+        f"(${waste:g} per GPU-hour × {each:,.3f} GPU-seconds per request) = "
         f"{curve.beta_ratio**2:,.2f}",
         f"cost: wasted GPU time and late requests of this load; least at {cheapest} replicas",
     )

@@ -1,4 +1,4 @@
-"""Use over time of a run: what its engines did, bin by bin."""
+"""Utilization of a run over time: what its engines did, bin by bin."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def use_document(outcome: Outcome | StreamedOutcome, busy_frac: float) -> dict[s
 def use_table(outcome: Outcome | StreamedOutcome, n_most: int | None) -> Table:
     """Shares by bins; where few rows are wanted, means of several bins, to the run's end."""
     use, span_s = outcome.use, outcome.totals.span_s
-    columns = ("from", "busy", "key-value cache", "compute", "bandwidth")
+    columns = ("from", "busy", "KV cache", "compute", "memory bandwidth")
     n_each = 1 if n_most is None else -(-len(use.busy_frac) // n_most)
     starts = np.arange(0, len(use.busy_frac), n_each)
     bin_s = use.bin_s * n_each
@@ -59,7 +59,7 @@ def use_table(outcome: Outcome | StreamedOutcome, n_most: int | None) -> Table:
         (_clock(b * bin_s, bin_s), *(f"{100 * values[b]:.0f} %" for values in shares))
         for b in range(len(starts))
     )
-    title = f"Use over time, bins of {bin_s:,g} s"
+    title = f"Utilization over time, bins of {bin_s:,g} s"
     return Table(title=title, columns=columns, rows=rows, right=columns[1:])
 
 

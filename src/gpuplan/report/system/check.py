@@ -1,137 +1,149 @@
-"""A judged system as a sheet: chain of bottlenecks, objections, what would balance it."""
+"""A checked system as a sheet: chain of bottlenecks, findings, what would balance it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.check import SystemCheck, WorkCheck
+from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import BalancedSystem, Bottleneck
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.report.system.facility import facility_document, facility_sheet, finding_document
+from gpuplan.report.document import Document, pick, pick_each, plain, result_document, result_sheet
+from gpuplan.report.formats import plural
+from gpuplan.report.system.facility import facility_document, facility_tables
 from gpuplan.report.system.parts import (
     fabric_document,
+    finding_documents,
+    findings_table,
     gravest_first,
-    host_document,
+    host_documents,
     hosts_table,
     moved_document,
     moves_table,
     networks_table,
-    objections_table,
-    range_document,
     spare_document,
     spares_table,
     tier_document,
     usd_text,
 )
+from gpuplan.report.table import table
 from gpuplan.units import GB, KW, KWH, YEAR
 
 
 def check_sheet(checked: SystemCheck) -> Sheet:
-    """The judgement, ready to show."""
+    """The check, ready to show."""
     n_errors = sum(finding.severity == "error" for finding in checked.findings)
-    head = "sound" if checked.is_ok else f"rejected for {n_errors} reason{'s'[: n_errors - 1]}"
-    busy = min((work.busy_frac for work in checked.works), default=1.0)
-    head = f"{checked.name}: {head}; accelerators can be busy {busy:.0%} of the time"
+    state = "no errors" if checked.is_ok else plural(n_errors, "error")
+    head = f"{checked.name}: {state}; accelerators can be utilized {_utilization(checked):.0%}"
+    body = _body(checked)
+    return result_sheet(body, _tables(checked), head=head, assumptions=checked.assumptions)
+
+
+def check_document(checked: SystemCheck) -> Document:
+    """The check for machines."""
+    return result_document(_body(checked), assumptions=checked.assumptions)
+
+
+def change_sheet(before: SystemCheck, after: SystemCheck) -> Sheet:
+    """A system before and after a change: what is mended, what is new, what stays."""
+    words = {True: "no errors", False: "errors"}
+    states = f"{words[before.is_ok]} before, {words[after.is_ok]} after"
+    shares = f"utilization {_utilization(before):.0%} before, {_utilization(after):.0%} after"
+    columns = {
+        "change": lambda row: row[0],
+        "severity": lambda row: row[1].severity,
+        "where": lambda row: row[1].where,
+        "finding": lambda row: row[1].what,
+        "fix": lambda row: row[1].fix if row[0] != "gone" else "",
+    }
     return Sheet(
-        document=check_document(checked),
-        tables=tuple(_tables(checked)),
-        head=head,
-        remarks=(("Assumed:", assumption_lines(checked.assumptions)),),
+        document={
+            "before": check_document(before),
+            "after": check_document(after),
+            "mended": finding_documents(_gone(before, after)),
+            "new": finding_documents(_gone(after, before)),
+        },
+        tables=(table("What the change does", _compared(before, after), columns),),
+        head=f"{after.name}: {states}; {shares}",
     )
 
 
-def check_document(checked: SystemCheck) -> dict[str, Any]:
-    """The judgement for machines."""
+def _utilization(checked: SystemCheck) -> float:
+    return min((work.busy_frac for work in checked.works), default=1.0)
+
+
+def _gone(first: SystemCheck, second: SystemCheck) -> list[Finding]:
+    """Findings of the first that the second has not, by rule and place."""
+    kept = {(f.rule, f.where, f.what) for f in second.findings}
+    return [f for f in gravest_first(first.findings) if (f.rule, f.where, f.what) not in kept]
+
+
+def _compared(before: SystemCheck, after: SystemCheck) -> Iterator[tuple[str, Finding]]:
+    new = _gone(after, before)
+    yield from (("gone", found) for found in _gone(before, after))
+    yield from (("new", found) for found in new)
+    yield from (("stays", found) for found in gravest_first(after.findings) if found not in new)
+
+
+def _body(checked: SystemCheck) -> Document:
     around = checked.around
     return {
-        "schema_version": SCHEMA_VERSION,
         "name": checked.name,
         "ok": checked.is_ok,
         "bottlenecks": [_bottleneck(b, work) for work in checked.works for b in work.bottlenecks],
-        "findings": [finding_document(finding) for finding in gravest_first(checked.findings)],
+        "findings": finding_documents(gravest_first(checked.findings)),
         "workloads": [_work(work) for work in checked.works],
         "balanced": [_balanced(one, checked.budget_usd) for one in checked.balanced],
         "budget_usd": checked.budget_usd,
         "fabrics": [fabric_document(plan) for plan in around.fabrics],
         "hosts": [
-            {"machine": name, "parts": [host_document(line) for line in lines]}
-            for name, lines in around.hosts
+            {"machine": name, "parts": host_documents(lines)} for name, lines in around.hosts
         ],
         "spares": [spare_document(need) for need in around.spares],
         "facilities": [facility_document(plan) for plan in around.facilities],
         "energy": _energy(checked),
-        "assumptions": assumptions_document(checked.assumptions),
     }
 
 
-def _energy(checked: SystemCheck) -> dict[str, Any] | None:
+def _energy(checked: SystemCheck) -> Document | None:
     """Of a year at the typical draw, cooling and losses included; the highest is for breakers."""
     around = checked.around
     if not around.facilities:
         return None
     used_j = sum(plan.level("facility").typical_w for plan in around.facilities) * YEAR
     price = around.electricity_usd_per_j
-    usd = None if price is None else range_document(price.times(used_j))
+    usd = None if price is None else plain(price.times(used_j))
     return {"kwh_per_year": used_j / KWH, "usd_per_year": usd}
 
 
-def _bottleneck(found: Bottleneck, work: WorkCheck) -> dict[str, Any]:
+def _bottleneck(found: Bottleneck, work: WorkCheck) -> Document:
     stage = found.stage
     return {
         "workload": work.name,
-        "stage": stage.name,
-        "gpu_busy_frac": found.busy_frac,
-        "gpu_busy_after_frac": found.busy_after_frac,
-        "gpu_idle_frac": found.idle_frac,
-        "gain": found.gain_ratio,
-        "demand": stage.n_wanted,
-        "supply": stage.n_given,
-        "unit": stage.unit,
-        "fix": stage.fix,
-        "options": [{"what": o.what, "gpu_busy_frac": o.busy_frac} for o in stage.options],
+        **pick(found, gpu_busy_frac="busy_frac", gpu_busy_after_frac="busy_after_frac"),
+        **pick(found, gpu_idle_frac="idle_frac", gain="gain_ratio"),
+        **pick(stage, "unit", "fix", stage="name", demand="n_wanted", supply="n_given"),
+        "options": pick_each(stage.options, "what", gpu_busy_frac="busy_frac"),
     }
 
 
-def _work(work: WorkCheck) -> dict[str, Any]:
-    demand = work.demand
+def _work(work: WorkCheck) -> Document:
+    rates = {"reads_per_s": "operations_per_s", "opens_per_s": "open_operations_per_s"}
+    written = ("write_bytes_per_s", "write_s", "interval_s", "lost_frac")
     return {
-        "name": work.name,
-        "accelerator": work.accelerator,
-        "n_accelerators": work.n_accelerators,
-        "gpu_busy_frac": work.busy_frac,
-        "demand": None
-        if demand is None
-        else {
-            "samples_per_s": demand.samples_per_s,
-            "bytes_per_s": demand.bytes_per_s,
-            "reads_per_s": demand.operations_per_s,
-            "opens_per_s": demand.open_operations_per_s,
-        },
-        "staging": None if work.moved is None else moved_document(work.moved),
+        **pick(work, "name", "accelerator", "n_accelerators", gpu_busy_frac="busy_frac"),
+        "demand": work.demand and pick(work.demand, "samples_per_s", "bytes_per_s", **rates),
+        "staging": work.moved and moved_document(work.moved),
         "storage": [tier_document(choice) for choice in work.storage],
-        "checkpoints": [
-            {
-                "write_bytes_per_s": rate.write_bytes_per_s,
-                "write_s": rate.write_s,
-                "interval_s": rate.interval_s,
-                "lost_frac": rate.lost_frac,
-            }
-            for rate in work.checkpoints
-        ],
+        "checkpoints": pick_each(work.checkpoints, *written),
     }
 
 
-def _balanced(one: BalancedSystem, budget_usd: float | None) -> dict[str, Any]:
+def _balanced(one: BalancedSystem, budget_usd: float | None) -> Document:
     within = None if one.usd is None or budget_usd is None else one.usd.mid <= budget_usd
     return {
-        "what": one.what,
-        "n_accelerators": one.n_accelerators,
-        "gpu_busy_frac": one.busy_frac,
-        "speed_beside_described": one.speed_ratio,
-        "accelerators_at_work": one.n_at_work,
-        "usd": None if one.usd is None else range_document(one.usd),
+        **pick(one, "what", "n_accelerators", "usd", gpu_busy_frac="busy_frac"),
+        **pick(one, speed_beside_described="speed_ratio", accelerators_at_work="n_at_work"),
         "within_budget": within,
-        "parts": [{"part": name, "usd": range_document(usd)} for name, usd in one.parts],
+        "parts": [{"part": name, "usd": plain(usd)} for name, usd in one.parts],
     }
 
 
@@ -139,121 +151,85 @@ def _balanced(one: BalancedSystem, budget_usd: float | None) -> dict[str, Any]:
 
 
 def _tables(checked: SystemCheck) -> Iterator[Table]:
+    around = checked.around
+    yield from (_chain(work) for work in checked.works)
+    yield findings_table(checked.findings)
+    yield _balance(checked)
+    yield moves_table(work.moved for work in checked.works if work.moved is not None)
     for work in checked.works:
-        if work.bottlenecks:
-            yield _chain(work)
-    if checked.findings:
-        yield objections_table(checked.findings)
-    if checked.balanced:
-        yield _balance(checked)
-    yield from _around(checked)
+        yield _storage(work)
+        yield _checkpoints(work)
+    yield from (hosts_table(name, lines) for name, lines in around.hosts)
+    yield networks_table(around.fabrics)
+    yield spares_table(around.spares)
+    yield _sites(checked)
+    for plan in around.facilities:
+        yield from facility_tables(plan)
 
 
 def _chain(work: WorkCheck) -> Table:
-    rows = tuple(
-        (
-            str(place),
-            b.stage.name,
-            amount(b.stage.n_wanted, b.stage.unit),
-            amount(b.stage.n_given, b.stage.unit),
-            f"{b.busy_frac:.0%}",
-            f"{b.busy_after_frac:.0%}",
-            b.stage.fix,
-        )
-        for place, b in enumerate(work.bottlenecks, 1)
-    )
     title = f"Bottlenecks of {work.name}, in the order in which they bind"
     if work.demand is not None:
-        title += (
-            f"; it reads {amount(work.demand.bytes_per_s, 'bytes/s')}, "
-            f"{amount(work.demand.operations_per_s, 'reads/s')}"
-        )
-    columns = ("", "stage", "needs", "has", "busy", "then", "what helps")
-    return Table(title=title, columns=columns, rows=rows, right=columns[2:6])
+        reads = amount(work.demand.operations_per_s, "reads/s")
+        title += f"; it reads {amount(work.demand.bytes_per_s, 'bytes/s')}, {reads}"
+    columns = {
+        "": lambda row: str(row[0]),
+        "stage": lambda row: row[1].stage.name,
+        ">demand": lambda row: amount(row[1].stage.n_wanted, row[1].stage.unit),
+        ">supply": lambda row: amount(row[1].stage.n_given, row[1].stage.unit),
+        ">utilization": lambda row: f"{row[1].busy_frac:.0%}",
+        ">then": lambda row: f"{row[1].busy_after_frac:.0%}",
+        "fix": lambda row: row[1].stage.fix,
+    }
+    return table(title, enumerate(work.bottlenecks, 1), columns)
 
 
 def _balance(checked: SystemCheck) -> Table:
     budget = checked.budget_usd
-    rows = tuple(
-        (
-            one.what,
-            f"{one.n_at_work:.1f}",
-            usd_text(one.usd),
-            "; ".join(f"{name} {usd_text(usd)}" for name, usd in one.parts),
-        )
-        for one in checked.balanced
-    )
-    money = "no price is known" if budget is None else f"at {budget:,.0f} USD"
-    columns = ("system", "at work", "USD", "parts")
-    return Table(
-        title=f"Balanced alternatives, {money}; work in accelerators of the described kind",
-        columns=columns,
-        rows=rows,
-        right=columns[1:3],
-    )
-
-
-def _around(checked: SystemCheck) -> Iterator[Table]:
-    around = checked.around
-    moves = [work.moved for work in checked.works if work.moved is not None]
-    if moves:
-        yield moves_table(moves)
-    for work in checked.works:
-        if work.storage:
-            yield _storage(work)
-        if work.checkpoints:
-            yield _checkpoints(work)
-    for name, lines in around.hosts:
-        yield hosts_table(name, lines)
-    if around.fabrics:
-        yield networks_table(around.fabrics)
-    if around.spares:
-        yield spares_table(around.spares)
-    if around.facilities:
-        yield _places(checked)
-    for plan in around.facilities:
-        yield from (table for table in facility_sheet(plan).tables if table.title != "Objections")
+    money = "no price is known" if budget is None else f"at ${budget:,.0f}"
+    columns = {
+        "system": lambda one: one.what,
+        ">busy accelerators": lambda one: f"{one.n_at_work:.1f}",
+        ">$": lambda one: usd_text(one.usd),
+        "parts ($)": lambda one: "; ".join(f"{name} {usd_text(usd)}" for name, usd in one.parts),
+    }
+    return table(f"Balanced alternatives, {money}", checked.balanced, columns)
 
 
 def _storage(work: WorkCheck) -> Table:
-    rows = tuple((c.tier.name, str(c.n_units), c.reason, usd_text(c.usd)) for c in work.storage)
-    columns = ("storage", "units", "decided by", "USD")
-    title = f"Storage that would feed {work.name}"
-    return Table(title=title, columns=columns, rows=rows, right=("units", "USD"))
+    columns = {
+        "storage": lambda c: c.tier.name,
+        ">units": lambda c: str(c.n_units),
+        "decided by": lambda c: c.reason,
+        ">$": lambda c: usd_text(c.usd),
+    }
+    return table(f"Storage that would feed {work.name}", work.storage, columns)
 
 
 def _checkpoints(work: WorkCheck) -> Table:
-    rows = tuple(
-        (
-            f"{r.write_bytes_per_s / GB:g}",
-            f"{r.write_s:.0f}",
-            f"{r.interval_s / 60:.0f}",
-            f"{r.lost_frac:.1%}",
-        )
-        for r in work.checkpoints
-    )
-    columns = ("write GB/s", "write s", "every min", "lost")
-    return Table(title=f"Checkpoints of {work.name}", columns=columns, rows=rows, right=columns)
+    columns = {
+        ">write (GB/s)": lambda r: f"{r.write_bytes_per_s / GB:g}",
+        ">write (s)": lambda r: f"{r.write_s:.0f}",
+        ">interval (min)": lambda r: f"{r.interval_s / 60:.0f}",
+        ">time lost": lambda r: f"{r.lost_frac:.1%}",
+    }
+    return table(f"Checkpoints of {work.name}", work.checkpoints, columns)
 
 
-def _places(checked: SystemCheck) -> Table:
-    rows = tuple(
-        (
-            plan.node.name,
-            f"{plan.n_nodes}",
-            f"{plan.n_racks}",
-            f"{plan.level('machines').max_w / KW:.1f}",
-            f"{plan.level('facility').max_w / KW:.1f}",
-            f"{plan.cooling.btu_per_h / 1e3:,.0f}",
-            f"{plan.cooling.tons:.1f}",
-            f"{plan.level('facility').typical_w * YEAR / KWH / 1e3:,.0f}",
-        )
-        for plan in checked.around.facilities
-    )
-    columns = ("machine", "n", "racks", "kW", "kW with cooling", "kBTU/h", "tons", "MWh a year")
-    return Table(title="Place", columns=columns, rows=rows, right=columns[1:])
+def _sites(checked: SystemCheck) -> Table:
+    columns = {
+        "node": lambda p: p.node.name,
+        ">nodes": lambda p: str(p.n_nodes),
+        ">racks": lambda p: str(p.n_racks),
+        ">IT (kW)": lambda p: f"{p.level('machines').max_w / KW:.1f}",
+        ">with cooling (kW)": lambda p: f"{p.level('facility').max_w / KW:.1f}",
+        ">kBTU/h": lambda p: f"{p.cooling.btu_per_h / 1e3:,.0f}",
+        ">cooling tons": lambda p: f"{p.cooling.tons:.1f}",
+        ">MWh/year": lambda p: f"{p.level('facility').typical_w * YEAR / KWH / 1e3:,.0f}",
+    }
+    return table("Site", checked.around.facilities, columns)
 
 
 def amount(n: float, unit: str) -> str:
-    """A quantity for people."""
+    """A quantity with its unit; bytes a second in GB/s."""
     return f"{n / GB:.2f} GB/s" if unit == "bytes/s" else f"{n:,.0f} {unit}"

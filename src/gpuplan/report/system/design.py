@@ -1,38 +1,31 @@
-"""A plan with everything around it as a sheet: machines, money, energy, objections."""
+"""A plan with everything around it as a sheet: nodes, money, energy, findings."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.designed import DesignedPlan, GroupDesign, OwnInstead, PoolCost
-from gpuplan.errors import InputError, one
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.report.system.fabric_svg import fabric_svg
-from gpuplan.report.system.facility import (
-    checklist_markdown,
-    facility_document,
-    facility_sheet,
-    finding_document,
-)
-from gpuplan.report.system.ownership import ways_document, ways_tables
+from gpuplan.report.document import Document, pick, pick_each, plain, result_document, result_sheet
+from gpuplan.report.formats import plural
+from gpuplan.report.system.facility import facility_document, facility_tables
+from gpuplan.report.system.ownership import ownership_document, ownership_tables
 from gpuplan.report.system.parts import (
     fabric_document,
+    finding_documents,
+    findings_table,
     gravest_first,
-    host_document,
+    host_documents,
     hosts_table,
     moved_document,
     moves_table,
     networks_table,
-    objections_table,
-    range_document,
     spare_document,
     spares_table,
     tier_document,
     usd_text,
 )
-from gpuplan.report.system.rack_svg import rack_svg
-from gpuplan.report.system.statement import statement_document, statement_sheet
+from gpuplan.report.system.statement import statement_document, statement_head, statement_tables
+from gpuplan.report.table import table
 from gpuplan.units import GB, KWH
 
 MILLION = 1e6
@@ -41,117 +34,88 @@ MILLION = 1e6
 def design_sheet(designed: DesignedPlan) -> Sheet:
     """The designed plan, ready to show."""
     money = designed.money
-    bill = statement_sheet(money.statement, npv_usd=money.npv_usd)
     n = sum(finding.severity == "error" for finding in designed.findings)
-    state = f"; {n} of its surroundings cannot be" if n else ""
-    return Sheet(
-        document=design_document(designed),
-        tables=(*_tables(designed), *bill.tables, *_money_tables(designed)),
-        head=f"{bill.head}{state}",
-        remarks=(("Assumed:", assumption_lines(designed.assumptions)),),
-    )
+    head = statement_head(money.statement, npv_usd=money.npv_usd)
+    head += f"; {plural(n, 'error')} in its surroundings" if n else ""
+    tables = [*_tables(designed), *statement_tables(money.statement), *_money_tables(designed)]
+    return result_sheet(_body(designed), tables, head=head, assumptions=designed.assumptions)
 
 
-def design_document(designed: DesignedPlan) -> dict[str, Any]:
+def design_document(designed: DesignedPlan) -> Document:
     """The designed plan for machines."""
+    return result_document(_body(designed), assumptions=designed.assumptions)
+
+
+def _body(designed: DesignedPlan) -> Document:
     money = designed.money
     return {
-        "schema_version": SCHEMA_VERSION,
         "name": designed.name,
         "ok": designed.is_ok,
         "groups": [_group(made) for made in designed.groups],
-        "findings": [finding_document(f) for f in gravest_first(designed.findings)],
+        "findings": finding_documents(gravest_first(designed.findings)),
         "statement": statement_document(money.statement, npv_usd=money.npv_usd),
-        "plan_total_cents": money.plan_total_cents,
-        "difference_cents": money.difference_cents,
+        **pick(money, "plan_total_cents", "difference_cents"),
         "pools": [_pool(cost) for cost in money.pools],
         "own_instead": [_instead(found) for found in money.own_instead],
-        "ways": [ways_document(found) for found in money.ways],
-        "beside_the_bill": [
-            {"what": what, "usd": range_document(usd)} for what, usd in money.beside
-        ],
-        "assumptions": assumptions_document(designed.assumptions),
+        "ways": [ownership_document(found) for found in money.ways],
+        "beside_the_bill": [{"what": what, "usd": plain(usd)} for what, usd in money.beside],
     }
 
 
-def _group(made: GroupDesign) -> dict[str, Any]:
-    group = made.group
+def _group(made: GroupDesign) -> Document:
     return {
-        "workload": group.workload,
-        "machine": group.machine,
-        "accelerator": group.accelerator,
-        "purchase": group.purchase,
-        "n_machines": group.n_nodes,
-        "accelerators_per_machine": group.n_accelerators_per_node,
-        "paid_frac": group.paid_frac,
-        "own": group.is_own,
-        "host": [host_document(line) for line in made.hosts],
+        **pick(made.group, "workload", "machine", "accelerator", "purchase", "paid_frac"),
+        **pick(made.group, n_machines="n_nodes", own="is_own"),
+        "accelerators_per_machine": made.group.n_accelerators_per_node,
+        "host": host_documents(made.hosts),
         "storage": [tier_document(choice) for choice in made.storage],
-        "checkpoints": [
-            {"write_bytes_per_s": rate.write_bytes_per_s, "lost_frac": rate.lost_frac}
-            for rate in made.checkpoints
-        ],
+        "checkpoints": pick_each(made.checkpoints, "write_bytes_per_s", "lost_frac"),
         "networks": [fabric_document(plan) for plan in made.networks],
-        "facility": None if made.facility is None else facility_document(made.facility),
-        "spares": None if made.spares is None else spare_document(made.spares),
-        "staging": None if made.moved is None else moved_document(made.moved),
-        "energy": None if made.carbon is None else _energy(made.carbon),
-        "shift": None if made.shift is None else _shift(made.shift),
+        "facility": made.facility and facility_document(made.facility),
+        "spares": made.spares and spare_document(made.spares),
+        "staging": made.moved and moved_document(made.moved),
+        "energy": made.carbon and _energy(made.carbon),
+        "shift": made.shift and _shift(made.shift),
     }
 
 
-def _energy(account: CarbonAccount) -> dict[str, Any]:
+def _energy(account: CarbonAccount) -> Document:
     return {
         "machines_kwh": account.energy.machines_j / KWH,
         "facility_kwh": account.energy.facility_j / KWH,
-        "operational": [
-            {"boundary": found.boundary, "method": found.method, "kg": found.emitted_kg}
-            for found in account.operational
-        ],
-        "embodied_kg": range_document(account.embodied_kg),
-        "water_kg": range_document(account.water_kg),
+        "operational": pick_each(account.operational, "boundary", "method", kg="emitted_kg"),
+        **pick(account, "embodied_kg", "water_kg"),
     }
 
 
-def _shift(plan: ShiftPlan) -> dict[str, Any]:
+def _shift(plan: ShiftPlan) -> Document:
     return {
-        "kg_per_day_at_once": plan.at_once_kg,
-        "kg_per_day_shifted": plan.shifted_kg,
-        "saved_frac": plan.saved_frac,
+        **pick(plan, "saved_frac", "meaning"),
+        **pick(plan, kg_per_day_at_once="at_once_kg", kg_per_day_shifted="shifted_kg"),
         "w_by_hour": [float(power) for power in plan.power_w[0]],
-        "meaning": plan.meaning,
     }
 
 
-def _pool(cost: PoolCost) -> dict[str, Any]:
+def _pool(cost: PoolCost) -> Document:
     tokens = cost.tokens
+    per_token = {part.kind: part.usd_per_token for part in tokens.parts} if tokens else None
     return {
-        "workload": cost.workload,
-        "total_cents": cost.total_cents,
+        **pick(cost, "workload", "total_cents", "run_usd", j_per_token="energy_j_per_token"),
         "paid_accelerator_hours": cost.n_paid_accelerator_hours,
         "usd_per_paid_accelerator_h": cost.usd_per_paid_h,
         "usd_per_used_accelerator_h": cost.usd_per_used_h,
-        "usd_per_m_tokens": None
-        if tokens is None
-        else {
-            part.kind: None if part.usd_per_token is None else part.usd_per_token * MILLION
-            for part in tokens.parts
-        },
-        "tokens_shared_out": None if tokens is None else tokens.rule_text,
+        "usd_per_m_tokens": per_token
+        and {kind: None if usd is None else usd * MILLION for kind, usd in per_token.items()},
+        "tokens_shared_out": tokens and tokens.rule_text,
         "bought_as_tokens": [{"from": name, "cents": total} for name, total in cost.services],
-        "run_usd": cost.run_usd,
-        "j_per_token": cost.energy_j_per_token,
     }
 
 
-def _instead(found: OwnInstead) -> dict[str, Any]:
+def _instead(found: OwnInstead) -> Document:
     return {
-        "group": found.group.name,
-        "own_usd_per_accelerator_h": range_document(found.own_usd_per_accelerator_h),
-        "rent_usd_per_accelerator_h": found.rent_usd_per_accelerator_h,
-        "break_even_frac": found.best.break_even_frac,
-        "paid_frac": found.group.paid_frac,
-        "n_best_owned": found.best.n_owned,
+        **pick(found, "own_usd_per_accelerator_h", "rent_usd_per_accelerator_h"),
+        **pick(found, group="group.name", paid_frac="group.paid_frac"),
+        **pick(found.best, "break_even_frac", n_best_owned="n_owned"),
         "usd_per_month_by_owned": list(found.best.usd_by_owned),
     }
 
@@ -160,160 +124,120 @@ def _instead(found: OwnInstead) -> dict[str, Any]:
 
 
 def _tables(designed: DesignedPlan) -> Iterator[Table]:
-    if designed.findings:
-        yield objections_table(designed.findings)
-    for made in designed.groups:
-        if made.hosts:
-            yield hosts_table(made.group.name, made.hosts)
-    if any(made.storage for made in designed.groups):
-        yield _storage(designed)
-    moves = [made.moved for made in designed.groups if made.moved is not None]
-    if moves:
-        yield moves_table(moves)
-    if any(made.checkpoints for made in designed.groups):
-        yield _checkpoints(designed)
-    yield from _joined_and_placed(designed)
-
-
-def _joined_and_placed(designed: DesignedPlan) -> Iterator[Table]:
-    networks = [plan for made in designed.groups for plan in made.networks]
-    if networks:
-        yield networks_table(networks)
-    spares = [made.spares for made in designed.groups if made.spares is not None]
-    if spares:
-        yield spares_table(spares)
-    for made in designed.groups:
+    groups = designed.groups
+    yield findings_table(designed.findings)
+    yield from (hosts_table(made.group.name, made.hosts) for made in groups)
+    yield _storage(designed)
+    yield moves_table(made.moved for made in groups if made.moved is not None)
+    yield _checkpoints(designed)
+    yield networks_table(plan for made in groups for plan in made.networks)
+    yield spares_table(made.spares for made in groups if made.spares is not None)
+    for made in groups:
         if made.facility is not None:
-            yield from (t for t in facility_sheet(made.facility).tables if t.title != "Objections")
-    if any(made.carbon for made in designed.groups):
-        yield _carbon(designed)
-    if any(made.shift for made in designed.groups):
-        yield _shifts(designed)
+            yield from facility_tables(made.facility)
+    yield _carbon(designed)
+    yield _shifts(designed)
 
 
 def _shifts(designed: DesignedPlan) -> Table:
-    rows = tuple(
-        (
-            made.group.name,
-            f"{made.shift.at_once_kg:,.1f}",
-            f"{made.shift.shifted_kg:,.1f}",
-            f"{made.shift.saved_frac:.0%}",
-            " ".join(str(hour) for hour, power in enumerate(made.shift.power_w[0]) if power > 0),
-        )
-        for made in designed.groups
-        if made.shift is not None
-    )
-    columns = ("work that may wait", "kg a day at once", "moved", "saved", "hours")
-    title = "Carbon by hour: when to run what may wait"
-    return Table(title=title, columns=columns, rows=rows, right=columns[1:4])
+    found = [(made.group.name, made.shift) for made in designed.groups if made.shift is not None]
+    columns = {
+        "deferrable work": lambda row: row[0],
+        ">kg CO2e/day at once": lambda row: f"{row[1].at_once_kg:,.1f}",
+        ">shifted": lambda row: f"{row[1].shifted_kg:,.1f}",
+        ">saved": lambda row: f"{row[1].saved_frac:.0%}",
+        "hours": lambda row: _hours(row[1]),
+    }
+    return table("Carbon by hour: when to run deferrable work", found, columns)
+
+
+def _hours(plan: ShiftPlan) -> str:
+    return " ".join(str(hour) for hour, power in enumerate(plan.power_w[0]) if power > 0)
 
 
 def _checkpoints(designed: DesignedPlan) -> Table:
-    rows = tuple(
-        (made.group.name, f"{rate.write_bytes_per_s / GB:g}", f"{rate.lost_frac:.1%}")
-        for made in designed.groups
-        for rate in made.checkpoints
-    )
-    columns = ("for", "write GB/s", "lost")
-    return Table(title="Checkpoints", columns=columns, rows=rows, right=columns[1:])
+    found = [(made.group.name, rate) for made in designed.groups for rate in made.checkpoints]
+    columns = {
+        "for": lambda row: row[0],
+        ">write (GB/s)": lambda row: f"{row[1].write_bytes_per_s / GB:g}",
+        ">time lost": lambda row: f"{row[1].lost_frac:.1%}",
+    }
+    return table("Checkpoints", found, columns)
 
 
 def _storage(designed: DesignedPlan) -> Table:
-    rows = tuple(
-        (made.group.name, c.tier.name, str(c.n_units), c.reason, usd_text(c.usd))
-        for made in designed.groups
-        for c in made.storage
-    )
-    columns = ("for", "storage", "units", "decided by", "USD")
-    return Table(title="Storage that would do", columns=columns, rows=rows, right=("units", "USD"))
+    found = [(made.group.name, choice) for made in designed.groups for choice in made.storage]
+    columns = {
+        "for": lambda row: row[0],
+        "storage": lambda row: row[1].tier.name,
+        ">units": lambda row: str(row[1].n_units),
+        "decided by": lambda row: row[1].reason,
+        ">$": lambda row: usd_text(row[1].usd),
+    }
+    return table("Storage that is fast enough", found, columns)
 
 
 def _carbon(designed: DesignedPlan) -> Table:
-    rows = []
-    for made in designed.groups:
-        account = made.carbon
-        if account is None:
-            continue
-        kg = "; ".join(
-            f"{f.emitted_kg:,.0f} ({f.boundary}, {f.method})" for f in account.operational
-        )
-        part = account.embodied_kg
-        rows.append(
-            (
-                made.group.name,
-                f"{account.energy.machines_j / KWH:,.0f}",
-                f"{account.energy.facility_j / KWH:,.0f}",
-                kg or "its grid is not known",
-                f"{part.low:,.0f}–{part.high:,.0f}",
-                f"{account.water_kg.low / 1e3:,.1f}–{account.water_kg.high / 1e3:,.1f}",
-            )
-        )
-    columns = ("of", "kWh", "kWh with cooling", "kg CO2e of power", "kg CO2e of making", "m³ water")
-    return Table(
-        title="Energy and carbon over the span",
-        columns=columns,
-        rows=tuple(rows),
-        right=columns[1:3],
-    )
+    found = [(made.group.name, made.carbon) for made in designed.groups if made.carbon is not None]
+    columns = {
+        "for": lambda row: row[0],
+        ">IT (kWh)": lambda row: f"{row[1].energy.machines_j / KWH:,.0f}",
+        ">with cooling (kWh)": lambda row: f"{row[1].energy.facility_j / KWH:,.0f}",
+        "operational (kg CO2e)": lambda row: _operational(row[1]),
+        "embodied (kg CO2e)": lambda row: (
+            f"{row[1].embodied_kg.low:,.0f}–{row[1].embodied_kg.high:,.0f}"
+        ),
+        "water (m³)": lambda row: (
+            f"{row[1].water_kg.low / 1e3:,.1f}–{row[1].water_kg.high / 1e3:,.1f}"
+        ),
+    }
+    return table("Energy and carbon over the span", found, columns)
+
+
+def _operational(account: CarbonAccount) -> str:
+    kg = [f"{f.emitted_kg:,.0f} ({f.boundary}, {f.method})" for f in account.operational]
+    return "; ".join(kg) or "grid not known"
 
 
 def _money_tables(designed: DesignedPlan) -> Iterator[Table]:
     money = designed.money
-    columns = (
-        "pool",
-        "USD",
-        "per paid GPU-h",
-        "per used GPU-h",
-        "per run",
-        "per 1M tokens",
-        "J/token",
+    units = {
+        "pool": lambda c: c.workload,
+        ">$": lambda c: _dollars(c.total_cents),
+        ">$/paid GPU-h": lambda c: _figure(c.usd_per_paid_h),
+        ">$/used GPU-h": lambda c: _figure(c.usd_per_used_h),
+        ">$/run": lambda c: "none" if c.run_usd is None else f"{c.run_usd:,.0f}",
+        "$/1M tokens": _per_million,
+        "J/token": lambda c: _figure(c.energy_j_per_token),
+    }
+    services = {
+        "pool": lambda row: row[0].workload,
+        "from": lambda row: row[1],
+        ">$": lambda row: _dollars(row[2]),
+        ">this plan ($)": lambda row: _dollars(row[0].total_cents),
+    }
+    yield table("Unit costs", money.pools, units)
+    yield table(
+        "The same tokens bought from an API",
+        [(cost, name, total) for cost in money.pools for name, total in cost.services],
+        services,
     )
-    yield Table(
-        title="What a unit costs",
-        columns=columns,
-        right=columns[1:5],
-        rows=tuple(_unit_row(cost) for cost in money.pools),
-    )
-    if any(cost.services for cost in money.pools):
-        yield _services(money.pools)
-    if money.own_instead:
-        yield _own_table(money.own_instead)
-    yield from ways_tables(money.ways)
-    if money.beside:
-        rows = tuple((what, usd_text(usd)) for what, usd in money.beside)
-        title = "Beside the bill: not in it, or only as a share of the hardware"
-        yield Table(title=title, columns=("what", "USD"), rows=rows, right=("USD",))
+    yield _own_table(money.own_instead)
+    yield from ownership_tables(money.ways)
+    beside = {"what": lambda row: row[0], ">$": lambda row: usd_text(row[1])}
+    title = "Beside the bill: not in it, or only as a share of the hardware"
+    yield table(title, money.beside, beside)
 
 
-def _services(pools: tuple[PoolCost, ...]) -> Table:
-    rows = tuple(
-        (cost.workload, name, f"{total / 100:,.2f}", f"{cost.total_cents / 100:,.2f}")
-        for cost in pools
-        for name, total in cost.services
-    )
-    columns = ("pool", "from", "USD", "this plan USD")
-    return Table(title="The same tokens bought", columns=columns, rows=rows, right=columns[2:])
+def _per_million(cost: PoolCost) -> str:
+    if cost.tokens is None:
+        return "none"
+    priced = [(part.kind, part.usd_per_token) for part in cost.tokens.parts]
+    return "; ".join(f"{kind} {usd * MILLION:,.3f}" for kind, usd in priced if usd is not None)
 
 
-def _unit_row(cost: PoolCost) -> tuple[str, ...]:
-    tokens = (
-        "none"
-        if cost.tokens is None
-        else "; ".join(
-            f"{part.kind} {part.usd_per_token * MILLION:,.3f}"
-            for part in cost.tokens.parts
-            if part.usd_per_token is not None
-        )
-    )
-    return (
-        cost.workload,
-        f"{cost.total_cents / 100:,.2f}",
-        _figure(cost.usd_per_paid_h),
-        _figure(cost.usd_per_used_h),
-        "none" if cost.run_usd is None else f"{cost.run_usd:,.0f}",
-        tokens,
-        _figure(cost.energy_j_per_token),
-    )
+def _dollars(cents: float) -> str:
+    return f"{cents / 100:,.2f}"
 
 
 def _figure(value: float | None) -> str:
@@ -321,73 +245,14 @@ def _figure(value: float | None) -> str:
 
 
 def _own_table(found: tuple[OwnInstead, ...]) -> Table:
-    rows = tuple(
-        (
-            f.group.name,
-            f"{f.rent_usd_per_accelerator_h:,.2f}",
-            f"{f.own_usd_per_accelerator_h.low:,.2f}–{f.own_usd_per_accelerator_h.high:,.2f}",
-            f"{f.best.break_even_frac:.0%}",
-            f"{f.group.paid_frac:.0%}",
-            f"own {f.best.n_owned} of {f.group.n_nodes}",
-        )
-        for f in found
-    )
-    columns = ("rented", "rent per GPU-h", "own per GPU-h", "own from", "paid", "cheapest")
-    return Table(
-        title="Buying what is rented; owned machines pay from this share of hours on",
-        columns=columns,
-        rows=rows,
-        right=columns[1:5],
-    )
-
-
-# --- files --------------------------------------------------------------------------------------
-
-
-def statement_csv(designed: DesignedPlan) -> str:
-    """Every line of the bill, a column for each month, in dollars; month 0 is today."""
-    statement = designed.money.statement
-    months = range(statement.n_months + 1)
-    rows = [["cause", "for", "price from", *(f"month {m}" for m in months), "all"]]
-    rows += [
-        [line.category, line.name, line.source, *_dollars(line.cents), *_dollars([sum(line.cents)])]
-        for line in statement.lines
-    ]
-    sums = statement.cents_by_month
-    rows.append(["all", "", "", *_dollars(sums), *_dollars([sum(sums)])])
-    return "\n".join(",".join(_cell(cell) for cell in row) for row in rows) + "\n"
-
-
-def _dollars(values: tuple[int, ...] | list[int]) -> list[str]:
-    return [f"{cents / 100:.2f}" for cents in values]
-
-
-def _cell(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
-
-
-def design_fabric_svg(designed: DesignedPlan) -> str:
-    """The compute network, else the first one that was designed."""
-    plans = [plan for made in designed.groups for plan in made.networks]
-    if not plans:
-        what, fix = "no network was designed", "only machines of your own are joined by you"
-        raise one(InputError, designed.name, "fabric", what, fix)
-    return fabric_svg(next((p for p in plans if p.purpose.startswith("compute")), plans[0]))
-
-
-def design_rack_svg(designed: DesignedPlan) -> str:
-    """The racks of the first group that stands on the user's ground."""
-    plans = [made.facility for made in designed.groups if made.facility is not None]
-    known = [plan for plan in plans if plan.slots]
-    if not known:
-        fix = "describe site.rack, and machines that the catalog knows"
-        raise one(InputError, designed.name, "racks", "no racks were designed", fix)
-    return rack_svg(known[0])
-
-
-def design_checklist(designed: DesignedPlan) -> str:
-    """Boxes to tick before machines arrive."""
-    if not designed.checklist:
-        fix = "describe site.rack or site.power_kw"
-        raise one(InputError, designed.name, "checklist", "no place was designed", fix)
-    return checklist_markdown(designed.checklist, title=f"Before installation: {designed.name}")
+    columns = {
+        "rented": lambda f: f.group.name,
+        ">rent ($/GPU-h)": lambda f: f"{f.rent_usd_per_accelerator_h:,.2f}",
+        ">own ($/GPU-h)": lambda f: (
+            f"{f.own_usd_per_accelerator_h.low:,.2f}–{f.own_usd_per_accelerator_h.high:,.2f}"
+        ),
+        ">break-even utilization": lambda f: f"{f.best.break_even_frac:.0%}",
+        ">share of hours paid": lambda f: f"{f.group.paid_frac:.0%}",
+        "cheapest": lambda f: f"own {f.best.n_owned} of {f.group.n_nodes}",
+    }
+    return table("Owning what is rented", found, columns)

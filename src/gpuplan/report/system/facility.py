@@ -1,74 +1,59 @@
-"""A place as a sheet: draws at every level, racks, caps, cooling, objections; and its checklist."""
+"""A site as a sheet: power at every level, racks, power caps, cooling, findings; its checklist."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.system.facility import (
-    CapChoice,
-    ChecklistItem,
-    FacilityPlan,
-    PowerLevel,
-    UpsSize,
-)
-from gpuplan.domain.system.findings import Finding
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
+from gpuplan.domain.system.facility import CapChoice, ChecklistItem, FacilityPlan
+from gpuplan.report.document import Document, pick, pick_each, result_document, result_sheet
+from gpuplan.report.system.parts import finding_documents, findings_table
+from gpuplan.report.table import table
 from gpuplan.units import KW
 
 
 def facility_sheet(plan: FacilityPlan) -> Sheet:
-    """The place, ready to show."""
-    facility = plan.level("facility")
+    """The site, ready to show."""
     head = (
-        f"{plan.n_nodes} machines in {plan.n_racks} racks, {plan.fit.n_nodes} in each; "
-        f"{plan.level('machines').max_w / KW:.1f} kW, {facility.max_w / KW:.1f} kW with cooling"
+        f"{plan.n_nodes} nodes in {plan.n_racks} racks, {plan.fit.n_nodes} in each; "
+        f"{_kw(plan.level('machines').max_w)} kW IT, {_kw(plan.level('facility').max_w)} kW with "
+        "cooling"
     )
-    tables = [_levels(plan.levels)]
-    tables += [_caps(plan.caps)] if plan.caps else []
-    tables += [_findings(plan.findings)] if plan.findings else []
-    return Sheet(
-        document=facility_document(plan),
-        tables=tuple(tables),
-        head=head,
-        remarks=(("Assumed:", assumption_lines(plan.assumptions)),),
-    )
+    tables = [*facility_tables(plan), findings_table(plan.findings)]
+    return result_sheet(_body(plan), tables, head=head, assumptions=plan.assumptions)
 
 
-def facility_document(plan: FacilityPlan) -> dict[str, Any]:
-    """The place for machines."""
-    binding = plan.fit.binding
+def facility_document(plan: FacilityPlan) -> Document:
+    """The site for machines."""
+    return result_document(_body(plan), assumptions=plan.assumptions)
+
+
+def _body(plan: FacilityPlan) -> Document:
+    heat = ("heat_w", "air_w", "liquid_w", "btu_per_h", "tons", "air_m3_per_s")
+    ups = ("load_w", "load_va", "bridge_s", "energy_j", "n_modules", "module_w")
     return {
-        "schema_version": SCHEMA_VERSION,
-        "machine": plan.node.name,
-        "n_machines": plan.n_nodes,
-        "n_racks": plan.n_racks,
-        "n_machines_per_rack": plan.fit.n_nodes,
-        "rack_limit": None if binding is None else {"name": binding.name, "text": binding.text},
-        "rack_usable_w": plan.fit.usable_w,
+        **pick(plan, "n_racks", machine="node.name", n_machines="n_nodes", pue="pue_ratio"),
+        **pick(plan.fit, n_machines_per_rack="n_nodes", rack_usable_w="usable_w"),
         "rack_used_w": plan.fit.used_w,
-        "pue": plan.pue_ratio,
-        "levels": [_level(level) for level in plan.levels],
-        "cooling": {
-            "heat_w": plan.cooling.heat_w,
-            "air_w": plan.cooling.air_w,
-            "liquid_w": plan.cooling.liquid_w,
-            "btu_per_h": plan.cooling.btu_per_h,
-            "tons": plan.cooling.tons,
-            "air_m3_per_s": plan.cooling.air_m3_per_s,
-        },
-        "ups": None if plan.ups is None else _ups(plan.ups),
+        "rack_limit": plan.fit.binding and pick(plan.fit.binding, "name", "text"),
+        "levels": pick_each(plan.levels, "level", "idle_w", "typical_w", "max_w"),
+        "cooling": pick(plan.cooling, *heat),
+        "ups": plan.ups and pick(plan.ups, *ups),
         "caps": [_cap(choice) for choice in plan.caps],
-        "slots": [
-            {"rack": s.rack, "bottom_u": s.bottom_u, "height_u": s.height_u, "name": s.name}
-            for s in plan.slots
-        ],
-        "findings": [finding_document(finding) for finding in plan.findings],
-        "assumptions": assumptions_document(plan.assumptions),
+        "slots": pick_each(plan.slots, "rack", "bottom_u", "height_u", "name"),
+        "findings": finding_documents(plan.findings),
+    }
+
+
+def _cap(choice: CapChoice) -> Document:
+    cost = choice.slowdown_ratio
+    return {
+        **pick(choice, "cap_w", "node_w", "reason", n_machines_per_rack="fit.n_nodes"),
+        "slowdown": cost and pick(cost, "low", "mid", "high"),
+        "accepted": choice.is_accepted,
     }
 
 
 def checklist_markdown(items: Sequence[ChecklistItem], *, title: str) -> str:
-    """Boxes to tick before machines arrive, by topic."""
+    """Boxes to tick before nodes arrive, by topic."""
     lines = [f"# {title}", ""]
     for topic in dict.fromkeys(item.topic for item in items):
         lines += [f"## {topic}", ""]
@@ -81,80 +66,28 @@ def checklist_markdown(items: Sequence[ChecklistItem], *, title: str) -> str:
     return "\n".join(lines)
 
 
-def _level(level: PowerLevel) -> dict[str, Any]:
-    return {
-        "level": level.level,
-        "idle_w": level.idle_w,
-        "typical_w": level.typical_w,
-        "max_w": level.max_w,
+def facility_tables(plan: FacilityPlan) -> Iterator[Table]:
+    """Power at every level, and what capping it costs."""
+    levels = {
+        "level": lambda x: x.level,
+        ">idle (kW)": lambda x: _kw(x.idle_w),
+        ">typical (kW)": lambda x: _kw(x.typical_w),
+        ">max (kW)": lambda x: _kw(x.max_w),
     }
-
-
-def _ups(ups: UpsSize) -> dict[str, Any]:
-    return {
-        "load_w": ups.load_w,
-        "load_va": ups.load_va,
-        "bridge_s": ups.bridge_s,
-        "energy_j": ups.energy_j,
-        "n_modules": ups.n_modules,
-        "module_w": ups.module_w,
+    caps = {
+        ">cap (W)": lambda c: f"{c.cap_w:.0f}",
+        ">node (kW)": lambda c: _kw(c.node_w),
+        ">slowdown": _slowdown,
+        "one more node fits": lambda c: "yes" if c.is_accepted else "no",
+        "reason": lambda c: c.reason,
     }
+    yield table("Power", plan.levels, levels)
+    yield table("Power caps", plan.caps, caps)
 
 
-def _cap(choice: CapChoice) -> dict[str, Any]:
-    cost = choice.slowdown_ratio
-    return {
-        "cap_w": choice.cap_w,
-        "node_w": choice.node_w,
-        "n_machines_per_rack": choice.fit.n_nodes,
-        "slowdown": None if cost is None else {"low": cost.low, "mid": cost.mid, "high": cost.high},
-        "accepted": choice.is_accepted,
-        "reason": choice.reason,
-    }
-
-
-def finding_document(finding: Finding) -> dict[str, str]:
-    """An objection."""
-    return {
-        "severity": finding.severity,
-        "rule": finding.rule,
-        "where": finding.where,
-        "what": finding.what,
-        "fix": finding.fix,
-    }
-
-
-def _levels(levels: Sequence[PowerLevel]) -> Table:
-    rows = tuple(
-        (level.level, _kw(level.idle_w), _kw(level.typical_w), _kw(level.max_w)) for level in levels
-    )
-    columns = ("of", "idle kW", "typical kW", "highest kW")
-    return Table(title="Power", columns=columns, rows=rows, right=columns[1:])
-
-
-def _caps(caps: Sequence[CapChoice]) -> Table:
-    rows = tuple(
-        (
-            f"{choice.cap_w:.0f}",
-            _kw(choice.node_w),
-            _slower(choice),
-            "yes" if choice.is_accepted else "no",
-            choice.reason,
-        )
-        for choice in caps
-    )
-    columns = ("cap W", "machine kW", "slower", "one more fits", "because")
-    return Table(title="Power caps", columns=columns, rows=rows, right=columns[:2])
-
-
-def _slower(choice: CapChoice) -> str:
+def _slowdown(choice: CapChoice) -> str:
     cost = choice.slowdown_ratio
     return "unknown" if cost is None else f"{cost.low - 1:.0%} to {cost.high - 1:.0%}"
-
-
-def _findings(findings: Sequence[Finding]) -> Table:
-    rows = tuple((f.severity, f.where, f.what, f.fix) for f in findings)
-    return Table(title="Objections", columns=("", "where", "what", "what helps"), rows=rows)
 
 
 def _kw(power_w: float) -> str:

@@ -1,6 +1,7 @@
 """Rent, buy or both as tables, a document and a chart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -10,50 +11,39 @@ from gpuplan.domain.system.designed import DesignedPlan, WaysCompared
 from gpuplan.errors import InputError, one
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import drawing, label, line, polyline
-from gpuplan.report.system.parts import range_document, usd_text
+from gpuplan.report.document import Document, pick, plain
+from gpuplan.report.system.parts import usd_text
+from gpuplan.report.table import table
 
 WIDTH, HEIGHT = 760.0, 420.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 30.0, 70.0, 60.0
 INKS = ("#dc2626", "#2563eb", "#16a34a")
-TITLE = "Rent, own or both over the life of a machine"
+TITLE = "Rent, own or both over the life of a node"
 
 
-def ways_document(found: WaysCompared) -> dict[str, Any]:
+def ownership_document(found: WaysCompared) -> Document:
     """One comparison for machines."""
-    even = found.break_even
+    books = ("expense_cents", "depreciation_cents", "book_value_cents")
     return {
-        "group": found.group.name,
-        "rent_from": found.rent_from,
-        "used_frac": found.used_frac,
+        **pick(found, "rent_from", "used_frac", group="group.name", best="best.name"),
         "ways": [
             {
-                "way": way.name,
-                "n_owned": way.n_owned,
-                "npv_usd": way.npv_usd,
-                "total_cents": way.statement.total_cents,
-                "n_months": way.statement.n_months,
+                **pick(way, "n_owned", "npv_usd", way="name"),
+                **pick(way.statement, "total_cents", "n_months"),
                 "by_cause_cents": _by_cause(way.statement.lines),
-                "npv_range_usd": range_document(usd),
-                "payback": None if way.payback is None else _payback(found, way.payback),
+                "npv_range_usd": plain(usd),
+                "payback": way.payback and _payback(found, way.payback),
             }
             for way, usd in zip(found.ways, found.npv_usd, strict=True)
         ],
-        "best": found.best.name,
         "break_even": {
-            "utilization_ratio": even.utilization_ratio,
-            "reachable": even.is_reachable,
-            "own_usd_per_available_accelerator_h": even.own_usd_per_available_h,
-            "rent_usd_per_used_accelerator_h": even.rent_usd_per_used_h,
+            **pick(found.break_even, "utilization_ratio", reachable="is_reachable"),
+            "own_usd_per_available_accelerator_h": found.break_even.own_usd_per_available_h,
+            "rent_usd_per_used_accelerator_h": found.break_even.rent_usd_per_used_h,
         },
         "chart": {"share_of_hours": list(found.shares), **{n: list(y) for n, y in found.curves}},
         "books_by_year": [
-            {
-                "year": place + 1,
-                "expense_cents": year.expense_cents,
-                "depreciation_cents": year.depreciation_cents,
-                "book_value_cents": year.book_value_cents,
-            }
-            for place, year in enumerate(found.book)
+            {"year": place, **pick(year, *books)} for place, year in enumerate(found.book, 1)
         ],
     }
 
@@ -65,69 +55,59 @@ def _by_cause(lines: Sequence[Any]) -> dict[str, int]:
     return sums
 
 
-def _payback(compared: WaysCompared, found: Payback) -> dict[str, Any]:
+def _payback(compared: WaysCompared, found: Payback) -> Document:
+    month = found.simple_month
     return {
-        "simple_month": found.simple_month,
-        "simple_date": None
-        if found.simple_month is None
-        else compared.calendar(found.simple_month),
-        "discounted_month": found.discounted_month,
-        "npv_gain_usd": found.npv_gain_usd,
+        **pick(found, "simple_month", "discounted_month", "npv_gain_usd"),
+        "simple_date": None if month is None else compared.calendar(month),
     }
 
 
-def ways_tables(found: Sequence[WaysCompared]) -> Iterator[Table]:
-    """The ways of each group, then the accounts of owning it."""
+def ownership_tables(found: Sequence[WaysCompared]) -> Iterator[Table]:
+    """Renting, owning and both for each group, then the accounts of owning it."""
     for compared in found:
         even = compared.break_even
-        from_share = f"{even.utilization_ratio:.0%}" if even.is_reachable else "no share"
-        columns = ("way", "owned", "months", "NPV USD", "cheap to dear", "paid back in", "")
-        yield Table(
-            title=f"{compared.group.name}: in use {compared.used_frac:.0%} of the time, "
-            f"owning pays from {from_share} on",
-            columns=columns,
-            rows=tuple(_rows(compared)),
-            right=columns[1:6],
+        share = f"{even.utilization_ratio:.0%}" if even.is_reachable else "no"
+        title = (
+            f"{compared.group.name}: utilization {compared.used_frac:.0%}, owning pays from "
+            f"{share} utilization"
         )
+        columns: dict[str, Callable[[Any], str]] = {
+            "option": lambda row: row[0].name,
+            ">owned": lambda row: str(row[0].n_owned),
+            ">months": lambda row: str(row[0].statement.n_months),
+            ">NPV ($)": lambda row: f"{row[0].npv_usd:,.0f}",
+            ">range ($)": lambda row: usd_text(row[1]),
+            ">payback": partial(_when, compared),
+            "": partial(_mark, compared),
+        }
+        yield table(title, zip(compared.ways, compared.npv_usd, strict=True), columns)
         yield _books(compared)
 
 
-def _rows(found: WaysCompared) -> Iterator[tuple[str, ...]]:
-    for way, usd in zip(found.ways, found.npv_usd, strict=True):
-        back = way.payback
-        when = ""
-        if back is not None:
-            when = _month(found, back.simple_month)
-            if back.discounted_month != back.simple_month:
-                when += f"; {_month(found, back.discounted_month)} discounted"
-        yield (
-            way.name,
-            str(way.n_owned),
-            str(way.statement.n_months),
-            f"{way.npv_usd:,.0f}",
-            usd_text(usd),
-            when or f"from {found.rent_from}" * (not way.n_owned),
-            "least" if way is found.best else "",
-        )
+def _mark(found: WaysCompared, row: tuple[Any, Any]) -> str:
+    return "cheapest" if row[0] is found.best else ""
+
+
+def _when(found: WaysCompared, row: tuple[Any, Any]) -> str:
+    way = row[0]
+    if way.payback is None:
+        return "" if way.n_owned else f"from {found.rent_from}"
+    when = _month(found, way.payback.simple_month)
+    if way.payback.discounted_month != way.payback.simple_month:
+        when += f"; {_month(found, way.payback.discounted_month)} discounted"
+    return when
 
 
 def _books(found: WaysCompared) -> Table:
-    rows = tuple(
-        (
-            str(place + 1),
-            _dollars(year.expense_cents),
-            _dollars(year.depreciation_cents),
-            _dollars(year.book_value_cents),
-        )
-        for place, year in enumerate(found.book)
-    )
-    columns = ("year", "expense", "depreciation", "book value")
-    return Table(
-        title="All owned, in the books: depreciation in place of the purchase",
-        columns=columns,
-        rows=rows,
-        right=columns,
-    )
+    columns = {
+        ">year": lambda row: str(row[0]),
+        ">expense ($)": lambda row: _dollars(row[1].expense_cents),
+        ">depreciation ($)": lambda row: _dollars(row[1].depreciation_cents),
+        ">book value ($)": lambda row: _dollars(row[1].book_value_cents),
+    }
+    title = "All owned, in the books: depreciation in place of the purchase"
+    return table(title, enumerate(found.book, 1), columns)
 
 
 def _month(found: WaysCompared, month: int | None) -> str:
@@ -139,11 +119,13 @@ def _dollars(cents: int) -> str:
 
 
 def ways_svg(designed: DesignedPlan) -> str:
-    """Present cost of each way over the share of hours in use; lines cross at the break-even."""
+    """Net present cost of renting, owning and both over utilization; they cross at break-even."""
     found = designed.money.ways
     if not found:
         fix = "give prices.hardware and prices.offers"
-        raise one(InputError, designed.name, "ways", "no ways could be compared", fix)
+        raise one(
+            InputError, designed.name, "ways", "rent and ownership could not be compared", fix
+        )
     return _chart(found[0])
 
 

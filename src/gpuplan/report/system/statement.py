@@ -1,92 +1,85 @@
 """A whole-life statement as a sheet: causes by year for people, cents by month for machines."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from gpuplan.domain.money.statement import CostLine, Statement
+from gpuplan.domain.money.statement import Statement
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
+from gpuplan.report.document import Document, pick, pick_each, result_document, result_sheet
+from gpuplan.report.table import table
 from gpuplan.units import MONTHS_PER_YEAR
 
 
 def statement_sheet(statement: Statement, *, npv_usd: float | None = None) -> Sheet:
-    """The statement, ready to show; the present value is handed in."""
+    """The statement, ready to show; the net present value is handed in."""
+    body = _body(statement, npv_usd)
+    head = statement_head(statement, npv_usd=npv_usd)
+    tables = statement_tables(statement)
+    return result_sheet(body, tables, head=head, assumptions=statement.assumptions)
+
+
+def statement_head(statement: Statement, *, npv_usd: float | None) -> str:
+    """The total with its range, and what it is worth today."""
     total = statement.total_cents / 100
     low, high = statement.low_cents / 100, statement.high_cents / 100
     head = f"{statement.name}: ${total:,.0f} over {statement.n_months} months"
     head += f" (${low:,.0f} to ${high:,.0f})" if low != high else ""
     if npv_usd is not None:
         rate = statement.discount_frac_per_year
-        head += f"; worth ${npv_usd:,.0f} today at {rate:.1%} a year"
-    return Sheet(
-        document=statement_document(statement, npv_usd=npv_usd),
-        tables=(_by_year(statement), _sources(statement)),
-        head=head,
-        remarks=(("Assumed:", assumption_lines(statement.assumptions)),),
-    )
+        head += f"; net present value ${npv_usd:,.0f} at {rate:.1%} a year"
+    return head
 
 
-def statement_document(statement: Statement, *, npv_usd: float | None = None) -> dict[str, Any]:
+def statement_document(statement: Statement, *, npv_usd: float | None = None) -> Document:
     """Every line with its cents by month; month 0 is today."""
+    return result_document(_body(statement, npv_usd), assumptions=statement.assumptions)
+
+
+def _body(statement: Statement, npv_usd: float | None) -> Document:
+    sums = ("total_cents", "low_cents", "high_cents")
     return {
-        "schema_version": SCHEMA_VERSION,
-        "name": statement.name,
-        "n_months": statement.n_months,
-        "discount_frac_per_year": statement.discount_frac_per_year,
-        "total_cents": statement.total_cents,
-        "low_cents": statement.low_cents,
-        "high_cents": statement.high_cents,
+        **pick(statement, "name", "n_months", "discount_frac_per_year", *sums),
         "npv_usd": npv_usd,
         "by_category_cents": dict(statement.cents_by_category),
         "by_month_cents": list(statement.cents_by_month),
-        "lines": [_line(line) for line in statement.lines],
-        "assumptions": assumptions_document(statement.assumptions),
+        "lines": pick_each(
+            statement.lines, "category", "name", "source", "total_cents", by_month_cents="cents"
+        ),
     }
 
 
-def _line(line: CostLine) -> dict[str, Any]:
-    return {
-        "category": line.category,
-        "name": line.name,
-        "source": line.source,
-        "total_cents": line.total_cents,
-        "by_month_cents": list(line.cents),
+def statement_tables(statement: Statement) -> Iterator[Table]:
+    """Dollars by cause and year, and where each price comes from."""
+    yield _by_year(statement)
+    columns = {
+        "cause": lambda line: line.category,
+        "for": lambda line: line.name,
+        ">$": lambda line: _usd(line.total_cents),
+        "price from": lambda line: line.source or "computed",
     }
+    yield table("Sources of prices", statement.lines, columns)
 
 
 def _by_year(statement: Statement) -> Table:
     """One row per cause, one column per year; today stands alone."""
     n_years = -(-statement.n_months // MONTHS_PER_YEAR)
-    columns = ("cause", "today", *(f"year {y + 1}" for y in range(n_years)), "all")
     causes: dict[str, list[int]] = {}
     for line in statement.lines:
         sums = causes.setdefault(line.category, [0] * (n_years + 2))
-        for index, cents in enumerate(_years(line.cents, n_years)):
-            sums[index] += cents
+        causes[line.category] = [
+            a + b for a, b in zip(sums, _years(line.cents, n_years), strict=True)
+        ]
     rows = [(name, *map(_usd, sums)) for name, sums in causes.items()]
-    total = [sum(column) for column in zip(*causes.values(), strict=True)] if causes else []
-    if total:
-        rows.append(("all", *map(_usd, total)))
-    return Table(
-        title="Dollars by cause and year", columns=columns, rows=tuple(rows), right=columns[1:]
-    )
+    if rows:
+        total = [sum(column) for column in zip(*causes.values(), strict=True)]
+        rows.append(("total", *map(_usd, total)))
+    columns = ("cause", "today", *(f"year {y + 1}" for y in range(n_years)), "total")
+    return Table(title="$ by cause and year", columns=columns, rows=tuple(rows), right=columns[1:])
 
 
 def _years(cents: Sequence[int], n_years: int) -> list[int]:
-    years = [
-        sum(cents[1 + MONTHS_PER_YEAR * y : 1 + MONTHS_PER_YEAR * (y + 1)]) for y in range(n_years)
-    ]
-    return [cents[0], *years, sum(cents)]
+    starts = range(1, 1 + MONTHS_PER_YEAR * n_years, MONTHS_PER_YEAR)
+    return [cents[0], *(sum(cents[at : at + MONTHS_PER_YEAR]) for at in starts), sum(cents)]
 
 
 def _usd(cents: int) -> str:
     return f"{cents / 100:,.2f}"
-
-
-def _sources(statement: Statement) -> Table:
-    rows = tuple(
-        (line.category, line.name, _usd(line.total_cents), line.source or "computed")
-        for line in statement.lines
-    )
-    columns = ("cause", "for", "dollars", "price from")
-    return Table(title="Where prices come from", columns=columns, rows=rows, right=("dollars",))

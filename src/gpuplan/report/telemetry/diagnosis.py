@@ -1,54 +1,52 @@
 """A diagnosis, ready to show: figures, causes with evidence, what to do, what it costs."""
 
-import math
-from typing import Any
+from collections.abc import Iterator
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.telemetry.diagnosis import Diagnosis, Evidence, Layer, UseFigures, Verdict
+from gpuplan.domain.telemetry.diagnosis import Diagnosis, Evidence, UseFigures, Verdict
 from gpuplan.errors import Problem
-from gpuplan.report.provenance import SCHEMA_VERSION, assumption_lines, assumptions_document
-from gpuplan.units import HOUR, KWH
+from gpuplan.report.document import Document, pick, pick_each, result_sheet
+from gpuplan.report.table import table
+from gpuplan.units import GB, HOUR, KWH, MS
 
 N_RECLAIMS, N_NAMES = 12, 3
+N_BAR = 30  # cells of a full bar
 WORDS = {True: "yes", False: "no", None: ""}
 
 
 def diagnose_sheet(found: Diagnosis) -> Sheet:
     """The diagnosis in both forms."""
-    tables = [*_use_tables(found.use), _verdict_table(found), _action_table(found)]
-    if found.latencies:
-        tables.append(_latency_table(found))
-    if found.waste:
-        tables.append(_waste_table(found))
-    if found.teams:
-        tables.append(_team_table(found))
-    if found.reclaims:
-        tables.append(_reclaim_table(found))
-    quirks = tuple(f"{q.what}: {q.n_cases} ({q.done}) {q.where}"[:200] for q in found.quirks)
-    return Sheet(
-        document=diagnosis_document(found),
-        tables=tuple(tables),
+    quirks = [f"{q.what}: {q.n_cases} ({q.done}) {q.where}"[:200] for q in found.quirks]
+    return result_sheet(
+        _body(found),
+        [*_utilization_tables(found.use), *_tables(found)],
         head=_head(found),
-        remarks=(
-            ("Mind:", found.use.warnings if found.use else ()),
+        remarks=[
+            ("Warnings:", found.use.warnings if found.use else ()),
             ("Quality:", (found.quality.meaning,)),
             ("Odd in the source:", quirks),
-            ("Assumed:", assumption_lines(found.assumptions)),
-        ),
+        ],
+        assumptions=found.assumptions,
     )
 
 
 def score_sheet(found: Diagnosis, broken: tuple[Problem, ...]) -> Sheet:
-    """What a gate says: the figures, and every limit that is broken."""
-    document = diagnosis_document(found)
-    document["broken"] = [{"where": one.where, "what": one.what, "fix": one.fix} for one in broken]
-    document["ok"] = not broken
-    rows = tuple((one.where, one.what, one.fix) for one in broken)
-    table = Table(title="Broken", columns=("limit", "found", "allowed or what to do"), rows=rows)
-    return Sheet(
-        document=document,
-        tables=(*_use_tables(found.use), *((table,) if broken else ())),
-        head=f"{len(broken)} of the limits are broken" if broken else "all limits are kept",
+    """What a gate says: the figures, and every limit that is violated."""
+    body = {
+        **_body(found),
+        "broken": pick_each(broken, "where", "what", "fix"),
+        "ok": not broken,
+    }
+    columns = {
+        "limit": lambda p: p.where,
+        "observed": lambda p: p.what,
+        "allowed, or what to do": lambda p: p.fix,
+    }
+    return result_sheet(
+        body,
+        [*_utilization_tables(found.use), table("Violated limits", broken, columns)],
+        head=f"{len(broken)} of the limits violated" if broken else "all limits met",
+        assumptions=found.assumptions,
     )
 
 
@@ -56,66 +54,73 @@ def _head(found: Diagnosis) -> str:
     first = found.verdicts[0]
     use = ""
     if found.use is not None:
-        use = f"mean {found.use.mean_frac:.0%}, peak {found.use.peak_frac:.0%}: "
-    more = {True: "; more devices would help", False: "; more devices will not help", None: ""}
+        use = f"utilization mean {found.use.mean_frac:.0%}, peak {found.use.peak_frac:.0%}: "
+    more = {True: "; more GPUs would help", False: "; more GPUs will not help", None: ""}
     return f"{use}{first.title}{more[first.more_devices_help]}"
 
 
-def _use_tables(use: UseFigures | None) -> list[Table]:
+def _utilization_tables(use: UseFigures | None) -> Iterator[Table]:
     if use is None:
-        return []
-    bands = tuple(
-        (
-            one.name,
-            f"{one.low_frac:.0%} to {one.high_frac:.0%}",
-            f"{one.time_frac:.0%}",
-            _bar(one.time_frac),
-        )
-        for one in use.bands
-    )
-    layers = tuple(
-        (
-            one.name,
-            f"{one.mean_frac:.0%}",
-            f"{one.p99_minute_frac:.0%}",
-            f"{one.peak_minute_frac:.0%}",
-            str(one.n_series),
-        )
-        for one in use.layers
-    )
-    title = f"Time in each band ({use.metric}); this pool can bear {use.safe_frac:.0%}"
-    return [
-        Table(title=title, columns=("band", "use", "time", ""), rows=bands, right=("time",)),
-        Table(
-            title="Layers of utilization",
-            columns=("layer", "mean", "p99 minute", "peak minute", "series"),
-            rows=layers,
-            right=("mean", "p99 minute", "peak minute", "series"),
-        ),
-    ]
+        return
+    bands = {
+        "band": lambda b: b.name,
+        "utilization": lambda b: f"{b.low_frac:.0%} to {b.high_frac:.0%}",
+        ">share of time": lambda b: f"{b.time_frac:.0%}",
+        "": lambda b: "█" * round(N_BAR * b.time_frac),
+    }
+    layers = {
+        "layer": lambda x: x.name,
+        ">mean": lambda x: f"{x.mean_frac:.0%}",
+        ">p99 minute": lambda x: f"{x.p99_minute_frac:.0%}",
+        ">peak minute": lambda x: f"{x.peak_minute_frac:.0%}",
+        ">series": lambda x: str(x.n_series),
+    }
+    safe = f"safe utilization of this pool: {use.safe_frac:.0%}"
+    yield table(f"Time in each utilization band ({use.metric}); {safe}", use.bands, bands)
+    yield table("Layers of utilization", use.layers, layers)
 
 
-def _bar(share: float) -> str:
-    return "█" * round(share * 30)
+def _tables(found: Diagnosis) -> Iterator[Table]:
+    yield _verdict_table(found)
+    yield _action_table(found)
+    latencies = {
+        "latency": lambda row: row[0].removesuffix("_s"),
+        ">p50 (ms)": lambda row: f"{row[1] / MS:,.0f}",
+        ">p95 (ms)": lambda row: f"{row[2] / MS:,.0f}",
+        ">p99 (ms)": lambda row: f"{row[3] / MS:,.0f}",
+    }
+    waste = {
+        "idle time": lambda w: w.cause,
+        ">GPU-hours": lambda w: f"{w.accelerator_s / HOUR:,.1f}",
+        ">$": lambda w: _usd(w.usd),
+        ">kWh": lambda w: "" if w.energy_j is None else f"{w.energy_j / KWH:,.1f}",
+    }
+    teams = {
+        "team": lambda t: t.team,
+        ">GPU-hours": lambda t: f"{t.accelerator_s / HOUR:,.1f}",
+        ">utilization": lambda t: f"{t.busy_frac:.0%}",
+        ">idle (h)": lambda t: f"{t.idle_s / HOUR:,.1f}",
+        ">$": lambda t: _usd(t.usd),
+    }
+    yield table("Latency from histograms", found.latencies, latencies)
+    yield table("Paid and idle", found.waste, waste)
+    yield table("By team", found.teams, teams)
+    yield _reclaim_table(found)
 
 
 def _verdict_table(found: Diagnosis) -> Table:
-    rows = tuple(
-        (
-            one.cause,
-            one.severity,
-            f"{one.confidence_frac:.0%}",
-            "; ".join(_said(evidence) for evidence in one.evidence),
-            _names(one),
-            WORDS[one.more_devices_help],
-        )
-        for one in found.verdicts
-    )
-    columns = ("cause", "kind", "sure", "evidence", "where", "more devices help")
-    return Table(title="Verdicts", columns=columns, rows=rows, right=("sure",))
+    columns = {
+        "cause": lambda v: v.cause,
+        "severity": lambda v: v.severity,
+        ">confidence": lambda v: f"{v.confidence_frac:.0%}",
+        "evidence": lambda v: "; ".join(_evidence(e) for e in v.evidence),
+        "where": _names,
+        "more GPUs help": lambda v: WORDS[v.more_devices_help],
+    }
+    return table("Verdicts", found.verdicts, columns)
 
 
-def _said(evidence: Evidence) -> str:
+def _evidence(evidence: Evidence) -> str:
     against = f" (against {evidence.against})" if evidence.against else ""
     return f"{evidence.what} {evidence.found}{against}"
 
@@ -128,208 +133,105 @@ def _names(verdict: Verdict) -> str:
 
 
 def _action_table(found: Diagnosis) -> Table:
-    rows = tuple(
-        (
-            one.cause,
-            str(k),
-            action.what,
-            action.effect,
-            _gain(action.gain_low_frac, action.gain_high_frac),
-            action.cost,
-        )
-        for one in found.verdicts
-        for k, action in enumerate(one.actions, start=1)
-    )
-    columns = ("cause", "", "what to do", "effect", "gain", "cost")
-    return Table(title="What helps, best first", columns=columns, rows=rows)
+    ranked = [(v.cause, k, a) for v in found.verdicts for k, a in enumerate(v.actions, start=1)]
+    columns = {
+        "cause": lambda row: row[0],
+        "": lambda row: str(row[1]),
+        "action": lambda row: row[2].what,
+        "effect": lambda row: row[2].effect,
+        "gain": lambda row: _gain(row[2].gain_low_frac, row[2].gain_high_frac),
+        "cost": lambda row: row[2].cost,
+    }
+    return table("Actions, best first", ranked, columns)
 
 
 def _gain(low: float, high: float) -> str:
     return f"+{low:.0%} to +{high:.0%}" if high > 0 else ""
 
 
-def _latency_table(found: Diagnosis) -> Table:
-    rows = tuple(
-        (name.removesuffix("_s"), *(f"{value * 1e3:,.0f} ms" for value in values))
-        for name, *values in found.latencies
-    )
-    return Table(
-        title="Latency from histograms",
-        columns=("what", "p50", "p95", "p99"),
-        rows=rows,
-        right=("p50", "p95", "p99"),
-    )
-
-
-def _waste_table(found: Diagnosis) -> Table:
-    rows = tuple(
-        (
-            one.cause,
-            f"{one.accelerator_s / HOUR:,.1f}",
-            _usd(one.usd),
-            "" if one.energy_j is None else f"{one.energy_j / KWH:,.1f}",
-        )
-        for one in found.waste
-    )
-    columns = ("idle time", "accelerator-h", "USD", "kWh")
-    return Table(title="Paid and not used", columns=columns, rows=rows, right=columns[1:])
-
-
 def _usd(value: float | None) -> str:
     return "" if value is None else f"{value:,.2f}"
 
 
-def _team_table(found: Diagnosis) -> Table:
-    rows = tuple(
-        (
-            one.team,
-            f"{one.accelerator_s / HOUR:,.1f}",
-            f"{one.busy_frac:.0%}",
-            f"{one.idle_s / HOUR:,.1f}",
-            _usd(one.usd),
-        )
-        for one in found.teams
-    )
-    columns = ("team", "accelerator-h", "busy", "idle h", "USD")
-    return Table(title="By team", columns=columns, rows=rows, right=columns[1:])
-
-
 def _reclaim_table(found: Diagnosis) -> Table:
-    rows = tuple(
-        (
-            one.subject,
-            one.team or "?",
-            one.job or "?",
-            f"{(one.end_s - one.begin_s) / HOUR:,.1f} h",
-            f"{one.memory_held_bytes / 1e9:,.1f} GB",
-            _usd(one.usd_per_month),
-        )
-        for one in found.reclaims[:N_RECLAIMS]
-    )
-    n_shown = min(len(found.reclaims), N_RECLAIMS)
-    title = f"Held and unused: {n_shown} of {len(found.reclaims)}; ask first"
-    columns = ("device", "owner", "job", "idle for", "holds", "USD/month")
-    return Table(title=title, columns=columns, rows=rows, right=("holds", "USD/month"))
+    columns = {
+        "GPU": lambda r: r.subject,
+        "owner": lambda r: r.team or "?",
+        "job": lambda r: r.job or "?",
+        ">idle (h)": lambda r: f"{(r.end_s - r.begin_s) / HOUR:,.1f}",
+        ">memory held (GB)": lambda r: f"{r.memory_held_bytes / GB:,.1f}",
+        ">$/month": lambda r: _usd(r.usd_per_month),
+    }
+    shown = found.reclaims[:N_RECLAIMS]
+    title = f"Reserved and idle: {len(shown)} of {len(found.reclaims)}; ask the owner first"
+    return table(title, shown, columns)
 
 
 # ── for machines ─────────────────────────────────────────────────────────────────────────────────
 
 
-def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
+def _body(found: Diagnosis) -> Document:
     """The diagnosis with every figure."""
-    use = found.use
     return {
-        "schema_version": SCHEMA_VERSION,
         "source": found.source,
-        "mean": None if use is None else use.mean_frac,
-        "peak": None if use is None else use.peak_frac,
-        "safe": None if use is None else use.safe_frac,
-        "bands": {} if use is None else {one.name: one.time_frac for one in use.bands},
-        "layers": [] if use is None else [_layer(one) for one in use.layers],
-        "n_devices": 0 if use is None else use.n_devices,
-        "span_s": 0.0 if use is None else use.span_s,
-        "warnings": [] if use is None else list(use.warnings),
+        **_utilization(found.use),
         "verdicts": [_verdict(one) for one in found.verdicts],
-        "precision": found.quality.precision_frac,
-        "recall": found.quality.recall_frac,
-        "f_beta": found.quality.f_beta_ratio,
-        "beta": found.quality.beta_ratio,
-        "quality_meaning": found.quality.meaning,
+        **pick(found.quality, precision="precision_frac", recall="recall_frac"),
+        **pick(found.quality, f_beta="f_beta_ratio", beta="beta_ratio", quality_meaning="meaning"),
         **_holdings(found),
-        "quirks": [
-            {"what": q.what, "where": q.where, "n_cases": q.n_cases, "done": q.done}
-            for q in found.quirks
-        ],
-        "assumptions": assumptions_document(found.assumptions),
+        "quirks": pick_each(found.quirks, "what", "where", "n_cases", "done"),
     }
 
 
-def _holdings(found: Diagnosis) -> dict[str, Any]:
+def _utilization(use: UseFigures | None) -> Document:
+    if use is None:
+        unknown = dict.fromkeys(("mean", "peak", "safe"))
+        return {
+            **unknown,
+            "bands": {},
+            "layers": [],
+            "n_devices": 0,
+            "span_s": 0.0,
+            "warnings": [],
+        }
+    minutes = {"p99_minute": "p99_minute_frac", "peak_minute": "peak_minute_frac"}
+    return {
+        **pick(use, mean="mean_frac", peak="peak_frac", safe="safe_frac"),
+        "bands": {one.name: one.time_frac for one in use.bands},
+        "layers": pick_each(use.layers, "name", "metric", "n_series", mean="mean_frac", **minutes),
+        **pick(use, "n_devices", "span_s", "warnings"),
+    }
+
+
+def _holdings(found: Diagnosis) -> Document:
     """What was paid for, by whom, and what became of it."""
+    held = ("team", "job", "begin_s", "end_s", "usd_per_month", "memory_held_bytes")
     return {
         "latency_s": {
             name: {"p50": p50, "p95": p95, "p99": p99} for name, p50, p95, p99 in found.latencies
         },
         "waste": [
-            {
-                "cause": w.cause,
-                "accelerator_h": w.accelerator_s / HOUR,
-                "usd": w.usd,
-                "energy_j": w.energy_j,
-            }
+            {**pick(w, "cause", "usd", "energy_j"), "accelerator_h": w.accelerator_s / HOUR}
             for w in found.waste
         ],
         "teams": [
             {
-                "team": t.team,
+                **pick(t, "team", "busy_frac", "usd"),
                 "accelerator_h": t.accelerator_s / HOUR,
-                "busy_frac": t.busy_frac,
                 "idle_h": t.idle_s / HOUR,
-                "usd": t.usd,
             }
             for t in found.teams
         ],
-        "reclaim": [
-            {
-                "device": r.subject,
-                "team": r.team,
-                "job": r.job,
-                "begin_s": r.begin_s,
-                "end_s": r.end_s,
-                "usd_per_month": r.usd_per_month,
-                "memory_held_bytes": r.memory_held_bytes,
-            }
-            for r in found.reclaims
-        ],
-        "phases": [
-            {
-                "node": p.node,
-                "begin_s": p.begin_s,
-                "end_s": p.end_s,
-                "state": p.state,
-                "phase": p.phase,
-            }
-            for p in found.phases
-        ],
+        "reclaim": pick_each(found.reclaims, *held, device="subject"),
+        "phases": pick_each(found.phases, "node", "begin_s", "end_s", "state", "phase"),
     }
 
 
-def _layer(one: Layer) -> dict[str, Any]:
+def _verdict(one: Verdict) -> Document:
+    gains = {"gain_low": "gain_low_frac", "gain_high": "gain_high_frac"}
     return {
-        "name": one.name,
-        "metric": one.metric,
-        "mean": one.mean_frac,
-        "p99_minute": one.p99_minute_frac,
-        "peak_minute": one.peak_minute_frac,
-        "n_series": one.n_series,
+        **pick(one, "cause", "title", "severity", "subjects", confidence="confidence_frac"),
+        **pick(one, share="share_frac", more_gpus_help="more_devices_help"),
+        "evidence": pick_each(one.evidence, "what", "found", "against"),
+        "actions": pick_each(one.actions, "what", "effect", "cost", **gains),
     }
-
-
-def _verdict(one: Verdict) -> dict[str, Any]:
-    return {
-        "cause": one.cause,
-        "title": one.title,
-        "severity": one.severity,
-        "confidence": one.confidence_frac,
-        "share": one.share_frac,
-        "more_gpus_help": one.more_devices_help,
-        "subjects": list(one.subjects),
-        "evidence": [
-            {"what": e.what, "found": e.found, "against": e.against} for e in one.evidence
-        ],
-        "actions": [
-            {
-                "what": a.what,
-                "effect": a.effect,
-                "cost": a.cost,
-                "gain_low": a.gain_low_frac,
-                "gain_high": a.gain_high_frac,
-            }
-            for a in one.actions
-        ],
-    }
-
-
-def is_drawable(found: Diagnosis) -> bool:
-    """Whether there is something over time to draw."""
-    return found.heat is not None and not all(math.isnan(v) for v in found.heat.use_frac.ravel())

@@ -1,11 +1,11 @@
-"""Devices held and unused, as patches that a person may apply: marks on pods, never a kill."""
+"""Reserved and idle GPUs as patches that a person may apply: annotations on pods, never a kill."""
 
 from typing import Any
 
 import yaml
 
 from gpuplan.domain.telemetry.diagnosis import Diagnosis, Reclaim
-from gpuplan.units import HOUR
+from gpuplan.units import GB, HOUR
 
 HEAD = """# Pods that hold accelerators and do nothing with them. Nothing here stops a pod.
 # Look, ask the owner, then try:
@@ -28,7 +28,7 @@ def _patch(one: Reclaim) -> dict[str, Any]:
     marks = {
         "gpuplan.io/reclaim": "proposed",
         "gpuplan.io/evidence": f"no kernel on {one.subject} for {hours:.1f} h",
-        "gpuplan.io/memory-held-gb": f"{one.memory_held_bytes / 1e9:.1f}",
+        "gpuplan.io/memory-held-gb": f"{one.memory_held_bytes / GB:.1f}",
     }
     if one.usd_per_month is not None:
         marks["gpuplan.io/usd-per-month"] = f"{one.usd_per_month:.0f}"

@@ -3,15 +3,17 @@
 import contextlib
 import io
 import json
+import os
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
 from fakes.plans import answer, chosen
 from gpuplan.cli.output import Form, emit
 from gpuplan.domain.plan.answer import Explanation
+from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
-from gpuplan.inputs.yaml_reader import read_yaml_text
 from gpuplan.report.plan.answer import plan_sheet, weightiest
 from gpuplan.report.plan.headline import headline
 from shared_data import ROOT
@@ -33,7 +35,8 @@ def example(name):
 
 def screen(sheet):
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    width = patch.dict(os.environ, {"COLUMNS": str(N_COLUMNS)})
+    with width, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         emit(sheet, Form.TABLE)
     return out.getvalue() + err.getvalue()
 

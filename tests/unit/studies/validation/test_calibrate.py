@@ -11,7 +11,7 @@ from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
-from gpuplan.report.prediction.calibration import calibrate_sheet
+from gpuplan.report.prediction.validation import calibrate_sheet
 from gpuplan.studies.inference.predict import predict_inference
 from gpuplan.studies.inference.user_calibration import read_user_calibration
 from gpuplan.studies.measured.inference import serving_setup

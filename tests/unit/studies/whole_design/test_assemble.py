@@ -24,7 +24,8 @@ from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InfeasibleError, InputError, ViolationError
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.system.design import design_document, statement_csv
+from gpuplan.report.system.design import design_document
+from gpuplan.report.system.files import statement_csv
 from gpuplan.studies.whole_design.assemble import design_plan, refuse_design
 from gpuplan.studies.whole_design.money import CATEGORIES, statement_of_plan
 from gpuplan.units import GB, GIB, HOUR, MONTH
