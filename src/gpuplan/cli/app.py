@@ -30,7 +30,7 @@ ROOM_WORDS = 40_000
 # Panels and colours in help would cost more start-up than the whole command table.
 app = typer.Typer(
     name="gpuplan",
-    help="Plans GPU infrastructure for AI work: what fits, how fast it is, and how sure we are.",
+    help="Plan GPU infrastructure for AI: what fits, how fast, at what cost, how certain.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=HELP,
@@ -53,7 +53,7 @@ def start(
         False, "--version", help="Print the version.", callback=_print_version, is_eager=True
     ),
 ) -> None:
-    """Plans GPU infrastructure for AI work: what fits, how fast it is, and how sure we are."""
+    """Plan GPU infrastructure for AI: what fits, how fast, at what cost, how certain."""
     if context.invoked_subcommand is None:
         typer.echo(EXAMPLES)
 

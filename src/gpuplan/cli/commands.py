@@ -1,5 +1,6 @@
 """The table of commands: each is loaded when it is called, so that help loads none of them."""
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -11,48 +12,67 @@ from gpuplan.cli.completion import Offer
 
 
 class Entry(NamedTuple):
-    """Where a command lives, and the line that help shows."""
+    """Where a verb lives, and the line that help shows."""
 
-    place: str  # module:attribute
+    module_and_name: str
     line: str
 
 
-COMMANDS = {
-    "plan": Entry(
-        "plan:plan", "Plan a fleet: which accelerators, how many, from where, at what cost."
-    ),
-    "explain": Entry("explain:explain", "Explain a plan: why this one, why not the others."),
-    "diff": Entry("explain:diff", "Compare two plans."),
-    "report": Entry("explain:report", "Write a plan as one self-contained HTML page."),
-    "check": Entry("check:check", "Check a system's bottlenecks, power, cooling and network."),
-    "design": Entry("check:design", "Design hosts, network, storage, site and cost around a plan."),
-    "fit": Entry("fit:fit", "Check whether a model fits in memory for inference."),
-    "fit-training": Entry("fit:fit_training", "Check whether a training job fits in memory."),
-    "predict": Entry("predict.serving:predict", "Predict throughput, latency, power and memory."),
-    "predict-table": Entry("predict.serving:predict_table", "Predict each row of a table (CSV)."),
-    "predict-network": Entry(
-        "predict.network:predict_network", "Predict CNNs, ViTs, encoders and diffusion models."
-    ),
-    "predict-training": Entry(
-        "predict.training:predict_training", "Predict step time and duration of a training run."
-    ),
-    "roofline": Entry("predict.serving:roofline", "Show what limits prefill and decode."),
-    "scale": Entry("predict.training:scale", "Show training speed-up over the number of GPUs."),
-    "simulate": Entry("simulate.command:simulate", "Simulate a fleet serving a trace or a load."),
-    "diagnose": Entry(
-        "diagnose:diagnose", "Diagnose telemetry: utilization, waste, causes, actions."
-    ),
-    "score": Entry("diagnose:score", "Score telemetry against limits, as a CI gate."),
-    "forecast": Entry("forecast:forecast", "Forecast demand; say when to order."),
-    "replan": Entry("forecast:replan", "Compare a plan with telemetry; plan again."),
-    "top": Entry("top:top", "Show a fleet on one screen, live or recorded."),
-    "watch": Entry("watch:watch", "Watch Prometheus; serve recommendations as metrics."),
-    "validate": Entry("calibrate:validate", "Validate predictions against measured rows."),
-    "calibrate": Entry("calibrate:calibrate", "Calibrate the model with your own benchmark runs."),
-    "init": Entry("scenario:init", "Write a commented scenario to start from."),
-    "scenario": Entry("scenario:app", "Check a scenario file; print its JSON Schema."),
-    "catalog": Entry("catalog:app", "List, show, check, overlay and update the facts."),
+GROUPS = {
+    "Plan and design": {
+        "plan": Entry(
+            "plan:plan", "Plan a fleet: which accelerators, how many, from where, at what cost."
+        ),
+        "explain": Entry("explain:explain", "Explain a plan: why this one, why not the others."),
+        "diff": Entry("explain:diff", "Compare two plans."),
+        "report": Entry("explain:report", "Write a plan as one self-contained HTML page."),
+        "check": Entry("check:check", "Check a system's bottlenecks, power, cooling and network."),
+        "design": Entry(
+            "check:design", "Design hosts, network, storage, site and cost around a plan."
+        ),
+        "init": Entry("scenario:init", "Write a commented scenario to start from."),
+        "scenario": Entry("scenario:app", "Check a scenario file; print its JSON Schema."),
+    },
+    "Fit, predict and simulate": {
+        "fit": Entry("fit:fit", "Check whether a model fits in memory for inference."),
+        "fit-training": Entry("fit:fit_training", "Check whether a training job fits in memory."),
+        "predict": Entry(
+            "predict.serving:predict", "Predict throughput, latency, power and memory."
+        ),
+        "predict-table": Entry(
+            "predict.serving:predict_table", "Predict each row of a table (CSV)."
+        ),
+        "predict-network": Entry(
+            "predict.network:predict_network", "Predict CNNs, ViTs, encoders and diffusion models."
+        ),
+        "predict-training": Entry(
+            "predict.training:predict_training", "Predict step time and duration of a training run."
+        ),
+        "roofline": Entry("predict.serving:roofline", "Show what limits prefill and decode."),
+        "scale": Entry("predict.training:scale", "Show training speed-up over the number of GPUs."),
+        "simulate": Entry(
+            "simulate.command:simulate", "Simulate a fleet serving a trace or a load."
+        ),
+    },
+    "Operate": {
+        "diagnose": Entry(
+            "diagnose:diagnose", "Diagnose telemetry: utilization, waste, causes, actions."
+        ),
+        "score": Entry("diagnose:score", "Score telemetry against limits, as a CI gate."),
+        "forecast": Entry("forecast:forecast", "Forecast demand; say when to order."),
+        "replan": Entry("forecast:replan", "Compare a plan with telemetry; plan again."),
+        "top": Entry("top:top", "Show a fleet on one screen, live or recorded."),
+        "watch": Entry("watch:watch", "Watch Prometheus; serve recommendations as metrics."),
+    },
+    "Accuracy and facts": {
+        "validate": Entry("calibrate:validate", "Validate predictions against measured rows."),
+        "calibrate": Entry(
+            "calibrate:calibrate", "Calibrate the model with your own benchmark runs."
+        ),
+        "catalog": Entry("catalog:app", "List, show, check, overlay and update the facts."),
+    },
 }
+COMMANDS = {name: entry for verbs in GROUPS.values() for name, entry in verbs.items()}
 
 
 class LazyCommands(TyperGroup):
@@ -67,7 +87,7 @@ class LazyCommands(TyperGroup):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.place.partition(":")
+        module, _, attribute = entry.module_and_name.partition(":")
         target = getattr(import_module(f"gpuplan.cli.{module}"), attribute)
         if not isinstance(target, typer.Typer):
             alone = typer.Typer(
@@ -78,6 +98,13 @@ class LazyCommands(TyperGroup):
         command = typer.main.get_command(target)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that was typed; a typo is answered with the nearest."""
+        near = get_close_matches(args[0], COMMANDS, n=1)
+        if args[0] not in COMMANDS and near and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """Verbs that begin like this; loading them all would make TAB slow."""
@@ -90,5 +117,6 @@ class LazyCommands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list that help shows, without loading a single one."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.line) for name, entry in COMMANDS.items()])
+        for group, verbs in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, entry.line) for name, entry in verbs.items()])

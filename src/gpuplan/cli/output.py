@@ -3,16 +3,18 @@
 import json
 import os
 import sys
-import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from gpuplan.domain.sheet import Sheet
+    import rich.table
+
+    from gpuplan.domain.sheet import Sheet, Table
 
 WIDTH_WITHOUT_TERMINAL = 100
 LEAST_TEXT_WIDTH = 12
@@ -60,21 +62,27 @@ def _emit(sheet: "Sheet", form: Form) -> None:
         _print_remarks(sheet)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """All of it or nothing: a reader never sees half a file."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)  # as any other file of the user, not as a secret
-        Path(name).replace(path)
-    except OSError as error:
-        from gpuplan.errors import InputError, one
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A path beside the file, which becomes the file when all is written: never half of one."""
+    from gpuplan.errors import InputError, one
 
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
         what, fix = f"cannot be written: {error.strerror}", "name a file in a folder that is yours"
         raise one(InputError, "output", str(path), what, fix) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """The text as a file: all of it or nothing."""
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def names(text: str | None) -> list[str] | None:
@@ -92,9 +100,7 @@ def busy(what: str) -> AbstractContextManager[object]:
 
 
 def _print_tables(sheet: "Sheet") -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     class Piped(Console):
@@ -107,22 +113,29 @@ def _print_tables(sheet: "Sheet") -> None:
     if sheet.head:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:
-        shown = Table(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
-        for place, column in enumerate(table.columns):
-            # Figures are never cut; text that is too long goes on in the next line, whole.
-            is_figure = column in table.right
-            justify: Literal["left", "right"] = "right" if is_figure else "left"
-            longest = max((len(row[place]) for row in table.rows), default=0)
-            shown.add_column(
-                column,
-                justify=justify,
-                no_wrap=is_figure,
-                overflow="fold",
-                min_width=None if is_figure else min(LEAST_TEXT_WIDTH, longest),
-            )
-        for row in table.rows:
-            shown.add_row(*(Text(cell) for cell in row))
-        console.print(shown)
+        console.print(_rich_table(table))
+
+
+def _rich_table(table: "Table") -> "rich.table.Table":
+    """Figures are never cut; text that is too long goes on in the next line, whole."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    for place, column in enumerate(table.columns):
+        is_figure = column in table.right
+        longest = max((len(row[place]) for row in table.rows), default=0)
+        shown.add_column(
+            column,
+            justify="right" if is_figure else "left",
+            no_wrap=is_figure,
+            overflow="fold",
+            min_width=None if is_figure else min(LEAST_TEXT_WIDTH, longest),
+        )
+    for row in table.rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    return shown
 
 
 def _print_remarks(sheet: "Sheet") -> None:

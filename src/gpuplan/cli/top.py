@@ -83,16 +83,17 @@ def _screen(frame: "TopFrame", *, rows: int, columns: int) -> "RenderableType":
     when = f"{frame.at_s:,.0f} s"
     if frame.at_s >= 1e9:
         when = datetime.fromtimestamp(frame.at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    use = "" if frame.mean_frac is None else f"  mean {frame.mean_frac:.0%} of {frame.n_devices}"
+    mean = "" if frame.mean_frac is None else f"  mean utilization {frame.mean_frac:.0%}"
+    n_devices = f", {frame.n_devices} devices" if frame.n_devices else ""
     parts: list[RenderableType] = [
-        Text(f"{when}{use}", style="bold"),
+        Text(f"{when}{mean}{n_devices}", style="bold"),
         Text(frame.headline),
     ]
     n_engines = min(len(frame.engines), max(rows // 3, 3)) if frame.devices else max(rows, 4)
     if frame.devices:
-        n_devices = max(rows - (n_engines + TABLE_ROWS if frame.engines else 0), 4)
-        parts.append(_devices(frame, n_devices, columns))
-        parts += _more(frame.n_devices - min(n_devices, len(frame.devices)), "devices")
+        n_rows = max(rows - (n_engines + TABLE_ROWS if frame.engines else 0), 4)
+        parts.append(_devices(frame, n_rows, columns))
+        parts += _more(frame.n_devices - min(n_rows, len(frame.devices)), "devices")
     if frame.engines:
         parts.append(_engines(frame, n_engines))
         parts += _more(len(frame.engines) - n_engines, "engines")

@@ -61,3 +61,15 @@ def test_a_former_flag_works_and_says_its_new_name():
     assert first.stdout == second.stdout
     assert "--input is now --input-tokens" in second.stderr
     assert not first.stderr
+
+
+def test_a_typo_is_answered_with_the_nearest_verb():
+    done = CliRunner().invoke(app, ["pln"])
+    assert done.exit_code == 2
+    assert "did you mean 'plan'?" in done.output
+
+
+def test_verbs_are_listed_in_groups():
+    text = CliRunner().invoke(app, ["--help"]).stdout
+    places = [text.index(word) for word in ("Plan and design:", " plan ", "Operate:", " watch ")]
+    assert places == sorted(places)

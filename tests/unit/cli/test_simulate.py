@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuplan.cli.app import app
-from gpuplan.cli.simulate.files import _whole
+from gpuplan.cli.output import whole_file
 from gpuplan.errors import InputError
 
 TRACE = "arrival_s,input_tokens,output_tokens\n0.0,100,20\n0.5,200,1\n0.75,300,30\n"
@@ -76,7 +76,7 @@ def test_how_requests_of_a_living_fleet_ended_is_in_their_file(tmp_path: Path):
 def test_a_file_that_stood_there_stays_when_a_run_fails(tmp_path: Path):
     out = tmp_path / "requests.csv"
     out.write_text("before")
-    with contextlib.suppress(RuntimeError), _whole("--out", out) as part:
+    with contextlib.suppress(RuntimeError), whole_file(out) as part:
         part.write_text("half")
         raise RuntimeError
     assert out.read_text() == "before"

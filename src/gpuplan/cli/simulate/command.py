@@ -18,7 +18,7 @@ from gpuplan.cli.simulate.conflicts import (
 from gpuplan.cli.simulate.files import (
     RequestFile,
     check_targets,
-    leaving_nothing,
+    cleaning_up,
     n_cores,
     progress,
     show_charts,
@@ -49,7 +49,7 @@ def simulate(options: SimulateOptions) -> None:
     Requests come from --trace, from --scenario, or are generated: --rate 5 --input-tokens 1000
     --output-tokens 200.
     """
-    with leaving_nothing():
+    with cleaning_up():
         _simulate(options)
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 SWEEP = "--sweep-replicas"
 IN_MEMORY = "remove --stream"
+Dependent = tuple[str, bool, bool, str]  # flag, is it given, is the other, which other
 
 
 def check_options(options: SimulateOptions) -> None:
@@ -191,34 +192,37 @@ def _lonely(options: SimulateOptions) -> "list[Problem]":
     """Options that mean nothing without another."""
     from gpuplan.errors import Problem
 
+    return [
+        Problem(flag, f"needs {other}", "add it, or remove this option")
+        for flag, is_on, is_other, other in (*_for_sweeps(options), *_dependent(options))
+        if is_on and not is_other
+    ]
+
+
+def _for_sweeps(options: SimulateOptions) -> list[Dependent]:
+    has_sweep, sizes = options.sweep_replicas is not None, f"{SWEEP} 1..12"
+    figures = {
+        "--cost-waste": options.cost_waste,
+        "--cost-delay": options.cost_delay,
+        "--workers": options.workers,
+    }
+    return [(flag, value is not None, has_sweep, sizes) for flag, value in figures.items()]
+
+
+def _dependent(options: SimulateOptions) -> list[Dependent]:
     slo = (options.slo_ttft_ms, options.slo_tpot_ms, options.slo_e2e_s)
-    has_slo = slo != (None, None, None) or options.scenario is not None
-    has_sweep = options.sweep_replicas is not None
-    sizes, targets = f"{SWEEP} 1..12", "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-s"
-    is_drafting, is_by_priority = (
-        options.num_speculative_tokens is not None,
-        options.scheduling_policy == "priority",
-    )
-    needs = (
-        ("--cost-waste", options.cost_waste is not None, has_sweep, sizes),
-        ("--cost-delay", options.cost_delay is not None, has_sweep, sizes),
-        ("--workers", options.workers is not None, has_sweep, sizes),
+    has_scenario = options.scenario is not None
+    has_slo = slo != (None, None, None) or has_scenario
+    targets = "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-s"
+    is_drafting = options.num_speculative_tokens is not None
+    by_priority, policy = options.scheduling_policy == "priority", "--scheduling-policy priority"
+    return [
         ("--months", options.months is not None, options.growth != 0, "--growth 0.05"),
         ("--slo-percentile", options.slo_percentile is not None, has_slo, targets),
         ("--draw-acceptance", options.draw_acceptance, is_drafting, "--num-speculative-tokens"),
-        (
-            "--priorities",
-            options.priorities is not None,
-            is_by_priority,
-            "--scheduling-policy priority",
-        ),
+        ("--priorities", options.priorities is not None, by_priority, policy),
         ("--loras", options.loras is not None, options.lora_rank > 0, "--lora-rank"),
-        ("--workload", options.workload is not None, options.scenario is not None, "--scenario"),
-    )
-    return [
-        Problem(flag, f"needs {other}", "add it, or remove this option")
-        for flag, is_on, is_other, other in needs
-        if is_on and not is_other
+        ("--workload", options.workload is not None, has_scenario, "--scenario"),
     ]
 
 

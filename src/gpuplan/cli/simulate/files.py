@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpuplan.cli.output import whole_file, write_whole
+
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.columns import Ints
@@ -48,7 +50,7 @@ def write_requests(path: Path, outcome: "Outcome", end: "Ints | None" = None) ->
     """Every request in a file of its own; `end` says how those of an autoscaled fleet ended."""
     from gpuplan import api
 
-    with _whole("--out", path) as part:
+    with whole_file(path) as part:
         if path.suffix == ".csv":
             with part.open("w", encoding="utf-8") as file:
                 file.writelines(api.requests_csv(outcome, end))
@@ -83,7 +85,7 @@ class RequestFile:
             return
         with self._folder as folder:
             if kind is None and self._n_parts:
-                with _whole("--out", self._path) as whole:
+                with whole_file(self._path) as whole:
                     self._join(Path(folder), whole)
         if kind is None:
             typer.echo(f"wrote {self._n} requests to {self._path}", err=True)
@@ -127,12 +129,10 @@ def show_charts(
         if target == TERMINAL:
             typer.echo(api.charts_text(charts), err=is_beside)
         elif path.suffix == ".html":
-            page = api.charts_html(charts, title)
-            with _whole("--chart", path) as part:
-                part.write_text(page, encoding="utf-8")
+            write_whole(path, api.charts_html(charts, title))
         else:
             picture = api.charts_png(charts, title)
-            with _whole("--chart", path) as part:
+            with whole_file(path) as part:
                 part.write_bytes(picture)
         if target != TERMINAL:
             typer.echo(f"wrote {len(charts)} charts to {path}", err=True)
@@ -172,7 +172,7 @@ def progress(n_all: int | None, what: str) -> Iterator[Progressed]:
 
 
 @contextmanager
-def leaving_nothing() -> Iterator[None]:
+def cleaning_up() -> Iterator[None]:
     """A request to end lets what was begun be cleared away, as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -186,20 +186,3 @@ def leaving_nothing() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _whole(flag: str, path: Path) -> Iterator[Path]:
-    """A place beside the file, which becomes the file when all is written: never half of one."""
-    from gpuplan.errors import InputError, one
-
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            yield part
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        fix = "name a file in a folder that can be written"
-        raise one(InputError, "simulate", flag, f"{path}: {error.strerror}", fix) from error
