@@ -28,7 +28,7 @@ from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.naming import model_named
 from gpuplan.studies.replay.fleet_run import fleet_of
 
-N_TRIES = {"jump": 15, "step": 5, "plain": 1}
+N_TRIES = {"jump": 15, "step": 5}
 
 
 def chat(n: int, rate: float, *, seed: int = 0) -> Requests:
@@ -71,7 +71,7 @@ def main() -> None:
     capacity = len(flood) / simulate_serving(flood, fleet(flood)).totals.span_s
     print(f"load of the machine {os.getloadavg()[0]:.1f}; a replica completes {capacity:.1f}/s")
     print("one replica: batch, steps and preemptions a request; requests a CPU-second")
-    print(f"{'':20s}  use batch steps/r preempt/r {'jump':>9s} {'step':>10s} {'plain':>10s}")
+    print(f"{'':20s}  use batch steps/r preempt/r {'jump':>9s} {'step':>10s}")
     for label, rate, scheduler in (
         ("10 requests/s", 10.0, {}),
         ("16 requests/s", 16.0, {}),
@@ -82,7 +82,7 @@ def main() -> None:
     ):
         requests = chat(n, rate)
         of = fleet(requests, **scheduler)
-        figures = [requests_per_cpu_s(requests, of, method) for method in ("jump", "step", "plain")]
+        figures = [requests_per_cpu_s(requests, of, method) for method in ("jump", "step")]
         speeds = " ".join(f"{speed:10,.0f}" for speed, _ in figures)
         print(f"{label:20s} {100 * rate / capacity:3.0f}% {figures[0][1]} {speeds}")
     print("\nreplicas, router, 16 requests/s each                 requests a CPU-second")

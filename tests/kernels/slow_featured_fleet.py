@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from gpuplan.domain.traffic.stream import Requests
+from kernels.oracles import rules_of
 from kernels.reference_features import Engine, Request
 from kernels.slow_fleet import Job, SlowFleet
-from kernels.test_features import rules_of
 
 
 @dataclass

@@ -15,9 +15,10 @@ from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels import test_featured_fleet, test_living_fleet
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
+from kernels.oracles import assert_equals_oracle, oracle
 from kernels.reference import Engine, Rules
 from kernels.test_engine import WORK, assert_same, reference_run
-from kernels.test_features import POLICIES, assert_equals_oracle, case, oracle
+from kernels.test_features import POLICIES, case
 
 AHEAD = Admission(is_ahead=True)
 
@@ -58,7 +59,8 @@ def test_jumping_equals_stepping_bit_for_bit():
         fleet = Fleet(limits=limits, table=table)
         jumped = simulate_serving(requests, fleet, method="jump")
         assert_same(jumped, simulate_serving(requests, fleet, method="step"))
-        assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
+        if seed % 10 == 0:
+            assert_equals_oracle(jumped, *oracle(requests, fleet))
 
 
 def test_an_independent_engine_agrees_request_by_request():

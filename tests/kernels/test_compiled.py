@@ -39,7 +39,7 @@ def runs() -> list[bytes]:
     requests = stream_of(draw, 60)
     limits = limits_of(draw, requests, n_blocks=60)
     found = []
-    for method in ("jump", "step", "plain"):
+    for method in ("jump", "step"):
         outcome = run.simulate_serving(requests, fleet_of(limits), method=method)
         found.append(outcome.times.e2e_s.tobytes() + outcome.use.busy_frac.tobytes())
     for router in ("least_outstanding", "power_of_two"):

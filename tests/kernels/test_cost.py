@@ -14,6 +14,7 @@ from gpuplan.performance.kernels.step import StepLoad, step_time_s
 from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import SCALE, decode_line, mixed_step_s
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.predict import constants_for
 from gpuplan.studies.inference.step_table import step_table
@@ -28,9 +29,7 @@ CASES = (
     ("Qwen3-30B-A3B", "L40S", 2),
 )
 # Views cannot leave a kernel, and pieces of kernels have no door for Python.
-view, mixed, decoded = (
-    getattr(f, "py_func", f) for f in (st.one_engine, mixed_step_s, decode_line)
-)
+view, mixed, decoded = (getattr(f, "py_func", f) for f in (one_engine, mixed_step_s, decode_line))
 LIMITS = EngineLimits(max_batch_tokens=4096, max_sequences=256, n_blocks=10**5, block_tokens=16)
 
 

@@ -12,7 +12,7 @@ from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.gains import drawn_gains, first_ticks
-from gpuplan.simulation.serving.kernels.engine.featured import N_DRAWN
+from gpuplan.simulation.serving.kernels.engine.state import N_DRAWN
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, constant_table, limits_of
 from kernels.test_engine import assert_same

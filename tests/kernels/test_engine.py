@@ -12,6 +12,7 @@ from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
+from kernels.oracles import assert_equals_oracle, oracle
 from kernels.reference import Engine, Request, Rules
 
 WORK = work()
@@ -38,7 +39,8 @@ def test_jumping_equals_stepping_bit_for_bit():
         fleet = fleet_of(limits_of(draw, requests), WORK)
         jumped = simulate_serving(requests, fleet, method="jump")
         assert_same(jumped, simulate_serving(requests, fleet, method="step"))
-        assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
+        if seed % 10 == 0:  # the oracle takes every sequence through every step
+            assert_equals_oracle(jumped, *oracle(requests, fleet))
         n_preemptions += jumped.totals.n_preemptions
     assert n_preemptions > 1000  # the trials would prove little otherwise
 
@@ -51,7 +53,8 @@ def test_jumping_equals_stepping_over_every_bend():
         fleet = Fleet(limits=limits, table=bent_table(draw, limits))
         jumped = simulate_serving(requests, fleet, method="jump")
         assert_same(jumped, simulate_serving(requests, fleet, method="step"))
-        assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
+        if seed % 10 == 0:  # the oracle takes every sequence through every step
+            assert_equals_oracle(jumped, *oracle(requests, fleet))
 
 
 def test_arrivals_at_the_instant_of_a_step_are_seen_alike():
@@ -67,7 +70,8 @@ def test_arrivals_at_the_instant_of_a_step_are_seen_alike():
         )
         fleet = Fleet(limits=limits, table=table)
         jumped = simulate_serving(requests, fleet, method="jump")
-        assert_same(jumped, simulate_serving(requests, fleet, method="plain"))
+        if seed % 10 == 0:  # the oracle takes every sequence through every step
+            assert_equals_oracle(jumped, *oracle(requests, fleet))
 
 
 def reference_run(requests: Requests, engine: Engine) -> list[Request]:

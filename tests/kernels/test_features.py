@@ -1,28 +1,17 @@
 """Prefixes, urgency and limits on long prompts: jump = step = an oracle, bit for bit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet
-from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
-from gpuplan.simulation.serving.kernels.engine.state import FRAC_BITS, TICKS_PER_S
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, limits_of
-from kernels.reference_features import Engine, Request, Rules
+from kernels.oracles import assert_equals_oracle, oracle
 from kernels.test_engine import assert_same
-from kernels.texts import (
-    exact_time,
-    grouped_stream,
-    rows_of,
-    texts_of_blocks,
-    texts_of_groups,
-    traced_stream,
-)
+from kernels.texts import grouped_stream, traced_stream
 
 POLICIES = {
     "prefixes": {"caches_prefixes": True},
@@ -32,47 +21,6 @@ POLICIES = {
     "long prefixes": {"caches_prefixes": True, "long_prefill_tokens": 24},
     "all": {"caches_prefixes": True, "scheduling": "priority", "long_prefill_tokens": 24},
 }
-
-
-def rules_of(limits: EngineLimits) -> Rules:
-    return Rules(
-        max_tokens=limits.max_batch_tokens, max_sequences=limits.max_sequences,
-        n_blocks=limits.n_blocks, block_tokens=limits.block_tokens,
-        reserves_prompt=limits.admission.reserves_prompt, is_ahead=limits.admission.is_ahead,
-        long_prefill_tokens=limits.long_prefill_tokens or 0,
-        caches=limits.caches_prefixes, is_priority=limits.scheduling == "priority",
-    )  # fmt: skip
-
-
-def oracle(
-    requests: Requests, fleet: Fleet, blocks: PrefixBlocks | None, *, keeps_copies: bool = False
-) -> tuple[Engine, list[Request]]:
-    if blocks is None:
-        paths = texts_of_groups(requests, fleet.limits.block_tokens)
-    else:
-        paths = texts_of_blocks(requests, blocks, fleet.limits.block_tokens)
-    rows = rows_of(requests, paths)
-    rules = replace(rules_of(fleet.limits), keeps_copies=keeps_copies)
-    engine = Engine(rules, exact_time(fleet))
-    engine.run(rows)
-    return engine, rows
-
-
-def assert_equals_oracle(found: Outcome, engine: Engine, rows: list[Request]) -> None:
-    for name, instants in (
-        ("wait_s", [r.start for r in rows]),
-        ("ttft_s", [r.first for r in rows]),
-        ("e2e_s", [r.end for r in rows]),
-    ):
-        since = [
-            ((at >> FRAC_BITS) - (r.arrive >> FRAC_BITS)) / TICKS_PER_S
-            for at, r in zip(instants, rows, strict=True)
-        ]
-        np.testing.assert_array_equal(getattr(found.times, name), since, name)
-    assert found.times.n_preemptions.tolist() == [r.n_preemptions for r in rows]
-    assert found.times.n_cached_tokens.tolist() == [r.n_hit for r in rows]
-    assert found.totals.n_steps == engine.n_steps
-    assert found.totals.n_free_blocks == engine.rules.n_blocks
 
 
 def case(

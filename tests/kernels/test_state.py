@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.arrays import engine_state, refusals_of
-from gpuplan.simulation.serving.kernels.engine import state
+from gpuplan.simulation.serving.kernels.engine import lists, state
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, SOLE
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, fleet_of, limits_of, stream_of
 
 count_phase, blocks_between = (
-    getattr(f, "py_func", f) for f in (state.count_phase, state.blocks_between)
+    getattr(f, "py_func", f) for f in (lists.count_phase, lists.blocks_between)
 )
 
 

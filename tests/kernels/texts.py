@@ -8,6 +8,7 @@ from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, Requests, requ
 from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.kernels.engine import cost
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from kernels.reference_features import Request, StepTime
 
 UNIT_TOKENS = 32
@@ -21,7 +22,7 @@ def plain(kernel):
 def exact_time(fleet: Fleet) -> StepTime:
     """What the engine's table says of a step, in its own fixed-point unit."""
     state = engine_state(requests_of([0.0], [1], [1]), fleet, 60.0)
-    engine, s = plain(st.one_engine)(state, 0), state.scalar[0]
+    engine, s = one_engine(state, 0), state.scalar[0]
 
     def step_time(n_prefill: int, pairs: int, n_ended: int, contexts: list[int]) -> int:
         s[st.N_DECODES], s[st.CONTEXT], s[st.N_ENDED] = len(contexts), sum(contexts), n_ended

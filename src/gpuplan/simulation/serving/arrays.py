@@ -14,13 +14,13 @@ from gpuplan.errors import InvariantError, one
 from gpuplan.simulation.serving.features import hits_of
 from gpuplan.simulation.serving.kernels.engine import records as rec
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
 from gpuplan.simulation.serving.kernels.engine.records import fill_records, read_records
 from gpuplan.simulation.serving.kernels.engine.runs import (
     LEAST_OUTSTANDING,
     POWER_OF_TWO,
     ROUND_ROBIN,
 )
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.tables import kernel_tables
 
 ROUTERS = {
@@ -109,10 +109,10 @@ def _locked(column: NDArray[T]) -> NDArray[T]:
 def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
     """Engines that have nothing to do."""
     scalar = np.zeros((n_engines, st.PHASES + limits.block_tokens), dtype=np.int64)
-    scalar[:, [st.HEAD, st.TAIL, st.WAIT_HEAD, st.WAIT_TAIL, st.PARTIAL, st.MARK]] = st.NONE
+    links = (st.HEAD, st.TAIL, st.WAIT_HEAD, st.WAIT_TAIL, st.MARK, st.PARKED, st.READY)
+    scalar[:, [*links, st.PLAN_AT]] = st.NONE
     scalar[:, st.FREE] = limits.n_blocks
     scalar[:, st.STOP] = st.FOREVER
-    scalar[:, st.PLAN_AT] = st.NONE
     scalar[:, [st.BIN_WIDTH, st.BIN_END]] = round(bin_s * st.TICKS_PER_S)
     return scalar
 

@@ -10,9 +10,8 @@ from gpuplan.domain.simulation.engine import SCHEDULINGS, EngineLimits
 from gpuplan.domain.traffic.stream import NONE, PrefixBlocks, Requests
 from gpuplan.errors import Problem
 from gpuplan.simulation.serving.gains import first_ticks, gains_of
-from gpuplan.simulation.serving.kernels.engine import featured as ft
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.prefix.paths import paths_of_blocks, paths_of_groups
 
 
@@ -73,7 +72,7 @@ def with_features(
     *,
     blocks: PrefixBlocks | None,
     seed: int = 0,
-) -> ft.FeaturedEngines:
+) -> st.FeaturedEngines:
     """The same engines with an empty cache of prefixes and the urgency of each request.
 
     `limits` has one entry per pool; pools that cache prefixes have blocks of one size.
@@ -81,42 +80,42 @@ def with_features(
     n, widest = len(sim.scalar), sim.slot.shape[1]
     caching = next((one for one in limits if one.caches_prefixes), limits[0])
     paths = paths_of(requests, caching, blocks)
-    extra = np.zeros((len(requests), ft.N_EXTRA), dtype=np.int64)
-    extra[:, ft.PRIORITY] = requests.priority
-    extra[:, ft.CHILD] = st.NONE
-    extra[:, ft.BASE] = paths.base
-    extra[:, ft.NUMBER] = np.arange(len(requests))
+    extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
+    extra[:, st.PRIORITY] = requests.priority
+    extra[:, st.CHILD] = st.NONE
+    extra[:, st.BASE] = paths.base
+    extra[:, st.NUMBER] = np.arange(len(requests))
     _begin(sim, limits)
     gained = gains_of(limits, seed)
     _begin_draws(sim, gained, seed)
     sizes = np.array([_sizes(requests, one, paths) for one in limits]).max(axis=0)
     n_nodes, n_entries, n_runs = (int(size) for size in sizes)
     n_table = 1 << max(4, int(2 * n_entries).bit_length())
-    slot = np.zeros((n, widest, ft.N_FEATURED_SLOT), dtype=np.int64)
+    slot = np.zeros((n, widest, st.N_FEATURED_SLOT), dtype=np.int64)
     slot[:, :, : st.N_SLOT] = sim.slot
-    return ft.FeaturedEngines(
+    return st.FeaturedEngines(
         **(sim._asdict() | {"slot": slot}),
         extra=extra,
         path_first=paths.first,
         path=paths.element,
         table=np.full((n, n_table), st.NONE, dtype=np.int64),
         # Pages of these that no run reaches are never touched.
-        entry=np.empty((n, n_entries, ft.N_ENTRY), dtype=np.int64),
-        run=np.empty((n, n_runs, ft.N_RUN_COLUMNS), dtype=np.int64),
-        node=np.empty((n, n_nodes, ft.N_NODE), dtype=np.int64),
+        entry=np.empty((n, n_entries, st.N_ENTRY), dtype=np.int64),
+        run=np.empty((n, n_runs, st.N_RUN_COLUMNS), dtype=np.int64),
+        node=np.empty((n, n_nodes, st.N_NODE), dtype=np.int64),
         gained=gained,
     )
 
 
 def hits_of(sim: AnyEngines) -> Ints | None:
     """Tokens of each prompt that were found in the cache; None where nothing is looked up."""
-    return ints(sim.extra[:, ft.HIT]) if isinstance(sim, ft.FeaturedEngines) else None
+    return ints(sim.extra[:, st.HIT]) if isinstance(sim, st.FeaturedEngines) else None
 
 
 def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
     scalar = sim.scalar
-    links = (st.PARKED, st.READY, st.OLDEST, st.NEWEST)
-    scalar[:, [*links, st.ENTRY_SPARE, st.RUN_SPARE, st.NODE_SPARE]] = st.NONE
+    links = (st.OLDEST, st.NEWEST, st.ENTRY_SPARE, st.RUN_SPARE, st.NODE_SPARE)
+    scalar[:, links] = st.NONE
     scalar[:, st.BARE] = sim.limit[sim.pool, st.N_BLOCKS]
     for row, one in zip(sim.limit, limits, strict=True):
         row[st.IS_CACHING] = one.caches_prefixes
@@ -133,7 +132,7 @@ def _begin_draws(sim: st.Engines, gained: Ints, seed: int) -> None:
     ticks = np.where(is_drawn, first_ticks(len(sim.scalar), seed), 0)
     sim.scalar[:, st.TICK] = ticks
     sim.scalar[:, st.STEP] = np.where(
-        is_drawn, gained[sim.pool, ft.POSITIONS, np.where(is_drawn, ticks, 0)], 0
+        is_drawn, gained[sim.pool, st.POSITIONS, np.where(is_drawn, ticks, 0)], 0
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.inference.performance import Drafts
 from gpuplan.domain.simulation.engine import EngineLimits
-from gpuplan.simulation.serving.kernels.engine.featured import N_DRAWN, POSITIONS, SUMS
+from gpuplan.simulation.serving.kernels.engine.state import N_DRAWN, POSITIONS, SUMS
 
 # Constants of the hash splitmix64.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -15,12 +15,11 @@ from gpuplan.simulation.serving.features import (
     with_features,
 )
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
-from gpuplan.simulation.serving.kernels.engine.plain import N_RUN, run_plain
 from gpuplan.simulation.serving.kernels.engine.runs import (
     run_apart,
     run_routed,
 )
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 
 LONGEST_S = 40 * 86400.0  # the clock counts picoseconds in 62 bits
 BIN_S = 60.0
@@ -36,16 +35,15 @@ def simulate_serving(
 ) -> Outcome:
     """Every request's times and the engines' use; the method changes the speed, nothing else.
 
-    "jump" skips over unchanged batches, "step" does not, "plain" looks at every sequence in
-    every step (engines in turn, without prefixes, urgency and drafts). `blocks` is the text of
-    the prompts; without it, groups tell what prompts have in common.
+    "jump" skips over unchanged batches, "step" does not. `blocks` is the text of the prompts;
+    without it, groups tell what prompts have in common.
     """
     check_fleet(requests, fleet)
     if fleet.batching is not None:
         return simulate_batches(requests, fleet, fleet.batching, bin_s=bin_s)
     taken = refusals_of(requests, fleet.limits)
     sim: AnyEngines = engine_state(requests, fleet, bin_s)
-    if has_features(fleet.limits) and method != "plain":
+    if has_features(fleet.limits):
         sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
     _run(sim, taken.accepted, fleet, method=method)
     return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
@@ -83,9 +81,7 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
 def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     sim.limit[:, st.IS_JUMPING] = method == "jump"
     sim.limit[:, st.LAST_INSTANT] = st.FOREVER
-    if method == "plain":
-        run_plain(sim, accepted, np.zeros((fleet.limits.max_sequences, N_RUN), dtype=np.int64))
-    elif fleet.router == "round_robin":
+    if fleet.router == "round_robin":
         run_apart(sim, accepted, 0)
     else:
         draws = np.random.default_rng(fleet.seed)

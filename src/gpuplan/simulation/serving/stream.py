@@ -18,10 +18,9 @@ from gpuplan.domain.traffic.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of, times_of, use_of
 from gpuplan.simulation.serving.features import has_features, with_features
-from gpuplan.simulation.serving.kernels.engine import featured as ft
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
 from gpuplan.simulation.serving.kernels.engine.runs import run_apart, run_routed
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.run import BIN_S, LONGEST_S, check_fleet
 
 LEAST_ROWS = 1 << 16
@@ -149,10 +148,10 @@ class ServingStream:
         records[:, [st.START, st.FIRST, st.END, st.NEXT_WAITING]] = st.NONE
         self._sim.request[rows] = records
         self._arrive_s[rows] = requests.arrive_s
-        if isinstance(self._sim, ft.FeaturedEngines):
-            extra = np.zeros((len(rows), ft.N_EXTRA), dtype=np.int64)
-            extra[:, ft.PRIORITY], extra[:, ft.CHILD] = requests.priority, st.NONE
-            extra[:, ft.NUMBER] = np.arange(self._next - len(rows), self._next)
+        if isinstance(self._sim, st.FeaturedEngines):
+            extra = np.zeros((len(rows), st.N_EXTRA), dtype=np.int64)
+            extra[:, st.PRIORITY], extra[:, st.CHILD] = requests.priority, st.NONE
+            extra[:, st.NUMBER] = np.arange(self._next - len(rows), self._next)
             self._sim.extra[rows] = extra
 
     def _take_rows(self, n: int) -> Ints:
@@ -183,11 +182,11 @@ class ServingStream:
         arrive_s[new], is_refused[new] = self._arrive_s[old], self._is_refused[old]
         self._arrive_s, self._is_refused = arrive_s, is_refused
         self._sim = self._sim._replace(request=request)
-        if isinstance(self._sim, ft.FeaturedEngines):
+        if isinstance(self._sim, st.FeaturedEngines):
             scalar[:, st.READY] = _mapped(scalar[:, st.READY], moved)
             more = _rows_of_features(n_rows)
             more["extra"][new] = self._sim.extra[old]
-            more["extra"][new, ft.CHILD] = _mapped(more["extra"][new, ft.CHILD], moved)
+            more["extra"][new, st.CHILD] = _mapped(more["extra"][new, st.CHILD], moved)
             self._sim = self._sim._replace(**more)
 
     def _widen_ring(self, longest: int) -> None:
@@ -240,7 +239,7 @@ def can_stream(fleet: Fleet) -> bool:
 def _rows_of_features(n_rows: int) -> dict[str, Any]:
     """Columns that go with the rows of requests; nothing is known of their text."""
     return {
-        "extra": np.zeros((n_rows, ft.N_EXTRA), dtype=np.int64),
+        "extra": np.zeros((n_rows, st.N_EXTRA), dtype=np.int64),
         "path_first": np.zeros(n_rows + 1, dtype=np.int64),
     }
 

@@ -12,7 +12,7 @@ from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.arrays import engine_state
 from gpuplan.simulation.serving.features import has_features, with_features
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 
 N_DRAWS = 1 << 16

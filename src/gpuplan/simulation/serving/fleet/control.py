@@ -6,7 +6,7 @@ It is compiled when something first happens, so that a fleet that never changes 
 import numpy as np
 
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.fleet import changes as ch
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.loop import CONTROL, OVER, run_elastic

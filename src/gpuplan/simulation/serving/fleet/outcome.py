@@ -24,7 +24,7 @@ from gpuplan.simulation.serving.arrays import N_BINS, Mask
 from gpuplan.simulation.serving.features import hits_of
 from gpuplan.simulation.serving.fleet.arrays import Jobs, is_closed, pieces
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngines
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 
 ENDS_OF = {el.REFUSED: REFUSED, el.TIMED_OUT: TIMED_OUT, el.LOST: LOST}

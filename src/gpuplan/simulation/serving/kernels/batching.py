@@ -12,6 +12,9 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.engine.jump import lasting, on_line
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.lists import append_waiting, n_blocks, pop_waiting
+from gpuplan.simulation.serving.kernels.engine.positions import moved
 from gpuplan.simulation.serving.kernels.engine.runs import (
     EVENT,
     LOAD,
@@ -20,16 +23,7 @@ from gpuplan.simulation.serving.kernels.engine.runs import (
     better,
     fewest,
 )
-from gpuplan.simulation.serving.kernels.engine.state import (
-    Engine,
-    Engines,
-    Floats,
-    Ints,
-    append_waiting,
-    n_blocks,
-    one_engine,
-    pop_waiting,
-)
+from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Floats, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.jit.held import held
 
@@ -118,8 +112,8 @@ def _write_answers(e: Engine, n: int, longest: int, answer: int) -> tuple[float,
     while made < answer:
         s[st.CONTEXT] = n * (longest + made)
         k, first, growth, regime = on_line(e, answer - made)
-        peak_s, read_s = peaks_s(e, regime, k)
-        _pass(e, lasting(k, first, growth))
+        peak_s, read_s = peaks_s(e, regime, k, moved(e, k))
+        _pass(e, lasting(e, k, first, growth))
         arithmetic_s += peak_s
         memory_s += read_s
         made += k

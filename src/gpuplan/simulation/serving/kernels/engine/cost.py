@@ -8,7 +8,7 @@ evaluation in floating point, rounded once.
 import numpy as np
 
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.state import Engine
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part
 
 # Attention and host, all for one engine.
@@ -29,7 +29,7 @@ UNIT_S = 1 / SCALE
 
 
 @part
-def mixed_step_s(e: Engine) -> tuple[float, float, float]:
+def mixed_step_s(e: AnyEngine) -> tuple[float, float, float]:
     """The step that the engine has scheduled; arithmetic and memory at their peaks beside it."""
     s, mix = e.scalar, e.mix
     n_decodes, context = float(s[st.N_DECODES]), float(s[st.CONTEXT])
@@ -67,7 +67,7 @@ def ticks(seconds: float) -> int:
 
 
 @part
-def decode_line(e: Engine) -> tuple[int, int, int]:
+def decode_line(e: AnyEngine) -> tuple[int, int, int]:
     """What a decode step now costs, the line that says so, and its regime."""
     n, context = e.scalar[st.N_DECODES], e.scalar[st.CONTEXT]
     regime = 1 if context > n * e.limit[st.WINDOW] else 0
@@ -83,13 +83,7 @@ def decode_line(e: Engine) -> tuple[int, int, int]:
 
 
 @part
-def peaks_s(e: Engine, regime: int, k: int) -> tuple[float, float]:
-    """Seconds that k decode steps of one token would take at peak arithmetic and memory rate."""
-    return peaks_of_s(e, regime, k, (k * (k - 1)) >> 1)
-
-
-@part
-def peaks_of_s(e: Engine, regime: int, k: int, moved: int) -> tuple[float, float]:
+def peaks_s(e: AnyEngine, regime: int, k: int, moved: int) -> tuple[float, float]:
     """Seconds that k decode steps would take at peak arithmetic and at peak memory rate.
 
     `moved` is the sum over these steps of the tokens that each sequence had gained before.

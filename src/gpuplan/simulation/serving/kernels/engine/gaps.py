@@ -7,6 +7,8 @@ of them. Bins are those of a float's exponent and the first ten bits of its mant
 import math
 
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.lists import append_waiting
 from gpuplan.simulation.serving.kernels.engine.loop import advance
 from gpuplan.simulation.serving.kernels.engine.runs import (
     EVENT,
@@ -16,13 +18,7 @@ from gpuplan.simulation.serving.kernels.engine.runs import (
     better,
     fewest,
 )
-from gpuplan.simulation.serving.kernels.engine.state import (
-    Engine,
-    Engines,
-    Ints,
-    append_waiting,
-    one_engine,
-)
+from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
 from gpuplan.simulation.serving.kernels.jit.held import held
 

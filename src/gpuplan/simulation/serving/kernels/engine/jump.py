@@ -4,7 +4,17 @@ import numpy as np
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, SOLE, decode_line
-from gpuplan.simulation.serving.kernels.engine.state import Engine, blocks_between, next_finish
+from gpuplan.simulation.serving.kernels.engine.lists import blocks_between, next_finish
+from gpuplan.simulation.serving.kernels.engine.positions import (
+    blocks_on_the_way,
+    mean_gain,
+    moved,
+    position_after,
+    steps_beginning,
+    steps_reaching,
+)
+from gpuplan.simulation.serving.kernels.engine.queue import BY_BLOCKS
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part
 
 LONGEST = 1 << 60  # fixed-point ticks of one jump: 17 s; longer ones are made of several
@@ -12,98 +22,110 @@ LONGEST_GAP = 1 << 45  # picoseconds
 
 
 @part
-def _fitting(e: Engine, k: int) -> tuple[int, int]:
-    """The most steps, up to k, whose blocks are free, and those blocks."""
+def _fitting(e: AnyEngine, k: int) -> tuple[int, int]:
+    """The most steps, up to k, whose blocks are free, and these blocks."""
     s, bits = e.scalar, e.limit[st.BLOCK_BITS]
-    needed = blocks_between(e.scalar, e.limit, s[st.STEP], k)
+    needed = blocks_on_the_way(e, position_after(e, k - 1))
     if needed <= s[st.FREE]:
         return k, needed
     rounds = s[st.FREE] // s[st.N_DECODES]
-    k, needed = rounds << bits, rounds * s[st.N_DECODES]
-    more = blocks_between(e.scalar, e.limit, s[st.STEP] + k, st.ONE)
-    while needed + more <= s[st.FREE]:
-        k += 1
-        needed += more
-        more = blocks_between(e.scalar, e.limit, s[st.STEP] + k, st.ONE)
-    return k, needed
+    at, left = s[st.STEP] - s[st.GAIN] + (rounds << bits), s[st.FREE] - rounds * s[st.N_DECODES]
+    more = blocks_between(e.scalar, e.limit, at + 1, st.ONE)
+    while more <= left:
+        at += 1
+        left -= more
+        more = blocks_between(e.scalar, e.limit, at + 1, st.ONE)
+    k = max(0, steps_beginning(e, at)) if at >= s[st.STEP] else 0
+    return k, blocks_on_the_way(e, position_after(e, k - 1))
 
 
 @part
-def lasting(k: int, first: int, growth: int) -> int:
-    """k steps, the first so long and each longer than the one before by `growth`."""
-    return k * first + growth * ((k * (k - 1)) >> 1)
-
-
-@part
-def _fewest_reaching(gap: int, k: int, first: int, growth: int) -> int:
-    """The fewest steps, up to k, that last at least `gap`; k steps do."""
-    linear = first - 0.5 * growth
-    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * growth * gap))) + 1
-    guess = min(guess, k)
-    while guess > 1 and lasting(guess - 1, first, growth) >= gap:
-        guess -= 1
-    while lasting(guess, first, growth) < gap:
-        guess += 1
-    return guess
-
-
-@part
-def _until(e: Engine, at: int, k: int, line: tuple[int, int]) -> int:
-    """Steps, up to k, of which only the last may end at this instant or later."""
-    s = e.scalar
-    if at - s[st.NOW] < LONGEST_GAP:
-        gap = (max(at - s[st.NOW], 0) << st.FRAC_BITS) - s[st.FRAC]
-        if gap < lasting(k, line[0], line[1]):
-            return _fewest_reaching(gap, k, line[0], line[1])
-    return k
-
-
-@part
-def _until_known(e: Engine, at: int, k: int, line: tuple[int, int]) -> int:
-    """Steps, up to k, after which a step may have in it who comes at this instant."""
-    if e.limit[st.IS_AHEAD] == 0:
-        return _until(e, at, k, line)
-    return min(k, 1 + (0 if at <= e.scalar[st.NOW] else _until(e, at, k, line)))
-
-
-@part
-def on_line(e: Engine, k: int) -> tuple[int, int, int, int]:
+def on_line(e: AnyEngine, k: int) -> tuple[int, int, int, int]:
     """Steps, up to k, on the line that rules now; the first step, its growth, the regime."""
-    n, context = e.scalar[st.N_DECODES], e.scalar[st.CONTEXT]
+    s = e.scalar
+    n, context, at = s[st.N_DECODES], s[st.CONTEXT], s[st.STEP]
     first, line, regime = decode_line(e)
-    if regime == 0 and context + (k - 1) * n > n * e.limit[st.WINDOW]:
-        k = (n * e.limit[st.WINDOW] - context) // n + 1
+    far = position_after(e, k - 1) - at
+    if regime == 0 and context + far * n > n * e.limit[st.WINDOW]:
+        k = steps_beginning(e, at + (n * e.limit[st.WINDOW] - context) // n)
+        far = position_after(e, k - 1) - at
     growth = n * e.slopes[regime, line]
-    last = first + (k - 1) * growth
     n_others = 0 if e.lines[regime, n, SOLE] >= 0 else N_LINES
     for other in range(n_others):
         value = e.lines[regime, n, other] + e.slopes[regime, other] * context
         gain = n * e.slopes[regime, other] - growth
-        if value + (k - 1) * (gain + growth) > last:
-            k = (first - value) // gain + 1
-            last = first + (k - 1) * growth
+        if value + far * (gain + growth) > first + far * growth:
+            k = steps_beginning(e, at + (first - value) // gain)
+            far = position_after(e, k - 1) - at
+    last = first + far * growth
     if float(k) * last > LONGEST:
         k = max(1, LONGEST // last)
     return k, first, growth, regime
 
 
 @part
-def plan_jump(e: Engine) -> tuple[int, int, int, int, int]:
+def lasting(e: AnyEngine, k: int, first: int, growth: int) -> int:
+    """Duration of k steps, the first so long, each longer by `growth` for every token gained."""
+    return k * first + growth * moved(e, k)
+
+
+@part
+def _fewest_reaching(e: AnyEngine, gap: int, k: int, first: int, growth: int) -> int:
+    """The fewest steps, up to k, that last at least `gap`; k steps do."""
+    steep = growth * mean_gain(e)
+    linear = first - 0.5 * steep
+    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * steep * gap))) + 1
+    guess = min(guess, k)
+    while guess > 1 and lasting(e, guess - 1, first, growth) >= gap:
+        guess -= 1
+    while lasting(e, guess, first, growth) < gap:
+        guess += 1
+    return guess
+
+
+@part
+def _until(e: AnyEngine, at: int, k: int, line: tuple[int, int]) -> int:
+    """Steps, up to k, of which only the last may end at this instant or later."""
+    s = e.scalar
+    ahead = at - s[st.NOW]
+    if ahead >= LONGEST_GAP:
+        return k
+    gap = (max(ahead, 0) << st.FRAC_BITS) - s[st.FRAC]
+    if gap >= lasting(e, k, line[0], line[1]):
+        return k
+    return _fewest_reaching(e, gap, k, line[0], line[1])
+
+
+@part
+def _next_heard(e: AnyEngine) -> int:
+    """When somebody comes who could be admitted."""
+    s = e.scalar
+    head = s[st.WAIT_HEAD]
+    # With priorities, one who comes later may fit where the one before did not.
+    is_heard = s[st.BLOCKED] == 0 or (e.limit[st.IS_PRIORITY] and s[st.BLOCKED] == BY_BLOCKS)
+    return int(e.request[head, st.ARRIVE]) if head >= 0 and is_heard else st.FOREVER
+
+
+@part
+def plan_jump(e: AnyEngine) -> tuple[int, int, int, int, int]:
     """Steps, their duration, blocks and regime, and the duration of all but the last of them.
 
     0 steps where one must be scheduled. A finish ends a jump and is part of it; an arrival that
     could be admitted ends it as soon as a step could see it.
     """
     s = e.scalar
-    k, needed = _fitting(e, next_finish(e.scalar, e.word) - s[st.STEP])
-    if k == 0:
+    most, needed = _fitting(e, steps_reaching(e, next_finish(e.scalar, e.word)))
+    if most == 0:
         return 0, 0, 0, 0, 0
-    planned = k
-    k, first, growth, regime = on_line(e, k)
-    k = _until(e, s[st.STOP], k, (first, growth))
-    head = s[st.WAIT_HEAD]
-    if head >= 0 and not s[st.BLOCKED]:
-        k = _until_known(e, e.request[head, st.ARRIVE], k, (first, growth))
-    if k < planned:
-        needed = blocks_between(e.scalar, e.limit, s[st.STEP], k)
-    return k, lasting(k, first, growth), needed, regime, lasting(k - 1, first, growth)
+    k, first, growth, regime = on_line(e, most)
+    line, arrival = (first, growth), _next_heard(e)
+    # One place that calls, two instants: what must stop the engine, and who comes.
+    for which in range(2):
+        at = s[st.STOP] if which == 0 else arrival
+        is_ahead = which == 1 and e.limit[st.IS_AHEAD] == 1
+        found = 0 if is_ahead and at <= s[st.NOW] else _until(e, at, k, line)
+        k = min(k, found + int(is_ahead))
+    if k < most:
+        needed = blocks_on_the_way(e, position_after(e, k - 1))
+    lasts, earlier = lasting(e, k, first, growth), lasting(e, k - 1, first, growth)
+    return k, lasts, needed, regime, earlier

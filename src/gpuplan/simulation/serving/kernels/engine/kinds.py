@@ -1,45 +1,86 @@
-"""Engines of every kind behind three names, so that a router need not know what it routes to.
+"""One text for both kinds of engine: where policies make a difference, two functions.
 
-A run compiles the kind that it uses, and no other.
+A run compiles the kind that it uses, and no other: the choice is made by the type of the engine
+while it is compiled, so that an engine without policies pays nothing for them.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from gpuplan.simulation.serving.kernels.engine.featured import (
+from gpuplan.simulation.serving.kernels.engine.state import (
     AnyEngine,
     AnyEngines,
+    Engine,
     FeaturedEngine,
     FeaturedEngines,
-    one_featured,
 )
-from gpuplan.simulation.serving.kernels.engine.featured_loop import advance_featured
-from gpuplan.simulation.serving.kernels.engine.loop import advance as advance_plain
-from gpuplan.simulation.serving.kernels.engine.state import one_engine as one_plain
-from gpuplan.simulation.serving.kernels.jit.compiled import by_kind
+from gpuplan.simulation.serving.kernels.jit.compiled import by_type
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OfEngine = Callable[Concatenate[Any, P], R]
+FEATURED = (FeaturedEngine, FeaturedEngines)
 
 
+def policy(*, otherwise: OfEngine[P, R]) -> Callable[[OfEngine[P, R]], OfEngine[P, R]]:
+    """Decorate what engines with policies do; those without do `otherwise`."""
+    plain = getattr(otherwise, "py_func", otherwise)
+
+    def decorated(function: OfEngine[P, R]) -> OfEngine[P, R]:
+        @wraps(function)
+        def chosen(e: Any, /, *rest: P.args, **_: P.kwargs) -> R:
+            return (function if isinstance(e, FEATURED) else plain)(e, *rest)
+
+        by_type(chosen, lambda e: function if e.instance_class in FEATURED else plain)
+        return chosen
+
+    return decorated
+
+
+def _one_without(all_: AnyEngines, r: int) -> AnyEngine:
+    p = all_.pool[r]
+    return Engine(
+        all_.scalar[r],
+        all_.slot[r],
+        all_.ring[r],
+        all_.word[r],
+        all_.bins[r],
+        all_.flight_s[r],
+        all_.request,
+        all_.limit[p],
+        all_.lines[p],
+        all_.slopes[p],
+        all_.tokens_s[p],
+        all_.rows_s[p],
+        all_.mix[p],
+    )
+
+
+@policy(otherwise=_one_without)
 def one_engine(all_: AnyEngines, r: int) -> AnyEngine:
     """Views of one engine's rows: made once, handed down."""
-    return one_featured(all_, r) if isinstance(all_, FeaturedEngines) else one_plain(all_, r)
-
-
-def advance(e: AnyEngine, until: int) -> int:
-    """Bring one engine up to this instant; the answer is when it next has something to tell."""
-    return advance_featured(e, until) if isinstance(e, FeaturedEngine) else advance_plain(e, until)
-
-
-def _one_engine(all_: Any, r: Any) -> Any:
-    return _python(one_featured if all_.instance_class is FeaturedEngines else one_plain)
-
-
-def _advance(e: Any, until: Any) -> Any:
-    return _python(advance_featured if e.instance_class is FeaturedEngine else advance_plain)
-
-
-def _python(kernel: Any) -> Any:
-    """What a kernel was made of: a call to it would be one more layer to compile."""
-    return getattr(kernel, "py_func", kernel)
-
-
-by_kind(_one_engine, one_engine)
-by_kind(_advance, advance)
+    p = all_.pool[r]
+    return FeaturedEngine(
+        all_.scalar[r],
+        all_.slot[r],
+        all_.ring[r],
+        all_.word[r],
+        all_.bins[r],
+        all_.flight_s[r],
+        all_.request,
+        all_.limit[p],
+        all_.lines[p],
+        all_.slopes[p],
+        all_.tokens_s[p],
+        all_.rows_s[p],
+        all_.mix[p],
+        all_.extra,
+        all_.path_first,
+        all_.path,
+        all_.table[r],
+        all_.entry[r],
+        all_.run[r],
+        all_.node[r],
+        all_.gained[p],
+    )

@@ -4,16 +4,14 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import peaks_s
 from gpuplan.simulation.serving.kernels.engine.jump import plan_jump
-from gpuplan.simulation.serving.kernels.engine.state import (
-    Engine,
-    Ints,
-    count_phase,
-    forget_finish,
-    learn,
-    n_blocks,
-    unlink_running,
-)
-from gpuplan.simulation.serving.kernels.jit.compiled import part
+from gpuplan.simulation.serving.kernels.engine.kinds import policy
+from gpuplan.simulation.serving.kernels.engine.lists import learn, n_blocks, unlink_running
+from gpuplan.simulation.serving.kernels.engine.positions import begin_draws, moved, n_drafts
+from gpuplan.simulation.serving.kernels.engine.queue import give_up_place
+from gpuplan.simulation.serving.kernels.engine.schedule import forget_decode
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Ints
+from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
+from gpuplan.simulation.serving.kernels.prefix.cache import give_back
 
 
 @part
@@ -25,7 +23,7 @@ def forget_work(request: Ints, i: int) -> None:
 
 
 @part
-def running_slot(e: Engine, i: int) -> int:
+def _running_slot(e: AnyEngine, i: int) -> int:
     """The request's slot; NONE where it does not run."""
     v = e.scalar[st.HEAD]
     while v >= 0 and e.slot[v, st.ID] != i:
@@ -34,57 +32,43 @@ def running_slot(e: Engine, i: int) -> int:
 
 
 @part
-def _drop_running(e: Engine, v: int) -> None:
+def _drop_running(e: AnyEngine, v: int) -> None:
+    """The slot's request leaves between two steps; what it wrote may be found again."""
     s, slot = e.scalar, e.slot
-    if v == s[st.PARTIAL]:
-        s[st.FREE] += n_blocks(e.limit, s[st.PARTIAL_DONE])
-        s[st.PARTIAL] = st.NONE
+    n_seen = slot[v, st.DONE]
+    n_held = n_blocks(e.limit, n_seen)
+    if n_seen >= 0:
+        s[st.N_PARTIALS] -= 1
     else:
-        n_tokens = slot[v, st.OFFSET] + s[st.STEP]
-        s[st.FREE] += n_blocks(e.limit, n_tokens - 1)
-        count_phase(e.scalar, e.limit, slot[v, st.OFFSET], st.MINUS_ONE)
-        s[st.N_DECODES] -= 1
-        s[st.CONTEXT] -= n_tokens
-        forget_finish(e.ring, e.word, e.slot, v)
+        n_seen = slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
+        n_held = n_blocks(e.limit, n_seen + n_drafts(e))
+        forget_decode(e, v)
+    give_back(e, v, n_held, n_seen)
     unlink_running(e.scalar, e.slot, v)
 
 
-@part
-def _drop_waiting(e: Engine, i: int) -> None:
-    s = e.scalar
-    before, at = st.NONE, s[st.WAIT_HEAD]
-    while at != i:
-        before, at = at, e.request[at, st.NEXT_WAITING]
-    after = e.request[i, st.NEXT_WAITING]
-    if before >= 0:
-        e.request[before, st.NEXT_WAITING] = after
-    else:
-        s[st.WAIT_HEAD] = after
-    if after < 0:
-        s[st.WAIT_TAIL] = before
-
-
-@part
-def abort(e: Engine, i: int) -> None:
+@rare
+def abort(e: AnyEngine, i: int) -> None:
     """The request leaves between two steps, wherever it is; whoever waits may now fit."""
-    v = running_slot(e, i)
+    v = _running_slot(e, i)
     if v >= 0:
         _drop_running(e, v)
     else:
-        _drop_waiting(e, i)
+        give_up_place(e, i)
     e.scalar[st.OUTSTANDING] -= 1
     e.scalar[st.BLOCKED] = 0
+    e.scalar[st.PLAN_AT] = st.NONE
     learn(e.scalar, e.limit, e.scalar[st.KNOWN])
 
 
 @part
-def at_boundary(e: Engine) -> bool:
+def at_boundary(e: AnyEngine) -> bool:
     """The engine is between two steps, at or after the instant that it was to stop at."""
     return bool(e.scalar[st.IN_FLIGHT] == 0 and e.scalar[st.NOW] >= e.scalar[st.STOP])
 
 
 @part
-def _spend_jump(e: Engine, until: int) -> None:
+def _spend_jump(e: AnyEngine, until: int) -> None:
     """Whole decode steps that end by this instant were computed, whatever becomes of them."""
     s = e.scalar
     s[st.STOP] = until
@@ -94,14 +78,14 @@ def _spend_jump(e: Engine, until: int) -> None:
         k -= 1
     if k > 0:
         s[st.N_STEPS] += k
-        s[st.COMPUTED] += k * s[st.N_DECODES]
+        s[st.COMPUTED] += k * s[st.N_DECODES] * (n_drafts(e) + 1)
         used = e.limit[st.N_BLOCKS] - s[st.FREE] + 0.5 * needed
-        account(e.scalar, e.bins, until, used, peaks_s(e, regime, k))
+        account(e.scalar, e.bins, until, used, peaks_s(e, regime, k, moved(e, k)))
         s[st.NOW] = until
 
 
-@part
-def spend(e: Engine, until: int) -> None:
+@rare
+def spend(e: AnyEngine, until: int) -> None:
     """The engine dies at this instant: busy until then, with the step in progress lost."""
     s = e.scalar
     if s[st.N_RUNNING] == 0:
@@ -109,27 +93,38 @@ def spend(e: Engine, until: int) -> None:
     if not s[st.IN_FLIGHT] and s[st.NOW] < until:
         _spend_jump(e, until)
     if s[st.NOW] < until:
-        account(e.scalar, e.bins, until, float(e.limit[st.N_BLOCKS] - s[st.FREE]), (0.0, 0.0))
+        used = float(e.limit[st.N_BLOCKS] - s[st.FREE])
+        account(e.scalar, e.bins, until, used, (0.0, 0.0))
     s[st.NOW], s[st.FRAC] = until, 0
 
 
-@part
-def empty(e: Engine, now: int) -> None:
+def _forget_nothing(_: AnyEngine, __: int) -> None:
+    pass
+
+
+@policy(otherwise=_forget_nothing)
+def _empty_cache(e: AnyEngine, now: int) -> None:
+    """Nothing is in the prefix cache; draft tokens fare anew."""
+    s = e.scalar
+    s[st.OLDEST] = s[st.NEWEST] = st.NONE
+    s[st.ENTRY_SPARE] = s[st.RUN_SPARE] = s[st.NODE_SPARE] = st.NONE
+    s[st.ENTRY_TOP] = s[st.RUN_TOP] = s[st.NODE_TOP] = 0
+    s[st.BARE] = e.limit[st.N_BLOCKS]
+    e.table[:] = st.NONE
+    # A step that was lost must not decide how drafts fare from here on.
+    begin_draws(e, now)
+
+
+@rare
+def empty(e: AnyEngine, now: int) -> None:
     """A fresh engine at this instant; what it has counted stays."""
     s = e.scalar
-    s[st.HEAD] = s[st.TAIL] = s[st.WAIT_HEAD] = s[st.WAIT_TAIL] = s[st.PARTIAL] = s[st.MARK] = (
-        st.NONE
-    )
-    s[st.NOW], s[st.FRAC], s[st.STOP], s[st.FREE] = (
-        max(s[st.NOW], now),
-        0,
-        st.FOREVER,
-        e.limit[st.N_BLOCKS],
-    )
-    s[st.N_DECODES] = s[st.CONTEXT] = s[st.N_RUNNING] = s[st.OUTSTANDING] = s[st.IN_FLIGHT] = s[
-        st.BLOCKED
-    ] = 0
-    s[st.FREE_SLOT] = 0
+    s[st.HEAD] = s[st.TAIL] = s[st.WAIT_HEAD] = s[st.WAIT_TAIL] = st.NONE
+    s[st.MARK] = s[st.PARKED] = s[st.READY] = s[st.PLAN_AT] = st.NONE
+    s[st.NOW], s[st.FRAC], s[st.STOP] = max(s[st.NOW], now), 0, st.FOREVER
+    s[st.FREE], s[st.FREE_SLOT] = e.limit[st.N_BLOCKS], 0
+    s[st.N_DECODES] = s[st.CONTEXT] = s[st.N_RUNNING] = s[st.N_PARTIALS] = 0
+    s[st.OUTSTANDING] = s[st.IN_FLIGHT] = s[st.BLOCKED] = 0
     s[st.KNOWN] = s[st.NOW]
     for v in range(e.limit[st.MAX_SEQUENCES]):
         e.slot[v, st.AFTER] = v + 1
@@ -137,3 +132,4 @@ def empty(e: Engine, now: int) -> None:
     s[st.PHASES :] = 0
     e.ring[:] = st.NONE
     e.word[:] = 0
+    _empty_cache(e, now)

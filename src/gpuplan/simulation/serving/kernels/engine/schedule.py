@@ -1,15 +1,26 @@
-"""One step of an engine with more policies: vLLM V1's scheduler with its options.
+"""One step of an engine: vLLM V1's scheduler with its options [vLLM-V1-scheduler].
 
-Prefixes are found and entered, the urgent come first, long prompts take a share of a step, drafts
-are checked along. Where nothing is short, a step costs as little as that of the plain scheduler;
-otherwise what runs is walked in order.
+Decodes get their tokens and blocks, prompts are computed in chunks, waiting requests are admitted;
+with policies, cached prefixes are found and entered, priorities decide, long prefills take a share
+of a step, and draft tokens are verified along. Where nothing is short, a step takes no walk over
+what runs; otherwise what runs is walked in order.
 """
 
-from gpuplan.simulation.serving.kernels.engine import featured as ft
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngine
-from gpuplan.simulation.serving.kernels.engine.loop import schedule_end
-from gpuplan.simulation.serving.kernels.engine.positions import coming_gain, due_blocks
+from gpuplan.simulation.serving.kernels.engine.cost import decode_line, mixed_step_s, peaks_s, ticks
+from gpuplan.simulation.serving.kernels.engine.kinds import policy
+from gpuplan.simulation.serving.kernels.engine.lists import (
+    count_phase,
+    forget_finish,
+    link_running,
+    n_blocks,
+    unlink_running,
+)
+from gpuplan.simulation.serving.kernels.engine.positions import (
+    blocks_on_the_way,
+    coming_gain,
+    n_drafts,
+)
 from gpuplan.simulation.serving.kernels.engine.queue import (
     BY_BLOCKS,
     BY_SEQUENCES,
@@ -18,46 +29,48 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
     queue_again,
     victim,
 )
-from gpuplan.simulation.serving.kernels.engine.state import (
-    Ints,
-    count_phase,
-    forget_finish,
-    link_running,
-    n_blocks,
-    unlink_running,
-)
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import far
-from gpuplan.simulation.serving.kernels.prefix.cache import enter, find, give_back, hold, take
-
-
-@part
-def n_drafts(limit: Ints) -> int:
-    """Tokens that a decode checks beyond its own."""
-    return int(limit[st.CHECKED] - 1)
+from gpuplan.simulation.serving.kernels.jit.held import apart
+from gpuplan.simulation.serving.kernels.prefix.cache import (
+    count_hit,
+    enter,
+    find,
+    give_back,
+    hold,
+    take,
+)
 
 
 @part
 def n_total(request: Ints, i: int) -> int:
-    """Tokens that the request must have read before its next one."""
+    """Tokens that the request must have computed before its next one."""
     return int(request[i, st.INPUT] + request[i, st.MADE])
 
 
 @part
 def count_decode(e: AnyEngine, v: int, more: int) -> None:
     """So many decodes more, or less, that need a block at the same positions as this one."""
-    count_phase(e.scalar, e.limit, e.slot[v, st.OFFSET] + n_drafts(e.limit), more)
+    count_phase(e.scalar, e.limit, e.slot[v, st.OFFSET] + n_drafts(e), more)
 
 
-@part
-def _room(e: AnyEngine, i: int, end: int) -> int:
-    """Blocks of a prompt read so far; one that ends has room for its drafts as decodes have."""
-    if end < n_total(e.request, i):
+def _room_without_drafts(e: AnyEngine, end: int, _: int) -> int:
+    return n_blocks(e.limit, end)
+
+
+@policy(otherwise=_room_without_drafts)
+def _room(e: AnyEngine, end: int, n_tokens: int) -> int:
+    """Blocks of a prompt computed so far; one that ends has room for drafts as decodes have."""
+    if end < n_tokens:
         return n_blocks(e.limit, end)
-    return n_blocks(e.limit, end + 1 - coming_gain(e) + n_drafts(e.limit))
+    return n_blocks(e.limit, end + 1 - coming_gain(e) + n_drafts(e))
 
 
-@part
+def _share_of_budget(_: AnyEngine, n_left: int, budget: int) -> int:
+    return min(n_left, budget)
+
+
+@policy(otherwise=_share_of_budget)
 def _share(e: AnyEngine, n_left: int, budget: int) -> int:
     """Tokens of one prompt in this step."""
     longest = e.limit[st.LONG_PREFILL]
@@ -67,29 +80,31 @@ def _share(e: AnyEngine, n_left: int, budget: int) -> int:
 
 
 @part
-def _count_prompt(e: AnyEngine, v: int, sign: int) -> None:
-    """What the slot's chunk adds to the step, or takes from it again."""
-    s, done, chunk = e.scalar, e.slot[v, ft.DONE], e.slot[v, ft.CHUNK]
+def _count_prompt(e: AnyEngine, done: int, chunk: int, n_tokens: int, sign: int) -> None:
+    """What a chunk of a prompt of so many tokens adds to the step, or takes from it again."""
+    s = e.scalar
     s[st.PREFILL_TOKENS] += sign * chunk
     s[st.PREFILL_PAIRS] += sign * chunk * (2 * done + chunk)
-    if chunk > 0 and done + chunk == n_total(e.request, e.slot[v, st.ID]):
+    if chunk > 0 and done + chunk == n_tokens:
         s[st.N_ENDED] += sign
 
 
 @part
-def _read(e: AnyEngine, v: int, chunk: int, n_new_blocks: int) -> None:
-    """So many further tokens of the slot's prompt are read in this step."""
-    s, slot = e.scalar, e.slot
+def _prefill(e: AnyEngine, v: int, part_: tuple[int, int, int], n_new_blocks: int) -> None:
+    """Of the slot's prompt so many tokens are done, and so many further ones, of so many in all,
+    are computed in this step."""
+    done, chunk, n_tokens = part_
     take(e, n_new_blocks)
-    slot[v, ft.CHUNK] = chunk
-    _count_prompt(e, v, st.ONE)
-    enter(e, v, slot[v, ft.DONE] + chunk)
-    if s[st.MARK] < 0:
-        s[st.MARK] = v
+    e.slot[v, st.CHUNK] = chunk
+    _count_prompt(e, done, chunk, n_tokens, st.ONE)
+    enter(e, v, done + chunk)
+    if e.scalar[st.MARK] < 0:
+        e.scalar[st.MARK] = v
 
 
 @part
-def _forget_decode(e: AnyEngine, v: int) -> None:
+def forget_decode(e: AnyEngine, v: int) -> None:
+    """The slot no longer decodes."""
     s = e.scalar
     count_decode(e, v, st.MINUS_ONE)
     s[st.N_DECODES] -= 1
@@ -97,27 +112,49 @@ def _forget_decode(e: AnyEngine, v: int) -> None:
     forget_finish(e.ring, e.word, e.slot, v)
 
 
+def _is_never_scheduled(_: AnyEngine, __: int) -> bool:
+    # The last admitted is preempted before its turn comes.
+    return False
+
+
+@policy(otherwise=_is_never_scheduled)
+def _is_scheduled(e: AnyEngine, v: int) -> bool:
+    """The slot, which decodes, has had its tokens of this step."""
+    return bool(e.slot[v, st.STAMP] == e.scalar[st.TICK])
+
+
+def _no_stamp(_: AnyEngine, __: int) -> None:
+    pass
+
+
+@policy(otherwise=_no_stamp)
+def _stamp(e: AnyEngine, v: int) -> None:
+    """The slot gets its tokens of this step."""
+    e.slot[v, st.STAMP] = e.scalar[st.TICK]
+
+
 @part
 def _preempt(e: AnyEngine, v: int) -> int:
     """The slot's request loses its blocks and waits; the tokens of this step that it had."""
     s, slot = e.scalar, e.slot
-    i, done = slot[v, st.ID], slot[v, ft.DONE]
+    i, done = slot[v, st.ID], slot[v, st.DONE]
     if s[st.MARK] == v:
         s[st.MARK] = slot[v, st.AFTER]
     if done >= 0:
-        refund = slot[v, ft.CHUNK]
-        end = done + refund
-        _count_prompt(e, v, st.MINUS_ONE)
+        refund = slot[v, st.CHUNK]
+        n_seen, n_tokens = done + refund, n_total(e.request, i)
+        n_held = _room(e, n_seen, n_tokens)
+        _count_prompt(e, done, refund, n_tokens, st.MINUS_ONE)
         s[st.N_PARTIALS] -= 1
-        give_back(far(e), v, _room(e, i, end), end)
     else:
-        is_scheduled = slot[v, ft.STAMP] == s[st.TICK]
-        refund = e.limit[st.CHECKED] if is_scheduled else 0
+        is_scheduled = _is_scheduled(e, v)
+        refund = n_drafts(e) + 1 if is_scheduled else 0
         n_tokens = slot[v, st.OFFSET] + s[st.STEP]
         n_seen = n_tokens if is_scheduled else n_tokens - s[st.GAIN]
+        n_held = n_blocks(e.limit, n_seen + n_drafts(e))
         e.request[i, st.MADE] = n_tokens - e.request[i, st.INPUT]
-        _forget_decode(e, v)
-        give_back(far(e), v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
+        forget_decode(e, v)
+    give_back(e, v, n_held, n_seen)
     unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)
     e.request[i, st.PREEMPTED] += 1
@@ -127,42 +164,27 @@ def _preempt(e: AnyEngine, v: int) -> int:
 
 
 @part
-def drop_running(e: AnyEngine, v: int) -> None:
-    """The slot's request leaves between two steps; what it wrote may be found again."""
-    s, slot = e.scalar, e.slot
-    done = slot[v, ft.DONE]
-    if done >= 0:
-        s[st.N_PARTIALS] -= 1
-        give_back(far(e), v, n_blocks(e.limit, done), done)
-    else:
-        n_seen = slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
-        _forget_decode(e, v)
-        give_back(far(e), v, n_blocks(e.limit, n_seen + n_drafts(e.limit)), n_seen)
-    unlink_running(e.scalar, e.slot, v)
-
-
-@part
 def _park(e: AnyEngine, v: int) -> None:
     """From this slot on nobody gets a token in this step."""
     s, slot = e.scalar, e.slot
     s[st.PARKED] = v
     while v >= 0:
-        if slot[v, ft.DONE] < 0:
-            _forget_decode(e, v)
+        if slot[v, st.DONE] < 0:
+            forget_decode(e, v)
         v = slot[v, st.AFTER]
 
 
 @part
 def _wanted(e: AnyEngine, v: int, budget: int) -> tuple[int, int]:
     """Tokens of the slot in this step, and the blocks it lacks for them."""
-    s, i, done = e.scalar, e.slot[v, st.ID], e.slot[v, ft.DONE]
+    s, i, done = e.scalar, e.slot[v, st.ID], e.slot[v, st.DONE]
     if done >= 0:
-        n_new = _share(e, n_total(e.request, i) - done, budget)
-        return n_new, int(_room(e, i, done + n_new) - n_blocks(e.limit, done))
-    n_slots = e.slot[v, st.OFFSET] + s[st.STEP] + n_drafts(e.limit)
-    return e.limit[st.CHECKED], int(
-        n_blocks(e.limit, n_slots) - n_blocks(e.limit, n_slots - s[st.GAIN])
-    )
+        n_tokens = n_total(e.request, i)
+        n_new = _share(e, n_tokens - done, budget)
+        return n_new, int(_room(e, done + n_new, n_tokens) - n_blocks(e.limit, done))
+    n_slots = e.slot[v, st.OFFSET] + s[st.STEP] + n_drafts(e)
+    n_had = n_blocks(e.limit, n_slots - s[st.GAIN])
+    return n_drafts(e) + 1, int(n_blocks(e.limit, n_slots) - n_had)
 
 
 @rare
@@ -182,9 +204,10 @@ def _walk(e: AnyEngine) -> int:
             v = after
             break
         budget -= n_new
-        slot[v, ft.STAMP] = s[st.TICK]
-        if slot[v, ft.DONE] >= 0:
-            _read(e, v, n_new, more)
+        _stamp(e, v)
+        if slot[v, st.DONE] >= 0:
+            n_tokens = n_total(e.request, slot[v, st.ID])
+            _prefill(e, v, (slot[v, st.DONE], n_new, n_tokens), more)
         else:
             take(e, more)
         v = slot[v, st.AFTER]
@@ -196,40 +219,38 @@ def _walk(e: AnyEngine) -> int:
 
 @part
 def _go_on(e: AnyEngine) -> int:
-    """What runs gets its tokens and blocks; at once where neither is short."""
+    """What runs gets its tokens and blocks, at once where neither is short; the budget left."""
     s, slot = e.scalar, e.slot
-    budget = e.limit[st.MAX_TOKENS] - s[st.N_DECODES] * e.limit[st.CHECKED]
-    needed = due_blocks(e)
+    budget = e.limit[st.MAX_TOKENS] - s[st.N_DECODES] * (n_drafts(e) + 1)
+    needed = blocks_on_the_way(e, s[st.STEP])
     if s[st.N_PARTIALS] == 0 and needed <= s[st.FREE]:
         take(e, needed)
         return int(budget)
     if s[st.N_PARTIALS] == 1 and e.limit[st.LONG_PREFILL] == 0:
-        # Without a limit on long prompts only the last admitted can be half read.
+        # Without a limit on long prefills only the last admitted can be half computed.
         v = s[st.TAIL]
-        i, done = slot[v, st.ID], slot[v, ft.DONE]
-        chunk = min(n_total(e.request, i) - done, budget)
-        more = _room(e, i, done + chunk) - n_blocks(e.limit, done)
+        i, done = slot[v, st.ID], slot[v, st.DONE]
+        n_tokens = n_total(e.request, i)
+        chunk = min(n_tokens - done, budget)
+        more = _room(e, done + chunk, n_tokens) - n_blocks(e.limit, done)
         if needed + more <= s[st.FREE]:
-            _read(e, v, chunk, needed + more)
+            _prefill(e, v, (done, chunk, n_tokens), needed + more)
             return int(budget - chunk)
-    return _walk(far(e))
+    return _walk(apart(e))
 
 
 @part
-def _seat(e: AnyEngine, i: int, done: int) -> int:
-    """The request runs; so many of its tokens are there already."""
-    s, slot = e.scalar, e.slot
+def _seat(e: AnyEngine, i: int, done: int, hit: int) -> int:
+    """The request runs; so many of its tokens, and of its blocks, are there already."""
+    s = e.scalar
     leave_queue(e)
     v = link_running(e.scalar, e.slot, i)
-    slot[v, ft.ORDER], slot[v, ft.DONE], slot[v, ft.STAMP] = s[st.ORDERED], done, st.NONE
-    slot[v, ft.NODES] = slot[v, ft.AT_NODE] = st.NONE
-    s[st.ORDERED] += 1
+    e.slot[v, st.DONE] = done
     s[st.N_PARTIALS] += 1
     if e.request[i, st.START] < 0:
         e.request[i, st.START] = s[st.NOW]
-        e.extra[i, ft.HIT] = done
-        s[st.HIT_TOKENS] += done
-        s[st.ASKED_TOKENS] += n_total(e.request, i)
+        count_hit(e, i, done, n_total(e.request, i))
+    hold(e, v, hit)
     return v
 
 
@@ -237,7 +258,6 @@ def _seat(e: AnyEngine, i: int, done: int) -> int:
 def _admit(e: AnyEngine, budget: int) -> None:
     """Waiting requests join in order while tokens, sequences and blocks last."""
     s = e.scalar
-    s[st.BLOCKED] = 0
     while budget > 0:
         i = next_to_admit(e)
         if i < 0:
@@ -249,22 +269,35 @@ def _admit(e: AnyEngine, budget: int) -> None:
         hit, n_free, is_growing = (0, 0, False) if given > 0 else find(e, i, n_tokens)
         done = given if given > 0 else hit << e.limit[st.BLOCK_BITS]
         chunk = _share(e, n_tokens - done, budget)
-        room = _room(e, i, done + chunk)
-        # The most that a draft may need: who is blocked stays so whatever the next step gains.
+        room = _room(e, done + chunk, n_tokens)
+        # The most that drafts may need: who is blocked stays so whatever the next step gains.
         end = n_tokens if e.limit[st.IS_RESERVING] else done + chunk
-        must_fit = n_blocks(e.limit, end + n_drafts(e.limit))
+        must_fit = n_blocks(e.limit, end + n_drafts(e))
         if must_fit - hit + n_free > s[st.FREE]:
             # A text that is being written may be found longer after any step.
             s[st.BLOCKED] = 0 if is_growing else BY_BLOCKS
             return
-        v = _seat(e, i, done)
-        hold(e, v, hit)
-        _read(e, v, chunk, room - hit)
+        v = _seat(e, i, done, hit)
+        _prefill(e, v, (done, chunk, n_tokens), room - hit)
         budget -= chunk
 
 
 @part
-def begin_featured(e: AnyEngine) -> None:
+def schedule_end(e: AnyEngine) -> int:
+    """Duration of what is scheduled; its arithmetic and memory at their peaks are noted."""
+    s, flight_s = e.scalar, e.flight_s
+    if s[st.PREFILL_TOKENS] > 0:
+        step_s, flight_s[0], flight_s[1] = mixed_step_s(e)
+        return ticks(step_s)
+    if s[st.N_DECODES] == 0:
+        return 0
+    lasts, _, regime = decode_line(e)
+    flight_s[0], flight_s[1] = peaks_s(e, regime, st.ONE, st.ZERO)
+    return lasts
+
+
+@part
+def begin(e: AnyEngine) -> None:
     """Schedule one step from now and compute its end."""
     s = e.scalar
     s[st.MARK] = s[st.PARKED] = st.NONE

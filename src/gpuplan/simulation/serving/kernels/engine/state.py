@@ -1,15 +1,18 @@
-"""State of the engines as packed rows of integers, and the lists that keep every move O(1).
+"""State of the engines as packed rows of integers: what their columns mean.
 
 Time is exact: whole picoseconds and 2^-16 parts of one, so that a sum of steps does not depend
 on how it is grouped. Without a prefix cache only the number of blocks matters, not which.
+
+Engines come in two kinds. Engines without policies serve first come, first served. Engines with
+policies may have a prefix cache, priorities, speculative decoding, and a limit on long prefills.
+Text is known by segments: the segment of request i is what no request before it had, in blocks.
+The path of a request leads over segments of earlier ones, each from its start, into its own.
 """
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-
-from gpuplan.simulation.serving.kernels.jit.compiled import part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,47 +26,70 @@ FRAC_BITS = 16
 FRAC_MASK = (1 << FRAC_BITS) - 1
 TICKS_PER_S = 1e12
 GAIN_BITS = 16
-ONE_TOKEN = 1 << GAIN_BITS  # gained by a decode in a step; more where drafts are accepted
+ONE_TOKEN = 1 << GAIN_BITS  # gained by a decode in a step; more where draft tokens are accepted
 
 # Columns of a request.
-# GIVEN: leading tokens whose keys and values come with the request, from another engine.
+# GIVEN: leading tokens whose KV cache comes with the request, from another engine.
 ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN = range(10)
 N_REQUEST = 10
-# Columns of a slot: a request that runs. Its tokens are OFFSET + the engine's step.
-ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH = range(7)
-N_SLOT = 8  # one is spare: rows are as long as lines of the processor's cache
-# Scalars of an engine. STOP: no jump goes past the first boundary of steps at or after it.
+# Further columns where engines have policies. NUMBER: in order of arrival; rows of a stream are
+# used again. HIT: tokens found in the prefix cache. BASE: blocks of the text before its own.
+PRIORITY, CHILD, HIT, BASE, NUMBER = range(5)
+N_EXTRA = 5
+
+# Columns of a slot: a request that runs. A decode has OFFSET + the engine's position tokens and
+# DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step.
+ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH, DONE = range(8)
+CHUNK = OFFSET
+N_SLOT = 8  # rows are as long as lines of the processor's cache
+# Further columns where engines have policies. ORDER: of admission. STAMP: the last step that
+# scheduled it. NODES: what it holds of the prefix cache, last segment first. AT_NODE, ELEMENT,
+# COVERED: the segment it now writes, its place on the path, and the blocks before it.
+ORDER, STAMP, NODES, AT_NODE, ELEMENT, COVERED = range(N_SLOT, N_SLOT + 6)
+N_FEATURED_SLOT = N_SLOT + 8
+
+# Scalars of an engine. STEP: position of the decodes, in tokens; GAIN: of the last step.
+# STOP: no jump goes past the first boundary of steps at or after it.
 # KNOWN: whoever has come by then may be admitted to the step that begins now.
-(
-    NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD, WAIT_TAIL,
-    PARTIAL, PARTIAL_DONE, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC, MARK, PREFILL_TOKENS,
-    PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING, N_STEPS, N_PREEMPTIONS, BIN, BIN_END,
-    BIN_WIDTH, COMPUTED, USED_BEFORE, STOP, KNOWN,
-    # A jump that was planned and not taken: its plan, and what it was made for.
-    PLAN_STEPS, PLAN_LASTS, PLAN_BLOCKS, PLAN_REGIME, PLAN_AT, PLAN_CONTEXT, PLAN_HEAD, PLAN_STOP,
-    PLAN_EARLIER,
-    # Of engines with more policies: see featured.py.
-    TICK, GAIN, N_PARTIALS, PARKED, READY, ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE,
-    RUN_TOP, RUN_SPARE, NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING,
-    PHASES,
-) = range(61)  # fmt: skip
+NOW, FRAC, STEP, FREE, N_DECODES, CONTEXT, N_RUNNING, HEAD, TAIL, WAIT_HEAD = range(10)
+WAIT_TAIL, N_PARTIALS, READY, BLOCKED, IN_FLIGHT, FLIGHT_END, FLIGHT_FRAC = range(10, 17)
+MARK, PREFILL_TOKENS, PREFILL_PAIRS, N_ENDED, FREE_SLOT, OUTSTANDING = range(17, 23)
+N_STEPS, N_PREEMPTIONS, BIN, BIN_END, BIN_WIDTH, COMPUTED, USED_BEFORE = range(23, 30)
+STOP, KNOWN, TICK, GAIN, PARKED = range(30, 35)
+# A jump that was planned and not taken: its plan, and what it was made for.
+PLAN_STEPS, PLAN_LASTS, PLAN_BLOCKS, PLAN_REGIME, PLAN_EARLIER = range(35, 40)
+PLAN_AT, PLAN_CONTEXT, PLAN_HEAD, PLAN_STOP = range(40, 44)
+# Of engines with policies. BARE: free blocks that hold no text.
+ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE, RUN_TOP, RUN_SPARE = range(44, 52)
+NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING = range(52, 58)
+PHASES = 58  # and as many more as a block has tokens
+
 # Limits of an engine.
-(
-    MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL,
-    IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD,
-) = range(14)  # fmt: skip
+MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL = range(7)
+IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD = range(7, 14)
 N_LIMITS = 14
+# Of the ring of finishes, so many steps share a word of bits.
+WORD_BITS, WORD_MASK = 5, 31
 # What a bin of time sums up.
 BUSY_S, BLOCKS_S, COMPUTE_S, READ_S = range(4)
 N_SUMS = 4
 
-WORD_BITS = 5
-WORD_MASK = 31
-# Position of a lone bit: a de Bruijn sequence maps each power of two to its own five bits.
-DEBRUIJN = 0x077CB531
-BIT_AT = np.zeros(32, dtype=np.int64)
-for _bit in range(32):
-    BIT_AT[(((1 << _bit) * DEBRUIJN) & 0xFFFFFFFF) >> 27] = _bit
+# Columns of a path: a segment, and how many of its first blocks.
+SEGMENT, N_SHARED = range(2)
+# Columns of a segment in the prefix cache. Blocks up to CACHED are there; up to HELD somebody
+# uses them; the rest is free, in runs, the outermost run being the oldest. HOLDER: the node that
+# reaches farthest. WRITER: the slot that adds blocks as it decodes.
+KEY, CACHED, HELD, HOLDER, WRITER, RUN_INNERMOST, RUN_OUTERMOST = range(7)
+N_ENTRY = 7
+# Columns of a run of free blocks of one segment, in the queue of eviction and in the segment.
+RUN_ENTRY, LOW, HIGH, OLDER, NEWER, INNER, OUTER = range(7)
+N_RUN_COLUMNS = 7
+# Columns of what a slot holds of a segment. IS_APART: it has blocks of its own of the same text.
+NODE_ENTRY, EXTENT, IS_APART, EARLIER, FARTHER, NEARER = range(6)
+N_NODE = 6
+# Rows of what drawn acceptances gain: tokens after so many steps, and their sum before a step.
+POSITIONS, SUMS = range(2)
+N_DRAWN = 1 << 16  # steps, after which the draws repeat
 
 
 class Engines(NamedTuple):
@@ -103,156 +129,59 @@ class Engine(NamedTuple):
     mix: Floats
 
 
-@part
-def one_engine(all_: Engines, r: int) -> Engine:
-    """Views of one engine's rows: made once, handed down."""
-    p = all_.pool[r]
-    return Engine(
-        all_.scalar[r], all_.slot[r], all_.ring[r], all_.word[r], all_.bins[r], all_.flight_s[r],
-        all_.request, all_.limit[p], all_.lines[p], all_.slopes[p], all_.tokens_s[p],
-        all_.rows_s[p], all_.mix[p],
-    )  # fmt: skip
+class FeaturedEngines(NamedTuple):
+    """Engines with policies; the first fields as in `Engines`."""
+
+    scalar: Ints
+    slot: Ints  # (engines, max sequences, N_FEATURED_SLOT)
+    ring: Ints
+    word: Ints
+    bins: Floats
+    flight_s: Floats
+    request: Ints
+    pool: Ints
+    limit: Ints
+    lines: Ints
+    slopes: Ints
+    tokens_s: Floats
+    rows_s: Floats
+    mix: Floats
+    extra: Ints  # (requests, N_EXTRA)
+    path_first: Ints  # (requests + 1): where the path of a request begins
+    path: Ints  # (elements, 2)
+    table: Ints  # (engines, power of two): entry of a segment, by its number
+    entry: Ints  # (engines, entries, N_ENTRY)
+    run: Ints  # (engines, runs, N_RUN_COLUMNS)
+    node: Ints  # (engines, nodes, N_NODE)
+    gained: Ints  # (pools, 2, N_DRAWN + 1) where acceptance is drawn, else (pools, 2, 1)
 
 
-@part
-def n_blocks(limit: Ints, n_tokens: int) -> int:
-    """Blocks that hold so many tokens."""
-    bits = limit[BLOCK_BITS]
-    return int((n_tokens + (1 << bits) - 1) >> bits)
+class FeaturedEngine(NamedTuple):
+    """One engine with policies: its rows, its pool's tables, and what all share."""
+
+    scalar: Ints
+    slot: Ints
+    ring: Ints
+    word: Ints
+    bins: Floats
+    flight_s: Floats
+    request: Ints
+    limit: Ints
+    lines: Ints
+    slopes: Ints
+    tokens_s: Floats
+    rows_s: Floats
+    mix: Floats
+    extra: Ints
+    path_first: Ints
+    path: Ints
+    table: Ints
+    entry: Ints
+    run: Ints
+    node: Ints
+    gained: Ints
 
 
-@part
-def learn(s: Ints, limit: Ints, begun: int) -> None:
-    """A step that began then has ended now: who may be admitted to the next one?
-
-    An engine that schedules ahead has drawn it up when this one began, unless nothing was left.
-    """
-    s[KNOWN] = begun if limit[IS_AHEAD] and s[N_RUNNING] > 0 else s[NOW]
-
-
-@part
-def count_phase(s: Ints, limit: Ints, offset: int, more: int) -> None:
-    """So many decodes more, or less, that need a block in the same steps as this one.
-
-    Kept as running sums over the steps of a block: any stretch of steps is a difference of two.
-    """
-    size = 1 << limit[BLOCK_BITS]
-    phase = (1 - offset) & (size - 1)
-    for j in range(1, size):
-        s[PHASES + j] += more if j > phase else 0
-
-
-@part
-def blocks_between(s: Ints, limit: Ints, step: int, k: int) -> int:
-    """Blocks that the decodes need in k steps from this one."""
-    bits = limit[BLOCK_BITS]
-    mask = (1 << bits) - 1
-    first = step & mask
-    last = first + k
-    return int((last >> bits) * s[N_DECODES] + s[PHASES + (last & mask)] - s[PHASES + first])
-
-
-@part
-def link_running(s: Ints, slot: Ints, i: int) -> int:
-    """The request takes a slot at the tail of what runs."""
-    v = s[FREE_SLOT]
-    s[FREE_SLOT] = slot[v, AFTER]
-    slot[v, ID], slot[v, BEFORE], slot[v, AFTER] = i, s[TAIL], NONE
-    if s[TAIL] >= 0:
-        slot[s[TAIL], AFTER] = v
-    else:
-        s[HEAD] = v
-    s[TAIL] = v
-    s[N_RUNNING] += 1
-    return int(v)
-
-
-@part
-def unlink_running(s: Ints, slot: Ints, v: int) -> None:
-    """The slot is free again."""
-    before, after = slot[v, BEFORE], slot[v, AFTER]
-    if before >= 0:
-        slot[before, AFTER] = after
-    else:
-        s[HEAD] = after
-    if after >= 0:
-        slot[after, BEFORE] = before
-    else:
-        s[TAIL] = before
-    slot[v, AFTER] = s[FREE_SLOT]
-    s[FREE_SLOT] = v
-    s[N_RUNNING] -= 1
-
-
-@part
-def note_finish(ring: Ints, word: Ints, slot: Ints, v: int, step: int) -> None:
-    """The slot will finish in this step."""
-    at = step & (ring.shape[0] - 1)
-    first = ring[at]
-    slot[v, FINISH], slot[v, PEER_BEFORE], slot[v, PEER_AFTER] = at, NONE, first
-    if first >= 0:
-        slot[first, PEER_BEFORE] = v
-    else:
-        word[at >> WORD_BITS] |= 1 << (at & WORD_MASK)
-    ring[at] = v
-
-
-@part
-def forget_finish(ring: Ints, word: Ints, slot: Ints, v: int) -> None:
-    """The slot will not finish in the step noted."""
-    at, before, after = slot[v, FINISH], slot[v, PEER_BEFORE], slot[v, PEER_AFTER]
-    if after >= 0:
-        slot[after, PEER_BEFORE] = before
-    if before >= 0:
-        slot[before, PEER_AFTER] = after
-        return
-    ring[at] = after
-    if after < 0:
-        word[at >> WORD_BITS] &= ~(1 << (at & WORD_MASK))
-
-
-@part
-def next_finish(s: Ints, word: Ints) -> int:
-    """First later step in which something finishes; only asked while something decodes."""
-    n_words = word.shape[0]
-    size, after = n_words << WORD_BITS, s[STEP] + 1
-    at = after & (size - 1)
-    w, shift = at >> WORD_BITS, at & WORD_MASK
-    bits = (word[w] >> shift) << shift
-    while bits == 0:
-        w = (w + 1) & (n_words - 1)
-        bits = word[w]
-    lone = bits & -bits
-    found = (w << WORD_BITS) | BIT_AT[((lone * DEBRUIJN) & 0xFFFFFFFF) >> 27]
-    return int(after + ((found - at) & (size - 1)))
-
-
-@part
-def append_waiting(s: Ints, request: Ints, i: int) -> None:
-    """The request is the last to be admitted."""
-    request[i, NEXT_WAITING] = NONE
-    if s[WAIT_TAIL] >= 0:
-        request[s[WAIT_TAIL], NEXT_WAITING] = i
-    else:
-        s[WAIT_HEAD] = i
-    s[WAIT_TAIL] = i
-    s[OUTSTANDING] += 1
-
-
-@part
-def prepend_waiting(s: Ints, request: Ints, i: int) -> None:
-    """A preempted request is the first to be admitted."""
-    request[i, NEXT_WAITING] = s[WAIT_HEAD]
-    if s[WAIT_HEAD] < 0:
-        s[WAIT_TAIL] = i
-    s[WAIT_HEAD] = i
-
-
-@part
-def pop_waiting(s: Ints, request: Ints) -> int:
-    """The first to be admitted leaves the queue."""
-    i = s[WAIT_HEAD]
-    s[WAIT_HEAD] = request[i, NEXT_WAITING]
-    if s[WAIT_HEAD] < 0:
-        s[WAIT_TAIL] = NONE
-    return int(i)
+# Parts of kernels serve both kinds of engine; types know no tuple with the fields of another.
+AnyEngine = Any
+AnyEngines = Any

@@ -2,8 +2,7 @@
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.removal import at_boundary, forget_work
-from gpuplan.simulation.serving.kernels.engine.removal_kinds import abort
+from gpuplan.simulation.serving.kernels.engine.removal import abort, at_boundary, forget_work
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.clients import gave_up, retry

@@ -2,7 +2,7 @@
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.removal_kinds import empty, spend
+from gpuplan.simulation.serving.kernels.engine.removal import empty, spend
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import fresh_start, time_out

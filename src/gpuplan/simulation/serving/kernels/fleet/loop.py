@@ -6,7 +6,8 @@ tick, patience ends, and jobs come, in this order. No step begins at an instant 
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import advance, one_engine
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.loop import advance
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import remove_aborted, time_out

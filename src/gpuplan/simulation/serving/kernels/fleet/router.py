@@ -1,7 +1,8 @@
 """Where a job goes: a pool that serves it, a replica of that pool, the queue before it, or away."""
 
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.state import Engines, append_waiting
+from gpuplan.simulation.serving.kernels.engine.lists import append_waiting
+from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.clients import drop_late, gave_up, retry, unhold
 from gpuplan.simulation.serving.kernels.fleet.state import (

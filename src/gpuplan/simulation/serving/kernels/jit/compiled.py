@@ -91,6 +91,10 @@ def _loaded(cache: Any, signature: Any, context: Any) -> Any:
         return cache._load_overload(signature, context)  # noqa: SLF001
 
 
-def by_kind(choose: Callable[..., Callable[..., Any] | None], name: Callable[..., Any]) -> None:
-    """Where `name` is called in a kernel, compile what `choose` picks for the types at hand."""
-    overload(name, jit_options=cast(Any, OPTIONS | PART), strict=False)(choose)
+def by_type(name: Callable[..., Any], choose: Callable[[Any], Callable[..., Any]]) -> None:
+    """Where `name` is called in a kernel, compile what `choose` picks for its first type."""
+
+    def chosen(first: Any, *_: Any) -> Callable[..., Any]:
+        return choose(first)
+
+    overload(name, jit_options=cast(Any, OPTIONS | PART), strict=False)(chosen)

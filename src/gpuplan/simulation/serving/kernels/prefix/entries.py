@@ -1,8 +1,7 @@
 """Segments in one engine's cache: found by number, made when first written, dropped when empty."""
 
-from gpuplan.simulation.serving.kernels.engine import featured as ft
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.featured import AnyEngine
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part
 
 SPREAD = 2654435761  # 2^32 / golden ratio: neighbours land far apart
@@ -19,7 +18,7 @@ def _place(e: AnyEngine, key: int) -> int:
     """Where in the table the segment is, or would be."""
     mask = e.table.shape[0] - 1
     at = _home(e, key)
-    while e.table[at] >= 0 and e.entry[e.table[at], ft.KEY] != key:
+    while e.table[at] >= 0 and e.entry[e.table[at], st.KEY] != key:
         at = (at + 1) & mask
     return at
 
@@ -38,13 +37,13 @@ def make_entry(e: AnyEngine, key: int) -> int:
         return int(e.table[at])
     x = s[st.ENTRY_SPARE]
     if x >= 0:
-        s[st.ENTRY_SPARE] = e.entry[x, ft.KEY]
+        s[st.ENTRY_SPARE] = e.entry[x, st.KEY]
     else:
         x = s[st.ENTRY_TOP]
         s[st.ENTRY_TOP] += 1
     row = e.entry[x]
-    row[ft.KEY], row[ft.CACHED], row[ft.HELD] = key, 0, 0
-    row[ft.HOLDER], row[ft.WRITER], row[ft.RUN_INNERMOST], row[ft.RUN_OUTERMOST] = (
+    row[st.KEY], row[st.CACHED], row[st.HELD] = key, 0, 0
+    row[st.HOLDER], row[st.WRITER], row[st.RUN_INNERMOST], row[st.RUN_OUTERMOST] = (
         st.NONE,
         st.NONE,
         st.NONE,
@@ -57,19 +56,19 @@ def make_entry(e: AnyEngine, key: int) -> int:
 @part
 def drop_if_empty(e: AnyEngine, x: int) -> None:
     """A segment of which nothing is left leaves the table; those it displaced move up."""
-    if e.entry[x, ft.CACHED] > 0 or e.entry[x, ft.HOLDER] >= 0:
+    if e.entry[x, st.CACHED] > 0 or e.entry[x, st.HOLDER] >= 0:
         return
     mask = e.table.shape[0] - 1
-    hole = _place(e, e.entry[x, ft.KEY])
+    hole = _place(e, e.entry[x, st.KEY])
     at = (hole + 1) & mask
     while e.table[at] >= 0:
-        home = _home(e, e.entry[e.table[at], ft.KEY])
+        home = _home(e, e.entry[e.table[at], st.KEY])
         if ((at - home) & mask) >= ((at - hole) & mask):
             e.table[hole] = e.table[at]
             hole = at
         at = (at + 1) & mask
     e.table[hole] = st.NONE
-    e.entry[x, ft.KEY] = e.scalar[st.ENTRY_SPARE]
+    e.entry[x, st.KEY] = e.scalar[st.ENTRY_SPARE]
     e.scalar[st.ENTRY_SPARE] = x
 
 
@@ -79,16 +78,16 @@ def add_node(e: AnyEngine, v: int, x: int, extent: int) -> int:
     s, node = e.scalar, e.node
     n = s[st.NODE_SPARE]
     if n >= 0:
-        s[st.NODE_SPARE] = node[n, ft.EARLIER]
+        s[st.NODE_SPARE] = node[n, st.EARLIER]
     else:
         n = s[st.NODE_TOP]
         s[st.NODE_TOP] += 1
-    node[n, ft.NODE_ENTRY], node[n, ft.EXTENT], node[n, ft.IS_APART] = x, extent, 0
-    node[n, ft.EARLIER] = e.slot[v, ft.NODES]
-    e.slot[v, ft.NODES] = n
-    farther, nearer = st.MINUS_ONE, e.entry[x, ft.HOLDER]
-    while nearer >= 0 and node[nearer, ft.EXTENT] > extent:
-        farther, nearer = nearer, node[nearer, ft.NEARER]
+    node[n, st.NODE_ENTRY], node[n, st.EXTENT], node[n, st.IS_APART] = x, extent, 0
+    node[n, st.EARLIER] = e.slot[v, st.NODES]
+    e.slot[v, st.NODES] = n
+    farther, nearer = st.MINUS_ONE, e.entry[x, st.HOLDER]
+    while nearer >= 0 and node[nearer, st.EXTENT] > extent:
+        farther, nearer = nearer, node[nearer, st.NEARER]
     _link_holder(e, n, farther, nearer)
     return int(n)
 
@@ -96,26 +95,26 @@ def add_node(e: AnyEngine, v: int, x: int, extent: int) -> int:
 @part
 def _link_holder(e: AnyEngine, n: int, farther: int, nearer: int) -> None:
     node = e.node
-    node[n, ft.FARTHER], node[n, ft.NEARER] = farther, nearer
+    node[n, st.FARTHER], node[n, st.NEARER] = farther, nearer
     if farther >= 0:
-        node[farther, ft.NEARER] = n
+        node[farther, st.NEARER] = n
     else:
-        e.entry[node[n, ft.NODE_ENTRY], ft.HOLDER] = n
+        e.entry[node[n, st.NODE_ENTRY], st.HOLDER] = n
     if nearer >= 0:
-        node[nearer, ft.FARTHER] = n
+        node[nearer, st.FARTHER] = n
 
 
 @part
 def unlink_holder(e: AnyEngine, n: int) -> None:
     """The node is no longer among those that hold its segment."""
     node = e.node
-    farther, nearer = node[n, ft.FARTHER], node[n, ft.NEARER]
+    farther, nearer = node[n, st.FARTHER], node[n, st.NEARER]
     if farther >= 0:
-        node[farther, ft.NEARER] = nearer
+        node[farther, st.NEARER] = nearer
     else:
-        e.entry[node[n, ft.NODE_ENTRY], ft.HOLDER] = nearer
+        e.entry[node[n, st.NODE_ENTRY], st.HOLDER] = nearer
     if nearer >= 0:
-        node[nearer, ft.FARTHER] = farther
+        node[nearer, st.FARTHER] = farther
 
 
 @part
@@ -124,12 +123,12 @@ def reach(e: AnyEngine, n: int, extent: int) -> None:
 
     Whoever else was about to write there has been overtaken.
     """
-    x, node = e.node[n, ft.NODE_ENTRY], e.node
-    if e.entry[x, ft.HOLDER] != n:
+    x, node = e.node[n, st.NODE_ENTRY], e.node
+    if e.entry[x, st.HOLDER] != n:
         unlink_holder(e, n)
-        _link_holder(e, n, st.MINUS_ONE, e.entry[x, ft.HOLDER])
-    node[n, ft.EXTENT] = e.entry[x, ft.CACHED] = e.entry[x, ft.HELD] = extent
-    other = node[n, ft.NEARER]
+        _link_holder(e, n, st.MINUS_ONE, e.entry[x, st.HOLDER])
+    node[n, st.EXTENT] = e.entry[x, st.CACHED] = e.entry[x, st.HELD] = extent
+    other = node[n, st.NEARER]
     while other >= 0:
-        node[other, ft.IS_APART] = 1
-        other = node[other, ft.NEARER]
+        node[other, st.IS_APART] = 1
+        other = node[other, st.NEARER]

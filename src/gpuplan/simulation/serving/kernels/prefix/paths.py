@@ -4,7 +4,6 @@ From blocks of a trace, numbered so that equal leading numbers are equal leading
 groups, whose members begin with text of the member before them.
 """
 
-from gpuplan.simulation.serving.kernels.engine import featured as ft
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import kernel
@@ -33,12 +32,12 @@ def paths_of_blocks(
             if x != last:
                 if base[x] != covered or parent[x] != last:
                     break
-                path[n, ft.SEGMENT], path[n, ft.N_SHARED] = x, 0
+                path[n, st.SEGMENT], path[n, st.N_SHARED] = x, 0
                 last = x
                 n += 1
             whole = ((j + 1) * unit[0]) >> unit[1]
             end = min(whole, full[i], full[x])
-            path[n - 1, ft.N_SHARED] += end - covered
+            path[n - 1, st.N_SHARED] += end - covered
             covered = end
             j += 1
             if end < whole:
@@ -67,12 +66,12 @@ def paths_of_groups(
             for k in range(path_first[q], path_first[q + 1]):
                 if covered == want:
                     break
-                path[n, ft.SEGMENT] = path[k, ft.SEGMENT]
-                path[n, ft.N_SHARED] = min(path[k, ft.N_SHARED], want - covered)
-                covered += path[n, ft.N_SHARED]
+                path[n, st.SEGMENT] = path[k, st.SEGMENT]
+                path[n, st.N_SHARED] = min(path[k, st.N_SHARED], want - covered)
+                covered += path[n, st.N_SHARED]
                 n += 1
             if covered < want:
-                path[n, ft.SEGMENT], path[n, ft.N_SHARED] = q, want - covered
+                path[n, st.SEGMENT], path[n, st.N_SHARED] = q, want - covered
                 covered = want
                 n += 1
         base[i] = covered
