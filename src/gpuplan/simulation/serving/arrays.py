@@ -171,10 +171,13 @@ def times_of(records: Ints, start_s: float) -> tuple[RequestTimes, int, int]:
     n_finished, end = read_records(records, float(start_s), seconds, counts)
     seconds.flags.writeable = counts.flags.writeable = False
     times = RequestTimes(
-        wait_s=seconds[rec.WAIT_S], ttft_s=seconds[rec.TTFT_S], tpot_s=seconds[rec.TPOT_S],
-        e2e_s=seconds[rec.E2E_S], n_preemptions=counts[rec.N_PREEMPTED],
+        wait_s=seconds[rec.WAIT_S],
+        ttft_s=seconds[rec.TTFT_S],
+        tpot_s=seconds[rec.TPOT_S],
+        e2e_s=seconds[rec.E2E_S],
+        n_preemptions=counts[rec.N_PREEMPTED],
         is_finished=counts[rec.IS_FINISHED],
-    )  # fmt: skip
+    )
     return times, n_finished, end
 
 

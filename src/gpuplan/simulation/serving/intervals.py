@@ -26,12 +26,14 @@ def summary(values: Floats) -> Summary | None:
     named = dict(zip(PERCENTILES, (float(point) for point in points), strict=True))
     mean, half = float(values.mean()), _half_width(values)
     return Summary(
-        n=len(values), mean_s=mean, max_s=float(ranked[-1]),
+        n=len(values),
+        mean_s=mean,
+        max_s=float(ranked[-1]),
         mean_low_s=None if half is None else mean - half,
         mean_high_s=None if half is None else mean + half,
         bounds=tuple(_bounds(name, values, ranked, at=named[name]) for name in PERCENTILES),
         **{f"{name}_s": value for name, value in named.items()},
-    )  # fmt: skip
+    )
 
 
 def t_quantile(n_batches: int) -> float:

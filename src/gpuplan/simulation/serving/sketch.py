@@ -87,12 +87,14 @@ class Sketch:
         half = _half_width(self.means(batches)[n_each > 0])
         points = {name: _value_at(cumulated, share, n) for name, share in PERCENTILES.items()}
         return Summary(
-            n=n, mean_s=mean, max_s=float(self.most_s[batches].max()),
+            n=n,
+            mean_s=mean,
+            max_s=float(self.most_s[batches].max()),
             mean_low_s=None if half is None else mean - half,
             mean_high_s=None if half is None else mean + half,
             bounds=tuple(_bounds(name, counts, cumulated) for name in PERCENTILES),
             **{f"{name}_s": value for name, value in points.items()},
-        )  # fmt: skip
+        )
 
 
 def _half_width(means: Floats) -> float | None:

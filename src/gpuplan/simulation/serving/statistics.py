@@ -132,9 +132,12 @@ def _warmup(outcome: Outcome, since_s: Floats, asked_s: float | None) -> Warmup:
     found = steady_from(outcome.times.ttft_s[rows], outcome.times.tpot_s[rows])
     cut_s = float(since_s[rows[found.n_cut]]) if found.n_cut else 0.0
     return Warmup(
-        cut_s=cut_s, n_requests=int((since_s < cut_s).sum()), is_automatic=True,
-        is_settled=found.is_settled, note=found.note,
-    )  # fmt: skip
+        cut_s=cut_s,
+        n_requests=int((since_s < cut_s).sum()),
+        is_automatic=True,
+        is_settled=found.is_settled,
+        note=found.note,
+    )
 
 
 def _delivery(outcome: Outcome, is_kept: Mask, warmup: Warmup, *, useful_frac: float) -> Delivery:

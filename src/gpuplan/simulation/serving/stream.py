@@ -264,10 +264,13 @@ def in_blocks(
     for column in columns.values():
         column.flags.writeable = False
     return Outcome(
-        requests=requests, times=RequestTimes(**columns), use=stream.use(),
-        totals=stream.totals(), n_engines=fleet.n_engines,
+        requests=requests,
+        times=RequestTimes(**columns),
+        use=stream.use(),
+        totals=stream.totals(),
+        n_engines=fleet.n_engines,
         refused=tuple(stream.refused.items()),
-    )  # fmt: skip
+    )
 
 
 def _ticks(arrive_s: Floats, origin_s: float) -> Ints:

@@ -7,6 +7,7 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.simulation.engine import EngineLimits, StepTable
 from gpuplan.errors import InputError, one
+from gpuplan.simulation.serving.kernels.engine import cost
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, N_MIX, N_REGIMES, SCALE
 from gpuplan.simulation.serving.kernels.engine.state import NONE
 
@@ -37,21 +38,20 @@ def kernel_tables(table: StepTable, limits: EngineLimits) -> KernelTables:
         lines_s[1], slopes_s[1] = lines_s[0], slopes_s[0]
     most = lines_s.max() + slopes_s.max() * limits.n_blocks * limits.block_tokens
     if not most < LONGEST_STEP_S:
-        raise one(
-            InputError, "simulate", "iteration", f"the longest takes {most:.0f} s",
-            f"limit sequences or cache so that it stays below {LONGEST_STEP_S:.0f} s",
-        )  # fmt: skip
+        what = f"the longest takes {most:.0f} s"
+        fix = f"limit sequences or cache so that it stays below {LONGEST_STEP_S:.0f} s"
+        raise one(InputError, "simulate", "iteration", what, fix)
     lines = np.rint(lines_s * SCALE).astype(np.int64)
     slopes = np.rint(slopes_s * SCALE).astype(np.int64)
+    tokens_s = (table.token_device_s, table.token_arithmetic_s, table.token_memory_s)
     return KernelTables(
-        _with_sole(lines, slopes),
-        slopes,
-        np.stack([table.token_device_s, table.token_arithmetic_s,
-                  table.token_memory_s, table.token_link_s], axis=1),
-        np.stack([table.row_device_s, table.row_arithmetic_s], axis=1),
-        _mix(table),
-        window,
-    )  # fmt: skip
+        lines=_with_sole(lines, slopes),
+        slopes=slopes,
+        tokens_s=np.stack([*tokens_s, table.token_link_s], axis=1),
+        rows_s=np.stack([table.row_device_s, table.row_arithmetic_s], axis=1),
+        mix=_mix(table),
+        window=window,
+    )
 
 
 def _with_sole(lines: Ints, slopes: Ints) -> Ints:
@@ -72,14 +72,18 @@ def _window(table: StepTable) -> int:
 
 def _mix(table: StepTable) -> Floats:
     work, rates = table.attention, table.rates
-    mix = np.array([
-        work.decode_flop, work.window_decode_flop, work.scan_flop, work.cache_bytes,
-        work.window_cache_bytes, work.state_bytes, work.prefill_flop, work.window_prefill_flop,
-        1 / rates.flop_per_s, 1 / rates.bytes_per_s, 1 / rates.peak_flop_per_s,
-        1 / rates.peak_bytes_per_s, rates.serial_frac, table.host_s, table.host_sequence_s,
-        table.prompt_floor_s,
-    ])  # fmt: skip
-    assert len(mix) == N_MIX
+    mix = np.zeros(N_MIX)
+    mix[cost.DECODE_FLOP], mix[cost.WINDOW_DECODE_FLOP] = work.decode_flop, work.window_decode_flop
+    mix[cost.PREFILL_FLOP] = work.prefill_flop
+    mix[cost.WINDOW_PREFILL_FLOP] = work.window_prefill_flop
+    mix[cost.SCAN_FLOP], mix[cost.STATE_BYTES] = work.scan_flop, work.state_bytes
+    mix[cost.CACHE_BYTES], mix[cost.WINDOW_CACHE_BYTES] = work.cache_bytes, work.window_cache_bytes
+    mix[cost.DEVICE_S_PER_FLOP] = 1 / rates.flop_per_s
+    mix[cost.DEVICE_S_PER_BYTE] = 1 / rates.bytes_per_s
+    mix[cost.PEAK_S_PER_FLOP] = 1 / rates.peak_flop_per_s
+    mix[cost.PEAK_S_PER_BYTE] = 1 / rates.peak_bytes_per_s
+    mix[cost.SERIAL_FRAC], mix[cost.PROMPT_FLOOR_S] = rates.serial_frac, table.prompt_floor_s
+    mix[cost.HOST_S], mix[cost.HOST_SEQUENCE_S] = table.host_s, table.host_sequence_s
     return mix
 
 
@@ -99,13 +103,14 @@ def _lines(table: StepTable, max_sequences: int, n_checked: int) -> tuple[Floats
         flop *= n_checked
         d, r = flop / rates.flop_per_s, read / rates.bytes_per_s
         # max(d, r) + s·min(d, r) is the greater of these two as long as s <= 1.
-        for line, (fixed_s, work_s) in enumerate((
+        both = (
             (device_s, d + serial * r),
             (device_s, r + serial * d),
             (arithmetic_s, flop / rates.peak_flop_per_s),
             (table.token_memory_s[part], read / rates.peak_bytes_per_s),
             (table.token_link_s[part], 0.0 * d),
-        )):  # fmt: skip
+        )
+        for line, (fixed_s, work_s) in enumerate(both):
             host_s = table.host_s + table.host_sequence_s * n
             lines[regime, line] = fixed_s + work_s[0] * n + host_s
             slopes[regime, line] = work_s[1]

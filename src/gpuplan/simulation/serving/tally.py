@@ -91,10 +91,12 @@ class Tally:
         )
         found = steady_from(ttft_s, tpot_s)
         self._warmup = Warmup(
-            cut_s=float(since_s[found.n_cut]) if found.n_cut else 0.0, n_requests=0,
-            is_automatic=True, is_settled=found.is_settled,
+            cut_s=float(since_s[found.n_cut]) if found.n_cut else 0.0,
+            n_requests=0,
+            is_automatic=True,
+            is_settled=found.is_settled,
             note=f"{found.note}, in the first {len(ttft_s):,} requests",
-        )  # fmt: skip
+        )
         for requests, times in self._waiting:
             self._add(requests, times, self._warmup)
         self._waiting = []
@@ -131,10 +133,14 @@ class Tally:
         gaps = np.maximum(outputs - 1, 0) * done
         self._gap_s[batch] += float((times.tpot_s[rows] * gaps).sum())
         self._sums[batch] += (
-            len(outputs), is_kept[rows].sum(), (requests.input_tokens[rows] * done).sum(),
-            (outputs * done).sum(), (outputs * is_kept[rows]).sum(), gaps.sum(),
+            len(outputs),
+            is_kept[rows].sum(),
+            (requests.input_tokens[rows] * done).sum(),
+            (outputs * done).sum(),
+            (outputs * is_kept[rows]).sum(),
+            gaps.sum(),
             outputs.sum(),
-        )  # fmt: skip
+        )
         self._n_added += rows.stop - rows.start
         return int(rows.stop)
 

@@ -108,17 +108,29 @@ def elastic_of(jobs: Jobs, fleet: ElasticFleet) -> el.Elastic:
     job, scalar = _job(jobs, fleet), _scalar(fleet, leaves_bits)
     delayed = _delayed(jobs, job, scalar, _most_entries(fleet))
     f = el.Elastic(
-        scalar=scalar, replica=_replica(fleet, leaves_bits), pool=_pool(fleet), real=_real(fleet),
-        job=job, serves=_serves(fleet),
-        due=_tree(n_leaves), event=_tree(n_leaves), watched=_tree(n_leaves),
+        scalar=scalar,
+        replica=_replica(fleet, leaves_bits),
+        pool=_pool(fleet),
+        real=_real(fleet),
+        job=job,
+        serves=_serves(fleet),
+        due=_tree(n_leaves),
+        event=_tree(n_leaves),
+        watched=_tree(n_leaves),
         load=_tree(n_leaves),
         ready=np.zeros(sum(pool.size.n_slots for pool in fleet.pools), dtype=np.int64),
-        delayed=delayed, fresh=jobs.accepted[job[jobs.accepted, el.ORIGIN] >= 0].copy(),
-        key_first=keys.first, key=keys.key, owner=np.full(max(1, keys.n_keys), st.NONE),
-        pair=_pairs(jobs, fleet, scalar), draw=draw, outage=_outages(fleet), floor=_floor(fleet),
+        delayed=delayed,
+        fresh=jobs.accepted[job[jobs.accepted, el.ORIGIN] >= 0].copy(),
+        key_first=keys.first,
+        key=keys.key,
+        owner=np.full(max(1, keys.n_keys), st.NONE),
+        pair=_pairs(jobs, fleet, scalar),
+        draw=draw,
+        outage=_outages(fleet),
+        floor=_floor(fleet),
         recent=np.zeros((len(fleet.pools), _most_ticks(fleet)), dtype=np.int64),
         log=np.zeros((FIRST_LOG + 8 * n_leaves, el.N_LOG_COLUMNS), dtype=np.int64),
-    )  # fmt: skip
+    )
     _begin(f)
     return f
 
@@ -133,7 +145,7 @@ def _tree(n_leaves: int) -> Ints:
 
 def _scalar(fleet: ElasticFleet, leaves_bits: int) -> Ints:
     values, clients = np.zeros(el.N_FLEET, dtype=np.int64), fleet.clients
-    values[[el.LATE_HEAD, el.LATE_TAIL, el.TOLD_HEAD]] = st.NONE
+    values[[el.LATE_HEAD, el.LATE_TAIL, el.REPORT_HEAD]] = st.NONE
     values[el.LAST] = ticks(LAST_S)
     values[el.ROUTER] = ROUTERS[fleet.router.rule]
     values[el.POOL_RULE] = POOL_RULES[fleet.router.pool_rule]
@@ -181,7 +193,7 @@ def _pool(fleet: ElasticFleet) -> Ints:
         row[el.MOST] = _or(size.n_most, size.n_first)
         row[el.COLD], row[el.WARM] = ticks(pool.start.total_s), ticks(pool.start.warm_s)
         row[el.GRACE] = ticks(pool.drain_s)
-        row[el.HAND_OVER] = ticks(fleet.handover.latency_s if fleet.handover else 0.0)
+        row[el.TRANSFER_LATENCY] = ticks(fleet.handover.latency_s if fleet.handover else 0.0)
         row[el.CAPACITY] = room_of(limits)
         _clocks(row, pool)
     return values

@@ -141,9 +141,11 @@ def _requests(run: Run, order: Rows) -> Requests:
     origin = run.state.job[order, el.ORIGIN]
     arrive_s = np.maximum.accumulate(np.where(origin < 0, 0, origin) / st.TICKS_PER_S)
     grouping = Grouping(
-        session=asked.session[order], prefix_group=asked.prefix_group[order],
-        prefix_tokens=asked.prefix_tokens[order], priority=asked.priority[order],
-    )  # fmt: skip
+        session=asked.session[order],
+        prefix_group=asked.prefix_group[order],
+        prefix_tokens=asked.prefix_tokens[order],
+        priority=asked.priority[order],
+    )
     return requests_of(
         arrive_s, asked.input_tokens[order], asked.output_tokens[order], grouping=grouping
     )
@@ -276,7 +278,7 @@ def _counts(s: Ints) -> FleetCounts:
         n_broken=int(s[el.N_BROKEN]),
         n_failures=int(s[el.N_FAILURES]),
         n_reclaims=int(s[el.N_RECLAIMS]),
-        n_handovers=int(s[el.N_HANDOVERS]),
+        n_handovers=int(s[el.N_KV_TRANSFERS]),
     )
 
 
@@ -291,9 +293,12 @@ def _joined(pools: tuple[PoolTotals, ...]) -> UseOverTime:
         return floats(np.divide(summed, on_s, where=on_s > 0, out=np.zeros(len(on_s))))
 
     return UseOverTime(
-        bin_s=pools[0].use.bin_s, busy_frac=mean("busy_frac"), cache_frac=mean("cache_frac"),
-        compute_frac=mean("compute_frac"), bandwidth_frac=mean("bandwidth_frac"),
-    )  # fmt: skip
+        bin_s=pools[0].use.bin_s,
+        busy_frac=mean("busy_frac"),
+        cache_frac=mean("cache_frac"),
+        compute_frac=mean("compute_frac"),
+        bandwidth_frac=mean("bandwidth_frac"),
+    )
 
 
 def _use(run: Run, last: int, *, pool: int) -> tuple[UseOverTime, Floats]:
@@ -311,9 +316,9 @@ def _use(run: Run, last: int, *, pool: int) -> tuple[UseOverTime, Floats]:
         held[: len(folded)] += folded[:, st.BLOCKS_S] / n_blocks[p]
     bin_s, n_bins = width / st.TICKS_PER_S, max(1, -(-last // width))
     on_s = _on_s(run.state, width, n_bins, pool=pool)
-    shares = np.divide(total[:n_bins], on_s[:, None], where=on_s[:, None] > 0,
-                       out=np.zeros((n_bins, st.N_SUMS)))  # fmt: skip
-    cache = np.divide(held[:n_bins], on_s, where=on_s > 0, out=np.zeros(n_bins))
+    is_on, none = on_s > 0, np.zeros((n_bins, st.N_SUMS))
+    shares = np.divide(total[:n_bins], on_s[:, None], where=is_on[:, None], out=none)
+    cache = np.divide(held[:n_bins], on_s, where=is_on, out=np.zeros(n_bins))
     use = UseOverTime(
         bin_s=bin_s,
         busy_frac=floats(shares[:, st.BUSY_S]),

@@ -24,8 +24,7 @@ from gpuplan.simulation.serving.kernels.engine.runs import (
     fewest,
 )
 from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Floats, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
-from gpuplan.simulation.serving.kernels.jit.held import held
+from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
 # DELAY: FOREVER waits for a preferred size, until CLOSING when the last request has come.
 MAX_BATCH, DELAY, CLOSING, IS_TABLE = range(4)

@@ -12,11 +12,11 @@ from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part
 
 # Attention and host, all for one engine.
-(
-    DECODE_FLOP, WINDOW_DECODE_FLOP, SCAN_FLOP, CACHE_BYTES, WINDOW_CACHE_BYTES, STATE_BYTES,
-    PREFILL_FLOP, WINDOW_PREFILL_FLOP, DEVICE_S_PER_FLOP, DEVICE_S_PER_BYTE, PEAK_S_PER_FLOP,
-    PEAK_S_PER_BYTE, SERIAL_FRAC, HOST_S, HOST_SEQUENCE_S, PROMPT_FLOOR_S,
-) = range(16)  # fmt: skip
+DECODE_FLOP, WINDOW_DECODE_FLOP, SCAN_FLOP = range(3)
+CACHE_BYTES, WINDOW_CACHE_BYTES, STATE_BYTES = range(3, 6)
+PREFILL_FLOP, WINDOW_PREFILL_FLOP = range(6, 8)
+DEVICE_S_PER_FLOP, DEVICE_S_PER_BYTE, PEAK_S_PER_FLOP, PEAK_S_PER_BYTE = range(8, 12)
+SERIAL_FRAC, HOST_S, HOST_SEQUENCE_S, PROMPT_FLOOR_S = range(12, 16)
 N_MIX = 16
 DEVICE, ARITHMETIC, MEMORY, LINK = range(4)
 # Lines of a decode step: arithmetic leads, cache reads lead, and the three limits of the device.

@@ -19,8 +19,7 @@ from gpuplan.simulation.serving.kernels.engine.runs import (
     fewest,
 )
 from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
-from gpuplan.simulation.serving.kernels.jit.held import held
+from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
 N_SUB = 1024
 LOWEST_EXPONENT = -30

@@ -6,7 +6,7 @@ while it is compiled, so that an engine without policies pays nothing for them.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from gpuplan.simulation.serving.kernels.engine.state import (
     AnyEngine,
@@ -17,19 +17,20 @@ from gpuplan.simulation.serving.kernels.engine.state import (
 )
 from gpuplan.simulation.serving.kernels.jit.compiled import by_type
 
-P = ParamSpec("P")
+Rest = TypeVarTuple("Rest")
 R = TypeVar("R")
-OfEngine = Callable[Concatenate[Any, P], R]
 FEATURED = (FeaturedEngine, FeaturedEngines)
 
 
-def policy(*, otherwise: OfEngine[P, R]) -> Callable[[OfEngine[P, R]], OfEngine[P, R]]:
+def policy(
+    *, otherwise: Callable[[Any, *Rest], R]
+) -> Callable[[Callable[[Any, *Rest], R]], Callable[[Any, *Rest], R]]:
     """Decorate what engines with policies do; those without do `otherwise`."""
     plain = getattr(otherwise, "py_func", otherwise)
 
-    def decorated(function: OfEngine[P, R]) -> OfEngine[P, R]:
+    def decorated(function: Callable[[Any, *Rest], R]) -> Callable[[Any, *Rest], R]:
         @wraps(function)
-        def chosen(e: Any, /, *rest: P.args, **_: P.kwargs) -> R:
+        def chosen(e: Any, /, *rest: *Rest) -> R:
             return (function if isinstance(e, FEATURED) else plain)(e, *rest)
 
         by_type(chosen, lambda e: function if e.instance_class in FEATURED else plain)

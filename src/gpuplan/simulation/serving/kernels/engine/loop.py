@@ -25,8 +25,7 @@ from gpuplan.simulation.serving.kernels.engine.schedule import (
     n_total,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import far
+from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
 from gpuplan.simulation.serving.kernels.prefix.cache import give_back, start_writing, take
 
 TAKEN = 0

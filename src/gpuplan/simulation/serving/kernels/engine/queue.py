@@ -7,8 +7,7 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.lists import pop_waiting, prepend_waiting
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import far
+from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
 
 BY_BLOCKS, BY_SEQUENCES = 1, 2  # why nobody is admitted
 

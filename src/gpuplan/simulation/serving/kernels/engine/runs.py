@@ -5,8 +5,7 @@ from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.simulation.serving.kernels.engine.lists import append_waiting
 from gpuplan.simulation.serving.kernels.engine.loop import advance
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
-from gpuplan.simulation.serving.kernels.jit.held import held
+from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
 ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)
 EVENT, LOAD = range(2)

@@ -30,8 +30,7 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
     victim,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import apart
+from gpuplan.simulation.serving.kernels.jit.compiled import apart, part, rare
 from gpuplan.simulation.serving.kernels.prefix.cache import (
     count_hit,
     enter,

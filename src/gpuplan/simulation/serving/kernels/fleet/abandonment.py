@@ -7,8 +7,7 @@ from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.clients import gave_up, retry
 from gpuplan.simulation.serving.kernels.fleet.state import Elastic, look_at, show_load
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import held
+from gpuplan.simulation.serving.kernels.jit.compiled import held, part, rare
 
 
 @part

@@ -11,8 +11,7 @@ from gpuplan.simulation.serving.kernels.fleet.lifecycle import (
     take_notice,
 )
 from gpuplan.simulation.serving.kernels.fleet.state import Elastic
-from gpuplan.simulation.serving.kernels.jit.compiled import seldom
-from gpuplan.simulation.serving.kernels.jit.held import held
+from gpuplan.simulation.serving.kernels.jit.compiled import held, seldom
 
 BECOME_READY, COME_BACK, FAIL, TAKE_NOTICE, RUN_OUT, DRAINED, TICK, ROLL = range(8)
 

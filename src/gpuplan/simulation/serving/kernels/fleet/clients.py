@@ -4,8 +4,7 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.state import Elastic
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import far
+from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
 
 WHEN, WHO = range(2)
 

@@ -11,13 +11,12 @@ from gpuplan.simulation.serving.kernels.fleet.router import route, send_held
 from gpuplan.simulation.serving.kernels.fleet.state import (
     Elastic,
     look_at,
-    next_told,
+    next_report,
     reschedule,
     show_load,
     write_log,
 )
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import held
+from gpuplan.simulation.serving.kernels.jit.compiled import held, part, rare
 
 FAR = float(1 << 61)  # later than any run
 
@@ -55,7 +54,7 @@ def set_status(engines: Engines, f: Elastic, r: int, status: int) -> None:
     f.pool[p, el.COUNTS + old] -= 1
     f.pool[p, el.COUNTS + status] += 1
     row[el.STATUS], row[el.SINCE] = status, now
-    look_at(f, r, next_told(f, r))
+    look_at(f, r, next_report(f, r))
     _list_ready(f, p)
     show_load(engines, f, r)
     write_log(f, p)

@@ -29,12 +29,11 @@ from gpuplan.simulation.serving.kernels.fleet.state import (
     leaf_replica,
     look_at,
     next_control,
-    note_told,
+    note_report,
     show_load,
 )
 from gpuplan.simulation.serving.kernels.fleet.trees import first_least
-from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part, rare
-from gpuplan.simulation.serving.kernels.jit.held import far, held
+from gpuplan.simulation.serving.kernels.jit.compiled import far, held, kernel, part, rare
 
 OVER, CONTROL, DRAINED = range(3)
 
@@ -59,11 +58,11 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
             f.pool[f.replica[r, el.POOL], el.POOL_OUT] += after - before
             show_load(engines, f, r)
         if is_watched(f, r) or (after != before and f.scalar[el.IS_FOLLOWING]):
-            note_told(f, r)
+            note_report(f, r)
 
 
 @part
-def _hand_over(engines: Engines, f: Elastic, i: int, r: int) -> None:
+def _transfer_kv(engines: Engines, f: Elastic, i: int, r: int) -> None:
     """The prompt is read: its keys and values travel to who writes the answer, one at a time."""
     p, row = f.replica[r, el.POOL], engines.request[i]
     begins = max(f.scalar[el.NOW], f.replica[r, el.LINK_FREE])
@@ -76,14 +75,14 @@ def _hand_over(engines: Engines, f: Elastic, i: int, r: int) -> None:
         st.NONE,
     )
     f.job[i, el.STAGE] = 1
-    f.scalar[el.N_HANDOVERS] += 1
-    wait_until(far(f), i, ends + f.pool[p, el.HAND_OVER])
+    f.scalar[el.N_KV_TRANSFERS] += 1
+    wait_until(far(f), i, ends + f.pool[p, el.TRANSFER_LATENCY])
 
 
 @part
 def _end(engines: Engines, f: Elastic, i: int, r: int) -> None:
     if f.job[i, el.STAGE] == 0 and engines.request[i, st.OUTPUT] < f.job[i, el.LENGTH]:
-        _hand_over(engines, f, i, r)
+        _transfer_kv(engines, f, i, r)
         return
     f.job[i, el.STATE], f.job[i, el.ENDED_AT] = el.DONE, f.scalar[el.NOW]
     drop_late(f, i)
@@ -114,9 +113,9 @@ def _follow(engines: Engines, f: Elastic, r: int) -> None:
 def _look(engines: Engines, f: Elastic) -> bool:
     """What engines have told has its consequences at once; True where a replica has drained."""
     s, has_drained = f.scalar, False
-    while s[el.TOLD_HEAD] >= 0:
-        r = s[el.TOLD_HEAD]
-        s[el.TOLD_HEAD], f.replica[r, el.HAS_TOLD] = f.replica[r, el.NEXT_TOLD], 0
+    while s[el.REPORT_HEAD] >= 0:
+        r = s[el.REPORT_HEAD]
+        s[el.REPORT_HEAD], f.replica[r, el.HAS_REPORTED] = f.replica[r, el.NEXT_REPORTED], 0
         if f.replica[r, el.N_ABORTS] > 0:
             remove_aborted(far(engines), far(f), r)
         if s[el.IS_FOLLOWING]:
@@ -220,7 +219,7 @@ def run_elastic(engines: Engines, f: Elastic) -> int:
         instant = min(instant, f.event[1] if _is_watching(f) else f.watched[1])
         _settle(engines, f, instant)
         s[el.NOW] = max(s[el.NOW], instant)
-        if (s[el.TOLD_HEAD] >= 0 or s[el.N_HELD] > 0) and _look(engines, f):
+        if (s[el.REPORT_HEAD] >= 0 or s[el.N_HELD] > 0) and _look(engines, f):
             return DRAINED
         if _is_over(f):
             return OVER

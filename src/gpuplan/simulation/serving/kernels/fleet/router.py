@@ -9,11 +9,10 @@ from gpuplan.simulation.serving.kernels.fleet.state import (
     Elastic,
     leaf_replica,
     look_at,
-    next_told,
+    next_report,
     show_load,
 )
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import near
+from gpuplan.simulation.serving.kernels.jit.compiled import near, part, rare
 
 
 @part
@@ -130,7 +129,7 @@ def send(engines: Engines, f: Elastic, i: int, r: int) -> None:
     show_load(engines, f, r)
     # It may begin a step now, which is seen only by looking later than now.
     if not engines.scalar[r, st.IN_FLIGHT]:
-        look_at(f, r, min(next_told(f, r), now + 1))
+        look_at(f, r, min(next_report(f, r), now + 1))
     if f.scalar[el.ROUTER] == el.AFFINITY:
         for at in range(f.key_first[i], f.key_first[i + 1]):
             f.owner[f.key[at]] = r

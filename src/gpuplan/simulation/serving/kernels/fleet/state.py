@@ -25,46 +25,41 @@ def _plain(n: int) -> list[int]:
 
 
 # Scalars of a fleet: what happens next, what is counted, and what clients and the router do.
-(
-    NOW, NEXT_FRESH, NEXT_OUTAGE, LAST, N_DELAYED, N_HELD, N_DRAINING, N_ABORTING, N_LOG,
-    LATE_HEAD, LATE_TAIL, N_REFUSALS, N_TIMEOUTS, N_RETRIES, N_RESENDS, N_BROKEN, N_FAILURES,
-    N_RECLAIMS, N_HANDOVERS, IS_FOLLOWING, ROUTER, POOL_RULE, PAIR_RANGE, TIMEOUT, IS_FIRST_TOKEN,
-    MAX_RETRIES, BACKOFF, MAX_BACKOFF, MAX_RESENDS, LEAVES_BITS, POOL_ROOT, FIRST_INSTANT,
-    TOLD_HEAD,
-) = range(33)  # fmt: skip
+NOW, NEXT_FRESH, NEXT_OUTAGE, LAST, N_DELAYED, N_HELD, N_DRAINING, N_ABORTING = range(8)
+N_LOG, LATE_HEAD, LATE_TAIL, REPORT_HEAD, IS_FOLLOWING = range(8, 13)
+N_REFUSALS, N_TIMEOUTS, N_RETRIES, N_RESENDS, N_BROKEN, N_FAILURES, N_RECLAIMS = range(13, 20)
+N_KV_TRANSFERS, ROUTER, POOL_RULE, PAIR_RANGE, LEAVES_BITS, POOL_ROOT = range(20, 26)
+TIMEOUT, IS_FIRST_TOKEN, MAX_RETRIES, BACKOFF, MAX_BACKOFF, MAX_RESENDS = range(26, 32)
+FIRST_INSTANT = 32
 N_FLEET = 33
 
 # Columns of a replica.
-(
-    POOL, LEAF, STATUS, PURPOSE, READY_AT, FAIL_AT, NOTICE_AT, KILL_AT, REPAIR_AT, IS_PAID,
-    PAID_SINCE, PAID, SINCE, READY_TIME, FAILED_TIME, STARTING_TIME, N_STARTS, DREW_FAIL,
-    DREW_NOTICE, DREW_REPAIR, IS_MARKED, IS_RESTARTING, SENT_HEAD, SENT_TAIL, N_ABORTS, LINK_FREE,
-    HAS_TOLD, NEXT_TOLD,
-) = range(28)  # fmt: skip
+POOL, LEAF, STATUS, PURPOSE, READY_AT, FAIL_AT, NOTICE_AT, KILL_AT, REPAIR_AT = range(9)
+IS_PAID, PAID_SINCE, PAID, SINCE, READY_TIME, FAILED_TIME, STARTING_TIME = range(9, 16)
+N_STARTS, DREW_FAIL, DREW_NOTICE, DREW_REPAIR, IS_MARKED, IS_RESTARTING = range(16, 22)
+SENT_HEAD, SENT_TAIL, N_ABORTS, LINK_FREE, HAS_REPORTED, NEXT_REPORTED = range(22, 28)
 N_REPLICA = 28
 OFF, STARTING, READY, DRAINING, FAILED = _plain(5)
 # Why a replica drains.
 TO_LEAVE, TO_RESTART, TO_RETURN = _plain(3)
 
-# Columns of a pool.
-(
-    FIRST_REPLICA, N_SLOTS, COUNTS, COUNTS_1, COUNTS_2, COUNTS_3, COUNTS_4, POOL_OUT, HELD_HEAD,
-    HELD_TAIL, HELD, MAX_OUT, MAX_HELD, TURN, SENT, DESIRED, LEAST, MOST, TICK_AT, INTERVAL,
-    IS_BY_QUEUE, UP_WAIT, DOWN_WAIT, LAST_UP, LAST_DOWN, N_WINDOW, N_TICKS, COLD, WARM, MTBF,
-    MTTR, IS_FIXED_REPAIR, MTBN, NOTICE, AWAY, IS_FAILED_PAID, ROLL_AT, ROLL_EVERY,
-    MAX_UNAVAILABLE, N_RESTARTING, GRACE, HAND_OVER, CAPACITY,
-) = range(43)  # fmt: skip
+# Columns of a pool. COUNTS: of replicas in each status, from here on.
+FIRST_REPLICA, N_SLOTS, COUNTS = range(3)
+POOL_OUT, HELD_HEAD, HELD_TAIL, HELD, MAX_OUT, MAX_HELD, TURN, SENT = range(7, 15)
+DESIRED, LEAST, MOST, TICK_AT, INTERVAL, IS_BY_QUEUE, UP_WAIT, DOWN_WAIT = range(15, 23)
+LAST_UP, LAST_DOWN, N_WINDOW, N_TICKS, COLD, WARM, GRACE = range(23, 30)
+MTBF, MTTR, IS_FIXED_REPAIR, MTBN, NOTICE, AWAY, IS_FAILED_PAID = range(30, 37)
+ROLL_AT, ROLL_EVERY, MAX_UNAVAILABLE, N_RESTARTING = range(37, 41)
+TRANSFER_LATENCY, CAPACITY = range(41, 43)
 N_POOL = 43
 # What a pool has as real numbers.
 TARGET, TOLERANCE, SPILL_AT, TICKS_PER_TOKEN, GUARD_MORE, GUARD_RATIO = range(6)
 N_REAL = 6
 
 # Columns of a job; what every job needs stands first, close together.
-(
-    ORIGIN, SERVICE, ON, STATE, N_TRIES, ASKED_AT, NEXT_SENT, STAGE, LENGTH, NEED, IS_ABORTED,
-    LATE_BEFORE, LATE_AFTER, IS_LATE_LISTED, NEXT_HELD, NEXT_TURN, THINK, DUE, ENDED_AT,
-    N_SENT_AGAIN,
-) = range(20)  # fmt: skip
+ORIGIN, SERVICE, ON, STATE, N_TRIES, ASKED_AT, NEXT_SENT, STAGE, LENGTH, NEED = range(10)
+IS_ABORTED, LATE_BEFORE, LATE_AFTER, IS_LATE_LISTED, NEXT_HELD, NEXT_TURN = range(10, 16)
+THINK, DUE, ENDED_AT, N_SENT_AGAIN = range(16, 20)
 N_JOB = 20
 TO_COME, WAITING, SERVED, DELAYED, DONE, REFUSED, TIMED_OUT, LOST = _plain(8)
 
@@ -135,18 +130,18 @@ def is_watched(f: Elastic, r: int) -> bool:
 
 
 @part
-def next_told(f: Elastic, r: int) -> int:
+def next_report(f: Elastic, r: int) -> int:
     """When the replica's engine has something to tell."""
     return int(f.event[(f.event.shape[0] >> 1) + f.replica[r, LEAF]])
 
 
 @part
-def note_told(f: Elastic, r: int) -> None:
+def note_report(f: Elastic, r: int) -> None:
     """What the replica's engine has told is to be looked at."""
     row, s = f.replica[r], f.scalar
-    if not row[HAS_TOLD]:
-        row[HAS_TOLD], row[NEXT_TOLD] = 1, s[TOLD_HEAD]
-        s[TOLD_HEAD] = r
+    if not row[HAS_REPORTED]:
+        row[HAS_REPORTED], row[NEXT_REPORTED] = 1, s[REPORT_HEAD]
+        s[REPORT_HEAD] = r
 
 
 @part

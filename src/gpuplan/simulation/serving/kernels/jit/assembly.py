@@ -8,11 +8,12 @@ thirds of the time.
 import gc
 from functools import cache
 from typing import Any
+from warnings import warn
 
 from llvmlite.binding import Linkage
-from numba import _dynfunc
+from numba import _dynfunc, njit
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
 from numba.core.typed_passes import (
     IRLegalization,
@@ -27,6 +28,17 @@ from numba.core.untyped_passes import (
     IRProcessing,
     ReconstructSSA,
     TranslateByteCode,
+)
+
+BEFORE = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    GenericRewrites,
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
 )
 
 
@@ -152,31 +164,21 @@ class BeginKernel(_Pass):
 def _pipeline(begin: type[_Pass], *end: type[_Pass]) -> PassManager:
     """The compiler's passes less those that look for what kernels here never have."""
     passes = PassManager("kernel")
-    for one in (
-        TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA,
-        NopythonTypeInference, PreLowerStripPhis, IRLegalization, begin, NativeLowering, *end,
-        NoPythonBackend,
-    ):  # fmt: skip
+    for one in (*BEFORE, begin, NativeLowering, *end, NoPythonBackend):
         passes.add_pass(one, one.__name__)
     passes.finalize()
     return passes
 
 
-class PartCompiler(CompilerBase):
-    """Python in, a part of kernels out."""
-
+class _Part(CompilerBase):
     def define_pipelines(self) -> list[PassManager]:
-        """One pipeline."""
         return [_pipeline(BeginPart, EndPart)]
 
 
-class KernelCompiler(CompilerBase):
-    """Python in, a kernel out."""
-
+class _Whole(CompilerBase):
     begin: type[_Pass] = BeginKernel
 
     def define_pipelines(self) -> list[PassManager]:
-        """One pipeline."""
         return [_pipeline(self.begin)]
 
     def compile_extra(self, function: Any) -> Any:
@@ -188,6 +190,40 @@ class KernelCompiler(CompilerBase):
         finally:
             if was_enabled:
                 gc.enable()
+
+
+@cache
+def works() -> bool:
+    """A part and a kernel made of it compile, and answer right, with the numba at hand."""
+    whole: dict[str, Any] = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _Whole}
+    inside = whole | {"no_cpython_wrapper": True, "pipeline_class": _Part}
+    try:
+        doubled = njit(**inside)(lambda n: 2 * n)
+        found = njit(**whole)(lambda n: doubled(n) + 1)(20)
+    except Exception as why:  # noqa: BLE001  (what has changed inside may fail in any way)
+        warn(f"numba has changed inside ({why!r}): kernels compile slower", RuntimeWarning, 2)
+        return False
+    return bool(found == 41)
+
+
+class PartCompiler(_Part):
+    """Python in, a part of kernels out; the compiler's own way where this one fails."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """One pipeline."""
+        if works():
+            return super().define_pipelines()
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+class KernelCompiler(_Whole):
+    """Python in, a kernel out; the compiler's own way where this one fails."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """One pipeline."""
+        if works():
+            return super().define_pipelines()
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 
 class SeldomCompiler(KernelCompiler):

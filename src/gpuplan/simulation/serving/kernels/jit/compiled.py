@@ -1,4 +1,8 @@
-"""How kernels of this room are compiled, and when what was compiled before is stale."""
+"""How kernels of this room are compiled, and when what was compiled before is stale.
+
+Kernels are put together by what numba has inside (`assembly`, `addresses`). Where a version of
+it has changed there, plain `njit` compiles the same text to the same answers, a few times slower.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -6,23 +10,44 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, TypeVar, cast
+from warnings import warn
 
 from numba import njit
 from numba.extending import overload
 
-from gpuplan.simulation.serving.kernels.jit.assembly import (
-    KernelCompiler,
-    PartCompiler,
-    SeldomCompiler,
-)
-
-OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True, "error_model": "numpy"}
-CALLED: dict[str, Any] = {"forceinline": False}
-WHOLE: dict[str, Any] = CALLED | {"no_cfunc_wrapper": True}
-PART: dict[str, Any] = {
-    "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
-}  # fmt: skip
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+T = TypeVar("T")
+PLAIN: dict[str, Any] = {"error_model": "numpy"}
+LOADING = ("_load_overload", "_guard_against_spurious_io_errors")
+
+
+def _sorts() -> dict[str, dict[str, Any]]:
+    """Options of `njit` for every sort of function."""
+    try:
+        from gpuplan.simulation.serving.kernels.jit import (  # noqa: PLC0415
+            addresses,  # noqa: F401
+            assembly,
+        )
+    except (ImportError, AttributeError) as why:
+        what = f"numba has changed inside ({why}): kernels are compiled by plain njit, slower"
+        warn(what, RuntimeWarning, stacklevel=2)
+        return {}
+    uncounted = PLAIN | {"_nrt": False, "no_cfunc_wrapper": True}
+    inside = uncounted | {"no_cpython_wrapper": True, "pipeline_class": assembly.PartCompiler}
+    return {
+        "kernel": uncounted | {"forceinline": False, "pipeline_class": assembly.KernelCompiler},
+        "seldom": uncounted | {"forceinline": False, "pipeline_class": assembly.SeldomCompiler},
+        "part": inside | {"forceinline": True},
+        "rare": inside | {"forceinline": False},
+    }
+
+
+SORTS = _sorts()
+
+
+def is_assembled() -> bool:
+    """Kernels are put together by what numba has inside, not by plain `njit`."""
+    return bool(SORTS)
 
 
 def _texts(folder: Traversable) -> Iterator[bytes]:
@@ -49,23 +74,23 @@ def kernel(function: Kernel) -> Kernel:
     references to views of them would take two thirds of the time. A kernel is not inlined into the
     wrapper that Python calls: that would compile all of it twice.
     """
-    return _kept(function, OPTIONS | WHOLE | {"pipeline_class": KernelCompiler})
+    return _kept(function, SORTS.get("kernel", PLAIN))
 
 
 def seldom(function: Kernel) -> Kernel:
     """A kernel that Python calls now and then: quick to compile rather than to run."""
-    return _kept(function, OPTIONS | WHOLE | {"pipeline_class": SeldomCompiler})
+    return _kept(function, SORTS.get("seldom", PLAIN))
 
 
 def part(function: Kernel) -> Kernel:
     """A part of kernels, inlined; it exists within kernels alone."""
-    made: Kernel = njit(**OPTIONS | PART)(function)
+    made: Kernel = njit(**SORTS.get("part", PLAIN))(function)
     return made
 
 
 def rare(function: Kernel) -> Kernel:
     """A part that is called rather than inlined: what is rare must not swell what is not."""
-    made: Kernel = njit(**OPTIONS | PART | CALLED)(function)
+    made: Kernel = njit(**SORTS.get("rare", PLAIN))(function)
     return made
 
 
@@ -73,10 +98,14 @@ def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(cache=True, **options)(function)
     cache: Any = getattr(compiled, "_cache", None)
     stored = getattr(cache, "_cache_file", None)
+    if cache is not None and not hasattr(stored, "_source_stamp"):
+        # Nothing would tell stale code from fresh: none is kept.
+        fresh: Kernel = njit(**options)(function)
+        return fresh
     if stored is not None:
         # The compiler compares a kernel with its own file alone, though callees are inlined.
         stored._source_stamp = SOURCES  # noqa: SLF001
-    if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
+    if is_assembled() and all(hasattr(cache, name) for name in LOADING):
         cache.load_overload = partial(_loaded, cache)
     return compiled
 
@@ -97,4 +126,17 @@ def by_type(name: Callable[..., Any], choose: Callable[[Any], Callable[..., Any]
     def chosen(first: Any, *_: Any) -> Callable[..., Any]:
         return choose(first)
 
-    overload(name, jit_options=cast(Any, OPTIONS | PART), strict=False)(chosen)
+    overload(name, jit_options=cast(Any, SORTS.get("part", PLAIN)), strict=False)(chosen)
+
+
+def _itself(tuple_: T) -> T:
+    return tuple_
+
+
+if is_assembled():
+    from gpuplan.simulation.serving.kernels.jit import addresses
+
+    held, far = addresses.held, addresses.far
+    apart, near = addresses.apart, addresses.near
+else:
+    held = far = apart = near = part(_itself)

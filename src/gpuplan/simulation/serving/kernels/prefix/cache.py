@@ -12,8 +12,7 @@ block is older than those before it, so that runs are cut at their ends only.
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
-from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
-from gpuplan.simulation.serving.kernels.jit.held import far, near
+from gpuplan.simulation.serving.kernels.jit.compiled import far, near, part, rare
 from gpuplan.simulation.serving.kernels.prefix.entries import (
     add_node,
     drop_if_empty,

@@ -11,9 +11,13 @@ from gpuplan.simulation.serving.kernels.jit.compiled import kernel
 
 @kernel
 def paths_of_blocks(
-    first: Ints, block: Ints, owned: Ints, full: Ints, unit: tuple[int, int],
+    first: Ints,
+    block: Ints,
+    owned: Ints,
+    full: Ints,
+    unit: tuple[int, int],
     tree: tuple[Ints, Ints, Ints, Ints],
-) -> int:  # fmt: skip
+) -> int:
     """Fill base, parent, path_first and path of `tree`; the number of elements.
 
     `owned` holds, by number, the request that had it first and its place there; `full` the full
