@@ -5,6 +5,7 @@
     python3 dev.py test    the tests
     python3 dev.py check   every check: format, lint, types, imports, catalog, tests
     python3 dev.py lock    write requirements.lock anew
+    python3 dev.py numba   the kernel tests on the oldest and the newest numba that is supported
 
 Needs Python 3.11 or newer and nothing else.
 """
@@ -13,6 +14,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -25,7 +27,7 @@ LOCK = ROOT / "requirements.lock"
 
 def main() -> int:
     """Run the job that was named."""
-    jobs = {"demo": demo, "test": test, "check": check, "lock": lock}
+    jobs = {"demo": demo, "test": test, "check": check, "lock": lock, "numba": numba}
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if sys.version_info < (3, 11):  # noqa: UP036  (an older Python should say so, not fail)
         print("gpuplan needs Python 3.11 or newer; this is " + sys.version.split()[0])
@@ -80,6 +82,22 @@ def lock(_: list[str]) -> int:
     options += ["--extra", "all", "--group", "dev", "--no-header", "--python-version", "3.11"]
     command = ["uv", "pip", "compile", "pyproject.toml", *options, "-o", str(LOCK)]
     return run(BIN / command[0], *command[1:])
+
+
+def numba(arguments: list[str]) -> int:
+    """The kernel tests on the oldest numba that pyproject.toml allows, and on the newest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    allowed = next(p for p in project["project"]["dependencies"] if p.startswith("numba>="))
+    codes = []
+    for wanted in (allowed.replace(">=", "=="), "numba"):
+        home = VENV.with_name(VENV.name + "-" + wanted.replace("==", "-"))
+        python = home / BIN.name / "python"
+        venv.create(home, with_pip=True, clear=False)
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        code = run(*pip, "--upgrade", wanted, "-e", ROOT, "hypothesis", "pytest", "simpy")
+        print("gpuplan: kernel tests on " + wanted, flush=True)
+        codes.append(code or run(python, "-m", "pytest", "tests/kernels", *arguments))
+    return max(codes)
 
 
 def set_up() -> None:
