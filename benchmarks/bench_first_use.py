@@ -48,7 +48,7 @@ def _featured() -> None:
     simulate_serving(requests, replace(of, limits=replace(of.limits, caches_prefixes=True)))
 
 
-def _living(*, is_featured: bool = False) -> None:
+def _autoscaled(*, is_featured: bool = False) -> None:
     """All that a fleet can do: it grows, shrinks, breaks, is taken away and left by clients."""
     requests = chat(4 * N_REQUESTS, 16.0 * 4)
     parts = {
@@ -68,8 +68,8 @@ KINDS: dict[str, Callable[[], None]] = {
     "plain": _plain,
     "routed": _routed,
     "featured": _featured,
-    "living": _living,
-    "living-featured": lambda: _living(is_featured=True),
+    "autoscaled": _autoscaled,
+    "autoscaled-featured": lambda: _autoscaled(is_featured=True),
 }
 
 

@@ -1,4 +1,4 @@
-"""Requests a CPU-second through living fleets, with what happened in them.
+"""Requests a CPU-second through autoscaled fleets, with what happened in them.
 
     python benchmarks/bench_fleet.py [--requests 200000]
 

@@ -1,4 +1,4 @@
-"""Random living fleets: every feature on or off, small enough to check, rough enough to hurt."""
+"""Random autoscaled fleets: every feature on or off, small enough to check and rough."""
 
 from dataclasses import replace
 
@@ -126,7 +126,7 @@ def clients_of(draw: np.random.Generator, span_s: float) -> Clients:
     )
 
 
-def living_fleet(draw: np.random.Generator, requests: Requests) -> ElasticFleet:
+def autoscaled_fleet(draw: np.random.Generator, requests: Requests) -> ElasticFleet:
     """Up to three pools, one or two services, sometimes with prompts and answers apart."""
     span_s = float(requests.arrive_s[-1] - requests.arrive_s[0]) + 0.1
     n_pools = int(draw.integers(1, 4))
@@ -198,7 +198,7 @@ def wide(limits: EngineLimits) -> EngineLimits:
 
 
 def talking_stream(draw: np.random.Generator, n: int) -> Requests:
-    """Sessions whose turns begin with what was said before; some requests are urgent."""
+    """Sessions whose turns begin with what was said before; some requests have priority."""
     asked = texts.grouped_stream(draw, n)
     span_s = float(draw.choice([0.5, 5.0, 60.0]))
     arrive_s = asked.arrive_s / max(asked.arrive_s[-1], 1e-9) * span_s

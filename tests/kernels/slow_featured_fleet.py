@@ -1,4 +1,4 @@
-"""The slow fleet with engines of `kernels.reference_features`: prefixes, urgency, long prompts."""
+"""The slow fleet with engines of `kernels.reference_features`: with policies."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A living fleet written down slowly, from its rules alone: the oracle of the fleet's kernels.
+"""An autoscaled fleet written down slowly, from its rules alone: the oracle of the fleet's kernels.
 
 Replicas hold engines of `kernels.reference`, time is a float, and every rule is a plain loop over
 everything. Only the draws of chance are handed in. Nothing here is shared with the package but

@@ -13,7 +13,7 @@ from gpuplan.domain.simulation.fleet import ElasticFleet
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
-from kernels import test_featured_fleet, test_living_fleet
+from kernels import test_autoscaled_fleet, test_featured_fleet
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.oracles import assert_equals_oracle, oracle
 from kernels.reference import Engine, Rules
@@ -103,16 +103,16 @@ def ahead(fleet: ElasticFleet) -> ElasticFleet:
 
 @given(seed=st.integers(0, 2**32 - 1), has_policies=st.booleans())
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_in_living_fleets_jumping_equals_stepping(seed: int, has_policies: bool):
+def test_in_autoscaled_fleets_jumping_equals_stepping(seed: int, has_policies: bool):
     if has_policies:
         requests, fleet, service = test_featured_fleet.case(seed, 60)
     else:
-        requests, fleet, service = test_living_fleet.case(seed)
+        requests, fleet, service = test_autoscaled_fleet.case(seed)
     found = [
         simulate_fleet(requests, ahead(fleet), service=service, bin_s=1.0, method=method)
         for method in ("jump", "step")
     ]
-    assert test_living_fleet.same_bytes(*found) == []
+    assert test_autoscaled_fleet.same_bytes(*found) == []
 
 
 def test_requests_wait_about_a_step_longer():

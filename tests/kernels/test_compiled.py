@@ -13,7 +13,7 @@ import pytest
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
-from gpuplan.simulation.serving import batching, run
+from gpuplan.simulation.serving import batching, gaps, run
 from gpuplan.simulation.serving import kernels as room
 from kernels.cases import fleet_of, limits_of, stream_of
 
@@ -45,6 +45,7 @@ def runs() -> list[bytes]:
     for router in ("least_outstanding", "power_of_two"):
         many = fleet_of(limits, n_engines=3, router=router)
         found.append(run.simulate_serving(requests, many).times.ttft_s.tobytes())
+    found.append(repr(gaps.gaps_of(requests, fleet_of(limits))).encode())
     policy = BatchPolicy(max_batch=limits.max_sequences, max_delay_s=0.05)
     fixed = fleet_of(limits, n_engines=2, router="least_outstanding", batching=policy)
     found.append(run.simulate_serving(requests, fixed).times.e2e_s.tobytes())
@@ -57,7 +58,7 @@ def runs() -> list[bytes]:
 
 def test_compiled_equals_python(monkeypatch: pytest.MonkeyPatch):
     compiled = runs()
-    for module in (*MODULES, run, batching):
+    for module in (*MODULES, run, batching, gaps):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

@@ -1,4 +1,4 @@
-"""Living fleets whose engines keep prefixes, mind urgency, limit long prompts or draft."""
+"""Autoscaled fleets whose engines have policies: prefix cache, priorities, draft tokens."""
 
 from dataclasses import replace
 
@@ -16,17 +16,24 @@ from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_
 from gpuplan.simulation.serving.kernels.fleet.state import PAIR_RANGE
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, limits_of
-from kernels.fleets import drafting, living_fleet, services_of, talking_stream, wide, with_policies
+from kernels.fleets import (
+    autoscaled_fleet,
+    drafting,
+    services_of,
+    talking_stream,
+    wide,
+    with_policies,
+)
 from kernels.slow_featured_fleet import SlowFeaturedFleet
 from kernels.slow_fleet import Job, table_time_s
-from kernels.test_living_fleet import ENDS, same_bytes
+from kernels.test_autoscaled_fleet import ENDS, same_bytes
 from kernels.texts import texts_of_groups, traced_stream
 
 
 def case(seed: int, n: int, *, drafts: bool = True) -> tuple[Requests, ElasticFleet, np.ndarray]:
     draw = np.random.default_rng(seed)
     requests = talking_stream(draw, n)
-    fleet = with_policies(draw, living_fleet(draw, requests), drafts=drafts)
+    fleet = with_policies(draw, autoscaled_fleet(draw, requests), drafts=drafts)
     return requests, fleet, services_of(draw, requests, fleet)
 
 
@@ -96,21 +103,21 @@ def slow(requests: Requests, fleet: ElasticFleet, service: np.ndarray) -> SlowFe
 
 
 @pytest.mark.parametrize("rule", ["round_robin", "least_outstanding", "power_of_two"])
-@pytest.mark.parametrize("kind", ["prefixes of a trace", "urgent prefixes", "drafts"])
+@pytest.mark.parametrize("kind", ["prefixes of a trace", "priority and prefixes", "drafts"])
 def test_a_fleet_at_rest_is_the_fleet_of_equal_engines(rule: str, kind: str):
     draw = np.random.default_rng(11)
     requests, blocks = traced_stream(draw, 300)
     limits = limits_of(draw, requests, caches_prefixes=True)
-    if kind == "urgent prefixes":
+    if kind == "priority and prefixes":
         limits = replace(limits, scheduling="priority")
     if kind == "drafts":
         limits = drafting(draw, limits)
     table = bent_table(draw, wide(limits))
     still = Fleet(limits=limits, table=table, n_engines=5, router=rule, seed=3)
     one = Pool(name="a", limits=limits, table=table, size=PoolSize(n_first=5))
-    living = ElasticFleet(pools=(one,), router=Router(rule=rule), seed=3)
+    elastic = ElasticFleet(pools=(one,), router=Router(rule=rule), seed=3)
     a = simulate_serving(requests, still, blocks=blocks)
-    b = simulate_fleet(requests, living, blocks=blocks).outcome
+    b = simulate_fleet(requests, elastic, blocks=blocks).outcome
     for name in ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions", "n_cached_tokens"):
         assert getattr(a.times, name).tobytes() == getattr(b.times, name).tobytes(), name
     assert (a.totals.n_steps, a.totals.n_hit_tokens, a.totals.n_free_blocks) == (

@@ -1,4 +1,4 @@
-"""Prefixes, urgency and limits on long prompts: jump = step = an oracle, bit for bit."""
+"""Prefix cache, priorities and limits on long prefills: jump = step = an oracle, bit for bit."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from kernels.texts import grouped_stream, traced_stream
 
 POLICIES = {
     "prefixes": {"caches_prefixes": True},
-    "urgent": {"scheduling": "priority"},
-    "urgent prefixes": {"caches_prefixes": True, "scheduling": "priority"},
+    "priority": {"scheduling": "priority"},
+    "priority and prefixes": {"caches_prefixes": True, "scheduling": "priority"},
     "long": {"long_prefill_tokens": 24},
     "long prefixes": {"caches_prefixes": True, "long_prefill_tokens": 24},
     "all": {"caches_prefixes": True, "scheduling": "priority", "long_prefill_tokens": 24},

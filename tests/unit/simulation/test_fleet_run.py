@@ -1,4 +1,4 @@
-"""A living fleet: theory where it knows the answer, small cases by hand, bad fleets told."""
+"""An autoscaled fleet: theory where it knows the answer, small cases by hand, bad fleets told."""
 
 import math
 from dataclasses import replace
@@ -63,8 +63,8 @@ def test_a_fleet_at_rest_is_the_fleet_of_equal_engines(rule: str, method: str):
     limits = limits_of(draw, requests)
     still = fleet_of(limits, n_engines=5, router=rule, seed=3)
     one = Pool(name="a", limits=limits, table=still.table, size=PoolSize(n_first=5))
-    living = ElasticFleet(pools=(one,), router=Router(rule=rule), seed=3)
-    a, b = simulate_serving(requests, still), simulate_fleet(requests, living, method=method)
+    elastic = ElasticFleet(pools=(one,), router=Router(rule=rule), seed=3)
+    a, b = simulate_serving(requests, still), simulate_fleet(requests, elastic, method=method)
     for name in ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions", "is_finished"):
         assert getattr(a.times, name).tobytes() == getattr(b.outcome.times, name).tobytes()
     assert (a.totals.n_steps, a.totals.n_computed_tokens, a.totals.n_free_blocks) == (
@@ -304,7 +304,7 @@ FAR_REPLICA = Outage(at_s=0.0, replica=5, lasts_s=1.0)
         (fleet(clients=Clients(timeout_s=-1.0)), "timeout_s"),
         (fleet(router=Router(rule="magic")), "router.rule"),
         (fleet(services=(Service(name="s", pools=(PoolShare(pool="z"),)),)), "names a pool"),
-        (fleet(pool(1, limits=replace(LIMITS, draws_acceptance=True))), "drafts"),
+        (fleet(pool(1, limits=replace(LIMITS, draws_acceptance=True))), "speculative decoding"),
         (fleet(pool(1, limits=replace(LIMITS, scheduling="magic"))), "scheduling"),
         (
             fleet(

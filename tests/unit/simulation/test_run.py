@@ -100,7 +100,7 @@ def test_bins_hold_all_busy_time(bin_s: float):
         ({"max_sequences": 0}, "max_num_batched_tokens"),
         ({"max_batch_tokens": 2}, "max_num_batched_tokens"),
         ({"block_tokens": 24}, "block tokens"),
-        ({"n_blocks": 0}, "key-value cache"),
+        ({"n_blocks": 0}, "KV cache"),
     ],
 )
 def test_settings_that_no_engine_takes_are_named(changes: dict[str, int], where: str):

@@ -56,9 +56,9 @@ def test_blocks_equal_one_run(seed: int, router: str, n_engines: int, cuts: list
 
 
 POLICIES = {
-    "urgent": {"scheduling": "priority"},
+    "priority": {"scheduling": "priority"},
     "long": {"long_prefill_tokens": 24},
-    "urgent and long": {"scheduling": "priority", "long_prefill_tokens": 24},
+    "priority and long": {"scheduling": "priority", "long_prefill_tokens": 24},
     "drafts": {"drafts": Drafts(n_tokens=3, acceptance_frac=0.6)},
     "drawn drafts": {"drafts": Drafts(n_tokens=3, acceptance_frac=0.6), "draws_acceptance": True},
 }
@@ -90,7 +90,7 @@ def test_blocks_equal_one_run_with_more_policies(
     assert stream.totals().n_steps == whole.totals.n_steps
 
 
-def test_the_urgent_are_known_by_their_number_when_rows_are_used_again(monkeypatch):
+def test_priorities_are_known_by_their_number_when_rows_are_used_again(monkeypatch):
     """Many at one instant, over the edge of a small table that is widened on the way."""
     monkeypatch.setattr("gpuplan.simulation.serving.stream.LEAST_ROWS", 16)
     n = 300

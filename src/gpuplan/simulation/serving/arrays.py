@@ -42,7 +42,7 @@ class Refusals(NamedTuple):
 
 
 def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
-    """What an engine would answer with an error rather than queue."""
+    """Requests that an engine would reject with an error rather than queue."""
     total = requests.input_tokens + requests.output_tokens
     n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
     longest = limits.n_blocks * limits.block_tokens + 1 - n_drafts

@@ -42,7 +42,7 @@ def simulate_batches(
 ) -> Outcome:
     """A language model without joins: prompts padded to the longest, all run to the longest.
 
-    First tokens are there when all prompts are read; answers are handed back together when the
+    First tokens are there when all prompts are computed; responses are returned together when the
     batch ends [Yu2022].
     """
     taken = refusals_of(requests, fleet.limits)
@@ -85,7 +85,7 @@ def policy_problems(policy: BatchPolicy, limits: EngineLimits | None = None) -> 
         fix = f"use at most {limits.max_sequences}, or raise max_num_seqs"
         found.append(Problem("max batch", f"got {policy.max_batch}", fix))
     if limits is not None and (has_features(limits) or limits.admission.is_ahead):
-        what = "with prefix caching, drafts, priorities, limits on long prompts or a step ahead"
+        what = "with prefix caching, speculative decoding, priorities, long prefills or async steps"
         found.append(Problem("batching", what, "leave them out, or use continuous batching"))
     return found
 

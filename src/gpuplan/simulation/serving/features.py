@@ -1,4 +1,4 @@
-"""Engines with more policies: prefixes, urgency, drafts, limits on long prompts; state for them."""
+"""Engines with policies: prefix cache, priorities, speculative decoding, limits on prefills."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.prefix.paths import paths_of_blocks, paths_of_groups
 
+SPECULATIVE = "speculative decoding"
+
 
 class Paths(NamedTuple):
     """Where the text of each request is shared with requests before it."""
@@ -24,7 +26,7 @@ class Paths(NamedTuple):
 
 
 def has_features(limits: EngineLimits) -> bool:
-    """Does the engine do more than first come, first served?"""
+    """True where the engine does more than serve first come, first served."""
     return bool(
         limits.caches_prefixes
         or limits.scheduling == "priority"
@@ -48,20 +50,20 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
 def _draft_problems(limits: EngineLimits) -> list[Problem]:
     drafts = limits.drafts
     if drafts is None:
-        fix = "give drafts, or draw nothing"
-        is_odd = limits.draws_acceptance
-        return [Problem("drafts", "their acceptance is drawn, but there are none", fix)] * is_odd
+        what = "acceptance is drawn, but there are no draft tokens"
+        fix = "give draft tokens, or draw nothing"
+        return [Problem(SPECULATIVE, what, fix)] if limits.draws_acceptance else []
     found = []
     if drafts.n_tokens < 1 or not 0.0 <= drafts.acceptance_frac <= 1.0:
         what = f"{drafts.n_tokens} tokens, accepted with {drafts.acceptance_frac}"
-        found.append(Problem("drafts", what, "draft at least one, accept a share from 0 to 1"))
+        found.append(Problem(SPECULATIVE, what, "draft at least one, accept a share from 0 to 1"))
     elif limits.max_batch_tokens < limits.max_sequences * round(drafts.checked_tokens):
-        what = f"{limits.max_sequences} sequences check {drafts.checked_tokens:.0f} tokens each"
+        what = f"{limits.max_sequences} sequences verify {drafts.checked_tokens:.0f} tokens each"
         fix = f"raise max_num_batched_tokens above {limits.max_batch_tokens}, or lower the others"
-        found.append(Problem("drafts", what, fix))
+        found.append(Problem(SPECULATIVE, what, fix))
     if limits.long_prefill_tokens is not None or limits.scheduling != "fcfs":
-        what = "with a limit on long prompts, or with priorities"
-        found.append(Problem("drafts", what, "not simulated together: leave one out"))
+        what = "with a limit on long prefills, or with priorities"
+        found.append(Problem(SPECULATIVE, what, "not simulated together: leave one out"))
     return found
 
 
@@ -73,18 +75,13 @@ def with_features(
     blocks: PrefixBlocks | None,
     seed: int = 0,
 ) -> st.FeaturedEngines:
-    """The same engines with an empty cache of prefixes and the urgency of each request.
+    """The same engines with an empty prefix cache and the priority of each request.
 
     `limits` has one entry per pool; pools that cache prefixes have blocks of one size.
     """
     n, widest = len(sim.scalar), sim.slot.shape[1]
     caching = next((one for one in limits if one.caches_prefixes), limits[0])
     paths = paths_of(requests, caching, blocks)
-    extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
-    extra[:, st.PRIORITY] = requests.priority
-    extra[:, st.CHILD] = st.NONE
-    extra[:, st.BASE] = paths.base
-    extra[:, st.NUMBER] = np.arange(len(requests))
     _begin(sim, limits)
     gained = gains_of(limits, seed)
     _begin_draws(sim, gained, seed)
@@ -95,7 +92,7 @@ def with_features(
     slot[:, :, : st.N_SLOT] = sim.slot
     return st.FeaturedEngines(
         **(sim._asdict() | {"slot": slot}),
-        extra=extra,
+        extra=_extra(requests, paths),
         path_first=paths.first,
         path=paths.element,
         table=np.full((n, n_table), st.NONE, dtype=np.int64),
@@ -107,8 +104,17 @@ def with_features(
     )
 
 
+def _extra(requests: Requests, paths: Paths) -> Ints:
+    extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
+    extra[:, st.PRIORITY] = requests.priority
+    extra[:, st.CHILD] = st.NONE
+    extra[:, st.BASE] = paths.base
+    extra[:, st.NUMBER] = np.arange(len(requests))
+    return extra
+
+
 def hits_of(sim: AnyEngines) -> Ints | None:
-    """Tokens of each prompt that were found in the cache; None where nothing is looked up."""
+    """Tokens of each prompt found in the prefix cache; None where engines have no policies."""
     return ints(sim.extra[:, st.HIT]) if isinstance(sim, st.FeaturedEngines) else None
 
 
@@ -127,7 +133,7 @@ def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
 
 
 def _begin_draws(sim: st.Engines, gained: Ints, seed: int) -> None:
-    """Engines whose drafts are drawn each begin elsewhere in the draws."""
+    """Engines whose acceptances are drawn each begin elsewhere in the draws."""
     is_drawn = sim.limit[sim.pool, st.GAIN_FRAC] == 0
     ticks = np.where(is_drawn, first_ticks(len(sim.scalar), seed), 0)
     sim.scalar[:, st.TICK] = ticks

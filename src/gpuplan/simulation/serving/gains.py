@@ -1,4 +1,4 @@
-"""What drafts gain in each step where their acceptance is drawn: sums that kernels look up.
+"""Tokens gained in each step of speculative decoding where acceptance is drawn: sums to look up.
 
 A draw depends on its number and the seed alone, so that a run may skip steps and still see what
 it would have seen in each. Assumption: the decodes of an engine share the draw of a step; a single
@@ -34,7 +34,7 @@ def uniforms(n: int, seed: int) -> Floats:
 
 
 def drawn_gains(drafts: Drafts, n: int, seed: int) -> Ints:
-    """Tokens of each step: its own, and drafts up to the first that is not accepted."""
+    """Tokens of each step: its own, and draft tokens up to the first that is not accepted."""
     u, kept = uniforms(n, seed), np.ones(n, dtype=np.int64)
     for place in range(1, drafts.n_tokens + 1):
         kept += u < drafts.acceptance_frac**place

@@ -1,4 +1,4 @@
-"""Single gaps between the tokens of answers (ITL), from a second run that takes every step."""
+"""Inter-token latencies (ITL), from a second run that takes every step."""
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from gpuplan.simulation.serving.sketch import N_BINS, middles
 
 
 def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
-    """Percentiles over all gaps of all answers; None where no answer has two tokens.
+    """Percentiles over all gaps of all responses; None where no response has two tokens.
 
     A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
     """
     check_fleet(requests, fleet)
     if fleet.batching is not None or has_features(fleet.limits):
-        what = "with fixed batches, prefix caching, priorities, drafts or limits on long prompts"
+        what = "with fixed batches, prefix caching, priorities, speculative decoding, long prefills"
         raise one(InputError, "simulate", "--itl", what, "leave it out")
     sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)
     sim.limit[:, st.IS_JUMPING] = 0

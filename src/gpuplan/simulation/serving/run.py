@@ -33,7 +33,7 @@ def simulate_serving(
     method: str = "jump",
     blocks: PrefixBlocks | None = None,
 ) -> Outcome:
-    """Every request's times and the engines' use; the method changes the speed, nothing else.
+    """Every request's times and the engines' utilization; the method changes the speed alone.
 
     "jump" skips over unchanged batches, "step" does not. `blocks` is the text of the prompts;
     without it, groups tell what prompts have in common.
@@ -66,7 +66,7 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
         problems.append(Problem("block tokens", what, "use a power of two, such as 16"))
     if limits.n_blocks < 1:
         what = f"room for {limits.n_blocks} blocks"
-        problems.append(Problem("key-value cache", what, "use a smaller model or more memory"))
+        problems.append(Problem("KV cache", what, "use a smaller model or more memory"))
     is_long = len(requests) > 0 and requests.arrive_s[-1] - requests.arrive_s[0] > LONGEST_S
     if is_long:
         days = f"{(requests.arrive_s[-1] - requests.arrive_s[0]) / 86400:.4g} days"

@@ -55,7 +55,7 @@ class Sketch:
         self.most_s = np.zeros(n_batches)
 
     def add(self, batch: int, values: Floats) -> None:
-        """Values of one batch."""
+        """Count the values of one batch."""
         if len(values):
             self.counts[batch] += counts_of(values).astype(np.uint32)
             self.sums_s[batch] += values.sum()

@@ -1,7 +1,7 @@
-"""What a run says: percentiles after the warm-up, confidence, useful time and kept promises.
+"""Measures of a run: percentiles after the warm-up, confidence, useful time and SLO attainment.
 
 Percentiles are of requests, never of averages. TPOT is (last token - first token) / (tokens - 1),
-over requests with more than one token; the mean of ITL is over all single gaps of all answers.
+over requests with more than one token; the mean of ITL is over all single gaps of all responses.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def kept(outcome: Outcome, slo: SloTargets) -> Mask:
 
 
 def within(times: RequestTimes, slo: SloTargets) -> Mask:
-    """Requests within every limit."""
+    """True for each request that meets every limit of the SLO."""
     is_kept: Mask = np.ones(len(times.e2e_s), dtype=np.bool_)
     for limit_s, values in (
         (slo.ttft_s, times.ttft_s),
@@ -161,7 +161,7 @@ def _delivery(outcome: Outcome, is_kept: Mask, warmup: Warmup, *, useful_frac: f
 
 
 def _gap_s(outcome: Outcome, is_measured: Mask) -> float | None:
-    """Mean of all single gaps: answers count by their gaps, not once each."""
+    """Mean of all single gaps: responses count by their gaps, not once each."""
     rows = np.flatnonzero(is_measured & (outcome.times.is_finished == 1))
     n_gaps = np.maximum(outcome.requests.output_tokens[rows] - 1, 0)
     total = int(n_gaps.sum())
@@ -177,12 +177,12 @@ def _rate(outcome: Outcome, since_s: Floats, amounts: Ints, warmup_s: float) -> 
 
 
 def _shares(outcome: Outcome, is_kept: Mask) -> Shares:
-    """Busy share of the paid time, and the share of the computed tokens that served a kept promise.
+    """Busy share of the paid time, and the share of computed tokens of requests within their SLO.
 
-    Tokens of a late answer, and those computed again after a preemption, are lost.
+    Tokens of a late response, and those computed again after a preemption, are lost.
     """
     asked = outcome.requests
-    # The last token of an answer is sampled, never read.
+    # The last token of a response is sampled, never read.
     needed = asked.input_tokens[is_kept] + asked.output_tokens[is_kept] - 1
     if outcome.times.n_cached_tokens is not None:
         needed = needed - outcome.times.n_cached_tokens[is_kept]  # found, not computed

@@ -81,11 +81,11 @@ class ServingStream:
 
     @property
     def n_fed(self) -> int:
-        """Requests so far."""
+        """Requests that were fed so far."""
         return self._next
 
     def feed(self, requests: Requests) -> Passed:
-        """Take a block that follows the last; the answer is what has passed by its last arrival."""
+        """Take a block that follows the last; what has passed by its last arrival is returned."""
         if not len(requests):
             return self._passed()
         self._origin_s = float(requests.arrive_s[0]) if self._origin_s is None else self._origin_s
@@ -115,7 +115,7 @@ class ServingStream:
         return passed
 
     def use(self) -> UseOverTime:
-        """Shares of the engines' time so far."""
+        """Utilization of the engines so far."""
         return use_of(self._sim, self._end)
 
     def totals(self) -> EngineTotals:
@@ -190,7 +190,7 @@ class ServingStream:
             self._sim = self._sim._replace(**more)
 
     def _widen_ring(self, longest: int) -> None:
-        """Room for an answer this long among the finishes to come."""
+        """Room for a response this long among the finishes to come."""
         n_ring = 1 << int(longest + 1).bit_length()
         old = self._sim.ring
         if n_ring <= old.shape[1]:
@@ -245,16 +245,16 @@ def _rows_of_features(n_rows: int) -> dict[str, Any]:
 
 
 def in_blocks(
-    requests: Requests, fleet: Fleet, *, bin_s: float = BIN_S, told: Callable[[int], None]
+    requests: Requests, fleet: Fleet, *, bin_s: float = BIN_S, on_progress: Callable[[int], None]
 ) -> Outcome:
-    """As `simulate_serving`, bit for bit, telling how many requests have been taken."""
+    """As `simulate_serving`, bit for bit, reporting how many requests have been taken."""
     check_fleet(requests, fleet)
     stream = ServingStream(fleet, bin_s=bin_s)
     parts = []
     for first in range(0, len(requests), N_BLOCK):
         last = min(first + N_BLOCK, len(requests))
         parts.append(stream.feed(requests.take(np.arange(first, last))).times)
-        told(last)
+        on_progress(last)
     parts.append(stream.finish().times)
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])

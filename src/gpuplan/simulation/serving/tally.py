@@ -171,7 +171,7 @@ class Tally:
         self._bins[:, WRITTEN] += binned(end_s[finished], requests.output_tokens[finished])
 
     def flow(self, n_bins: int, bin_s: float) -> FlowOverTime:
-        """By bins of this width, which the engines' use has; both fold by halves."""
+        """By bins of this width, which the engines' utilization has; both fold by halves."""
         ratio = round(bin_s / self._bin_s) if bin_s >= self._bin_s else 1
         folded = self._bins.reshape(N_BINS // ratio, ratio, 4).sum(axis=1)[:n_bins]
         return FlowOverTime(

@@ -123,7 +123,7 @@ def replayed(
     if loop is not None:
         outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
     elif told is not None and can_stream(ready.fleet) and not is_knowing(ready.fleet):
-        outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, told=told)
+        outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, on_progress=told)
     else:
         outcome = routed_outcome(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
     wall_s = perf_counter() - start_s

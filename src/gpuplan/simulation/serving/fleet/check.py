@@ -21,7 +21,7 @@ from gpuplan.simulation.serving.features import problems_of
 RULES = ("round_robin", "least_outstanding", "power_of_two", "prefix_affinity", "session")
 POOL_RULES = ("load", "share", "order")
 METRICS = ("concurrency", "queue")
-MOST_RETRIES = 1000  # every try of a request that is handed over has a row of its own
+MOST_RETRIES = 1000  # every try of a request with a KV transfer has a row of its own
 MOST_REPLICAS = 1 << 16
 LONGEST_S = 40 * 86400.0
 MOST_TICKS = 4096  # within the window of a scaler
@@ -29,7 +29,7 @@ LEAST_INTERVAL_S = 0.1
 
 
 def check_fleet(fleet: ElasticFleet, service: Ints) -> None:
-    """InputError where the fleet cannot be run; every problem is told."""
+    """Raise InputError with every problem where the fleet cannot be run."""
     problems = [*_fleet_problems(fleet), *_service_problems(fleet, service)]
     for at, pool in enumerate(fleet.pools):
         problems += _pool_problems(pool, f"pools[{at}] {pool.name!r}")
@@ -103,7 +103,7 @@ def _service_problems(fleet: ElasticFleet, service: Ints) -> Iterator[Problem]:
         yield from _share_problems(found, names, where)
     is_split = any(found.decode_pools for found in fleet.services)
     if is_split and fleet.handover is None:
-        yield Problem("handover", "missing", "say how keys and values travel to the decode pools")
+        yield Problem("handover", "missing", "say how the KV cache travels to the decode pools")
     if fleet.handover is not None:
         yield from _duration("handover.latency_s", fleet.handover.latency_s)
         if not (fleet.handover.cache_bytes_per_token >= 0 and fleet.handover.link_bytes_per_s > 0):

@@ -104,7 +104,7 @@ def _seen(run: Run) -> Seen:
 
 
 def _ends(run: Run, seen: Seen) -> Ints:
-    """How each request ended."""
+    """How each request ended: finished, or why not."""
     accepted = run.jobs.accepted
     way_of = np.full(el.LOST + 1, UNSERVED, dtype=np.int64)
     for state, way in ENDS_OF.items():
@@ -174,7 +174,7 @@ def _times(run: Run, seen: Seen, end: Ints, *, order: Rows) -> RequestTimes:
 
 
 def _hits(run: Run, finished: Mask, order: Rows) -> Ints | None:
-    """Tokens found in the cache of the replica that answered; None where nothing is kept."""
+    """Tokens found in the prefix cache of the replica that served; None where there is none."""
     hits = hits_of(run.engines)
     return None if hits is None else ints(np.where(finished, hits[order], 0))
 
@@ -209,7 +209,7 @@ def _in_status(replica: Ints, status: int, column: int, last: int) -> Ints:
 
 
 def _cut(replica: Ints, starting: Ints, ready: Ints, *, last: int) -> tuple[Ints, Ints]:
-    """Times up to the last answer: clocks may have gone on a little while engines still ran.
+    """Times up to the last response: clocks may have gone on a little while engines still ran.
 
     What lies past it came just before the present status: a start before being ready, else work.
     """
@@ -219,21 +219,22 @@ def _cut(replica: Ints, starting: Ints, ready: Ints, *, last: int) -> tuple[Ints
     return starting - from_start, np.maximum(ready - (over - from_start), 0)
 
 
-def _pool_totals(run: Run, served_on: Ints, last: int) -> tuple[PoolTotals, ...]:
-    replica, bins = run.state.replica, run.engines.bins
-    n_served = np.bincount(served_on, minlength=len(replica))
-    paid = _paid(replica, last)
+def _times_in_status(replica: Ints, last: int) -> dict[str, Ints]:
+    """Ticks that every replica was ready, starting and failed."""
     starting, ready = _cut(
         replica,
         _in_status(replica, el.STARTING, el.STARTING_TIME, last),
         _in_status(replica, el.READY, el.READY_TIME, last),
         last=last,
     )
-    times = {
-        "ready_s": ready,
-        "starting_s": starting,
-        "failed_s": _in_status(replica, el.FAILED, el.FAILED_TIME, last),
-    }
+    failed = _in_status(replica, el.FAILED, el.FAILED_TIME, last)
+    return {"ready_s": ready, "starting_s": starting, "failed_s": failed}
+
+
+def _pool_totals(run: Run, served_on: Ints, last: int) -> tuple[PoolTotals, ...]:
+    replica, bins = run.state.replica, run.engines.bins
+    n_served = np.bincount(served_on, minlength=len(replica))
+    paid, times = _paid(replica, last), _times_in_status(replica, last)
     found = []
     for p, pool in enumerate(run.fleet.pools):
         rows = replica[:, el.POOL] == p

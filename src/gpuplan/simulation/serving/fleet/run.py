@@ -1,4 +1,4 @@
-"""Requests and a living fleet in, an outcome out."""
+"""Requests and an autoscaled fleet in, an outcome out."""
 
 import numpy as np
 
@@ -6,10 +6,11 @@ from gpuplan.domain.columns import Ints
 from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, PrefixBlocks, Requests, requests_of
 from gpuplan.errors import InputError, one
-from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of, engines_of, room_of
+from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of, engines_of
 from gpuplan.simulation.serving.fleet.check import check_arrivals, check_fleet
 from gpuplan.simulation.serving.fleet.control import run_to_end
 from gpuplan.simulation.serving.fleet.outcome import Run, outcome_of
+from gpuplan.simulation.serving.fleet.pools import room_of
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.fleet import state as el
 
@@ -47,19 +48,21 @@ def simulate_closed_loop(
     bin_s: float = BIN_S,
     method: str = "jump",
 ) -> FleetOutcome:
-    """Users who wait for each answer and think before they ask again; a user is a session.
+    """Users who wait for each response and think before they ask again; a user is a session.
 
-    Where prompts hold what was said before, engines that keep prefixes find it again.
+    Where prompts hold the conversation so far, engines with a prefix cache find it again.
 
     Requests of the outcome are in order of arrival, which the fleet itself decides.
     """
     if not np.all(np.isfinite(loop.think_s)) or np.any(loop.think_s < 0):
         raise one(InputError, "fleet", "think_s", "is not a time", "use 0 s or more")
     n = len(loop.user)
-    said = loop.prefix_tokens
-    # A row that holds nothing of what was said before begins a conversation.
-    talk = None if said is None else np.cumsum((said == 0) | (np.diff(loop.user, prepend=-1) != 0))
-    grouping = Grouping(session=loop.user, prefix_group=talk, prefix_tokens=said)
+    history = loop.prefix_tokens
+    # A row without history begins a conversation.
+    group = None
+    if history is not None:
+        group = np.cumsum((history == 0) | (np.diff(loop.user, prepend=-1) != 0))
+    grouping = Grouping(session=loop.user, prefix_group=group, prefix_tokens=history)
     requests = requests_of(np.zeros(n), loop.input_tokens, loop.output_tokens, grouping=grouping)
     service = np.zeros(n, dtype=np.int64)
     check_fleet(fleet, service)

@@ -2,8 +2,8 @@
 
 Whom a batch takes is decided when the engine is free; what arrives at that instant is seen. How
 long it lasts is read from a table by its size, or is the sum of the iterations of a language
-model: prompts padded to the longest are read, then every member decodes until the longest answer
-is written.
+model: prompts padded to the longest are computed, then every member decodes until the longest
+response is written.
 """
 
 from typing import NamedTuple
@@ -57,18 +57,18 @@ def _next_batch(e: Engine, b: Batcher, ready: int) -> tuple[int, int]:
 
 @part
 def _fitting(e: Engine, n: int) -> tuple[int, int, int]:
-    """Members whose padded prompts and answers the cache holds; the longest of each."""
+    """Members whose padded prompts and outputs the KV cache holds; the longest of each."""
     room = e.limit[st.N_BLOCKS] << e.limit[st.BLOCK_BITS]
     i = e.scalar[st.WAIT_HEAD]
-    longest, answer = e.request[i, st.INPUT], e.request[i, st.OUTPUT]
+    longest, output = e.request[i, st.INPUT], e.request[i, st.OUTPUT]
     for k in range(1, n):
         i = e.request[i, st.NEXT_WAITING]
-        wider, later = max(longest, e.request[i, st.INPUT]), max(answer, e.request[i, st.OUTPUT])
-        # The last token of an answer is never stored.
+        wider, later = max(longest, e.request[i, st.INPUT]), max(output, e.request[i, st.OUTPUT])
+        # The last token of a response is never stored.
         if (k + 1) * (wider + later - 1) > room:
-            return k, longest, answer
-        longest, answer = wider, later
-    return n, longest, answer
+            return k, longest, output
+        longest, output = wider, later
+    return n, longest, output
 
 
 @part
@@ -81,7 +81,7 @@ def _pass(e: Engine, lasts: int) -> None:
 
 
 @part
-def _read_prompts(e: Engine, n: int, longest: int) -> tuple[float, float]:
+def _prefill_all(e: Engine, n: int, longest: int) -> tuple[float, float]:
     """All prompts, one after the other, in iterations that fill the budget; peaks of all."""
     s, done = e.scalar, 0
     arithmetic_s, memory_s = 0.0, 0.0
@@ -102,36 +102,36 @@ def _read_prompts(e: Engine, n: int, longest: int) -> tuple[float, float]:
 
 
 @part
-def _write_answers(e: Engine, n: int, longest: int, answer: int) -> tuple[float, float]:
-    """Every member takes part until the longest answer is written; steps on one line at once."""
+def _decode_all(e: Engine, n: int, longest: int, output: int) -> tuple[float, float]:
+    """Every member takes part until the longest output is written; steps on one line at once."""
     s = e.scalar
     arithmetic_s, memory_s = 0.0, 0.0
     s[st.N_DECODES] = n
     made = 1
-    while made < answer:
+    while made < output:
         s[st.CONTEXT] = n * (longest + made)
-        k, first, growth, regime = on_line(e, answer - made)
+        k, first, growth, regime = on_line(e, output - made)
         peak_s, read_s = peaks_s(e, regime, k, moved(e, k))
         _pass(e, lasting(e, k, first, growth))
         arithmetic_s += peak_s
         memory_s += read_s
         made += k
-    s[st.N_STEPS] += answer - 1
+    s[st.N_STEPS] += output - 1
     return arithmetic_s, memory_s
 
 
 @part
-def _run_steps(e: Engine, n: int, longest: int, answer: int) -> int:
+def _run_steps(e: Engine, n: int, longest: int, output: int) -> int:
     """Iterations of a language model; when the first tokens are there."""
     s, start = e.scalar, e.scalar[st.NOW]
-    used = float(n_blocks(e.limit, n * (longest + answer - 1)))
-    peaks = _read_prompts(e, n, longest)
+    used = float(n_blocks(e.limit, n * (longest + output - 1)))
+    peaks = _prefill_all(e, n, longest)
     first = s[st.NOW]
-    more = _write_answers(e, n, longest, answer)
+    more = _decode_all(e, n, longest, output)
     end, s[st.NOW] = s[st.NOW], start
     account(e.scalar, e.bins, end, used, (peaks[0] + more[0], peaks[1] + more[1]))
     s[st.NOW] = end
-    s[st.COMPUTED] += n * (longest + answer - 1)
+    s[st.COMPUTED] += n * (longest + output - 1)
     return int(first)
 
 
@@ -159,8 +159,8 @@ def _begin(e: Engine, b: Batcher, start: int, n: int) -> None:
     if b.rule[IS_TABLE]:
         first = _run_table(e, b, n)
     else:
-        n, longest, answer = _fitting(e, n)
-        first = _run_steps(e, n, longest, answer)
+        n, longest, output = _fitting(e, n)
+        first = _run_steps(e, n, longest, output)
     for _ in range(n):
         pop_waiting(e.scalar, e.request)
         row = e.request[member]

@@ -1,4 +1,4 @@
-"""The same run once more, step by step, to see how long each token of an answer took.
+"""The same run once more, step by step, to observe the inter-token latency (ITL) of every token.
 
 In a step every sequence that decodes gets one token, so a step that lasts t is a gap of t for each
 of them. Bins are those of a float's exponent and the first ten bits of its mantissa.

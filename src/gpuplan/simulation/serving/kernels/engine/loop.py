@@ -232,7 +232,7 @@ def _is_idle(e: AnyEngine) -> bool:
 
 @part
 def advance(e: AnyEngine, until: int) -> int:
-    """Bring one engine up to this instant; the answer is when it next has something to tell.
+    """Bring one engine up to this instant; the result is when it next has something to report.
 
     A step that begins at `until` or later is left alone: what arrives then must be seen first.
     """

@@ -104,14 +104,14 @@ def _forget_nothing(_: AnyEngine, __: int) -> None:
 
 @policy(otherwise=_forget_nothing)
 def _empty_cache(e: AnyEngine, now: int) -> None:
-    """Nothing is in the prefix cache; draft tokens fare anew."""
+    """Nothing is in the prefix cache; acceptances are drawn anew."""
     s = e.scalar
     s[st.OLDEST] = s[st.NEWEST] = st.NONE
     s[st.ENTRY_SPARE] = s[st.RUN_SPARE] = s[st.NODE_SPARE] = st.NONE
     s[st.ENTRY_TOP] = s[st.RUN_TOP] = s[st.NODE_TOP] = 0
     s[st.BARE] = e.limit[st.N_BLOCKS]
     e.table[:] = st.NONE
-    # A step that was lost must not decide how drafts fare from here on.
+    # A step that was lost must not decide how draft tokens fare from here on.
     begin_draws(e, now)
 
 

@@ -48,7 +48,7 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
     """Each request goes where fewest are outstanding: of all engines, or of a drawn pair.
 
     What ends at the instant of an arrival has left before the router looks. `seen` is what the
-    router knows: when each engine next has something to tell, and how many requests it has.
+    router knows: when each engine next has something to report, and how many requests it has.
     """
     event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
     for turn in range(n + 1):

@@ -89,10 +89,12 @@ def _count_prompt(e: AnyEngine, done: int, chunk: int, n_tokens: int, sign: int)
 
 
 @part
-def _prefill(e: AnyEngine, v: int, part_: tuple[int, int, int], n_new_blocks: int) -> None:
-    """Of the slot's prompt so many tokens are done, and so many further ones, of so many in all,
-    are computed in this step."""
-    done, chunk, n_tokens = part_
+def _prefill(e: AnyEngine, v: int, progress: tuple[int, int, int], n_new_blocks: int) -> None:
+    """The next chunk of the slot's prompt is computed in this step.
+
+    `progress` is the tokens computed before, those of the chunk, and those of the whole prompt.
+    """
+    done, chunk, n_tokens = progress
     take(e, n_new_blocks)
     e.slot[v, st.CHUNK] = chunk
     _count_prompt(e, done, chunk, n_tokens, st.ONE)

@@ -1,4 +1,4 @@
-"""Jobs leave the replica they were sent to without an answer: their clients have gone."""
+"""Abandonment: clients time out, and their requests leave the replica without a response."""
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine

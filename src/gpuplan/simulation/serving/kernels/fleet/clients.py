@@ -1,4 +1,4 @@
-"""What clients do: lose patience, ask again after a pause, and come back after a while."""
+"""What clients do: time out, retry after a backoff, and come back with their next turn."""
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
@@ -64,7 +64,7 @@ def pop_delayed(f: Elastic) -> int:
 
 @part
 def retry(f: Elastic, i: int, since: int) -> bool:
-    """The client asks again after a pause that doubles each time; False where it has had enough."""
+    """The client retries after a backoff that doubles each time; False where no retry is left."""
     row, s = f.job[i], f.scalar
     if row[el.N_TRIES] >= s[el.MAX_RETRIES]:
         return False
@@ -77,7 +77,7 @@ def retry(f: Elastic, i: int, since: int) -> bool:
 
 @part
 def come_again(f: Elastic, i: int) -> None:
-    """Who has an answer, or none, thinks and asks the next question."""
+    """A client that has its response, or none, thinks and sends its next turn."""
     following = f.job[i, el.NEXT_TURN]
     if following >= 0:
         wait_until(far(f), following, f.scalar[el.NOW] + f.job[following, el.THINK])
@@ -85,7 +85,7 @@ def come_again(f: Elastic, i: int) -> None:
 
 @part
 def gave_up(f: Elastic, i: int, state: int) -> None:
-    """The job ends here, without its answer."""
+    """The job ends here, without its response."""
     drop_late(f, i)
     f.job[i, el.STATE], f.job[i, el.ENDED_AT] = state, f.scalar[el.NOW]
     come_again(f, i)
@@ -93,7 +93,7 @@ def gave_up(f: Elastic, i: int, state: int) -> None:
 
 @part
 def list_late(f: Elastic, i: int) -> None:
-    """The client's patience is counted from when it asked; all have the same."""
+    """The client's timeout counts from when it asked; all have the same."""
     row, s = f.job[i], f.scalar
     if s[el.TIMEOUT] == el.NEVER or row[el.IS_LATE_LISTED]:
         return
@@ -107,7 +107,7 @@ def list_late(f: Elastic, i: int) -> None:
 
 @part
 def drop_late(f: Elastic, i: int) -> None:
-    """Nobody counts this job's patience any more."""
+    """The job's timeout no longer counts."""
     row, s = f.job[i], f.scalar
     if not row[el.IS_LATE_LISTED]:
         return
@@ -125,7 +125,7 @@ def drop_late(f: Elastic, i: int) -> None:
 
 @part
 def next_late(engines: Engines, f: Elastic) -> int:
-    """When the patience of the first unanswered client ends."""
+    """When the first client without a response times out."""
     while f.scalar[el.LATE_HEAD] >= 0:
         i = f.scalar[el.LATE_HEAD]
         if f.job[i, el.STATE] != el.SERVED or engines.request[i, st.END] < 0:

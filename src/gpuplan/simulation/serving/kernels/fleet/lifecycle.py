@@ -227,7 +227,7 @@ def _repair_lasts(f: Elastic, r: int) -> int:
 
 @rare
 def take_notice(engines: Engines, f: Elastic, r: int) -> None:
-    """The owner of the machine wants it back soon."""
+    """The provider of the spot instance will reclaim it soon."""
     row = f.replica[r]
     row[el.NOTICE_AT] = el.NEVER
     f.scalar[el.N_RECLAIMS] += 1

@@ -1,8 +1,8 @@
 """A fleet in time: engines, a router, clients and whoever starts, stops and breaks replicas.
 
-At any instant, what ends in the engines has left first; then clients that have lost patience are
+At any instant, what ends in the engines has left first; then clients that have timed out are
 noticed, replicas that have drained leave, and what waits is sent; then replicas change, clocks
-tick, patience ends, and jobs come, in this order. No step begins at an instant before all of it.
+tick, clients time out, and jobs come, in this order. No step begins at an instant before all of it.
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -40,19 +40,19 @@ OVER, CONTROL, DRAINED = range(3)
 
 @part
 def _is_watching(f: Elastic) -> bool:
-    """What any engine tells must be heard at once, not only when the next job comes."""
+    """What any engine reports must be heard at once, not only when the next job comes."""
     return bool(f.scalar[el.N_HELD] > 0 or f.scalar[el.IS_FOLLOWING])
 
 
 @part
 def _settle(engines: Engines, f: Elastic, until: int) -> None:
-    """Every engine has told all up to this instant."""
+    """Every engine has reported all up to this instant."""
     while f.event[1] <= until:
         r = leaf_replica(f, first_least(f.event))
         before = engines.scalar[r, st.OUTSTANDING]
-        told = advance(held(one_engine(engines, r)), until)
+        reported = advance(held(one_engine(engines, r)), until)
         # A step that would begin now is seen only by looking later than now.
-        look_at(f, r, told if told > until else until + 1)
+        look_at(f, r, reported if reported > until else until + 1)
         after = engines.scalar[r, st.OUTSTANDING]
         if after != before:
             f.pool[f.replica[r, el.POOL], el.POOL_OUT] += after - before
@@ -63,7 +63,7 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
 
 @part
 def _transfer_kv(engines: Engines, f: Elastic, i: int, r: int) -> None:
-    """The prompt is read: its keys and values travel to who writes the answer, one at a time."""
+    """Prefill is over: the KV cache is transferred to a decode replica, one request at a time."""
     p, row = f.replica[r, el.POOL], engines.request[i]
     begins = max(f.scalar[el.NOW], f.replica[r, el.LINK_FREE])
     ends = begins + int(row[st.INPUT] * f.real[p, el.TICKS_PER_TOKEN])
@@ -91,7 +91,7 @@ def _end(engines: Engines, f: Elastic, i: int, r: int) -> None:
 
 @rare
 def _follow(engines: Engines, f: Elastic, r: int) -> None:
-    """Answers that ended now: their clients think, or another stage goes on."""
+    """Responses that ended now: their clients think, or the decode stage goes on."""
     kept, i = st.NONE, f.replica[r, el.SENT_HEAD]
     f.replica[r, el.SENT_HEAD] = st.NONE
     while i >= 0:
@@ -111,7 +111,7 @@ def _follow(engines: Engines, f: Elastic, r: int) -> None:
 
 @part
 def _look(engines: Engines, f: Elastic) -> bool:
-    """What engines have told has its consequences at once; True where a replica has drained."""
+    """What engines report has its consequences at once; True where a replica has drained."""
     s, has_drained = f.scalar, False
     while s[el.REPORT_HEAD] >= 0:
         r = s[el.REPORT_HEAD]
@@ -128,8 +128,8 @@ def _look(engines: Engines, f: Elastic) -> bool:
 
 
 @rare
-def _lose_patience(engines: Engines, f: Elastic) -> None:
-    """The first client on the list has waited long enough."""
+def _abandon(engines: Engines, f: Elastic) -> None:
+    """The first client on the list times out and abandons its request."""
     i = f.scalar[el.LATE_HEAD]
     row = f.job[i]
     drop_late(f, i)
@@ -183,11 +183,11 @@ def _is_over(f: Elastic) -> bool:
 
 @part
 def _happen(engines: Engines, f: Elastic) -> None:
-    """The first of what is due now; nothing where only an engine had something to tell."""
+    """The first of what is due now; nothing where only an engine had something to report."""
     now = f.scalar[el.NOW]
-    # What engines told may have answered a client whose patience ends now.
+    # A client that would time out now may just have got its response.
     if next_late(engines, f) <= now:
-        _lose_patience(far(engines), far(f))
+        _abandon(far(engines), far(f))
         return
     i = st.NONE
     if next_delayed(f) <= now:

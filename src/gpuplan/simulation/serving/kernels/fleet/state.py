@@ -81,7 +81,7 @@ class Elastic(NamedTuple):
     job: Ints  # (jobs, N_JOB)
     serves: Floats  # (stages, services, pools): weight, 0 where a pool does not serve it
     due: Ints  # tree: when a replica changes by itself
-    event: Ints  # tree: when its engine has something to tell
+    event: Ints  # tree: when its engine has something to report
     watched: Ints  # tree: the same, of replicas whose every word must be heard at once
     load: Ints  # tree: outstanding and leaf of what is ready
     ready: Ints  # (replicas,): those of a pool that are ready, in order, from its first
@@ -137,7 +137,7 @@ def next_report(f: Elastic, r: int) -> int:
 
 @part
 def note_report(f: Elastic, r: int) -> None:
-    """What the replica's engine has told is to be looked at."""
+    """What the replica's engine reports is to be looked at."""
     row, s = f.replica[r], f.scalar
     if not row[HAS_REPORTED]:
         row[HAS_REPORTED], row[NEXT_REPORTED] = 1, s[REPORT_HEAD]

@@ -143,7 +143,7 @@ class BeginSeldom(_Pass):
     _name = "begin_seldom"
 
     def run_pass(self, state: Any) -> bool:
-        """The kernel's own library."""
+        """Write what follows into a library of its own."""
         _begin(state, SeldomLibrary)
         return False
 
@@ -155,7 +155,7 @@ class BeginKernel(_Pass):
     _name = "begin_kernel"
 
     def run_pass(self, state: Any) -> bool:
-        """The kernel's own library."""
+        """Write what follows into a library of its own."""
         _begin(state, KernelLibrary)
         return False
 
@@ -210,7 +210,7 @@ class PartCompiler(_Part):
     """Python in, a part of kernels out; the compiler's own way where this one fails."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """One pipeline."""
+        """The passes that turn Python into this sort of code."""
         if works():
             return super().define_pipelines()
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
@@ -220,7 +220,7 @@ class KernelCompiler(_Whole):
     """Python in, a kernel out; the compiler's own way where this one fails."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """One pipeline."""
+        """The passes that turn Python into this sort of code."""
         if works():
             return super().define_pipelines()
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]

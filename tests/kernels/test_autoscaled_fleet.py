@@ -1,4 +1,4 @@
-"""Living fleets: jumping equals stepping, an independent slow fleet agrees, nothing is lost."""
+"""Autoscaled fleets: jumping equals stepping, an independent slow fleet agrees, nothing is lost."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.kernels.fleet.state import PAIR_RANGE
-from kernels.fleets import grouped_stream, living_fleet, services_of
+from kernels.fleets import autoscaled_fleet, grouped_stream, services_of
 from kernels.slow_fleet import Job, SlowFleet, table_time_s
 
 COLUMNS = ("at_s", "pool", "n_ready", "n_starting", "n_draining", "n_failed")
@@ -27,7 +27,7 @@ ENDS = {"done": FINISHED, "refused": REFUSED, "timed out": TIMED_OUT, "lost": LO
 def case(seed: int, n_most: int = 120) -> tuple[Requests, ElasticFleet, np.ndarray]:
     draw = np.random.default_rng(seed)
     requests = grouped_stream(draw, int(draw.integers(20, n_most)))
-    fleet = living_fleet(draw, requests)
+    fleet = autoscaled_fleet(draw, requests)
     return requests, fleet, services_of(draw, requests, fleet)
 
 
