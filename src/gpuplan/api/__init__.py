@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     )
     from gpuplan.inputs.plan_file import read_plan
     from gpuplan.inputs.plan_file import read_plan as explain
+    from gpuplan.inputs.scenario.read import read_scenario
+    from gpuplan.inputs.scenario.template import scenario_template
+    from gpuplan.inputs.schema.reference import scenario_schema
     from gpuplan.inputs.traces.column_map import column_map
     from gpuplan.inputs.traces.read import read_trace
     from gpuplan.pipeline.catalog import check as catalog_check
@@ -53,13 +56,10 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.catalog import overlay as catalog_overlay
     from gpuplan.pipeline.catalog import show_item as catalog_show
     from gpuplan.pipeline.diagnose import score
-    from gpuplan.pipeline.scenario import read as read_scenario
-    from gpuplan.pipeline.scenario import schema as scenario_schema
-    from gpuplan.pipeline.scenario import template as scenario_template
+    from gpuplan.pipeline.plan import what_if
     from gpuplan.pipeline.top import live_frame as top_live
     from gpuplan.pipeline.update import update as catalog_update
     from gpuplan.pipeline.watch import look as watch_look
-    from gpuplan.pipeline.what_if import what_if
     from gpuplan.report.catalog.sheets import update_sheet
     from gpuplan.report.charts.simulation import curve_charts, fleet_charts, simulate_charts
     from gpuplan.report.charts.text import charts_text

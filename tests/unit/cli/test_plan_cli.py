@@ -85,7 +85,7 @@ def test_what_if_compares():
 def test_no_plan_ends_with_3_and_says_what_is_short():
     done = run("plan", EXAMPLE, *FIXED, "--budget", "3000")
     assert exit_code(done) == 3
-    assert "$1,307 a month short" in str(done.exception)
+    assert "$1,307/month short" in str(done.exception)
 
 
 def test_check_ends_with_4_and_shows_the_plan():

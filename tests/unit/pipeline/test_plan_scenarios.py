@@ -184,7 +184,7 @@ def test_burst_reference():
     lines = told(answer.explanation.why)
     assert "48%" in lines
     assert "4 … 8 minutes" in lines
-    assert "owning today's peak by $214,745" in lines
+    assert "of owning today's peak $214,745" in lines
 
 
 # ── growth ───────────────────────────────────────────────────────────────────────────────────────
@@ -257,4 +257,4 @@ def test_naive_counts_are_paid_the_same_way():
     fewer = chat["load over throughput, rounded up"]
     assert fewer.fleet.startswith("1 replica instead of 3")
     assert fewer.extra_usd_per_month < 0
-    assert "promises break" in fewer.answer
+    assert "violates the SLOs" in fewer.answer

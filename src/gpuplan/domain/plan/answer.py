@@ -145,11 +145,11 @@ class PlannedLoad:
 class Alternative:
     """Another fleet that would do."""
 
-    kind: str  # next cheapest, mixed, fewest accelerators, least power …
+    kind: str  # next cheapest, mixed fleet, reserved, less energy …
     fleet: str
     usd_per_month: float
     extra_usd_per_month: float  # above the chosen plan; below zero it is cheaper
-    power_w: float
+    power_w: float = 0.0  # 0: not known
     remark: str
 
 

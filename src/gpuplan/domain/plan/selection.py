@@ -71,6 +71,10 @@ class NodePool:
     existing_usd_per_node_h: float = 0.0  # while switched on
     n_nodes_max: int | None = None  # of all terms together
 
+    def nodes_for(self, n_accelerators: int) -> int:
+        """Whole nodes that carry so many accelerators."""
+        return -(-n_accelerators // self.n_accelerators_per_node)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTerms:
@@ -199,6 +203,10 @@ class SelectionProblem:
     def workloads(self) -> tuple[str, ...]:
         """Those that get exactly one option, in the order of their first."""
         return tuple(dict.fromkeys(option.workload for option in self.options))
+
+    def pool(self, name: str) -> NodePool:
+        """The pool of this name."""
+        return next(pool for pool in self.pools if pool.name == name)
 
 
 # ── what was chosen ──────────────────────────────────────────────────────────────────────────────

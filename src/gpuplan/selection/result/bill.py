@@ -131,7 +131,7 @@ def _hourly_sums(
 ) -> Iterable[Sum]:
     horizon = problem.horizon
     n_scenarios, n_periods, _ = horizon.shape
-    pool = next(p for p in problem.pools if p.name == nodes.pool)
+    pool = problem.pool(nodes.pool)
     price = pool.existing_usd_per_node_h if terms is None else terms.usd_per_node_h
     kind: BillKind = "existing" if terms is None else "burst"
     kind = "spot" if nodes.purchase == "spot" else kind

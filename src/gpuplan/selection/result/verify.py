@@ -171,7 +171,7 @@ def limit_used(problem: SelectionProblem, selection: Selection, limit: NamedLimi
     used = np.zeros(problem.horizon.shape)
     on_site = {terms.name for terms in problem.terms if terms.is_on_site} | {"existing"}
     for held in selection.held:
-        pool = next(p for p in problem.pools if p.name == held.pool)
+        pool = problem.pool(held.pool)
         is_here = limit.kind not in ("power", "racks") or held.terms in on_site
         is_paid = not limit.purchases or held.purchase in limit.purchases
         if is_here and is_paid and (not limit.pools or pool.name in limit.pools):
@@ -191,7 +191,7 @@ def expected_measure(problem: SelectionProblem, selection: Selection, measure: O
     limit = NamedLimit(name="", kind=kind, most=0.0)
     used = np.zeros(problem.horizon.shape)
     for held in selection.held:
-        pool = next(p for p in problem.pools if p.name == held.pool)
+        pool = problem.pool(held.pool)
         used = used + held.n_nodes * _per_node(problem, pool, limit)
     return float(used.sum(axis=(1, 2)) @ problem.horizon.probability_frac)
 

@@ -1,4 +1,4 @@
-"""A fleet through its day: hours with their loads and replicas in, what users got out.
+"""A fleet through its day, in: hours with loads and replicas; out: SLO attainment.
 
 Every hour is run for as long as the number of requests allows. Hours with the same number of
 replicas are one run; where the number changes, replicas have come or gone before the hour begins
@@ -45,7 +45,7 @@ class Day(NamedTuple):
 
     @property
     def n_requests(self) -> float:
-        """That come while it is run."""
+        """Requests that come while it is run."""
         return float(self.load_per_s.sum() * self.run_s)
 
     def day_from(self, first: int) -> "Day":
@@ -56,13 +56,13 @@ class Day(NamedTuple):
         )
 
 
-class Hour(NamedTuple):
-    """What one hour gave."""
+class HourResult(NamedTuple):
+    """The SLO attainment of one hour."""
 
     place: int
     n_requests: int
-    n_kept: int
-    is_broken: bool
+    n_met: int  # requests within every SLO
+    is_violated: bool  # beyond chance
 
 
 def day_of(
@@ -87,8 +87,8 @@ def _hours(demand: DemandProfile, n_replicas: Ints) -> tuple[Floats, Ints]:
     return floats(hours.load_frac[place]), ints(n_replicas[place])
 
 
-def broken_hours(demand: DemandProfile, found: Replay) -> NDArray[np.bool_]:
-    """Hours of the demand that ask for as much as one in which a promise broke, or for more."""
+def violated_hours(demand: DemandProfile, found: Replay) -> NDArray[np.bool_]:
+    """Hours of the demand that ask for as much as one out of SLO, or for more."""
     frac = demand.hours.load_frac
     if len(frac) == 1 or not found.broken_hours:
         return np.full(len(frac), bool(found.broken_hours))
@@ -171,12 +171,12 @@ def trace_stream(recorded: Requests, day: Day, *, peak_per_s: float, seed: int) 
 def replay_of(
     runs: FleetSimulator, day: Day, requests: Requests, *, workload: str
 ) -> Replay | None:
-    """The day as users felt it; None where nobody came."""
+    """SLO attainment over the day, hour by hour; None where no request came."""
     hours = [hour for run in _stretches(day) for hour in _played(runs, day, requests, run)]
     if not hours:
         return None
     n = sum(hour.n_requests for hour in hours)
-    worst = min(hours, key=lambda hour: (hour.n_kept / hour.n_requests, hour.place))
+    worst = min(hours, key=lambda hour: (hour.n_met / hour.n_requests, hour.place))
     could = float((day.n_replicas * runs.full_per_s).sum())
     working = day.n_replicas[day.n_replicas > 0]
     return Replay(
@@ -186,17 +186,17 @@ def replay_of(
         run_s=day.run_s,
         n_replicas_least=int(working.min()),
         n_replicas_most=int(working.max()),
-        kept_frac=sum(hour.n_kept for hour in hours) / n,
+        kept_frac=sum(hour.n_met for hour in hours) / n,
         worst_hour=worst.place,
-        worst_kept_frac=worst.n_kept / worst.n_requests,
-        broken_hours=tuple(hour.place for hour in hours if hour.is_broken),
+        worst_kept_frac=worst.n_met / worst.n_requests,
+        broken_hours=tuple(hour.place for hour in hours if hour.is_violated),
         mean_use_frac=float(day.load_per_s.sum()) / could,
         remark=_remark(day),
     )
 
 
 def _remark(day: Day) -> str:
-    """What was left out of the replay."""
+    """What the replay does not cover."""
     found = ["one pool of a larger fleet, or the busiest day of its week"] if day.is_part else []
     if day.run_s < HOUR:
         found.append(
@@ -214,7 +214,9 @@ def _stretches(day: Day) -> list[range]:
     return [run for run in runs if day.n_replicas[run.start] > 0]
 
 
-def _played(runs: FleetSimulator, day: Day, requests: Requests, stretch: range) -> Iterator[Hour]:
+def _played(
+    runs: FleetSimulator, day: Day, requests: Requests, stretch: range
+) -> Iterator[HourResult]:
     """These hours on their replicas, after a part of the first one has filled them."""
     low, high = np.searchsorted(
         requests.arrive_s, [stretch.start * day.run_s, stretch.stop * day.run_s]
@@ -229,29 +231,31 @@ def _played(runs: FleetSimulator, day: Day, requests: Requests, stretch: range) 
     at[:n_warm] -= warm_s
     mine = requests_of(at, requests.input_tokens[rows], requests.output_tokens[rows])
     outcome = runs.outcome(mine, int(day.n_replicas[stretch.start]))
-    kept = _kept(runs.limits, outcome)
+    met = _met(runs.limits, outcome)
     edges = n_warm + np.searchsorted(
         at[n_warm:], [hour * day.run_s for hour in (*stretch, stretch.stop)]
     )
     for hour, first, last in zip(stretch, edges[:-1], edges[1:], strict=True):
         if last > first:
             inside = np.arange(first, last, dtype=np.int64)
-            yield Hour(day.first + hour, int(last - first), int(kept[inside].sum()),
-                       _is_broken(runs, outcome, inside))  # fmt: skip
+            is_violated = _is_violated(runs, outcome, inside)
+            n_met = int(met[inside].sum())
+            yield HourResult(day.first + hour, int(last - first), n_met, is_violated)
 
 
-def _kept(limits: tuple[LatencyLimit, ...], outcome: Outcome) -> Ints:
-    """Requests that finished within every promised time; of single gaps the mean one counts."""
+def _met(limits: tuple[LatencyLimit, ...], outcome: Outcome) -> Ints:
+    """[request] 1 where it finished within every SLO; of inter-token gaps the mean one counts."""
     times = outcome.times
     columns = {"ttft": times.ttft_s, "tpot": times.tpot_s, "itl": times.tpot_s, "e2e": times.e2e_s}
-    kept = np.asarray(times.is_finished) > 0
+    met = np.asarray(times.is_finished) > 0
     for limit in limits:
         if limit.statistic != "mean":
-            kept &= columns[limit.metric] <= limit.limit_s
-    return kept.astype(np.int64)
+            met &= columns[limit.metric] <= limit.limit_s
+    return met.astype(np.int64)
 
 
-def _is_broken(runs: FleetSimulator, outcome: Outcome, rows: Ints) -> bool:
+def _is_violated(runs: FleetSimulator, outcome: Outcome, rows: Ints) -> bool:
+    """Whether a statistic of these requests violates its SLO beyond chance."""
     if len(rows) < LEAST_JUDGED:
         return False
     latencies = runs.latencies(outcome, rows, n_deviations=BEYOND_CHANCE * STUDENT)

@@ -1,128 +1,137 @@
 """Own the base, rent the peak: what owning more or less would cost, and what peaks would change."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.cost.rent_or_own import own_or_burst
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import LoadBlock, OwnOrBurst
-from gpuplan.domain.plan.answer import Alternative, Crossover
+from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.studies.planning.chosen import Choice, batch_shares
 from gpuplan.studies.planning.options import pool_name
-from gpuplan.units import HOUR, HOURS_PER_MONTH
+from gpuplan.units import HOUR, HOURS_PER_MONTH, MINUTE, MONTHS_PER_YEAR
 
 
-class Burst(NamedTuple):
+class BurstPool(NamedTuple):
     """One pool that can be owned and rented."""
 
     option: FleetOption
     own: NodeRate
     cloud: NodeRate
     blocks: tuple[LoadBlock, ...]
-    best: OwnOrBurst
+
+    @property
+    def n_hours(self) -> float:
+        """Hours that the blocks stand for."""
+        return sum(block.n_hours for block in self.blocks)
+
+    @property
+    def best(self) -> OwnOrBurst:
+        """How many nodes to own, and the cost of every number of them."""
+        return own_or_burst(
+            self.blocks,
+            own_usd_per_node_h=self.own.price_usd_per_h.mid,
+            cloud_usd_per_node_h=self.cloud.price_usd_per_h.mid,
+        )
 
 
-def burst_of(choice: Choice, option: FleetOption) -> Burst | None:
-    """The cheapest owned and rented way of a pool that one workload has to itself."""
-    rates = [rate for rate in choice.rows.rates.values() if pool_name(rate) == option.pool]
-    own = [rate for rate in rates if rate.purchase == "owned"]
-    cloud = [rate for rate in rates if rate.purchase == "on_demand"]
-    horizon = choice.rows.problem.horizon
+def burst_pool(choice: Choice, option: FleetOption) -> BurstPool | None:
+    """The cheapest owned and rented nodes of a pool that one workload has to itself."""
+    rates = [rate for rate in choice.table.rates.values() if pool_name(rate) == option.pool]
+    cheapest = {
+        purchase: min(
+            (rate for rate in rates if rate.purchase == purchase),
+            key=lambda rate: rate.price_usd_per_h.mid,
+            default=None,
+        )
+        for purchase in ("owned", "on_demand")
+    }
+    own, cloud = cheapest["owned"], cheapest["on_demand"]
+    horizon = choice.table.problem.horizon
     sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
     sharers += [share.workload for share in batch_shares(choice) if share.pool == option.pool]
-    if not own or not cloud or horizon.shape[1] > 1 or len(sharers) > 1:
+    if own is None or cloud is None or horizon.shape[1] > 1 or len(sharers) > 1:
         return None
-    mine = min(own, key=lambda rate: rate.price_usd_per_h.mid)
-    rent = min(cloud, key=lambda rate: rate.price_usd_per_h.mid)
-    per_node = choice.pool(option.pool).n_accelerators_per_node
+    pool = choice.pool(option.pool)
     blocks = tuple(
-        LoadBlock(n_nodes=-(-int(need + option.n_reserve) // per_node), n_hours=float(s) / HOUR)
+        LoadBlock(n_nodes=pool.nodes_for(int(need + option.n_reserve)), n_hours=float(s) / HOUR)
         for need, s in zip(option.need[0, 0], horizon.hour_s, strict=True)
     )
-    return Burst(option, mine, rent, blocks, _best(blocks, mine, rent))
+    return BurstPool(option, own, cloud, blocks)
 
 
-def _best(blocks: tuple[LoadBlock, ...], own: NodeRate, cloud: NodeRate) -> OwnOrBurst:
-    return own_or_burst(
-        blocks,
-        own_usd_per_node_h=own.price_usd_per_h.mid,
-        cloud_usd_per_node_h=cloud.price_usd_per_h.mid,
-    )
-
-
-def burst_alternatives(burst: Burst) -> Iterator[Alternative]:
-    """All owned, and all rented."""
-    months = sum(block.n_hours for block in burst.blocks) / HOURS_PER_MONTH
-    totals = burst.best.usd_by_owned
-    best = min(totals)
+def burst_alternatives(pool: BurstPool) -> Iterator[Alternative]:
+    """The pool owned as a whole, and rented as a whole."""
+    months = pool.n_hours / HOURS_PER_MONTH
+    totals = pool.best.usd_by_owned
     for kind, n_owned in (("own everything", len(totals) - 1), ("rent everything", 0)):
         usd = totals[n_owned]
-        if usd > best:
+        if usd > min(totals):
             yield Alternative(
                 kind=kind,
                 fleet=f"{n_owned} nodes owned",
                 usd_per_month=usd / months,
-                extra_usd_per_month=(usd - best) / months,
-                power_w=0.0,
-                remark=f"{burst.option.workload}: ${usd / months * 12:,.0f} a year",
+                extra_usd_per_month=(usd - min(totals)) / months,
+                remark=f"{pool.option.workload}: ${usd / months * MONTHS_PER_YEAR:,.0f}/year",
             )
 
 
-def burst_crossovers(burst: Burst) -> Iterator[Crossover]:
-    """From which use on owning pays, and for the next node at which price."""
-    best, own, cloud = burst.best, burst.own.price_usd_per_h.mid, burst.cloud.price_usd_per_h.mid
+def burst_reasons(pool: BurstPool) -> Explanation:
+    """How much to own, and when to rent."""
+    return Explanation(why=tuple(_lines(pool)), crossovers=tuple(_crossovers(pool)))
+
+
+def _crossovers(pool: BurstPool) -> Iterator[Crossover]:
+    """From which utilization on owning pays, and for the next node at which price."""
+    best, own, cloud = pool.best, pool.own.price_usd_per_h.mid, pool.cloud.price_usd_per_h.mid
     yield Crossover(
-        what=f"use of a node of {burst.option.pool}",
-        at=f"{best.break_even_frac:.1%} of the hours",
-        then=f"owning (${own:,.2f}) is cheaper than renting (${cloud:,.2f}) by the hour",
+        what=f"utilization of a node of {pool.option.pool}",
+        at=f"{best.break_even_frac:.1%} of hours",
+        then=f"owning (${own:,.2f}/h) is cheaper than on-demand (${cloud:,.2f}/h)",
     )
-    hours = sum(block.n_hours for block in burst.blocks)
-    used = sum(b.n_hours for b in burst.blocks if b.n_nodes > best.n_owned) / hours
+    used = sum(b.n_hours for b in pool.blocks if b.n_nodes > best.n_owned) / pool.n_hours
     if used > 0:
         yield Crossover(
-            what=f"the node after the {best.n_owned} owned ones",
-            at=f"used {used:.1%} of the hours",
-            then=f"owning it pays below ${used * cloud:,.2f} an hour, or above "
-            f"${own / used:,.2f} in the cloud",
+            what=f"the next node after the {best.n_owned} owned",
+            at=f"needed in {used:.1%} of hours",
+            then=f"owning it pays off below ${used * cloud:,.2f}/h, or where on-demand costs "
+            f"more than ${own / used:,.2f}/h",
         )
 
 
-def burst_lines(burst: Burst) -> Iterator[str]:
+def _lines(pool: BurstPool) -> Iterator[str]:
     """How the base was found, what peaks would change, and what renting at peaks asks for."""
-    best, name = burst.best, burst.option.workload
+    best, name = pool.best, pool.option.workload
     yield (
-        f"{name}: own {best.n_owned} nodes, which are used more than {best.break_even_frac:.0%} of "
-        "the hours, and rent the rest when it is needed"
+        f"{name}: own {best.n_owned} nodes, which are needed in more than "
+        f"{best.break_even_frac:.0%} of hours, and rent the rest on demand"
     )
-    yield f"{name}: {_doubled(burst)}"
-    start = burst.cloud.terms.cold_start_s
+    yield f"{name}: {_doubled(pool)}"
+    start = pool.cloud.terms.cold_start_s
     if start is not None:
         yield (
-            f"{name}: rented nodes serve {start.low / 60:.0f} … {start.high / 60:.0f} minutes "
-            "after they are asked for: ask before the peak, or keep some warm; check the quota, "
-            "and where the data lies"
+            f"{name}: on-demand nodes serve {start.low / MINUTE:.0f} … {start.high / MINUTE:.0f} "
+            "minutes after they are requested: scale up before the peak, or keep some warm; check "
+            "quotas and where the data is"
         )
 
 
-def _doubled(burst: Burst) -> str:
+def _doubled(pool: BurstPool) -> str:
     """Peaks twice as high, the base as it is."""
-    base = min(block.n_nodes for block in burst.blocks)
+    base = min(block.n_nodes for block in pool.blocks)
     peaks = tuple(
-        LoadBlock(
-            n_nodes=block.n_nodes if block.n_nodes == base else 2 * block.n_nodes,
-            n_hours=block.n_hours,
-        )
-        for block in burst.blocks
+        block if block.n_nodes == base else replace(block, n_nodes=2 * block.n_nodes)
+        for block in pool.blocks
     )
-    found = _best(peaks, burst.own, burst.cloud)
-    years = sum(block.n_hours for block in peaks) / HOURS_PER_MONTH / 12
-    kept = found.usd_by_owned[min(burst.best.n_owned, len(found.usd_by_owned) - 1)]
-    regret = kept - min(found.usd_by_owned)
-    top = min(max(b.n_nodes for b in burst.blocks), len(found.usd_by_owned) - 1)
-    all_owned = found.usd_by_owned[top] - min(found.usd_by_owned)
+    now, found = pool.best.n_owned, pool._replace(blocks=peaks).best
+    totals, years = found.usd_by_owned, pool.n_hours / HOURS_PER_MONTH / MONTHS_PER_YEAR
+    peak = max(block.n_nodes for block in pool.blocks)
+    regret, all_owned = (
+        (totals[min(n, len(totals) - 1)] - min(totals)) / years for n in (now, peak)
+    )
     return (
-        f"if peaks double, {found.n_owned} owned would be best; owning {burst.best.n_owned} is "
-        f"regretted by ${regret / years:,.0f} a year, owning today's peak by "
-        f"${all_owned / years:,.0f}"
+        f"if peaks double, {found.n_owned} owned nodes would be best; the regret of owning {now} "
+        f"is ${regret:,.0f}/year, of owning today's peak ${all_owned:,.0f}/year"
     )

@@ -1,22 +1,20 @@
-"""When to order, in: what stands, growth and lead time; out: the day, the bridge, the need."""
+"""When to order, in: owned nodes, growth and lead time; out: the day, the bridge, the need."""
 
 from collections.abc import Iterator
 from math import ceil, inf, log
 from typing import NamedTuple
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.plan.answer import Crossover, GrowthRow
+from gpuplan.domain.plan.answer import Crossover, Explanation, GrowthRow
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.planning.curves import costs_usd_per_month
-from gpuplan.units import WEEK, WEEKS_PER_MONTH
-
-N_MONTHS = 12
+from gpuplan.units import MONTHS_PER_YEAR, WEEK, WEEKS_PER_MONTH
 
 
-class Order(NamedTuple):
+class OrderTiming(NamedTuple):
     """One growth rate: when the trigger is reached, and what it takes a year from now."""
 
     per_month_frac: float
@@ -27,13 +25,23 @@ class Order(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """An order of today arrives after the trigger."""
+        """Whether an order placed today arrives after the trigger."""
         return self.bridge_weeks > 0
+
+
+def growth_reasons(scenario: Scenario, demand: DemandProfile, curve: FleetCurve) -> Explanation:
+    """When to order, and how many there will be, for every growth that was given."""
+    orders = orders_of(scenario, demand)
+    return Explanation(
+        why=tuple(_order_lines(scenario.growth, orders[0])) if orders else (),
+        crossovers=tuple(_order_row(order) for order in orders),
+        growth=growth_counts(scenario, demand, curve),
+    )
 
 
 def order_of(
     growth: Growth, *, n_accelerators: int, peak_frac: float, per_month_frac: float
-) -> Order | None:
+) -> OrderTiming | None:
     """Trigger, bridge and need; None where the scenario does not say when to order."""
     trigger, target = growth.trigger_utilization_frac, growth.target_utilization_frac
     if trigger is None or growth.lead_time_s is None or peak_frac <= 0:
@@ -45,25 +53,23 @@ def order_of(
         weeks = inf
     else:
         weeks = log(trigger / peak_frac) / log(1 + per_month_frac) * WEEKS_PER_MONTH
-    grown = peak_frac * (1 + per_month_frac) ** (lead_weeks / WEEKS_PER_MONTH)
-    in_a_year = peak_frac * (1 + per_month_frac) ** N_MONTHS
-    return Order(
+    in_a_year = peak_frac * (1 + per_month_frac) ** MONTHS_PER_YEAR
+    return OrderTiming(
         per_month_frac=per_month_frac,
         trigger_weeks=weeks,
         bridge_weeks=max(0.0, lead_weeks - weeks),
-        at_lead_frac=grown,
+        at_lead_frac=peak_frac * (1 + per_month_frac) ** (lead_weeks / WEEKS_PER_MONTH),
         n_in_a_year=ceil(n_accelerators * in_a_year / (target or trigger) - 1e-9),
     )
 
 
-def orders_of(scenario: Scenario, demand: DemandProfile) -> list[Order]:
-    """Low, middle and high growth; none where nothing is owned or no lead time is known."""
+def orders_of(scenario: Scenario, demand: DemandProfile) -> list[OrderTiming]:
+    """Middle, low and high growth; none where nothing is owned or no lead time is known."""
     n = sum(nodes.n_accelerators for nodes in scenario.owned)
     if n == 0:
         return []
     given = [o.peak_utilization_frac for o in scenario.owned if o.peak_utilization_frac is not None]
-    load = demand.n_accelerators
-    peak = max(given) if given else (load / n if load is not None else 0.0)
+    peak = max(given) if given else (demand.n_accelerators or 0.0) / n
     rates = scenario.growth.per_month_frac
     found = [
         order_of(scenario.growth, n_accelerators=n, peak_frac=peak, per_month_frac=rate)
@@ -72,27 +78,33 @@ def orders_of(scenario: Scenario, demand: DemandProfile) -> list[Order]:
     return [order for order in found if order is not None]
 
 
-def growth_lines(scenario: Scenario, demand: DemandProfile) -> Iterator[str]:
+def _order_lines(growth: Growth, order: OrderTiming) -> Iterator[str]:
     """What the middle growth asks for now."""
-    orders = orders_of(scenario, demand)
-    lead = scenario.growth.lead_time_s
-    if not orders or lead is None:
+    if order.trigger_weeks == inf or growth.lead_time_s is None:
+        yield f"growth of {order.per_month_frac:.0%}/month never reaches the utilization trigger"
         return
-    order, trigger = orders[0], scenario.growth.trigger_utilization_frac
-    lead_weeks = lead.mid / WEEK
-    if order.trigger_weeks == inf:
-        yield f"growth of {order.per_month_frac:.0%} a month never reaches the trigger"
-        return
+    lead_weeks = growth.lead_time_s.mid / WEEK
     yield (
-        f"at {order.per_month_frac:.0%} a month the peak reaches {trigger:.0%} in "
-        f"{order.trigger_weeks:.1f} weeks; an order takes {lead_weeks:.0f} weeks, when it would be "
-        f"{order.at_lead_frac:.0%}"
+        f"at {order.per_month_frac:.0%}/month peak utilization reaches "
+        f"{growth.trigger_utilization_frac:.0%} in {order.trigger_weeks:.1f} weeks; after a lead "
+        f"time of {lead_weeks:.0f} weeks it would be {order.at_lead_frac:.0%}"
     )
     if order.is_due:
         yield f"order now, and bridge about {order.bridge_weeks:.0f} weeks in the cloud"
     else:
         yield f"order within {order.trigger_weeks - lead_weeks:.1f} weeks"
     yield f"in 12 months {order.n_in_a_year} accelerators are needed"
+
+
+def _order_row(order: OrderTiming) -> Crossover:
+    then = "there is time to order"
+    if order.is_due:
+        then = f"order now, bridge {order.bridge_weeks:.1f} weeks"
+    return Crossover(
+        what=f"growth of {order.per_month_frac:.0%}/month",
+        at="never" if order.trigger_weeks == inf else f"{order.trigger_weeks:.1f} weeks",
+        then=f"{then}; {order.n_in_a_year} accelerators in 12 months",
+    )
 
 
 def growth_counts(
@@ -130,17 +142,3 @@ def _growth_row(
         last_usd_per_month=float(usd[-1]),
         mean_usd_per_month=float((usd * weights).sum()),
     )
-
-
-def growth_rows(scenario: Scenario, demand: DemandProfile) -> tuple[Crossover, ...]:
-    """The same for every growth that was given."""
-    return tuple(
-        Crossover(
-            what=f"growth of {order.per_month_frac:.0%} a month",
-            at="never" if order.trigger_weeks == inf else f"{order.trigger_weeks:.1f} weeks",
-            then=(f"order now, bridge {order.bridge_weeks:.1f} weeks" if order.is_due
-                  else "there is time to order")
-            + f"; {order.n_in_a_year} accelerators in 12 months",
-        )
-        for order in orders_of(scenario, demand)
-    )  # fmt: skip

@@ -1,39 +1,64 @@
-"""What was left out, the most telling first: near misses, then the dear, then the forbidden."""
+"""Rejected candidates, near misses first, and why there is no plan where there is none."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import inf
 
 from gpuplan.domain.plan.answer import Rejected
 from gpuplan.domain.plan.candidate import Rejection
-from gpuplan.domain.plan.sizing import NotSized, Sizing
+from gpuplan.domain.plan.selection import Conflict, SelectionProblem
+from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.studies.market.offers import Market, rates_for
+from gpuplan.studies.planning.limits import amount_text
 
 # The later a test fails, the nearer the candidate came.
 ORDER = (
-    "slo", "deadline", "accelerators", "e2e", "tpot", "ttft", "context", "memory", "cost", "price",
-    "island", "layout", "precision", "software", "policy",
-)  # fmt: skip
+    *("slo", "deadline", "accelerators", "e2e", "tpot", "ttft", "context", "memory", "cost"),
+    *("price", "island", "layout", "precision", "software", "policy"),
+)
+N_SHOWN = 5
+GIVE_A_PRICE = "give a price under prices.offers"
 
 
 def rejected_of(sizing: Sizing, market: Market) -> list[Rejected]:
-    """Every candidate that was left out; those that policy forbids by accelerator."""
-    found = [
+    """Every rejected candidate; those that policy forbids by accelerator."""
+    rows = [
         *_unpriced(sizing, market),
-        *(_rejected(sizing, r) for r in nearest_first(sizing.rejected) if r.constraint != "policy"),
-        *(_skipped(sizing, s) for s in sizing.skipped),
+        *(
+            (r.candidate.name, r.constraint, r.reason, r.relaxation)
+            for r in nearest_first(sizing.rejected)
+            if r.constraint != "policy"
+        ),
+        *(
+            (s.candidate.name, "price", s.why, GIVE_A_PRICE)
+            if s.cost_least_usd_per_h is None
+            else (s.candidate.name, "cost", s.why, "a lower price")
+            for s in sizing.skipped
+        ),
         *_forbidden(sizing),
     ]
-    return sorted(found, key=lambda each: ORDER.index(each.constraint))
+    return [
+        Rejected(
+            candidate=candidate,
+            workload=sizing.workload,
+            constraint=constraint,
+            reason=reason,
+            relaxation=relaxation,
+        )
+        for candidate, constraint, reason, relaxation in sorted(
+            rows, key=lambda row: ORDER.index(row[1])
+        )
+    ]
 
 
 def nearest_first(rejected: Iterable[Rejection]) -> list[Rejection]:
-    """Those that miss by least first; where no distance is told the order stays."""
+    """Those that miss by least first; where no distance is known the order stays."""
     return sorted(rejected, key=lambda r: inf if r.gap_ratio is None else r.gap_ratio)
 
 
-def _unpriced(sizing: Sizing, market: Market) -> Iterator[Rejected]:
-    """Fleets that would do, and that nobody sells at a price that counts."""
+def _unpriced(sizing: Sizing, market: Market) -> Iterator[tuple[str, str, str, str]]:
+    """Feasible fleets that nobody sells at a price that counts."""
     fleets = [fleet.candidate for fleet in sizing.sized]
     runs = [job.candidate for job in sizing.jobs]
     # Runs that were made fleets of stand in both.
@@ -41,48 +66,65 @@ def _unpriced(sizing: Sizing, market: Market) -> Iterator[Rejected]:
         if next(rates_for(market.ways, candidate), None) is None:
             refused = [r for r in market.refused if r.node.accelerator == candidate.accelerator]
             why = f": {refused[0].what}" if refused else " among the offers"
-            yield Rejected(
-                candidate=candidate.name,
-                workload=sizing.workload,
-                constraint="price",
-                reason=f"would do, but there is no price{why}",
-                relaxation="give a price under prices.offers",
-            )
+            yield candidate.name, "price", f"feasible, but there is no price{why}", GIVE_A_PRICE
 
 
-def _rejected(sizing: Sizing, found: Rejection) -> Rejected:
-    return Rejected(
-        candidate=found.candidate.name,
-        workload=sizing.workload,
-        constraint=found.constraint,
-        reason=found.reason,
-        relaxation=found.relaxation,
-    )
-
-
-def _skipped(sizing: Sizing, found: NotSized) -> Rejected:
-    is_unpriced = found.cost_least_usd_per_h is None
-    return Rejected(
-        candidate=found.candidate.name,
-        workload=sizing.workload,
-        constraint="price" if is_unpriced else "cost",
-        reason=found.why,
-        relaxation="give a price under prices.offers" if is_unpriced else "a lower price",
-    )
-
-
-def _forbidden(sizing: Sizing) -> Iterator[Rejected]:
+def _forbidden(sizing: Sizing) -> Iterator[tuple[str, str, str, str]]:
     ruled_out = [r for r in sizing.rejected if r.constraint == "policy"]
 
     def key(found: Rejection) -> tuple[str, str]:
         return str(found.candidate.accelerator), found.reason
 
     for (accelerator, reason), group in groupby(sorted(ruled_out, key=key), key=key):
-        same = list(group)
-        yield Rejected(
-            candidate=same[0].candidate.name if len(same) == 1 else f"{accelerator}, any layout",
-            workload=sizing.workload,
-            constraint="policy",
-            reason=reason,
-            relaxation=same[0].relaxation,
-        )
+        first, *others = group
+        name = f"{accelerator}, any layout" if others else first.candidate.name
+        yield name, "policy", reason, first.relaxation
+
+
+def without_fleet(sizings: Sequence[Sizing]) -> list[Sizing]:
+    """The workloads for which no candidate is feasible."""
+    return [sizing for sizing in sizings if not sizing.sized and not sizing.jobs]
+
+
+def infeasible_lines(lost: Sequence[Sizing]) -> tuple[str, ...]:
+    """For each workload without a fleet: the commonest reasons, and what would help."""
+    return tuple(line for sizing in lost for line in _infeasible(sizing))
+
+
+def _infeasible(sizing: Sizing) -> Iterator[str]:
+    counts = Counter(r.constraint for r in sizing.rejected)
+    unpriced = sum(s.cost_least_usd_per_h is None for s in sizing.skipped)
+    n = len(sizing.rejected) + len(sizing.skipped)
+    why = ", ".join(f"{count} by {name}" for name, count in counts.most_common(N_SHOWN))
+    yield f"{sizing.workload}: none of {n} candidates is feasible (rejected: {why or 'no price'})"
+    if unpriced:
+        yield f"{sizing.workload}: {unpriced} candidates have no price"
+    nearest: dict[str, Rejection] = {}
+    for rejection in nearest_first(reversed(sizing.rejected)):
+        if rejection.relaxation:
+            nearest.setdefault(rejection.constraint, rejection)
+    for constraint in sorted(nearest, key=ORDER.index)[:N_SHOWN]:
+        found = nearest[constraint]
+        yield f"{found.candidate.name}: {found.reason}; {found.relaxation}"
+
+
+def conflict_lines(found: Conflict, problem: SelectionProblem) -> Iterator[str]:
+    """Each limit of the conflict, with the least that would be enough."""
+    if found.without_limits:
+        yield found.without_limits
+        return
+    limits = {limit.name: limit for limit in problem.limits}
+    together = "cannot be met together" if len(found.limits) > 1 else "cannot be met"
+    yield f"{', '.join(found.limits)}: {together}"
+    for alone in found.alone:
+        for name, most, needed in zip(alone.limits, alone.most, alone.needed, strict=True):
+            gap, enough, now = (
+                amount_text(limits[name], amount, problem.horizon.period_s)
+                for amount in (needed - most, needed, most)
+            )
+            yield f"{name}: {gap} short; {enough} would be enough (now {now})"
+
+
+def unsettled_lines(rounds: range) -> tuple[str, ...]:
+    """The replay violates an SLO however many replicas were added."""
+    return (f"an SLO is still violated after {len(rounds)} rounds of adding replicas",)

@@ -1,22 +1,19 @@
-"""The priciest, the cheapest by the hour, the biggest: what became of each, and why."""
+"""Why not the priciest, the cheapest per hour, the largest, or what simpler reasoning would buy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil
 from typing import NamedTuple
 
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.plan.answer import WhyNot
 from gpuplan.domain.plan.sizing import Sizing
+from gpuplan.studies.explanation.comparison import FleetComparison
 from gpuplan.studies.explanation.rejected import ORDER
 from gpuplan.studies.market.offers import Market
+from gpuplan.studies.planning.curves import cost_usd_per_month
 from gpuplan.units import GIB, HOURS_PER_MONTH
-
-
-class Priced(NamedTuple):
-    """A fleet that does the work."""
-
-    fleet: str
-    usd_per_month: float
 
 
 class Rival(NamedTuple):
@@ -30,74 +27,110 @@ class Rival(NamedTuple):
     why: str
 
 
-def rival_answers(
-    sizing: Sizing, market: Market, catalog: Catalog, *, fleets: Mapping[str, Priced], chosen: str
-) -> Iterator[WhyNot]:
+def rival_answers(fleets: FleetComparison, market: Market, catalog: Catalog) -> Iterator[WhyNot]:
     """Answers to the three questions that everyone asks; none where there is no rival."""
-    found = [*_rivals(sizing, market, catalog, fleets)]
+    found = [*_rivals(fleets, market, catalog)]
     if len(found) < 2:
         return
     asked = (
         ("the priciest accelerator", max(found, key=lambda r: (r.usd_per_h, r.kind))),
-        ("the cheapest by the hour", min(found, key=lambda r: (r.usd_per_h, r.kind))),
-        ("the biggest by memory", max(found, key=lambda r: (r.memory_bytes, r.kind))),
+        ("the cheapest per hour", min(found, key=lambda r: (r.usd_per_h, r.kind))),
+        ("the largest by memory", max(found, key=lambda r: (r.memory_bytes, r.kind))),
     )
-    now = fleets[chosen].usd_per_month
     for question, rival in asked:
-        is_chosen = rival.kind == chosen
-        extra = None if is_chosen or rival.usd_per_month is None else rival.usd_per_month - now
+        is_chosen = rival.kind == fleets.chosen.kind
+        usd = None if is_chosen else rival.usd_per_month
         yield WhyNot(
-            question=f"{question}, for {sizing.workload}",
+            question=f"{question}, for {fleets.sizing.workload}",
             fleet=rival.fleet,
-            answer="it is the one chosen" if is_chosen else rival.why,
-            extra_usd_per_month=extra,
+            answer="it was chosen" if is_chosen else rival.why,
+            extra_usd_per_month=None if usd is None else usd - fleets.chosen_usd,
         )
 
 
-def _rivals(
-    sizing: Sizing, market: Market, catalog: Catalog, fleets: Mapping[str, Priced]
-) -> Iterator[Rival]:
+def _rivals(fleets: FleetComparison, market: Market, catalog: Catalog) -> Iterator[Rival]:
     prices: dict[str, float] = {}
     for rate in market.rates:
         each = rate.price_usd_per_h.mid / max(1, rate.node.n_accelerators)
         kind = rate.node.accelerator
         prices[kind] = min(each, prices.get(kind, each))
+    priced = {curve.kind: (fleets.fleet_name(curve), usd) for curve, usd in fleets.kinds}
     for kind, usd_per_h in prices.items():
         card = catalog.accelerators.get(AcceleratorId(kind))
-        state = _state(sizing, kind, fleets.get(kind), usd_per_h)
+        if kind in priced:
+            fleet, usd = priced[kind]
+            state: tuple[str, float | None, str] | None = (
+                fleet,
+                usd,
+                f"; {fleet} would do the same work",
+            )
+        else:
+            state = _bounded(fleets.sizing, kind) or _rejected(fleets.sizing, kind)
         if card is not None and state is not None:
-            # A processor's memory is the host's: it is no big accelerator.
+            # A processor's memory is the host's: it is no large accelerator.
             memory = 0.0 if card.is_cpu else card.memory.marketed_bytes
             size = "" if card.is_cpu else f"{memory / GIB:.0f} GiB; "
-            yield state._replace(memory_bytes=memory, why=f"{size}{state.why}")
+            fleet, usd_per_month, why = state
+            text = f"{size}${usd_per_h:,.2f}/h each{why}"
+            yield Rival(kind, usd_per_h, memory, fleet, usd_per_month, text)
 
 
-def _state(sizing: Sizing, kind: str, priced: Priced | None, usd_per_h: float) -> Rival | None:
-    """Sized, bounded or rejected; None where policy forbids it or it was never proposed."""
-    each = f"${usd_per_h:,.2f} an hour each"
-    if priced is not None:
-        why = f"{each}; {priced.fleet} would do the same work"
-        return Rival(kind, usd_per_h, 0.0, priced.fleet, priced.usd_per_month, why)
+def _bounded(sizing: Sizing, kind: str) -> tuple[str, float | None, str] | None:
+    """Fleet, least cost and reason of an accelerator that was too dear to be sized."""
     bounds = [
         (skipped.cost_least_usd_per_h, skipped)
         for skipped in sizing.skipped
         if skipped.candidate.accelerator == kind and skipped.cost_least_usd_per_h is not None
     ]
-    if bounds:
-        least, skipped = min(bounds, key=lambda pair: pair[0])
-        n = skipped.candidate.n_accelerators_for(skipped.n_replicas_least)
-        why = (
-            f"{each}; {n} or more would be needed, and paid in whole nodes: the sum is a least one"
-        )
-        fleet = f"{n}+ x {kind}"
-        return Rival(kind, usd_per_h, 0.0, fleet, least * HOURS_PER_MONTH, why)
-    return _rejected(sizing, kind, usd_per_h)
+    if not bounds:
+        return None
+    least, skipped = min(bounds, key=lambda pair: pair[0])
+    n = skipped.candidate.n_accelerators_for(skipped.n_replicas_least)
+    why = f"; at least {n} would be needed, billed in whole nodes: the cost is a lower bound"
+    return f"{n}+ x {kind}", least * HOURS_PER_MONTH, why
 
 
-def _rejected(sizing: Sizing, kind: str, usd_per_h: float) -> Rival | None:
+def _rejected(sizing: Sizing, kind: str) -> tuple[str, float | None, str] | None:
+    """The nearest miss of an accelerator; None where policy forbids it or nothing was proposed."""
     mine = [r for r in sizing.rejected if r.candidate.accelerator == kind]
     if not mine or any(r.constraint == "policy" for r in mine):
         return None
     nearest = min(mine, key=lambda r: ORDER.index(r.constraint))
-    why = f"${usd_per_h:,.2f} an hour each, but it cannot: {nearest.reason}"
-    return Rival(kind, usd_per_h, 0.0, nearest.candidate.name, None, why)
+    return nearest.candidate.name, None, f", but rejected: {nearest.reason}"
+
+
+def naive_choices(fleets: FleetComparison) -> Iterator[WhyNot]:
+    """Rate over capacity, and the dearest accelerator: what they cost, and what they violate."""
+    yield from _by_throughput(fleets)
+    dearest = max(fleets.curves, key=lambda curve: curve.usd_per_node_h / max(1, curve.n_per_node))
+    if dearest.kind != fleets.chosen.kind:
+        same = [curve for curve in fleets.curves if curve.kind == dearest.kind]
+        usd = min(cost_usd_per_month(curve, fleets.demand) for curve in same)
+        yield WhyNot(
+            question="buy the priciest accelerator",
+            fleet=dearest.kind,
+            answer="does the same work; the extra cost buys nothing that was asked for",
+            extra_usd_per_month=usd - fleets.chosen_usd,
+        )
+
+
+def _by_throughput(fleets: FleetComparison) -> Iterator[WhyNot]:
+    sized, demand = fleets.sized, fleets.demand
+    share = sized.utilization.peak_frac
+    if share is None:
+        return
+    n = max(1, ceil(share * sized.n_serving - 1e-9))
+    bare = replace(fleets.chosen, n_load_per_replica=demand.peak_of(0, 0) / n, n_spare=0)
+    if n < sized.n_serving:
+        load = share * sized.n_serving / n
+        answer = f"runs at {load:.0%} utilization and violates the SLOs"
+    elif n < sized.n_replicas:
+        answer = f"meets the SLOs only while nothing fails; {sized.reserve.why}"
+    else:
+        answer = "is enough here: SLOs and failures need no more"
+    yield WhyNot(
+        question="load over throughput, rounded up",
+        fleet=f"{n} replica{'s' if n > 1 else ''} instead of {sized.n_replicas}",
+        answer=answer,
+        extra_usd_per_month=cost_usd_per_month(bare, demand) - fleets.chosen_usd,
+    )

@@ -1,6 +1,6 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
@@ -9,52 +9,51 @@ from gpuplan.cost.bill import cents_by_cause
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import (
     ChosenPlan,
-    LimitUse,
     PlanCostLine,
     PlannedPool,
     PoolUse,
     PurchaseLine,
-    Replay,
     SloResult,
     SloResults,
 )
 from gpuplan.domain.plan.selection import (
     BillLine,
     FleetOption,
-    NamedLimit,
     NodePool,
     NodesHeld,
     Selection,
     Share,
 )
-from gpuplan.domain.plan.sizing import Sized, Sizing
-from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.plan.sizing import Sized
+from gpuplan.domain.provenance import Assumption, Estimate, Tier
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.selection.result.verify import limit_used
-from gpuplan.studies.planning.limits import amount_text
-from gpuplan.studies.planning.options import Row, Rows
+from gpuplan.studies.planning.options import FleetRow, FleetTable
 from gpuplan.studies.power.carbon import emitted_kg
 from gpuplan.units import HOUR, MONTH
 
 KINDS = {
-    "upfront": "purchase", "committed": "committed nodes", "existing": "nodes you have",
-    "burst": "nodes by the hour", "spot": "spot nodes", "once": "porting, once",
-    "residual": "worth at the end",
-}  # fmt: skip
+    "upfront": "purchase",
+    "committed": "committed nodes",
+    "existing": "existing nodes",
+    "burst": "on-demand nodes",
+    "spot": "spot nodes",
+    "once": "porting, once",
+    "residual": "residual value",
+}
 
 
 class Choice(NamedTuple):
     """What was chosen, with everything that it was chosen from."""
 
-    rows: Rows
+    table: FleetTable
     selection: Selection
     is_jobs: bool = False  # runs with an end, not services
 
     @property
     def span_s(self) -> float:
         """The horizon of services; of runs, until the last one ends."""
-        horizon = self.rows.problem.horizon
+        horizon = self.table.problem.horizon
         if self.is_jobs:
             busy = sum(option.need[0, 0] for option in self.selection.chosen) > 0
             return float(horizon.hour_s[busy].sum())
@@ -62,34 +61,39 @@ class Choice(NamedTuple):
 
     @property
     def n_months(self) -> float:
-        """Of the span."""
+        """Length of the span in months."""
         return self.span_s / MONTH
 
     @property
     def bill(self) -> tuple[BillLine, ...]:
-        """Of the middle growth, where several were weighed."""
+        """The bill of the middle growth, where several were weighed."""
         return tuple(line for line in self.selection.bill if line.scenario in (None, 0))
+
+    @property
+    def usd(self) -> float:
+        """The whole bill, in the money of its day."""
+        return sum(line.nominal_cents for line in self.bill) / 100.0
 
     def pool(self, name: str) -> NodePool:
         """The pool of this name."""
-        return next(pool for pool in self.rows.problem.pools if pool.name == name)
+        return self.table.problem.pool(name)
 
 
 def chosen_plan(choice: Choice) -> ChosenPlan:
-    """Pools, bill, power and promises of the choice."""
+    """Pools, bill, power and SLOs of the choice; limits are counted for all groups together."""
     pools = (*_pools(choice), *_batch_pools(choice))
-    promises = tuple(p for option in choice.selection.chosen for p in _promises(choice, option))
+    results = tuple(r for option in choice.selection.chosen for r in _slo_results(choice, option))
     lines = tuple(_cost_lines(choice))
     cost = sum(line.usd_per_month for line in lines)
     return ChosenPlan(
         pools=pools,
         cost_usd_per_month=_ranged(cost, choice),
         power_w=_power(choice),
-        slo=SloResults(is_kept=all(p.is_kept for p in promises), promises=promises),
+        slo=SloResults(is_kept=all(r.is_kept for r in results), promises=results),
         cost_lines=lines,
-        limits=tuple(limit_use(limit, choice) for limit in choice.rows.problem.limits),
+        limits=(),
         once_usd=_once(choice),
-        total_usd=sum(b.nominal_cents for b in choice.bill) / 100.0,
+        total_usd=choice.usd,
         span_s=choice.span_s,
         energy_j_per_month=sum(_energy_j(choice).values()) / choice.n_months,
         carbon_kg_per_month=None,
@@ -102,18 +106,18 @@ def held_in(choice: Choice, pool: str) -> list[NodesHeld]:
 
 
 def _pools(choice: Choice) -> Iterator[PlannedPool]:
-    told: set[str] = set()
+    shown: set[str] = set()
     for option in choice.selection.chosen:
-        row = choice.rows.row_of(option)
-        is_first = option.pool not in told
-        told.add(option.pool)
+        row = choice.table.row_of(option)
+        is_first = option.pool not in shown
+        shown.add(option.pool)
         sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
         yield _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1)
 
 
 def batch_shares(choice: Choice) -> list[Share]:
-    """Where work that may wait is done, and for how many accelerator-hours."""
-    names = {work.workload for work in choice.rows.problem.deferrable}
+    """Where deferrable work runs, and for how many accelerator-hours."""
+    names = {work.workload for work in choice.table.problem.deferrable}
     return [
         share
         for share in choice.selection.shares
@@ -122,13 +126,13 @@ def batch_shares(choice: Choice) -> list[Share]:
 
 
 def _batch_pools(choice: Choice) -> Iterator[PlannedPool]:
-    """Work that may wait: its mean share of a pool; nodes of its own are told with it."""
-    told = {option.pool for option in choice.selection.chosen}
-    hours = choice.rows.problem.horizon.period_s / HOUR
+    """Deferrable work: its mean share of a pool, with the nodes that only it uses."""
+    shown = {option.pool for option in choice.selection.chosen}
+    hours = choice.table.problem.horizon.period_s / HOUR
     for share in batch_shares(choice):
-        row = choice.rows.by_name[share.workload, share.option]
-        lines = () if share.pool in told else tuple(_purchases(choice, share.pool))
-        told.add(share.pool)
+        row = choice.table.by_name[share.workload, share.option]
+        lines = () if share.pool in shown else tuple(_purchases(choice, share.pool))
+        shown.add(share.pool)
         mean = float(share.n_amount[0].max()) / hours
         pool = _pool(choice, row, is_first=False, is_shared=True)
         yield replace(
@@ -137,11 +141,11 @@ def _batch_pools(choice: Choice) -> Iterator[PlannedPool]:
             n_replicas=ceil(mean / row.sized.candidate.n_accelerators - 1e-9),
             n_spare_replicas=0,
             purchases=lines,
-            source=_source(lines) or f"fills the valleys of pool {share.pool}",
+            source=_source(lines) or f"runs in idle hours of pool {share.pool}",
         )
 
 
-def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> PlannedPool:
+def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> PlannedPool:
     candidate, option = row.sized.candidate, row.option
     lines = tuple(_purchases(choice, option.pool)) if is_first else ()
     n_nodes = int(sum(h.n_nodes[0, 0] for h in held_in(choice, option.pool)).max(initial=0))
@@ -149,7 +153,7 @@ def _pool(choice: Choice, row: Row, *, is_first: bool, is_shared: bool) -> Plann
     is_cpu = str(candidate.accelerator).startswith("cpu")
     n = need if is_shared else n_nodes * row.n_per_node
     if option.slice_kind:
-        # Parts of shared accelerators: the first tells them all, the others their part.
+        # Slices of shared accelerators: the first pool counts them all.
         n = n_nodes * row.n_per_node - _whole_need(choice, option.pool) if is_first else 0
     return PlannedPool(
         workload=option.workload,
@@ -174,8 +178,8 @@ def _whole_need(choice: Choice, pool: str) -> int:
 
 
 def _shared_source(option: FleetOption) -> str:
-    part = f"a part ({option.slice_kind}) of accelerators" if option.slice_kind else "the nodes"
-    return f"shares {part} of pool {option.pool}"
+    what = f"fractional GPUs ({option.slice_kind})" if option.slice_kind else "the nodes"
+    return f"shares {what} of pool {option.pool}"
 
 
 def _engine(sized: Sized) -> str:
@@ -183,12 +187,12 @@ def _engine(sized: Sized) -> str:
     return "" if engine is None else f"{engine.name} {engine.version}"
 
 
-def _use(choice: Choice, row: Row) -> PoolUse:
+def _use(choice: Choice, row: FleetRow) -> PoolUse:
     """Load over what the pool could do: at the peak, over all paid hours, and while safe."""
     sized, found = row.sized, row.sized.utilization
     mean = None
     if found.peak_frac is not None and sized.n_serving:
-        hour_s = choice.rows.problem.horizon.hour_s
+        hour_s = choice.table.problem.horizon.hour_s
         # Accelerators that are needed follow the load; spares are paid for besides.
         need = row.option.need[0, 0]
         share = float((need * hour_s).sum() / ((need + row.option.n_reserve) * hour_s).sum())
@@ -206,11 +210,11 @@ def _source(lines: Iterable[PurchaseLine]) -> str:
 
 
 def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
-    horizon = choice.rows.problem.horizon
+    horizon = choice.table.problem.horizon
     share = horizon.hour_s / horizon.hour_s.sum()
     share_periods = horizon.running_discount_frac
     for held in held_in(choice, pool):
-        rate = choice.rows.rates.get(held.terms)
+        rate = choice.table.rates.get(held.terms)
         peak = int(held.n_nodes.max())
         mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
         mean *= len(share_periods) * horizon.period_s / choice.span_s
@@ -233,7 +237,7 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
 def weak_prices(choice: Choice) -> Iterator[Assumption]:
     """Prices of the plan that rest on old or general evidence."""
     for held in choice.selection.held:
-        rate = choice.rows.rates.get(held.terms)
+        rate = choice.table.rates.get(held.terms)
         if rate is not None and rate.evidence.is_weak and held.n_nodes.max(initial=0) > 0:
             yield Assumption(
                 what=f"price of {rate.node.name}",
@@ -253,11 +257,11 @@ def _price(rate: NodeRate | None, pool: NodePool) -> Estimate:
     if rate is None:
         usd = pool.existing_usd_per_node_h
         return Estimate(value=usd, low=usd, high=usd, tier="assumed")
-    price, tier = rate.price_usd_per_h, "assumed" if rate.evidence.is_weak else "measured"
+    price = rate.price_usd_per_h
+    tier: Tier = "assumed" if rate.evidence.is_weak else "measured"
     return Estimate(
-        value=price.mid, low=price.low, high=price.high, sources=(rate.evidence.source,),
-        tier=tier,  # type: ignore[arg-type]
-    )  # fmt: skip
+        value=price.mid, low=price.low, high=price.high, tier=tier, sources=(rate.evidence.source,)
+    )
 
 
 def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
@@ -274,19 +278,19 @@ def _cost_lines(choice: Choice) -> Iterator[PlanCostLine]:
 
 def _causes(choice: Choice) -> dict[str, int]:
     """Cents by cause: energy, rent, hardware …; of runs by the kind of bill line."""
+    if not choice.is_jobs:
+        return dict(cents_by_cause(choice.bill, choice.table.rates).items())
     found: dict[str, int] = {}
-    if choice.is_jobs:
-        for line in choice.bill:
-            found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
-        return found
-    return dict(cents_by_cause(choice.bill, choice.rows.rates).items())
+    for line in choice.bill:
+        found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
+    return found
 
 
 def _ranged(cost: float, choice: Choice) -> Estimate:
     """The bill with the range of its prices."""
     low = high = mid = 0.0
     for held in choice.selection.held:
-        rate = choice.rows.rates.get(held.terms)
+        rate = choice.table.rates.get(held.terms)
         usd = _terms_usd(choice, held.terms, held.pool) / choice.n_months
         price = rate.price_usd_per_h if rate else Range(low=1.0, mid=1.0, high=1.0)
         mid += usd
@@ -309,7 +313,7 @@ def _peak_nodes(choice: Choice, pool: str) -> int:
 def _power(choice: Choice) -> Estimate:
     """What the nodes draw together at most, and on average while busy."""
     highest = mean = 0.0
-    for pool in choice.rows.problem.pools:
+    for pool in choice.table.problem.pools:
         n = _peak_nodes(choice, pool.name)
         highest += n * pool.max_w
         mean += n * pool.mean_w
@@ -317,8 +321,8 @@ def _power(choice: Choice) -> Estimate:
 
 
 def _energy_j(choice: Choice) -> dict[str, float]:
-    """What the machines draw over the span, by the terms that they are held under."""
-    hour_s = choice.rows.problem.horizon.hour_s
+    """What the nodes draw over the span, by the terms that they are held under."""
+    hour_s = choice.table.problem.horizon.hour_s
     found: dict[str, float] = {}
     for held in choice.selection.held:
         joules = float((held.n_nodes[0] * hour_s).sum()) * choice.pool(held.pool).mean_w
@@ -328,13 +332,13 @@ def _energy_j(choice: Choice) -> dict[str, float]:
 
 
 def carbon_kg_per_month(choice: Choice, scenario: Scenario) -> float | None:
-    """Location-based average of the grids; None where any place is not known."""
-    total = emitted_kg(_energy_j(choice), choice.rows.rates, scenario)
+    """Location-based average of the grids; None where the grid of any site is not known."""
+    total = emitted_kg(_energy_j(choice), choice.table.rates, scenario)
     return None if total is None else total / choice.n_months
 
 
-def _promises(choice: Choice, option: FleetOption) -> Iterator[SloResult]:
-    for limit in choice.rows.row_of(option).sized.limits:
+def _slo_results(choice: Choice, option: FleetOption) -> Iterator[SloResult]:
+    for limit in choice.table.row_of(option).sized.limits:
         yield SloResult(
             workload=option.workload,
             what=f"{limit.metric} {limit.statistic}",
@@ -342,25 +346,3 @@ def _promises(choice: Choice, option: FleetOption) -> Iterator[SloResult]:
             reached_s=limit.reached_s,
             is_kept=limit.is_kept,
         )
-
-
-def limit_use(limit: NamedLimit, choice: Choice) -> LimitUse:
-    """How much of a limit the plan takes."""
-    used = limit_used(choice.rows.problem, choice.selection, limit)
-    period_s = choice.rows.problem.horizon.period_s
-    return LimitUse(
-        name=limit.name,
-        used=amount_text(limit, used, period_s),
-        limit=amount_text(limit, limit.most, period_s),
-        used_frac=used / limit.most if limit.most > 0 else float(used > 0),
-        is_kept=used <= limit.most * (1 + 1e-6) + 1e-9,
-    )
-
-
-class Part(NamedTuple):
-    """What was chosen together: all services, or all runs."""
-
-    choice: Choice
-    sizings: Sequence[Sizing]
-    n_rounds: int
-    replays: tuple[Replay, ...] = ()

@@ -12,7 +12,8 @@ from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import Crossover, Curve
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
-from gpuplan.studies.planning.options import Row, Rows, pool_name
+from gpuplan.domain.provenance import Estimate
+from gpuplan.studies.planning.options import FleetRow, FleetTable, pool_name
 from gpuplan.units import HOURS_PER_MONTH
 
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
@@ -21,24 +22,24 @@ TIE = 1e-9
 Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
 
 
-class Winner(NamedTuple):
+class CheapestFleet(NamedTuple):
     """The cheapest fleet from a load on."""
 
     load: float
     curve: FleetCurve
 
 
-def all_curves(rows: Rows, workload: str) -> list[FleetCurve]:
-    """Every row with every way to pay for it."""
+def all_curves(table: FleetTable, workload: str) -> list[FleetCurve]:
+    """Every fleet of a workload under every purchase option."""
     return [
         curve
-        for row in rows.by_name.values()
+        for row in table.by_name.values()
         if row.option.workload == workload
-        for curve in _curves(row, rows.rates)
+        for curve in _curves(row, table.rates)
     ]
 
 
-def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
+def _curves(row: FleetRow, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
     sized = row.sized
     if sized.capacity_per_s is None:
         return
@@ -47,7 +48,6 @@ def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
         is_own = not sized.candidate.offer or rate.node.name == sized.candidate.offer
         if pool_name(rate) != row.option.pool or not is_own:
             continue
-        spread = log(capacity.high / capacity.low) / (2 * Z_80) if capacity.low > 0 else 0.0
         yield FleetCurve(
             name=f"{row.option.name}, {rate.purchase}",
             candidate=sized.candidate,
@@ -56,8 +56,13 @@ def _curves(row: Row, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
             n_spare=sized.reserve.n_spare,
             usd_per_node_h=rate.price_usd_per_h.mid,
             is_committed=rate.is_committed,
-            speed_log_sd_ratio=spread,
+            speed_log_sd_ratio=log_sd_ratio(capacity),
         )
+
+
+def log_sd_ratio(estimate: Estimate) -> float:
+    """Deviation of the logarithm of an estimate whose range holds 80 %."""
+    return log(estimate.high / estimate.low) / (2 * Z_80) if estimate.low > 0 else 0.0
 
 
 def cost_usd_per_month(curve: FleetCurve, demand: DemandProfile, *, factor: float = 1.0) -> float:
@@ -65,27 +70,29 @@ def cost_usd_per_month(curve: FleetCurve, demand: DemandProfile, *, factor: floa
     return float(costs_usd_per_month(curve, demand, floats([factor]))[0])
 
 
-def costs_usd_per_month(curve: FleetCurve, demand: DemandProfile, factors: Floats) -> Floats:
-    """The same for many factors at once."""
+def costs_usd_per_month(
+    curve: FleetCurve, demand: DemandProfile, factors: Floats, speed_ratio: float | Floats = 1.0
+) -> Floats:
+    """A month at many loads at once, replicas being faster or slower by a ratio."""
     weights = demand.hours.hours_per_week / demand.hours.hours_per_week.sum()
     loads = np.asarray(factors)[:, None] * demand.peak_of(0, 0) * demand.hours.load_frac[None, :]
-    return curve.usd_per_h(floats(loads), weights) * HOURS_PER_MONTH
+    return curve.usd_per_h(floats(loads), weights, speed_ratio) * HOURS_PER_MONTH
 
 
-def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[Winner]:
+def winners(curves: Sequence[FleetCurve], demand: DemandProfile) -> list[CheapestFleet]:
     """Cheapest fleet over the load, from a tenth of today's to ten times it; changes only."""
     peak = demand.peak_of(0, 0)
     ordered = sorted(curves, key=lambda curve: curve.name)
     factors = floats(np.geomspace(*SPAN, N_GRID))
     costs = np.array([costs_usd_per_month(curve, demand, factors) for curve in ordered])
-    found: list[Winner] = []
+    found: list[CheapestFleet] = []
     leader = -1
     for at, factor in enumerate(factors):
         place = int(costs[:, at].argmin())
         # At equal price the one that led so far stays.
         is_cheaper = leader < 0 or costs[place, at] < costs[leader, at] * (1 - TIE)
         if is_cheaper and (leader < 0 or ordered[place].kind != ordered[leader].kind):
-            found.append(Winner(load=float(factor * peak), curve=ordered[place]))
+            found.append(CheapestFleet(load=float(factor * peak), curve=ordered[place]))
         leader = place if is_cheaper else leader
     return found
 
@@ -107,11 +114,11 @@ def load_crossovers(
 
 
 def _flip(before: FleetCurve, after: FleetCurve) -> str:
-    """Whether processors give way to accelerators here, or the other way round."""
+    """Whether CPUs give way to accelerators here, or the other way round."""
     was, will = before.kind.startswith("cpu"), after.kind.startswith("cpu")
     if was == will:
         return ""
-    return ": a processor is enough" if will else ": an accelerator pays"
+    return ": CPUs are enough" if will else ": an accelerator pays off"
 
 
 def cost_curves(
@@ -126,16 +133,16 @@ def cost_curves(
     peak = demand.peak_of(0, 0)
     return tuple(
         Curve(
-            chart=f"What {demand.workload} costs as its load moves",
+            chart=f"Monthly cost of {demand.workload} over load",
             name=kind,
-            x_name=f"load at the peak, {unit}",
-            y_name="USD a month",
-            x=tuple(_round(factors * peak)),
-            y=tuple(_round(costs_usd_per_month(curve, demand, floats(factors)))),
+            x_name=f"peak load, {unit}",
+            y_name="USD/month",
+            x=_rounded(factors * peak),
+            y=_rounded(costs_usd_per_month(curve, demand, floats(factors))),
         )
         for kind, curve in list(kinds.items())[:n_most]
     )
 
 
-def _round(values: Sequence[float] | Floats) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
+def _rounded(values: Floats) -> tuple[float, ...]:
+    return tuple(float(f"{value:.6g}") for value in values)

@@ -1,35 +1,35 @@
-"""A plan as a gate: no plan ends with 3, a broken limit with 4."""
+"""A plan as a gate in CI: no plan ends with exit code 3, a violated limit with 4."""
 
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.errors import InfeasibleError, Problem, ViolationError
 
 
 def refuse(answer: Answer, *, is_check: bool) -> None:
-    """Raise InfeasibleError without a plan, ViolationError where a checked limit is broken."""
+    """Raise InfeasibleError without a plan, ViolationError where a checked limit is violated."""
     if answer.plan is None:
         raise InfeasibleError(answer.name, _conflicts(answer))
-    broken = violations(answer)
-    if broken and is_check:
-        raise ViolationError(answer.name, broken)
+    violated = violations(answer)
+    if violated and is_check:
+        raise ViolationError(answer.name, violated)
 
 
 def violations(answer: Answer) -> list[Problem]:
-    """Every limit that the plan does not keep."""
+    """Every limit and SLO that the plan violates."""
     if answer.plan is None:
         return _conflicts(answer)
     limits = [
-        Problem(use.name, f"takes {use.used} of {use.limit}", "loosen it, or ask for less")
+        Problem(use.name, f"uses {use.used} of {use.limit}", "raise it, or ask for less")
         for use in answer.plan.limits
         if not use.is_kept
     ]
-    promises = [
-        Problem(f"{p.workload} {p.what}", "is not kept", "add replicas, or promise less")
-        for p in answer.plan.slo.promises
-        if not p.is_kept
+    slos = [
+        Problem(f"{slo.workload} {slo.what}", "is violated", "add replicas, or relax the SLO")
+        for slo in answer.plan.slo.promises
+        if not slo.is_kept
     ]
-    return limits + promises
+    return limits + slos
 
 
 def _conflicts(answer: Answer) -> list[Problem]:
     lines = answer.explanation.conflicts or ("nothing meets every limit",)
-    return [Problem("plan", line, "loosen one of these limits") for line in lines]
+    return [Problem("plan", line, "relax one of these limits") for line in lines]

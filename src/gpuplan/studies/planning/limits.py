@@ -12,7 +12,7 @@ def amount_text(limit: NamedLimit, amount: float, period_s: float) -> str:
     """An amount of a limit as the user gave it: by the month or the year where it was so."""
     if limit.kind in ("spend", "upfront"):
         if limit.name.startswith("budget.usd_per_month"):
-            return f"${amount * MONTH / period_s:,.0f} a month"
+            return f"${amount * MONTH / period_s:,.0f}/month"
         return f"${amount:,.0f}"
     if limit.kind == "power":
         return f"{amount / KW:,.1f} kW"

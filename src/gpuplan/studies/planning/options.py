@@ -1,6 +1,6 @@
 """Sized fleets and rates as rows to choose from, in: Sizings and a Market; out: a problem."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,81 +38,76 @@ from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, YEAR
 PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
 
 
-class Row(NamedTuple):
-    """An option with what it was made of."""
+class FleetRow(NamedTuple):
+    """An option with the sized fleet behind it."""
 
     option: FleetOption
     sized: Sized
     n_per_node: int
 
 
-class Rows(NamedTuple):
-    """The problem, and for each of its options the fleet behind it."""
+class FleetTable(NamedTuple):
+    """The selection problem, and for each of its options the fleet behind it."""
 
     problem: SelectionProblem
-    by_name: dict[tuple[str, str], Row]  # workload, option
+    by_name: dict[tuple[str, str], FleetRow]  # workload, option
     rates: dict[str, NodeRate]  # by the name of the terms
 
-    def row_of(self, option: FleetOption) -> Row:
+    def row_of(self, option: FleetOption) -> FleetRow:
         """What the option was made of."""
         return self.by_name[option.workload, option.name]
 
+    def covers(self, sizings: Iterable[Sizing]) -> bool:
+        """Whether every workload has at least one option."""
+        deferrable = {work.workload for work in self.problem.deferrable if work.options}
+        return {*self.problem.workloads, *deferrable} == {sizing.workload for sizing in sizings}
 
-def rows_of(
+
+def fleet_table(
     scenario: Scenario,
     catalog: Catalog,
     sizings: Sequence[Sizing],
     *,
     market: Market,
     is_jobs: bool = False,
-) -> Rows:
+) -> FleetTable:
     """Every sized fleet on every kind of node that carries it."""
     hours, places = aligned_hours([sizing.demand.hours for sizing in sizings])
     periods = sizings[0].demand.periods
-    resilience = scenario.policy.resilience
-    waiting = [sizing for sizing in sizings if may_wait(scenario, sizing)]
+    n = n_scenarios(scenario, periods)
+    known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
     is_sharing = len(sizings) > 1 and not is_jobs
     rows = [
         _sliced(row, place) if is_sharing else row
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
-        for row in _rows(
-            sized,
-            place,
-            market,
-            hours=hours,
-            resilience=resilience,
-            n_scenarios=n_scenarios(scenario, periods),
-        )
+        for row in _rows(sized, place, market, hours=hours, scenario=scenario, n_scenarios=n)
+        if row.option.pool in known
     ]
-    known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
-    rows = [row for row in rows if row.option.pool in known]
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
-    ways = [rate for rate in market.ways if pool_name(rate) in used]
-    pools = _pools(scenario, catalog, ways, market=market)
     leads = _leads(scenario, catalog)
+    deferrable = [sizing for sizing in sizings if is_deferrable(scenario, sizing)]
+    waiting = {sizing.workload for sizing in deferrable}
     problem = SelectionProblem(
-        horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
-        pools=pools,
+        horizon=horizon_of(scenario, hours, periods, n_scenarios=n),
+        pools=_pools(scenario, catalog, market, used=used),
         terms=tuple(
             terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
             for rate in rates.values()
         ),
-        options=tuple(
-            row.option for row in rows if row.option.workload not in {w.workload for w in waiting}
-        ),
-        deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in waiting),
+        options=tuple(row.option for row in rows if row.option.workload not in waiting),
+        deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in deferrable),
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective,
         geometries=_geometries(rows),
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
-    return Rows(problem=problem, by_name=by_name, rates=rates)
+    return FleetTable(problem=problem, by_name=by_name, rates=rates)
 
 
-def _sliced(row: Row, place: Ints) -> Row:
-    """Parts of accelerators that several services may share: counted as parts, not as wholes."""
+def _sliced(row: FleetRow, place: Ints) -> FleetRow:
+    """Fractional GPUs that several services may share: counted as slices, not as wholes."""
     share = row.sized.candidate.share
     if share is None:
         return row
@@ -120,8 +115,8 @@ def _sliced(row: Row, place: Ints) -> Row:
     return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
 
 
-def _geometries(rows: Iterable[Row]) -> tuple[SliceGeometry, ...]:
-    """Accelerators cut into equal parts of one kind: lawful for every kind of part."""
+def _geometries(rows: Iterable[FleetRow]) -> tuple[SliceGeometry, ...]:
+    """Accelerators cut into equal slices of one kind: lawful for every kind."""
     found: dict[tuple[str, str], SliceGeometry] = {}
     for row in rows:
         share, option = row.sized.candidate.share, row.option
@@ -132,8 +127,8 @@ def _geometries(rows: Iterable[Row]) -> tuple[SliceGeometry, ...]:
     return tuple(found.values())
 
 
-def may_wait(scenario: Scenario, sizing: Sizing) -> bool:
-    """A stream of documents that need not be done the same day: it fills valleys of others."""
+def is_deferrable(scenario: Scenario, sizing: Sizing) -> bool:
+    """Whether it is a stream of documents that need not be done the same day, beside others."""
     workload = scenario.workload(sizing.workload)
     work = workload.work if workload else None
     if not isinstance(work, Batch) or len(scenario.workloads) == 1:
@@ -141,7 +136,7 @@ def may_wait(scenario: Scenario, sizing: Sizing) -> bool:
     return work.docs_per_s is not None and work.deadline_s >= DAY
 
 
-def deferrable_of(sizing: Sizing, rows: Sequence[Row], periods: Periods) -> DeferrableWork:
+def deferrable_of(sizing: Sizing, rows: Sequence[FleetRow], periods: Periods) -> DeferrableWork:
     """The documents of each period, and what an accelerator-hour of each pool does of them."""
     mine = [row for row in rows if row.option.workload == sizing.workload]
     scenarios = range(rows[0].option.need.shape[0])
@@ -218,27 +213,26 @@ def horizon_of(
 
 
 def _rows(
-    sized: Sized, place: Ints, market: Market, *, hours: Floats, resilience: Resilience,
+    sized: Sized,
+    place: Ints,
+    market: Market,
+    *,
+    hours: Floats,
+    scenario: Scenario,
     n_scenarios: int,
-) -> Iterator[Row]:  # fmt: skip
+) -> Iterator[FleetRow]:
     seen = set()
     for rate in rates_for(market.ways, sized.candidate):
         pool, n_per_node = pool_name(rate), rate.node.n_accelerators
         if pool in seen or nodes_for(sized.candidate, 1, n_per_node) is None:
             continue
         seen.add(pool)
-        held = _with_reserve(sized, resilience, n_per_node)
+        held = _with_reserve(sized, scenario.policy.resilience, n_per_node)
         option = _option(held, place, pool=pool, n_per_node=n_per_node, n_scenarios=n_scenarios)
         busy_h = float(hours[option.need[0, 0] > 0].sum())
-        yield Row(
-            option=replace(
-                option,
-                once_usd=market.porting_usd.get(str(sized.candidate.accelerator), 0.0),
-                time_s=busy_h / HOURS_PER_WEEK,
-            ),
-            sized=held,
-            n_per_node=n_per_node,
-        )
+        once = market.porting_usd.get(str(sized.candidate.accelerator), 0.0)
+        option = replace(option, once_usd=once, time_s=busy_h / HOURS_PER_WEEK)
+        yield FleetRow(option=option, sized=held, n_per_node=n_per_node)
 
 
 def _option(
@@ -271,7 +265,7 @@ def _with_reserve(sized: Sized, resilience: Resilience, n_per_node: int) -> Size
 
 
 def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTerms:
-    """One way to pay, in periods; bought nodes as money up front, and what they are worth then."""
+    """One purchase option, in periods; bought nodes as capital, with their residual value."""
     length_s, n_periods = float(periods.length_s[0]), len(periods.start_s)
     term_s = rate.terms.term_s
     n_term = None if term_s is None else max(1, round(term_s / length_s))
@@ -318,32 +312,32 @@ def is_known(rate: NodeRate, scenario: Scenario, catalog: Catalog) -> bool:
     return not carbon_counts(scenario) or carbon_kg_per_j(rate, scenario) is not None
 
 
-def _carbon(rate: NodeRate, scenario: Scenario) -> Floats | None:
-    if not carbon_counts(scenario):
-        return None
-    found = carbon_kg_per_j(rate, scenario)
-    return None if found is None else floats([found])
-
-
 def _pools(
-    scenario: Scenario, catalog: Catalog, ways: Iterable[NodeRate], *, market: Market
+    scenario: Scenario, catalog: Catalog, market: Market, *, used: Collection[str]
 ) -> tuple[NodePool, ...]:
-    there = {pool_name(each.rate): each for each in market.standing}
-    pools: dict[str, NodePool] = {}
-    for rate in ways:
-        name = pool_name(rate)
-        if name not in pools:
-            power = node_watts(catalog, rate.node.accelerator, rate.node.n_accelerators)
-            standing = there.get(name)
-            pools[name] = NodePool(
+    """The pools that options run in, in the order of the market."""
+    standing = {pool_name(each.rate): each for each in market.standing}
+    first: dict[str, NodeRate] = {}
+    for rate in market.ways:
+        first.setdefault(pool_name(rate), rate)
+    pools = []
+    for name, rate in first.items():
+        if name not in used:
+            continue
+        node, there = rate.node, standing.get(name)
+        power = node_watts(catalog, node.accelerator, node.n_accelerators)
+        carbon = carbon_kg_per_j(rate, scenario) if carbon_counts(scenario) else None
+        pools.append(
+            NodePool(
                 name=name,
-                accelerator=rate.node.accelerator,
-                n_accelerators_per_node=max(1, rate.node.n_accelerators),
+                accelerator=node.accelerator,
+                n_accelerators_per_node=max(1, node.n_accelerators),
                 max_w=power.max_w,
                 mean_w=power.mean_w,
-                n_racks_per_node=racks_per_node(scenario, catalog, rate.node),
-                carbon_kg_per_j=_carbon(rate, scenario),
-                n_nodes_existing=standing.n_nodes if standing else 0,
-                existing_usd_per_node_h=standing.rate.price_usd_per_h.mid if standing else 0.0,
+                n_racks_per_node=racks_per_node(scenario, catalog, node),
+                carbon_kg_per_j=None if carbon is None else floats([carbon]),
+                n_nodes_existing=there.n_nodes if there else 0,
+                existing_usd_per_node_h=there.rate.price_usd_per_h.mid if there else 0.0,
             )
-    return tuple(pools.values())
+        )
+    return tuple(pools)

@@ -1,134 +1,105 @@
-"""A run when it is not as fast or as dear as assumed, in: every priced run; out: ranges, regret."""
+"""A run that is longer or dearer than planned, in: every priced run; out: ranges, regret."""
 
 from collections.abc import Sequence
-from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.plan.answer import ChosenPlan, PriceScenario, RegretRow, TornadoBar, Uncertainty
-from gpuplan.domain.plan.sizing import SizedJob, Sizing
-from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.plan.answer import ChosenPlan, TornadoBar, Uncertainty
+from gpuplan.domain.plan.sizing import SizedJob
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.requests.plan import PlanRequest
-from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.studies.planning.chosen import Choice
-from gpuplan.studies.planning.jobs import PricedRun, job_behind, job_promise, priced_runs
-from gpuplan.studies.uncertainty.samples import PRICE_MOVES, PRICE_RATIOS, Z_80, Draws, draws_of
+from gpuplan.studies.planning.curves import Z_80, log_sd_ratio
+from gpuplan.studies.planning.groups import SolvedGroup
+from gpuplan.studies.planning.inputs import PlanInputs
+from gpuplan.studies.planning.runs import PricedRun, compared_runs, deadline_result
+from gpuplan.studies.uncertainty.samples import (
+    PRICE_MOVES,
+    PRICE_RATIOS,
+    SampledFleets,
+    Samples,
+    draw_samples,
+    price_scenario,
+    tornado_bar,
+)
 
-N_ROWS = 6
 
-
-def run_ranges(
-    scenario: Scenario, parts: Sequence[tuple[Choice, Sequence[Sizing]]], request: PlanRequest,
-    *, plan: ChosenPlan,
-) -> Uncertainty | None:  # fmt: skip
+def run_uncertainty_of(
+    inputs: PlanInputs, groups: Sequence[SolvedGroup], *, plan: ChosenPlan
+) -> Uncertainty | None:
     """Ranges of a run that stands alone; None where there are several, or no samples."""
-    chosen = [(c, s, option) for c, s in parts for option in c.selection.chosen]
-    if request.n_samples == 0 or len(chosen) != 1:
+    compared = [each for group in groups for each in compared_runs(group.choice, group.sizings)]
+    n_chosen = sum(len(group.choice.selection.chosen) for group in groups)
+    request = inputs.request
+    if request.n_samples == 0 or n_chosen != 1 or len(compared) != 1:
         return None
-    [(choice, sizings, option)] = chosen
-    job = job_behind(sizings, option)
-    runs = sorted(priced_runs(choice, sizings, option.workload), key=lambda run: run.usd)
-    if job is None or not any(run.job is job for run in runs):
-        return None
-    runs.sort(key=lambda run: run.job is not job)  # the chosen one first
-    draws = draws_of(
-        request.n_samples, request.seed, exactly(0.0), n_months=1.0,
+    runs = [compared[0].chosen, *compared[0].others]
+    samples = draw_samples(
+        request.n_samples,
+        request.seed,
+        exactly(0.0),
+        n_months=1.0,
         kinds=[str(run.job.candidate.accelerator) for run in runs],
-    )  # fmt: skip
-    promise = job_promise(scenario, job)
-    return run_uncertainty(
-        runs, draws, plan=plan, deadline_s=promise.limit_s if promise else None, seed=request.seed
     )
+    slo = deadline_result(inputs.scenario, runs[0].job)
+    deadline_s = slo.limit_s if slo else None
+    usd = plan.cost_usd_per_month.value
+    return run_uncertainty(runs, samples, usd=usd, deadline_s=deadline_s, seed=request.seed)
 
 
 def run_uncertainty(
-    runs: Sequence[PricedRun], draws: Draws, *, plan: ChosenPlan, deadline_s: float | None,
-    seed: int,
-) -> Uncertainty:  # fmt: skip
-    """Every way to do the run over all samples of length and prices, the chosen one first."""
-    base = plan.cost_usd_per_month.value
-    scale = base / runs[0].usd  # a month of the plan, whatever time others take
-    cost = np.array([sampled_usd(run, draws) for run in runs]) * scale
-    p95 = np.percentile(cost - cost.min(axis=0), 95, axis=1)
-    kept = [is_in_time(run.job, draws, deadline_s) for run in runs]
-    rows = tuple(
-        RegretRow(
-            fleet=_name(runs[i].job),
-            mean_usd_per_month=float(cost[i].mean()),
-            p95_regret_usd_per_month=float(p95[i]),
-            kept_frac=float(kept[i].mean()),
-        )
-        for i in np.argsort(cost.mean(axis=1), kind="stable")
+    runs: Sequence[PricedRun], samples: Samples, *, usd: float, deadline_s: float | None, seed: int
+) -> Uncertainty:
+    """Every way to do the run over all samples of duration and prices, the chosen one first."""
+    scale = usd / runs[0].usd  # a month of the plan, whatever time others take
+    names = [f"{run.job.n_accelerators} x {run.job.candidate.accelerator}" for run in runs]
+    sampled = SampledFleets(
+        names,
+        np.array([_sampled_usd(run, samples) for run in runs]) * scale,
+        np.array([is_in_time(run.job, samples, deadline_s) for run in runs]),
+        usd,
     )
-    low, high = (float(x) for x in np.percentile(cost[0], [10, 90]))
-    return Uncertainty(
-        n_samples=len(draws.speed),
+    return sampled.uncertainty(
         seed=seed,
-        cost_usd_per_month=Estimate(
-            value=base, low=min(low, base), high=max(high, base), tier="simulated"
-        ),
-        kept_frac=float(kept[0].mean()),
-        least_regret=_name(runs[int(np.argmin(p95))].job),
-        rows=rows[:N_ROWS],
         tornado=_tornado(runs[0], scale),
-        prices=tuple(_moved(runs, name, ratio, scale) for name, ratio in PRICE_MOVES),
-        inputs=("length of the run", "prices"),
+        prices=tuple(
+            price_scenario(name, names, [scale * float(_usd(run, ratio)) for run in runs])
+            for name, ratio in PRICE_MOVES.items()
+        ),
+        inputs=("duration of the run", "prices"),
     )
 
 
-def sampled_usd(run: PricedRun, draws: Draws) -> Floats:
-    """What the run costs in each sample; porting is paid once whatever happens."""
-    price = draws.prices[str(run.job.candidate.accelerator)]
-    return floats((run.usd - run.once_usd) * length_ratio(run.job, draws) * price + run.once_usd)
+def _usd(run: PricedRun, ratio: float | Floats) -> float | Floats:
+    """The run with its rent multiplied; porting is paid once whatever happens."""
+    return (run.usd - run.once_usd) * ratio + run.once_usd
 
 
-def length_ratio(job: SizedJob, draws: Draws) -> Floats:
-    """Length over the one planned; the run's own range holds 80 %."""
-    return floats(np.exp(-_log_sd(job) * draws.speed))
+def _sampled_usd(run: PricedRun, samples: Samples) -> Floats:
+    """[sample] what the run costs."""
+    price = samples.prices[str(run.job.candidate.accelerator)]
+    return floats(_usd(run, floats(duration_ratio(run.job, samples) * price)))
 
 
-def is_in_time(job: SizedJob, draws: Draws, deadline_s: float | None) -> Floats:
-    """1 where the deadline is met, or where there is none."""
-    if deadline_s is None:
-        return floats(np.ones(len(draws.speed)))
-    wall_s = job.wall_s.value * length_ratio(job, draws)
-    return floats((wall_s <= deadline_s * (1 + 1e-9)).astype(np.float64))
+def duration_ratio(job: SizedJob, samples: Samples) -> Floats:
+    """[sample] duration over the one planned; the run's own range holds 80 %."""
+    return floats(np.exp(-log_sd_ratio(job.wall_s) * samples.speed))
 
 
-def _log_sd(job: SizedJob) -> float:
-    wall = job.wall_s
-    return log(wall.high / wall.low) / (2 * Z_80) if wall.low > 0 else 0.0
+def is_in_time(job: SizedJob, samples: Samples, deadline_s: float | None) -> NDArray[np.bool_]:
+    """[sample] whether the deadline is met, or there is none."""
+    wall_s = job.wall_s.value * duration_ratio(job, samples)
+    most_s = np.inf if deadline_s is None else deadline_s * (1 + 1e-9)
+    return np.asarray(wall_s <= most_s)
 
 
-def _name(job: SizedJob) -> str:
-    return f"{job.n_accelerators} x {job.candidate.accelerator}"
-
-
-def _moved(runs: Sequence[PricedRun], name: str, ratio: float, scale: float) -> PriceScenario:
-    usd = [((run.usd - run.once_usd) * ratio + run.once_usd) * scale for run in runs]
-    best = int(np.argmin(usd))
-    return PriceScenario(
-        name=name,
-        usd_per_month=usd[0],
-        best_fleet=_name(runs[best].job),
-        best_usd_per_month=usd[best],
-    )
-
-
-def _tornado(run: PricedRun, scale: float) -> tuple[TornadoBar, ...]:
-    sd, rent = _log_sd(run.job), run.usd - run.once_usd
-    length = (float(np.exp(-Z_80 * sd)), float(np.exp(Z_80 * sd)))
-    moves = {"length of the run": length, "prices": (min(PRICE_RATIOS), max(PRICE_RATIOS))}
-    bars = [
-        TornadoBar(
-            what=what,
-            span=f"{low:.0%} … {high:.0%} of the plan's",
-            low_usd_per_month=(rent * low + run.once_usd) * scale,
-            high_usd_per_month=(rent * high + run.once_usd) * scale,
-        )
-        for what, (low, high) in moves.items()
-        if high > low * (1 + 1e-9)
+def _tornado(run: PricedRun, scale: float) -> list[TornadoBar]:
+    width = Z_80 * log_sd_ratio(run.job.wall_s)
+    moves = {
+        "duration of the run": [float(np.exp(-width)), float(np.exp(width))],
+        "prices": [PRICE_RATIOS[0], PRICE_RATIOS[-1]],
+    }
+    return [
+        tornado_bar(what, ratios, "the plan's", (scale * float(_usd(run, x)) for x in ratios))
+        for what, ratios in moves.items()
     ]
-    return tuple(sorted(bars, key=lambda bar: bar.low_usd_per_month - bar.high_usd_per_month))

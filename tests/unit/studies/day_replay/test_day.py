@@ -14,14 +14,15 @@ from gpuplan.studies.day_replay.day import (
     MOST_REQUESTS,
     POOL,
     WHOLE_REQUESTS,
-    broken_hours,
     day_of,
     day_stream,
     replay_of,
     trace_day,
     trace_stream,
+    violated_hours,
 )
-from gpuplan.studies.day_replay.replay import replayed
+from gpuplan.studies.day_replay.replay import replay_chosen
+from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.demand import demand_of
 from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.units import HOUR
@@ -91,7 +92,7 @@ def test_an_hour_with_too_few_replicas_is_the_one_that_breaks(fleet):
     assert broken.worst_kept_frac < kept.worst_kept_frac
     # As much load elsewhere counts as broken too: replicas follow the load, not the clock.
     asks = demand.hours.load_frac
-    assert list(broken_hours(many, broken)) == list(asks >= asks[9])
+    assert list(violated_hours(many, broken)) == list(asks >= asks[9])
 
 
 def test_a_day_agrees_with_a_run_at_its_peak(fleet):
@@ -190,13 +191,11 @@ def test_rented_replicas_follow_the_hours_and_held_ones_stay():
     sizing = size_workload(workload, scenario, AROUND)
     sized = sizing.sized[0]
     need = sized.need.n_replicas
-    rented = replayed(
-        scenario, AROUND, [sizing], chosen=_Chosen(sized.candidate.name, need)
-    ).replays[0]
-    steady = replayed(
-        scenario, AROUND, [sizing],
-        chosen=_Chosen(sized.candidate.name, np.full_like(need, need.max())),
-    ).replays[0]  # fmt: skip
+    inputs = PlanInputs(None, scenario, {}, AROUND.catalog, None, AROUND)
+    rented, steady = (
+        replay_chosen(inputs, [sizing], _Chosen(sized.candidate.name, nodes)).replays[0]
+        for nodes in (need, np.full_like(need, need.max()))
+    )
     assert rented.n_replicas_least < rented.n_replicas_most == sized.n_serving
     assert steady.n_replicas_least == steady.n_replicas_most == sized.n_serving
     assert rented.mean_use_frac > steady.mean_use_frac

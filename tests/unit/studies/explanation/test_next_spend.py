@@ -9,15 +9,16 @@ import pytest
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.requests.plan import PlanRequest
-from gpuplan.pipeline.plan import plan, setting_of
+from gpuplan.pipeline.plan import plan
 from gpuplan.studies.explanation.next_spend import (
     SUM_USD,
     faster_code,
-    more_of_the_same,
+    more_replicas,
     next_spend,
 )
 from gpuplan.studies.planning.curves import all_curves, cost_usd_per_month
-from gpuplan.studies.planning.options import rows_of
+from gpuplan.studies.planning.inputs import plan_inputs
+from gpuplan.studies.planning.options import fleet_table
 from gpuplan.studies.sizing.workload import size_workload
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -26,11 +27,11 @@ DAY = date(2026, 11, 1)
 
 @cache
 def chat():
-    setting = setting_of(PlanRequest(target=str(EXAMPLES / "chat.yaml"), today=DAY))
-    [work] = setting.scenario.workloads
-    sizing = size_workload(work, setting.scenario, setting.around)
-    rows = rows_of(setting.scenario, setting.catalog, [sizing], market=setting.market)
-    curves = all_curves(rows, work.name)
+    inputs = plan_inputs(PlanRequest(target=str(EXAMPLES / "chat.yaml"), today=DAY))
+    [work] = inputs.scenario.workloads
+    sizing = size_workload(work, inputs.scenario, inputs.around)
+    table = fleet_table(inputs.scenario, inputs.catalog, [sizing], market=inputs.market)
+    curves = all_curves(table, work.name)
     curves.sort(key=lambda curve: cost_usd_per_month(curve, sizing.demand))
     return sizing, curves
 
@@ -38,7 +39,7 @@ def chat():
 def test_replicas_are_bought_up_to_the_sum_and_no_further():
     sizing, curves = chat()
     demand, curve = sizing.demand, curves[0]
-    way = more_of_the_same(curve, demand)
+    way = more_replicas(curve, demand)
     base = cost_usd_per_month(curve, demand)
     carried = 1 + way.more_frac
     assert cost_usd_per_month(curve, demand, factor=carried) - base == way.usd_per_month <= SUM_USD
@@ -54,7 +55,7 @@ def full(curve, demand):
 def test_a_fleet_too_dear_for_the_sum_says_so():
     sizing, curves = chat()
     dear = replace(full(curves[0], sizing.demand), usd_per_node_h=1000.0)
-    assert more_of_the_same(dear, sizing.demand) is None
+    assert more_replicas(dear, sizing.demand) is None
 
 
 def test_code_is_worth_what_the_same_load_costs_in_replicas():
@@ -72,7 +73,7 @@ def test_ways_stand_in_order_of_what_a_per_cent_costs():
     curves = [full(curves[0], sizing.demand), *curves[1:]]
     lines = list(next_spend(sizing.sized[0], curves, sizing.demand))
     assert "more load" in lines[0]
-    assert lines[1].startswith("code that does 10% more")
+    assert lines[1].startswith("code with 10% more")
 
 
 def test_storage_of_a_run_is_worth_the_time_that_it_saves():
@@ -81,5 +82,5 @@ def test_storage_of_a_run_is_worth_the_time_that_it_saves():
     # 3.1 % are lost at 20 GB/s and 1.6 % at 100 GB/s on 1,024; fewer accelerators lose less.
     share = float(line.split("shortens the run by ")[1].split("%")[0])
     assert 0.3 < share < 1.6
-    usd = float(line.split("worth $")[1].split(" ")[0].replace(",", ""))
+    usd = float(line.split("worth at most $")[1].split(" ")[0].replace(",", ""))
     assert usd == pytest.approx(answer.plan.total_usd * share / 100, rel=0.06)

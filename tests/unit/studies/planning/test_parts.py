@@ -43,5 +43,5 @@ def test_parts_are_told():
     assert "no GPU" not in plan_sheet(answer).head
     assert "1 × A100 SXM 80GB" in plan_sheet(answer).head
     told = [pool.source for pool in answer.plan.pools]
-    assert "a part (1g.10gb)" in told[1]
+    assert "fractional GPUs (1g.10gb)" in told[1]
     assert "no GPU" not in plan_page(answer)

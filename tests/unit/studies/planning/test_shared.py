@@ -83,7 +83,7 @@ def test_each_alone_fits_but_not_both(planned):
     assert not answer.feasible
     lines = "\n".join(answer.explanation.conflicts)
     assert "policy.max_accelerators" in lines
-    assert "chat take 8 accelerators of 12 accelerators" in lines
+    assert "8 accelerators of 12 accelerators are used by chat" in lines
 
 
 def test_a_check_judges_the_sum(planned):

@@ -24,8 +24,8 @@ from gpuplan.studies.uncertainty.robust import step_for
 def test_the_step_is_enough_and_one_fewer_is_not(asked, now, level):
     step = step_for(floats(asked), now, level)
     needed = np.ceil(np.array(asked) - 1e-9)
-    assert step.kept_frac == np.mean(needed <= step.n_replicas)
-    assert step.kept_frac >= level - 1e-9
+    assert step.enough_frac == np.mean(needed <= step.n_replicas)
+    assert step.enough_frac >= level - 1e-9
     assert step.n_replicas == now or np.mean(needed <= step.n_replicas - 1) < level
 
 

@@ -10,8 +10,8 @@ from tests.unit.studies.sizing.test_training import jobs
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.studies.uncertainty.run_samples import is_in_time, length_ratio
-from gpuplan.studies.uncertainty.samples import draws_of
+from gpuplan.studies.uncertainty.run_samples import duration_ratio, is_in_time
+from gpuplan.studies.uncertainty.samples import draw_samples
 
 LARGE = str(Path(__file__).parents[4] / "examples" / "large-training.yaml")
 DAY = date(2026, 11, 1)
@@ -24,16 +24,16 @@ def answer():
 
 def test_the_range_given_holds_four_of_five_samples():
     job = jobs()["h100-sxm"]
-    draws = draws_of(4000, 1, exactly(0.0), n_months=1.0, kinds=["h100-sxm"])
-    low, high = np.percentile(length_ratio(job, draws), [10, 90])
+    samples = draw_samples(4000, 1, exactly(0.0), n_months=1.0, kinds=["h100-sxm"])
+    low, high = np.percentile(duration_ratio(job, samples), [10, 90])
     assert high / low == pytest.approx(job.wall_s.high / job.wall_s.low, rel=0.01)
 
 
 def test_a_later_deadline_is_met_more_often():
     job = jobs()["h100-sxm"]
-    draws = draws_of(1000, 1, exactly(0.0), n_months=1.0, kinds=["h100-sxm"])
+    samples = draw_samples(1000, 1, exactly(0.0), n_months=1.0, kinds=["h100-sxm"])
     wall = job.wall_s
-    shares = [is_in_time(job, draws, s).mean() for s in (wall.low, wall.value, wall.high, None)]
+    shares = [is_in_time(job, samples, s).mean() for s in (wall.low, wall.value, wall.high, None)]
     assert shares == sorted(shares)
     assert shares[1] == pytest.approx(0.5, abs=0.05)
     assert shares[-1] == 1.0
@@ -41,13 +41,13 @@ def test_a_later_deadline_is_met_more_often():
 
 def test_the_plan_of_a_run_says_how_sure_it_is(answer):
     found = answer.uncertainty
-    assert found.inputs == ("length of the run", "prices")
+    assert found.inputs == ("duration of the run", "prices")
     assert {row.fleet.split(" x ")[1] for row in found.rows} == {"h100-sxm", "b200-sxm", "tpu-v5p"}
     assert all(row.p95_regret_usd_per_month >= 0 for row in found.rows)
     cost = found.cost_usd_per_month
     assert cost.low < cost.value < cost.high
     assert answer.plan.cost_usd_per_month == cost
-    assert "how far demand may be off" not in {a.what for a in answer.assumptions}
+    assert "error of the demand forecast" not in {a.what for a in answer.assumptions}
 
 
 def test_porting_does_not_fall_with_prices(answer):

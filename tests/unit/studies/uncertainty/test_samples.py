@@ -15,7 +15,12 @@ from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.studies.explanation.growth import order_of
 from gpuplan.studies.planning.curves import cost_usd_per_month, load_crossovers, winners
-from gpuplan.studies.uncertainty.samples import Fleets, draws_of, mean_growth, uncertainty_of
+from gpuplan.studies.uncertainty.samples import (
+    ComparedFleets,
+    draw_samples,
+    mean_growth,
+    uncertainty_of,
+)
 from gpuplan.units import DAY
 
 
@@ -43,9 +48,9 @@ def demand(peak: float, fracs=(1.0,), hours=(168.0,)) -> DemandProfile:
 def found(curves, peak=10.0, n=400, growth=None, base=None):
     load = demand(peak)
     growth = growth or exactly(0.0)
-    draws = draws_of(n, 0, growth, n_months=36, kinds=[c.kind for c in curves])
+    draws = draw_samples(n, 0, growth, n_months=36, kinds=[c.kind for c in curves])
     usd = base or cost_usd_per_month(curves[0], load)
-    fleets = Fleets(
+    fleets = ComparedFleets(
         demand=load, curves=curves, names=[c.kind for c in curves], base_usd_per_month=usd
     )
     return uncertainty_of(fleets, draws, seed=0)

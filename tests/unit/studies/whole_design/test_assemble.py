@@ -290,7 +290,7 @@ SCENARIO = scenario_from_dict(TREE, name="tree")
     back_usd=st.floats(0.0, 1e5),
 )
 def test_every_cent_of_any_plan_is_in_the_statement_once(months, usd, back_usd):
-    names = ("hardware", "rent", "energy", "nodes by the hour")
+    names = ("hardware", "rent", "energy", "on-demand nodes")
     lines = [PlanCostLine(what=n, usd_per_month=u) for n, u in zip(names, usd, strict=False)]
     lines.append(PlanCostLine(what="residual", usd_per_month=-back_usd))
     total = sum(line.usd_per_month for line in lines) * months
@@ -307,7 +307,7 @@ def test_runs_on_machines_that_are_there_are_no_rent():
     base = chosen()
     pool = base.pools[0]
     held = replace(pool.purchases[0], purchase="existing", offer="your h100-sxm x2")
-    lines = (PlanCostLine(what="nodes by the hour", usd_per_month=held.usd_per_month),)
+    lines = (PlanCostLine(what="on-demand nodes", usd_per_month=held.usd_per_month),)
     base = replace(base, pools=(replace(pool, purchases=(held,)),), cost_lines=lines)
     (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
     assert (found.category, found.name) == ("other", "your h100-sxm x2")

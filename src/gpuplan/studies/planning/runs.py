@@ -9,7 +9,7 @@ import numpy as np
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
-from gpuplan.domain.plan.answer import SloResult, WhyNot
+from gpuplan.domain.plan.answer import SloResult
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import (
     HourLoads,
@@ -27,18 +27,22 @@ from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
-from gpuplan.units import DAY, GB, HOUR, HOURS_PER_WEEK
+from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, MONTH
 
 NO_RESERVE = Reserve(
-    n_spare=0, domain="none", n_failures=0, n_replicas_per_domain=0,
-    why="a run restarts from its checkpoint", upgrade="",
-)  # fmt: skip
+    n_spare=0,
+    domain="none",
+    n_failures=0,
+    n_replicas_per_domain=0,
+    why="a run restarts from its checkpoint",
+    upgrade="",
+)
 
 
 def market_for_runs(market: Market, catalog: Catalog) -> Market:
     """What a run can be made on: nodes of the usual size, and one's own by the hour.
 
-    Ranks on rented machines of one card each would talk over a network that nobody described.
+    Ranks on rented servers of one card each would talk over a network that nobody described.
     """
     sizes = node_sizes(catalog)
     whole = [
@@ -79,17 +83,13 @@ def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
 
 
 def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
-    n = [job.n_accelerators if end <= job.wall_s.value else 0 for end in walls]
-    each_w = None
-    if job.power_w is not None:
-        power, count = job.power_w, job.n_accelerators
-        each_w = replace(
-            power, value=power.value / count, low=power.low / count, high=power.high / count
-        )
+    n, power = job.n_accelerators, job.power_w
+    need = [n if end <= job.wall_s.value else 0 for end in walls]
+    each_w = power and replace(power, value=power.value / n, low=power.low / n, high=power.high / n)
     return Sized(
         candidate=job.candidate,
         method=job.method,
-        need=ReplicaNeed(n_replicas=ints([[n]])),
+        need=ReplicaNeed(n_replicas=ints([[need]])),
         reserve=NO_RESERVE,
         capacity_per_s=None,
         n_slow_end=job.n_slow_end,
@@ -103,37 +103,35 @@ def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
 
 
 def job_line(job: SizedJob) -> str:
-    """How long on how many."""
+    """How long the run takes, on how many accelerators."""
     hours = job.accelerator_s.value / HOUR
     amount = f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
     each, unit = (DAY, "days") if job.wall_s.value >= 2 * DAY else (HOUR, "hours")
     return (
         f"{amount} accelerator-hours of {job.candidate.accelerator}: {job.n_accelerators} of "
         f"them take {job.wall_s.value / each:.1f} {unit} ({job.wall_s.low / each:.1f} … "
-        f"{job.wall_s.high / each:.1f}), {job.ideal_s / each:.1f} if nothing ever stopped"
+        f"{job.wall_s.high / each:.1f}), {job.ideal_s / each:.1f} without interruptions"
     )
 
 
 def job_behind(sizings: Sequence[Sizing], option: FleetOption) -> SizedJob | None:
     """The run that an option stands for."""
     name = option.name.rsplit(" on ", 1)[0]
-    return next(
-        (
-            job
-            for sizing in sizings
-            if sizing.workload == option.workload
-            for job in sizing.jobs
-            if job.candidate.name == name
-        ),
-        None,
-    )
+    jobs = (job for sizing in sizings if sizing.workload == option.workload for job in sizing.jobs)
+    return next((job for job in jobs if job.candidate.name == name), None)
 
 
-def job_promise(scenario: Scenario, job: SizedJob) -> SloResult | None:
-    """The deadline, and when the run ends."""
+def training_work(scenario: Scenario, job: SizedJob) -> Training | None:
+    """What the scenario says of the run; None where it is none."""
     workload = scenario.workload(job.candidate.workload)
     work = workload.work if workload else None
-    if not isinstance(work, Training) or work.deadline_s is None:
+    return work if isinstance(work, Training) else None
+
+
+def deadline_result(scenario: Scenario, job: SizedJob) -> SloResult | None:
+    """The deadline, and when the run ends; None where there is no deadline."""
+    work = training_work(scenario, job)
+    if work is None or work.deadline_s is None:
         return None
     return SloResult(
         workload=job.candidate.workload,
@@ -144,7 +142,7 @@ def job_promise(scenario: Scenario, job: SizedJob) -> SloResult | None:
     )
 
 
-class Written(NamedTuple):
+class CheckpointCost(NamedTuple):
     """Checkpoints at one rate: what they and the work since the last one cost."""
 
     bytes_per_s: float
@@ -152,65 +150,25 @@ class Written(NamedTuple):
     interval_s: float
 
 
-def written_at(scenario: Scenario, job: SizedJob) -> list[Written]:
-    """The low, middle and high rate that was given; none where they are one or unknown."""
-    workload = scenario.workload(job.candidate.workload)
-    work = workload.work if workload else None
-    if not isinstance(work, Training) or work.checkpoint is None or job.goodput is None:
+def checkpoint_costs(scenario: Scenario, job: SizedJob) -> list[CheckpointCost]:
+    """The low, middle and high write rate that was given; none where they are one or unknown."""
+    work = training_work(scenario, job)
+    if work is None or work.checkpoint is None or job.goodput is None:
         return []
     rate, mtbf = work.checkpoint.write_bytes_per_s, work.accelerator_mtbf_s
     if rate is None or mtbf is None or rate.is_exact:
         return []
     size = job.goodput.write_s * rate.mid
-    restart = (job.goodput.restart_frac or 0.0) * mtbf / job.n_accelerators
+    fleet_mtbf = mtbf / job.n_accelerators
+    failures = FailureRate(
+        mtbf_s=fleet_mtbf, restart_s=(job.goodput.restart_frac or 0.0) * fleet_mtbf
+    )
     rows = []
     for each in (rate.low, rate.mid, rate.high):
-        found = goodput(
-            FailureRate(mtbf_s=mtbf / job.n_accelerators, restart_s=restart),
-            CheckpointWrites(size_bytes=size, write_bytes_per_s=each),
-        )
-        rows.append(Written(each, 1 - (found.goodput_frac or 0.0), found.interval_s or 0.0))
+        found = goodput(failures, CheckpointWrites(size_bytes=size, write_bytes_per_s=each))
+        lost = 1 - (found.goodput_frac or 0.0)
+        rows.append(CheckpointCost(each, lost, found.interval_s or 0.0))
     return rows
-
-
-def storage_lines(scenario: Scenario, job: SizedJob) -> Iterator[str]:
-    """What writing checkpoints slower or faster costs: storage is bought for goodput."""
-    lost = [
-        f"{row.bytes_per_s / GB:g} GB/s lose {row.lost_frac:.1%} (every {row.interval_s / 60:.0f} "
-        "min)"
-        for row in written_at(scenario, job)
-    ]
-    if lost:
-        yield f"{job.candidate.workload}: checkpoints written at " + ", ".join(lost)
-
-
-def faster_storage(scenario: Scenario, job: SizedJob, usd: float) -> Iterator[str]:
-    """What the highest rate that was given is worth over the middle one: pay less than that."""
-    rows = written_at(scenario, job)
-    if not rows:
-        return
-    now, best = rows[1], rows[2]
-    saved = usd * (1 - (1 - now.lost_frac) / (1 - best.lost_frac))
-    if saved > 0:
-        yield (
-            f"storage that writes {best.bytes_per_s / GB:g} GB/s, not {now.bytes_per_s / GB:g}, "
-            f"shortens the run by {saved / usd:.1%}: worth ${saved:,.0f} of this run at most"
-        )
-
-
-def ideal_choice(job: SizedJob, *, deadline_s: float | None) -> Iterator[WhyNot]:
-    """Accelerators by arithmetic alone, as if nothing ever stopped."""
-    if deadline_s is None or job.goodput is None or job.goodput.goodput_frac is None:
-        return
-    n = -(-job.accelerator_s.value // deadline_s)
-    late = job.accelerator_s.value / n / job.goodput.goodput_frac - deadline_s
-    if n < job.n_accelerators and late > 0:
-        yield WhyNot(
-            question="divide the work by the deadline",
-            fleet=f"{n:.0f} x {job.candidate.accelerator}",
-            answer=f"ends {late / DAY:.1f} days late: stops and checkpoints take their share",
-            extra_usd_per_month=None,
-        )
 
 
 class PricedRun(NamedTuple):
@@ -221,11 +179,32 @@ class PricedRun(NamedTuple):
     once_usd: float
     usd_per_accelerator_h: float
 
+    @property
+    def usd_per_month(self) -> float:
+        """What the run costs, by the months that it takes."""
+        return self.usd / (self.job.wall_s.value / MONTH)
 
-def priced_runs(choice: Choice, sizings: Sequence[Sizing], workload: str) -> Iterator[PricedRun]:
-    """Every run of a workload that could be paid for, at its least price."""
+
+class ComparedRuns(NamedTuple):
+    """The chosen run beside every other that could be paid for, cheapest first."""
+
+    chosen: PricedRun
+    others: list[PricedRun]
+
+
+def compared_runs(choice: Choice, sizings: Sequence[Sizing]) -> Iterator[ComparedRuns]:
+    """For every chosen run: all that were sized for its workload, at their least price."""
+    for option in choice.selection.chosen:
+        job = job_behind(sizings, option)
+        runs = sorted(_priced_runs(choice, sizings, option.workload), key=lambda run: run.usd)
+        mine = [run for run in runs if run.job is job]
+        if mine:
+            yield ComparedRuns(mine[0], [run for run in runs if run.job is not job])
+
+
+def _priced_runs(choice: Choice, sizings: Sequence[Sizing], workload: str) -> Iterator[PricedRun]:
     best: dict[str, PricedRun] = {}
-    for option in choice.rows.problem.options:
+    for option in choice.table.problem.options:
         job = job_behind(sizings, option) if option.workload == workload else None
         if job is None:
             continue
@@ -237,13 +216,13 @@ def priced_runs(choice: Choice, sizings: Sequence[Sizing], workload: str) -> Ite
 
 
 def _run(choice: Choice, option: FleetOption, job: SizedJob) -> PricedRun:
-    rates = [t for t in choice.rows.problem.terms if t.pool == option.pool]
-    price = min(terms.usd_per_node_h for terms in rates)
-    per_node = choice.pool(option.pool).n_accelerators_per_node
-    nodes = -(-int(option.need.max()) // per_node)
+    terms = choice.table.problem.terms
+    price = min(given.usd_per_node_h for given in terms if given.pool == option.pool)
+    pool = choice.pool(option.pool)
+    nodes = pool.nodes_for(int(option.need.max()))
     return PricedRun(
         job=job,
         usd=nodes * price * job.wall_s.value / HOUR + option.once_usd,
         once_usd=option.once_usd,
-        usd_per_accelerator_h=price / per_node,
+        usd_per_accelerator_h=price / pool.n_accelerators_per_node,
     )

@@ -1,0 +1,162 @@
+"""Other ways to the same work: commitments, API tokens, less energy, mixed fleets."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gpuplan.cost.per_unit import service_cents
+from gpuplan.domain.columns import floats
+from gpuplan.domain.money.worth import Tokens
+from gpuplan.domain.plan.answer import Alternative
+from gpuplan.domain.plan.selection import (
+    FleetOption,
+    FleetPart,
+    MixedFleet,
+    Selection,
+    SelectionProblem,
+)
+from gpuplan.domain.plan.sizing import DemandProfile
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Serving
+from gpuplan.selection.choose import select
+from gpuplan.selection.program.solver import Effort
+from gpuplan.selection.sensitivity.pareto import pareto
+from gpuplan.studies.explanation.comparison import FleetComparison
+from gpuplan.studies.market.offers import Market
+from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.options import pool_name
+from gpuplan.units import HOUR, HOURS_PER_MONTH, KWH, YEAR
+
+MOST_OPTIONS = 400  # above, trade-offs would take longer than the plan itself
+LEAST_ENERGY_FRAC = 0.02  # saved, for a trade-off to be worth a line
+MOST_KINDS = 8  # of accelerators in a mixed fleet
+LEAST_COST_FRAC = 0.005  # saved; below, a second kind is not worth its trouble
+RESERVED = "reserved"
+
+
+def committed_use(market: Market, choice: Choice, option: FleetOption) -> Iterator[Alternative]:
+    """The same nodes under the cheapest published commitment: weak evidence, so only shown."""
+    offered = [
+        rate
+        for rate in market.shown
+        if rate.purchase == "reserved" and pool_name(rate) == option.pool
+    ]
+    if not offered or choice.is_jobs:
+        return
+    best = min(offered, key=lambda rate: (rate.price_usd_per_h.mid, rate.id))
+    pool = choice.pool(option.pool)
+    nodes = pool.nodes_for(int(option.need.max()) + option.n_reserve)
+    now = choice.usd / choice.n_months
+    usd = nodes * best.price_usd_per_h.mid * HOURS_PER_MONTH
+    if usd < now:
+        years = (best.terms.term_s or 0.0) / YEAR
+        term = f"{years:.0f} year{'s' if years > 1 else ''}, {best.evidence.note}"
+        yield Alternative(
+            kind=RESERVED,
+            fleet=f"{nodes * pool.n_accelerators_per_node} x {pool.accelerator}",
+            usd_per_month=usd,
+            extra_usd_per_month=usd - now,
+            remark=f"{option.workload}: {term}; ask for a quote and enter it",
+        )
+
+
+def token_services(
+    scenario: Scenario, demand: DemandProfile, *, chosen_usd: float
+) -> Iterator[Alternative]:
+    """The same requests bought by the token, where the user gives such prices."""
+    workload = scenario.workload(demand.workload)
+    work = workload.work if workload else None
+    rate = demand.mean_requests_per_s
+    if not isinstance(work, Serving) or rate is None:
+        return
+    n = rate * HOURS_PER_MONTH * HOUR
+    cached = work.request.prefix_hit_frac.mid
+    tokens = Tokens(
+        n_input=n * demand.input_tokens * (1 - cached),
+        n_cached=n * demand.input_tokens * cached,
+        n_output=n * demand.output_tokens,
+    )
+    for price in scenario.prices.tokens:
+        usd = service_cents(tokens, price) / 100.0
+        yield Alternative(
+            kind="API tokens",
+            fleet=price.name,
+            usd_per_month=usd,
+            extra_usd_per_month=usd - chosen_usd,
+            remark=f"{demand.workload}: at its mean load, without servers of your own",
+        )
+
+
+def trade_offs(choice: Choice) -> Iterator[Alternative]:
+    """Plans that use less energy for more money: none is better in both."""
+    problem = choice.table.problem
+    kinds = {pool.accelerator for pool in problem.pools}
+    if problem.objective != "cost" or len(problem.options) > MOST_OPTIONS or len(kinds) < 2:
+        return
+    if any(pool.mean_w == 0 for pool in problem.pools) or problem.limits:
+        return  # a draw that nobody published would win by being unknown
+    found = pareto(problem, "energy", n_points=3)
+    for point in found[:-1]:
+        now = found[-1]  # the cheapest
+        if point.other > now.other * (1 - LEAST_ENERGY_FRAC):
+            continue
+        kwh = (now.other - point.other) / KWH / choice.n_months
+        yield Alternative(
+            kind="less energy",
+            fleet=", ".join(option.name for option in point.selection.chosen),
+            usd_per_month=point.cost_usd / choice.n_months,
+            extra_usd_per_month=(point.cost_usd - now.cost_usd) / choice.n_months,
+            remark=f"saves {kwh:,.0f} kWh/month",
+        )
+
+
+def mixed_fleet(problem: SelectionProblem, fleets: FleetComparison) -> Iterator[Alternative]:
+    """The cheapest mix of accelerators, where it is cheaper than one kind.
+
+    Each kind carries what it carries alone: a router that sends each as much as it can take.
+    """
+    parts, demand, chosen_usd = _parts(fleets, problem), fleets.demand, fleets.chosen_usd
+    if len(parts) < 2 or problem.horizon.shape[1] > 1:
+        return
+    load = demand.peak_of(0, 0) * np.asarray(demand.hours.load_frac)[None, None, :]
+    mixed = MixedFleet(
+        workload=demand.workload,
+        n_load=floats(load),
+        parts=tuple(parts.values()),
+        n_lost=max(curve.n_spare for curve in fleets.curves),
+    )
+    found = select(replace(problem, options=(), mixed=(mixed,)), Effort(gap_frac=1e-4, max_s=5.0))
+    if not isinstance(found, Selection):
+        return
+    most = {share.option: float(share.n_amount.max()) for share in found.shares}
+    used = {kind: round(n) for kind, n in most.items() if n > 0.5}
+    months = problem.horizon.period_s / HOUR / HOURS_PER_MONTH
+    usd = sum(line.nominal_cents for line in found.bill) / 100.0 / months
+    if len(used) > 1 and usd <= chosen_usd * (1 - LEAST_COST_FRAC):
+        yield Alternative(
+            kind="mixed fleet",
+            fleet=" + ".join(f"{n} x {name}" for name, n in used.items()),
+            usd_per_month=usd,
+            extra_usd_per_month=usd - chosen_usd,
+            remark=f"{demand.workload}: cheaper, but two kinds to operate, route to and keep "
+            "spares of",
+        )
+
+
+def _parts(fleets: FleetComparison, problem: SelectionProblem) -> dict[str, FleetPart]:
+    """The cheapest fleet of each kind, whole replicas in nodes that they divide."""
+    pools = {pool.name for pool in problem.pools}
+    parts: dict[str, FleetPart] = {}
+    for curve in fleets.curves:
+        pool = curve.name.rsplit(", ", 1)[0].rsplit(" on ", 1)[1]
+        size = curve.candidate.n_accelerators
+        fits = curve.candidate.share is None and curve.n_per_node % size == 0
+        if fits and pool in pools and curve.kind not in parts and len(parts) < MOST_KINDS:
+            parts[curve.kind] = FleetPart(
+                name=curve.kind,
+                pool=pool,
+                n_accelerators_per_replica=size,
+                n_load_per_replica=curve.n_load_per_replica,
+            )
+    return parts

@@ -1,0 +1,133 @@
+"""Why this training run on these accelerators, in: every sized run and its price; out: reasons."""
+
+from collections.abc import Iterator
+
+from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation, WhyNot
+from gpuplan.domain.plan.sizing import SizedJob
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.studies.planning.runs import (
+    ComparedRuns,
+    PricedRun,
+    checkpoint_costs,
+    job_line,
+    training_work,
+)
+from gpuplan.units import DAY, GB, MINUTE
+
+N_ALTERNATIVES = 8
+
+
+def run_reasons(scenario: Scenario, runs: ComparedRuns) -> Explanation:
+    """Reasons for one run."""
+    job, name = runs.chosen.job, runs.chosen.job.candidate.workload
+    work = training_work(scenario, job)
+    deadline_s = work.deadline_s if work else None
+    binding: tuple[str, ...] = ()
+    if deadline_s is not None:
+        share = job.wall_s.value / deadline_s
+        binding = (f"{name}: the deadline is binding: {share:.0%} of it is used",)
+    return Explanation(
+        why=(
+            *(f"{name}: {remark}" for remark in (*job.remarks, job_line(job))),
+            f"{name}: the run costs ${runs.chosen.usd:,.0f}",
+            *_checkpoint_lines(scenario, job),
+        ),
+        why_not=tuple(_why_not(runs)),
+        binding=binding,
+        crossovers=tuple(_crossovers(runs)),
+        next_spend=(*_surer(runs.chosen), *_faster_storage(scenario, runs.chosen)),
+        naive=tuple(_without_interruptions(job, deadline_s)),
+    )
+
+
+def _checkpoint_lines(scenario: Scenario, job: SizedJob) -> Iterator[str]:
+    """What writing checkpoints slower or faster costs: storage is bought for goodput."""
+    lost = [
+        f"{row.bytes_per_s / GB:g} GB/s lose {row.lost_frac:.1%} of time (one every "
+        f"{row.interval_s / MINUTE:.0f} min)"
+        for row in checkpoint_costs(scenario, job)
+    ]
+    if lost:
+        yield f"{job.candidate.workload}: checkpoints written at " + ", ".join(lost)
+
+
+def _faster_storage(scenario: Scenario, run: PricedRun) -> Iterator[str]:
+    """What the highest rate that was given is worth over the middle one: pay less than that."""
+    rows = checkpoint_costs(scenario, run.job)
+    if not rows:
+        return
+    _, now, best = rows
+    saved_frac = 1 - (1 - now.lost_frac) / (1 - best.lost_frac)
+    if saved_frac > 0:
+        yield (
+            f"storage that writes {best.bytes_per_s / GB:g} instead of {now.bytes_per_s / GB:g} "
+            f"GB/s shortens the run by {saved_frac:.1%}: worth at most "
+            f"${run.usd * saved_frac:,.0f} of this run"
+        )
+
+
+def _without_interruptions(job: SizedJob, deadline_s: float | None) -> Iterator[WhyNot]:
+    """Accelerators by arithmetic alone, as if nothing ever stopped."""
+    if deadline_s is None or job.goodput is None or job.goodput.goodput_frac is None:
+        return
+    n = -(-job.accelerator_s.value // deadline_s)
+    late = job.accelerator_s.value / n / job.goodput.goodput_frac - deadline_s
+    if n < job.n_accelerators and late > 0:
+        yield WhyNot(
+            question="divide the work by the deadline",
+            fleet=f"{n:.0f} x {job.candidate.accelerator}",
+            answer=f"ends {late / DAY:.1f} days late: failures and checkpoints take time too",
+            extra_usd_per_month=None,
+        )
+
+
+def _surer(run: PricedRun) -> Iterator[str]:
+    """What it takes to meet the deadline even at the slow end of utilization and goodput."""
+    more = (run.job.n_slow_end or 0) - run.job.n_accelerators
+    if more > 0:
+        usd_per_day = more * run.usd_per_accelerator_h * 24
+        yield (
+            f"{more} more accelerators (${usd_per_day:,.0f}/day) meet the deadline even at the "
+            "slow end of what was given; otherwise the run ends earlier, so most of it is not lost"
+        )
+
+
+def _fleet(run: PricedRun) -> str:
+    return f"{run.job.n_accelerators} x {run.job.candidate.accelerator}"
+
+
+def _why_not(runs: ComparedRuns) -> Iterator[WhyNot]:
+    for run in runs.others[:N_ALTERNATIVES]:
+        port = f", ${run.once_usd:,.0f} of it porting" if run.once_usd else ""
+        yield WhyNot(
+            question=f"{run.job.candidate.accelerator}, for {run.job.candidate.workload}",
+            fleet=_fleet(run),
+            answer=f"${run.usd:,.0f} for the run{port}; {run.job.wall_s.value / DAY:.1f} days",
+            extra_usd_per_month=run.usd_per_month - runs.chosen.usd_per_month,
+        )
+
+
+def _crossovers(runs: ComparedRuns) -> Iterator[Crossover]:
+    """The price at which another accelerator would be as cheap."""
+    for run in runs.others[:3]:
+        hours = (run.usd - run.once_usd) / run.usd_per_accelerator_h
+        even = (runs.chosen.usd - run.once_usd) / hours
+        if even > 0:
+            yield Crossover(
+                what=f"price of {run.job.candidate.accelerator}",
+                at=f"${even:,.2f} per accelerator-hour (now ${run.usd_per_accelerator_h:,.2f})",
+                then=f"it is as cheap as {runs.chosen.job.candidate.accelerator}",
+            )
+
+
+def run_alternatives(runs: ComparedRuns) -> Iterator[Alternative]:
+    """The same run on other accelerators, cheapest first."""
+    for place, run in enumerate(runs.others[:N_ALTERNATIVES]):
+        yield Alternative(
+            kind="next cheapest" if place == 0 else "another accelerator",
+            fleet=_fleet(run),
+            usd_per_month=run.usd_per_month,
+            extra_usd_per_month=run.usd_per_month - runs.chosen.usd_per_month,
+            power_w=run.job.power_w.value if run.job.power_w else 0.0,
+            remark=f"${run.usd:,.0f} for the run of {run.job.wall_s.value / DAY:.1f} days",
+        )

@@ -1,0 +1,183 @@
+"""Services and training runs: solved within the limits they share, and joined into one plan.
+
+Each group is solved exactly within what the other leaves. Where the limits leave both their own
+best choice, that is the best of all. Where they do not, every kind of fleet that a run could take
+is tried with the best services beside it, cheapest first, until no dearer one can win.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import islice, product
+from math import inf
+from typing import NamedTuple
+
+from gpuplan.domain.plan.answer import ChosenPlan, PlanProof, Replay, SloResult, SloResults
+from gpuplan.domain.plan.selection import Conflict, Selection, SelectionProblem
+from gpuplan.domain.plan.sizing import Sizing
+from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Training
+from gpuplan.selection.choose import select
+from gpuplan.studies.planning.chosen import Choice, carbon_kg_per_month, chosen_plan
+from gpuplan.studies.planning.options import FleetTable
+from gpuplan.studies.planning.runs import as_fleets, deadline_result, job_behind
+from gpuplan.studies.planning.shared import shared_uses
+
+ROUNDS = range(1, 9)  # of choosing and replaying; beyond, replicas are not what is missing
+MOST_MIXES = 400  # of runs with each other; beyond, what was tried so far counts
+
+
+class SolvedGroup(NamedTuple):
+    """What was chosen together: all services, or all runs."""
+
+    choice: Choice
+    sizings: Sequence[Sizing]
+    n_rounds: int
+    replays: tuple[Replay, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """What is to be least: cost, energy, carbon, time or regret."""
+        return self.choice.selection.proof.value
+
+
+# Sizings, whether they are runs, and what was chosen before: a group of the plan, or why not.
+Solve = Callable[[Sequence[Sizing], bool, Sequence[Choice]], SolvedGroup | tuple[str, ...]]
+
+
+def solve_groups(
+    scenario: Scenario, sizings: Sequence[Sizing], solve: Solve
+) -> list[SolvedGroup] | tuple[str, ...]:
+    """Services share their fleet, runs with an end are bought apart; or why there is no plan."""
+    works = {work.name: work.work for work in scenario.workloads}
+    runs = [s for s in sizings if isinstance(works[s.workload], Training)]
+    services = [s for s in sizings if not isinstance(works[s.workload], Training)]
+    if runs and services:
+        return _both_solved(services, as_fleets(runs), solve)
+    found = solve(services or as_fleets(runs), not services, ())
+    return [found] if isinstance(found, SolvedGroup) else found
+
+
+def _both_solved(
+    services: Sequence[Sizing], runs: Sequence[Sizing], solve: Solve
+) -> list[SolvedGroup] | tuple[str, ...]:
+    """The best plan of both; why there is none, where none was found."""
+    alone = solve(runs, True, ())
+    first = solve(services, False, ())
+    if not isinstance(first, SolvedGroup):
+        return first
+    if not isinstance(alone, SolvedGroup):
+        return alone
+    last = solve(runs, True, [first.choice])
+    if isinstance(last, SolvedGroup) and last.score <= alone.score * (1 + 1e-9):
+        return [first, last]  # neither gives way to the other
+    known = first.score + last.score if isinstance(last, SolvedGroup) else inf
+    better = [*_better_mixes(services, runs, solve, best=known, floor=first.score)]
+    if better:
+        return better[-1]
+    return [first, last] if isinstance(last, SolvedGroup) else last
+
+
+def _better_mixes(
+    services: Sequence[Sizing], runs: Sequence[Sizing], solve: Solve, *, best: float, floor: float
+) -> Iterator[list[SolvedGroup]]:
+    """Plans that are better than any before them; services never cost less than the floor."""
+    mixes = (solve(mix, True, ()) for mix in _mixes(runs))
+    solved = [run for run in mixes if isinstance(run, SolvedGroup)]
+    for run in sorted(solved, key=lambda run: run.score):
+        if run.score + floor >= best:
+            return
+        beside = solve(services, False, [run.choice])
+        if isinstance(beside, SolvedGroup) and run.score + beside.score < best:
+            best = run.score + beside.score
+            yield [beside, run]
+
+
+def _mixes(runs: Sequence[Sizing]) -> Iterator[list[Sizing]]:
+    """Every run on every kind of fleet that could do it, one kind each."""
+    kinds = [[replace(sizing, sized=(each,)) for each in sizing.sized] for sizing in runs]
+    yield from (list(mix) for mix in islice(product(*kinds), MOST_MIXES))
+
+
+def select_from(problem: SelectionProblem, table: FleetTable) -> Selection | Conflict:
+    """The best choice; a conflict where the limits already leave a workload without any fleet."""
+    lost = [name for name in table.problem.workloads if name not in problem.workloads]
+    if lost:
+        what = f"{', '.join(lost)}: the budget that others leave pays for none of its fleets"
+        return Conflict(limits=(), alone=(), together=None, without_limits=what)
+    return select(problem)
+
+
+def whole_plan(scenario: Scenario, groups: Sequence[SolvedGroup]) -> ChosenPlan:
+    """All pools, one bill; a run counts by the months that it takes."""
+    plans = [_group_plan(scenario, group) for group in groups]
+    limits = shared_uses([group.choice for group in groups])
+    return replace(reduce(_joined, plans), limits=limits)
+
+
+def _group_plan(scenario: Scenario, group: SolvedGroup) -> ChosenPlan:
+    plan = replace(
+        chosen_plan(group.choice),
+        carbon_kg_per_month=carbon_kg_per_month(group.choice, scenario),
+        replays=group.replays,
+    )
+    if not group.choice.is_jobs:
+        return plan
+    behind = [job_behind(group.sizings, option) for option in group.choice.selection.chosen]
+    jobs = [job for job in behind if job is not None]
+    deadlines = [deadline_result(scenario, job) for job in jobs]
+    if jobs:
+        # The month's cost, as dear or cheap as the longest run may be long or short.
+        wall = max((job.wall_s for job in jobs), key=lambda wall: wall.value)
+        cost = plan.cost_usd_per_month
+        low, high = cost.low * wall.low / wall.value, cost.high * wall.high / wall.value
+        plan = replace(plan, cost_usd_per_month=replace(cost, low=low, high=high, sources=()))
+    return replace(plan, slo=_slo([found for found in deadlines if found is not None]))
+
+
+def _slo(results: Sequence[SloResult]) -> SloResults:
+    return SloResults(is_kept=all(result.is_kept for result in results), promises=tuple(results))
+
+
+def _joined(first: ChosenPlan, second: ChosenPlan) -> ChosenPlan:
+    carbon = (first.carbon_kg_per_month, second.carbon_kg_per_month)
+    return ChosenPlan(
+        pools=first.pools + second.pools,
+        cost_usd_per_month=_sum(first.cost_usd_per_month, second.cost_usd_per_month),
+        power_w=_sum(first.power_w, second.power_w),
+        slo=_slo(first.slo.promises + second.slo.promises),
+        cost_lines=first.cost_lines + second.cost_lines,
+        limits=first.limits + second.limits,
+        once_usd=first.once_usd + second.once_usd,
+        total_usd=first.total_usd + second.total_usd,
+        span_s=max(first.span_s, second.span_s),
+        energy_j_per_month=(first.energy_j_per_month or 0.0) + (second.energy_j_per_month or 0.0),
+        carbon_kg_per_month=None if None in carbon else sum(kg for kg in carbon if kg is not None),
+        replays=first.replays + second.replays,
+    )
+
+
+def _sum(first: Estimate, second: Estimate) -> Estimate:
+    return Estimate(
+        value=first.value + second.value,
+        low=first.low + second.low,
+        high=first.high + second.high,
+        tier=first.tier,
+    )
+
+
+def whole_proof(groups: Sequence[SolvedGroup]) -> PlanProof:
+    """How good the whole is known to be: bills and bounds add up."""
+    proofs = [group.choice.selection.proof for group in groups]
+    bill = sum(group.choice.selection.worth_usd for group in groups)
+    is_cost = all(proof.objective == "cost" for proof in proofs)
+    bound = sum(proof.bound for proof in proofs) if is_cost else bill
+    return PlanProof(
+        objective=proofs[0].objective,
+        bill_usd=bill,
+        bound_usd=min(bound, bill),
+        gap_frac=max(proof.gap_frac for proof in proofs),
+        n_rounds=max(group.n_rounds for group in groups),
+        status=", ".join(dict.fromkeys(proof.status for proof in proofs)),
+    )

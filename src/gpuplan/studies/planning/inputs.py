@@ -1,0 +1,99 @@
+"""What a plan is made from, in: a request; out: scenario, catalog, market and sizing options."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.offers import read_offers
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.sizing import PriceOf, SizingOptions
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.inputs.documents.document import Document, document_from_dict
+from gpuplan.inputs.scenario.changes import with_changes
+from gpuplan.inputs.scenario.read import scenario_document, scenario_of
+from gpuplan.inputs.scenario.short_form import short_scenario, with_flags
+from gpuplan.inputs.traces.read import read_trace
+from gpuplan.studies.market.offers import Market, market_of, no_price
+from gpuplan.studies.naming import with_overlays
+from gpuplan.studies.sizing.task import SizingContext
+
+FILE_ENDINGS = (".yaml", ".yml", ".json")
+FULL_REQUESTS = 20_000_000  # of a replay in full: memory ends there
+ALSO_SIZED_FRAC = 0.3  # fleets whose least cost is within this of the best are sized too
+
+
+class PlanInputs(NamedTuple):
+    """Everything that is known before anything is chosen."""
+
+    request: PlanRequest
+    scenario: Scenario
+    tree: dict[str, Any]  # that the scenario was read from
+    catalog: Catalog
+    market: Market
+    around: SizingContext
+
+
+def plan_inputs(request: PlanRequest) -> PlanInputs:
+    """Scenario, catalog and prices of a request; CatalogError where nothing has a price."""
+    scenario, tree = requested_scenario(request)
+    catalog = with_overlays(read_catalog(), request.overlays)
+    offers = read_offers(request.store)
+    market = market_of(scenario, catalog, offers=offers, today=request.today)
+    if not market.ways:
+        raise no_price(market)
+    options = SizingOptions(seed=request.seed, slack_frac=ALSO_SIZED_FRAC)
+    if request.is_replay_full:
+        options = replace(options, n_replayed_whole=FULL_REQUESTS)
+    around = SizingContext(
+        catalog=catalog,
+        price=_price_of(market, scenario),
+        options=options,
+        store=request.store,
+        read_trace=cache(lambda path: read_trace(path).requests),
+    )
+    return PlanInputs(request, scenario, tree, catalog, market, around)
+
+
+def _price_of(market: Market, scenario: Scenario) -> PriceOf:
+    """Least price of so many replicas; fractional GPUs by the slice, where others share them."""
+    if len(scenario.workloads) == 1:
+        return market.price_usd_per_h
+
+    def price(candidate: Candidate, n_replicas: int) -> float | None:
+        share = candidate.share
+        if share is None:
+            return market.price_usd_per_h(candidate, n_replicas)
+        whole = market.price_usd_per_h(candidate, 1)
+        return None if whole is None else whole * n_replicas / share.n_per_accelerator
+
+    return price
+
+
+def requested_scenario(request: PlanRequest) -> tuple[Scenario, dict[str, Any]]:
+    """The scenario of a tree, a file or a line of words, with its tree; flags win, then changes."""
+    document, folder, notes = _document(request)
+    document = with_changes(document, request.changes)
+    scenario = scenario_of(document, folder=folder)
+    return replace(scenario, assumptions=(*notes, *scenario.assumptions)), document.data
+
+
+def _document(request: PlanRequest) -> tuple[Document, Path | None, tuple[Assumption, ...]]:
+    """What was asked for, the folder of its files, and what a line of words left to defaults."""
+    if request.tree is not None:
+        return document_from_dict(request.tree, name=request.target), None, ()
+    if is_file_name(request.target):
+        path = Path(request.target)
+        return with_flags(scenario_document(path), request.given), path.parent, ()
+    document, assumptions = short_scenario(request.target, request.given)
+    return document, None, assumptions
+
+
+def is_file_name(target: str) -> bool:
+    """Whether the words name a file: by its ending, or because it is there."""
+    is_short = "\n" not in target and len(target) < 1000
+    return target.lower().endswith(FILE_ENDINGS) or (is_short and Path(target).is_file())
