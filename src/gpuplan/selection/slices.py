@@ -1,8 +1,9 @@
-"""Lawful ways to cut an accelerator: from placement rules to the geometries worth keeping."""
+"""Fractional GPUs: MIG geometries from placement rules, and time-slicing."""
 
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuplan.domain.hardware.devices import MigProfile
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.selection import SliceGeometry
 
@@ -14,6 +15,21 @@ class SliceRule:
     kind: str
     starts: tuple[int, ...]
     n_places: int
+
+
+def mig_rules(profiles: Sequence[MigProfile]) -> tuple[SliceRule, ...]:
+    """Where the MIG profiles of one accelerator may lie: at multiples of their own size.
+
+    Places are slices of memory: eight where there are seven of compute [mig-parted].
+    """
+    whole = max((profile.memory_bytes for profile in profiles), default=0.0)
+    rules = []
+    for profile in profiles:
+        total = profile.n_compute_slices_total
+        n_places = round(profile.memory_bytes / whole * (8 if total == 7 else total))
+        starts = tuple(n_places * i for i in range(profile.n_max))
+        rules.append(SliceRule(kind=profile.name, starts=starts, n_places=n_places))
+    return tuple(rules)
 
 
 def maximal_geometries(rules: Sequence[SliceRule], *, pool: str) -> tuple[SliceGeometry, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fakes.selection import horizon
+from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.plan.selection import (
     BatchOption,
@@ -18,7 +19,12 @@ from gpuplan.domain.plan.selection import (
 )
 from gpuplan.selection.choose import select
 from gpuplan.selection.sensitivity.pareto import pareto
-from gpuplan.selection.slices import SliceRule, maximal_geometries, time_slices
+from gpuplan.selection.slices import (
+    SliceRule,
+    maximal_geometries,
+    mig_rules,
+    time_slices,
+)
 
 # Memory places of a seven-slice accelerator: first places, and how many are taken from there.
 RULES = (
@@ -236,3 +242,29 @@ def test_a_limit_on_carbon_moves_just_enough():
     found = select(clean_or_cheap(limits=(limit,)))
     assert found.worth_usd == pytest.approx(7000 + 500 * 4)
     assert found.option_of("w2").pool == "clean"
+
+
+# Geometries as the vendor's tool lists them: "1g.10gb": 7, and mixed ones.
+@pytest.mark.parametrize(
+    ("accelerator", "kinds", "wanted"),
+    [
+        ("a100-sxm-80gb", {"1g.10gb"}, {"7x1g.10gb"}),
+        ("a100-sxm-80gb", {"3g.40gb"}, {"2x3g.40gb"}),
+        (
+            "a100-sxm-80gb",
+            {"1g.10gb", "3g.40gb"},
+            {"7x1g.10gb", "4x1g.10gb+1x3g.40gb", "2x3g.40gb"},
+        ),
+        ("a30", {"1g.6gb", "2g.12gb"}, {"4x1g.6gb", "2x1g.6gb+1x2g.12gb", "2x2g.12gb"}),
+    ],
+)
+def test_mig_profiles_of_the_catalog_mix_as_the_vendor_lists_them(accelerator, kinds, wanted):
+    rules = [r for r in mig_rules(read_catalog().mig_profiles_of(accelerator)) if r.kind in kinds]
+    assert {found.name for found in maximal_geometries(rules, pool="p")} == wanted
+
+
+def test_every_mig_profile_fits_as_often_as_the_catalog_says():
+    for profile in read_catalog().mig_profiles:
+        rules = mig_rules(read_catalog().mig_profiles_of(profile.accelerator))
+        [alone] = maximal_geometries([r for r in rules if r.kind == profile.name], pool="p")
+        assert dict(alone.counts) == {profile.name: profile.n_max}

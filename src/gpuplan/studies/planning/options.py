@@ -11,6 +11,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.rates import NodeRate
+from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
 from gpuplan.domain.plan.selection import (
     BatchOption,
@@ -26,7 +27,7 @@ from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Batch
-from gpuplan.selection.slices import time_slices
+from gpuplan.selection.slices import maximal_geometries, mig_rules, time_slices
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.limits import limits_of
@@ -100,7 +101,7 @@ def fleet_table(
         deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in deferrable),
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective,
-        geometries=_geometries(rows),
+        geometries=tuple(_geometries(rows, catalog)),
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
     return FleetTable(problem=problem, by_name=by_name, rates=rates)
@@ -115,16 +116,20 @@ def _sliced(row: FleetRow, place: Ints) -> FleetRow:
     return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
 
 
-def _geometries(rows: Iterable[FleetRow]) -> tuple[SliceGeometry, ...]:
-    """Accelerators cut into equal slices of one kind: lawful for every kind."""
-    found: dict[tuple[str, str], SliceGeometry] = {}
+def _geometries(rows: Iterable[FleetRow], catalog: Catalog) -> Iterator[SliceGeometry]:
+    """How shared accelerators of each pool may be cut: MIG profiles mix, time slices do not."""
+    pools: dict[str, dict[str, Candidate]] = {}
     for row in rows:
-        share, option = row.sized.candidate.share, row.option
-        if share is not None and option.slice_kind:
-            found[option.pool, share.name] = time_slices(
-                share.name, share.n_per_accelerator, pool=option.pool
-            )
-    return tuple(found.values())
+        if row.option.slice_kind:
+            pools.setdefault(row.option.pool, {})[row.option.slice_kind] = row.sized.candidate
+    for pool, kinds in pools.items():
+        for kind, candidate in kinds.items():
+            if candidate.share is not None and candidate.share.kind == "time_slice":
+                yield time_slices(kind, candidate.share.n_per_accelerator, pool=pool)
+        first = next(iter(kinds.values()))
+        rules = mig_rules(catalog.mig_profiles_of(first.accelerator))
+        used = [rule for rule in rules if rule.kind in kinds]
+        yield from maximal_geometries(used, pool=pool)
 
 
 def is_deferrable(scenario: Scenario, sizing: Sizing) -> bool:

@@ -38,6 +38,24 @@ def test_small_models_take_parts_of_few_accelerators(n):
     assert all(pool.n_replicas == 1 for pool in answer.plan.pools)
 
 
+def test_services_of_different_sizes_share_one_accelerator():
+    """Five of 1g.10gb leave room for a larger slice; no six equal slices would hold an 8B model."""
+    tree = dict(small(5).provenance.scenario)
+    tiny = tree["workloads"]
+    large = {**tiny[0], "name": "large", "model": "meta-llama/Llama-3.1-8B-Instruct"}
+    both = plan(
+        PlanRequest(
+            target="both",
+            today=date(2026, 11, 1),
+            n_samples=0,
+            tree=tree | {"workloads": [*tiny, large]},
+        )
+    )
+    assert sum(pool.n_accelerators for pool in both.plan.pools) == 1
+    assert both.plan.cost_usd_per_month.value == pytest.approx(1.5 * 730)
+    assert all("fractional" in pool.source for pool in both.plan.pools[1:])
+
+
 def test_parts_are_told():
     answer = small(2)
     assert "no GPU" not in plan_sheet(answer).head

@@ -2,18 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gpuplan.domain.columns import floats
-from gpuplan.domain.hardware.devices import AcceleratorId
-from gpuplan.domain.inference.serving import ServingLayout
-from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.domain.plan.cost_curve import FleetCurve
-from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
+from fakes.fleets import curve, demand
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.scenario.demand import Growth
-from gpuplan.studies.explanation.growth import order_of
 from gpuplan.studies.planning.curves import cost_usd_per_month, load_crossovers, winners
 from gpuplan.studies.uncertainty.samples import (
     ComparedFleets,
@@ -21,28 +12,6 @@ from gpuplan.studies.uncertainty.samples import (
     mean_growth,
     uncertainty_of,
 )
-from gpuplan.units import DAY
-
-
-def curve(kind: str, capacity: float, usd: float, **rest) -> FleetCurve:
-    candidate = Candidate(
-        workload="w", accelerator=AcceleratorId(kind), precision="fp8", layout=ServingLayout()
-    )
-    given = {"n_spare": 0, "is_committed": False, "n_per_node": 1, **rest}
-    return FleetCurve(
-        name=kind, candidate=candidate, n_load_per_replica=capacity, usd_per_node_h=usd, **given
-    )
-
-
-def demand(peak: float, fracs=(1.0,), hours=(168.0,)) -> DemandProfile:
-    return DemandProfile(
-        workload="w", unit="requests", peak_requests_per_s=peak, n_accelerators=None,
-        mean_requests_per_s=None, p99_minute_requests_per_s=None, input_tokens=1.0,
-        output_tokens=1.0, lines=(),
-        hours=HourLoads(load_frac=floats(fracs), hours_per_week=floats(hours)),
-        periods=Periods(scenarios=("mid",), start_s=floats([0.0]), length_s=floats([1.0]),
-                        load_ratio=floats([[1.0]])),
-    )  # fmt: skip
 
 
 def found(curves, peak=10.0, n=400, growth=None, base=None):
@@ -125,34 +94,3 @@ def test_mean_growth_is_the_mean():
     assert float(mean_growth(0.0, 36)) == 1.0
     assert float(mean_growth(0.1, 2)) == pytest.approx((1 + 1.1) / 2)
     assert np.asarray(mean_growth(np.array([0.0, 0.1]), 2)).shape == (2,)
-
-
-GROWTH = Growth(
-    per_month_frac=exactly(0.08),
-    lead_time_s=exactly(16 * 7 * DAY),
-    trigger_utilization_frac=0.85,
-    target_utilization_frac=0.80,
-)
-
-
-def test_order_by_hand():
-    order = order_of(GROWTH, n_accelerators=48, peak_frac=0.70, per_month_frac=0.08)
-    assert order.trigger_weeks == pytest.approx(10.93, abs=0.01)
-    assert order.at_lead_frac == pytest.approx(0.930, abs=0.001)
-    assert order.n_in_a_year == 106
-    assert order.is_due
-
-
-@given(st.floats(0.001, 0.5), st.floats(0.05, 0.84))
-def test_at_the_trigger_the_peak_is_the_trigger(rate, peak):
-    order = order_of(GROWTH, n_accelerators=48, peak_frac=peak, per_month_frac=rate)
-    grown = peak * (1 + rate) ** (order.trigger_weeks / (52 / 12))
-    assert grown == pytest.approx(0.85, rel=1e-6)
-
-
-def test_no_growth_never_orders_and_a_full_pool_orders_at_once():
-    still = order_of(GROWTH, n_accelerators=8, peak_frac=0.5, per_month_frac=0.0)
-    assert still.trigger_weeks == float("inf")
-    assert not still.is_due
-    full = order_of(GROWTH, n_accelerators=8, peak_frac=0.9, per_month_frac=0.0)
-    assert full.trigger_weeks == 0

@@ -1,0 +1,131 @@
+"""When to order: trigger, lead time and bridge by hand, and the sentences that say so."""
+
+import re
+from dataclasses import replace
+from math import inf
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.fleets import curve, demand
+from gpuplan.domain.columns import floats
+from gpuplan.domain.plan.sizing import Periods
+from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario.demand import Growth
+from gpuplan.studies.explanation.growth import growth_counts, growth_reasons, order_of, orders_of
+from gpuplan.units import DAY
+
+GROWTH = Growth(
+    per_month_frac=exactly(0.08),
+    lead_time_s=exactly(16 * 7 * DAY),
+    trigger_utilization_frac=0.85,
+    target_utilization_frac=0.80,
+)
+
+
+def owning(n=48, peak=0.70, growth=GROWTH):
+    nodes = SimpleNamespace(n_accelerators=n, peak_utilization_frac=peak)
+    return SimpleNamespace(owned=(nodes,) if n else (), growth=growth)
+
+
+def test_order_by_hand():
+    order = order_of(GROWTH, n_accelerators=48, peak_frac=0.70, per_month_frac=0.08)
+    assert order.trigger_weeks == pytest.approx(10.93, abs=0.01)
+    assert order.at_lead_frac == pytest.approx(0.930, abs=0.001)
+    assert order.n_in_a_year == 106
+    assert order.is_due
+
+
+@given(st.floats(0.001, 0.5), st.floats(0.05, 0.84))
+def test_at_the_trigger_the_peak_is_the_trigger(rate, peak):
+    order = order_of(GROWTH, n_accelerators=48, peak_frac=peak, per_month_frac=rate)
+    grown = peak * (1 + rate) ** (order.trigger_weeks / (52 / 12))
+    assert grown == pytest.approx(0.85, rel=1e-6)
+
+
+def test_no_growth_never_orders_and_a_full_pool_orders_at_once():
+    idle = order_of(GROWTH, n_accelerators=48, peak_frac=0.5, per_month_frac=0.0)
+    assert idle.trigger_weeks == inf
+    assert not idle.is_due
+    full = order_of(GROWTH, n_accelerators=48, peak_frac=0.9, per_month_frac=0.0)
+    assert full.trigger_weeks == 0
+    assert full.bridge_weeks == pytest.approx(16)
+
+
+@given(st.floats(0.001, 0.3), st.floats(0.1, 0.84), st.integers(1, 500))
+def test_faster_growth_orders_sooner_and_needs_more(rate, peak, n):
+    slow, fast = (
+        order_of(GROWTH, n_accelerators=n, peak_frac=peak, per_month_frac=r)
+        for r in (rate, 1.5 * rate)
+    )
+    assert fast.trigger_weeks <= slow.trigger_weeks
+    assert fast.bridge_weeks >= slow.bridge_weeks
+    assert fast.n_in_a_year >= slow.n_in_a_year
+
+
+@pytest.mark.parametrize("missing", ["lead_time_s", "trigger_utilization_frac"])
+def test_without_a_lead_time_or_a_trigger_there_is_nothing_to_say(missing):
+    growth = replace(GROWTH, **{missing: None})
+    assert order_of(growth, n_accelerators=8, peak_frac=0.5, per_month_frac=0.1) is None
+    assert orders_of(owning(growth=growth), demand(1.0)) == []
+    assert orders_of(owning(n=0), demand(1.0)) == []
+
+
+def test_utilization_comes_from_the_load_where_it_is_not_given():
+    busy = demand(1.0, n_accelerators=24.0)
+    [given_order] = orders_of(owning(peak=0.5), demand(1.0))
+    [from_load] = orders_of(owning(peak=None), busy)
+    assert from_load == given_order
+
+
+def reasons(scenario):
+    return growth_reasons(scenario, demand(1.0), curve("a", 1.0, 1.0))
+
+
+def test_a_late_order_is_due_now_and_bridged():
+    found = reasons(owning())
+    first, order, need = found.why
+    assert "peak utilization reaches 85% in 10.9 weeks" in first
+    assert "lead time of 16 weeks it would be 93%" in first
+    assert order == "order now, and bridge about 5 weeks in the cloud"
+    assert need == "in 12 months 106 accelerators are needed"
+    [row] = found.crossovers
+    assert row.then == "order now, bridge 5.1 weeks; 106 accelerators in 12 months"
+
+
+def test_an_early_order_says_how_long_it_may_wait():
+    growth = replace(GROWTH, lead_time_s=exactly(4 * 7 * DAY))
+    found = reasons(owning(growth=growth))
+    weeks = float(re.search(r"order within ([\d.]+) weeks", "\n".join(found.why))[1])
+    assert weeks == pytest.approx(10.93 - 4, abs=0.06)
+    assert found.crossovers[0].then.startswith("there is time to order")
+
+
+def test_growth_that_never_comes_is_said_and_every_rate_has_its_row():
+    still = reasons(owning(growth=replace(GROWTH, per_month_frac=exactly(0.0))))
+    assert still.why == ("growth of 0%/month never reaches the utilization trigger",)
+    assert still.crossovers[0].at == "never"
+    wide = replace(GROWTH, per_month_frac=Range(low=0.02, mid=0.05, high=0.1))
+    rows = reasons(owning(growth=wide)).crossovers
+    assert [row.what for row in rows] == [f"growth of {x}/month" for x in ("5%", "2%", "10%")]
+
+
+def test_counts_follow_the_load_of_each_period():
+    periods = Periods(
+        scenarios=("mid", "high"),
+        start_s=floats([0.0, 1.0]),
+        length_s=floats([1.0, 3.0]),
+        load_ratio=floats([[1.0, 1.5], [1.0, 3.0]]),
+    )
+    load = demand(10.0, periods=periods)
+    scenario = owning(growth=replace(GROWTH, per_month_frac=Range(low=0.01, mid=0.05, high=0.1)))
+    mid, high = growth_counts(scenario, load, curve("a", 5.0, 2.0))
+    assert (mid.name, high.name) == ("mid", "high")
+    assert (mid.first_fleet, mid.last_fleet) == ("2 x a", "3 x a")
+    assert (high.first_fleet, high.last_fleet) == ("2 x a", "6 x a")
+    assert high.last_usd_per_month == pytest.approx(6 * 2 * 730)
+    # A quarter of the time at two nodes, three quarters at three.
+    assert mid.mean_usd_per_month == pytest.approx((0.25 * 2 + 0.75 * 3) * 2 * 730)
+    assert growth_counts(scenario, demand(10.0), curve("a", 5.0, 2.0)) == ()
