@@ -23,10 +23,24 @@ DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration
 TABLE = DATA / "measured" / "llm_inference.csv"
 STORED = DATA / "llm_inference.json"
 CONDITIONS = (
-    "id", "source", "accelerator", "n_accelerators", "model", "precision", "engine",
-    "engine_version", "tp", "pp", "layout_note", "regime", "batch", "request_rate_per_s",
-    "input_tokens", "output_tokens", "flag",
-)  # fmt: skip
+    "id",
+    "source",
+    "accelerator",
+    "n_accelerators",
+    "model",
+    "precision",
+    "engine",
+    "engine_version",
+    "tp",
+    "pp",
+    "layout_note",
+    "regime",
+    "batch",
+    "request_rate_per_s",
+    "input_tokens",
+    "output_tokens",
+    "flag",
+)
 VERSION = "2026-11"
 
 

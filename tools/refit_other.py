@@ -70,8 +70,10 @@ def write(name: str, stored: dict[str, object]) -> None:
 def show(title: str, folds: v.Folds, *, are_lots: bool = False) -> None:
     s = v.score_folds(folds, are_lots=are_lots)
     held = f" coverage {s.range_coverage:.1%}" if len(folds) > 1 else ""
-    print(f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
-          f"bias {s.bias:+.1%}{held}")  # fmt: skip
+    print(
+        f"{title}: n {s.n} median {s.median_ape:.1%} mean {s.mape:.1%} p90 {s.p90_ape:.1%} "
+        f"bias {s.bias:+.1%}{held}"
+    )
 
 
 def link_class(fitted: FittedConstants, link: str, changed: dict[str, float]) -> dict[str, object]:
@@ -107,18 +109,24 @@ def fabric_class(fitted: FittedConstants, changed: dict[str, float]) -> dict[str
     names = ("launch_s", "alpha_s", "rate_frac", "copy_frac", "ramp_s", "ramp_bytes")
     ring = {name: changed.get(name, getattr(base, name)) for name in names}
     pairwise = {**ring, "rate_frac": ring["rate_frac"] * 0.85}
-    return {"ring": ring, "pairwise": pairwise, "crowd_frac": 1.0, "has_tree": True,
-            "switch": None, "direct": None}  # fmt: skip
+    return {
+        "ring": ring,
+        "pairwise": pairwise,
+        "crowd_frac": 1.0,
+        "has_tree": True,
+        "switch": None,
+        "direct": None,
+    }
 
 
 def refit_links() -> None:
     groups = v.link_groups()
-    fitted = v.fit_links(groups)
-    by_system = v.link_folds(lambda g: g.system)
-    by_link = v.link_folds(lambda g: g.link)
-    show("links, left out by system", by_system)
-    show("links, left out by link class", by_link)
-    show("links, left out by source", v.link_folds(lambda g: g.source.split(":")[0].split()[0]))
+    fitted = v.LINKS.fit(groups)
+    by_system = v.LINKS.folds(lambda g: g.system)
+    by_link = v.LINKS.folds(lambda g: g.link)
+    show("links, held out by system", by_system)
+    show("links, held out by link class", by_link)
+    show("links, held out by source", v.LINKS.folds(lambda g: g.source.split(":")[0].split()[0]))
     classes: dict[str, object] = {n: link_class(fitted, n, {}) for n in MEASURED_LINKS}
     for name, (parent, changed) in INHERITED.items():
         classes[name] = {**link_class(fitted, parent, changed), "inherits": parent or "all"}
@@ -127,33 +135,36 @@ def refit_links() -> None:
     for name, changed in FABRICS.items():
         classes[name] = {**fabric_class(fitted, changed), "inherits": "efa"}
     engines = fitted.deviation["direct.launch_s:engine"]
-    write("links.json", {
-        "version": "1",
-        "n_rows": fitted.n_rows,
-        "sources": sorted({s.split(":")[0].split()[0] for s in fitted.sources}),
-        "range_known": spread_of(np.concatenate(list(by_system.values()))),
-        "range_new": spread_of(np.concatenate(list(by_link.values()))),
-        "direct_launch_frac": {
-            name: float(np.exp(engines[name])) for name in links_fit.ENGINES.values()
+    write(
+        "links.json",
+        {
+            "version": "1",
+            "n_rows": fitted.n_rows,
+            "sources": sorted({s.split(":")[0].split()[0] for s in fitted.sources}),
+            "range_known": spread_of(np.concatenate(list(by_system.values()))),
+            "range_new": spread_of(np.concatenate(list(by_link.values()))),
+            "direct_launch_frac": {
+                name: float(np.exp(engines[name])) for name in links_fit.ENGINES.values()
+            },
+            "classes": classes,
         },
-        "classes": classes,
-    })  # fmt: skip
+    )
 
 
 def refit_power() -> None:
     rows = power_fit.read_power_rows()
-    fitted = v.fit_power(rows)
+    fitted = v.POWER.fit(rows)
     works = sorted({row.work for row in rows})
     ranges = {}
-    by_model = v.power_folds(lambda row: (row.work, row.model))
+    by_model = v.POWER.folds(lambda row: (row.work, row.model))
     for work in works:
         folds = {key: found for key, found in by_model.items() if key[0] == work}
-        show(f"power of {work}, left out by model", folds)
+        show(f"power of {work}, held out by model", folds)
         ranges[work] = spread_of(np.concatenate(list(folds.values())))
-    show("power, left out by model", by_model)
-    by_board = v.power_folds(lambda row: (row.work, row.accelerator))
-    show("power, left out by accelerator and work", by_board)
-    show("power, left out by source", v.power_folds(lambda row: row.source))
+    show("power, held out by model", by_model)
+    by_board = v.POWER.folds(lambda row: (row.work, row.accelerator))
+    show("power, held out by accelerator and work", by_board)
+    show("power, held out by source", v.POWER.folds(lambda row: row.source))
     cap_ranges = {}
     for kind, errors in v.cap_errors().items():
         show(f"slowdown of {kind} runs, cap at half the limit or more", {kind: errors})
@@ -171,18 +182,21 @@ def refit_power() -> None:
     common = held("none", "none")
     names = ("memory_ratio", "compute_ratio", "unpack_ratio", "gap_s", "peer_gap_s", "layer_gap_s")
     waiting = [work for work in works if work not in power_fit.BUSY_WORK]
-    write("power.json", {
-        "version": "1",
-        "n_rows": fitted.n_rows,
-        "sources": fitted.sources,
-        "families": families,
-        **{name: common[name] for name in names},
-        "load_ratio": {**load, "|": common["load_ratio"]},
-        "busy_frac": {work: held("none", work)["busy_frac"] for work in waiting},
-        "ranges": ranges,
-        "range_new": spread_of(np.concatenate(list(by_board.values()))),
-        "cap_ranges": cap_ranges,
-    })  # fmt: skip
+    write(
+        "power.json",
+        {
+            "version": "1",
+            "n_rows": fitted.n_rows,
+            "sources": fitted.sources,
+            "families": families,
+            **{name: common[name] for name in names},
+            "load_ratio": {**load, "|": common["load_ratio"]},
+            "busy_frac": {work: held("none", work)["busy_frac"] for work in waiting},
+            "ranges": ranges,
+            "range_new": spread_of(np.concatenate(list(by_board.values()))),
+            "cap_ranges": cap_ranges,
+        },
+    )
 
 
 N_FOLDS = 8  # hundreds of vision models: folds of whole models and whole families
@@ -198,36 +212,44 @@ def spread_over(folds: v.Folds) -> Spread:
 
 def refit_kind(kind: NetworkKind) -> dict[str, object]:
     rows = other_networks_fit.read_network_rows(kind)
-    fitted = v.fit_networks(rows)
+    fitted = v.network_model(kind).fit(rows)
     is_vision = kind.startswith("vision")
 
     def model(row: other_networks_fit.NetworkRow) -> object:
         return fold_of(other_networks_fit.base_name(row.model)) if is_vision else row.model
 
-    by_row = v.network_folds(kind, lambda row: fold_of(repr((row.model, row.stack, row.work))))
-    show(f"{kind}, left out by row", by_row, are_lots=True)
-    by_model = v.network_folds(kind, model)
-    show(f"{kind}, left out by model", by_model, are_lots=is_vision)
+    by_row = v.network_model(kind).folds(
+        lambda row: fold_of(repr((row.model, row.stack, row.work)))
+    )
+    show(f"{kind}, held out by row", by_row, are_lots=True)
+    by_model = v.network_model(kind).folds(model)
+    show(f"{kind}, held out by model", by_model, are_lots=is_vision)
     drawn = spread_over(by_model) if is_vision else spread_across(by_model)
     ranges = dict.fromkeys(("new_model", "new_family", "new_device"), drawn)
     ranges["known"] = spread_over(by_row)
     families = sorted({other_networks_fit.family_of(row.model) for row in rows})
     if is_vision:
-        by_family = v.network_folds(
-            kind, lambda row: fold_of(other_networks_fit.family_of(row.model))
+        by_family = v.network_model(kind).folds(
+            lambda row: fold_of(other_networks_fit.family_of(row.model))
         )
-        show(f"{kind}, left out by family", by_family, are_lots=True)
+        show(f"{kind}, held out by family", by_family, are_lots=True)
         ranges["new_family"] = spread_over(by_family)
     boards = sorted({row.device_name for row in rows})
     if len(boards) > 1:
-        by_board = v.network_folds(kind, lambda row: row.device_name)
-        show(f"{kind}, left out by board", by_board)
+        by_board = v.network_model(kind).folds(lambda row: row.device_name)
+        show(f"{kind}, held out by board", by_board)
         ranges["new_device"] = widest(ranges["new_model"], spread_across(by_board))
         ranges["new_family"] = widest(ranges["new_family"], ranges["new_device"])
-    return {"n_rows": fitted.n_rows, "sources": fitted.sources, "devices": boards,
-            "families": families if is_vision else [], "ranges": ranges,
-            "models": sorted({other_networks_fit.base_name(row.model) for row in rows}),
-            "log_value": fitted.log_value, "deviation": fitted.deviation}  # fmt: skip
+    return {
+        "n_rows": fitted.n_rows,
+        "sources": fitted.sources,
+        "devices": boards,
+        "families": families if is_vision else [],
+        "ranges": ranges,
+        "models": sorted({other_networks_fit.base_name(row.model) for row in rows}),
+        "log_value": fitted.log_value,
+        "deviation": fitted.deviation,
+    }
 
 
 def widest(a: Spread, b: Spread) -> Spread:
@@ -240,7 +262,7 @@ def refit_networks() -> None:
     write("other_networks.json", stored)
     read_constants.cache_clear()
     folds = v.benchmark_folds()
-    show("pipelines, left out by board", folds)
+    show("pipelines, held out by board", folds)
     write("other_networks.json", {**stored, "benchmark_range": spread_over(folds)})
 
 
@@ -252,15 +274,18 @@ def refit_startup() -> None:
         for name, key in (("model", lambda r: r.model), ("host", lambda r: r.host)):
             folds = v.startup_folds(phase, key)
             if folds:
-                show(f"start-up, {phase}, left out by {name}", folds)
+                show(f"start-up, {phase}, held out by {name}", folds)
                 errors.setdefault(startup.phase_group(phase), []).extend(folds.values())
-    write("startup.json", {
-        "version": "1",
-        "n_rows": len(startup.read_phase_rows()),
-        "sources": sorted({row.source for row in startup.read_phase_rows()}),
-        "seconds_per_unit": held,
-        "ranges": {group: spread_of(np.concatenate(found)) for group, found in errors.items()},
-    })  # fmt: skip
+    write(
+        "startup.json",
+        {
+            "version": "1",
+            "n_rows": len(startup.read_phase_rows()),
+            "sources": sorted({row.source for row in startup.read_phase_rows()}),
+            "seconds_per_unit": held,
+            "ranges": {group: spread_of(np.concatenate(found)) for group, found in errors.items()},
+        },
+    )
 
 
 PARTS: dict[str, Callable[[], None]] = {

@@ -90,7 +90,7 @@ def other_networks() -> str:
     lines = ["## Other networks", "", HEAD, RULE]
     for name, kind, _ in NETWORKS:
         for split, key in _network_splits(kind).items():
-            folds = v.network_folds(kind, key)
+            folds = v.network_model(kind).folds(key)
             lines.append(_line(name, split, folds, are_lots=kind.startswith("vision")))
     lines.append(_line("pipelines of MLPerf", "board", v.benchmark_folds()))
     asked = "; ".join(f"{name} {asked} %" for name, _, asked in NETWORKS)
@@ -114,15 +114,15 @@ def _fold(name: str) -> int:
 def power() -> str:
     """Draw of accelerators under load, and what a cap costs."""
     lines = ["## Power of accelerators under load", "", HEAD, RULE]
-    by_model = v.power_folds(lambda row: (row.work, row.model))
+    by_model = v.POWER.folds(lambda row: (row.work, row.model))
     works = sorted({str(key[0]) for key in by_model})  # type: ignore[index]
     for work in works:
         some = {key: found for key, found in by_model.items() if key[0] == work}  # type: ignore[index]
         lines.append(_line(f"power, {work}", "model", some))
     lines.append(_line("power, all", "model", by_model))
-    boards = v.power_folds(lambda row: (row.work, row.accelerator))
+    boards = v.POWER.folds(lambda row: (row.work, row.accelerator))
     lines.append(_line("power, all", "accelerator", boards))
-    lines.append(_line("power, all", "source", v.power_folds(lambda row: row.source)))
+    lines.append(_line("power, all", "source", v.POWER.folds(lambda row: row.source)))
     for kind, errors in v.cap_errors().items():
         lines.append(_line(f"slowdown under a cap, {kind}", "nothing", {kind: errors}))
     lines += ["", "Asked of power under load: 8 %. The curves of caps were set on their rows.", ""]
@@ -135,7 +135,7 @@ def links() -> str:
         "system": lambda group: group.system,
         "link": lambda group: group.link,
     }
-    rows = [_line("collectives", name, v.link_folds(key)) for name, key in splits.items()]
+    rows = [_line("collectives", name, v.LINKS.folds(key)) for name, key in splits.items()]
     return "\n".join(["## Collectives", "", HEAD, RULE, *rows, ""])
 
 

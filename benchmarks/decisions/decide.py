@@ -118,9 +118,9 @@ def left_out(path: Path, rows: Sequence[dict[str, str]]) -> list[tuple[float, fl
     with path.open(encoding="utf-8", newline="") as file:
         of: Study = study(read_table(list(csv.DictReader(file))))
     near = inference_calibration().constants
-    logs = cross_residuals(of, by_model, n_folds=10, near=near) + of.seen.log_value
+    logs = cross_residuals(of, by_model, n_folds=10, near=near) + of.observed.log_value
     by_id: dict[tuple[str, str], float] = {}
-    for i, metric, value in zip(of.seen.row, of.seen.metric, logs, strict=True):
+    for i, metric, value in zip(of.observed.row, of.observed.metric, logs, strict=True):
         by_id[of.table.rows[i]["id"], str(metric)] = float(np.exp(value))
     names = [name for name in METRICS if name in ("ttft_mean_ms", "tpot_mean_ms")]
     return [(by_id[row["id"], names[0]], by_id[row["id"], names[1]]) for row in rows]

@@ -16,7 +16,7 @@ from shared_data import shared_file
 
 @pytest.fixture(scope="module")
 def by_system() -> v.Folds:
-    return v.link_folds(lambda group: group.system)
+    return v.LINKS.folds(lambda group: group.system)
 
 
 def test_a_new_system_of_known_links(by_system: v.Folds) -> None:
@@ -28,7 +28,7 @@ def test_a_new_system_of_known_links(by_system: v.Folds) -> None:
 
 
 def test_stored_constants_predict_what_a_fresh_fit_predicts() -> None:
-    fitted = v.fit_links(v.link_groups())
+    fitted = v.LINKS.fit(v.link_groups())
     cards = {"nvlink4": "h100-sxm", "nvlink3": "a100-sxm-80gb", "nvlink5": "b200-sxm"}
     for group in v.link_groups():
         engine = links_fit.labels_of(group)["engine"]

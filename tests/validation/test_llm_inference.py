@@ -60,7 +60,7 @@ def test_ranges_hold_their_value(report):
 
 
 def test_stored_fit_is_what_the_tool_makes(whole_study):
-    everything = np.ones(len(whole_study.seen.row), dtype=bool)
+    everything = np.ones(len(whole_study.observed.row), dtype=bool)
     again = fit_study(whole_study, everything).constants
     stored = inference_calibration().constants
     assert again.n_rows == stored.n_rows
@@ -70,12 +70,12 @@ def test_stored_fit_is_what_the_tool_makes(whole_study):
 
 def test_columns_and_single_predictions_agree(whole_study):
     """Two ways to the same number: the fit's columns and the planner's single prediction."""
-    everything = np.ones(len(whole_study.seen.row), dtype=bool)
+    everything = np.ones(len(whole_study.observed.row), dtype=bool)
     residual = fit_study(whole_study, everything).residual
-    logs = residual + whole_study.seen.log_value
+    logs = residual + whole_study.observed.log_value
     for j in range(0, len(logs), 997):
-        row = whole_study.table.rows[whole_study.seen.row[j]]
-        metric = str(whole_study.seen.metric[j])
+        row = whole_study.table.rows[whole_study.observed.row[j]]
+        metric = str(whole_study.observed.metric[j])
         if metric.endswith("p99_ms"):
             continue
         one = predict_inference(serving_setup(row), benchmark=benchmark_of(row))
@@ -86,7 +86,7 @@ def test_columns_and_single_predictions_agree(whole_study):
 def test_versions_left_out_keep_their_budget(whole_study):
     """One recent version as a stand-in for those that do not exist yet."""
     names = np.array([by_version(whole_study, i) for i in range(len(whole_study.table.rows))])
-    out = (names == "trtllm-0.20")[whole_study.seen.row]
+    out = (names == "trtllm-0.20")[whole_study.observed.row]
     residual = fit_study(whole_study, ~out).residual[out]
     budget = BUDGETS["version_left_out"]["max_load"]["output_tokens_per_s"]
     assert np.median(np.abs(np.expm1(residual))) <= budget

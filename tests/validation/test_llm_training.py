@@ -9,11 +9,9 @@ from gpuplan.calibration.training.rows import TrainingRow, shipped_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.studies.training.calibration import (
+    TRAINING,
     calibrate,
-    case_errors,
-    cross,
     errors_by_case,
-    fit_training,
     model_of,
     source_of,
     usable,
@@ -58,13 +56,13 @@ def median(values):
 
 
 def test_stored_fit_is_what_the_rows_give(cases):
-    errors = case_errors(cases, fit_training(cases))
-    stored = case_errors(cases, read_calibration().fitted)
+    errors = TRAINING.errors(cases, TRAINING.fit(cases))
+    stored = TRAINING.errors(cases, read_calibration().fitted)
     assert stored == pytest.approx(errors, abs=0.004)
 
 
 def test_errors_with_the_source_left_out(cases):
-    folds = cross(cases, source_of)
+    folds = TRAINING.folds(source_of, cases)
     errors = np.concatenate(list(folds.values()))
     assert median(ape(errors)) <= BUDGET_SOURCE
     medians = {name: median(ape(found)) for name, found in folds.items() if len(found) > 5}

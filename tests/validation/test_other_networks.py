@@ -5,10 +5,9 @@ import zlib
 import numpy as np
 import pytest
 
-from gpuplan.calibration.fit import log_errors
 from gpuplan.calibration.networks import fit
+from gpuplan.calibration.networks.fit import basis_of
 from gpuplan.calibration.networks.stored import (
-    network_basis,
     network_constants,
     network_estimate,
 )
@@ -30,7 +29,9 @@ def fold(name: str) -> int:
 def test_new_models(kind: NetworkKind, budget: float) -> None:
     is_vision = kind.startswith("vision")
     found = v.score_folds(
-        v.network_folds(kind, lambda r: fold(r.model.split(".")[0]) if is_vision else r.model),
+        v.network_model(kind).folds(
+            lambda r: fold(r.model.split(".")[0]) if is_vision else r.model
+        ),
         are_lots=is_vision,
     )
     assert found.median_ape < budget
@@ -42,20 +43,20 @@ def test_new_models(kind: NetworkKind, budget: float) -> None:
 
 @pytest.mark.parametrize(("kind", "budget"), [("vision", 0.17), ("vision-training", 0.2)])
 def test_new_families(kind: NetworkKind, budget: float) -> None:
-    found = v.score_folds(v.network_folds(kind, lambda r: fold(fit.family_of(r.model))))
+    found = v.score_folds(v.network_model(kind).folds(lambda r: fold(fit.family_of(r.model))))
     assert found.median_ape < budget
 
 
 @pytest.mark.parametrize(("kind", "budget"), [("vision", 0.1), ("encoder", 0.16)])
 def test_new_boards(kind: NetworkKind, budget: float) -> None:
-    folds = v.network_folds(kind, lambda r: r.device_name)
+    folds = v.network_model(kind).folds(lambda r: r.device_name)
     sound = {board: errors for board, errors in folds.items() if board not in fit.THROTTLED}
     assert v.score_folds(sound).median_ape < budget
 
 
 def test_a_throttled_board_is_slower_than_any_other_says() -> None:
     """And does not make the others look slow: that is what its own constants are for."""
-    folds = v.network_folds("encoder", lambda r: r.device_name)
+    folds = v.network_model("encoder").folds(lambda r: r.device_name)
     assert np.median(folds["A30"]) < -0.3
     assert abs(np.median(folds["A100 (40GB)"])) < 0.15
     assert abs(np.median(folds["L40S"])) < 0.15
@@ -90,7 +91,7 @@ def test_pipelines_on_new_boards() -> None:
 
 def test_stored_constants_are_those_of_the_table() -> None:
     rows = fit.read_network_rows("vision")
-    fitted = v.fit_networks(rows)
+    fitted = v.network_model("vision").fit(rows)
     card = read_catalog().accelerators["rtx-4090"]  # type: ignore[index]
     for model in ("resnet50", "vit_base_patch16_224", "neverheardof"):
         stored = network_constants("vision", model, "compiled-nchw", accelerator=card)
@@ -102,9 +103,10 @@ def test_stored_constants_are_those_of_the_table() -> None:
 
 def test_columns_equal_scalars() -> None:
     rows = fit.read_network_rows("denoiser")[::20]
-    fitted = v.fit_networks(rows)
-    together = log_errors(fitted, v.network_measurements(rows))
-    alone = [log_errors(fitted, v.network_measurements([row]))[0] for row in rows]
+    model = v.network_model("denoiser")
+    fitted = model.fit(rows)
+    together = model.errors(rows, fitted)
+    alone = [model.errors([row], fitted)[0] for row in rows]
     assert np.allclose(together, alone)
 
 
@@ -126,7 +128,7 @@ def test_training_on_boards_and_in_sources_never_seen(
         other_networks.vision_work(*work, batch=256),
         other_networks.device_of(board, "fp16"),
         constants=network_constants("vision-training", model, "eager-nhwc", accelerator=board),
-        basis=network_basis("vision-training"),
+        basis=basis_of("vision-training"),
     )
     assert 256 / seconds == pytest.approx(published_per_s, rel=0.2)
     found = network_estimate(seconds, "vision-training", model=model, accelerator=board)

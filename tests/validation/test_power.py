@@ -6,7 +6,6 @@ import zlib
 import numpy as np
 import pytest
 
-from gpuplan.calibration.fit import log_errors
 from gpuplan.calibration.power import fit as power_fit
 from gpuplan.calibration.power.stored import (
     CAP_CURVES,
@@ -39,15 +38,15 @@ def test_draw_of_new_models_under_load() -> None:
     errors = []
     for fold in range(6):
         rows = power_fit.read_power_rows()
-        fitted = v.fit_power([row for row in rows if fold_of(row) != fold])
+        fitted = v.POWER.fit([row for row in rows if fold_of(row) != fold])
         held = [row for row in busy_rows() if fold_of(row) == fold]
-        errors += log_errors(fitted, v.power_measurements(held)).tolist()
+        errors += v.POWER.errors(held, fitted).tolist()
     assert len(errors) > 850
     assert np.median(np.abs(np.expm1(np.array(errors)))) < 0.085
 
 
 def test_stored_constants_are_those_of_the_table() -> None:
-    fitted = v.fit_power(power_fit.read_power_rows())
+    fitted = v.POWER.fit(power_fit.read_power_rows())
     for name, family in (("h100-sxm", "Hopper"), ("b200-sxm", "Blackwell"), ("mi300x", "none")):
         values = power_fit.constants_of(fitted.values({"family": family, "waits": "text"}))
         stored = power_constants(read_catalog().accelerators[name])  # type: ignore[index]

@@ -7,13 +7,15 @@ the label: one evaluation per constant, not per label.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
+from gpuplan.calibration.residuals import held_out_errors
 from gpuplan.domain.calibration.constants import (
     Constant,
     FittedConstants,
@@ -25,6 +27,7 @@ from gpuplan.domain.calibration.constants import (
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Row = TypeVar("Row")
 # constants by name, one value per row -> log of predictions, one per observation
 Predict = Callable[[Mapping[str, Floats]], Floats]
 
@@ -131,6 +134,31 @@ def log_errors(found: FittedConstants, measured: Measurements) -> Floats:
         for constant in found.constants
     }
     return measured.predict(values) - measured.observed.log_value
+
+
+@dataclass(frozen=True)
+class MeasuredModel(Generic[Row]):
+    """A model with free constants: its measured rows, and the formula that predicts them."""
+
+    constants: Callable[[], Sequence[Constant]]
+    rows: Callable[[], Sequence[Row]]
+    measured: Callable[[Sequence[Row]], Measurements]
+    n_rounds: int = 25
+
+    def fit(self, rows: Sequence[Row]) -> FittedConstants:
+        """The constants that these rows support, held near their priors."""
+        return fit_constants(self.constants(), self.measured(rows), n_rounds=self.n_rounds)
+
+    def errors(self, rows: Sequence[Row], found: FittedConstants) -> Floats:
+        """The log of predicted over measured of every figure of these rows."""
+        return log_errors(found, self.measured(rows))
+
+    def folds(
+        self, key: Callable[[Row], Hashable], rows: Sequence[Row] | None = None
+    ) -> dict[Hashable, Floats]:
+        """The log errors of rows held out by key, the package's own unless given."""
+        used = self.rows() if rows is None else rows
+        return held_out_errors(used, key, fit=self.fit, errors=self.errors)
 
 
 def fit(

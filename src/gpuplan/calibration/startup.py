@@ -32,7 +32,7 @@ FETCH_RANGE = (0.5, 2.5)
 
 
 class PhaseRow(NamedTuple):
-    """One measured phase."""
+    """One measured phase of an engine's start."""
 
     source: str
     host: str
@@ -43,7 +43,7 @@ class PhaseRow(NamedTuple):
 
 
 def read_phase_rows(phase: str | None = None) -> tuple[PhaseRow, ...]:
-    """Measured phases of the package."""
+    """The measured phases that the package ships."""
     return tuple(
         PhaseRow(
             *(row["source"], row["host"], row["model"], row["phase"]),
@@ -70,16 +70,16 @@ def log_errors(rows: Sequence[PhaseRow], seconds_per_unit: float) -> Floats:
 
 def start_constants() -> StartConstants:
     """Constants of a vLLM start; other engines differ by less than hosts do."""
-    held = _stored()["seconds_per_unit"]
+    seconds = _stored()["seconds_per_unit"]
     return StartConstants(
-        bootstrap_s=held["bootstrap"],
-        reader_bytes_per_s={name: GB / held[f"load-{name}"] for name in READERS},
-        trace_s_per_layer=held["trace"],
-        compile_s_per_layer=held["compile"],
-        cached_compile_s_per_layer=held["cached-compile"],
-        profile_s_per_layer=held["profile"],
-        capture_s_per_graph_layer=held["capture"],
-        split_capture_s_per_graph_layer=held["split-capture"],
+        bootstrap_s=seconds["bootstrap"],
+        reader_bytes_per_s={name: GB / seconds[f"load-{name}"] for name in READERS},
+        trace_s_per_layer=seconds["trace"],
+        compile_s_per_layer=seconds["compile"],
+        cached_compile_s_per_layer=seconds["cached-compile"],
+        profile_s_per_layer=seconds["profile"],
+        capture_s_per_graph_layer=seconds["capture"],
+        split_capture_s_per_graph_layer=seconds["split-capture"],
     )
 
 

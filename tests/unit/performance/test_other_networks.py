@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.calibration.networks.fit import KINDS, family_of
+from gpuplan.calibration.networks.fit import KINDS, basis_of, family_of
 from gpuplan.calibration.networks.stored import (
     benchmark_rate,
     benchmarks,
-    network_basis,
     network_constants,
     network_estimate,
 )
@@ -42,7 +41,7 @@ def seconds(
         work,
         o.device_of(card, "fp16"),
         constants=network_constants(kind, model, stack, accelerator=card),
-        basis=network_basis(kind),
+        basis=basis_of(kind),
         n_devices=n,
     )
 
@@ -69,7 +68,7 @@ def test_a_processor_is_enough_for_few_documents() -> None:
         work,
         sixteen_threads,
         constants=network_constants("vision-cpu", "minilm", "compiled-nchw", accelerator=L4),
-        basis=network_basis("vision-cpu"),
+        basis=basis_of("vision-cpu"),
     )
     assert 1 / on_cpu_s == pytest.approx(60, rel=0.4)
     batch = o.encoder_work(6, 384, n_tokens=256, batch=256)
@@ -188,7 +187,7 @@ def test_a_better_board_is_never_slower(
     board = o.device_of(H100, "fp16")
     better = replace(board, **{part: getattr(board, part) * more})
     constants = network_constants(kind, "resnet50", "eager-nchw", accelerator=H100)
-    basis = network_basis(kind)
+    basis = basis_of(kind)
     slow = o.network_time_s(work, board, constants=constants, basis=basis)
     quick = o.network_time_s(work, better, constants=constants, basis=basis)
     assert quick <= slow * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""Engines and their eras: versions that behave alike; an unseen version takes the nearest one."""
+"""Engines and their eras: versions that behave alike; a new version takes the nearest one."""
 
 import re
 from typing import NamedTuple

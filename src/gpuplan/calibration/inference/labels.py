@@ -28,7 +28,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "precision": precision_label(setup),
         "engine": engine,
         "era": era,
-        "release": era,  # stays as it is where an era never seen takes its nearest
+        "release": era,  # stays as it is where a new era takes its nearest
         "generation": generation_of(era),
         "mode": "offline" if setup.load.regime in OFFLINE_REGIMES else "served",
         "class": kind,
@@ -46,7 +46,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
 
 
 def _attention(setup: ServingSetup) -> str:
-    """Kernels of attention and what they read, where an engine was told to leave its usual ones.
+    """Kernels of attention and what they read, where an engine was set to leave its usual ones.
 
     A version says so behind a plus sign: 0.15.0+flashinfer.
     """
@@ -120,12 +120,12 @@ def _network_class(model: Model) -> str:
 
 def nearest_era(era: str, known: Iterable[str]) -> str:
     """The era itself if known, else the nearest known one of the same engine."""
-    seen = set(known)
-    if era in seen:
+    labels = set(known)
+    if era in labels:
         return era
     engine = next((e.engine for e in ERAS if e.label == era), "")
     order = [e.label for e in ERAS if e.engine == engine]
-    near = [label for label in order if label in seen]
+    near = [label for label in order if label in labels]
     if not near:
         return era
     return min(near, key=lambda label: abs(order.index(label) - order.index(era)))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.domain.calibration.constants import Labels
 
-# Sizes of one design under several names: left out together, or a fold would know the answer.
+# Sizes of one design under several names: held out together, or a fold would know the answer.
 FAMILIES = (
     ("llama-2-7b", "llama-7b"), ("llama-7b", "llama-7b"), ("llama-2-70b", "llama-70b"),
     ("codellama-70b", "llama-70b"), ("llama-3.1-70b", "llama-70b"), ("llama-3-70b", "llama-70b"),
@@ -36,19 +36,26 @@ def version_label(engine: str, version: str) -> str:
     return engine if pair is None else f"{engine}-{pair[0]}.{pair[1]}"
 
 
+def novelty_labels(labels: Labels, *, model: str, version: str) -> dict[str, str]:
+    """What may be new to a fit, by kind: the model, the engine, the hardware and their pair."""
+    family, hardware = model_family(model), hardware_label(labels)
+    return {
+        "model": family,
+        "era": labels["era"],
+        "version": version_label(labels["engine"], version),
+        "hardware": hardware,
+        "pair": f"{family} on {hardware}",
+    }
+
+
 def unknown(
     known: Mapping[str, frozenset[str]], labels: Labels, *, model: str, version: str
 ) -> tuple[str, ...]:
-    """What of a setup the fit has never seen, in words."""
-    asked = {
-        "model": model_family(model),
-        "era": labels["era"],
-        "version": version_label(labels["engine"], version),
-        "hardware": hardware_label(labels),
-        "pair": f"{model_family(model)} on {hardware_label(labels)}",
-    }
+    """What of a setup no row of the fit had, in words."""
     return tuple(
-        f"{kind} {label}" for kind, label in asked.items() if label not in known.get(kind, ())
+        f"{kind} {label}"
+        for kind, label in novelty_labels(labels, model=model, version=version).items()
+        if label not in known.get(kind, ())
     )
 
 
@@ -56,7 +63,7 @@ def novelty(missing: tuple[str, ...]) -> str:
     """The kind of split whose residuals speak for this setup."""
     kinds = {item.split(" ")[0] for item in missing}
     if kinds & {"era", "hardware"}:
-        return "source"  # a publication left out takes its engine and its hardware with it
+        return "source"  # a held-out publication takes its engine and its hardware with it
     if "version" in kinds:
         return "version"
     return "model" if kinds & {"model", "pair"} else "row"

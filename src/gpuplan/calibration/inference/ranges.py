@@ -2,18 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import ceil, expm1
-from statistics import mean, median, quantiles
+from statistics import quantiles
 from typing import NamedTuple
 
-from gpuplan.domain.calibration.constants import LeftOut, Spread
+import numpy as np
+
+from gpuplan.calibration.residuals import metric_errors
+from gpuplan.domain.calibration.constants import Spread
+from gpuplan.domain.calibration.validation import MetricErrors
 
 TAIL = 0.1
 GOLDEN, HALF = 0.6180339887498949, 0.5  # even, repeatable, no generator needed
 APART = ("max_load", "output_tokens_per_s")  # scored by kind of network too
-LEAST_ROWS = 30  # a cell with fewer tells little about its tails
+LEAST_ROWS = 30  # a cell with fewer says little about its tails
 PUBLICATION = "publication"
-LEAST_SOURCES, LEAST_OF_SOURCE = 3, 10  # fewer publications, or rows of one, tell little
+LEAST_SOURCES, LEAST_OF_SOURCE = 3, 10  # fewer publications, or rows of one, say little
 
 
 class Miss(NamedTuple):
@@ -36,12 +41,16 @@ def spreads(misses: Iterable[Miss]) -> dict[str, Spread]:
             for cell in (*miss.cells, "all"):
                 found[f"{miss.novelty}|{where}|{miss.metric}|{cell}"].append(miss.log_ratio)
         found[f"{miss.novelty}|any|any|all"].append(miss.log_ratio)
-    told = {key: tails(values) for key, values in sorted(found.items()) if _is_told(key, values)}
-    return told | publications(misses)
+    enough = {
+        key: tails(values)
+        for key, values in sorted(found.items())
+        if len(values) >= LEAST_ROWS or key.endswith("|any|any|all")
+    }
+    return enough | publications(misses)
 
 
 def publications(misses: Iterable[Miss]) -> dict[str, Spread]:
-    """How far a publication never seen errs: of those left out, each counts as one.
+    """How far a new publication errs: of those held out, each counts as one.
 
     One publication may give most rows of a regime; rows of another are not like them.
     """
@@ -71,12 +80,8 @@ def even_tails(groups: Sequence[Sequence[float]]) -> Spread:
     return Spread(log_low=low, log_mid=mid, log_high=value, n=len(weighed))
 
 
-def _is_told(key: str, values: list[float]) -> bool:
-    return len(values) >= LEAST_ROWS or key.endswith("|any|any|all")
-
-
 def tails(values: list[float]) -> Spread:
-    """Order statistics of split conformal prediction: the n-th plus one counts as unseen."""
+    """Order statistics of split conformal prediction: one further row counts as unobserved."""
     ordered = sorted(values)
     n = len(ordered)
     rank = min(n, ceil((n + 1) * (1.0 - TAIL)))
@@ -84,8 +89,8 @@ def tails(values: list[float]) -> Spread:
     return Spread(log_low=low, log_mid=ordered[n // 2], log_high=high, n=n)
 
 
-def left_out_errors(misses: Iterable[Miss]) -> dict[str, dict[str, LeftOut]]:
-    """Errors by split, then by regime and metric."""
+def errors_by_split(misses: Iterable[Miss]) -> dict[str, dict[str, MetricErrors]]:
+    """The errors of held-out rows by split, then by regime and metric."""
     found: dict[str, dict[str, list[Miss]]] = defaultdict(lambda: defaultdict(list))
     for miss in misses:
         found[miss.novelty][f"{miss.regime} {miss.metric}"].append(miss)
@@ -97,17 +102,10 @@ def left_out_errors(misses: Iterable[Miss]) -> dict[str, dict[str, LeftOut]]:
     }
 
 
-def _errors(misses: list[Miss]) -> LeftOut:
-    errors = [expm1(-miss.log_ratio) for miss in misses]
-    size = [abs(error) for error in errors]
-    return LeftOut(
-        n=len(size),
-        median_ape=median(size),
-        mape=mean(size),
-        p90_ape=quantiles(size, n=10)[-1],
-        bias=median(errors),
-        range_coverage=_coverage(misses),
-    )
+def _errors(misses: list[Miss]) -> MetricErrors:
+    errors = np.array([expm1(-miss.log_ratio) for miss in misses])
+    found = metric_errors(errors, _coverage(misses))
+    return replace(found, p90_ape=quantiles(np.abs(errors), n=10)[-1])
 
 
 def _coverage(misses: list[Miss]) -> float:
@@ -122,10 +120,10 @@ def _coverage(misses: list[Miss]) -> float:
     )
     inside = 0
     for here, there in (halves, halves[::-1]):
-        told = spreads(there)
+        known = spreads(there)
         for miss in here:
             key = f"{miss.novelty}|{miss.regime}|{miss.metric}|"
-            cell = next((c for c in (*miss.cells, "all") if key + c in told), None)
-            spread = told[key + cell] if cell else tails([m.log_ratio for m in there])
+            cell = next((c for c in (*miss.cells, "all") if key + c in known), None)
+            spread = known[key + cell] if cell else tails([m.log_ratio for m in there])
             inside += spread.log_low <= miss.log_ratio <= spread.log_high
     return inside / len(misses)

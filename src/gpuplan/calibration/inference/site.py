@@ -1,8 +1,8 @@
 """A user's runs as deviations over the package's constants: priors, values, and the file of them.
 
-Every constant that runs can speak of gets a factor for the user's engine on his accelerator, and
-a narrower one by class of model and precision. Factors start at 1 and are held there by a prior:
-few rows move them little, and what no row touches stays as the package has it.
+Every constant that runs depend on gets a factor for the user's engine on the accelerator, and a
+narrower one by class of model and precision. Factors start at 1 and a prior keeps them
+there: few rows move them little, and what no row touches stays as the package has it.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ Floats = NDArray[np.float64]
 
 SITE = ("engine", "accelerator")
 GROUP = ("engine", "accelerator", "class", "precision")
-# How far one site may differ from the package's centre, by constant: log scale, before its rows
-# have spoken. Wider where sites truly differ (host, start of a request), narrow for kernels.
+# How far one site may differ from the package's centre, by constant: log scale, before the
+# fit. Wider where sites truly differ (host, start of a request), narrow for kernels.
 PACE_SDS = {
     "slowdown_frac": 0.25, "host_s": 0.5, "host_sequence_s": 0.4, "operator_s": 0.2,
     "gemm_compute_frac": 0.15, "gemm_read_frac": 0.12, "cache_read_frac": 0.15,
@@ -48,7 +48,7 @@ LATENCY_SDS = {
 GROUP_SHARE = 0.4  # of the site's own deviation: groups of one site resemble each other
 NEW_WIDTH = 3.0  # of priors for an engine or hardware that the package's rows do not hold
 FIXED_LOG_SD = 1e-4  # the common factor stays 1: what is not measured is not moved
-LEAST_SPREAD_ROWS = 6  # figures below which tails are not told
+LEAST_SPREAD_ROWS = 6  # figures below which tails are not drawn
 LEAST_MOVE = 0.01
 MOST_LOG = 5.0
 DOCUMENT_VERSION = 1
@@ -56,7 +56,7 @@ SPREAD_FIELDS = ("log_low", "log_mid", "log_high", "n")
 
 
 def factors(sds: Mapping[str, float], of: FittedConstants, *, is_new: bool) -> tuple[Constant, ...]:
-    """Factors with their priors; wider where the package has not seen the engine or hardware."""
+    """Factors with their priors; wider where the engine or hardware is new to the package."""
     wide = NEW_WIDTH if is_new else 1.0
     return tuple(
         Constant(name=c.name, value=1.0, log_sd=FIXED_LOG_SD, effects=_effects(wide * sds[c.name]))
@@ -96,19 +96,17 @@ def with_deviations(
         replace(c, effects=(*c.effects, *_effects(sds[c.name]))) if c.name in names else c
         for c in fitted.constants
     )
-    merged = replace(
-        fitted, constants=constants, deviation={**fitted.deviation, **deviations},
-    )  # fmt: skip
+    merged = replace(fitted, constants=constants, deviation={**fitted.deviation, **deviations})
     return replace(package, constants=merged, version=version)
 
 
 def site_key(miss: Miss) -> str:
-    """The group of figures whose spread a site tells: regime, metric, engine and kind of model."""
+    """The group of figures that share a spread: regime, metric, engine and kind of model."""
     return f"{miss.regime}|{miss.metric}|{miss.cells[0]}"
 
 
 def site_spreads(found: Iterable[Miss]) -> dict[str, Spread]:
-    """Tails of the site's own left-out figures, where there are enough."""
+    """Tails of the site's own held-out figures, where there are enough."""
     groups: dict[str, list[float]] = {}
     for miss in found:
         groups.setdefault(site_key(miss), []).append(miss.log_ratio)
@@ -123,12 +121,12 @@ def widened(estimate: Estimate, spread: Spread) -> Estimate:
 
 
 def with_spreads(
-    calibration: InferenceCalibration, told: Mapping[str, Spread]
+    calibration: InferenceCalibration, spreads: Mapping[str, Spread]
 ) -> InferenceCalibration:
     """The calibration with ranges that hold the site's spreads, never narrower than its own."""
     made = dict(calibration.spreads)
     kinds = sorted({key.split("|")[0] for key in calibration.spreads})
-    for key, site in told.items():
+    for key, site in spreads.items():
         regime, metric, cell = key.split("|", 2)
         cells = (cell, cell.rpartition("|")[2])
         for kind in kinds:
@@ -159,18 +157,20 @@ def moves(
 def package_name(package: InferenceCalibration) -> str:
     """Version and fingerprint of the constants that deviations stand on."""
     fitted = package.constants
-    stood_on = [sorted(fitted.log_value.items()), sorted(
-        (key, sorted(of.items())) for key, of in fitted.deviation.items()
-    )]  # fmt: skip
-    mark = hashlib.sha256(repr(stood_on).encode()).hexdigest()[:8]
+    deviations = sorted((key, sorted(of.items())) for key, of in fitted.deviation.items())
+    values = [sorted(fitted.log_value.items()), deviations]
+    mark = hashlib.sha256(repr(values).encode()).hexdigest()[:8]
     return f"{package.version}-{mark}"
 
 
 def user_document(
-    package: InferenceCalibration, moved: InferenceCalibration, *,
-    rows: Sequence[Mapping[str, str]], figures: Mapping[str, object],
-) -> dict[str, object]:  # fmt: skip
-    """As written: deviations, the rows that they rest on, and how good they were found."""
+    package: InferenceCalibration,
+    moved: InferenceCalibration,
+    *,
+    rows: Sequence[Mapping[str, str]],
+    figures: Mapping[str, object],
+) -> dict[str, object]:
+    """The refit as a document: deviations, the rows that they rest on, and their errors."""
     return {
         "kind": USER_KIND,
         "schema_version": DOCUMENT_VERSION,
@@ -232,8 +232,8 @@ def _document_problems(found: Mapping[str, object], package_here: str) -> list[P
         return [Problem("schema_version", f"got {found.get('schema_version')!r}", again)]
     if found.get("package_calibration") != package_here:
         made = str(found.get("package_calibration"))[:80]
-        return [Problem("package_calibration", f"made over {made!r}, here is {package_here!r}",
-                        again)]  # fmt: skip
+        what = f"made over {made!r}, here is {package_here!r}"
+        return [Problem("package_calibration", what, again)]
     keys = {
         effect_key(name, effect)
         for name, sd in {**PACE_SDS, **LATENCY_SDS}.items()

@@ -1,32 +1,29 @@
-"""The stored fit: JSON in the package <-> nouns."""
+"""The stored fit of inference: the package's JSON to nouns, and back."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from gpuplan.calibration.inference.priors import CONSTANTS
+from gpuplan.calibration.tables import priors, read_constants
 from gpuplan.domain.calibration.constants import (
     FittedConstants,
     InferenceCalibration,
-    LeftOut,
     Spread,
 )
+from gpuplan.domain.calibration.validation import MetricErrors
 
-INFERENCE_FILE = "data/llm_inference.json"
+INFERENCE_FILE = "llm_inference.json"
 
 
 @cache
 def inference_calibration() -> InferenceCalibration:
     """The calibration that the package ships."""
-    text = files("gpuplan.calibration").joinpath(INFERENCE_FILE).read_text("utf-8")
-    return from_document(json.loads(text))
+    return from_document(read_constants(INFERENCE_FILE))
 
 
 def to_document(calibration: InferenceCalibration) -> dict[str, object]:
-    """As written: priors beside fitted values, so that a reader sees what moved."""
+    """The fit as it is stored: priors beside fitted values, so that a reader finds what moved."""
     fitted = calibration.constants
     return {
         "schema_version": 1,
@@ -49,44 +46,27 @@ def to_document(calibration: InferenceCalibration) -> dict[str, object]:
         "known": {kind: sorted(labels) for kind, labels in calibration.known.items()},
         "left_out": {
             split: {key: asdict(errors) for key, errors in groups.items()}
-            for split, groups in calibration.left_out.items()
+            for split, groups in calibration.held_out.items()
         },
     }
 
 
-def from_document(document: Mapping[str, object]) -> InferenceCalibration:
+def from_document(document: Mapping[str, Any]) -> InferenceCalibration:
     """The nouns of a stored fit."""
-    values = _mapping(document["constants"])
-    fitted = FittedConstants(
-        constants=CONSTANTS,
-        log_value={name: _mapping(item)["log_value"] for name, item in values.items()},
-        deviation={key: dict(_mapping(item)) for key, item in
-                   _mapping(document["deviations"]).items()},
-        n_rows=int(str(document["n_rows"])),
-        sources=tuple(_strings(document["sources"])),
-    )  # fmt: skip
+    values = {name: item["log_value"] for name, item in document["constants"].items()}
     return InferenceCalibration(
-        constants=fitted,
-        spreads={key: Spread(**item) for key, item in _mapping(document["spreads"]).items()},
-        known={
-            kind: frozenset(_strings(labels))
-            for kind, labels in _mapping(document["known"]).items()
+        constants=FittedConstants(
+            constants=priors("inference"),
+            log_value=values,
+            deviation=document["deviations"],
+            n_rows=document["n_rows"],
+            sources=tuple(document["sources"]),
+        ),
+        spreads={key: Spread(**item) for key, item in document["spreads"].items()},
+        known={kind: frozenset(labels) for kind, labels in document["known"].items()},
+        held_out={
+            split: {key: MetricErrors(**item) for key, item in groups.items()}
+            for split, groups in document["left_out"].items()
         },
-        left_out={
-            split: {key: LeftOut(**item) for key, item in _mapping(groups).items()}
-            for split, groups in _mapping(document["left_out"]).items()
-        },
-        version=str(document["version"]),
+        version=document["version"],
     )
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"expected an object, got {type(value).__name__}")
-    return value
-
-
-def _strings(value: object) -> list[str]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, got {type(value).__name__}")
-    return [str(item) for item in value]

@@ -13,53 +13,16 @@ from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Measurements, Observed
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration.constants import Constant, Effect, Labels
+from gpuplan.domain.calibration.constants import Labels
 from gpuplan.domain.hardware.links import DirectKernel, LinkModel, Protocol, SwitchReduction
 from gpuplan.units import GB
 
 Floats = NDArray[np.float64]
 US = 1e-6
-BY_LINK = Effect(kinds=("link",), log_sd=0.5)
-RATE_BY_LINK = Effect(kinds=("link",), log_sd=0.15)
-BY_ENGINE = Effect(kinds=("engine",), log_sd=0.3)
 SWITCHED = ("nvlink4", "nvlink5")  # generations whose switch reduces
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 # Constants that no measurement of these parts moves.
 FIXED = {"fabric.copy_frac": 0.0, "switch.n_ranks_min": 5, "direct.n_ranks_max": 8}
-
-
-def _constant(
-    name: str, value: float, log_sd: float, *effects: Effect, most: float | None = None
-) -> Constant:
-    return Constant(name=name, value=value, log_sd=log_sd, effects=effects, most=most)
-
-
-# Priors: orders of magnitude that any link of this kind has.
-CONSTANTS = (
-    *(
-        constant
-        for kind in ("ring", "pairwise")
-        for constant in (
-            _constant(f"{kind}.launch_s", 6e-6, 0.7, BY_LINK),
-            _constant(f"{kind}.alpha_s", 1e-6, 0.7, BY_LINK),
-            _constant(f"{kind}.rate_frac", 0.75, 0.2, RATE_BY_LINK, most=0.98),
-            _constant(f"{kind}.copy_frac", 0.4, 0.5, BY_LINK),
-            _constant(f"{kind}.ramp_s", 3e-5, 1.0, BY_LINK),
-            _constant(f"{kind}.ramp_bytes", 2e6, 1.5, BY_LINK),
-        )
-    ),
-    _constant("crowd_frac", 0.6, 0.3, most=1.0),
-    _constant("switch.rate_frac", 0.65, 0.1, RATE_BY_LINK, most=0.98),
-    _constant("switch.extra_s", 1e-4, 1.0, Effect(kinds=("link",), log_sd=1.0)),
-    _constant("direct.launch_s", 4.5e-6, 0.5, BY_LINK, BY_ENGINE),
-    _constant("direct.sync_s", 5e-6, 0.7, BY_LINK, BY_ENGINE),
-    _constant("direct.rate_frac", 0.62, 0.2, RATE_BY_LINK, most=0.98),
-    _constant("fabric.launch_s", 4e-5, 1.0),
-    _constant("fabric.alpha_s", 1.5e-5, 1.0),
-    _constant("fabric.rate_frac", 0.8, 0.15, most=0.98),
-    _constant("fabric.ramp_s", 3e-4, 1.0),
-    _constant("fabric.ramp_bytes", 1e7, 1.0),
-)
 
 
 class Group(NamedTuple):

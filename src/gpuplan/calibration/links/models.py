@@ -1,4 +1,4 @@
-"""Link models, in: an accelerator or an adapter; out: its LinkModel with calibrated constants.
+"""Link models: an accelerator or a NIC in, its LinkModel with calibrated constants out.
 
 Rates come from the catalog; fixed costs and reached shares are fitted per link class and stand in
 `data/links.json`. A class without measurements inherits those of the nearest one.
@@ -19,13 +19,13 @@ FABRICS = ("infiniband", "roce", "efa", "tcp")
 
 
 def link_of(accelerator: Accelerator, *, n_ranks: int = 2, engine: str = "") -> LinkModel:
-    """What joins a group of these accelerators in one server: the island's link if it holds all.
+    """What joins a group of these accelerators in one server: the NVLink domain's if it holds all.
 
-    A group larger than the island (a bridge joins two) runs at the pace of the host's bus.
+    A group larger than the domain (a bridge joins two) runs at the pace of the host's bus.
     """
-    island = accelerator.scale_up
-    if island is not None and n_ranks <= island.n_domain_max:
-        return _island(island, engine)
+    domain = accelerator.scale_up
+    if domain is not None and n_ranks <= domain.n_domain_max:
+        return _scale_up(domain, engine)
     return host_bus_of(accelerator, engine=engine)
 
 
@@ -47,9 +47,9 @@ def fabric_link(
     oversubscription: float = 1.0,
     fabric: str = "infiniband",
 ) -> LinkModel:
-    """What one rank has towards other nodes: its share of the node's adapters (rails).
+    """What one rank has towards other nodes: its share of the node's NICs (rails).
 
-    `n_nics` adapters serve `n_sharing` ranks that talk at the same time; `n_sharing=1` gives the
+    `n_nics` NICs serve `n_sharing` ranks that talk at the same time; `n_sharing=1` gives the
     whole node, as the hierarchical collectives expect. `oversubscription` is downlink over uplink
     of the switches above: 1 is non-blocking.
     """
@@ -67,9 +67,9 @@ def fabric_link(
     return _model(fabric, rate, pair_bytes_per_s=None, engine="", has_p2p=True)
 
 
-def link_class_of(island: ScaleUpLink) -> str:
+def link_class_of(domain: ScaleUpLink) -> str:
     """Name of the class whose constants hold for this link."""
-    name = island.name.lower()
+    name = domain.name.lower()
     if "bridge" in name and "nvlink" in name:
         return "nvlink-bridge"
     if name.startswith("nvlink"):
@@ -87,40 +87,40 @@ def collective_spread(link: LinkModel) -> tuple[float, float]:
 
 
 def link_classes() -> tuple[str, ...]:
-    """Every class that has constants."""
+    """The names of all link classes that have constants."""
     return tuple(_stored()["classes"])
 
 
-def _island(island: ScaleUpLink, engine: str) -> LinkModel:
-    name = link_class_of(island)
-    pair = island.pair_bytes_per_s
+def _scale_up(domain: ScaleUpLink, engine: str) -> LinkModel:
+    name = link_class_of(domain)
+    pair = domain.pair_bytes_per_s
     # A switch gives one pair the whole rate: no mesh to account for.
-    mesh = pair if pair is not None and pair < island.bytes_per_s else None
-    return _model(name, island.bytes_per_s, pair_bytes_per_s=mesh, engine=engine, has_p2p=True)
+    mesh = pair if pair is not None and pair < domain.bytes_per_s else None
+    return _model(name, domain.bytes_per_s, pair_bytes_per_s=mesh, engine=engine, has_p2p=True)
 
 
 def _model(
     name: str, rate: float, *, pair_bytes_per_s: float | None, engine: str, has_p2p: bool
 ) -> LinkModel:
     stored = _stored()
-    held: Mapping[str, Any] = stored["classes"][name]
+    found: Mapping[str, Any] = stored["classes"][name]
     launch_frac = stored["direct_launch_frac"].get(engine, 1.0)
     return LinkModel(
         name=name,
         bytes_per_s=rate,
         pair_bytes_per_s=pair_bytes_per_s,
-        crowd_frac=held["crowd_frac"],
+        crowd_frac=found["crowd_frac"],
         has_p2p=has_p2p,
-        has_tree=held.get("has_tree", False),
-        ring=Protocol(**held["ring"]),
-        pairwise=Protocol(**held["pairwise"]),
-        switch=SwitchReduction(**held["switch"]) if held["switch"] else None,
-        direct=_direct(held["direct"], launch_frac) if held["direct"] else None,
+        has_tree=found.get("has_tree", False),
+        ring=Protocol(**found["ring"]),
+        pairwise=Protocol(**found["pairwise"]),
+        switch=SwitchReduction(**found["switch"]) if found["switch"] else None,
+        direct=_direct(found["direct"], launch_frac) if found["direct"] else None,
     )
 
 
-def _direct(held: Mapping[str, Any], launch_frac: float) -> DirectKernel:
-    return DirectKernel(**{**held, "launch_s": held["launch_s"] * launch_frac})
+def _direct(found: Mapping[str, Any], launch_frac: float) -> DirectKernel:
+    return DirectKernel(**{**found, "launch_s": found["launch_s"] * launch_frac})
 
 
 def _stored() -> Mapping[str, Any]:

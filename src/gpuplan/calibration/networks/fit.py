@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import ABSENT, Measurements, balanced_weights, one_per_row
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration.constants import Constant, Effect, Labels
+from gpuplan.domain.calibration.constants import Labels
 from gpuplan.domain.model.other import (
     Device,
     NetworkConstants,
@@ -44,52 +44,6 @@ class NetworkRow(NamedTuple):
 Predict = Callable[[NetworkWork, Device, NetworkConstants, SpeedBasis, Floats], Floats]
 
 
-def _effect(log_sd: float, *kinds: str) -> Effect:
-    return Effect(kinds=kinds, log_sd=log_sd)
-
-
-FAMILY_MODE = (_effect(0.5, "mode"), _effect(0.3, "family"), _effect(0.15, "family", "mode"))
-CONSTANTS: Mapping[NetworkKind, tuple[Constant, ...]] = {
-    "vision": (
-        Constant(name="compute_ratio", value=0.7, log_sd=0.7, effects=FAMILY_MODE),
-        Constant(name="traffic_ratio", value=8.0, log_sd=0.7, effects=FAMILY_MODE),
-        Constant(name="scale_ratio", value=1.0, log_sd=0.1, effects=(_effect(0.1, "stack"),)),
-    ),
-    "vision-training": (
-        Constant(name="compute_ratio", value=2.5, log_sd=0.5, effects=(_effect(0.25, "family"),)),
-        Constant(name="traffic_ratio", value=32.0, log_sd=0.5, effects=(_effect(0.25, "family"),)),
-        Constant(name="weight_ratio", value=100.0, log_sd=1.0),
-        Constant(name="scale_ratio", value=1.0, log_sd=0.1, effects=(_effect(0.1, "stack"),)),
-    ),
-    "vision-cpu": (
-        Constant(name="compute_ratio", value=2.5, log_sd=0.7, effects=(_effect(0.3, "family"),)),
-        Constant(name="traffic_ratio", value=4.0, log_sd=0.7, effects=(_effect(0.3, "family"),)),
-        Constant(name="weight_ratio", value=1.0, log_sd=0.5),
-        Constant(name="launch_s", value=2e-3, log_sd=1.0),
-    ),
-    "encoder": (
-        Constant(
-            name="compute_ratio",
-            value=1.5,
-            log_sd=0.5,
-            effects=(_effect(0.2, "stack"), _effect(0.2, "device"), _effect(1.0, "throttled")),
-        ),
-        Constant(
-            name="attention_ratio", value=3.5, log_sd=0.5, effects=(_effect(1.0, "throttled"),)
-        ),
-        Constant(name="launch_s", value=4e-5, log_sd=0.5, effects=(_effect(0.2, "device"),)),
-        Constant(name="scale_ratio", value=1.0, log_sd=0.05, effects=(_effect(0.5, "serving"),)),
-    ),
-    "denoiser": (
-        Constant(name="compute_ratio", value=2.5, log_sd=0.7),
-        Constant(name="traffic_ratio", value=150.0, log_sd=0.7),
-        Constant(name="launch_s", value=1.5e-3, log_sd=1.0),
-        Constant(name="split_ratio", value=0.1, log_sd=1.0),
-        Constant(
-            name="scale_ratio", value=1.0, log_sd=0.05, effects=(_effect(0.3, "device_family"),)
-        ),
-    ),
-}
 # Boards whose published runs slow down as batches grow (A30: 1.6 to 4.5 times an A100's latency,
 # twice at MLPerf): their heat is theirs, and must not make boards never measured look slow.
 THROTTLED = ("A30",)
@@ -137,7 +91,7 @@ def family_of(model: str) -> str:
 def network_labels(
     model: str, stack: str, device_name: str, *, device_family: str = ""
 ) -> dict[str, str]:
-    """What a batch's constants depend on; names never seen leave the common values."""
+    """What a batch's constants depend on; new names leave the common values."""
     return {
         "family": family_of(model),
         "mode": stack.split("-", maxsplit=1)[0],
@@ -150,7 +104,7 @@ def network_labels(
 
 
 def read_network_rows(kind: NetworkKind | None = None) -> tuple[NetworkRow, ...]:
-    """Measured batches of the package."""
+    """The measured batches that the package ships."""
     rows = read_rows("networks.csv")
     boards = devices()
     return tuple(_row(row, boards) for row in rows if kind is None or row["kind"] == kind)

@@ -1,4 +1,4 @@
-"""Fitted networks, in: kind, model, software and board; out: constants, ranges, known rates."""
+"""Stored fit of networks: kind, model, software and board in, constants, ranges and rates out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -7,15 +7,13 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 from gpuplan.calibration.networks.fit import (
-    CONSTANTS,
     base_name,
-    basis_of,
     constants_of,
     devices,
     family_of,
     network_labels,
 )
-from gpuplan.calibration.tables import read_constants, read_rows
+from gpuplan.calibration.tables import priors, read_constants, read_rows, stored_fit
 from gpuplan.domain.calibration.constants import FittedConstants, Labels
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.other import (
@@ -23,7 +21,6 @@ from gpuplan.domain.model.other import (
     Device,
     NetworkConstants,
     NetworkKind,
-    SpeedBasis,
 )
 from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.errors import InputError, one
@@ -31,12 +28,12 @@ from gpuplan.errors import InputError, one
 COLUMNS_PER_LAYER = 60.0
 # Work borrowed from kin errs by so much more: 532 training rows whose work is not published.
 BORROWED_RATIO = 1.25
-# Submissions of one board about their median: four of five of 955 runs without a promise [MLPerf].
+# Submissions of one board about their median: four of five of 955 offline runs [MLPerf].
 SAME_BOARD_RANGE = (0.90, 1.15)
 
 
 class VisionShape(NamedTuple):
-    """Work of one image."""
+    """The work of one image of a vision network."""
 
     n_macs: float
     n_activations: float
@@ -47,18 +44,13 @@ class VisionShape(NamedTuple):
 def network_constants(
     kind: NetworkKind, model: str, stack: str, *, accelerator: Accelerator
 ) -> NetworkConstants:
-    """Constants of this model's family on this software; common values where never seen.
+    """Constants of this model's family on this software; common values where never measured.
 
     Stacks: eager-nchw, eager-nhwc, compiled-nchw (vision), tensorrt-fp16, tensorrt-int8,
     tensorrt-sparse, served-fused, served-eager (encoders), xdit (denoisers).
     """
     values = _fitted(kind).values(_labels(model, stack, accelerator))
     return constants_of(values, kind)
-
-
-def network_basis(kind: NetworkKind) -> SpeedBasis:
-    """How this kind of network follows its board."""
-    return basis_of(kind)
 
 
 def network_estimate(
@@ -76,8 +68,9 @@ def network_estimate(
     low, high = stored["ranges"][name]
     tier: Tier = "fitted" if name in ("known", "new_model") else "estimated"
     sources = tuple(stored["sources"])
-    return Estimate(value=seconds, low=seconds * low, high=seconds * high, tier=tier,
-                    sources=sources)  # fmt: skip
+    return Estimate(
+        value=seconds, low=seconds * low, high=seconds * high, tier=tier, sources=sources
+    )
 
 
 def denoiser_shape(model: str, n_params: float | None = None) -> DenoiserShape:
@@ -178,24 +171,16 @@ def benchmark_rate(
 
 
 def _labels(model: str, stack: str, accelerator: Accelerator) -> Labels:
-    name = next(
-        (r["device"] for r in read_rows("network_devices.csv")
-         if r["accelerator"] == accelerator.id),
-        str(accelerator.id),
-    )  # fmt: skip
+    named = {
+        row["accelerator"]: row["device"] for row in reversed(read_rows("network_devices.csv"))
+    }
+    name = named.get(accelerator.id, str(accelerator.id))
     family = devices()[name][0] if name in devices() else accelerator.family
     return network_labels(model, stack, name, device_family=family)
 
 
 def _fitted(kind: NetworkKind) -> FittedConstants:
-    stored = _stored()["kinds"][kind]
-    return FittedConstants(
-        constants=CONSTANTS[kind],
-        log_value=stored["log_value"],
-        deviation=stored["deviation"],
-        n_rows=stored["n_rows"],
-        sources=tuple(stored["sources"]),
-    )
+    return stored_fit(_stored()["kinds"][kind], priors("networks", kind))
 
 
 def _stored() -> Mapping[str, Any]:

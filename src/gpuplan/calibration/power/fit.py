@@ -9,37 +9,11 @@ from numpy.typing import NDArray
 from gpuplan.calibration.fit import Measurements, balanced_weights, one_per_row
 from gpuplan.calibration.power.stored import LEAST_BUSY_FRAC, step_busy_frac
 from gpuplan.calibration.tables import read_rows
-from gpuplan.domain.calibration.constants import Constant, Effect, Labels
+from gpuplan.domain.calibration.constants import Labels
 from gpuplan.domain.hardware.power import PowerConstants, Utilization
 from gpuplan.units import MS
 
 Floats = NDArray[np.float64]
-CONSTANTS = (
-    Constant(name="memory_ratio", value=0.7, log_sd=0.5),
-    Constant(name="compute_ratio", value=3.3, log_sd=0.5),
-    Constant(name="unpack_ratio", value=1.5, log_sd=0.3),
-    Constant(
-        name="load_ratio",
-        value=1.0,
-        log_sd=0.02,
-        effects=(
-            Effect(kinds=("waits",), log_sd=0.1),
-            Effect(kinds=("family", "waits"), log_sd=0.2),
-        ),
-    ),
-    # Between two steps the board waits for the host, and for its peers where there are any.
-    Constant(name="gap_s", value=1.5e-3, log_sd=0.5),
-    Constant(name="peer_gap_s", value=1.5e-3, log_sd=0.5),
-    Constant(name="layer_gap_s", value=5e-4, log_sd=0.7),  # of a denoiser's layer
-    # Whatever waits for the host all the time has a share of its own.
-    Constant(
-        name="busy_frac",
-        value=0.6,
-        log_sd=0.3,
-        effects=(Effect(kinds=("waits",), log_sd=0.3),),
-        most=1.0,
-    ),
-)
 UTILIZATION = (
     "compute_frac",
     "weight_memory_frac",

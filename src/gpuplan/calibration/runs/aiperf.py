@@ -23,25 +23,27 @@ from gpuplan.units import MS
 
 TOOL = "aiperf"
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": MS, "s": 1.0, "sec": 1.0, "seconds": 1.0}
-METRICS = ("time_to_first_token", "inter_token_latency", "request_latency", "request_throughput",
-           "output_token_throughput")  # fmt: skip
+METRICS = (
+    *("time_to_first_token", "inter_token_latency", "request_latency"),
+    *("request_throughput", "output_token_throughput"),
+)
 # GenAI-Perf and AIPerf write some names otherwise in their tables.
 CSV_NAMES = {"request_count_count": "request_count"}
 CSV_MOST_ROWS = 5000
-MOST_CACHED_PCT = 5.0  # above, prompts cost less than their tokens say
+MOST_CACHED_PCT = 5.0  # above, prefix-cache hits make prompts cheaper than their tokens
 HEADING = re.compile(r"^(?P<name>[^()]+?)\s*(?:\((?P<unit>[^()]*)\))?$")
 
 Stats = Mapping[str, Mapping[str, object]]
 
 
 def is_export(document: object) -> bool:
-    """A JSON export of either tool."""
+    """Whether this is a JSON export of either tool."""
     found = mapping(document)
     return any("avg" in mapping(found.get(name)) for name in METRICS)
 
 
 def is_csv_export(first_line: str) -> bool:
-    """A CSV export of either tool."""
+    """Whether this is the heading of a CSV export of either tool."""
     return first_line.strip().lower().startswith("metric,avg,")
 
 
@@ -51,9 +53,9 @@ def read_export(document: object, where: str) -> RunsRead:
     found = mapping(document)
     stats = {name: mapping(value) for name, value in found.items()}
     config = mapping(found.get("input_config"))
-    _tell_state(reading, found)
+    _remark_state(reading, found)
     _read(reading, stats, config)
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def read_csv_export(text: str, where: str) -> RunsRead:
@@ -68,9 +70,9 @@ def read_csv_export(text: str, where: str) -> RunsRead:
         elif len(cells) > 1:
             name, unit = _csv_name(cells[0])
             stats[name] = {"unit": unit, **dict(zip(heads[1:], cells[1:], strict=False))}
-    reading.tell("a CSV export does not say the model or the load; the JSON export does")
+    reading.remark("a CSV export does not state the model or the load; the JSON export does")
     _read(reading, stats, {})
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def _csv_name(text: str) -> tuple[str, str]:
@@ -99,9 +101,9 @@ def _read(reading: Reading, stats: Stats, config: Mapping[str, object]) -> None:
     }
     check_tpot(reading, cells)
     cells = _uncached(reading, cells, stats)
-    concurrency, rate = _said(config, "concurrency"), _said(config, "request_rate")
+    concurrency, rate = _stated(config, "concurrency"), _stated(config, "request_rate")
     if concurrency is None and rate is None:
-        reading.tell("the load is not said: give --concurrency or --rate")
+        reading.remark("the load is not stated: give --concurrency or --rate")
         row = cells
     else:
         row = offered(
@@ -120,24 +122,24 @@ def _uncached(reading: Reading, cells: dict[str, object], stats: Stats) -> dict[
     hits_pct = _avg(stats, "theoretical_prefix_cache_hit") or 0.0
     if hits_pct <= MOST_CACHED_PCT:
         return cells
-    reading.tell(
-        f"{hits_pct:.0f} % of the prompt tokens could come from a prefix cache: throughput, "
-        "first-token and whole times are left out, times per token are kept"
+    reading.remark(
+        f"{hits_pct:.0f} % of the prompt tokens could come from a prefix cache: throughput, TTFT "
+        "and end-to-end latency are not used, TPOT is"
     )
-    kept = ("model", "input_tokens", "output_tokens")
-    return {k: v for k, v in cells.items() if k in kept or k.startswith("measured_tpot")}
+    conditions = ("model", "input_tokens", "output_tokens")
+    return {k: v for k, v in cells.items() if k in conditions or k.startswith("measured_tpot")}
 
 
-def _tell_state(reading: Reading, found: Mapping[str, object]) -> None:
+def _remark_state(reading: Reading, found: Mapping[str, object]) -> None:
     if found.get("was_cancelled") is True:
-        reading.tell("the run was cancelled before its end")
+        reading.remark("the run was cancelled before its end")
     warm = _avg({"n": mapping(mapping(found.get("warmup_metrics")).get("request_count"))}, "n")
     if warm:
-        reading.tell(f"{warm:.0f} warm-up requests are not counted")
+        reading.remark(f"{warm:.0f} warm-up requests are not counted")
     errors = found.get("error_summary")
     if isinstance(errors, list) and errors:
         n = sum(number(mapping(error).get("count")) or 0.0 for error in errors)
-        reading.tell(f"errors of {len(errors)} kinds in {n:.0f} requests")
+        reading.remark(f"errors of {len(errors)} kinds in {n:.0f} requests")
 
 
 def _avg(stats: Stats, name: str) -> float | None:
@@ -151,12 +153,13 @@ def _time(stats: Stats, name: str, part: str, unit_s: float) -> float | None:
     return None if value is None else value * scale / unit_s
 
 
-def _said(config: Mapping[str, object], name: str) -> float | None:
+def _stated(config: Mapping[str, object], name: str) -> float | None:
     holders = (
-        mapping(config.get("loadgen")), config,
+        mapping(config.get("loadgen")),
+        config,
         mapping(mapping(config.get("perf_analyzer")).get("stimulus")),
         mapping(config.get("stimulus")),
-    )  # fmt: skip
+    )
     return next((n for holder in holders if (n := number(holder.get(name))) is not None), None)
 
 

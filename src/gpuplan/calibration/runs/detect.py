@@ -1,4 +1,4 @@
-"""Which tool wrote a file, told from its content: bytes -> rows. Names of files do not count."""
+"""Which tool wrote a file, by its content: bytes in, rows out. Names of files do not count."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ FORMATS = (
 
 
 def read_runs(content: bytes, where: str) -> RunsRead:
-    """Rows of a benchmark's output; InputError where it is none that is known."""
+    """The rows of a benchmark's output; InputError where no known tool wrote it."""
     text = _text(content, where)
     start = text.lstrip()[:1]
     if start in ("{", "["):
@@ -116,8 +116,8 @@ def _own(document: dict[str, object]) -> RunsRead:
 
 def _checked(found: RunsRead, where: str) -> RunsRead:
     if not found.rows:
-        told = "; ".join(found.told[:3]) or "no run in it"
-        raise unreadable(where, found.tool, f"no usable run ({told})", "give a finished run")
+        remarks = "; ".join(found.remarks[:3]) or "no run in it"
+        raise unreadable(where, found.tool, f"no usable run ({remarks})", "give a finished run")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Conditions that a benchmark's output does not hold: what the user gives beside it, checked."""
+"""Conditions that a benchmark's output lacks: what the user gives with flags, checked."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ FLAGS = {
     "input_tokens": "--input-tokens", "output_tokens": "--output-tokens",
 }  # fmt: skip
 NEEDED = ("model", "accelerator", "engine", "regime", "input_tokens", "output_tokens")
-# Kinds of load that say nothing without this number.
+# Regimes that need this number.
 LOADS = {
     "batch": ("fixed_concurrency", "static_batch", "fixed_max_batch"),
     "request_rate_per_s": ("poisson", "open loop trace", "MLPerf server", "MLPerf Interactive"),
@@ -63,16 +63,16 @@ def with_given(
 ) -> tuple[list[Row], list[str]]:
     """Rows with the given conditions, and what was replaced; InputError names what is missing.
 
-    A table says for itself: only its blanks are filled. A tool's names are those that its server
-    was given: what the user says stands.
+    A table states its own conditions: only its blanks are filled. A tool's names are those that
+    its server was given: the user's flags replace them.
     """
-    told: list[str] = []
-    rows = [_filled(row, given, told, is_table=read.tool == TOOL) for row in read.rows]
+    remarks: list[str] = []
+    rows = [_filled(row, given, remarks, is_table=read.tool == TOOL) for row in read.rows]
     problems: list[Problem] = []
     for key in (*NEEDED, *LOADS):
         lacking = [row["id"] for row in rows if _lacks(row, key, lengths_known)]
         if lacking:
-            what = f"{len(lacking)} of {len(rows)} runs do not say {key.replace('_', ' ')}"
+            what = f"{len(lacking)} of {len(rows)} runs do not state the {key.replace('_', ' ')}"
             problems.append(Problem(key, what, f"give {FLAGS[key]}"))
     for text in sorted({row["precision"] for row in rows if not is_precision(row["precision"])}):
         fix = "give --precision, such as bf16, fp8, int4 or q4_k_m"
@@ -80,7 +80,7 @@ def with_given(
     problems += _number_problems(rows)
     if problems:
         raise InputError(short(where), problems)
-    return rows, [f"{short(where)}: {line}" for line in dict.fromkeys(told)]
+    return rows, [f"{short(where)}: {line}" for line in dict.fromkeys(remarks)]
 
 
 def _number_problems(rows: Sequence[Row]) -> list[Problem]:
@@ -106,7 +106,7 @@ def _lacks(row: Row, key: str, lengths_known: Mapping[str, object]) -> bool:
 
 
 def _filled(
-    row: Mapping[str, str], given: Mapping[str, str], told: list[str], *, is_table: bool
+    row: Mapping[str, str], given: Mapping[str, str], remarks: list[str], *, is_table: bool
 ) -> Row:
     made = dict(row)
     for key, value in given.items():
@@ -116,7 +116,7 @@ def _filled(
         if old and (is_table or old == new):
             continue
         if old:
-            told.append(f"{key.replace('_', ' ')} {old!r} of the file gives way to {new!r}")
+            remarks.append(f"{key.replace('_', ' ')} {old!r} of the file gives way to {new!r}")
         made[key] = new
     if not made.get("regime"):
         is_closed, is_open = bool(made.get("batch")), bool(made.get("request_rate_per_s"))
@@ -139,8 +139,8 @@ def is_precision(text: str) -> bool:
 
 
 def assumptions(rows: Sequence[Row]) -> tuple[Assumption, ...]:
-    """What no file and no flag said."""
-    why = "neither the files nor a flag say"
+    """What was assumed because neither a file nor a flag states it."""
+    why = "neither the files nor a flag state it"
     is_mlperf = any("mlperf" in row["source"] for row in rows)
     lowest = "the lowest that the accelerator computes, as MLPerf entries do"
     blanks = (
@@ -156,7 +156,7 @@ def assumptions(rows: Sequence[Row]) -> tuple[Assumption, ...]:
     if any(not row["input_tokens"] for row in rows):
         found.append(
             Assumption(
-                what="prompt and answer lengths",
+                what="prompt and output lengths",
                 value="the benchmark's own",
                 why=why,
                 change=FLAGS["input_tokens"],
@@ -165,7 +165,7 @@ def assumptions(rows: Sequence[Row]) -> tuple[Assumption, ...]:
     if any(_is_cache_guessed(row) for row in rows):
         found.append(
             Assumption(
-                what="key-value cache",
+                what="KV cache",
                 value="8 bits beside quantized weights under load",
                 why=why,
                 change=FLAGS["kv_precision"],

@@ -24,7 +24,7 @@ MOST_BENCHMARKS = 1000
 
 
 def is_report(document: object) -> bool:
-    """A report of the tool."""
+    """Whether this is a benchmark report of the tool."""
     benchmarks = mapping(document).get("benchmarks")
     return isinstance(benchmarks, list) and any("metrics" in mapping(b) for b in benchmarks)
 
@@ -36,7 +36,7 @@ def read_report(document: object, where: str) -> RunsRead:
     benchmarks = report.get("benchmarks")
     for benchmark in (benchmarks if isinstance(benchmarks, list) else [])[:MOST_BENCHMARKS]:
         _read(reading, mapping(benchmark), _model(report, mapping(benchmark)))
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def _read(reading: Reading, benchmark: Mapping[str, object], model: str) -> None:
@@ -45,8 +45,8 @@ def _read(reading: Reading, benchmark: Mapping[str, object], model: str) -> None
     if is_failure(reading, n_failed, n_done):
         return
     if n_cut:
-        reading.tell(f"{n_cut:.0f} requests were still under way at the end and are not counted")
-    _tell_phases(reading, benchmark)
+        reading.remark(f"{n_cut:.0f} requests were still under way at the end and are not counted")
+    _remark_phases(reading, benchmark)
     cells: dict[str, object] = {
         "model": model,
         "input_tokens": _stat(metrics, "prompt_token_count"),
@@ -69,9 +69,12 @@ def _read(reading: Reading, benchmark: Mapping[str, object], model: str) -> None
 
 
 def _offered(
-    reading: Reading, cells: dict[str, object], strategy: Mapping[str, object],
-    metrics: Mapping[str, object], n_done: float,
-) -> dict[str, object]:  # fmt: skip
+    reading: Reading,
+    cells: dict[str, object],
+    strategy: Mapping[str, object],
+    metrics: Mapping[str, object],
+    n_done: float,
+) -> dict[str, object]:
     kind = words(strategy.get("type_") or strategy.get("type")).lower()
     concurrency = number(strategy.get("streams"))
     rate = number(strategy.get("rate"))
@@ -80,12 +83,12 @@ def _offered(
     elif kind == "throughput":
         concurrency = number(strategy.get("max_concurrency"))
     elif kind == "constant":
-        reading.tell("arrivals at a constant pace; predictions take Poisson arrivals")
+        reading.remark("arrivals at a constant pace; predictions take Poisson arrivals")
     elif kind == "trace":
         rate = _stat(metrics, "requests_per_second")
-        reading.tell("arrivals from a trace; read as Poisson at their mean rate")
+        reading.remark("arrivals from a trace; read as Poisson at their mean rate")
     elif kind not in ("concurrent", "poisson"):
-        reading.tell(f"strategy {kind!r} is not known: the run is read as max_load")
+        reading.remark(f"strategy {kind!r} is not known: the run is read as max_load")
     return offered(reading, cells, concurrency=concurrency, rate_per_s=rate, n_requests=n_done)
 
 
@@ -130,11 +133,11 @@ def _without_first(metrics: Mapping[str, object]) -> float | None:
     return number((tpot * n - ttft) / (n - 1))
 
 
-def _tell_phases(reading: Reading, benchmark: Mapping[str, object]) -> None:
+def _remark_phases(reading: Reading, benchmark: Mapping[str, object]) -> None:
     for key in ("warmup_duration", "cooldown_duration"):
         found = number(benchmark.get(key))
         if found is not None and found > 0.05:
-            reading.tell(f"{found:.3g} s of {key.split('_')[0]} are not counted")
+            reading.remark(f"{found:.3g} s of {key.split('_')[0]} are not counted")
 
 
 def _model(report: Mapping[str, object], benchmark: Mapping[str, object]) -> str:

@@ -36,12 +36,12 @@ def is_result(document: object) -> bool:
 
 
 def is_csv(first_line: str) -> bool:
-    """The heading that the tool writes."""
+    """Whether this is the heading of the tool's CSV output."""
     return "avg_ts" in first_line and "n_gen" in first_line
 
 
 def is_markdown(text: str) -> bool:
-    """A table that the tool prints."""
+    """Whether this holds a table that the tool prints."""
     return bool(re.search(r"^\|\s*model\s*\|.*\|\s*t/s\s*\|", text, re.MULTILINE))
 
 
@@ -52,19 +52,19 @@ def read_documents(documents: Iterable[object], where: str) -> RunsRead:
         if is_result(document):
             _read(reading, mapping(document))
         else:
-            reading.tell("an object that is no test is left out")
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+            reading.remark("an object that is no test is not used")
+    return reading.result()
 
 
 def read_csv(text: str, where: str) -> RunsRead:
-    """Rows of the CSV output."""
+    """The rows of the tool's CSV output."""
     reading = Reading(where, TOOL)
     rows = csv_rows(text, source=where)
     if len(rows) > MOST_ROWS:
-        reading.tell(f"only the first {MOST_ROWS} tests are read")
+        reading.remark(f"only the first {MOST_ROWS} tests are read")
     for found in rows[:MOST_ROWS]:
         _read(reading, found)
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def read_markdown(text: str, where: str) -> RunsRead:
@@ -85,7 +85,7 @@ def read_markdown(text: str, where: str) -> RunsRead:
             build = found[2]
     for test in tests:
         _read(reading, {**test, "gpu_info": ", ".join(devices.values()), "build_number": build})
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def _markdown_test(cells: Mapping[str, str]) -> dict[str, object]:
@@ -108,31 +108,29 @@ def _read(reading: Reading, found: Mapping[str, object]) -> None:
     n_prompt, n_gen = number(found.get("n_prompt")), number(found.get("n_gen"))
     depth = number(found.get("n_depth")) or 0.0
     if rate is None or (n_prompt is None and n_gen is None):
-        reading.tell("a test without a rate is left out")
+        reading.remark("a test without a rate is not used")
         return
     if _is_on_host(reading, found):
         return
     cells = _conditions(reading, found)
     if n_gen is None and depth:
-        reading.tell("a prompt on top of a filled cache has no prediction; left out")
+        reading.remark("a prompt on top of a filled KV cache has no prediction; not used")
         return
     if n_prompt is None and n_gen is not None:
-        cells |= {
-            "regime": "static_batch", "input_tokens": max(1.0, depth), "output_tokens": n_gen,
-            "measured_tpot_mean_ms": 1e3 / rate,
-        }  # fmt: skip
+        cells |= _load("static_batch", max(1.0, depth), n_gen)
+        cells["measured_tpot_mean_ms"] = 1e3 / rate
     elif n_gen is None and n_prompt is not None:
-        cells |= {
-            "regime": "prefill", "input_tokens": n_prompt, "output_tokens": 1.0,
-            "measured_ttft_mean_ms": 1e3 * n_prompt / rate,
-        }  # fmt: skip
+        cells |= _load("prefill", n_prompt, 1.0)
+        cells["measured_ttft_mean_ms"] = 1e3 * n_prompt / rate
     elif n_gen is not None and n_prompt is not None:
         whole_s = (n_prompt + n_gen) / rate
-        cells |= {
-            "regime": "static_batch", "input_tokens": n_prompt + depth, "output_tokens": n_gen,
-            "measured_output_tokens_per_s": n_gen / whole_s, "measured_e2e_s": whole_s,
-        }  # fmt: skip
+        cells |= _load("static_batch", n_prompt + depth, n_gen)
+        cells |= {"measured_output_tokens_per_s": n_gen / whole_s, "measured_e2e_s": whole_s}
     reading.add(cells, flag=FLAG)
+
+
+def _load(regime: str, input_tokens: float, output_tokens: float) -> dict[str, object]:
+    return {"regime": regime, "input_tokens": input_tokens, "output_tokens": output_tokens}
 
 
 def _is_on_host(reading: Reading, found: Mapping[str, object]) -> bool:
@@ -140,19 +138,19 @@ def _is_on_host(reading: Reading, found: Mapping[str, object]) -> bool:
     reasons = {
         "no layer on the accelerator": str(found.get("n_gpu_layers")) == "0",
         "experts on the host": number(found.get("n_cpu_moe")) is not None,
-        "cache on the host": str(found.get("no_kv_offload")).lower() in ("1", "true"),
+        "KV cache on the host": str(found.get("no_kv_offload")).lower() in ("1", "true"),
         "the CPU computes": words(found.get("backends")).upper() in ("CPU", "BLAS"),
     }
-    held = [reason for reason, is_so in reasons.items() if is_so]
-    if held:
-        reading.tell(f"tests with {', '.join(held)} are left out")
-    return bool(held)
+    found_reasons = [reason for reason, is_so in reasons.items() if is_so]
+    if found_reasons:
+        reading.remark(f"tests with {', '.join(found_reasons)} are rejected")
+    return bool(found_reasons)
 
 
 def _conditions(reading: Reading, found: Mapping[str, object]) -> dict[str, object]:
     devices = [part.strip() for part in words(found.get("gpu_info")).split(",") if part.strip()]
     if len(set(devices)) > 1:
-        reading.tell("accelerators of several kinds: taken as of the first kind")
+        reading.remark("accelerators of several kinds: taken as of the first kind")
     name = words(found.get("model_filename")).replace("\\", "/").rpartition("/")[2]
     name = SHARD.sub("", name.removesuffix(".gguf"))
     layers = number(found.get("n_gpu_layers"))
@@ -165,7 +163,7 @@ def _conditions(reading: Reading, found: Mapping[str, object]) -> dict[str, obje
         "accelerator": devices[0] if devices else "",
         "n_accelerators": float(max(1, n)),
         "tp": 1.0,
-        "pp": float(max(1, n)),  # layers are dealt, one device works at a time
+        "pp": float(max(1, n)),  # layers are split, one device works at a time
         "batch": 1.0,
         "layout_note": f"ngl={layers:.0f}" if layers is not None else "",
     }
@@ -185,6 +183,6 @@ def _precision(reading: Reading, found: Mapping[str, object], name: str) -> str:
         match = QUANT.search(name) or QUANT.search(kind)
         text = match[1].lower() if match else ""
     if words(found.get("type_k")).lower().startswith("q8"):
-        reading.tell("the cache is of type q8_0: taken as 8 bits")
+        reading.remark("the KV cache is of type q8_0: taken as 8 bits")
         return f"{PLAIN.get(text, text)}, fp8 kv"
     return PLAIN.get(text, text)

@@ -11,9 +11,11 @@ TITLE = "MLPerf Results Summary"
 LINE = re.compile(r"^\s*([A-Za-z0-9][^:]{2,70}?)\s*:\s*(\S.*?)\s*$")
 NS_PER_MS, NS_PER_S = 1e-6, 1e-9
 REGIMES = {
-    "offline": "MLPerf offline", "server": "MLPerf server", "interactive": "MLPerf Interactive",
+    "offline": "MLPerf offline",
+    "server": "MLPerf server",
+    "interactive": "MLPerf Interactive",
     "singlestream": "MLPerf SingleStream",
-}  # fmt: skip
+}
 
 
 def read_summary(text: str, where: str) -> RunsRead:
@@ -21,7 +23,7 @@ def read_summary(text: str, where: str) -> RunsRead:
     reading = Reading(where, TOOL)
     for part in text.split(TITLE)[1:]:
         _read(reading, _lines(part))
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def _lines(text: str) -> dict[str, str]:
@@ -36,16 +38,16 @@ def _lines(text: str) -> dict[str, str]:
 def _read(reading: Reading, found: Mapping[str, str]) -> None:
     scenario = found.get("scenario", "").replace(" ", "").lower()
     if found.get("mode", "PerformanceOnly") not in ("PerformanceOnly", "FindPeakPerformance"):
-        reading.tell(f"mode {words(found.get('mode'))} measures no speed; left out")
+        reading.remark(f"mode {words(found.get('mode'))} measures no speed; not used")
         return
     if scenario not in REGIMES:
-        reading.tell(f"scenario {words(scenario)!r} has no prediction; left out")
+        reading.remark(f"scenario {words(scenario)!r} has no prediction; not used")
         return
     if found.get("result is", "VALID") != "VALID":
-        reading.tell("the run is INVALID by the rules of the benchmark; its figures are read still")
+        reading.remark("the run is INVALID by the rules of the benchmark; its figures are used")
     tokens_per_s, note = _tokens_per_s(found)
     if note:
-        reading.tell(note)
+        reading.remark(note)
     mean_s = scaled(found.get("mean latency (ns)"), NS_PER_S)
     cells: dict[str, object] = {
         "regime": REGIMES[scenario],

@@ -22,7 +22,7 @@ MOST_PROBLEMS = 20
 
 
 def is_table(first_line: str) -> bool:
-    """A heading with our columns."""
+    """Whether this is a heading with our columns."""
     heads = {head.strip().strip('"') for head in first_line.split(",")}
     return "regime" in heads or any(head.startswith("measured_") for head in heads)
 
@@ -39,7 +39,7 @@ def read_table(text: str, where: str) -> RunsRead:
         raise InputError(short(where), problems[:MOST_PROBLEMS])
     for row in rows:
         reading.add(row, flag=row.get("flag", ""))
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def _heading_problems(reading: Reading, heads: list[str]) -> list[Problem]:
@@ -56,7 +56,7 @@ def _heading_problems(reading: Reading, heads: list[str]) -> list[Problem]:
             fix = f"did you mean {near[0]}?" if near else f"use one of {', '.join(COLUMNS[16:25])}"
             problems.append(Problem("columns", f"got {words(head)!r}", fix))
         else:
-            reading.tell(f"column {words(head)!r} is not read")
+            reading.remark(f"column {words(head)!r} is not read")
     return problems
 
 

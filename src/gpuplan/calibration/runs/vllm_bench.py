@@ -52,20 +52,20 @@ MODEL = re.compile(r"\bmodel='([^']{1,200})'")
 
 
 def is_result(document: object) -> bool:
-    """A result file of the tool."""
+    """Whether this is a result file of the tool."""
     found = mapping(document)
     return "output_throughput" in found and ("total_output_tokens" in found or "duration" in found)
 
 
 def read_documents(documents: Iterable[object], where: str) -> RunsRead:
-    """Rows of result files."""
+    """The rows of the tool's result files."""
     reading = Reading(where, TOOL)
     for document in documents:
         if is_result(document):
             _read(reading, mapping(document))
         else:
-            reading.tell("an object that is no benchmark result is left out")
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+            reading.remark("an object that is no benchmark result is not used")
+    return reading.result()
 
 
 def read_console(text: str, where: str) -> RunsRead:
@@ -83,15 +83,15 @@ def read_console(text: str, where: str) -> RunsRead:
         named = MODEL.search(line)
         if named:
             before = {"model_id": named[1]}
-            spoken = BACKEND.search(line)
-            before |= {"backend": spoken[1]} if spoken else {}
+            backend = BACKEND.search(line)
+            before |= {"backend": backend[1]} if backend else {}
         _note(line, before, block)
     for block, later in zip(blocks, [*blocks[1:], {}], strict=True):
         if _is_warm_up(block, later):
-            reading.tell("a short run before one of the same load is taken as its warm-up")
+            reading.remark("a short run before one of the same load is taken as its warm-up")
         else:
             _close(reading, block)
-    return RunsRead(tool=TOOL, rows=tuple(reading.rows), told=tuple(reading.told))
+    return reading.result()
 
 
 def _is_warm_up(block: Mapping[str, object], later: Mapping[str, object]) -> bool:
@@ -116,13 +116,13 @@ def _close(reading: Reading, block: Mapping[str, object]) -> None:
     if "output_throughput" in block or "mean_ttft_ms" in block:
         _read(reading, block)
     else:
-        reading.tell("a result table without figures is left out")
+        reading.remark("a result table without figures is not used")
 
 
 def _read(reading: Reading, found: Mapping[str, object]) -> None:
     n_done = number(found.get("completed")) or 0.0
-    n_asked = number(found.get("num_prompts")) or 0.0
-    n_failed = number(found.get("failed")) or max(0.0, n_asked - n_done)
+    n_sent = number(found.get("num_prompts")) or 0.0
+    n_failed = number(found.get("failed")) or max(0.0, n_sent - n_done)
     if is_failure(reading, n_failed, n_done) or not n_done:
         return
     cells: dict[str, object] = {
@@ -142,34 +142,37 @@ def _read(reading: Reading, found: Mapping[str, object]) -> None:
     if number(cells["measured_tpot_mean_ms"]) is None and number(found.get("mean_itl_ms")):
         cells["measured_tpot_mean_ms"] = found.get("mean_itl_ms")
         flag = "tpot: mean over chunks (ITL)"
-        reading.tell("no TPOT in the file; ITL is read, which long answers weigh more in")
+        reading.remark("no TPOT in the file; ITL is read, in which long responses weigh more")
     _check(reading, cells, found)
-    row: dict[str, object] = cells
+    row = cells
     if "request_rate" in found or "max_concurrency" in found:
         row = offered(
-            reading, cells, concurrency=number(found.get("max_concurrency")),
-            rate_per_s=number(found.get("request_rate")), n_requests=n_done,
+            reading,
+            cells,
+            concurrency=number(found.get("max_concurrency")),
+            rate_per_s=number(found.get("request_rate")),
+            n_requests=n_done,
             duration_s=number(found.get("duration")),
-        )  # fmt: skip
+        )
     else:
-        reading.tell("the load is not said: give --concurrency or --rate")
+        reading.remark("the load is not stated: give --concurrency or --rate")
     reading.add(row, flag=flag)
 
 
 def _check(reading: Reading, cells: Mapping[str, object], found: Mapping[str, object]) -> None:
     check_tpot(reading, cells)
     if number(cells["measured_ttft_mean_ms"]) is None:
-        reading.tell("no first-token times: the answers were not streamed")
+        reading.remark("no TTFT: the responses were not streamed")
     burst = number(found.get("burstiness"))
     if burst is not None and burst != 1.0 and number(found.get("request_rate")):
-        reading.tell(f"burstiness {burst:g} is not Poisson; predictions take Poisson arrivals")
+        reading.remark(f"burstiness {burst:g} is not Poisson; predictions take Poisson arrivals")
     if number(found.get("num_warmups")):
-        reading.tell(f"{found['num_warmups']} warm-up requests are not counted")
+        reading.remark(f"{found['num_warmups']} warm-up requests are not counted")
 
 
 def _engine(reading: Reading, found: Mapping[str, object]) -> str:
     protocol = words(found.get("backend") or found.get("endpoint_type")).lower()
     engine = ENGINES.get(protocol, "")
     if not engine:
-        reading.tell(f"the client spoke {protocol or 'an unnamed protocol'!r}: engine not said")
+        reading.remark(f"the client spoke {protocol or 'an unnamed protocol'!r}: engine not stated")
     return engine

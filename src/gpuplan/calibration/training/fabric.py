@@ -1,6 +1,6 @@
-"""Adapters of one accelerator, in: what a table says of the network; out: bytes per second.
+"""Bandwidth out of the node: what a table states of the network in, bytes per second out.
 
-Where nothing is said, the usual server of that accelerator is assumed.
+Where nothing is stated, the usual server of that accelerator is assumed.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.units import GB, GBIT
 
-# One adapter per accelerator in the makers' reference servers: 200, 400 and 800 Gbit/s.
+# One NIC per accelerator in the makers' reference servers: 200, 400 and 800 Gbit/s.
 USUAL_BYTES_PER_S = (
     (r"tpu", 12.5 * GB),
     (r"v100|mi250|gaudi2|rtx|l40|l4$|a10$|t4", 6.25 * GB),
@@ -16,15 +16,15 @@ USUAL_BYTES_PER_S = (
     (r"b300|gb300", 100.0 * GB),
 )
 NEWER_BYTES_PER_S = 50.0 * GB
-PLACES = {"jean zay": 6.25 * GB}  # four 100 Gbit/s adapters for eight accelerators
+SITES = {"jean zay": 6.25 * GB}  # four 100 Gbit/s NICs for eight accelerators
 SLOWEST_COMPUTE_GBIT = 40  # slower ones are for management
 
 
-def adapter_bytes_per_s(said: str, accelerator: Accelerator, *, n_node: int) -> tuple[float, bool]:
-    """What one accelerator can send out of its node, and whether somebody said so."""
-    text = said.lower()
-    for place, rate in PLACES.items():
-        if place in text:
+def nic_bytes_per_s(stated: str, accelerator: Accelerator, *, n_node: int) -> tuple[float, bool]:
+    """What one accelerator can send out of its node, and whether the table states it."""
+    text = stated.lower()
+    for site, rate in SITES.items():
+        if site in text:
             return rate, True
     whole = re.search(r"(\d+)\s*gbps\s*node", text)
     if whole:

@@ -1,4 +1,4 @@
-"""Models that tables give by their dimensions alone, in: layers, width, heads; out: a Model."""
+"""Models that tables give by their dimensions alone: layers, width and heads in, a Model out."""
 
 import re
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ class Dimensions(NamedTuple):
 
 
 def model_from(name: str, dimensions: Dimensions, *, source: str) -> Model:
-    """The decoder with these dimensions; what is not said is assumed, and told."""
+    """The decoder with these dimensions; what is not stated is assumed."""
     assumed: list[Assumption] = []
-    n_heads = dimensions.n_heads or _told(assumed, "heads", dimensions.hidden // ASSUMED_HEAD_DIM)
-    n_vocab = dimensions.n_vocab or _told(assumed, "vocab", ASSUMED_VOCAB)
+    n_heads = dimensions.n_heads or _assume(assumed, "heads", dimensions.hidden // ASSUMED_HEAD_DIM)
+    n_vocab = dimensions.n_vocab or _assume(assumed, "vocab", ASSUMED_VOCAB)
     head_dim = dimensions.head_dim or dimensions.hidden // n_heads
     ffn = dimensions.ffn or 4 * dimensions.hidden
     group = LayerGroup(
@@ -116,7 +116,7 @@ def _feed_forward(dimensions: Dimensions, ffn: int) -> FeedForward | Experts:
     )
 
 
-def _told(assumed: list[Assumption], what: str, value: int) -> int:
+def _assume(assumed: list[Assumption], what: str, value: int) -> int:
     why = "the row does not say"
     assumed.append(Assumption(what=what, value=str(value), why=why, change=f"column {what}"))
     return value

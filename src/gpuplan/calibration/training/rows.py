@@ -28,11 +28,11 @@ class TrainingRow:
         return (self.cells.get(column) or "").strip()
 
     def lower(self, column: str) -> str:
-        """The cell in lower case."""
+        """The cell as written, in lower case."""
         return self.text(column).lower()
 
     def joined(self, *columns: str) -> str:
-        """Several cells as one text."""
+        """Several cells as one text, with spaces between them."""
         return " ".join(self.text(column) for column in columns)
 
     def number(self, column: str) -> float | None:

@@ -17,7 +17,7 @@ class Stack(NamedTuple):
     attention: AttentionKernel
     kernels: Kernels
     has_sequence_parallel: bool
-    sharding: Sharding  # where nothing else is said
+    sharding: Sharding  # where nothing else is stated
     gradient_bytes: float  # what is exchanged per gradient
     overlaps_gradients: bool = True
     scatters_handover: bool = True

@@ -5,6 +5,7 @@ from itertools import product
 from math import exp
 from typing import Any
 
+from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.noun import dataclass
 
 Labels = Mapping[str, str]  # kind -> label, e.g. era -> vllm-0.10
@@ -98,18 +99,6 @@ class Spread:
     n: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """Errors of rows that a fit has not seen, as fractions."""
-
-    n: int
-    median_ape: float
-    mape: float
-    p90_ape: float
-    bias: float
-    range_coverage: float  # of a range drawn from the other half of such rows
-
-
 # One fit is one thing: told apart by identity, so that what is derived from it can be kept.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InferenceCalibration:
@@ -118,12 +107,12 @@ class InferenceCalibration:
     constants: FittedConstants
     spreads: Mapping[str, Spread]  # by "novelty|regime|metric|cell"
     known: Mapping[str, frozenset[str]]  # model families, engine versions, accelerator families
-    left_out: Mapping[str, Mapping[str, LeftOut]]  # by split, then "regime metric"
+    held_out: Mapping[str, Mapping[str, MetricErrors]]  # by split, then "regime metric"
     version: str
 
     def spread(self, novelty: str, regime: str, *, metric: str, cells: tuple[str, ...]) -> Spread:
         """The spread of the narrowest cell that was measured, else of the regime, else of all."""
-        # What was never left out alone is as uncertain as a whole publication, the widest split.
+        # What was never held out alone is as uncertain as a whole publication, the widest split.
         for kind, where in product((novelty, "source"), (regime, "any")):
             for cell in (*cells, "all"):
                 found = self.spreads.get(f"{kind}|{where}|{metric}|{cell}")

@@ -18,7 +18,7 @@ class RunsRead:
 
     tool: str
     rows: tuple[Mapping[str, str], ...]
-    told: tuple[str, ...] = ()  # quirks: failed requests, other definitions, figures left out
+    remarks: tuple[str, ...] = ()  # failed requests, other definitions, figures not used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class MovedConstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationOutcome(Result):
-    """A refit to a user's runs: errors are of rows that the refit had not seen."""
+    """A refit to a user's runs: errors are of rows held out of the refit."""
 
     calibration: InferenceCalibration
     verdict: Verdict
@@ -48,5 +48,5 @@ class CalibrationOutcome(Result):
     moved: tuple[MovedConstant, ...]
     rows: tuple[Mapping[str, str], ...]
     refused: tuple[tuple[str, str], ...] = ()  # id of a row and why it has no prediction
-    told: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()

@@ -100,7 +100,7 @@ def calibrate_sheet(outcome: CalibrationOutcome, *, written: str = "") -> Sheet:
         [errors, _moved_table(outcome.moved[:MOST_MOVES])],
         head=_refit_head(outcome, written),
         remarks=[
-            ("Notes:", outcome.told),
+            ("Notes:", outcome.remarks),
             ("Rejected:", [f"{run}: {' '.join(why.split())}" for run, why in outcome.refused]),
         ],
         assumptions=outcome.assumptions,
@@ -111,7 +111,7 @@ def calibrate_sheet(outcome: CalibrationOutcome, *, written: str = "") -> Sheet:
 def _refit_body(outcome: CalibrationOutcome, written: str) -> Document:
     """Errors are fractions."""
     return {
-        **pick(outcome, "verdict", "n_rows", "n_conditions", "told"),
+        **pick(outcome, "verdict", "n_rows", "n_conditions", told="remarks"),
         "calibration_version": outcome.calibration.version,
         "written": written or None,
         "before": _errors(outcome.before),

@@ -43,7 +43,7 @@ REGIME_WORDS: tuple[tuple[tuple[str, ...], Regime], ...] = (
     (("static", "single", "latency"), "static_batch"),
     (("max", "burst", "throughput", "saturat"), "max_load"),
 )
-# Lengths that a source leaves out: prompt tokens by task [ML.ENERGY-v3], prompt and answer by
+# Lengths that a source does not state: prompt tokens by task [ML.ENERGY-v3], prompt and output by
 # benchmark [MLPerf-inference-rules]. Assumption where no figure is published.
 TASK_INPUT_TOKENS = {
     "lm-arena-chat": 140, "gpqa": 300, "image-chat": 1500, "video-chat": 2400,
@@ -72,8 +72,8 @@ QUANTIZED_WORDS = ("nvfp4", "fp8", "awq", "gptq", "int4")
 COUNTED = frozenset({"n_accelerators", "tp", "pp", "batch", "input_tokens", "output_tokens"})
 PROMPTS = re.compile(r"\b(\d[\d,]*) (?:prompts|requests)\b")
 ARRIVALS = re.compile(r"(\d+) requests at (\d+(?:\.\d+)?|inf) (?:sessions|requests)/s")
-MOST_DEALT_RANKS = 8  # experts are dealt inside one machine unless a note says more
-GH200_NETWORK_BYTES_PER_S = 12.5e9  # Assumption: one 100 Gb/s adapter per superchip
+MOST_EXPERT_RANKS = 8  # expert parallelism stays in one server unless a note states more
+GH200_NETWORK_BYTES_PER_S = 12.5e9  # Assumption: one 100 Gb/s NIC per superchip
 
 
 def serving_setup(row: Row) -> ServingSetup:
@@ -245,9 +245,9 @@ def _unsaid_format(model: Model, accelerator: Accelerator, row: Row) -> NumberFo
 
 def _n_accelerators(row: Row) -> float:
     """The row's count; else the one in the name, `8xH100`; else the ranks of its layout."""
-    said = number_in(row, "n_accelerators")
-    if said:
-        return said
+    stated = number_in(row, "n_accelerators")
+    if stated:
+        return stated
     named = accelerator_choice(_accelerator_name(row)).n_accelerators
     return float(max(named, (number_in(row, "tp") or 1.0) * (number_in(row, "pp") or 1.0)))
 
@@ -261,7 +261,7 @@ def _layout(
     if noted is not None:
         return noted
     if _spreads_attention(row, model):
-        n_ranks = min(tp or n, MOST_DEALT_RANKS)
+        n_ranks = min(tp or n, MOST_EXPERT_RANKS)
         return ServingLayout(tp=1, dp=n_ranks, ep=n_ranks)
     if not tp and "mlperf" in row.get("source", ""):
         return _smallest_layout(model, accelerator, storage, n)
@@ -278,10 +278,10 @@ def _spreads_attention(row: Row, model: Model) -> bool:
 def _smallest_layout(
     model: Model, accelerator: Accelerator, storage: StorageFormats, n: int
 ) -> ServingLayout:
-    """The fewest devices whose memory the weights leave room in; machines are stages."""
+    """The fewest devices whose memory the weights leave room in; servers are pipeline stages."""
     room = WEIGHTS_FRAC * accelerator.memory.visible_bytes
     link = accelerator.scale_up
-    n_near = max(MOST_DEALT_RANKS, 1 if link is None else link.n_domain)
+    n_near = max(MOST_EXPERT_RANKS, 1 if link is None else link.n_domain)
     sizes = [size for size in (1, 2, 4, 8, 16) if size <= n]
     layouts = [ServingLayout(tp=min(s, n_near), pp=max(1, s // n_near)) for s in sizes]
     for layout in layouts:
@@ -298,9 +298,9 @@ def _doubled(row: Row, layout: ServingLayout, n: float) -> tuple[ServingLayout, 
 
 
 def _as_wired(accelerator: Accelerator, layout: ServingLayout) -> Accelerator:
-    """How the published machines were wired, where the sheet leaves a choice.
+    """How the published servers were wired, where the sheet leaves a choice.
 
-    GH200 pairs are two machines on a network, fours share one NVLink board; cards that could
+    GH200 pairs are two servers on a network, fours share one NVLink board; cards that could
     carry a bridge ran without.
     """
     link = accelerator.scale_up
@@ -315,27 +315,27 @@ def _as_wired(accelerator: Accelerator, layout: ServingLayout) -> Accelerator:
     return replace(accelerator, scale_up=wired)
 
 
-def _is_drawn(row: Row, prompt: float, answer: float) -> bool:
+def _is_drawn(row: Row, prompt: float, output: float) -> bool:
     """The row gives the longest lengths of a suite whose requests are shorter on average."""
     is_suite = any(word in row.get("source", "") for word in DRAWN_SOURCES)
-    return is_suite and prompt in DRAWN_TOKENS and answer in DRAWN_TOKENS
+    return is_suite and prompt in DRAWN_TOKENS and output in DRAWN_TOKENS
 
 
 def _load(row: Row, regime: Regime) -> ServingLoad:
-    prompt, answer = number_in(row, "input_tokens"), number_in(row, "output_tokens")
-    if prompt and answer and _is_drawn(row, prompt, answer):
-        prompt, answer = DRAWN_MEAN_FRAC * prompt, DRAWN_MEAN_FRAC * answer
+    prompt, output = number_in(row, "input_tokens"), number_in(row, "output_tokens")
+    if prompt and output and _is_drawn(row, prompt, output):
+        prompt, output = DRAWN_MEAN_FRAC * prompt, DRAWN_MEAN_FRAC * output
     task = re.search(r"task=(\S+)", row.get("layout_note", ""))
-    said = MLPERF_TOKENS.get(row["model"].lower(), (DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS))
+    usual = MLPERF_TOKENS.get(row["model"].lower(), (DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS))
     if prompt is None and task:
         prompt = TASK_INPUT_TOKENS.get(task[1], DEFAULT_INPUT_TOKENS)
     if regime == "prefill":
-        answer = 1.0
+        output = 1.0
     batch = number_in(row, "batch")
     if batch is None and regime in ("static_batch", "prefill", "fixed_concurrency"):
         batch = 1.0
     if batch is None and regime == "max_load" and "trtllm" in row.get("source", ""):
-        batch = QUEUED_REQUESTS.get((prompt or 0, answer or 0))
+        batch = QUEUED_REQUESTS.get((prompt or 0, output or 0))
     rate, n_requests = _arrivals(row)
     if batch is None and regime == "max_load" and n_requests is not None:
         batch = float(n_requests)  # all are there at once: the queue is as long as they are many
@@ -344,8 +344,8 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
         raise InputError(row.get("id", "row"), [problem])
     return ServingLoad(
         regime=regime,
-        input_tokens=prompt if prompt else said[0],
-        output_tokens=answer if answer else said[1],
+        input_tokens=prompt if prompt else usual[0],
+        output_tokens=output if output else usual[1],
         n_sequences=batch,
         requests_per_s=rate,
         n_requests=n_requests,

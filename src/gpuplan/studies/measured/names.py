@@ -100,12 +100,12 @@ def _other_spellings(name: str) -> tuple[str, ...]:
     )
 
 
-def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
+def accelerator_of(text: str, catalog: Catalog) -> Accelerator:
     """The accelerator that a table means; a stated bandwidth replaces the sheet's."""
-    head = re.sub(r"\s*\d+\s*gb$", "", re.split(r",| hbm| \(", said.lower())[0])
+    head = re.sub(r"\s*\d+\s*gb$", "", re.split(r",| hbm| \(", text.lower())[0])
     # Some tables give the family first and the part in brackets: "Blackwell GPU (B200-SXM)".
-    inside = re.search(r"\((.+)\)", said)
-    for name in (said, head, re.sub(r"-\d+gb$", "", inside[1].lower()) if inside else head):
+    inside = re.search(r"\((.+)\)", text)
+    for name in (text, head, re.sub(r"-\d+gb$", "", inside[1].lower()) if inside else head):
         try:
             accelerator = find_accelerator(name, catalog).accelerator
             break
@@ -113,7 +113,7 @@ def accelerator_of(said: str, catalog: Catalog) -> Accelerator:
             refusal = error
     else:
         raise refusal
-    stated = re.search(r"(\d+(?:\.\d+)?)\s*tb/s", said.lower())
+    stated = re.search(r"(\d+(?:\.\d+)?)\s*tb/s", text.lower())
     if stated is None:
         return accelerator
     memory = replace(accelerator.memory, bytes_per_s=float(stated[1]) * TB)

@@ -1,13 +1,14 @@
 """A row of a training table as nouns: model, accelerator, setup, layout, fabric, and its labels.
 
-Blanks are filled by what the software of that row does by default; every fill is told.
+Blanks are filled by what the software of that row does by default; every fill is an assumption.
 """
 
 import re
 from dataclasses import replace
 
 from gpuplan.calibration.links.models import fabric_link, link_of
-from gpuplan.calibration.training.fabric import adapter_bytes_per_s
+from gpuplan.calibration.training.constants import training_labels
+from gpuplan.calibration.training.fabric import nic_bytes_per_s
 from gpuplan.calibration.training.models import known_model, model_from
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.calibration.training.stacks import COMPILER, Stack, stack_of
@@ -67,15 +68,12 @@ class Configuration:
     @property
     def labels(self) -> dict[str, str]:
         """What the constants may depend on."""
-        return {
-            "stack": self.stack.name,
-            "kernels": self.stack.kernels,
-            "flash": self.stack.flash,
-            "links": self.stack.links,
-            "family": self.accelerator.family,
-            "architecture": architecture_class(self.model),
-            "program": self.program,
-        }
+        return training_labels(
+            self.stack,
+            family=self.accelerator.family,
+            architecture=architecture_class(self.model),
+            program=self.program,
+        )
 
 
 def architecture_class(model: Model) -> str:
@@ -98,7 +96,7 @@ def shape_key(model: Model) -> str:
 def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     """The row as nouns; InputError where model or accelerator are unknown."""
     _check_counts(row)
-    told: list[Assumption] = []
+    assumed: list[Assumption] = []
     stack = stack_of(
         row.text("framework"),
         source=row.text("source"),
@@ -108,13 +106,13 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     if "fsdp" in row.lower("sharding") and stack.sharding != "zero3":
         stack = stack._replace(sharding="zero3")
     accelerator = accelerator_of(row.text("accelerator"), catalog)
-    model = _model_of(row, told)
-    _check_split(row, model, told)
-    layout = _layout(row, model, stack, n_node=_n_node(accelerator), told=told)
-    setup = _setup(row, model, stack, layout=layout, told=told)
+    model = _model_of(row, assumed)
+    _check_split(row, model, assumed)
+    layout = _layout(row, model, stack, n_node=_n_node(accelerator), assumed=assumed)
+    setup = _setup(row, model, stack, layout=layout, assumed=assumed)
     if setup.execution.kernels == "grouped" and architecture_class(model) != "dense":
         stack = stack._replace(host_ratio=GRAPH_HOST_RATIO)
-    fabric = fabric_of(accelerator, said=row.joined("fabric", "accelerator"))
+    fabric = fabric_of(accelerator, stated=row.joined("fabric", "accelerator"))
     return Configuration(
         model=model,
         accelerator=accelerator,
@@ -123,12 +121,12 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
         fabric=fabric,
         stack=stack,
         program=row.text("source").partition(":")[0],
-        assumptions=tuple(told),
+        assumptions=tuple(assumed),
     )
 
 
 def _check_counts(row: TrainingRow) -> None:
-    """Counts are at least one; all that are not are told at once."""
+    """Counts are at least one; all that are not are reported at once."""
     columns = ("seq_len", "global_batch", "micro_batch")
     counts = {
         "n_accelerators": row.n_accelerators,
@@ -144,8 +142,8 @@ def _check_counts(row: TrainingRow) -> None:
         raise InputError("training row", problems)
 
 
-def _check_split(row: TrainingRow, model: Model, told: list[Assumption]) -> None:
-    """No more stages than layers, no more ranks than heads; what does not divide is told."""
+def _check_split(row: TrainingRow, model: Model, assumed: list[Assumption]) -> None:
+    """No more stages than layers, no more ranks than heads; uneven splits are assumptions."""
     groups, degrees = model.main.groups, row.degrees
     heads = [n for n in (getattr(group.mixer, "n_heads", 0) for group in groups) if n]
     experts = [g.feed_forward.n_experts for g in groups if isinstance(g.feed_forward, Experts)]
@@ -159,17 +157,19 @@ def _check_split(row: TrainingRow, model: Model, told: list[Assumption]) -> None
         raise InputError("training row", problems)
     for name in ("tp", "ep"):
         if any(n % degrees.get(name, 1) for n in limits[name]):
-            _tell(told, name, str(degrees[name]), "it does not divide the heads or experts evenly")
+            _assume(
+                assumed, name, str(degrees[name]), "it does not divide the heads or experts evenly"
+            )
 
 
-def _model_of(row: TrainingRow, told: list[Assumption]) -> Model:
+def _model_of(row: TrainingRow, assumed: list[Assumption]) -> Model:
     dimensions = row.dimensions
     if dimensions is not None:
         known = known_model(row.text("model"))
         if known is not None:
             return known
         model = model_from(row.text("model"), dimensions, source=row.text("source"))
-        told.extend(model.assumptions)
+        assumed.extend(model.assumptions)
         return model
     if not row.text("model"):
         raise InputError("row", [Problem(row.text("id"), "no model", "give model or n_layers")])
@@ -178,7 +178,7 @@ def _model_of(row: TrainingRow, told: list[Assumption]) -> Model:
     if n_layers is None or n_layers == model.main.n_layers:
         return model
     if architecture_class(model) != "dense":
-        _tell(told, "n_layers", str(model.main.n_layers), "the table counts otherwise")
+        _assume(assumed, "n_layers", str(model.main.n_layers), "the table counts otherwise")
         return model
     return _cut(model, n_layers)
 
@@ -194,17 +194,17 @@ def _cut(model: Model, n_layers: int) -> Model:
     return replace(model, stacks=stacks)
 
 
-def fabric_of(accelerator: Accelerator, *, said: str = "") -> Fabric:
-    """Links of the accelerator's usual server, with the adapters that the text names."""
-    island = accelerator.scale_up
+def fabric_of(accelerator: Accelerator, *, stated: str = "") -> Fabric:
+    """Links of the accelerator's usual server, with the NICs that the text names."""
+    domain = accelerator.scale_up
     n_node = _n_node(accelerator)
-    n_island = island.n_domain if island else n_node
-    rate, _ = adapter_bytes_per_s(said, accelerator, n_node=n_node)
-    is_ethernet = re.search(r"roce|ethernet", said.lower()) and "infiniband" not in said.lower()
+    n_domain = domain.n_domain if domain else n_node
+    rate, _ = nic_bytes_per_s(stated, accelerator, n_node=n_node)
+    is_ethernet = re.search(r"roce|ethernet", stated.lower()) and "infiniband" not in stated.lower()
     kind = "roce" if is_ethernet else "infiniband"
-    inside = link_of(accelerator, n_ranks=min(8, n_island))
+    inside = link_of(accelerator, n_ranks=min(8, n_domain))
     return Fabric(
-        n_island=n_island, inside=inside, outside=fabric_link(rate, fabric=kind), n_node=n_node
+        n_island=n_domain, inside=inside, outside=fabric_link(rate, fabric=kind), n_node=n_node
     )
 
 
@@ -213,7 +213,7 @@ def _n_node(accelerator: Accelerator) -> int:
 
 
 def _layout(
-    row: TrainingRow, model: Model, stack: Stack, *, n_node: int, told: list[Assumption]
+    row: TrainingRow, model: Model, stack: Stack, *, n_node: int, assumed: list[Assumption]
 ) -> ParallelLayout:
     degrees, n = row.degrees, row.n_accelerators
     tp, pp = degrees.get("tp", 1), degrees.get("pp", 1)
@@ -221,13 +221,13 @@ def _layout(
     dp = max(1, n // (tp * pp * cp))
     if dp * tp * pp * cp != n:
         used = f"{dp * tp * pp * cp} of {n}"
-        _tell(told, "n_accelerators", used, "tp x pp x cp do not divide them")
+        _assume(assumed, "n_accelerators", used, "tp x pp x cp do not divide them")
     batch = row.count("global_batch")
     if batch is not None and dp > batch:
         # More ranks than samples: they can only share sequences.
         cp, dp = cp * dp // batch, batch
     n_virtual = degrees.get("vp") or _assumed_chunks(
-        row, model, pp=pp, stack_name=stack.name, told=told
+        row, model, pp=pp, stack_name=stack.name, assumed=assumed
     )
     sharding, n_shard = _sharding(row, stack, n_near=min(dp * cp, max(1, n_node // tp)))
     return ParallelLayout(
@@ -245,7 +245,7 @@ def _layout(
 
 
 def _assumed_chunks(
-    row: TrainingRow, model: Model, *, pp: int, stack_name: str, told: list[Assumption]
+    row: TrainingRow, model: Model, *, pp: int, stack_name: str, assumed: list[Assumption]
 ) -> int:
     """NeMo and MLPerf entries interleave as far as layers allow; the others do not."""
     text = row.joined("framework", "source").lower()
@@ -254,7 +254,7 @@ def _assumed_chunks(
         return 1
     for slots in (n_layers, n_layers + 2):
         if slots % pp == 0:
-            _tell(told, "vp", str(slots // pp), "NeMo recipes interleave single layers")
+            _assume(assumed, "vp", str(slots // pp), "NeMo recipes interleave single layers")
             return slots // pp
     return 1
 
@@ -276,15 +276,20 @@ def _sharding(row: TrainingRow, stack: Stack, *, n_near: int) -> tuple[Sharding,
 
 
 def _setup(
-    row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
+    row: TrainingRow,
+    model: Model,
+    stack: Stack,
+    *,
+    layout: ParallelLayout,
+    assumed: list[Assumption],
 ) -> TrainingSetup:
     sequence = row.count("seq_len")
     if sequence is None:
         sequence = ASSUMED_SEQUENCE_TOKENS
-        _tell(told, "seq_len", str(sequence), "the row does not say")
-    micro, n_micro = _batches(row, model, stack, layout=layout, told=told)
+        _assume(assumed, "seq_len", str(sequence), "the row does not say")
+    micro, n_micro = _batches(row, model, stack, layout=layout, assumed=assumed)
     is_adapter = "lora" in row.lower("task")
-    compute = _compute(row.lower("precision"), told)
+    compute = _compute(row.lower("precision"), assumed)
     execution = Execution(
         recompute=_recompute(row, stack),
         compute=compute,
@@ -306,7 +311,12 @@ def _setup(
 
 
 def _batches(
-    row: TrainingRow, model: Model, stack: Stack, *, layout: ParallelLayout, told: list[Assumption]
+    row: TrainingRow,
+    model: Model,
+    stack: Stack,
+    *,
+    layout: ParallelLayout,
+    assumed: list[Assumption],
 ) -> tuple[int, int]:
     """Micro-batch, and micro-batches per step and rank."""
     stated = re.search(r"micro_num (\d+)", row.text("note"))
@@ -317,15 +327,15 @@ def _batches(
             # Sharded scripts take what fits at once; pipelines are fed for every accelerator.
             per_rank = ASSUMED_SAMPLES * layout.n_accelerators // layout.dp
             n_micro = 1 if layout.sharding == "zero3" else max(1, per_rank // (micro or 1))
-            told_batch = n_micro * (micro or 1) * layout.dp
-            _tell(told, "global_batch", str(told_batch), "the row does not say")
+            assumed_batch = n_micro * (micro or 1) * layout.dp
+            _assume(assumed, "global_batch", str(assumed_batch), "the row does not say")
         return micro or 1, n_micro
     per_rank = max(1, batch // layout.dp)
     if micro is None:
         # MaxText takes the samples of a device at once [MaxText].
         is_whole = stack.name == COMPILER
         micro = per_rank if is_whole else _assumed_micro(model, layout, per_rank)
-        _tell(told, "micro_batch", str(micro), "the row does not say")
+        _assume(assumed, "micro_batch", str(micro), "the row does not say")
     return micro, max(1, round(per_rank / micro))
 
 
@@ -348,13 +358,13 @@ def _recompute(row: TrainingRow, stack: Stack) -> Recompute:
     return "none"
 
 
-def _compute(precision: str, told: list[Assumption]) -> Compute:
+def _compute(precision: str, assumed: list[Assumption]) -> Compute:
     found = next((name for pattern, name in COMPUTE if re.search(pattern, precision)), None)
     if found is not None:
         return found
     if not re.search(r"bf16|bfloat", precision):
         why = f"{precision!r} is no format of training" if precision else "the row does not say"
-        _tell(told, "precision", "bf16", why)
+        _assume(assumed, "precision", "bf16", why)
     return "bf16"
 
 
@@ -368,5 +378,5 @@ def _adapter(row: TrainingRow) -> LoRA:
     )
 
 
-def _tell(told: list[Assumption], what: str, value: str, why: str) -> None:
-    told.append(Assumption(what=what, value=value, why=why, change=f"column {what}"))
+def _assume(assumed: list[Assumption], what: str, value: str, why: str) -> None:
+    assumed.append(Assumption(what=what, value=value, why=why, change=f"column {what}"))

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from gpuplan.calibration.networks.fit import basis_of
 from gpuplan.calibration.networks.stored import (
     benchmark_rate,
     benchmarks,
     denoiser_shape,
-    network_basis,
     network_constants,
     network_estimate,
 )
@@ -58,7 +58,7 @@ def predict_network(
     told.append(_told("software", stack, "what the measurements ran on", ""))
     constants = network_constants(kind, name, stack, accelerator=card)
     seconds = network_time_s(
-        work, device_of(card, precision), constants=constants, basis=network_basis(kind)
+        work, device_of(card, precision), constants=constants, basis=basis_of(kind)
     )
     return NetworkForecast(
         name=name,

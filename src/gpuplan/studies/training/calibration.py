@@ -7,30 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import (
+    MeasuredModel,
     Measurements,
     balanced_weights,
-    fit_constants,
-    log_errors,
     one_per_row,
 )
 from gpuplan.calibration.residuals import (
     Floats,
     Spread,
     clustered_spread,
-    held_out_errors,
     is_inside,
     score,
     spread_of,
 )
-from gpuplan.calibration.training.constants import TrainingCalibration, seen_pairs, with_traits
-from gpuplan.calibration.training.priors import prior
-from gpuplan.calibration.training.stacks import SCRIPTS
-from gpuplan.domain.calibration.constants import FittedConstants
+from gpuplan.calibration.tables import priors
+from gpuplan.calibration.training.constants import TrainingCalibration, known_pairs, with_traits
+from gpuplan.calibration.training.rows import shipped_rows
+from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.training.time import constants_from
 from gpuplan.performance.kernels.columns import stacked
 from gpuplan.performance.training.step import step_parts
 from gpuplan.studies.measured.training import shape_key
-from gpuplan.studies.training.cases import Case
+from gpuplan.studies.training.cases import Case, cases_of, kind_of
 
 # Every source pulls alike, however many rows it has; a single row not like a whole source.
 ROWS_PER_SOURCE = 25.0
@@ -69,14 +67,12 @@ def measurements(cases: Sequence[Case]) -> Measurements:
     )
 
 
-def fit_training(cases: Sequence[Case]) -> FittedConstants:
-    """Constants that explain these rows, held near their priors."""
-    return fit_constants(prior(), measurements(cases), n_rounds=N_ROUNDS)
-
-
-def case_errors(cases: Sequence[Case], found: FittedConstants) -> Floats:
-    """The log of predicted over measured step time of every case."""
-    return log_errors(found, measurements(cases))
+TRAINING = MeasuredModel(
+    constants=lambda: priors("training"),
+    rows=lambda: usable(cases_of(shipped_rows(), read_catalog())[0]),
+    measured=measurements,
+    n_rounds=N_ROUNDS,
+)
 
 
 def source_of(case: Case) -> str:
@@ -90,7 +86,7 @@ def model_of(case: Case) -> str:
 
 
 def accelerator_of(case: Case) -> str:
-    """The accelerator's catalog id."""
+    """The accelerator of a case by its catalog id."""
     return str(case.configuration.accelerator.id)
 
 
@@ -101,14 +97,9 @@ def fold_of(case: Case) -> int:
     return sum(map(ord, text)) % N_FOLDS
 
 
-def cross(cases: Sequence[Case], key: Key) -> dict[Hashable, Floats]:
-    """The log errors of every group, predicted by a fit to the other groups."""
-    return held_out_errors(cases, key, fit=fit_training, errors=case_errors)
-
-
 def errors_by_case(cases: Sequence[Case], key: Key) -> Floats:
     """The log errors of held-out groups in the order of the cases."""
-    folds = {fold: iter(errors.tolist()) for fold, errors in cross(cases, key).items()}
+    folds = {fold: iter(errors.tolist()) for fold, errors in TRAINING.folds(key, cases).items()}
     return np.array([next(folds[key(case)]) for case in cases])
 
 
@@ -124,9 +115,9 @@ def calibrate(cases: Sequence[Case]) -> TrainingCalibration:
         for kind in KINDS:
             spreads[f"{kind}|{regime}"] = _spread(rows, key, errors, kind=kind)
     return TrainingCalibration(
-        fitted=fit_training(rows),
+        fitted=TRAINING.fit(rows),
         spreads=spreads,
-        seen=seen_pairs((case.configuration.program, model_of(case)) for case in rows),
+        known_pairs=known_pairs((case.configuration.program, model_of(case)) for case in rows),
         families=frozenset(case.configuration.accelerator.family for case in rows),
     )
 
@@ -137,18 +128,11 @@ def is_covered(cases: Sequence[Case], key: Key, errors: Floats) -> NDArray[np.bo
     kinds = np.array([kind_of(case) for case in cases])
     inside = np.zeros(len(cases), dtype=bool)
     for fold, kind in sorted(set(zip(folds.tolist(), kinds.tolist(), strict=True))):
-        held = (folds == fold) & (kinds == kind)
+        chosen = (folds == fold) & (kinds == kind)
         others = [case for case, name in zip(cases, folds, strict=True) if name != fold]
         spread = _spread(others, key, errors[folds != fold], kind=kind)
-        inside[held] = is_inside(errors[held], spread)
+        inside[chosen] = is_inside(errors[chosen], spread)
     return inside
-
-
-def kind_of(case: Case) -> str:
-    """Whose residuals a case's range is drawn from."""
-    if case.configuration.stack.name == SCRIPTS:
-        return "script"
-    return "dense" if case.configuration.labels["architecture"] == "dense" else "sparse"
 
 
 def _spread(cases: Sequence[Case], key: Key, errors: Floats, *, kind: str) -> Spread:
@@ -166,7 +150,7 @@ def cross_scores(cases: Sequence[Case]) -> dict[str, Any]:
     """Errors of rows held out by source, model and accelerator, source by source."""
     rows = usable(cases)
     sources = np.array([source_of(case) for case in rows])
-    errors = {"in the fit": case_errors(rows, fit_training(rows))}
+    errors = {"in the fit": TRAINING.errors(rows, TRAINING.fit(rows))}
     found: dict[str, Any] = {}
     keys: dict[str, Key] = {
         "source": source_of,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpuplan.calibration.training.rows import TrainingRow
+from gpuplan.calibration.training.stacks import SCRIPTS
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.errors import PlannerError
 from gpuplan.performance.training.basis import StepBasis, step_basis
@@ -64,3 +65,10 @@ def cases_of(
         except PlannerError as error:
             refused.append((row, str(error)))
     return cases, refused
+
+
+def kind_of(case: Case) -> str:
+    """The kind of case whose residuals give its range: script, dense or sparse."""
+    if case.configuration.stack.name == SCRIPTS:
+        return "script"
+    return "dense" if case.configuration.labels["architecture"] == "dense" else "sparse"

@@ -20,8 +20,7 @@ from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.performance.training.step import training_step
 from gpuplan.studies.measured.names import named_model
 from gpuplan.studies.measured.training import shape_key
-from gpuplan.studies.training.calibration import kind_of
-from gpuplan.studies.training.cases import Case, case_of
+from gpuplan.studies.training.cases import Case, case_of, kind_of
 
 
 def predict_training(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from gpuplan.calibration.links.models import link_of
-from gpuplan.calibration.training.constants import constants_of, read_calibration
+from gpuplan.calibration.training.constants import constants_of, read_calibration, training_labels
 from gpuplan.calibration.training.stacks import STACKS
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
@@ -85,7 +85,7 @@ def _tensor_problems(request: ScaleRequest) -> list[Problem]:
         fix = f"keep tp at {n_node} or less, or ask for it with --tp-across-nodes"
         problems.append(Problem("tp", f"{tp} leaves the node of {n_node}", fix))
     if tp > n_node and request.mfu_frac is not None:
-        fix = "leave the utilization out: the calibrated model counts these transfers"
+        fix = "do not give it: the calibrated model counts these transfers"
         problems.append(Problem("mfu", "says nothing of tensor parallelism across nodes", fix))
     return problems
 
@@ -104,12 +104,16 @@ def _points(
         is_free = step_s <= compute_s * 1.02
         points.append(
             ScalePoint(
-                n_accelerators=n, step_s=step_s, compute_s=compute_s, speedup_ratio=speedup,
-                efficiency_frac=speedup * first[0] / n, cause="compute" if is_free else cause,
+                n_accelerators=n,
+                step_s=step_s,
+                compute_s=compute_s,
+                speedup_ratio=speedup,
+                efficiency_frac=speedup * first[0] / n,
+                cause="compute" if is_free else cause,
                 causes_s=tuple(causes),
                 usd_per_percent=_usd_per_percent(request, points, n=n, speedup=speedup),
             )
-        )  # fmt: skip
+        )
     return points
 
 
@@ -163,11 +167,9 @@ def _calibrated(
     layout: ParallelLayout,
     fabric: Fabric,
 ) -> tuple[float, float, list[tuple[str, float]]]:
-    labels = {
-        "stack": STACK.name, "kernels": STACK.kernels, "flash": STACK.flash, "program": "",
-        "links": STACK.links,
-        "family": accelerator.family, "architecture": architecture_class(model),
-    }  # fmt: skip
+    labels = training_labels(
+        STACK, family=accelerator.family, architecture=architecture_class(model)
+    )
     constants = constants_of(
         read_calibration().fitted, labels, accelerator=accelerator, stack=STACK
     )
@@ -187,13 +189,13 @@ def _calibrated(
 
 def _fabric(request: ScaleRequest, accelerator: Accelerator) -> Fabric:
     links = request.links
-    island = accelerator.scale_up
-    n_island = max(links.n_node, island.n_domain if island else 1)
+    domain = accelerator.scale_up
+    n_domain = max(links.n_node, domain.n_domain if domain else 1)
     each = (links.adapters_bytes_per_s or links.n_node * 50e9) / links.n_node
-    outside = plain_link("adapters", each, rate_frac=links.rate_frac, alpha_s=ADAPTER_LATENCY_S)
+    outside = plain_link("NICs", each, rate_frac=links.rate_frac, alpha_s=ADAPTER_LATENCY_S)
     return Fabric(
-        n_island=n_island,
-        inside=link_of(accelerator, n_ranks=min(links.n_node, n_island)),
+        n_island=n_domain,
+        inside=link_of(accelerator, n_ranks=min(links.n_node, n_domain)),
         outside=outside,
         n_node=links.n_node,
     )
@@ -202,26 +204,22 @@ def _fabric(request: ScaleRequest, accelerator: Accelerator) -> Fabric:
 def _remedies(
     request: ScaleRequest, model: Model, accelerator: Accelerator, *, last: ScalePoint, first: int
 ) -> tuple[Remedy, ...]:
-    """What would bring more than accelerators: a kinder layout, or more adapters."""
+    """What would bring more than accelerators: hybrid sharding, or more NICs."""
     if last.efficiency_frac > 1.0 - REMEDY_GAIN_FRAC or last.n_accelerators <= first:
         return ()
-    adapters = request.links.adapters_bytes_per_s or request.links.n_node * 50e9
-    changes = (
-        (
-            f"shard inside nodes only, {REMEDY_MICRO_BATCHES} micro-batches per step",
-            replace(
-                request,
-                layout=replace(request.layout, is_hybrid=True),
-                n_micro_batches=REMEDY_MICRO_BATCHES,
-            ),
-        ),
-        (
-            "four times the adapters",
-            replace(request, links=replace(request.links, adapters_bytes_per_s=4 * adapters)),
-        ),
+    nics_bytes_per_s = request.links.adapters_bytes_per_s or request.links.n_node * 50e9
+    hybrid = replace(
+        request,
+        layout=replace(request.layout, is_hybrid=True),
+        n_micro_batches=REMEDY_MICRO_BATCHES,
     )
+    links = replace(request.links, adapters_bytes_per_s=4 * nics_bytes_per_s)
+    changes = {
+        f"hybrid sharding (HSDP) with gradient accumulation of {REMEDY_MICRO_BATCHES}": hybrid,
+        "four times the NICs": replace(request, links=links),
+    }
     found = []
-    for what, changed in changes:
+    for what, changed in changes.items():
         points = _points(changed, model, accelerator, counts=(first, last.n_accelerators))
         gain = points[-1].efficiency_frac - last.efficiency_frac
         if gain > REMEDY_GAIN_FRAC:
@@ -230,19 +228,17 @@ def _remedies(
 
 
 def _assumptions(request: ScaleRequest) -> tuple[Assumption, ...]:
-    told = []
-    if request.links.adapters_bytes_per_s is None:
-        told.append(
-            Assumption(
-                what="adapters", value="one of 400 Gbit/s per accelerator",
-                why="nobody said what leaves the node", change="--node-gbit",
-            )
-        )  # fmt: skip
-    if request.mfu_frac is None:
-        told.append(
-            Assumption(
-                what="software", value="fully sharded PyTorch, operator by operator",
-                why="no utilization was given", change="--mfu",
-            )
-        )  # fmt: skip
-    return tuple(told)
+    nics = Assumption(
+        what="NICs",
+        value="one of 400 Gbit/s per accelerator",
+        why="the bandwidth that leaves the node is not given",
+        change="--node-gbit",
+    )
+    software = Assumption(
+        what="software",
+        value="fully sharded PyTorch, operator by operator",
+        why="no utilization was given",
+        change="--mfu",
+    )
+    given = ((nics, request.links.adapters_bytes_per_s), (software, request.mfu_frac))
+    return tuple(assumption for assumption, value in given if value is None)

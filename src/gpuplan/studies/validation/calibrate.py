@@ -1,4 +1,4 @@
-"""Calibrate: a user's benchmark outputs -> the package's constants moved to his site."""
+"""Calibration to a site: a user's benchmark outputs in, the package's constants moved out."""
 
 import hashlib
 import json
@@ -32,13 +32,13 @@ from gpuplan.studies.measured.inference import MLPERF_TOKENS
 from gpuplan.studies.validation.fit_inference import Study, study
 from gpuplan.studies.validation.inference_table import InferenceTable, read_table
 from gpuplan.studies.validation.report import errors_by_metric
-from gpuplan.studies.validation.user_refit import (
+from gpuplan.studies.validation.site_fit import (
     LEAST_CONDITIONS,
     Refit,
     Site,
     conditions,
     coverage_frac,
-    left_out_rows,
+    held_out_rows,
     misses,
     pooled_ape,
     predicted,
@@ -50,7 +50,7 @@ from gpuplan.studies.validation.user_refit import (
 )
 
 BETTER_RATIO = 0.95  # a smaller gain is inside the noise of repeated runs
-LEAST_COVERAGE = 0.7  # of left-out figures, for the ranges of known setups to be told
+LEAST_COVERAGE = 0.7  # of held-out figures, for the ranges of known setups to be reported
 MOST_FILES = 1000
 MOST_ROWS = 5000
 
@@ -61,12 +61,12 @@ def calibrate(
     given: Mapping[str, str] | None = None,
     package: InferenceCalibration | None = None,
 ) -> CalibrationOutcome:
-    """The constants moved to these runs, with the errors of runs left out before and after."""
+    """The constants moved to these runs, with the errors of held-out runs before and after."""
     known = package or inference_calibration()
-    rows, told = read_files(paths, given or {})
-    of, refused = _study(rows)
+    rows, remarks = read_files(paths, given or {})
+    of = _study(rows)
     site = site_of(of, known)
-    found = refit(site, np.ones(len(of.seen.row), dtype=bool))
+    found = refit(site, np.ones(len(of.observed.row), dtype=bool))
     version = f"{known.version}+user-{_fingerprint(of.table.rows)}"
     before = [predicted(of, i, known) for i in range(len(of.table.rows))]
     verdict, after, moved = _judged(site, found, before, version=version)
@@ -79,8 +79,8 @@ def calibrate(
         after=errors_by_metric(after),
         moved=moves(known.constants, moved.constants, of.table.labels),
         rows=tuple(of.table.rows),
-        refused=tuple(refused),
-        told=(*told, *_odd_layouts(of), *_apart(of, found)),
+        refused=tuple(of.table.refused),
+        remarks=(*remarks, *_odd_layouts(of), *_outliers(of, found)),
         assumptions=assumptions([dict(row) for row in of.table.rows]),
     )
 
@@ -88,13 +88,13 @@ def calibrate(
 def _judged(
     site: Site, found: Refit, before: Sequence[PredictedRow], *, version: str
 ) -> tuple[Verdict, list[PredictedRow], InferenceCalibration]:
-    """The verdict of rows left out, those rows, and the calibration with ranges to match."""
+    """The verdict of held-out rows, those rows, and the calibration with ranges to match."""
     of, moved = site.of, refitted(site, found, version=version)
     if len(set(conditions(of))) < LEAST_CONDITIONS:
         return "too few rows", [], moved
-    after, as_known = left_out_rows(site, found)
+    after, as_known = held_out_rows(site, found)
     if coverage_frac(as_known) >= LEAST_COVERAGE:
-        used = np.ones(len(of.seen.row), dtype=bool)
+        used = np.ones(len(of.observed.row), dtype=bool)
         after, moved = as_known, with_known(site, used, moved)
     spreads = site_spreads([miss for row in misses(of, after) for miss in row])
     after, moved = ranged(of, after), with_spreads(moved, spreads)
@@ -102,16 +102,17 @@ def _judged(
     return "better" if is_better else "no better", after, moved
 
 
-def _apart(of: Study, found: Refit) -> list[str]:
-    """Figures that the refit leaves aside, each told."""
-    told = []
-    for at in np.flatnonzero(found.apart).tolist():
-        row, ratio = of.table.rows[of.seen.row[at]], math.exp(found.residual[at])
-        told.append(
-            f"{row.get('id', '')}: {of.seen.metric[at]} is {1 / ratio:.2g} times what the other "
-            "runs let expect; not used, look whether that run was disturbed"
+def _outliers(of: Study, found: Refit) -> list[str]:
+    """The figures that the refit does not use, one sentence each."""
+    remarks = []
+    for at in np.flatnonzero(found.outliers).tolist():
+        name = of.table.rows[of.observed.row[at]].get("id", "")
+        ratio = math.exp(-found.fit.residual[at])
+        remarks.append(
+            f"{name}: {of.observed.metric[at]} is {ratio:.2g} times what the other runs predict; "
+            "not used, check whether that run was disturbed"
         )
-    return told
+    return remarks
 
 
 def read_files(paths: Sequence[Path], given: Mapping[str, str]) -> tuple[list[Row], list[str]]:
@@ -122,7 +123,7 @@ def read_files(paths: Sequence[Path], given: Mapping[str, str]) -> tuple[list[Ro
         what, fix = f"{len(paths)} files", f"give 1 to {MOST_FILES} files of benchmark output"
         raise InputError("calibrate", [Problem("files", what, fix)])
     rows: list[Row] = []
-    told: list[str] = []
+    remarks: list[str] = []
     problems: list[Problem] = []
     for path in paths:
         try:
@@ -134,35 +135,24 @@ def read_files(paths: Sequence[Path], given: Mapping[str, str]) -> tuple[list[Ro
             ]
             continue
         rows += filled
-        told += [*read.told, *replaced]
+        remarks += [*read.remarks, *replaced]
     if len(rows) > MOST_ROWS:
         problems.append(Problem("rows", f"{len(rows)}", f"give at most {MOST_ROWS}"))
     if problems:
         raise InputError("calibrate", problems)
-    return rows, told
+    return rows, remarks
 
 
-def _study(rows: Sequence[Row]) -> tuple[Study, list[tuple[str, str]]]:
+def _study(rows: Sequence[Row]) -> Study:
     """The rows that have a prediction, ready for fits, and the others with the reason."""
     table = read_table(rows)
-    refused = list(table.refused)
-    kept = []
-    for i in range(len(table.rows)):
-        reason = _obstacle(table, i)
-        if reason:
-            refused.append((table.rows[i].get("id", ""), reason))
-        else:
-            kept.append(i)
-    if not kept:
+    reasons = {i: reason for i in range(len(table.rows)) if (reason := _obstacle(table, i))}
+    usable = table.without(reasons)
+    if not usable.rows:
         fix = "give --model and --on as the catalog names them"
-        reasons = dict.fromkeys(" ".join(reason.split())[:200] for _, reason in refused)
-        raise InputError("calibrate", [Problem("rows", reason, fix) for reason in reasons][:10])
-    chosen = InferenceTable(
-        [table.rows[i] for i in kept], [table.setups[i] for i in kept],
-        [table.labels[i] for i in kept], [table.works[i] for i in kept],
-        [table.cases[i] for i in kept], refused,
-    )  # fmt: skip
-    return study(chosen), refused
+        texts = dict.fromkeys(" ".join(reason.split())[:200] for _, reason in usable.refused)
+        raise InputError("calibrate", [Problem("rows", text, fix) for text in texts][:10])
+    return study(usable)
 
 
 def _obstacle(table: InferenceTable, i: int) -> str:
@@ -170,7 +160,7 @@ def _obstacle(table: InferenceTable, i: int) -> str:
     setup = table.setups[i]
     tokens = setup.load.input_tokens + setup.load.output_tokens
     if sequence_bytes(table.works[i], tokens) <= 0:
-        return f"{setup.model.name} keeps nothing between tokens: it does not generate"
+        return f"{setup.model.name} keeps no KV cache between tokens: it does not generate"
     found = re.search(r"\bngl=(\d{1,6})\b", table.rows[i].get("layout_note", ""))
     n_layers = setup.model.main.n_layers
     if found is not None and int(found[1]) < n_layers:
@@ -205,10 +195,11 @@ def write_calibration(
         "after_left_out": {metric: asdict(errors) for metric, errors in outcome.after.items()},
     }
     document = user_document(
-        package or inference_calibration(), outcome.calibration,
+        package or inference_calibration(),
+        outcome.calibration,
         rows=[{name: row.get(name, "") for name in COLUMNS} for row in outcome.rows],
         figures=figures,
-    )  # fmt: skip
+    )
     content = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     try:
         write_whole(path, content.encode())

@@ -1,23 +1,26 @@
 """Fits of links, power, other networks and start-up, and the errors of rows held out of them."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration import startup
-from gpuplan.calibration.fit import Measurements, fit_constants, log_errors
+from gpuplan.calibration.fit import MeasuredModel
 from gpuplan.calibration.links import fit as links_fit
 from gpuplan.calibration.networks import fit as networks_fit
 from gpuplan.calibration.networks.stored import benchmark_rate
 from gpuplan.calibration.power import fit as power_fit
 from gpuplan.calibration.power.stored import CAP_CURVES
-from gpuplan.calibration.residuals import held_out_errors, outer_coverage, score, spread_across
-from gpuplan.calibration.tables import read_rows
+from gpuplan.calibration.residuals import (
+    held_out_errors,
+    outer_coverage,
+    score,
+    spread_across,
+)
+from gpuplan.calibration.tables import priors, read_rows
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.calibration.constants import Constant, FittedConstants
 from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.hardware.links import LinkModel
@@ -35,7 +38,6 @@ from gpuplan.studies.networks.predict import board_figures
 
 Floats = NDArray[np.float64]
 Folds = Mapping[Hashable, Floats]
-Row = TypeVar("Row")
 
 
 def score_folds(folds: Folds, *, are_lots: bool = False) -> MetricErrors:
@@ -45,23 +47,6 @@ def score_folds(folds: Folds, *, are_lots: bool = False) -> MetricErrors:
     """
     coverage = outer_coverage(folds) if are_lots else outer_coverage(folds, spread_across)
     return score(np.concatenate(list(folds.values())), coverage)
-
-
-def _folds(
-    rows: Sequence[Row],
-    key: Callable[[Row], Hashable],
-    *,
-    constants: Sequence[Constant],
-    measured: Callable[[Sequence[Row]], Measurements],
-    n_rounds: int = 25,
-) -> Folds:
-    """The log errors of rows, fold by fold, each predicted by a fit to the other folds."""
-    return held_out_errors(
-        rows,
-        key,
-        fit=lambda used: fit_constants(constants, measured(used), n_rounds=n_rounds),
-        errors=lambda held_out, found: log_errors(found, measured(held_out)),
-    )
 
 
 def collective_times_s(group: links_fit.Group, inner: LinkModel, outer: LinkModel) -> Floats:
@@ -87,19 +72,11 @@ def link_groups() -> tuple[links_fit.Group, ...]:
     return tuple(group for group in links_fit.read_groups() if group.link != "nvlink2")
 
 
-def link_measurements(groups: Sequence[links_fit.Group]) -> Measurements:
-    """Measured collectives with the formulas of the performance room."""
-    return links_fit.measurements(groups, collective_times_s)
-
-
-def fit_links(groups: Sequence[links_fit.Group]) -> FittedConstants:
-    """Link constants from measured collectives."""
-    return fit_constants(links_fit.CONSTANTS, link_measurements(groups))
-
-
-def link_folds(key: Callable[[links_fit.Group], Hashable]) -> Folds:
-    """The log errors of collectives, held out by key."""
-    return _folds(link_groups(), key, constants=links_fit.CONSTANTS, measured=link_measurements)
+LINKS = MeasuredModel(
+    constants=lambda: priors("links"),
+    rows=link_groups,
+    measured=lambda groups: links_fit.measurements(groups, collective_times_s),
+)
 
 
 def predicted_power_w(row: power_fit.PowerRow, constants: PowerConstants, busy: float) -> float:
@@ -108,20 +85,11 @@ def predicted_power_w(row: power_fit.PowerRow, constants: PowerConstants, busy: 
     return power.accelerator_power_w(card, replace(row.use, busy_frac=busy), constants)
 
 
-def power_measurements(rows: Sequence[power_fit.PowerRow]) -> Measurements:
-    """Measured draws with the formula of the performance room."""
-    return power_fit.measurements(rows, predicted_power_w)
-
-
-def fit_power(rows: Sequence[power_fit.PowerRow]) -> FittedConstants:
-    """Power constants from measured draws."""
-    return fit_constants(power_fit.CONSTANTS, power_measurements(rows))
-
-
-def power_folds(key: Callable[[power_fit.PowerRow], Hashable]) -> Folds:
-    """The log errors of power, held out by key; a key that names the work keeps kinds apart."""
-    rows = power_fit.read_power_rows()
-    return _folds(rows, key, constants=power_fit.CONSTANTS, measured=power_measurements)
+POWER = MeasuredModel(
+    constants=lambda: priors("power"),
+    rows=power_fit.read_power_rows,
+    measured=lambda rows: power_fit.measurements(rows, predicted_power_w),
+)
 
 
 def cap_errors(least_frac: float = 0.5) -> Folds:
@@ -155,24 +123,12 @@ def network_times_s(
     return np.asarray(times)
 
 
-def network_measurements(rows: Sequence[networks_fit.NetworkRow]) -> Measurements:
-    """Measured batches with the formula of the performance room."""
-    return networks_fit.measurements(rows, network_times_s)
-
-
-def fit_networks(rows: Sequence[networks_fit.NetworkRow]) -> FittedConstants:
-    """Constants of one kind of network from measured batches."""
-    constants = networks_fit.CONSTANTS[rows[0].kind]
-    return fit_constants(constants, network_measurements(rows), n_rounds=networks_fit.N_ROUNDS)
-
-
-def network_folds(kind: NetworkKind, key: Callable[[networks_fit.NetworkRow], Hashable]) -> Folds:
-    """The log errors of one kind of network, held out by key."""
-    return _folds(
-        networks_fit.read_network_rows(kind),
-        key,
-        constants=networks_fit.CONSTANTS[kind],
-        measured=network_measurements,
+def network_model(kind: NetworkKind) -> MeasuredModel[networks_fit.NetworkRow]:
+    """One kind of network with its measured batches."""
+    return MeasuredModel(
+        constants=lambda: priors("networks", kind),
+        rows=lambda: networks_fit.read_network_rows(kind),
+        measured=lambda rows: networks_fit.measurements(rows, network_times_s),
         n_rounds=networks_fit.N_ROUNDS,
     )
 

@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 
 import numpy as np
 
-from gpuplan.calibration.inference.ranges import left_out_errors
+from gpuplan.calibration.inference.ranges import errors_by_split
 from gpuplan.calibration.inference.store import inference_calibration
-from gpuplan.domain.calibration.constants import LeftOut
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
@@ -48,7 +46,7 @@ def predicted_serving(row: Row) -> PredictedRow:
 
 @cache
 def known_publishers() -> frozenset[str]:
-    """Those whose rows the calibration rests on."""
+    """The publishers whose rows the calibration rests on."""
     return frozenset(map(publisher, inference_calibration().constants.sources))
 
 
@@ -64,26 +62,17 @@ def _measured(row: Row) -> dict[str, float]:
 
 
 def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:
-    """Errors of rows whose source, model or engine version a fit has not seen (minutes)."""
+    """The errors of rows whose source, model or engine version was held out (takes minutes)."""
     of = study(read_table(list(rows)))
-    near = fit_study(of, np.ones(len(of.seen.row), dtype=bool)).constants
+    near = fit_study(of, np.ones(len(of.observed.row), dtype=bool)).constants
     misses = [
         miss
         for name, (fold_of, n_folds) in CROSS_SPLITS.items()
         for miss in misses_of(of, name, cross_residuals(of, fold_of, n_folds=n_folds, near=near))
     ]
-    return _as_errors(left_out_errors(misses))
+    return errors_by_split(misses)
 
 
-def stored_cross() -> dict[str, dict[str, MetricErrors]]:
-    """The same for the package's own table, as its fit stored them."""
-    return _as_errors(inference_calibration().left_out)
-
-
-def _as_errors(
-    found: Mapping[str, Mapping[str, LeftOut]],
-) -> dict[str, dict[str, MetricErrors]]:
-    return {
-        split: {key: MetricErrors(**asdict(errors)) for key, errors in groups.items()}
-        for split, groups in found.items()
-    }
+def stored_cross() -> Mapping[str, Mapping[str, MetricErrors]]:
+    """The errors of the package's own held-out rows, as its fit stored them."""
+    return inference_calibration().held_out

@@ -1,7 +1,7 @@
-"""Measured inference rows as columns: what the fit and the cross-validation work on."""
+"""Measured serving rows as columns: what fits and cross-validation work on."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from gpuplan.units import MS
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Values = Mapping[str, Floats]
+Item = TypeVar("Item")
 
 # Measured columns -> field of `Served` and its unit.
 METRICS = {
@@ -56,9 +57,27 @@ class InferenceTable(NamedTuple):
     cases: list[ServingCase]
     refused: list[tuple[str, str]]  # id of a row and why it has no prediction
 
+    def without(self, refused: Mapping[int, str]) -> "InferenceTable":
+        """The table without some rows, which it keeps with their reasons."""
+
+        def kept(column: list[Item]) -> list[Item]:
+            return [item for i, item in enumerate(column) if i not in refused]
+
+        return InferenceTable(
+            rows=kept(self.rows),
+            setups=kept(self.setups),
+            labels=kept(self.labels),
+            works=kept(self.works),
+            cases=kept(self.cases),
+            refused=[
+                *self.refused,
+                *((self.rows[i].get("id", ""), reason) for i, reason in refused.items()),
+            ],
+        )
+
 
 class Observations(NamedTuple):
-    """One measured number each."""
+    """Measured numbers: the row of each, its metric and its log."""
 
     row: Ints
     metric: NDArray[np.str_]
@@ -102,20 +121,16 @@ def benchmark_of(row: Row) -> str:
 def observations(table: InferenceTable) -> Observations:
     """Every measured number of the rows."""
     found = [
-        (i, metric, float(row[f"measured_{metric}"]))
+        (i, metric, value)
         for i, row in enumerate(table.rows)
         for metric in METRICS
-        if row.get(f"measured_{metric}")
+        if (value := float(row.get(f"measured_{metric}") or 0.0)) > 0
     ]
-    found = [item for item in found if item[2] > 0]
-    return Observations(
-        np.array([i for i, _, _ in found], dtype=np.int64),
-        np.array([metric for _, metric, _ in found]),
-        np.log(np.array([value for _, _, value in found])),
-    )
+    rows, metrics, values = zip(*found, strict=True) if found else ((), (), ())
+    return Observations(np.array(rows, dtype=np.int64), np.array(metrics), np.log(values))
 
 
-def groups(table: InferenceTable, seen: Observations) -> list[Group]:
+def groups(table: InferenceTable, observed: Observations) -> list[Group]:
     """Rows by regime, ready for evaluation."""
     regimes = np.array([setup.load.regime for setup in table.setups])
     n_replicas = np.array([setup.n_replicas for setup in table.setups])
@@ -125,20 +140,20 @@ def groups(table: InferenceTable, seen: Observations) -> list[Group]:
     for regime in sorted(set(regimes)):
         rows = np.flatnonzero(regimes == regime)
         place[rows] = np.arange(len(rows))
-        here = np.flatnonzero(regimes[seen.row] == regime)
+        here = np.flatnonzero(regimes[observed.row] == regime)
         reads = []
         for metric in METRICS:
-            at = here[seen.metric[here] == metric]
+            at = here[observed.metric[here] == metric]
             if len(at):
-                reads.append((at, place[seen.row[at]], metric))
+                reads.append((at, place[observed.row[at]], metric))
         found.append(
             Group(regime, rows, taken(work, rows), taken(case, rows), n_replicas[rows], reads)
         )
     return found
 
 
-def constants_of(values: Values, rows: Ints) -> tuple[StepConstants, RegimeConstants]:
-    """The two groups of constants for these rows."""
+def constants_of(values: Values, rows: Ints | int) -> tuple[StepConstants, RegimeConstants]:
+    """The constants of iterations and of regimes for these rows."""
     step = StepConstants(*(values[name][rows] for name in StepConstants._fields))
     regime = RegimeConstants(*(values[name][rows] for name in RegimeConstants._fields))
     return step, regime
@@ -154,7 +169,7 @@ class Simulated(NamedTuple):
 
 
 class OpenRatios(NamedTuple):
-    """Of a run at a rate to the formula's answer: waits, and times per token."""
+    """Ratios of a simulated run at a rate to the formula: waits, and times per token."""
 
     wait_mean: Floats
     tpot_mean: Floats
@@ -167,9 +182,11 @@ def not_simulated(n_rows: int) -> Simulated:
     return Simulated(np.ones(n_rows), np.ones(n_rows), np.ones(n_rows), ratios)
 
 
-def log_predictions(found: Sequence[Group], values: Values, runs: Simulated, n_seen: int) -> Floats:
-    """Log of every observation's prediction."""
-    out = np.zeros(n_seen)
+def log_predictions(
+    found: Sequence[Group], values: Values, runs: Simulated, n_observed: int
+) -> Floats:
+    """The log of what is predicted for every observation."""
+    out = np.zeros(n_observed)
     for group in found:
         k, r = constants_of(values, group.rows)
         if group.regime == "fixed_concurrency":
@@ -194,22 +211,20 @@ def log_predictions(found: Sequence[Group], values: Values, runs: Simulated, n_s
 def at_a_rate(
     group: Group, k: StepConstants, r: RegimeConstants, *, served: Served, ratios: OpenRatios
 ) -> tuple[Served, Values]:
-    """The formula's answer moved to where runs were, and what is no field of it."""
+    """The formula's result moved to simulated runs, and metrics that are no field of it."""
     start_s = serve_start_s(group.work, k, r, group.case, served.tpot_s)
     wait_s = served.ttft_s - start_s
     tpot_s = served.tpot_s * ratios.tpot_mean
     start_s = serve_start_s(group.work, k, r, group.case, tpot_s)
     first_s = start_s + wait_s * ratios.wait_mean
-    apart = {
-        "tpot_p50_ms": served.tpot_s * ratios.tpot_p50 / MS,
-    }
+    apart = {"tpot_p50_ms": served.tpot_s * ratios.tpot_p50 / MS}
     e2e_s = first_s + group.case.output_tokens * tpot_s
     moved = Served(served.output_tokens_per_s, first_s, tpot_s, e2e_s, served.n_running)
     return moved, apart
 
 
 def metric_value(served: Served, metric: str, group: Group) -> Floats:
-    """A measured column's counterpart."""
+    """The prediction in the unit of a measured column."""
     field, unit = METRICS[metric]
     value: Floats = getattr(served, field) / unit
     if metric == "output_tokens_per_s":
@@ -229,8 +244,7 @@ def simulated(
     for i, setup in enumerate(table.setups):
         if setup.load.regime not in regimes:
             continue
-        k = StepConstants(*(float(values[name][i]) for name in StepConstants._fields))
-        r = RegimeConstants(*(float(values[name][i]) for name in RegimeConstants._fields))
+        k, r = constants_of(values, i)
         work, case = table.works[i], table.cases[i]
         if setup.load.regime == "fixed_concurrency":
             times = loop_times(work, k, r, case)

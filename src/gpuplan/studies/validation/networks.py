@@ -4,11 +4,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuplan.calibration.networks.fit import devices
+from gpuplan.calibration.networks.fit import basis_of, devices
 from gpuplan.calibration.networks.stored import (
     VisionShape,
     denoiser_shape,
-    network_basis,
     network_constants,
     network_estimate,
     vision_shape,
@@ -148,7 +147,7 @@ def _seconds(
     device = replace(device, flop_per_s=device.flop_per_s * peak_ratio)
     constants = network_constants(case.kind, case.model, case.stack, accelerator=card)
     seconds = o.network_time_s(
-        work, device, constants=constants, basis=network_basis(case.kind), n_devices=n_devices
+        work, device, constants=constants, basis=basis_of(case.kind), n_devices=n_devices
     )
     return network_estimate(seconds, case.kind, model=case.model, accelerator=card)
 

@@ -37,17 +37,18 @@ from gpuplan.studies.validation.training import (
 Row = dict[str, str]
 Rows = Sequence[Row]
 Errors = dict[str, MetricErrors]
+Cross = Mapping[str, Mapping[str, MetricErrors]]  # errors of held-out rows, by split
 GROUPS = ("regime", "accelerator", "model", "source", "engine")
 
 
 class TableKind(NamedTuple):
-    """How one kind of measured table is told from others, predicted and cross-validated."""
+    """How one kind of measured table is recognized, predicted and cross-validated."""
 
     columns: frozenset[str]
     predict: Callable[[Row], PredictedRow]
-    cross: Callable[[Rows], Mapping[str, Errors]] | None = None
+    cross: Callable[[Rows], Cross] | None = None
     # Rows held out of the package's own fits: computed when the fit was stored, not again.
-    stored_cross: Callable[[], Mapping[str, Errors]] | None = None
+    stored_cross: Callable[[], Cross] | None = None
     rows: Callable[[Rows], Rows] | None = None  # in the columns that `predict` reads
 
 
@@ -139,7 +140,9 @@ def errors_by_metric(rows: Iterable[PredictedRow]) -> Errors:
             inside = estimate.low <= measured <= estimate.high
             ratios.setdefault(metric, []).append((estimate.value / measured - 1.0, inside))
     return {
-        metric: metric_errors(np.array([error for error, _ in found]), [held for _, held in found])
+        metric: metric_errors(
+            np.array([error for error, _ in found]), [inside for _, inside in found]
+        )
         for metric, found in ratios.items()
     }
 

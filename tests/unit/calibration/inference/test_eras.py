@@ -8,7 +8,7 @@ from gpuplan.calibration.inference.eras import (
     version_pair,
 )
 from gpuplan.calibration.inference.labels import nearest_era
-from gpuplan.calibration.inference.priors import HIDDEN_PRIOR, HOST_PRIOR, OPERATOR_TREND
+from gpuplan.calibration.tables import priors
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,11 @@ def test_engines_without_eras_have_a_generation():
 
 def test_what_is_known_of_eras_beforehand_names_eras():
     named = {era.label for era in ERAS} | {"deepspeed", "deepspeed-mii"}
-    assert {label for label, _ in (*HIDDEN_PRIOR, *HOST_PRIOR)} <= named
-    assert {year for year, _ in OPERATOR_TREND} <= {era.generation for era in ERAS}
+    labels: dict[str, set[str]] = {"era": set(), "release": set(), "generation": set()}
+    for constant in priors("inference"):
+        for effect in constant.effects:
+            if effect.kinds[0] in labels and len(effect.kinds) == 1:
+                labels[effect.kinds[0]] |= {label for label, _ in effect.prior}
+    assert labels["era"] | labels["release"] <= named | {"llamacpp"}
+    assert {"vllm-0.1", "vllm-0.13"} <= labels["era"] | labels["release"]
+    assert labels["generation"] <= {era.generation for era in ERAS}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpuplan.calibration.inference.novelty import model_family, novelty, unknown, version_label
-from gpuplan.calibration.inference.ranges import Miss, even_tails, left_out_errors, spreads, tails
+from gpuplan.calibration.inference.ranges import Miss, errors_by_split, even_tails, spreads, tails
 
 
 def test_new_rows_fall_inside_eight_times_out_of_ten():
@@ -35,7 +35,7 @@ def test_kinds_of_networks_are_scored_apart_at_max_load():
     misses = [Miss(*where, ("vllm|dense", "dense"), 0.0)] * 4
     misses += [Miss(*where, ("vllm|experts", "experts"), 0.5)] * 4
     misses += [Miss("model", "max_load", "e2e_s", ("vllm|dense", "dense"), 0.0)] * 4
-    found = left_out_errors(misses)["model"]
+    found = errors_by_split(misses)["model"]
     name = "max_load output_tokens_per_s"
     assert {key: errors.n for key, errors in found.items()} == {
         name: 8, f"{name}, dense": 4, f"{name}, experts": 4, "max_load e2e_s": 4,
@@ -48,7 +48,7 @@ def test_coverage_does_not_depend_on_tables_that_alternate():
     rng = np.random.default_rng(5)
     values = rng.normal(0.0, 0.1, 400) + np.tile([-1.0, 1.0], 200)
     misses = [Miss("source", "static_batch", "m", ("a|dense", "dense"), float(v)) for v in values]
-    found = left_out_errors(misses)["source"]["static_batch m"]
+    found = errors_by_split(misses)["source"]["static_batch m"]
     assert 0.74 <= found.range_coverage <= 0.86
 
 

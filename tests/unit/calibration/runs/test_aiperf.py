@@ -71,7 +71,7 @@ def test_table_is_read_with_thousands_and_asks_for_the_load():
     assert float(row["measured_output_tokens_per_s"]) == 261.25
     assert float(row["input_tokens"]) == pytest.approx(3000.05)
     assert row["regime"] == ""
-    assert any("--concurrency" in line for line in found.told)
+    assert any("--concurrency" in line for line in found.remarks)
 
 
 def test_prefix_hits_leave_only_decoding():
@@ -79,14 +79,14 @@ def test_prefix_hits_leave_only_decoding():
     (row,) = found.rows
     assert row["measured_tpot_mean_ms"] == "25"
     assert row["measured_output_tokens_per_s"] == row["measured_ttft_mean_ms"] == ""
-    assert any("prefix cache" in line for line in found.told)
+    assert any("prefix cache" in line for line in found.remarks)
 
 
 def test_warm_up_and_cancelled_runs_are_told():
     told = read({
         **EXPORT, "was_cancelled": True, "warmup_metrics": {"request_count": {"avg": 12.0}},
         "error_request_count": {"avg": 4.0},
-    }).told  # fmt: skip
+    }).remarks  # fmt: skip
     assert any("cancelled" in line for line in told)
     assert any("12 warm-up" in line for line in told)
     assert any("4 of 404 requests failed" in line for line in told)
@@ -110,5 +110,5 @@ def test_real_export_agrees_with_its_table(users):
     assert float(row["measured_tpot_mean_ms"]) == pytest.approx(
         float(other["measured_tpot_mean_ms"]), rel=1e-2
     )
-    assert any("prefix cache" in line for line in whole.told)
+    assert any("prefix cache" in line for line in whole.remarks)
     assert row["measured_ttft_mean_ms"] == ""

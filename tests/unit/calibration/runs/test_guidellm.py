@@ -47,8 +47,8 @@ def test_strategies_are_regimes():
         ("fixed_concurrency", "1", ""), ("fixed_concurrency", "32", ""), ("max_load", "", ""),
         ("poisson", "", "2.5"), ("poisson", "", "4"),
     ]  # fmt: skip
-    assert any("constant pace" in line for line in read.told)
-    assert any("warmup" in line for line in read.told)
+    assert any("constant pace" in line for line in read.remarks)
+    assert any("warmup" in line for line in read.remarks)
 
 
 def test_figures_are_of_requests_that_succeeded():
@@ -83,4 +83,4 @@ def test_many_errors_refuse_the_run_unfinished_ones_are_told():
         report(benchmark({"type_": "synchronous"}, request_totals=totals))
     totals = {"successful": 100, "errored": 0, "incomplete": 7}
     read = report(benchmark({"type_": "synchronous"}, request_totals=totals))
-    assert any("7 requests were still under way" in line for line in read.told)
+    assert any("7 requests were still under way" in line for line in read.remarks)

@@ -77,7 +77,7 @@ def test_depth_is_context_for_answers_and_refused_for_prompts():
     read = read_runs(MARKDOWN.encode(), "x.md")
     deep = [row for row in read.rows if row["input_tokens"] == "512" and row["regime"] != "prefill"]
     assert float(deep[0]["measured_tpot_mean_ms"]) == pytest.approx(1e3 / 120)
-    assert any("filled cache" in line for line in read.told)
+    assert any("filled KV cache" in line for line in read.remarks)
     assert len(read.rows) == 4
 
 
@@ -86,7 +86,7 @@ def test_depth_is_context_for_answers_and_refused_for_prompts():
     [{"n_gpu_layers": 0}, {"no_kv_offload": True}, {"n_cpu_moe": 8}, {"backends": "CPU"}],
 )
 def test_work_on_the_host_has_no_prediction(change):
-    with pytest.raises(InputError, match="left out"):
+    with pytest.raises(InputError, match="rejected"):
         read_runs(json.dumps([{**ANSWER, **change}]).encode(), "x")
 
 

@@ -66,13 +66,13 @@ def test_server_is_an_open_loop_in_milliseconds():
     assert float(row["measured_tpot_mean_ms"]) == 95
     assert float(row["measured_tpot_p50_ms"]) == 90
     assert float(row["measured_e2e_s"]) == 30
-    assert any("INVALID" in line for line in found.told)
+    assert any("INVALID" in line for line in found.remarks)
 
 
 def test_inferred_tokens_are_told():
     found = read(OFFLINE.replace("Tokens per second:", "Tokens per second (inferred):"))
     assert found.rows[0]["measured_output_tokens_per_s"] == "1320"
-    assert any("inferred" in line for line in found.told)
+    assert any("inferred" in line for line in found.remarks)
 
 
 def test_runs_without_speed_are_refused():

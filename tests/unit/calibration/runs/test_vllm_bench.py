@@ -77,7 +77,7 @@ def test_result_file_is_read_in_our_units():
     assert float(row["measured_tpot_p50_ms"]) == 29.5
     assert float(row["measured_e2e_s"]) == pytest.approx(7.96)
     assert "(tokens - 1)" in row["flag"]
-    assert read.told == ()
+    assert read.remarks == ()
 
 
 def test_open_loop_has_its_rate():
@@ -90,7 +90,7 @@ def test_open_loop_that_keeps_up_has_no_throughput_of_its_own():
     found = rows(kept_up)
     assert found.rows[0]["measured_output_tokens_per_s"] == ""
     assert found.rows[0]["measured_tpot_mean_ms"] == "30"
-    assert any("kept up" in line for line in found.told)
+    assert any("kept up" in line for line in found.remarks)
     flooded = rows({**kept_up, "request_rate": 40.0})  # 16 s of arrivals, 80 s
     assert flooded.rows[0]["measured_output_tokens_per_s"] == "2048"
 
@@ -101,7 +101,7 @@ def test_flood_is_max_load_without_the_backlog_in_its_latencies():
     assert row["regime"] == "max_load"
     assert row["measured_output_tokens_per_s"] == "2048"
     assert row["measured_ttft_mean_ms"] == row["measured_e2e_s"] == ""
-    assert any("backlog" in line for line in read.told)
+    assert any("backlog" in line for line in read.remarks)
 
 
 def test_one_wave_is_a_static_batch():
@@ -111,7 +111,7 @@ def test_one_wave_is_a_static_batch():
 
 
 def test_few_failures_are_told_many_refuse_the_run():
-    assert any("20 of 640" in line for line in rows({**RESULT, "completed": 620}).told)
+    assert any("20 of 640" in line for line in rows({**RESULT, "completed": 620}).remarks)
     with pytest.raises(InputError, match="300 of 640 requests failed"):
         rows({**RESULT, "completed": 340, "failed": 300})
 
@@ -120,12 +120,12 @@ def test_only_chunk_latencies_are_told():
     read = rows({**RESULT, "mean_tpot_ms": 0.0})
     assert read.rows[0]["measured_tpot_mean_ms"] == "29.9"
     assert "chunks" in read.rows[0]["flag"]
-    assert any("ITL" in line for line in read.told)
+    assert any("ITL" in line for line in read.remarks)
 
 
 def test_time_per_token_that_does_not_follow_is_told():
     read = rows({**RESULT, "mean_tpot_ms": 60.0})
-    assert any("per token" in line for line in read.told)
+    assert any("per token" in line for line in read.remarks)
 
 
 def test_appended_results_are_lines():
@@ -138,7 +138,7 @@ def test_appended_results_are_lines():
 def test_unsaid_engine_is_left_to_the_user():
     read = rows({**RESULT, "backend": "openai-chat"})
     assert read.rows[0]["engine"] == ""
-    assert any("engine not said" in line for line in read.told)
+    assert any("engine not stated" in line for line in read.remarks)
 
 
 def test_console_blocks_have_the_load_printed_before_them():
@@ -148,14 +148,14 @@ def test_console_blocks_have_the_load_printed_before_them():
     assert closed["model"] == "Qwen/Qwen3-8B"
     assert closed["measured_tpot_mean_ms"] == "30.5"
     assert (opened["regime"], opened["request_rate_per_s"]) == ("poisson", "2")
-    assert any("4 of 104 requests failed" in line for line in read.told)
+    assert any("4 of 104 requests failed" in line for line in read.remarks)
 
 
 def test_console_without_load_asks_for_it():
     text = CONSOLE.split("requests:", 1)[1]
     read = read_runs(f"=== Serving Benchmark Result ===\nSuccessful requests:{text}".encode(), "x")
     assert read.rows[0]["regime"] == ""
-    assert any("--concurrency" in line for line in read.told)
+    assert any("--concurrency" in line for line in read.remarks)
 
 
 def test_short_run_before_the_same_load_is_its_warm_up():
@@ -165,7 +165,7 @@ def test_short_run_before_the_same_load_is_its_warm_up():
     found = read_runs(text.encode(), "x")
     assert len(found.rows) == 1
     assert float(found.rows[0]["input_tokens"]) == 512
-    assert any("warm-up" in line for line in found.told)
+    assert any("warm-up" in line for line in found.remarks)
 
 
 def test_arguments_name_the_engine():

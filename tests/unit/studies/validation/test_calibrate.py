@@ -134,7 +134,7 @@ def test_a_disturbed_run_is_told_and_does_not_count(package, tmp_path):
     found = results(package)
     found[3]["mean_tpot_ms"] *= 6.0
     outcome = calibrate([written(tmp_path, found)], given=GIVEN)
-    assert any("runs.json#4: tpot_mean_ms is 6" in line for line in outcome.told)
+    assert any("runs.json#4: tpot_mean_ms is 6" in line for line in outcome.remarks)
     setup = serving_setup(row(4, 2048, 256))
     old, new = (predict_inference(setup, calibration=c) for c in (package, outcome.calibration))
     assert new.tpot_mean_s.value == pytest.approx(old.tpot_mean_s.value, rel=0.05)
@@ -196,7 +196,7 @@ def test_a_network_that_does_not_generate_is_refused(package, tmp_path):
 
 def test_a_layout_that_should_not_run_is_told(package, tmp_path):
     path = written(tmp_path, results(package, users=(4,)))
-    told = calibrate([path], given={**GIVEN, "tp": "3"}).told
+    told = calibrate([path], given={**GIVEN, "tp": "3"}).remarks
     assert any("--tp" in line and "check its conditions" in line for line in told)
 
 

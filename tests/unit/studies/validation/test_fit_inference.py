@@ -37,9 +37,9 @@ def few():
 
 
 def weight_of(of, regime, metric):
-    found = weights(of, np.ones(len(of.seen.row), dtype=bool))
-    regimes = np.array([setup.load.regime for setup in of.table.setups])[of.seen.row]
-    return float(found[(regimes == regime) & (of.seen.metric == metric)][0])
+    found = weights(of, np.ones(len(of.observed.row), dtype=bool))
+    regimes = np.array([setup.load.regime for setup in of.table.setups])[of.observed.row]
+    return float(found[(regimes == regime) & (of.observed.metric == metric)][0])
 
 
 def test_latencies_of_open_loops_tell_of_the_queue_and_weigh_nothing(few):

@@ -1,4 +1,4 @@
-"""Refit of the package's constants to a user's rows, judged by rows that it had not seen."""
+"""Refit of the package's constants to a user's site, judged by held-out conditions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.fit import Columns, Observed, columns, fit, fitted, row_values
+from gpuplan.calibration.fit import columns, fitted
 from gpuplan.calibration.inference.labels import cells_of, nearest_era
-from gpuplan.calibration.inference.novelty import unknown
 from gpuplan.calibration.inference.ranges import Miss
 from gpuplan.calibration.inference.site import (
     LATENCY_SDS,
@@ -27,7 +26,15 @@ from gpuplan.calibration.inference.site import (
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
-from gpuplan.studies.validation.fit_inference import Study, by_row, known_labels
+from gpuplan.studies.validation.fit_inference import (
+    StageFit,
+    Stages,
+    Study,
+    by_row,
+    fit_stages,
+    is_fitted,
+    row_labels,
+)
 from gpuplan.studies.validation.inference_table import (
     METRICS,
     TAIL_METRICS,
@@ -47,10 +54,10 @@ LONE_ROWS = 3.0
 MOST_FOLDS = 25
 MANY_CONDITIONS, FOLDS_OF_MANY = 50, 10  # where one row more or less does not move the refit
 N_ROUNDS, N_ROUNDS_NEAR = 25, 8  # of the fit; the second where it starts beside its end
-LEAST_CONDITIONS = 3  # below, nothing can be left out and the rest still say anything
-LEAST_APART_LOG = 0.4
-LEAST_JUDGES = 10  # figures below which none can be said to be apart
-MOST_APART_FRAC = 0.25  # more are not outliers, they are how the site is
+LEAST_CONDITIONS = 3  # below, nothing can be held out and the rest still say anything
+LEAST_OUTLIER_LOG = 0.4
+LEAST_JUDGES = 10  # figures below which none can be called an outlier
+MOST_OUTLIERS_FRAC = 0.25  # more are not outliers, they are how the site is
 GROUPS = ("regime", "accelerator", "model", "source", "engine")
 
 
@@ -65,19 +72,14 @@ def conditions(of: Study) -> list[str]:
 
 def weights(of: Study, used: Flags) -> Floats:
     """A row counts once, however many figures it has; repeats count as the root of their number."""
-    seen = of.seen
-    is_tail = np.isin(seen.metric, TAIL_METRICS)
-    has_rate = np.array([bool(row.get("measured_output_tokens_per_s")) for row in of.table.rows])
-    says_twice = (seen.metric == "e2e_s") & has_rate[seen.row]
-    fits = used & ~is_tail & ~says_twice
-    per_row = Counter(seen.row[fits].tolist())
+    fits = used & is_fitted(of)
+    per_row = Counter(of.observed.row[fits].tolist())
     names = conditions(of)
     repeats = Counter(names[i] for i in per_row)
-    n = len(repeats)
-    share = STRENGTH * n / (n + LONE_ROWS)
+    share = STRENGTH * len(repeats) / (len(repeats) + LONE_ROWS)
     counts = [
         share / per_row[i] / repeats[names[i]] ** 0.5 if is_used else 0.0
-        for i, is_used in zip(seen.row.tolist(), fits.tolist(), strict=True)
+        for i, is_used in zip(of.observed.row.tolist(), fits.tolist(), strict=True)
     ]
     return np.array(counts)
 
@@ -87,124 +89,103 @@ class Site(NamedTuple):
 
     of: Study
     package: InferenceCalibration
-    base: Mapping[str, Floats]
-    pace: Columns
-    late: Columns
-
-    def values(self, by: Mapping[str, Floats]) -> dict[str, Floats]:
-        """The constants times these factors."""
-        return moved_values(self.package.constants.constants, self.base, by)
-
-    def logs(self, by: Mapping[str, Floats], runs: Simulated) -> Floats:
-        """Log predictions of all observations."""
-        return log_predictions(self.of.groups, self.values(by), runs, len(self.of.seen.row))
+    stages: Stages  # factors on the package's constants
+    runs: Simulated  # at the package's constants
 
 
 class Refit(NamedTuple):
-    """Deviations, and the parameters that they were read from."""
+    """Deviations from the package's constants, and the fit that they were read from."""
 
     deviations: Deviations
-    pace: Floats
-    late: Floats
-    residual: Floats  # log of predicted / measured, of every observation
-    apart: Flags  # observations that the others do not bear out
+    fit: StageFit
+    outliers: Flags  # observations that the others contradict
 
 
 def site_of(of: Study, package: InferenceCalibration) -> Site:
     """The rows, and those factors that any of their figures depends on."""
-    known = package.known
-    labels = [{**row, "era": nearest_era(row["era"], known["era"])} for row in of.table.labels]
+    fitted_ = package.constants
+    labels = [
+        {**row, "era": nearest_era(row["era"], package.known["era"])} for row in of.table.labels
+    ]
     is_new = any(
-        {"hardware", "era"} & {item.split(" ")[0] for item in _unknown(of, i, package)}
+        row_labels(of, i)[kind] not in package.known.get(kind, ())
         for i in range(len(labels))
+        for kind in ("hardware", "era")
     )
-    base = base_values(package.constants, labels)
-    pace = factors(PACE_SDS, package.constants, is_new=is_new)
-    late = factors(LATENCY_SDS, package.constants, is_new=is_new)
-    site = Site(of, package, base, columns((), labels), columns(late, labels))
-    runs = simulated(of.table, site.values({}))
-    still = site.logs({}, runs)
-    n = len(of.table.rows)
-    moving = [c for c in pace if np.any(site.logs({c.name: np.full(n, 1.1)}, runs) != still)]
-    return site._replace(pace=columns(moving, labels))
+    base = base_values(fitted_, labels)
 
+    def values(by: Mapping[str, Floats]) -> dict[str, Floats]:
+        return moved_values(fitted_.constants, base, by)
 
-def _unknown(of: Study, i: int, package: InferenceCalibration) -> tuple[str, ...]:
-    setup, labels = of.table.setups[i], of.table.labels[i]
-    return unknown(package.known, labels, model=setup.model.name, version=setup.engine.version)
+    def logs(by: Mapping[str, Floats]) -> Floats:
+        return log_predictions(of.groups, values(by), runs, len(of.observed.row))
+
+    runs = simulated(of.table, values({}))
+    unmoved, n = logs({}), len(of.table.rows)
+    pace = [
+        factor
+        for factor in factors(PACE_SDS, fitted_, is_new=is_new)
+        if np.any(logs({factor.name: np.full(n, 1.1)}) != unmoved)
+    ]
+    late = factors(LATENCY_SDS, fitted_, is_new=is_new)
+    return Site(of, package, Stages(columns(pace, labels), columns(late, labels), values), runs)
 
 
 def refit(site: Site, used: Flags, *, near: Refit | None = None) -> Refit:
-    """What the used observations ask for, those apart that nothing else bears out."""
+    """What the used observations ask for, without outliers that the others contradict."""
     first = _refit(site, weights(site.of, used), near)
-    apart = used & (np.abs(first.residual) > _limit(first.residual[used]))
-    is_few = apart.sum() <= MOST_APART_FRAC * used.sum()
-    if not apart.any() or not is_few or used.sum() < LEAST_JUDGES:
+    residual = first.fit.residual
+    outliers = used & (np.abs(residual) > _limit(residual[used]))
+    is_few = outliers.sum() <= MOST_OUTLIERS_FRAC * used.sum()
+    if not outliers.any() or not is_few or used.sum() < LEAST_JUDGES:
         return first
-    again = _refit(site, weights(site.of, used & ~apart), first)
-    return again._replace(apart=apart)
+    again = _refit(site, weights(site.of, used & ~outliers), first)
+    return again._replace(outliers=outliers)
 
 
 def _limit(residual: Floats) -> float:
-    """How far a figure may lie off before it counts as apart: four spreads of the others."""
+    """How far off a figure may lie before it counts as an outlier: four spreads of the others."""
     spread = 1.48 * float(np.median(np.abs(residual - np.median(residual))))
-    return max(LEAST_APART_LOG, 4.0 * spread)
+    return max(LEAST_OUTLIER_LOG, 4.0 * spread)
 
 
 def _refit(site: Site, weight: Floats, near: Refit | None) -> Refit:
-    """First what iterations ask for, then, with those held, what waits ask for."""
-    of = site.of
-    runs = simulated(of.table, site.values({}))
-    paced = Observed(of.seen.row, of.seen.log_value, weight * ~of.is_wait)
-    n_rounds = N_ROUNDS_NEAR if near else N_ROUNDS
-    beta = fit(
-        site.pace, lambda by: site.logs(by, runs), paced,
-        start=near.pace if near else None, n_rounds=n_rounds,
-    )  # fmt: skip
-    by_pace = row_values(site.pace, beta)
-    late_beta = site.late.centre.copy()
-    waited = Observed(of.seen.row, of.seen.log_value, weight * of.is_wait)
-    runs = simulated(of.table, site.values(by_pace))
-    if waited.weight.any():
-        late_beta = fit(
-            site.late, lambda by: site.logs({**by_pace, **by}, runs), waited,
-            start=near.late if near else None, n_rounds=n_rounds,
-        )  # fmt: skip
-    factors_ = {**by_pace, **row_values(site.late, late_beta)}
-    return Refit(
-        {**_deviations(site.pace, beta), **_deviations(site.late, late_beta)},
-        beta, late_beta, site.logs(factors_, runs) - of.seen.log_value,
-        np.zeros(len(weight), dtype=bool),
-    )  # fmt: skip
-
-
-def _deviations(cols: Columns, beta: Floats) -> Deviations:
-    found = fitted((), cols, beta, n_rows=0, sources=()).deviation
-    return {key: of for key, of in found.items() if any(of.values())}
+    stages = site.stages
+    found = fit_stages(
+        site.of,
+        stages,
+        weight,
+        runs=site.runs,
+        start=(near.fit.pace, near.fit.late) if near else (None, None),
+        n_rounds=N_ROUNDS_NEAR if near else N_ROUNDS,
+    )
+    deviations = {
+        key: of
+        for cols, beta in ((stages.pace, found.pace), (stages.late, found.late))
+        for key, of in fitted((), cols, beta, n_rows=0, sources=()).deviation.items()
+        if any(of.values())
+    }
+    return Refit(deviations, found, np.zeros(len(weight), dtype=bool))
 
 
 def refitted(site: Site, found: Refit, *, version: str) -> InferenceCalibration:
-    """The package's calibration, moved."""
+    """The package's calibration, moved to the site."""
     return with_deviations(site.package, found.deviations, version=version)
 
 
 def with_known(site: Site, used: Flags, calibration: InferenceCalibration) -> InferenceCalibration:
     """Labels that enough conditions carry count as measured: their ranges need not be wider."""
-    names, table = conditions(site.of), site.of.table
-    seen: dict[tuple[str, str], set[str]] = {}
-    for i in sorted(set(site.of.seen.row[used].tolist())):
-        one = table._replace(
-            rows=[table.rows[i]], setups=[table.setups[i]], labels=[table.labels[i]]
-        )
-        for kind, labels in known_labels(site.of._replace(table=one)).items():
-            for label in labels:
-                seen.setdefault((kind, label), set()).add(names[i])
+    names = conditions(site.of)
+    carried: dict[tuple[str, str], set[str]] = {}
+    for i in sorted(set(site.of.observed.row[used].tolist())):
+        for item in row_labels(site.of, i).items():
+            carried.setdefault(item, set()).add(names[i])
     # An era steers which constants a version takes: one is new only where its engine is.
-    engines = {labels["engine"] for labels in table.labels}
+    engines = {labels["engine"] for labels in site.of.table.labels}
     added = {
         (kind, label)
-        for (kind, label), of in seen.items()
-        if len(of) >= LEAST_CONDITIONS and (kind != "era" or label in engines)
+        for (kind, label), under in carried.items()
+        if len(under) >= LEAST_CONDITIONS and (kind != "era" or label in engines)
     }
     known = {
         kind: labels | {label for of, label in added if of == kind}
@@ -228,7 +209,7 @@ def predicted(of: Study, i: int, calibration: InferenceCalibration) -> Predicted
     )
 
 
-def left_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[PredictedRow]]:
+def held_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[PredictedRow]]:
     """Every row as a refit without its condition predicts it: ranges as of new, and of known."""
     names = conditions(site.of)
     order = {name: i for i, name in enumerate(dict.fromkeys(names))}
@@ -237,8 +218,8 @@ def left_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[Pr
     as_new: dict[int, PredictedRow] = {}
     as_known: dict[int, PredictedRow] = {}
     for number in sorted(set(fold.tolist())):
-        used = fold[site.of.seen.row] != number
-        new = refitted(site, refit(site, used, near=whole), version="left out")
+        used = fold[site.of.observed.row] != number
+        new = refitted(site, refit(site, used, near=whole), version="held out")
         known = with_known(site, used, new)
         for i in np.flatnonzero(fold == number).tolist():
             as_new[i] = predicted(site.of, i, new)
@@ -248,28 +229,33 @@ def left_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[Pr
 
 
 def misses(of: Study, rows: Sequence[PredictedRow]) -> list[list[Miss]]:
-    """Per row, how far its figures lie from its left-out predictions; tails have no constants."""
+    """Per row, how far its figures lie from its held-out predictions; tails have no constants."""
     return [
         [
-            Miss("user", of.table.setups[i].load.regime, metric, cells_of(of.table.labels[i]),
-                 log(measured / row.predicted[metric].value))
+            Miss(
+                "user",
+                of.table.setups[i].load.regime,
+                metric,
+                cells_of(of.table.labels[i]),
+                log(measured / row.predicted[metric].value),
+            )
             for metric, measured in row.measured.items()
             if metric in row.predicted and metric not in TAIL_METRICS
         ]
         for i, row in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
 def ranged(of: Study, rows: Sequence[PredictedRow]) -> list[PredictedRow]:
-    """Left-out rows with ranges at least as wide as the other conditions' rows ask for."""
+    """Held-out rows with ranges at least as wide as the other conditions' rows ask for."""
     names, missed = conditions(of), misses(of, rows)
     found = []
     for i, row in enumerate(rows):
-        told = site_spreads([m for j, of_j in enumerate(missed) if names[j] != names[i]
-                             for m in of_j])  # fmt: skip
+        others = [missed[j] for j in range(len(rows)) if names[j] != names[i]]
+        spreads = site_spreads([miss for of_row in others for miss in of_row])
         made = dict(row.predicted)
         for miss in missed[i]:
-            spread = told.get(site_key(miss))
+            spread = spreads.get(site_key(miss))
             if spread is not None:
                 made[miss.metric] = widened(made[miss.metric], spread)
         found.append(replace(row, predicted=made))

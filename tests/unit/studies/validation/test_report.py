@@ -1,0 +1,158 @@
+"""Any kind of table: rows to predictions, predictions to errors, by hand arithmetic."""
+
+import csv
+import io
+
+import pytest
+
+from gpuplan.domain.calibration.validation import PredictedRow
+from gpuplan.domain.provenance import Estimate
+from gpuplan.errors import InputError, one
+from gpuplan.studies.validation.report import (
+    GROUPS,
+    KINDS,
+    errors_by_metric,
+    predicted_rows,
+    predictions_csv,
+    table_kind,
+    validate_file,
+    validate_package,
+    validate_rows,
+)
+
+SUBMISSION = {
+    "submission_id": "5.1-0001",
+    "model_benchmark": "resnet",
+    "scenario": "Offline",
+    "accelerator": "NVIDIA H100-SXM-80GB",
+    "accelerators_total": "8",
+    "result": "600000",
+    "round": "v4.0",
+    "software": "TensorRT",
+}
+
+
+def estimate(value: float, low: float = 0.5, high: float = 2.0) -> Estimate:
+    return Estimate(value=value, low=value * low, high=value * high, tier="fitted")
+
+
+def row(predicted: float, measured: float, name: str = "x", **groups: str) -> PredictedRow:
+    found = {"rate": estimate(predicted)}
+    return PredictedRow(id=name, groups=groups, predicted=found, measured={"rate": measured})
+
+
+def test_errors_are_those_of_hand_arithmetic() -> None:
+    # predicted / measured - 1: +10 %, -20 %, +200 %; the last lies outside its range.
+    found = errors_by_metric([row(110, 100), row(80, 100), row(300, 100)])["rate"]
+    assert found.n == 3
+    assert found.median_ape == pytest.approx(0.2)
+    assert found.mape == pytest.approx((0.1 + 0.2 + 2.0) / 3)
+    assert found.p90_ape == pytest.approx(0.2 + 0.8 * (2.0 - 0.2))
+    assert found.bias == pytest.approx(0.1)
+    assert found.range_coverage == pytest.approx(2 / 3)
+
+
+def test_figures_without_a_counterpart_are_not_scored() -> None:
+    unmeasured = row(110, 0.0)
+    unpredicted = PredictedRow(id="y", groups={}, predicted={}, measured={"rate": 5.0})
+    assert errors_by_metric([unmeasured, unpredicted]) == {}
+    assert errors_by_metric([unmeasured, row(1, 1)])["rate"].n == 1
+
+
+def test_every_row_is_predicted_or_refused_with_its_reason() -> None:
+    def predict(cells: dict[str, str]) -> PredictedRow:
+        if cells["model"] == "unknown":
+            raise one(InputError, "row", "model", "is unknown", "name another")
+        return row(1, 1)
+
+    rows = [{"id": "a", "model": "m"}, {"model": "unknown"}, {"submission_id": "s", "model": "m"}]
+    found, refused = predicted_rows(rows, predict)
+    assert [one_.id for one_ in found] == ["a", "s"]
+    assert [name for name, _ in refused] == ["1"]
+    assert "is unknown" in refused[0][1]
+
+
+def test_errors_of_the_program_are_not_taken_for_refusals() -> None:
+    def broken(cells: dict[str, str]) -> PredictedRow:
+        raise KeyError(cells["id"])
+
+    with pytest.raises(KeyError):
+        predicted_rows([{"id": "a"}], broken)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_is_recognized_by_its_columns(kind: str) -> None:
+    columns = dict.fromkeys(sorted(KINDS[kind].columns), "1")
+    assert table_kind([columns], "x") == kind
+    assert table_kind([{**columns, "a note": ""}], "x") == kind
+
+
+def test_an_unknown_table_names_the_nearest_kind_and_what_it_lacks() -> None:
+    columns = dict.fromkeys(sorted(KINDS["encoder"].columns - {"latency_avg_ms"}), "1")
+    with pytest.raises(InputError) as caught:
+        table_kind([columns], "mine.csv")
+    (problem,) = caught.value.problems
+    assert "most like encoder" in problem.what
+    assert "latency_avg_ms" in problem.what
+    assert "llm_training" in problem.fix
+    with pytest.raises(InputError):
+        table_kind([], "empty.csv")
+
+
+def test_a_report_counts_rows_and_groups_their_errors(tmp_path) -> None:
+    other = {**SUBMISSION, "submission_id": "b", "scenario": "MultiStream"}
+    report = validate_rows([SUBMISSION, other], where="x")
+    assert (report.kind, report.n_rows, report.n_covered) == ("mlperf_inference", 2, 1)
+    assert [name for name, _ in report.refused] == ["b"]
+    assert set(report.by) == set(GROUPS)
+    assert report.by["model"]["resnet"]["result"] == report.metrics["result"]
+    assert report.cross is None
+    path = tmp_path / "t.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(SUBMISSION))
+        writer.writeheader()
+        writer.writerows([SUBMISSION, other])
+    assert validate_file(path).metrics == report.metrics
+
+
+def test_predictions_are_written_with_their_ranges() -> None:
+    report = validate_rows([{**SUBMISSION, "submission_id": "a, b"}], where="x")
+    header, cells = csv.reader(io.StringIO(predictions_csv(report)))
+    assert header == ["id", "result", "result_low", "result_high", "tier"]
+    assert cells[0] == "a, b"
+    value, low, high = map(float, cells[1:4])
+    assert low < value < high
+    assert cells[4] == report.rows[0].predicted["result"].tier
+
+
+def test_metrics_that_no_row_measures_are_written_on_demand() -> None:
+    two = PredictedRow(
+        id="x",
+        groups={},
+        predicted={"rate": estimate(1), "wait": estimate(2)},
+        measured={"rate": 1.0},
+    )
+    report = validate_rows([SUBMISSION], where="x")
+    few = type(report)(
+        kind="k", n_rows=1, n_covered=1, metrics={}, by={}, rows=(two,), refused=(), cross=None
+    )
+    assert "wait" not in predictions_csv(few).splitlines()[0]
+    assert "wait_low" in predictions_csv(few, is_whole=True).splitlines()[0]
+
+
+def test_the_packages_own_splits_are_read_as_stored() -> None:
+    for kind, splits in (("llm_inference", {"model", "source"}), ("llm_training", {"model"})):
+        stored = KINDS[kind].stored_cross
+        assert stored is not None
+        found = stored()
+        assert splits <= set(found)
+        for errors in found["model"].values():
+            assert 0 <= errors.median_ape <= errors.p90_ape
+            assert 0 <= errors.range_coverage <= 1
+
+
+def test_a_package_table_is_validated_whole() -> None:
+    report = validate_package("llm_training", cross=True)
+    assert report.n_covered == report.n_rows > 400
+    assert report.metrics["step_s"].median_ape < 0.06
+    assert report.cross is not None
