@@ -141,25 +141,25 @@ class PlanOptions(NamedTuple):
     as_json: Json = False
 
 
-SCENARIO_KEYS = (
-    "model",
-    "precision",
-    "kv_precision",
-    "users",
-    "active",
-    "requests_per_hour",
-    "rate",
-    "requests_per_day",
-    "output_tokens",
-    "ttft_p95_ms",
-    "tpot_p95_ms",
-    "e2e_p95_s",
-    "survive",
-    "max_utilization",
-    "budget",
-    "growth",
-    "power_kw",
-)
+# Every other option stands for a key of the scenario.
+OF_THE_RUN = {
+    "target",
+    "as_of",
+    "overlay",
+    "store",
+    "what_if",
+    "set_key",
+    "samples",
+    "robust",
+    "replay",
+    "seed",
+    "check",
+    "out",
+    "html",
+    "verbose",
+    "output",
+    "as_json",
+}
 
 
 def plan(options: PlanOptions) -> None:
@@ -192,14 +192,8 @@ def _request(options: PlanOptions) -> "PlanRequest":
 
 def _given(options: PlanOptions) -> dict[str, Any]:
     """Options that stand for keys of a scenario."""
-    return {
-        **{key: getattr(options, key) for key in SCENARIO_KEYS},
-        "input": options.input_tokens,
-        "prefix_hit": options.prefix_cache_hit_rate,
-        "on": names(options.on),
-        "cloud": names(options.cloud),
-        "region": names(options.region),
-    }
+    given = {key: value for key, value in options._asdict().items() if key not in OF_THE_RUN}
+    return {**given, **{key: names(given[key]) for key in ("on", "cloud", "region")}}
 
 
 def _is_full(replay: str) -> bool:

@@ -93,7 +93,7 @@ def test_images_have_a_promise_for_the_whole():
 
 
 def test_flags_win_over_words_and_over_what_is_usual():
-    work = work_of("Qwen3-32B, 10 users, chat", users=99.0, ttft_p95_ms=800.0, input=123)
+    work = work_of("Qwen3-32B, 10 users, chat", users=99.0, ttft_p95_ms=800.0, input_tokens=123)
     assert work["demand"]["users"] == 99
     assert work["slo"] == {"ttft_p95_ms": 800, "tpot_p95_ms": USES["chat"].slo["tpot_p95_ms"]}
     assert work["request"]["input_tokens"] == 123

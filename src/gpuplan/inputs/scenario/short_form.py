@@ -47,7 +47,6 @@ RUNS = {
     "train": "pretraining", "pretraining": "pretraining", "pretrain": "pretraining",
 }  # fmt: skip
 # flag → key of the scenario; the flag is what assumptions name
-FLAGS = {"input": "--input-tokens", "prefix_hit": "--prefix-cache-hit-rate"}  # others: their name
 KEYS: dict[str, tuple[str | int, ...]] = {
     "model": (*WORK, "model"),
     "precision": (*WORK, "precision"),
@@ -57,9 +56,9 @@ KEYS: dict[str, tuple[str | int, ...]] = {
     "requests_per_hour": (*WORK, "demand", "requests_per_user_per_h"),
     "rate": (*WORK, "demand", "requests_per_s"),
     "requests_per_day": (*WORK, "demand", "requests_per_day"),
-    "input": (*WORK, "request", "input_tokens"),
+    "input_tokens": (*WORK, "request", "input_tokens"),
     "output_tokens": (*WORK, "request", "output_tokens"),
-    "prefix_hit": (*WORK, "request", "prefix_hit_frac"),
+    "prefix_cache_hit_rate": (*WORK, "request", "prefix_hit_frac"),
     "ttft_p95_ms": (*WORK, "slo", "ttft_p95_ms"),
     "tpot_p95_ms": (*WORK, "slo", "tpot_p95_ms"),
     "e2e_p95_s": (*WORK, "slo", "e2e_p95_s"),
@@ -109,7 +108,7 @@ def with_flags(document: Document, given: Mapping[str, Any]) -> Document:
 
 def option_of(flag: str) -> str:
     """The flag as it is typed: --ttft-p95-ms."""
-    return FLAGS.get(flag) or "--" + flag.replace("_", "-")
+    return "--" + flag.replace("_", "-")
 
 
 def _short_tree(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Assumption, ...]]:
@@ -243,7 +242,7 @@ _PATTERNS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]
     (_pattern(rf"{_NUMBER}\s*req(?:uest)?s?\s*(?:/|per)\s*(?:user\s*/?\s*)?h(?:our)?"),
      _in("requests_per_hour")),
     (_pattern(r"(\d[\d_]*)\s*/\s*(\d[\d_]*)\s*(?:tokens?)?"),
-     lambda match: {"input": int(match[1]), "output_tokens": int(match[2])}),
+     lambda match: {"input_tokens": int(match[1]), "output_tokens": int(match[2])}),
     (_pattern(rf"ttft(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"), _ms("ttft_p95_ms")),
     (_pattern(rf"(?:tpot|itl)(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"),
      _ms("tpot_p95_ms")),
@@ -269,12 +268,12 @@ def _fill(tree: Tree, said: Mapping[str, Any], use_name: str | None) -> list[Ass
     use = USES[use_name or "chat"]
     why = f"usual for {use_name or 'chat'}" + ("" if use_name else ", as no use was named")
     wanted: list[tuple[str, str, Any]] = [
-        ("prompt length", "input", use.input_tokens),
+        ("prompt length", "input_tokens", use.input_tokens),
         ("answer length", "output_tokens", use.output_tokens),
     ]
     if use.prefix_hit_frac:
-        wanted.append(("share of the prompt in the prefix cache", "prefix_hit",
-                       use.prefix_hit_frac))  # fmt: skip
+        what = "share of the prompt in the prefix cache"
+        wanted.append((what, "prefix_cache_hit_rate", use.prefix_hit_frac))
     if "e2e_p95_s" not in said:
         wanted += [(f"promise {key}", key, limit) for key, limit in use.slo.items()]
     notes = []
