@@ -15,7 +15,13 @@ Floats = NDArray[np.float64]
 # Phases whose cost goes with a unit: layers, gigabytes per stream, layers times graphs.
 READERS = ("page-cache", "local-disk", "network-disk", "object-store")
 PHASES = (
-    *("bootstrap", "trace", "compile", "cached-compile", "profile", "capture", "split-capture"),
+    "bootstrap",
+    "trace",
+    "compile",
+    "cached-compile",
+    "profile",
+    "capture",
+    "split-capture",
     *(f"load-{reader}" for reader in READERS),
 )
 REPORTED_PHASES = (
@@ -46,8 +52,12 @@ def read_phase_rows(phase: str | None = None) -> tuple[PhaseRow, ...]:
     """The measured phases that the package ships."""
     return tuple(
         PhaseRow(
-            *(row["source"], row["host"], row["model"], row["phase"]),
-            *(float(row["units"]), float(row["time_s"])),
+            source=row["source"],
+            host=row["host"],
+            model=row["model"],
+            phase=row["phase"],
+            n_units=float(row["units"]),
+            time_s=float(row["time_s"]),
         )
         for row in read_rows("startup.csv")
         if phase is None or row["phase"] == phase

@@ -78,14 +78,6 @@ def link_class_of(domain: ScaleUpLink) -> str:
     return "infinity-fabric" if "infinity" in name else "other"
 
 
-def collective_spread(link: LinkModel) -> tuple[float, float]:
-    """Factors on a predicted time that hold 80 % of measurements on systems outside the fit."""
-    stored = _stored()
-    is_measured = "inherits" not in stored["classes"][link.name]
-    low, high = stored["range_known" if is_measured else "range_new"]
-    return low, high
-
-
 def link_classes() -> tuple[str, ...]:
     """The names of all link classes that have constants."""
     return tuple(_stored()["classes"])

@@ -60,7 +60,11 @@ def read_power_rows() -> tuple[PowerRow, ...]:
     """The measured draws of the package."""
     return tuple(
         PowerRow(
-            *(row["source"], row["accelerator"], row["family"], row["model"], row["work"]),
+            source=row["source"],
+            accelerator=row["accelerator"],
+            family=row["family"],
+            model=row["model"],
+            work=row["work"],
             n_accelerators=int(row["n_accelerators"]),
             step_s=float(row["step_ms"]) * MS,
             use=Utilization(**{name: float(row[name]) for name in UTILIZATION}),

@@ -24,8 +24,11 @@ from gpuplan.units import MS
 TOOL = "aiperf"
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": MS, "s": 1.0, "sec": 1.0, "seconds": 1.0}
 METRICS = (
-    *("time_to_first_token", "inter_token_latency", "request_latency"),
-    *("request_throughput", "output_token_throughput"),
+    "time_to_first_token",
+    "inter_token_latency",
+    "request_latency",
+    "request_throughput",
+    "output_token_throughput",
 )
 # GenAI-Perf and AIPerf write some names otherwise in their tables.
 CSV_NAMES = {"request_count_count": "request_count"}

@@ -140,38 +140,22 @@ def is_precision(text: str) -> bool:
 
 def assumptions(rows: Sequence[Row]) -> tuple[Assumption, ...]:
     """What was assumed because neither a file nor a flag states it."""
-    why = "neither the files nor a flag state it"
     is_mlperf = any("mlperf" in row["source"] for row in rows)
     lowest = "the lowest that the accelerator computes, as MLPerf entries do"
+    precision = lowest if is_mlperf else "as the model is published"
     blanks = (
         ("n_accelerators", "accelerators", "1"),
-        ("precision", "precision", lowest if is_mlperf else "as the model is published"),
+        ("precision", "precision", precision),
         ("engine_version", "engine version", "the newest that was measured"),
+        ("input_tokens", "prompt and output lengths", "the benchmark's own"),
     )
-    found = [
-        Assumption(what=name, value=value, why=why, change=FLAGS[key])
-        for key, name, value in blanks
-        if any(not row[key] for row in rows)
-    ]
-    if any(not row["input_tokens"] for row in rows):
-        found.append(
-            Assumption(
-                what="prompt and output lengths",
-                value="the benchmark's own",
-                why=why,
-                change=FLAGS["input_tokens"],
-            )
-        )
+    found = [blank for blank in blanks if any(not row[blank[0]] for row in rows)]
     if any(_is_cache_guessed(row) for row in rows):
-        found.append(
-            Assumption(
-                what="KV cache",
-                value="8 bits beside quantized weights under load",
-                why=why,
-                change=FLAGS["kv_precision"],
-            )
-        )
-    return tuple(found)
+        found.append(("kv_precision", "KV cache", "8 bits beside quantized weights under load"))
+    why = "neither the files nor a flag state it"
+    return tuple(
+        Assumption(what=what, value=value, why=why, change=FLAGS[key]) for key, what, value in found
+    )
 
 
 def _is_cache_guessed(row: Row) -> bool:

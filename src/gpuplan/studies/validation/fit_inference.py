@@ -47,8 +47,14 @@ CONCURRENCY_WEIGHT = 3.0
 # Near saturation the time per token says how full the queue was rather than how fast kernels are.
 OPEN_LOOP_WEIGHT = 0.0
 CONDITION_COLUMNS = (
-    *("accelerator", "model", "precision", "engine", "tp", "batch"),
-    *("input_tokens", "output_tokens"),
+    "accelerator",
+    "model",
+    "precision",
+    "engine",
+    "tp",
+    "batch",
+    "input_tokens",
+    "output_tokens",
 )
 N_NEAR_ROUNDS = 4  # from the fit of all rows, which is close
 

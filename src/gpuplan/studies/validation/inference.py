@@ -9,6 +9,7 @@ import numpy as np
 from gpuplan.calibration.inference.ranges import errors_by_split
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
+from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS, serving_power
@@ -36,11 +37,18 @@ def predicted_serving(row: Row) -> PredictedRow:
     is_new = publisher(row.get("source", "")) not in known_publishers()
     prediction = predict_inference(setup, benchmark=benchmark_of(row), is_published_anew=is_new)
     power = serving_power(setup, prediction, note=row.get("layout_note", ""))
+    return beside(row, {**metric_estimates(prediction), **power})
+
+
+def beside(row: Row, predicted: Mapping[str, Estimate]) -> PredictedRow:
+    """What was predicted for a row beside every figure that it measures."""
+    metrics = (*METRICS, *POWER_METRICS)
+    found = {metric: number_in(row, f"measured_{metric}") for metric in metrics}
     return PredictedRow(
         id=row.get("id", ""),
         groups={group: row.get(group, "") for group in GROUPS},
-        predicted={**metric_estimates(prediction), **power},
-        measured=_measured(row),
+        predicted=predicted,
+        measured={metric: value for metric, value in found.items() if value is not None},
     )
 
 
@@ -51,14 +59,8 @@ def known_publishers() -> frozenset[str]:
 
 
 def publisher(source: str) -> str:
-    """`inferencex` of `inferencex/nvidia closed loop`: what follows tells rows of one apart."""
+    """`inferencex` of `inferencex/nvidia closed loop`: what follows distinguishes rows of one."""
     return re.split(r"[/ ]", source.strip().lower(), maxsplit=1)[0]
-
-
-def _measured(row: Row) -> dict[str, float]:
-    metrics = (*METRICS, *POWER_METRICS)
-    found = {metric: number_in(row, f"measured_{metric}") for metric in metrics}
-    return {metric: value for metric, value in found.items() if value is not None}
 
 
 def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:

@@ -21,6 +21,7 @@ from gpuplan.errors import InputError, PlannerError, Problem
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.studies.validation import networks
 from gpuplan.studies.validation.inference import (
+    GROUPS,
     INFERENCE_COLUMNS,
     cross_inference,
     predicted_serving,
@@ -38,7 +39,6 @@ Row = dict[str, str]
 Rows = Sequence[Row]
 Errors = dict[str, MetricErrors]
 Cross = Mapping[str, Mapping[str, MetricErrors]]  # errors of held-out rows, by split
-GROUPS = ("regime", "accelerator", "model", "source", "engine")
 
 
 class TableKind(NamedTuple):

@@ -35,8 +35,8 @@ from gpuplan.studies.validation.fit_inference import (
     is_fitted,
     row_labels,
 )
+from gpuplan.studies.validation.inference import beside
 from gpuplan.studies.validation.inference_table import (
-    METRICS,
     TAIL_METRICS,
     Simulated,
     benchmark_of,
@@ -58,7 +58,6 @@ LEAST_CONDITIONS = 3  # below, nothing can be held out and the rest still say an
 LEAST_OUTLIER_LOG = 0.4
 LEAST_JUDGES = 10  # figures below which none can be called an outlier
 MOST_OUTLIERS_FRAC = 0.25  # more are not outliers, they are how the site is
-GROUPS = ("regime", "accelerator", "model", "source", "engine")
 
 
 def conditions(of: Study) -> list[str]:
@@ -200,13 +199,7 @@ def predicted(of: Study, i: int, calibration: InferenceCalibration) -> Predicted
     prediction = predict_inference(
         of.table.setups[i], calibration=calibration, benchmark=benchmark_of(row)
     )
-    texts = {metric: row.get(f"measured_{metric}", "") for metric in METRICS}
-    return PredictedRow(
-        id=row.get("id", ""),
-        groups={group: row.get(group, "") for group in GROUPS},
-        predicted=metric_estimates(prediction),
-        measured={metric: float(text) for metric, text in texts.items() if text},
-    )
+    return beside(row, metric_estimates(prediction))
 
 
 def held_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[PredictedRow]]:

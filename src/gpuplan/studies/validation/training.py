@@ -7,7 +7,7 @@ import numpy as np
 from gpuplan.calibration.residuals import metric_errors
 from gpuplan.calibration.tables import read_constants
 from gpuplan.calibration.training.constants import FILE
-from gpuplan.calibration.training.rows import TrainingRow
+from gpuplan.calibration.training.rows import DEGREES, TrainingRow
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
 from gpuplan.errors import InputError, Problem
@@ -29,10 +29,8 @@ from gpuplan.studies.training.predict import forecast
 TRAINING_COLUMNS = frozenset(
     {"accelerator", "n_accelerators", "model", "seq_len", "global_batch", "micro_batch"}
 )
-COUNTED = (
-    *("n_layers", "hidden", "heads", "vocab", "n_accelerators", "seq_len", "global_batch"),
-    *("micro_batch", "tp", "pp", "vp", "cp", "ep", "dp", "lora_rank"),
-)
+CONDITIONS = ("n_layers", "hidden", "heads", "vocab", "n_accelerators", "seq_len", "global_batch")
+COUNTED = (*CONDITIONS, "micro_batch", *DEGREES, "lora_rank")
 GROUP_COLUMNS = {
     "source": "source",
     "model": "model",
