@@ -52,11 +52,11 @@ def result_sheet(
     overrides: Sequence[Override] | None = None,
 ) -> Sheet:
     """A result ready to show; tables without rows are not shown."""
-    beside = [
-        *remarks,
-        ("Assumptions:", assumption_lines(assumptions or ())),
-        ("Overlay:", override_lines(overrides or ())),
-    ]
+    beside = [*remarks]
+    if assumptions is not None:
+        beside.append(("Assumptions:", assumption_lines(assumptions)))
+    if overrides is not None:
+        beside.append(("Overlay:", override_lines(overrides)))
     return Sheet(
         document=result_document(body, assumptions=assumptions, overrides=overrides),
         tables=tuple(table for table in tables if table.rows),

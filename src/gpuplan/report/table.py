@@ -42,7 +42,12 @@ def _markdown_table(table: Table) -> str:
 
 
 def _markdown_row(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _one_line(cell: str) -> str:
+    """A cell never ends its row."""
+    return " ".join(cell.splitlines())
 
 
 def to_csv(sheet: Sheet) -> str:
@@ -54,7 +59,7 @@ def _csv_table(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows(tuple(_harmless(cell) for cell in row) for row in table.rows)
+    writer.writerows(tuple(_harmless(_one_line(cell)) for cell in row) for row in table.rows)
     return out.getvalue()
 
 

@@ -1,0 +1,202 @@
+"""The page of a plan and fragments for notebooks: whole, self-contained, and safe to open."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from fakes.plans import answer, chosen
+from fakes.results import GOLDEN_PLANS, example_plan, golden_plan
+from gpuplan.domain.plan.answer import Curve, Explanation
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.report.page import render, sheet_html
+from gpuplan.report.page.charts import line_chart, tornado_chart
+from gpuplan.report.page.plan import plan_page
+from gpuplan.report.plan.headline import headline
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&"
+VOID = {"meta", "img", "br", "rect", "line", "polyline"}
+
+
+class Balance(HTMLParser):
+    """Every tag that is opened is closed, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.texts, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        assert self.open, f"{tag} was never opened"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def parsed(page):
+    found = Balance()
+    found.feed(page)
+    found.close()
+    return found
+
+
+def curve(name="a", y=(1.0, 2.0)):
+    return Curve(
+        chart="c", name=name, x_name="load", y_name="USD", x=tuple(map(float, range(len(y)))), y=y
+    )
+
+
+@pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
+def test_every_example_makes_a_well_formed_page(path):
+    page = plan_page(golden_plan(path))
+    found = parsed(page)
+    assert not found.open
+    assert found.tags.count("h1") == 1
+    assert "table" in found.tags
+
+
+@pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
+def test_every_page_asks_nothing_of_the_network(path):
+    page = plan_page(golden_plan(path))
+    assert not re.search(r"(src|href)\s*=\s*[\"']", page)
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "default-src 'none'" in page
+
+
+def test_the_page_begins_with_the_answer_in_a_sentence():
+    texts = parsed(plan_page(example_plan("chat"))).texts
+    assert headline(example_plan("chat")) in texts
+    assert example_plan("chat").name in texts
+
+
+def test_cards_show_cost_range_power_and_slos():
+    texts = parsed(plan_page(example_plan("chat"))).texts
+    for wanted in ("$8,665", "$5,199 … $10,398", "per month", "met", "SLOs, simulated"):
+        assert wanted in texts
+    assert any(text.endswith("kW") for text in texts)
+
+
+def test_violated_slos_are_red():
+    page = plan_page(answer(plan=chosen(is_kept=False)))
+    assert '<b class="bad">violated</b>' in page
+    assert re.search(r'class="[^"]*bad[^"]*">VIOLATED<', page)
+    assert "VIOLATED" not in plan_page(answer())
+
+
+def test_long_tables_are_folded_and_nothing_is_lost():
+    found = example_plan("chat")
+    page = plan_page(found)
+    assert f"<summary>{len(found.rejected)} rows</summary>" in page
+    texts = set(parsed(page).texts)
+    assert {rejected.candidate for rejected in found.rejected} <= texts
+
+
+def test_every_assumption_is_on_the_page_with_its_key():
+    found = example_plan("chat")
+    texts = set(parsed(plan_page(found)).texts)
+    for assumption in found.assumptions:
+        assert assumption.what in texts
+        assert assumption.change in texts or not assumption.change
+
+
+@pytest.mark.parametrize("field", ["name"])
+def test_what_users_wrote_is_text(field):
+    page = plan_page(replace(answer(), **{field: HOSTILE}))
+    assert "<img" not in page
+    assert HOSTILE in parsed(page).texts
+
+
+def test_hostile_reasons_assumptions_and_curves_are_text():
+    assumed = Assumption(what=HOSTILE, value=HOSTILE, why=HOSTILE, change=HOSTILE, source="")
+    found = replace(
+        answer(), assumptions=(assumed,), explanation=Explanation(why=(HOSTILE,)),
+        charts=(curve(HOSTILE),),
+    )  # fmt: skip
+    page = plan_page(found)
+    assert "<img" not in page
+    assert "onerror=alert(1)>" not in page
+
+
+def test_without_a_plan_the_page_says_what_binds():
+    found = replace(
+        answer(), feasible=False, plan=None, proof=None, uncertainty=None, charts=(),
+        explanation=Explanation(conflicts=("site.power_kw: cannot be kept", "3 kW short")),
+    )  # fmt: skip
+    page = plan_page(found)
+    assert "No plan meets every limit" in page
+    assert "3 kW short" in page
+    assert 'class="cards"' not in page
+    assert not parsed(page).open
+
+
+def test_the_footer_says_what_the_plan_was_made_with():
+    made = answer().provenance
+    page = plan_page(answer())
+    assert f"gpuplan {made.package_version}" in page
+    assert made.catalog_sha256[:12] in page
+    assert f"prices as of {made.as_of}" in page
+
+
+def test_the_same_plan_is_the_same_bytes():
+    assert plan_page(example_plan("chat")) == plan_page(example_plan("chat"))
+
+
+def test_a_name_that_a_template_lacks_is_an_error():
+    with pytest.raises(Exception, match="undefined"):
+        render("charts.html.j2", title="t")
+
+
+def test_curves_share_axes_and_have_a_legend():
+    svg = line_chart([curve("low"), curve("high", (3.0, 9.0))])
+    assert svg.count("<polyline") == 2
+    assert ">low<" in svg
+    assert ">high<" in svg
+    assert 'aria-label="c"' in svg
+
+
+@pytest.mark.parametrize("y", [(float("nan"), 1.0), (float("inf"), 1.0)])
+def test_what_is_not_finite_is_not_drawn(y):
+    assert line_chart([curve(y=y)]) == ""
+
+
+def test_a_flat_curve_is_drawn_inside_the_frame():
+    svg = line_chart([curve(y=(5.0, 5.0))])
+    [points] = re.findall(r'points="([^"]+)"', svg)
+    heights = [float(point.split(",")[1]) for point in points.split()]
+    assert all(34 <= height <= 270 for height in heights)
+
+
+def test_a_tornado_has_a_bar_for_each_input_and_the_middle():
+    bars = example_plan("coding-agents").uncertainty.tornado
+    svg = tornado_chart(bars, 376_855.0)
+    assert svg.count('class="bar"') == len(bars)
+    assert "$376,855/month" in svg
+    assert tornado_chart((), 1.0) == ""
+
+
+def test_a_sheet_as_a_fragment_is_escaped():
+    made = Sheet(
+        document={}, head=HOSTILE, remarks=((HOSTILE, (HOSTILE,)),),
+        tables=(Table(title=HOSTILE, columns=("a", "b"), rows=((HOSTILE, "1"),), right=("b",)),),
+    )  # fmt: skip
+    text = sheet_html(made)
+    assert "<img" not in text
+    assert parsed(text).texts.count(HOSTILE) == 5
+    assert "text-align:right" in text
+
+
+def test_an_empty_sheet_is_an_empty_fragment():
+    assert "<table" not in sheet_html(Sheet(document={}, tables=()))
