@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpuplan.domain.hardware.catalog import Catalog
-from gpuplan.domain.hardware.devices import Accelerator, Server
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.software import SoftwareMatrix
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.money.market import Discount, Offer, Region
@@ -38,20 +38,15 @@ def _accelerator_row(a: Accelerator) -> Row:
 
 def server_rows(catalog: Catalog) -> list[Row]:
     """Every server."""
-    return [_server_row(server) for server in catalog.servers.values()]
-
-
-def _server_row(server: Server) -> Row:
-    return {
-        "id": server.id,
-        "name": server.name,
-        "accelerator": server.accelerator,
-        "n": server.n_accelerators,
-        "cores": server.host.n_cores,
-        "ram_gb": _over(server.host.ram_bytes, GB),
-        "rack_units": server.height_u,
-        "limit_kw": _over(server.power.limit_w, KW),
-    }
+    return [
+        {
+            **pick(server, "id", "name", "accelerator", n="n_accelerators", cores="host.n_cores"),
+            "ram_gb": _over(server.host.ram_bytes, GB),
+            "rack_units": server.height_u,
+            "limit_kw": _over(server.power.limit_w, KW),
+        }
+        for server in catalog.servers.values()
+    ]
 
 
 def network_rows(catalog: Catalog) -> list[Row]:

@@ -59,8 +59,8 @@ def list_sheet(kind: str, rows: Sequence[Row], overrides: Sequence[Override] = (
     """Rows of one kind; a long list is cut on a terminal, and says so."""
     columns = tuple(rows[0]) if rows else ()
     numbers = tuple(c for c in columns if rows and _is_number_column(c, rows))
-    seen = tuple(column for column in columns if column not in HIDDEN.get(kind, ()))
-    shown = {_headed(c, numbers): _reader(c) for c in seen}
+    shown_columns = tuple(column for column in columns if column not in HIDDEN.get(kind, ()))
+    shown = {_headed(c, numbers): _reader(c) for c in shown_columns}
     whole = {f">{c}" if c in numbers else c: _reader(c) for c in columns}
     n_left = len(rows) - MOST_ROWS
     more = (f"{n_left} more; narrow it down, or take all with -o csv",) if n_left > 0 else ()
@@ -129,7 +129,7 @@ def _fact_document(fact: Fact, catalog: Catalog) -> Row:
 
 
 def _cheapest(offers: Sequence[Offer]) -> list[Offer]:
-    """The cheapest whole-machine offer of each cloud."""
+    """The cheapest whole-node offer of each cloud."""
     best: dict[str, Offer] = {}
     for offer in offers:
         known = best.get(offer.cloud)
@@ -231,9 +231,9 @@ def findings_sheet(findings: Sequence[Finding], checked: str) -> Sheet:
         "counts": counts,
         "findings": finding_documents(ranked),
     }
-    told = ", ".join(f"{n} {name}s" for name, n in counts.items())
+    summary = ", ".join(f"{n} {name}s" for name, n in counts.items())
     grave = [found for found in ranked if found.severity != "note"]
-    return result_sheet(body, [table("", grave, columns)], head=f"{checked}: {told}")
+    return result_sheet(body, [table("", grave, columns)], head=f"{checked}: {summary}")
 
 
 def update_sheet(report: UpdateReport) -> Sheet:

@@ -25,10 +25,10 @@ def charts_png(charts: tuple[Chart, ...], title: str) -> bytes:
     figure.suptitle("\n".join(textwrap.wrap(title, 80 * n_columns)), fontsize=11)
     for place, chart in enumerate(charts):
         _draw(figure.add_subplot(n_rows, n_columns, place + 1), chart)
-    held = io.BytesIO()
+    picture = io.BytesIO()
     # No date inside: the same run is the same bytes.
-    figure.savefig(held, format="png", metadata={"Software": None})
-    return held.getvalue()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    return picture.getvalue()
 
 
 def _draw(axes: Axes, chart: Chart) -> None:

@@ -217,7 +217,7 @@ def _replicas(found: FleetOutcome) -> Chart:
 
 def _stairs(name: str, at_s: Floats, values: Ints, *, last_s: float) -> ChartSeries:
     """Values that hold until the next change, to the end of the run."""
-    kept = np.flatnonzero(at_s <= last_s)
-    x = np.append(at_s[kept], max(last_s, float(at_s[kept][-1])))
-    y = np.append(values[kept], values[kept][-1:])
+    rows = np.flatnonzero(at_s <= last_s)
+    x = np.append(at_s[rows], max(last_s, float(at_s[rows][-1])))
+    y = np.append(values[rows], values[rows][-1:])
     return ChartSeries(name=name, x=floats(x / MINUTE), y=floats(y), style="step")

@@ -160,9 +160,9 @@ def _own_verdict(plan: ChosenPlan) -> str:
         return "the one chosen; no SLO was simulated"
     reached = [(p.what, p.reached_s.value) for p in plan.slo.promises if p.reached_s]
     worst = {what: max(v for name, v in reached if name == what) for what, _ in reached}
-    told = ", ".join(f"{slo_name(w)} {worst[w] / MS:,.0f} ms" for w in LATENCIES if w in worst)
+    latencies = ", ".join(f"{slo_name(w)} {worst[w] / MS:,.0f} ms" for w in LATENCIES if w in worst)
     met = "SLOs met" if plan.slo.is_kept else "SLO VIOLATED"
-    return f"{met}: {told}" if told else met
+    return f"{met}: {latencies}" if latencies else met
 
 
 def _remark(other: Alternative, loads: Iterable[PlannedLoad], *, is_short: bool) -> str:

@@ -10,30 +10,14 @@ from gpuplan.domain.simulation.fleet import ENDS
 from gpuplan.domain.simulation.outcome import Outcome, RequestTimes
 from gpuplan.domain.traffic.stream import Requests
 
-COLUMNS = (
-    "request_id",
-    "arrival_s",
-    "ttft_s",
-    "tpot_s",
-    "e2e_s",
-    "n_preemptions",
-    "wait_s",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "session",
-    "priority",
-    "end",
-)
-
-
 Cell = float | int | str | None
 
 
 def request_columns(outcome: Outcome, end: Ints | None = None) -> dict[str, list[Cell]]:
     """Columns by name; what a request never had is empty."""
     columns = passed_columns(outcome.requests, outcome.times, end=end)
-    return {name: _listed(column) for name, column in columns.items()}
+    # Masked values become None.
+    return {name: column.tolist() for name, column in columns.items()}
 
 
 def passed_columns(
@@ -72,12 +56,6 @@ def _cached(times: RequestTimes) -> Any:
 def requests_csv(outcome: Outcome, end: Ints | None = None) -> Iterator[str]:
     """Lines of a CSV file."""
     columns = request_columns(outcome, end)
-    yield ",".join(COLUMNS) + "\n"
-    for row in zip(*(columns[name] for name in COLUMNS), strict=True):
+    yield ",".join(columns) + "\n"
+    for row in zip(*columns.values(), strict=True):
         yield ",".join("" if cell is None else str(cell) for cell in row) + "\n"
-
-
-def _listed(column: Any) -> list[Cell]:
-    """Masked values become None."""
-    listed: list[Cell] = column.tolist()
-    return listed

@@ -72,8 +72,8 @@ def _utilization(checked: SystemCheck) -> float:
 
 def _gone(first: SystemCheck, second: SystemCheck) -> list[Finding]:
     """Findings of the first that the second has not, by rule and place."""
-    kept = {(f.rule, f.where, f.what) for f in second.findings}
-    return [f for f in gravest_first(first.findings) if (f.rule, f.where, f.what) not in kept]
+    known = {(f.rule, f.where, f.what) for f in second.findings}
+    return [f for f in gravest_first(first.findings) if (f.rule, f.where, f.what) not in known]
 
 
 def _compared(before: SystemCheck, after: SystemCheck) -> Iterator[tuple[str, Finding]]:

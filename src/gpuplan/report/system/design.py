@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.designed import DesignedPlan, GroupDesign, OwnInstead, PoolCost
-from gpuplan.report.document import Document, pick, pick_each, plain, result_document, result_sheet
+from gpuplan.report.document import Document, pick, pick_each, plain, result_sheet
 from gpuplan.report.formats import plural
 from gpuplan.report.system.facility import facility_document, facility_tables
 from gpuplan.report.system.ownership import ownership_document, ownership_tables
@@ -39,11 +39,6 @@ def design_sheet(designed: DesignedPlan) -> Sheet:
     head += f"; {plural(n, 'error')} in its surroundings" if n else ""
     tables = [*_tables(designed), *statement_tables(money.statement), *_money_tables(designed)]
     return result_sheet(_body(designed), tables, head=head, assumptions=designed.assumptions)
-
-
-def design_document(designed: DesignedPlan) -> Document:
-    """The designed plan for machines."""
-    return result_document(_body(designed), assumptions=designed.assumptions)
 
 
 def _body(designed: DesignedPlan) -> Document:

@@ -2,34 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.sheet import Table
 from gpuplan.domain.system.facility import CapChoice, ChecklistItem, FacilityPlan
-from gpuplan.report.document import Document, pick, pick_each, result_document, result_sheet
-from gpuplan.report.system.parts import finding_documents, findings_table
+from gpuplan.report.document import Document, pick, pick_each, result_document
+from gpuplan.report.system.parts import finding_documents
 from gpuplan.report.table import table
 from gpuplan.units import KW
 
 
-def facility_sheet(plan: FacilityPlan) -> Sheet:
-    """The site, ready to show."""
-    head = (
-        f"{plan.n_nodes} nodes in {plan.n_racks} racks, {plan.fit.n_nodes} in each; "
-        f"{_kw(plan.level('machines').max_w)} kW IT, {_kw(plan.level('facility').max_w)} kW with "
-        "cooling"
-    )
-    tables = [*facility_tables(plan), findings_table(plan.findings)]
-    return result_sheet(_body(plan), tables, head=head, assumptions=plan.assumptions)
-
-
 def facility_document(plan: FacilityPlan) -> Document:
     """The site for machines."""
-    return result_document(_body(plan), assumptions=plan.assumptions)
-
-
-def _body(plan: FacilityPlan) -> Document:
     heat = ("heat_w", "air_w", "liquid_w", "btu_per_h", "tons", "air_m3_per_s")
     ups = ("load_w", "load_va", "bridge_s", "energy_j", "n_modules", "module_w")
-    return {
+    body = {
         **pick(plan, "n_racks", machine="node.name", n_machines="n_nodes", pue="pue_ratio"),
         **pick(plan.fit, n_machines_per_rack="n_nodes", rack_usable_w="usable_w"),
         "rack_used_w": plan.fit.used_w,
@@ -41,6 +26,7 @@ def _body(plan: FacilityPlan) -> Document:
         "slots": pick_each(plan.slots, "rack", "bottom_u", "height_u", "name"),
         "findings": finding_documents(plan.findings),
     }
+    return result_document(body, assumptions=plan.assumptions)
 
 
 def _cap(choice: CapChoice) -> Document:

@@ -3,18 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from gpuplan.domain.money.statement import Statement
-from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.document import Document, pick, pick_each, result_document, result_sheet
+from gpuplan.domain.sheet import Table
+from gpuplan.report.document import Document, pick, pick_each, result_document
 from gpuplan.report.table import table
 from gpuplan.units import MONTHS_PER_YEAR
-
-
-def statement_sheet(statement: Statement, *, npv_usd: float | None = None) -> Sheet:
-    """The statement, ready to show; the net present value is handed in."""
-    body = _body(statement, npv_usd)
-    head = statement_head(statement, npv_usd=npv_usd)
-    tables = statement_tables(statement)
-    return result_sheet(body, tables, head=head, assumptions=statement.assumptions)
 
 
 def statement_head(statement: Statement, *, npv_usd: float | None) -> str:
@@ -31,12 +23,8 @@ def statement_head(statement: Statement, *, npv_usd: float | None) -> str:
 
 def statement_document(statement: Statement, *, npv_usd: float | None = None) -> Document:
     """Every line with its cents by month; month 0 is today."""
-    return result_document(_body(statement, npv_usd), assumptions=statement.assumptions)
-
-
-def _body(statement: Statement, npv_usd: float | None) -> Document:
     sums = ("total_cents", "low_cents", "high_cents")
-    return {
+    body = {
         **pick(statement, "name", "n_months", "discount_frac_per_year", *sums),
         "npv_usd": npv_usd,
         "by_category_cents": dict(statement.cents_by_category),
@@ -45,6 +33,7 @@ def _body(statement: Statement, npv_usd: float | None) -> Document:
             statement.lines, "category", "name", "source", "total_cents", by_month_cents="cents"
         ),
     }
+    return result_document(body, assumptions=statement.assumptions)
 
 
 def statement_tables(statement: Statement) -> Iterator[Table]:

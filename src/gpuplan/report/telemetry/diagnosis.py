@@ -205,7 +205,7 @@ def _utilization(use: UseFigures | None) -> Document:
 
 def _holdings(found: Diagnosis) -> Document:
     """What was paid for, by whom, and what became of it."""
-    held = ("team", "job", "begin_s", "end_s", "usd_per_month", "memory_held_bytes")
+    reserved = ("team", "job", "begin_s", "end_s", "usd_per_month", "memory_held_bytes")
     return {
         "latency_s": {
             name: {"p50": p50, "p95": p95, "p99": p99} for name, p50, p95, p99 in found.latencies
@@ -222,7 +222,7 @@ def _holdings(found: Diagnosis) -> Document:
             }
             for t in found.teams
         ],
-        "reclaim": pick_each(found.reclaims, *held, device="subject"),
+        "reclaim": pick_each(found.reclaims, *reserved, device="subject"),
         "phases": pick_each(found.phases, "node", "begin_s", "end_s", "state", "phase"),
     }
 

@@ -73,8 +73,8 @@ def _record(found: Outlook) -> Table:
         ">error (MASE)": lambda row: f"{row.mase_ratio:.3f}",
         ">origins": lambda row: str(row.n_origins),
     }
-    held = found.forecast.range_held_frac
-    cover = "" if held is None else f"; the 80 % range covered {held:.0%}"
+    coverage = found.forecast.range_held_frac
+    cover = "" if coverage is None else f"; the 80 % range covered {coverage:.0%}"
     return table(f"Backtest{cover}", found.forecast.backtest, columns)
 
 

@@ -24,7 +24,7 @@ from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InfeasibleError, InputError, ViolationError
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.system.design import design_document
+from gpuplan.report.system.design import design_sheet
 from gpuplan.report.system.files import statement_csv
 from gpuplan.studies.whole_design.assemble import design_plan, refuse_design
 from gpuplan.studies.whole_design.money import CATEGORIES, statement_of_plan
@@ -333,7 +333,7 @@ def test_files_and_document(bought, tmp_path, bought_plan):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
-    assert document == json.loads(json.dumps(design_document(bought)))
+    assert document == json.loads(json.dumps(design_sheet(bought).document))
     assert document["difference_cents"] == 0
     assert ET.parse(fabric).getroot().tag.endswith("svg")
     assert ET.parse(racks).getroot().tag.endswith("svg")

@@ -8,7 +8,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.system.design import design_document, design_sheet
+from gpuplan.report.system.design import design_sheet
 from gpuplan.report.system.ownership import ways_svg
 from gpuplan.studies.whole_design.assemble import design_plan
 
@@ -101,7 +101,7 @@ def test_payback_has_a_date_and_cost_a_range(designed):
     assert found.calendar(0) == "2026-11"
     assert found.calendar(2) == "2027-01"
     assert found.calendar(26) == "2029-01"
-    document = design_document(designed)["ways"][0]["ways"][2]
+    document = design_sheet(designed).document["ways"][0]["ways"][2]
     month = document["payback"]["simple_month"]
     assert document["payback"]["simple_date"] == found.calendar(month)
     # Nothing here was given as a range.
@@ -207,7 +207,7 @@ def test_the_month_statement_equals_orders_times_prices(designed):
 
 
 def test_document_tables_and_chart_say_the_same(designed):
-    document = design_document(designed)["ways"][0]
+    document = design_sheet(designed).document["ways"][0]
     assert {way["way"] for way in document["ways"]} == {"all rented", "own and rent", "all owned"}
     assert document["ways"][2]["by_cause_cents"]["demand charge"] > 0
     titles = [table.title for table in design_sheet(designed).tables]
