@@ -19,9 +19,14 @@ class Family:
 
 
 def _family(
-    words: str, ids: str, *, usual: str = "", why: str = "", also: tuple[str, ...] = (),
+    words: str,
+    ids: str,
+    *,
+    usual: str = "",
+    why: str = "",
+    also: tuple[str, ...] = (),
     noise: str = "",
-) -> Family:  # fmt: skip
+) -> Family:
     return Family(
         words=tuple(words.split()),
         ids=tuple(AcceleratorId(i) for i in ids.split()),
@@ -37,7 +42,8 @@ _A100 = "a100-sxm-80gb a100-pcie-80gb a100-sxm-40gb a100-pcie-40gb"
 FAMILIES: tuple[Family, ...] = (
     _family("t4", "t4"),
     _family(
-        "v100", "v100-sxm2-16gb v100-sxm2-32gb v100-pcie-32gb",
+        "v100",
+        "v100-sxm2-16gb v100-sxm2-32gb v100-pcie-32gb",
         usual="v100-sxm2-16gb v100-sxm2-32gb",
         why="SXM2 is the usual form and 16 GB the usual size",
     ),
@@ -46,7 +52,10 @@ FAMILIES: tuple[Family, ...] = (
     _family("a30", "a30"),
     _family("a40", "a40"),
     _family(
-        "a100", _A100, usual=_A100, why="SXM is the usual form and 80 GB the usual size",
+        "a100",
+        _A100,
+        usual=_A100,
+        why="SXM is the usual form and 80 GB the usual size",
     ),
     _family("l4", "l4"),
     _family("l40", "l40"),
@@ -59,22 +68,32 @@ FAMILIES: tuple[Family, ...] = (
     _family("rtxpro6000ws", "rtx-pro-6000-ws", noise="edition"),
     _family("rtxpro6000maxq", "rtx-pro-6000-maxq", noise="workstation edition"),
     _family(
-        "rtxpro6000", "rtx-pro-6000-bw rtx-pro-6000-ws rtx-pro-6000-maxq", usual="rtx-pro-6000-bw",
-        why="servers and clouds carry the Server Edition", noise="blackwell bw edition",
+        "rtxpro6000",
+        "rtx-pro-6000-bw rtx-pro-6000-ws rtx-pro-6000-maxq",
+        usual="rtx-pro-6000-bw",
+        why="servers and clouds carry the Server Edition",
+        noise="blackwell bw edition",
     ),
     _family(
-        "rtx6000", "rtx-6000-ada rtx-pro-6000-bw", also=("Quadro RTX 6000",),
+        "rtx6000",
+        "rtx-6000-ada rtx-pro-6000-bw",
+        also=("Quadro RTX 6000",),
     ),
     _family(
-        "h100", "h100-sxm h100-pcie h100-nvl", usual="h100-sxm h100-pcie h100-nvl",
+        "h100",
+        "h100-sxm h100-pcie h100-nvl",
+        usual="h100-sxm h100-pcie h100-nvl",
         why="SXM is the usual form",
     ),
     _family("h800", "h800-sxm"),
     _family("h20", "h20"),
     _family("h200", "h200-sxm h200-nvl", usual="h200-sxm", why="SXM is the usual form"),
     _family(
-        "gh200", "gh200-96gb gh200-144gb", usual="gh200-96gb",
-        why="most GH200 carry 96 GB of HBM3", noise="120gb 480gb grace hopper",
+        "gh200",
+        "gh200-96gb gh200-144gb",
+        usual="gh200-96gb",
+        why="most GH200 carry 96 GB of HBM3",
+        noise="120gb 480gb grace hopper",
     ),
     _family("b200", "b200-sxm"),
     _family("b300", "b300-sxm"),
@@ -85,7 +104,10 @@ FAMILIES: tuple[Family, ...] = (
     _family("mi250", "mi250"),
     _family("mi300x", "mi300x", noise="vf"),
     _family(
-        "mi300", "mi300x", usual="mi300x", why="MI300X is the accelerator without host cores",
+        "mi300",
+        "mi300x",
+        usual="mi300x",
+        why="MI300X is the accelerator without host cores",
         also=("MI300A",),
     ),
     _family("mi325x mi325", "mi325x", noise="vf"),
@@ -106,16 +128,39 @@ FAMILIES: tuple[Family, ...] = (
     _family("epyc9654", "cpu-epyc-9654"),
     _family("xeon8480 8480", "cpu-xeon-8480", noise="platinum + plus c"),
     _family(
-        "cpu", "cpu-xeon-8480 cpu-epyc-9654", usual="cpu-xeon-8480",
+        "cpu",
+        "cpu-xeon-8480 cpu-epyc-9654",
+        usual="cpu-xeon-8480",
         why="a Xeon with a matrix unit is what most CPU inference is measured on",
     ),
-)  # fmt: skip
+)
 """Every word that stands for accelerators of the catalog."""
 
-NOISE = frozenset({
-    "nvidia", "tesla", "amd", "instinct", "intel", "google", "aws", "amazon", "geforce", "habana",
-    "cloud", "gpu", "gpus", "accelerator", "card", "chip", "server", "dlc", "oam", "tensor", "core",
-})  # fmt: skip
+NOISE = frozenset(
+    {
+        "nvidia",
+        "tesla",
+        "amd",
+        "instinct",
+        "intel",
+        "google",
+        "aws",
+        "amazon",
+        "geforce",
+        "habana",
+        "cloud",
+        "gpu",
+        "gpus",
+        "accelerator",
+        "card",
+        "chip",
+        "server",
+        "dlc",
+        "oam",
+        "tensor",
+        "core",
+    }
+)
 """Words that makers and tools put around a name."""
 
 REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(

@@ -27,11 +27,24 @@ MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
 QUIET = {"instruct", "chat", "hf", "it", "meta", "base", "arch", "nvidia", "inst", "preview"}
 PRECISIONS = {
-    "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8",
-    "w8a8": "int8", "w8a16": "int8", "int4": "int4", "w4a16": "int4", "awq": "int4",
-    "gptq": "int4", "4bit": "nf4",
-    "f16": "fp16", "bnb": "nf4", "8bit": "int8", "bf16": "bf16", "fp16": "fp16",
-}  # fmt: skip
+    "fp8": "fp8",
+    "nvfp4": "nvfp4",
+    "fp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "int8": "int8",
+    "w8a8": "int8",
+    "w8a16": "int8",
+    "int4": "int4",
+    "w4a16": "int4",
+    "awq": "int4",
+    "gptq": "int4",
+    "4bit": "nf4",
+    "f16": "fp16",
+    "bnb": "nf4",
+    "8bit": "int8",
+    "bf16": "bf16",
+    "fp16": "fp16",
+}
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
 # Names in wide use that no publisher gave.
 NICKNAMES = {"bloom175b": "bloom", "bloom176b": "bloom", "gpt3": "gpt3175b"}

@@ -106,9 +106,13 @@ def _accelerator_offers() -> Iterator[Offer]:
         usd, spot = float(usd_per_h), float(spot_usd_per_h) if spot_usd_per_h else None
         for region in regions.split("|"):
             yield Offer(
-                shape=shape, region=region, usd_per_h=usd, spot_usd_per_h=spot,
-                price_date=day, source=source,
-            )  # fmt: skip
+                shape=shape,
+                region=region,
+                usd_per_h=usd,
+                spot_usd_per_h=spot,
+                price_date=day,
+                source=source,
+            )
 
 
 def _shapes() -> list[InstanceShape]:
@@ -127,10 +131,13 @@ def _cpu_offers() -> Iterator[Offer]:
             shapes[key] = shape_from(cloud, cells)
         for region in regions.split("|"):
             yield Offer(
-                shape=shapes[key], region=region, usd_per_h=float(usd_per_h),
+                shape=shapes[key],
+                region=region,
+                usd_per_h=float(usd_per_h),
                 spot_usd_per_h=float(spot_usd_per_h) if spot_usd_per_h else None,
-                price_date=date.fromisoformat(day), source="skypilot-catalog",
-            )  # fmt: skip
+                price_date=date.fromisoformat(day),
+                source="skypilot-catalog",
+            )
 
 
 def _lines(name: str) -> list[str]:

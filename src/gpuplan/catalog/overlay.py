@@ -10,7 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from gpuplan.catalog import build
-from gpuplan.catalog.integrity import FACT_RULES, HARDWARE_RULES
+from gpuplan.catalog.integrity.run import FACT_RULES, HARDWARE_RULES
 from gpuplan.catalog.load import catalog_from, tables_of
 from gpuplan.catalog.schema import (
     QUANTITIES,
@@ -135,43 +135,77 @@ def _id_problems(entry: _Entry, catalog: Catalog, place: Where) -> list[Problem]
     if entry.item in kinds and kinds[entry.item] != entry.kind:
         return [Problem(place(entry.path), f"is a {kinds[entry.item]}", "choose another id")]
     if entry.like is not None and entry.item in kinds:
-        return [Problem(place((*entry.path, "like")), f"{entry.item} is in the catalog already",
-                        "leave out `like`, or choose a new id")]  # fmt: skip
+        return [
+            Problem(
+                place((*entry.path, "like")),
+                f"{entry.item} is in the catalog already",
+                "leave out `like`, or choose a new id",
+            )
+        ]
     if entry.like is not None and entry.like not in of_kind:
         return [_unknown(place((*entry.path, "like")), entry.like, of_kind)]
     if entry.like is None and entry.item not in kinds:
         close = get_close_matches(entry.item, of_kind, n=3)
-        needed = any(q.required and q.name not in entry.values
-                     for q in QUANTITIES[entry.kind].values())  # fmt: skip
+        needed = any(
+            q.required and q.name not in entry.values for q in QUANTITIES[entry.kind].values()
+        )
         if needed:
             hint = f"did you mean {', '.join(close)}; or " if close else ""
-            return [Problem(place(entry.path), "not in the catalog",
-                            f"{hint}add `like: <id>` or every required key")]  # fmt: skip
+            return [
+                Problem(
+                    place(entry.path),
+                    "not in the catalog",
+                    f"{hint}add `like: <id>` or every required key",
+                )
+            ]
     return []
 
 
 def _laid(tables: Tables, entry: _Entry, *, overlay: str) -> tuple[Tables, list[Override]]:
     """The tables with one entry's facts preferred, and what that changed."""
     source = Source(
-        key=f"overlay:{overlay}:{entry.item}", title=entry.source or overlay, publisher="user",
-        url="", retrieved="", licence="user", kind="user",
-    )  # fmt: skip
+        key=f"overlay:{overlay}:{entry.item}",
+        title=entry.source or overlay,
+        publisher="user",
+        url="",
+        retrieved="",
+        licence="user",
+        kind="user",
+    )
     old = _copied(tables, entry) if entry.like else tables.facts.get(entry.item, ())
     values = {**_scaled_memory(old, entry), **entry.values}
     if entry.like and "name" not in values:
         values["name"] = entry.item
     before = {fact.quantity: fact for fact in old if fact.preferred}
-    kept = [replace(f, preferred=False, note=f.note or "replaced by the overlay")
-            if f.quantity in values else f for f in old]  # fmt: skip
+    kept = [
+        replace(f, preferred=False, note=f.note or "replaced by the overlay")
+        if f.quantity in values
+        else f
+        for f in old
+    ]
     new = [
-        Fact(item=entry.item, quantity=name, value=value,
-             unit=QUANTITIES[entry.kind][name].unit, source=source.key, preferred=True)
+        Fact(
+            item=entry.item,
+            quantity=name,
+            value=value,
+            unit=QUANTITIES[entry.kind][name].unit,
+            source=source.key,
+            preferred=True,
+        )
         for name, value in values.items()
-    ]  # fmt: skip
+    ]
     changed = [_override(fact, before.get(fact.quantity), overlay) for fact in new]
     if entry.like:
-        changed.insert(0, Override(item=entry.item, quantity="like", catalog_value="",
-                                   overlay_value=entry.like, overlay=overlay))  # fmt: skip
+        changed.insert(
+            0,
+            Override(
+                item=entry.item,
+                quantity="like",
+                catalog_value="",
+                overlay_value=entry.like,
+                overlay=overlay,
+            ),
+        )
     laid = replace(
         tables,
         facts={**tables.facts, entry.item: (*kept, *new)},
@@ -224,8 +258,9 @@ def _value_problem(value: object, quantity: Quantity, where: str) -> Problem | N
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
         return Problem(where, f"got {_shown(value)}", f"write a number in {quantity.unit}")
     if not quantity.low <= value <= quantity.high:
-        return Problem(where, f"got {_shown(value)}",
-                       f"must be from {quantity.low:g} to {quantity.high:g}")  # fmt: skip
+        return Problem(
+            where, f"got {_shown(value)}", f"must be from {quantity.low:g} to {quantity.high:g}"
+        )
     if quantity.unit == "count" and value != int(value):
         return Problem(where, f"got {_shown(value)}", "write a whole number")
     return None
@@ -244,8 +279,9 @@ def _mapping(
     if value is None:
         return {}
     if not isinstance(value, Mapping) or len(value) > MAX_ITEMS:
-        problems.append(Problem(place(path) or "document", f"got {_shown(value)}",
-                                "write `key: value` lines"))  # fmt: skip
+        problems.append(
+            Problem(place(path) or "document", f"got {_shown(value)}", "write `key: value` lines")
+        )
         return {}
     return {str(key): inner for key, inner in value.items()}
 

@@ -62,9 +62,16 @@ def _text(*names: str, required: bool = False) -> list[Quantity]:
 
 def _peaks() -> list[Quantity]:
     low_high = {
-        "fp64": (0.1, 500), "fp64_matrix": (0.1, 500), "fp32": (1, 1e3), "tf32": (1, 5e3),
-        "bf16": (1, 2e4), "fp16": (1, 2e4), "fp8": (10, 4e4), "fp4": (10, 8e4), "int8": (1, 4e4),
-    }  # fmt: skip
+        "fp64": (0.1, 500),
+        "fp64_matrix": (0.1, 500),
+        "fp32": (1, 1e3),
+        "tf32": (1, 5e3),
+        "bf16": (1, 2e4),
+        "fp16": (1, 2e4),
+        "fp8": (10, 4e4),
+        "fp4": (10, 8e4),
+        "int8": (1, 4e4),
+    }
     return [
         Quantity(name=f"peak_{name}", unit="TFLOP/s", low=low, high=high)
         for name, (low, high) in low_high.items()
@@ -97,8 +104,16 @@ def _accelerator() -> list[Quantity]:
         Quantity(name="price_high", unit="USD", low=100, high=1e6),
         Quantity(name="embodied_carbon", unit="kgCO2e", low=10, high=1e4),
     ]
-    words = _text("name", "vendor", "family", "form_factor", "instruction_set", "memory_kind",
-                  "launched", required=True)  # fmt: skip
+    words = _text(
+        "name",
+        "vendor",
+        "family",
+        "form_factor",
+        "instruction_set",
+        "memory_kind",
+        "launched",
+        required=True,
+    )
     optional = _text("end_of_sale", "scale_up_name", "host_link_name")
     return [*words, *optional, *_peaks(), *memory, *links, *power, *other]
 
@@ -194,12 +209,27 @@ SECTIONS: Mapping[str, Kind] = MappingProxyType(
 
 _SUFFIXES = MappingProxyType(
     {
-        TEXT: "", "count": "", "frac": "_frac", "GB": "_gb", "TB": "_tb", "GiB": "_gib",
-        "MiB": "_mib", "GB/s": "_gb_per_s", "Gbit/s": "_gbit_per_s", "TFLOP/s": "_tflops",
-        "W": "_w", "U": "", "m": "_m", "ns": "_ns", "us": "_us", "1/s": "", "USD": "_usd",
-        "USD/GB-month": "_usd_per_gb_month", "kgCO2e": "_kg_co2e",
+        TEXT: "",
+        "count": "",
+        "frac": "_frac",
+        "GB": "_gb",
+        "TB": "_tb",
+        "GiB": "_gib",
+        "MiB": "_mib",
+        "GB/s": "_gb_per_s",
+        "Gbit/s": "_gbit_per_s",
+        "TFLOP/s": "_tflops",
+        "W": "_w",
+        "U": "",
+        "m": "_m",
+        "ns": "_ns",
+        "us": "_us",
+        "1/s": "",
+        "USD": "_usd",
+        "USD/GB-month": "_usd_per_gb_month",
+        "kgCO2e": "_kg_co2e",
     }
-)  # fmt: skip
+)
 _SHORT_KEYS = MappingProxyType(
     {
         "memory_marketed": "memory_gib",

@@ -66,14 +66,22 @@ def parse_facts(text: str, *, table: str) -> Iterator[Fact]:
     for n_line, row in enumerate(rows, start=2):
         if len(row) != len(FACT_COLUMNS):
             raise one(
-                CatalogError, table, f"line {n_line}", f"{len(row)} columns",
+                CatalogError,
+                table,
+                f"line {n_line}",
+                f"{len(row)} columns",
                 f"write {len(FACT_COLUMNS)}: {','.join(FACT_COLUMNS)}",
-            )  # fmt: skip
+            )
         item, quantity, value, unit, source, preferred, note = row
         yield Fact(
-            item=item, quantity=quantity, value=value, unit=unit, source=source,
-            preferred=preferred == "yes", note=note,
-        )  # fmt: skip
+            item=item,
+            quantity=quantity,
+            value=value,
+            unit=unit,
+            source=source,
+            preferred=preferred == "yes",
+            note=note,
+        )
 
 
 def parse_sources(text: str) -> dict[str, Source]:
@@ -97,14 +105,20 @@ def parse_mig(text: str) -> Iterator[MigProfile]:
 
 def _expect_columns(found: Iterable[str], expected: Iterable[str], *, table: str) -> None:
     if list(found) != list(expected):
-        raise one(CatalogError, table, "line 1", f"columns {list(found)}",
-                  f"write {','.join(expected)}")  # fmt: skip
+        raise one(
+            CatalogError, table, "line 1", f"columns {list(found)}", f"write {','.join(expected)}"
+        )
 
 
 def _kind(fact: Fact) -> Kind:
     if fact.value not in get_args(Kind):
-        raise one(CatalogError, "network.csv", fact.item, f"kind {fact.value!r}",
-                  f"one of {', '.join(get_args(Kind))}")  # fmt: skip
+        raise one(
+            CatalogError,
+            "network.csv",
+            fact.item,
+            f"kind {fact.value!r}",
+            f"one of {', '.join(get_args(Kind))}",
+        )
     return cast(Kind, fact.value)
 
 

@@ -39,11 +39,13 @@ def band_shares(values: Floats, weights_s: Floats, edges: BandEdges) -> tuple[Ba
     whole_s = float(weights_s.sum())
     return tuple(
         BandShare(
-            name=name, low_frac=low, high_frac=high,
+            name=name,
+            low_frac=low,
+            high_frac=high,
             time_frac=float(weights_s[names == name].sum()) / whole_s if whole_s else 0.0,
         )
         for name, low, high in limits
-    )  # fmt: skip
+    )
 
 
 def minute_means(series: Sequence[Series]) -> Floats:

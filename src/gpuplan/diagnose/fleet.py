@@ -27,9 +27,13 @@ Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def diagnose_fleet(
-    digest: FleetDigest, *, tdp_w: Floats, usd_per_h: float | None, edges: BandEdges,
+    digest: FleetDigest,
+    *,
+    tdp_w: Floats,
+    usd_per_h: float | None,
+    edges: BandEdges,
     beta_ratio: float,
-) -> Diagnosis:  # fmt: skip
+) -> Diagnosis:
     """What a large fleet does with its time; boards' powers come from the catalog, NaN unknown."""
     devices = digest.devices
     findings = _findings(digest, tdp_w)
@@ -45,7 +49,10 @@ def diagnose_fleet(
         use=_use(digest, edges),
         verdicts=tuple(verdicts),
         quality=Quality(
-            precision_frac=useful, recall_frac=None, f_beta_ratio=None, beta_ratio=beta_ratio,
+            precision_frac=useful,
+            recall_frac=None,
+            f_beta_ratio=None,
+            beta_ratio=beta_ratio,
             meaning="precision: share of "
             + ("processor" if has_sm else "device")
             + " time with work; recall: nothing says what was demanded",
@@ -55,13 +62,14 @@ def diagnose_fleet(
         reclaims=_reclaims(digest, usd_per_h),
         phases=(),
         heat=HeatMap(
-            rows=("mean of all", "highest instant"), at_s=digest.at_s,
+            rows=("mean of all", "highest instant"),
+            at_s=digest.at_s,
             use_frac=floats(np.stack([digest.hour_mean_frac, digest.hour_peak_frac])),
         ),
         latencies=(),
         quirks=(),
         assumptions=(),
-    )  # fmt: skip
+    )
 
 
 def _use(digest: FleetDigest, edges: BandEdges) -> UseFigures:
@@ -72,9 +80,12 @@ def _use(digest: FleetDigest, edges: BandEdges) -> UseFigures:
     n = len(digest.devices.name)
     layers = [
         Layer(
-            name=name, metric=metric, mean_frac=float(np.nanmean(values)),
+            name=name,
+            metric=metric,
+            mean_frac=float(np.nanmean(values)),
             p99_minute_frac=float(np.nanquantile(values, 0.99)),
-            peak_minute_frac=float(np.nanmax(values)), n_series=int(np.isfinite(values).sum()),
+            peak_minute_frac=float(np.nanmax(values)),
+            n_series=int(np.isfinite(values).sum()),
         )
         for name, metric, values in (
             ("any kernel", "gpu_util_frac", digest.devices.mean_frac),
@@ -82,14 +93,19 @@ def _use(digest: FleetDigest, edges: BandEdges) -> UseFigures:
             ("tensor units", "tensor_active_frac", digest.devices.tensor_frac),
         )
         if np.isfinite(values).any()
-    ]  # fmt: skip
+    ]
     warning = mean_hides_peak(mean, peak, edges)
     return UseFigures(
-        metric="gpu_util_frac", mean_frac=mean, peak_frac=peak,
-        bands=band_shares(percents, digest.percent_s, edges), layers=tuple(layers), n_devices=n,
-        span_s=float(digest.devices.span_s.max()), safe_frac=safe_use(n),
+        metric="gpu_util_frac",
+        mean_frac=mean,
+        peak_frac=peak,
+        bands=band_shares(percents, digest.percent_s, edges),
+        layers=tuple(layers),
+        n_devices=n,
+        span_s=float(digest.devices.span_s.max()),
+        safe_frac=safe_use(n),
         warnings=(warning,) if warning else (),
-    )  # fmt: skip
+    )
 
 
 def _findings(digest: FleetDigest, tdp_w: Floats) -> list[Finding]:
@@ -104,14 +120,20 @@ def _findings(digest: FleetDigest, tdp_w: Floats) -> list[Finding]:
         ("idle_free", 0.9, is_idle & ~is_held, "no kernel in all the time", "no memory is held"),
         ("busy_in_name", 0.7, is_full & (power < IDLE_POWER), "busy at", "idle power"),
         (
-            "kernels_or_exchange", 0.6, is_full & (share < LOW_TENSOR) & ~(power < IDLE_POWER),
-            "busy, tensor units below", percent(LOW_TENSOR),
+            "kernels_or_exchange",
+            0.6,
+            is_full & (share < LOW_TENSOR) & ~(power < IDLE_POWER),
+            "busy, tensor units below",
+            percent(LOW_TENSOR),
         ),
         (
-            "under_used", 0.7, (devices.mean_frac < 0.3) & ~is_idle & (devices.p95_frac < 0.7),
-            "mean below 30 %", "95 % of samples below 70 %",
+            "under_used",
+            0.7,
+            (devices.mean_frac < 0.3) & ~is_idle & (devices.p95_frac < 0.7),
+            "mean below 30 %",
+            "95 % of samples below 70 %",
         ),
-    )  # fmt: skip
+    )
     found = []
     for cause, sure, mask, what, against in cases:
         n = int(mask.sum())
@@ -126,9 +148,10 @@ def _waste(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tupl
     is_idle = digest.devices.idle_frac >= IDLE_ALL
     is_held = np.nan_to_num(digest.devices.held_bytes) > HELD_BYTES
     kinds = (
-        ("held and idle", is_idle & is_held), ("free and idle", is_idle & ~is_held),
+        ("held and idle", is_idle & is_held),
+        ("free and idle", is_idle & ~is_held),
         ("pauses between work", ~is_idle),
-    )  # fmt: skip
+    )
     found = []
     for cause, mask in kinds:
         seconds = float(idle_s[mask].sum())
@@ -161,10 +184,13 @@ def _reclaims(digest: FleetDigest, usd_per_h: float | None) -> tuple[Reclaim, ..
     end_s = float(digest.at_s[-1]) + HOUR if len(digest.at_s) else 0.0
     return tuple(
         Reclaim(
-            subject=devices.name[k], team=devices.team[k], job="",
-            begin_s=end_s - float(devices.span_s[k]), end_s=end_s,
+            subject=devices.name[k],
+            team=devices.team[k],
+            job="",
+            begin_s=end_s - float(devices.span_s[k]),
+            end_s=end_s,
             usd_per_month=None if usd_per_h is None else usd_per_h * HOURS_PER_MONTH,
             memory_held_bytes=float(devices.held_bytes[k]),
         )
         for k in rows
-    )  # fmt: skip
+    )

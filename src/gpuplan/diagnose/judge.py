@@ -149,11 +149,16 @@ def _use(telemetry: Telemetry, n_devices: int, edges: BandEdges) -> UseFigures |
         )
     at_s = np.concatenate([one.at_s for one in series])
     return UseFigures(
-        metric=metric, mean_frac=mean, peak_frac=peak,
-        bands=band_shares(value, weight_s, edges), layers=_layers(telemetry),
-        n_devices=n_devices or len(series), span_s=float(at_s.max() - at_s.min()),
-        safe_frac=safe, warnings=tuple(text for text in warnings if text),
-    )  # fmt: skip
+        metric=metric,
+        mean_frac=mean,
+        peak_frac=peak,
+        bands=band_shares(value, weight_s, edges),
+        layers=_layers(telemetry),
+        n_devices=n_devices or len(series),
+        span_s=float(at_s.max() - at_s.min()),
+        safe_frac=safe,
+        warnings=tuple(text for text in warnings if text),
+    )
 
 
 def _layers(telemetry: Telemetry) -> tuple[Layer, ...]:
@@ -166,11 +171,14 @@ def _layers(telemetry: Telemetry) -> tuple[Layer, ...]:
         minutes = minute_means(series)
         layers.append(
             Layer(
-                name=name, metric=metric, mean_frac=float(np.average(value, weights=weight_s)),
+                name=name,
+                metric=metric,
+                mean_frac=float(np.average(value, weights=weight_s)),
                 p99_minute_frac=float(np.quantile(minutes, 0.99)),
-                peak_minute_frac=float(minutes.max()), n_series=len(series),
+                peak_minute_frac=float(minutes.max()),
+                n_series=len(series),
             )
-        )  # fmt: skip
+        )
     return tuple(layers)
 
 

@@ -99,9 +99,12 @@ def _node(
     held = _mean(memory, use.at_s) if memory else None
     states = _states(use.is_busy, held)
     phases = _phases(
-        use.at_s, use.is_busy, held, warmup_s=rule.warmup_s,
+        use.at_s,
+        use.is_busy,
+        held,
+        warmup_s=rule.warmup_s,
         second_s=min(float(one.at_s[1]) for one in use.series if len(one.at_s) > 1),
-    )  # fmt: skip
+    )
     return _spans(node, use.at_s, states, phases)
 
 

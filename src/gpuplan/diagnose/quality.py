@@ -16,9 +16,13 @@ from gpuplan.domain.telemetry.observation import Telemetry
 
 
 def quality_of(
-    telemetry: Telemetry, devices: Sequence[DeviceView], engines: Sequence[EngineView], *,
-    ttft_limit_s: float | None, beta_ratio: float,
-) -> Quality:  # fmt: skip
+    telemetry: Telemetry,
+    devices: Sequence[DeviceView],
+    engines: Sequence[EngineView],
+    *,
+    ttft_limit_s: float | None,
+    beta_ratio: float,
+) -> Quality:
     """Both figures with what they rest on; None where nothing was measured for one."""
     precision, meant = _precision(telemetry, devices)
     recall, demanded = _recall(telemetry, engines, ttft_limit_s)

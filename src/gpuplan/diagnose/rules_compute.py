@@ -88,9 +88,11 @@ def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
 def _layers(device: DeviceView) -> tuple[Evidence, ...]:
     """The layers of utilization as evidence, those that are known."""
     names = (
-        ("any kernel", "gpu_util_frac"), ("processors", "sm_active_frac"),
-        ("tensor units", "tensor_active_frac"), ("device memory", "dram_active_frac"),
-    )  # fmt: skip
+        ("any kernel", "gpu_util_frac"),
+        ("processors", "sm_active_frac"),
+        ("tensor units", "tensor_active_frac"),
+        ("device memory", "dram_active_frac"),
+    )
     rows = [
         seen(f"{what} active", percent(value), "")
         for what, metric in names

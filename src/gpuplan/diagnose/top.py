@@ -32,10 +32,15 @@ def frame_at(telemetry: Telemetry, at_s: float, headline: str) -> TopFrame:
     known = [device.use_frac for device in devices if device.use_frac is not None]
     devices.sort(key=lambda device: (-(device.use_frac or 0.0), device.name))
     return TopFrame(
-        source=telemetry.source, at_s=at_s, devices=tuple(devices[:N_ROWS]),
-        engines=tuple(engines[:N_ROWS]), mean_frac=float(np.mean(known)) if known else None,
-        peak_frac=max(known, default=None), headline=headline, n_devices=len(devices),
-    )  # fmt: skip
+        source=telemetry.source,
+        at_s=at_s,
+        devices=tuple(devices[:N_ROWS]),
+        engines=tuple(engines[:N_ROWS]),
+        mean_frac=float(np.mean(known)) if known else None,
+        peak_frac=max(known, default=None),
+        headline=headline,
+        n_devices=len(devices),
+    )
 
 
 def moments(telemetry: Telemetry, n_most: int) -> tuple[float, ...]:
@@ -86,13 +91,17 @@ def _device(name: str, team: str, metrics: Mapping[str, Series], at_s: float) ->
         else None
     )
     return TopDevice(
-        name=name, team=team, band="" if use is None else band_of(use, BandEdges()), use_frac=use,
+        name=name,
+        team=team,
+        band="" if use is None else band_of(use, BandEdges()),
+        use_frac=use,
         sm_frac=_now(metrics, "sm_active_frac", at_s),
         tensor_frac=_now(metrics, "tensor_active_frac", at_s),
         memory_frac=held / size if held is not None and size else None,
-        power_w=_now(metrics, "power_w", at_s), heat_c=_now(metrics, "temperature_c", at_s),
+        power_w=_now(metrics, "power_w", at_s),
+        heat_c=_now(metrics, "temperature_c", at_s),
         trail_frac=floats(source.value[max(0, k - N_TRAIL) : k]),
-    )  # fmt: skip
+    )
 
 
 def _engine(name: str, metrics: Mapping[str, Series], at_s: float) -> TopEngine:

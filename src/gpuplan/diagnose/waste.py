@@ -80,11 +80,13 @@ def reclaims(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[Recla
         price = device.facts.usd_per_h
         found.append(
             Reclaim(
-                subject=device.name, team=device.subject.team, job=device.subject.job,
+                subject=device.name,
+                team=device.subject.team,
+                job=device.subject.job,
                 begin_s=min(float(s.at_s[0]) for s in series),
                 end_s=max(float(s.at_s[-1]) for s in series),
                 usd_per_month=None if price is None else price * HOURS_PER_MONTH,
                 memory_held_bytes=held_bytes(device),
             )
-        )  # fmt: skip
+        )
     return tuple(sorted(found, key=lambda one: -(one.usd_per_month or 0.0)))

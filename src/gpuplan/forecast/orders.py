@@ -47,9 +47,14 @@ def trend_of(peaks: Floats) -> Trend | None:
 
 
 def advice(
-    peak_use_frac: float, growths: Sequence[float], *, n_devices: int, lead_s: float,
-    trigger_frac: float, target_frac: float,
-) -> tuple[OrderAdvice, ...]:  # fmt: skip
+    peak_use_frac: float,
+    growths: Sequence[float],
+    *,
+    n_devices: int,
+    lead_s: float,
+    trigger_frac: float,
+    target_frac: float,
+) -> tuple[OrderAdvice, ...]:
     """One row for each growth that is thought possible."""
     return tuple(
         _advice(

@@ -33,10 +33,16 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
     middle, low, high = trusted(table, values, now, season=season, horizon=horizon, memo=memo)
     best = min(rows, key=lambda row: row.mase_ratio) if rows else None
     return DemandForecast(
-        series=series, at_s=floats(at_s), middle=floats(middle), low=floats(low),
-        high=floats(high), method="combination of simple forecasts", backtest=rows,
-        range_held_frac=held, warnings=_warnings(values, best),
-    )  # fmt: skip
+        series=series,
+        at_s=floats(at_s),
+        middle=floats(middle),
+        low=floats(low),
+        high=floats(high),
+        method="combination of simple forecasts",
+        backtest=rows,
+        range_held_frac=held,
+        warnings=_warnings(values, best),
+    )
 
 
 def season_of(step_s: float) -> Season:
@@ -46,9 +52,13 @@ def season_of(step_s: float) -> Season:
 
 
 def backtest(
-    values: Floats, season: Season, horizon: int, *, table: Floats | None = None,
+    values: Floats,
+    season: Season,
+    horizon: int,
+    *,
+    table: Floats | None = None,
     memo: Memo | None = None,
-) -> tuple[tuple[BacktestRow, ...], float | None]:  # fmt: skip
+) -> tuple[tuple[BacktestRow, ...], float | None]:
     """Errors from past origins, a day apart, and the share of values inside the range."""
     said_before: Memo = {} if memo is None else memo
     known = table_of(values, season, horizon) if table is None else table
@@ -101,8 +111,13 @@ def _too_short(
         middle, method = np.full(horizon, values[-1]), "last value"
     low, high = np.quantile(values, [0.1, 0.9])
     return DemandForecast(
-        series=series, at_s=at_s, middle=floats(middle),
-        low=floats(np.minimum(middle, low)), high=floats(np.maximum(middle, high)), method=method,
-        backtest=(), range_held_frac=None,
+        series=series,
+        at_s=at_s,
+        middle=floats(middle),
+        low=floats(np.minimum(middle, low)),
+        high=floats(np.maximum(middle, high)),
+        method=method,
+        backtest=(),
+        range_held_frac=None,
         warnings=("fewer than three days of past: no record, and the range is what was seen",),
-    )  # fmt: skip
+    )

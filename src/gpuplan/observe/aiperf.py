@@ -137,8 +137,10 @@ def is_records(text: str) -> bool:
 
 def take_records(collector: Collector, text: str) -> None:
     """Requests at the moment they were sent; those of the warm-up are left out."""
-    words = {name: _METRICS[name] for name in
-             ("time_to_first_token", "inter_token_latency", "request_latency")}  # fmt: skip
+    words = {
+        name: _METRICS[name]
+        for name in ("time_to_first_token", "inter_token_latency", "request_latency")
+    }
     subject = collector.subject(Subject())
     for number, line in enumerate(text.splitlines(), start=1):
         try:

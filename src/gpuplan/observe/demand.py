@@ -10,9 +10,16 @@ from gpuplan.units import HOUR
 
 # In the order in which they say more about demand; shares are means, the rest adds up.
 DEMAND = (
-    "requests_per_s", "output_tokens_per_s", "requests_running_count", "submitted_count",
-    "allocated_count", "active_nodes_count", "allocated_frac", "gpu_util_frac", "sm_active_frac",
-)  # fmt: skip
+    "requests_per_s",
+    "output_tokens_per_s",
+    "requests_running_count",
+    "submitted_count",
+    "allocated_count",
+    "active_nodes_count",
+    "allocated_frac",
+    "gpu_util_frac",
+    "sm_active_frac",
+)
 
 
 def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None) -> DemandSeries:
@@ -38,9 +45,13 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
     places = np.flatnonzero(known)
     filled = np.interp(np.arange(n), places, total[places])
     return DemandSeries(
-        name=name, unit=METRICS[name].what, begin_s=begin, step_s=step, level=floats(filled),
+        name=name,
+        unit=METRICS[name].what,
+        begin_s=begin,
+        step_s=step,
+        level=floats(filled),
         n_filled=int(n - len(places)),
-    )  # fmt: skip
+    )
 
 
 def _step(series: list[Series]) -> float:

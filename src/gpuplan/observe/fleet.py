@@ -140,9 +140,10 @@ def _seconds(frame: pl.LazyFrame, column: str) -> pl.Expr:
 
 
 def _digest(
-    source: str, columns: dict[str, Any],
+    source: str,
+    columns: dict[str, Any],
     parts: Sequence[tuple[pl.DataFrame, pl.DataFrame]],
-) -> FleetDigest:  # fmt: skip
+) -> FleetDigest:
     keys = _keys(columns)
     cells = pl.concat([part[0] for part in parts])
     sums = _added(cells.drop("percent"), keys)
@@ -164,10 +165,15 @@ def _digest(
         for name in METRICS[1:]
     ]
     return FleetDigest(
-        source=source, devices=devices, percent_s=floats(table.sum(axis=0) * step_s),
-        at_s=floats(hours["hour"].to_numpy()), hour_mean_frac=floats(hours["mean"].to_numpy()),
-        hour_peak_frac=floats(hours["peak"].to_numpy()), n_rows=n_rows, n_missing=ints(missing),
-    )  # fmt: skip
+        source=source,
+        devices=devices,
+        percent_s=floats(table.sum(axis=0) * step_s),
+        at_s=floats(hours["hour"].to_numpy()),
+        hour_mean_frac=floats(hours["mean"].to_numpy()),
+        hour_peak_frac=floats(hours["peak"].to_numpy()),
+        n_rows=n_rows,
+        n_missing=ints(missing),
+    )
 
 
 def _hours(instants: pl.DataFrame) -> pl.DataFrame:
@@ -232,12 +238,16 @@ def _devices(
 
     names = [" ".join(str(cell) for cell in row) for row in sums.select(keys).iter_rows()]
     return DeviceDigests(
-        name=tuple(names), team=text("team"), model=text("model"),
+        name=tuple(names),
+        team=text("team"),
+        model=text("model"),
         span_s=floats((sums["end_s"] - sums["begin_s"]).to_numpy()),
         mean_frac=floats(table @ percents / n / 100.0),
         p95_frac=floats(np.argmax(below >= 0.95 * n[:, None], axis=1) / 100.0),
         peak_frac=floats((100 - np.argmax(table[:, ::-1] > 0, axis=1)) / 100.0),
         idle_frac=floats(below[:, IDLE_PERCENT] / n),
-        sm_frac=floats(mean("sm_active_frac")), tensor_frac=floats(mean("tensor_active_frac")),
-        power_w=floats(mean("power_w")), held_bytes=floats(mean("memory_used_bytes")),
-    )  # fmt: skip
+        sm_frac=floats(mean("sm_active_frac")),
+        tensor_frac=floats(mean("tensor_active_frac")),
+        power_w=floats(mean("power_w")),
+        held_bytes=floats(mean("memory_used_bytes")),
+    )

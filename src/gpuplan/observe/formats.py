@@ -249,10 +249,25 @@ GENERIC = TableFormat(
     },
 )
 FORMATS = (
-    GPU_TELEMETRY, FABRIC, BOARD, SMI, AMD_SMI, CLUSTER_MINUTES, CLUSTER_JOBS, ACTIVE_NODES,
-    VLLM_LOG, GPU_LOG, VLLM_COUNTERS, PCIE, JOB_MEANS, CLIENT, ANSWERS, PICTURES, REQUEST_MINUTES,
+    GPU_TELEMETRY,
+    FABRIC,
+    BOARD,
+    SMI,
+    AMD_SMI,
+    CLUSTER_MINUTES,
+    CLUSTER_JOBS,
+    ACTIVE_NODES,
+    VLLM_LOG,
+    GPU_LOG,
+    VLLM_COUNTERS,
+    PCIE,
+    JOB_MEANS,
+    CLIENT,
+    ANSWERS,
+    PICTURES,
+    REQUEST_MINUTES,
     CLIENT_RATES,
-)  # fmt: skip
+)
 
 _UNITS = {"%": PERCENT, "mib": MIB, "mhz": MEGA, "w": 1.0, "c": 1.0, "gib": 2.0**30, "b": 1.0}
 _BRACKET = re.compile(r"\s*\[([^\]]*)\]\s*$")

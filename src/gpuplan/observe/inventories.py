@@ -118,12 +118,15 @@ def take_pods(collector: Collector, rows: Iterable[Row]) -> None:
             continue
         collector.allocation(
             Allocation(
-                job=str(row["name"]), team=str(row.get("qos") or ""),
+                job=str(row["name"]),
+                team=str(row.get("qos") or ""),
                 n_accelerators=n * milli / 1000.0 if n == 1 else n,
-                state=str(row["pod_phase"]).lower(), submit_s=_number(row["creation_time"]),
-                begin_s=_number(row.get("scheduled_time")), end_s=_number(row["deletion_time"]),
+                state=str(row["pod_phase"]).lower(),
+                submit_s=_number(row["creation_time"]),
+                begin_s=_number(row.get("scheduled_time")),
+                end_s=_number(row["deletion_time"]),
             )
-        )  # fmt: skip
+        )
 
 
 def is_quotas(columns: Sequence[str]) -> bool:

@@ -13,8 +13,10 @@ _SPLITS = ("\t", "|", ";", ",", ":", None)  # None: any white space
 _TIME = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*(?P<unit>[^\W\d]+)?\.?$")
 _SHARE = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*%?$")
 _UNITS = (
-    (("min", "phút"), 60.0), (("hour", "hrs", "giờ"), 3600.0), (("sec", "giây"), 1.0),
-)  # fmt: skip
+    (("min", "phút"), 60.0),
+    (("hour", "hrs", "giờ"), 3600.0),
+    (("sec", "giây"), 1.0),
+)
 _SHORT = {"m": 60.0, "h": 3600.0, "s": 1.0}
 _SHARE_WORDS = ("%", "util", "usage", "use", "busy", "load", "sử dụng", "percent")
 _RULE = set("-=+|: \t")

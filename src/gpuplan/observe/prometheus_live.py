@@ -71,9 +71,13 @@ def _client(httpx: Any, access: ServerAccess) -> "httpx.Client":
             verify.load_cert_chain(access.cert_file, access.key_file or None)
     auth = (access.user, access.password) if access.user else None
     return httpx.Client(  # type: ignore[no-any-return]
-        base_url=access.url.rstrip("/"), headers=headers, auth=auth, verify=verify,
-        timeout=access.timeout_s, follow_redirects=False,
-    )  # fmt: skip
+        base_url=access.url.rstrip("/"),
+        headers=headers,
+        auth=auth,
+        verify=verify,
+        timeout=access.timeout_s,
+        follow_redirects=False,
+    )
 
 
 def _names(client: "httpx.Client", access: ServerAccess, collector: Collector) -> list[str]:
@@ -82,15 +86,21 @@ def _names(client: "httpx.Client", access: ServerAccess, collector: Collector) -
 
 
 def _samples(
-    client: "httpx.Client", access: ServerAccess, window: TimeWindow, *,
-    names: list[str], collector: Collector,
-) -> Iterator[Sample]:  # fmt: skip
+    client: "httpx.Client",
+    access: ServerAccess,
+    window: TimeWindow,
+    *,
+    names: list[str],
+    collector: Collector,
+) -> Iterator[Sample]:
     for name in names:
         for begin_s, end_s in _parts(window):
             question = {
                 "query": name if not access.matcher else f"{name}{{{access.matcher}}}",
-                "start": f"{begin_s:.3f}", "end": f"{end_s:.3f}", "step": f"{window.step_s:g}",
-            }  # fmt: skip
+                "start": f"{begin_s:.3f}",
+                "end": f"{end_s:.3f}",
+                "step": f"{window.step_s:g}",
+            }
             answer = _ask(client, access, "/api/v1/query_range", question, collector)
             yield from json_samples(answer, collector)
 
@@ -106,9 +116,12 @@ def _parts(window: TimeWindow) -> Iterator[tuple[float, float]]:
 
 
 def _ask(
-    client: "httpx.Client", access: ServerAccess, path: str, question: dict[str, str],
+    client: "httpx.Client",
+    access: ServerAccess,
+    path: str,
+    question: dict[str, str],
     collector: Collector,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """An answer, after as many tries as allowed; each wait is twice the one before."""
     why = ""
     for attempt in range(access.n_tries):

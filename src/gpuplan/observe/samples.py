@@ -37,8 +37,13 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
             held[sample.name].append(sample)
         elif sample.name == CPU or sample.name in MEMORY:
             subject = collector.subject(subject_of(sample.labels))
-            parts.take(sample.name, sample.labels.get("mode", ""), subject=subject,
-                       at_s=sample.at_s, value=sample.value)  # fmt: skip
+            parts.take(
+                sample.name,
+                sample.labels.get("mode", ""),
+                subject=subject,
+                at_s=sample.at_s,
+                value=sample.value,
+            )
         elif not _take(collector, sample, hits):
             unknown[sample.name] += 1
     for name, group in held.items():
@@ -47,9 +52,11 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     parts.finish()
     if unknown:
         collector.quirk(
-            "names outside the vocabulary", ", ".join(sorted(unknown)[:6]), "left out",
+            "names outside the vocabulary",
+            ", ".join(sorted(unknown)[:6]),
+            "left out",
             n_cases=sum(unknown.values()),
-        )  # fmt: skip
+        )
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject:

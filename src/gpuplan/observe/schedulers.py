@@ -99,10 +99,12 @@ def take_squeue(collector: Collector, lines: Iterable[str]) -> None:
             continue
         collector.allocation(
             Allocation(
-                job=cells[0], team=cells[1], n_accelerators=n_gpus(line),
+                job=cells[0],
+                team=cells[1],
+                n_accelerators=n_gpus(line),
                 state=state.lower(),
             )
-        )  # fmt: skip
+        )
 
 
 def is_kubernetes(document: object) -> bool:

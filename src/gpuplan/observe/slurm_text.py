@@ -11,8 +11,17 @@ from gpuplan.observe.schedulers import n_gpus
 
 _JOB = re.compile(r"^\d+(?:_\d+)?(?:\.\w+)?$")
 _TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$")
-_STATES = {"COMPLETED", "RUNNING", "PENDING", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL",
-           "OUT_OF_MEMORY", "PREEMPTED"}  # fmt: skip
+_STATES = {
+    "COMPLETED",
+    "RUNNING",
+    "PENDING",
+    "FAILED",
+    "CANCELLED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+}
 _BYTES = {"B": 1.0, "KB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
 _SDIAG_TIME = re.compile(r"\((\d{9,})\)")
 _SDIAG = {
@@ -53,13 +62,15 @@ def take_bare_sacct(collector: Collector, lines: Sequence[str]) -> None:
         tres = next(cell for cell in cells if cell.startswith(("cpu=", "billing=")))
         collector.allocation(
             Allocation(
-                job=cells[0], team=cells[3] if len(cells) > 3 else "", n_accelerators=n_gpus(tres),
+                job=cells[0],
+                team=cells[3] if len(cells) > 3 else "",
+                n_accelerators=n_gpus(tres),
                 state=state.split(" ")[0].lower(),
                 begin_s=None if begin is None else seconds(cells[begin], collector),
                 end_s=None if end is None else seconds(cells[end], collector),
                 nodes=tuple(cell for cell in after if cell),
             )
-        )  # fmt: skip
+        )
 
 
 def is_seff(line: str) -> bool:

@@ -119,10 +119,15 @@ def take_jobs(collector: Collector, rows: Iterable[Row]) -> None:
             continue
         collector.allocation(
             Allocation(
-                job=str(number - 1), team=str(row.get("cluster") or ""), n_accelerators=n_gpus,
-                state="completed", submit_s=at_s, begin_s=at_s, end_s=at_s + length_s,
+                job=str(number - 1),
+                team=str(row.get("cluster") or ""),
+                n_accelerators=n_gpus,
+                state="completed",
+                submit_s=at_s,
+                begin_s=at_s,
+                end_s=at_s + length_s,
             )
-        )  # fmt: skip
+        )
 
 
 def _float(cell: object) -> float | None:

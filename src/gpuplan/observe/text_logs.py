@@ -31,8 +31,9 @@ _KERNEL = re.compile(r"^(?:<\d>)?\[\s*[\d.]+\]\s")
 _FABRIC = re.compile(r"^\[\w{3} \d\d \d{4} [\d:]{8}\] \[\w+\] \[tid \d+\]", re.MULTILINE)
 _FABRIC_FAULT = re.compile(
     r"^\[(?P<at>\w{3} \d\d \d{4} [\d:]{8})\] \[ERROR\] .*?error (?P<code>\d+) "
-    r".*?pci bus id (?P<bus>\S+)", re.MULTILINE,
-)  # fmt: skip
+    r".*?pci bus id (?P<bus>\S+)",
+    re.MULTILINE,
+)
 _ANSI = re.compile(r"\x1b?\[[0-9;]*m")
 NO_YEAR = Assumption(
     what="year of the log",
@@ -70,8 +71,12 @@ def has_fabric_lines(text: str) -> bool:
 
 def take_fabric_log(collector: Collector, text: str) -> None:
     """Faults of switches and their ports."""
-    collector.quirk("lines of the fabric manager", "", "only errors are read",
-                    n_cases=len(_FABRIC.findall(text)))  # fmt: skip
+    collector.quirk(
+        "lines of the fabric manager",
+        "",
+        "only errors are read",
+        n_cases=len(_FABRIC.findall(text)),
+    )
     for match in _FABRIC_FAULT.finditer(text):
         at_s = datetime.strptime(match["at"], "%b %d %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
         subject = collector.subject(Subject(device=match["bus"]))

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from gpuplan.catalog.integrity import check_catalog
+from gpuplan.catalog.integrity.offers import check_offers
+from gpuplan.catalog.integrity.run import check_catalog
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.models import find_model, models_in_catalog
@@ -16,9 +17,8 @@ from gpuplan.catalog.offers import (
     read_offers,
     rentable,
 )
-from gpuplan.catalog.offers_check import check_offers
 from gpuplan.catalog.regions import find_region, read_regions
-from gpuplan.catalog.software import read_software
+from gpuplan.catalog.software.tables import read_software
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.market import Offer
 from gpuplan.domain.sheet import Sheet

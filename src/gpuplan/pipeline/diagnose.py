@@ -76,9 +76,12 @@ def diagnose(telemetry: Telemetry, asked: DiagnoseRequest) -> Diagnosis:
     """The same, of telemetry that is here."""
     facts, assumed = _facts(telemetry, asked)
     found = judge(
-        telemetry, facts,
-        edges=asked.edges, ttft_limit_s=asked.ttft_limit_s, beta_ratio=asked.beta_ratio,
-    )  # fmt: skip
+        telemetry,
+        facts,
+        edges=asked.edges,
+        ttft_limit_s=asked.ttft_limit_s,
+        beta_ratio=asked.beta_ratio,
+    )
     return replace(found, assumptions=(*found.assumptions, *assumed))
 
 

@@ -53,7 +53,11 @@ def _advice(
     else:
         return (), []
     rows = advice(
-        use, growths, n_devices=asked.n_devices, lead_s=asked.lead_s,
-        trigger_frac=asked.trigger_frac, target_frac=asked.target_frac,
-    )  # fmt: skip
+        use,
+        growths,
+        n_devices=asked.n_devices,
+        lead_s=asked.lead_s,
+        trigger_frac=asked.trigger_frac,
+        target_frac=asked.target_frac,
+    )
     return rows, assumed

@@ -38,10 +38,16 @@ def look(
     past = remembered(telemetry, kept, now_s=now_s)
     trigger_in_s, peak, metric = _ahead(past, asked.trigger_frac)
     reading = WatchReading(
-        at_s=now_s, diagnosis=found, n_replicas=len(engines), n_recommended=n_wanted,
-        reason=reason, trigger_in_s=trigger_in_s, n_peak_expected=peak,
-        waste_usd_per_h=_waste(found), metric=metric,
-    )  # fmt: skip
+        at_s=now_s,
+        diagnosis=found,
+        n_replicas=len(engines),
+        n_recommended=n_wanted,
+        reason=reason,
+        trigger_in_s=trigger_in_s,
+        n_peak_expected=peak,
+        waste_usd_per_h=_waste(found),
+        metric=metric,
+    )
     return reading, past
 
 

@@ -50,17 +50,19 @@ def registry_of(
 def _fleet(gauge: Any, reading: WatchReading) -> None:
     gauge("gpuplan_replicas", "Engines that report", float(reading.n_replicas))
     gauge(
-        "gpuplan_recommended_replicas", "Engines that the load calls for",
+        "gpuplan_recommended_replicas",
+        "Engines that the load calls for",
         float(reading.n_recommended),
-    )  # fmt: skip
+    )
     optional = (
         ("gpuplan_waste_dollars_per_hour", "Paid and idle", reading.waste_usd_per_h),
         (
-            "gpuplan_seconds_to_saturation", "Until the weekly peak reaches the trigger",
+            "gpuplan_seconds_to_saturation",
+            "Until the weekly peak reaches the trigger",
             reading.trigger_in_s,
         ),
         ("gpuplan_forecast_demand_peak", "Highest of the coming day", reading.n_peak_expected),
-    )  # fmt: skip
+    )
     for name, text, value in optional:
         if value is not None:
             gauge(name, text, value)

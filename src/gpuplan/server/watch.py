@@ -22,9 +22,12 @@ class Watch:
     """One watched server; `look` may be called by a loop or by a test."""
 
     def __init__(
-        self, asked: WatchRequest, *, state: Path | None = None,
+        self,
+        asked: WatchRequest,
+        *,
+        state: Path | None = None,
         clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         library()  # say what is missing before anything starts
         self.asked, self.state, self.clock = asked, state, clock
         self.points, trouble = read_state(state)

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from fakes.planting import planted
-from gpuplan.catalog.integrity import check_catalog
+from gpuplan.catalog.integrity.run import check_catalog
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.catalog import Fact
 from shared_data import shared_file

@@ -7,8 +7,10 @@ from datetime import date
 import pytest
 
 from fakes.planting import added, planted
-from gpuplan.catalog import integrity, rules_facts, rules_hardware
-from gpuplan.catalog.integrity import check_catalog
+from gpuplan.catalog.integrity import facts as rules_facts
+from gpuplan.catalog.integrity import hardware as rules_hardware
+from gpuplan.catalog.integrity import run as integrity
+from gpuplan.catalog.integrity.run import check_catalog
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 

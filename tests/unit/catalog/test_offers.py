@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from gpuplan.catalog.integrity.offers import check_offers
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.offers import (
     offers_in,
@@ -21,7 +22,6 @@ from gpuplan.catalog.offers import (
     read_offers,
     rentable,
 )
-from gpuplan.catalog.offers_check import check_offers
 from gpuplan.catalog.update.identify import identify
 from gpuplan.domain.money.market import Offer
 from gpuplan.units import GBIT, GIB

@@ -10,8 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version as Oracle
 
 from gpuplan.catalog.market_sources import read_market_sources
-from gpuplan.catalog.software import read_software
-from gpuplan.catalog.software_check import check_stack, has_binary
+from gpuplan.catalog.software.rules import check_stack, has_binary
+from gpuplan.catalog.software.tables import read_software
 from gpuplan.domain.hardware.software import SoftwareStack, allows, version
 from gpuplan.domain.system.findings import Finding
 from gpuplan.errors import InputError

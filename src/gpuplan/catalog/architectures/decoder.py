@@ -19,9 +19,13 @@ from gpuplan.domain.model.layers import Experts, FeedForward, LayerGroup
 from gpuplan.domain.model.network import Embedding, LayerStack
 
 MTP = (
-    "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers",
-    "num_mtp_layers", "n_mtp_layers",
-)  # fmt: skip
+    "num_nextn_predict_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+    "mtp_num_layers",
+    "num_mtp_layers",
+    "n_mtp_layers",
+)
 MAX_MTP = 64
 RECURRENT = ("conv", "hybrid", "lightning", "linear", "mamba", "recurrent")
 

@@ -88,9 +88,14 @@ def _joint(f: Fields, class_name: str) -> tuple[LayerStack, ...]:
     traits = JOINT.get(class_name, Joint())
     norm = 2 * max(1, hidden // heads) if _has_qk_norm(f, class_name) else 0
     block = Block(
-        hidden=hidden, n_heads=heads, inner=int(f.number("mlp_ratio", default=4.0) * hidden),
-        norm_terms=0, n_extra_params=norm, is_gated=traits.is_gated, bias=traits.bias,
-    )  # fmt: skip
+        hidden=hidden,
+        n_heads=heads,
+        inner=int(f.number("mlp_ratio", default=4.0) * hidden),
+        norm_terms=0,
+        n_extra_params=norm,
+        is_gated=traits.is_gated,
+        bias=traits.bias,
+    )
     groups = [layers_of(block, n_joint)]
     beside = [layers_of(block, n_joint), *_signals(hidden, traits, n_joint, n_single)]
     if n_single:
@@ -177,10 +182,14 @@ def _crossed(f: Fields) -> tuple[LayerStack, ...]:
     n_layers = f.count("num_layers", "n_layers")
     is_normed = f.raw("qk_norm")[1] == "rms_norm_across_heads"
     block = Block(
-        hidden=hidden, n_heads=heads, inner=f.count("ffn_dim", default=4 * hidden), norm_terms=0,
-        n_extra_params=6 * hidden + (4 * hidden if is_normed else 0)
+        hidden=hidden,
+        n_heads=heads,
+        inner=f.count("ffn_dim", default=4 * hidden),
+        norm_terms=0,
+        n_extra_params=6 * hidden
+        + (4 * hidden if is_normed else 0)
         + (2 * hidden if f.flag("cross_attn_norm") else 0),
-    )  # fmt: skip
+    )
     group = LayerGroup(
         n_layers=n_layers,
         mixer=attention_of(block),

@@ -38,15 +38,26 @@ ENCODERS = {
     "electra": Encoder(has_pooler=False, is_factorized=True),
     "ernie": BERT,
     "eurobert": Encoder(
-        bias="", is_gated=True, norm_terms=1, has_positions=False, has_types=False,
-        has_pooler=False, has_embedding_norm=False, has_final_norm=True,
+        bias="",
+        is_gated=True,
+        norm_terms=1,
+        has_positions=False,
+        has_types=False,
+        has_pooler=False,
+        has_embedding_norm=False,
+        has_final_norm=True,
     ),
     "gte": Encoder(bias="qkvo", is_gated=True, has_positions=False, has_pooler=False),
     "new": Encoder(bias="qkvo", is_gated=True, has_positions=False, has_pooler=False),
     "megatron-bert": Encoder(has_embedding_norm=False, has_final_norm=True),
     "modernbert": Encoder(
-        bias="", is_gated=True, norm_terms=1, has_positions=False, has_types=False,
-        has_pooler=False, has_final_norm=True,
+        bias="",
+        is_gated=True,
+        norm_terms=1,
+        has_positions=False,
+        has_types=False,
+        has_pooler=False,
+        has_final_norm=True,
     ),
     "mpnet": Encoder(has_types=False),
     "nomic_bert": ROTARY,
@@ -54,7 +65,7 @@ ENCODERS = {
     "roberta-prelayernorm": Encoder(has_final_norm=True),
     "xlm-roberta": BERT,
     "xlm-roberta-xl": Encoder(has_embedding_norm=False, has_final_norm=True),
-}  # fmt: skip
+}
 HIDDEN = ("hidden_size", "dim", "n_embd", "d_model")
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
 HEADS = ("num_attention_heads", "n_heads", "n_head")
@@ -70,10 +81,15 @@ def encoder_parts(f: Fields, kind: str) -> tuple[Embedding, LayerStack, int | No
     inner = f.count("ffn_embed_dim") if f.given("ffn_embed_dim") else f.count(*INNER)
     context = f.maybe(*CONTEXT, least=1)
     block = Block(
-        hidden=hidden, n_heads=heads, inner=inner, bias=_bias(f, kind, traits),
-        is_gated=traits.is_gated, norm_terms=traits.norm_terms, n_kv_heads=_kv_heads(f, kind),
+        hidden=hidden,
+        n_heads=heads,
+        inner=inner,
+        bias=_bias(f, kind, traits),
+        is_gated=traits.is_gated,
+        norm_terms=traits.norm_terms,
+        n_kv_heads=_kv_heads(f, kind),
         n_extra_params=hidden if kind in ("gte", "new") else 0,  # bias of the second matrix
-    )  # fmt: skip
+    )
     other = _other(f, kind, traits, hidden=hidden, heads=heads)
     groups = _groups(f, kind, block)
     if kind == "albert":  # all layers are one: take back what is counted more than once

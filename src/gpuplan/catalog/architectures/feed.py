@@ -5,30 +5,71 @@ from gpuplan.catalog.architectures.shape import FOURFOLD, INNER, Shape
 from gpuplan.domain.model.layers import Experts, FeedForward
 
 ACTIVE = (
-    "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k",
-    "top_k_experts", "moe_top_k", "num_selected_experts", "n_activated_experts", "top_k",
-    "num_activated_experts", "moe_router_topk",
-)  # fmt: skip
+    "num_experts_per_tok",
+    "num_experts_per_token",
+    "experts_per_token",
+    "moe_topk",
+    "moe_k",
+    "top_k_experts",
+    "moe_top_k",
+    "num_selected_experts",
+    "n_activated_experts",
+    "top_k",
+    "num_activated_experts",
+    "moe_router_topk",
+)
 EXPERT_INNER = (
-    "moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size",
-    "expert_intermediate_size", "moe_hidden_size", "ffn_hidden_size",
-)  # fmt: skip
+    "moe_intermediate_size",
+    "expert_ffn_hidden_size",
+    "moe_ffn_hidden_size",
+    "expert_intermediate_size",
+    "moe_hidden_size",
+    "ffn_hidden_size",
+)
 SHARED_INNER = (
-    "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-    "share_expert_dim", "shared_intermediate_size", "moe_shared_intermediate_size",
-)  # fmt: skip
+    "shared_expert_intermediate_size",
+    "moe_shared_expert_intermediate_size",
+    "share_expert_dim",
+    "shared_intermediate_size",
+    "moe_shared_intermediate_size",
+)
 SHARED_COUNT = (
-    "n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts",
-)  # fmt: skip
+    "n_shared_experts",
+    "num_shared_experts",
+    "num_shared_expert",
+    "moe_num_shared_experts",
+)
 # Their shared expert has a gate of its own.
 SHARED_GATE = ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text")
 # A correction of the router's scores is stored with the weights.
 ROUTER_BIAS = (
-    "afmoe", "axk1", "deepseek_ref", "deepseek_v3", "deepseek_v32", "deepseek_v4", "dots1",
-    "ernie4_5_moe", "exaone_moe", "glm4_moe", "glm4_moe_lite", "glm4v_moe_text", "glm_moe_dsa",
-    "gpt_oss", "hy_v3", "kimi_k2", "kimi_linear", "lfm2_moe", "longcat_flash", "mimo_v2_flash",
-    "minimax_m2", "minimax_m3", "nemotron_h", "solar_open", "step3p5", "step3p7",
-)  # fmt: skip
+    "afmoe",
+    "axk1",
+    "deepseek_ref",
+    "deepseek_v3",
+    "deepseek_v32",
+    "deepseek_v4",
+    "dots1",
+    "ernie4_5_moe",
+    "exaone_moe",
+    "glm4_moe",
+    "glm4_moe_lite",
+    "glm4v_moe_text",
+    "glm_moe_dsa",
+    "gpt_oss",
+    "hy_v3",
+    "kimi_k2",
+    "kimi_linear",
+    "lfm2_moe",
+    "longcat_flash",
+    "mimo_v2_flash",
+    "minimax_m2",
+    "minimax_m3",
+    "nemotron_h",
+    "solar_open",
+    "step3p5",
+    "step3p7",
+)
 ACTIVATION_PARAMS = {"apertus": 2}
 
 
@@ -49,10 +90,13 @@ def inner_size(shape: Shape, layer: int = 0) -> int:
 
 # Families that name the dense width differently.
 OWN_NAME = {
-    "granitemoehybrid": "shared_intermediate_size", "lfm2": "block_ff_dim",
-    "lfm2_moe": "block_ff_dim", "llama4_text": "intermediate_size_mlp",
-    "longcat_flash": "ffn_hidden_size", "minimax_m3": "dense_intermediate_size",
-}  # fmt: skip
+    "granitemoehybrid": "shared_intermediate_size",
+    "lfm2": "block_ff_dim",
+    "lfm2_moe": "block_ff_dim",
+    "llama4_text": "intermediate_size_mlp",
+    "longcat_flash": "ffn_hidden_size",
+    "minimax_m3": "dense_intermediate_size",
+}
 
 
 def _special_width(shape: Shape, width: int, layer: int) -> int:

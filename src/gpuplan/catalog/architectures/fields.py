@@ -19,9 +19,19 @@ MAX_LIST = 4096  # no network is that deep
 STAND_IN = 1
 # Sizes without which a configuration describes no network.
 CORE = frozenset(
-    ("hidden_size", "d_model", "num_hidden_layers", "num_attention_heads", "vocab_size",
-     "encoder_layers", "decoder_layers", "intermediate_size", "d_ff", "num_layers")
-)  # fmt: skip
+    (
+        "hidden_size",
+        "d_model",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "vocab_size",
+        "encoder_layers",
+        "decoder_layers",
+        "intermediate_size",
+        "d_ff",
+        "num_layers",
+    )
+)
 
 
 class Notes:

@@ -125,9 +125,12 @@ def _mamba1(shape: Shape) -> Part:
     if shape.model_type == "jamba":
         other += rank + 2 * state
     sizes = Sizes(
-        kind="mamba1", n_heads=inner, state_elements=inner * state, conv_channels=inner,
+        kind="mamba1",
+        n_heads=inner,
+        state_elements=inner * state,
+        conv_channels=inner,
         kernel=kernel,
-    )  # fmt: skip
+    )
     return _part(shape, sizes, matrix, other)
 
 
@@ -146,9 +149,12 @@ def _mamba2(shape: Shape) -> Part:
     conv_bias = channels if f.flag("use_conv_bias", "mamba_conv_bias", default=True) else 0
     other = channels * kernel + conv_bias + 3 * heads + (inner if has_norm else 0) + bias
     sizes = Sizes(
-        kind="mamba2", n_heads=heads, state_elements=inner * state, conv_channels=channels,
+        kind="mamba2",
+        n_heads=heads,
+        state_elements=inner * state,
+        conv_channels=channels,
         kernel=kernel,
-    )  # fmt: skip
+    )
     return _part(shape, sizes, matrix, other)
 
 
@@ -175,9 +181,13 @@ def _gated_delta(shape: Shape) -> Part:
     matrix = hidden * (2 * keys + 2 * values) + hidden * 2 * v_heads + values * hidden
     other = channels * kernel + 2 * v_heads + v_dim
     sizes = Sizes(
-        kind="gated-delta", n_heads=v_heads, state_elements=v_heads * k_dim * v_dim,
-        conv_channels=channels, kernel=kernel, flop_per_element=DELTA_FLOP,
-    )  # fmt: skip
+        kind="gated-delta",
+        n_heads=v_heads,
+        state_elements=v_heads * k_dim * v_dim,
+        conv_channels=channels,
+        kernel=kernel,
+        flop_per_element=DELTA_FLOP,
+    )
     return _part(shape, sizes, matrix, other)
 
 
@@ -194,9 +204,13 @@ def _kda(shape: Shape) -> Part:
     matrix = 4 * hidden * width + low_rank + gate + hidden * heads
     other = 3 * width * kernel + width + heads + dim
     sizes = Sizes(
-        kind="kda", n_heads=heads, state_elements=heads * dim * dim, conv_channels=3 * width,
-        kernel=kernel, flop_per_element=DELTA_FLOP,
-    )  # fmt: skip
+        kind="kda",
+        n_heads=heads,
+        state_elements=heads * dim * dim,
+        conv_channels=3 * width,
+        kernel=kernel,
+        flop_per_element=DELTA_FLOP,
+    )
     return _part(shape, sizes, matrix, other)
 
 
@@ -204,9 +218,13 @@ def _lightning(shape: Shape) -> Part:
     width = shape.n_heads * shape.head_dim
     matrix = shape.hidden * 4 * width + width * shape.hidden
     sizes = Sizes(
-        kind="lightning", n_heads=shape.n_heads, state_elements=width * shape.head_dim,
-        conv_channels=0, kernel=1, flop_per_element=5.0,
-    )  # fmt: skip
+        kind="lightning",
+        n_heads=shape.n_heads,
+        state_elements=width * shape.head_dim,
+        conv_channels=0,
+        kernel=1,
+        flop_per_element=5.0,
+    )
     return _part(shape, sizes, matrix, width)
 
 

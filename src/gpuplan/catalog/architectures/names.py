@@ -6,17 +6,31 @@ from gpuplan.catalog.architectures.fields import Fields
 
 # Published name -> type of model, first match wins.
 BY_NAME = (
-    (r"gemma-3n", "gemma3n_text"), (r"gemma-3", "gemma3_text"), (r"gemma-2-", "gemma2"),
-    (r"gemma", "gemma"), (r"falcon3", "llama"), (r"falcon", "falcon"),
-    (r"distill-llama", "llama"), (r"qwen3-\d+b-a\d+b", "qwen3_moe"), (r"qwen3", "qwen3"),
-    (r"qwen|qwq", "qwen2"), (r"phi-3|phi-4|phi3", "phi3"), (r"phi", "phi"),
+    (r"gemma-3n", "gemma3n_text"),
+    (r"gemma-3", "gemma3_text"),
+    (r"gemma-2-", "gemma2"),
+    (r"gemma", "gemma"),
+    (r"falcon3", "llama"),
+    (r"falcon", "falcon"),
+    (r"distill-llama", "llama"),
+    (r"qwen3-\d+b-a\d+b", "qwen3_moe"),
+    (r"qwen3", "qwen3"),
+    (r"qwen|qwq", "qwen2"),
+    (r"phi-3|phi-4|phi3", "phi3"),
+    (r"phi", "phi"),
     (r"stablelm-(3b|zephyr)|stable-code-3b", "stablelm"),
     (r"pythia|stablelm|stablecode|neox|dolly|redpajama", "gpt_neox"),
-    (r"mixtral", "mixtral"), (r"mistral|mathstral|ministral", "mistral"), (r"olmo-2", "olmo2"),
-    (r"olmo", "olmo"), (r"bloom", "bloom"), (r"opt-", "opt"), (r"bert|minilm|bge|e5", "bert"),
-    (r"gpt-neo", "gpt_neo"), (r"gpt-?2|gpt-?3|megatron|mt-nlg|turing", "gpt2"),
+    (r"mixtral", "mixtral"),
+    (r"mistral|mathstral|ministral", "mistral"),
+    (r"olmo-2", "olmo2"),
+    (r"olmo", "olmo"),
+    (r"bloom", "bloom"),
+    (r"opt-", "opt"),
+    (r"bert|minilm|bge|e5", "bert"),
+    (r"gpt-neo", "gpt_neo"),
+    (r"gpt-?2|gpt-?3|megatron|mt-nlg|turing", "gpt2"),
     (r"llama|yi-|vicuna|nemotron|platypus|freewilly|salamandra|smollm", "llama"),
-)  # fmt: skip
+)
 BY_FEED = {"LLaMAMLP": "llama", "GptNeoxMLP": "gpt_neox", "GemmaMLP": "gemma"}
 # The published checkpoints of these share the input table with the head.
 TIED = (

@@ -9,27 +9,53 @@ from collections.abc import Callable
 from gpuplan.catalog.architectures.shape import ATTENTION_FREE, Shape
 
 WORDS = {
-    "full_attention": "full", "attention": "full", "full": "full", "global": "full",
-    "sliding_attention": "sliding", "sliding": "sliding", "local": "sliding",
-    "chunked_attention": "chunked", "linear_attention": "linear", "linear": "linear",
-    "mamba": "mamba", "mamba2": "mamba", "conv": "conv", "recurrent": "recurrent",
-    "compressed_sparse_attention": "compressed", "heavily_compressed_attention": "compressed",
-    "hybrid": "hybrid", "minimax_m3_sparse": "full", "kda": "linear",
-    "moe": "none", "mlp": "none", "latent_attention": "latent",
-    "deepseek_sparse_attention": "full", "sparse_attention": "full",
-}  # fmt: skip
+    "full_attention": "full",
+    "attention": "full",
+    "full": "full",
+    "global": "full",
+    "sliding_attention": "sliding",
+    "sliding": "sliding",
+    "local": "sliding",
+    "chunked_attention": "chunked",
+    "linear_attention": "linear",
+    "linear": "linear",
+    "mamba": "mamba",
+    "mamba2": "mamba",
+    "conv": "conv",
+    "recurrent": "recurrent",
+    "compressed_sparse_attention": "compressed",
+    "heavily_compressed_attention": "compressed",
+    "hybrid": "hybrid",
+    "minimax_m3_sparse": "full",
+    "kda": "linear",
+    "moe": "none",
+    "mlp": "none",
+    "latent_attention": "latent",
+    "deepseek_sparse_attention": "full",
+    "sparse_attention": "full",
+}
 LETTERS = {"M": "mamba", "*": "full", "-": "none", "E": "none"}
 EXPERTS = (
-    "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts",
-    "n_experts", "num_routed_experts", "moe_num_routed_experts",
-)  # fmt: skip
+    "num_local_experts",
+    "num_experts",
+    "n_routed_experts",
+    "moe_num_experts",
+    "num_moe_experts",
+    "n_experts",
+    "num_routed_experts",
+    "moe_num_routed_experts",
+)
 
 
 def mixer_kinds(shape: Shape) -> list[str]:
     """The kind of mixer of each layer, by the first statement that the configuration makes."""
     rules: list[Callable[[Shape], list[str]]] = [
-        _from_words, _from_letters, _from_lists, _from_intervals, _from_windows,
-    ]  # fmt: skip
+        _from_words,
+        _from_letters,
+        _from_lists,
+        _from_intervals,
+        _from_windows,
+    ]
     for rule in rules:
         kinds = rule(shape)
         if kinds:
@@ -39,9 +65,13 @@ def mixer_kinds(shape: Shape) -> list[str]:
 
 # What "linear attention" is in families that have another one than the gated delta rule.
 LINEAR = {
-    "bamba": "mamba", "granitemoehybrid": "mamba", "jamba": "mamba", "minimax": "lightning",
-    "nemotron_h": "mamba", "zamba2": "mamba",
-}  # fmt: skip
+    "bamba": "mamba",
+    "granitemoehybrid": "mamba",
+    "jamba": "mamba",
+    "minimax": "lightning",
+    "nemotron_h": "mamba",
+    "zamba2": "mamba",
+}
 
 
 def _native(shape: Shape, kind: str) -> str:

@@ -22,15 +22,24 @@ from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Mode
 UNREADABLE = {"rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"}
 # Families whose parts are read but not all: the miss against the library's own count.
 APPROXIMATE = {
-    "aimv2": "some percent", "beit": "some percent", "clip_text_model": "some percent",
-    "doge": "some percent", "ernie4_5_vl_moe": "about a quarter too low",
-    "got_ocr2": "about 1 %", "idefics2": "about 9 % too low", "janus": "about 1 %",
-    "jetmoe": "some percent", "longformer": "some percent", "molmo2": "about 1 %",
-    "ovis2": "about 1 %", "rembert": "some percent", "hy_v4": "about 1 %",
+    "aimv2": "some percent",
+    "beit": "some percent",
+    "clip_text_model": "some percent",
+    "doge": "some percent",
+    "ernie4_5_vl_moe": "about a quarter too low",
+    "got_ocr2": "about 1 %",
+    "idefics2": "about 9 % too low",
+    "janus": "about 1 %",
+    "jetmoe": "some percent",
+    "longformer": "some percent",
+    "molmo2": "about 1 %",
+    "ovis2": "about 1 %",
+    "rembert": "some percent",
+    "hy_v4": "about 1 %",
     "AuraFlowTransformer2DModel": "up to a quarter",
     "ChromaTransformer2DModel": "up to a quarter",
     "HunyuanVideoTransformer3DModel": "up to a quarter",
-}  # fmt: skip
+}
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 
 
@@ -87,9 +96,13 @@ def _reader(model_type: str, class_name: str) -> Reader:
     if is_diffusion(class_name):
         return _denoiser
     kinds: list[tuple[Container[str], Reader]] = [
-        (ENCODERS, _encoder), (ALONE, _vision), (DUAL, _dual), (T5, _pair), (PAIRS, _pair),
+        (ENCODERS, _encoder),
+        (ALONE, _vision),
+        (DUAL, _dual),
+        (T5, _pair),
+        (PAIRS, _pair),
         (("whisper", *WAVES), _speech),
-    ]  # fmt: skip
+    ]
     return next((reader for types, reader in kinds if model_type in types), _decoder)
 
 

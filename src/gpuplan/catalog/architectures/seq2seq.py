@@ -53,10 +53,14 @@ def t5_parts(f: Fields, *, is_tied: bool) -> tuple[Embedding, tuple[LayerStack, 
     heads = f.count("num_heads", "num_attention_heads")
     buckets = f.count("relative_attention_num_buckets", default=32)
     block = Block(
-        hidden=hidden, n_heads=heads, inner=f.count("d_ff", "intermediate_size"), bias="",
-        head_dim=f.count("d_kv", default=max(1, hidden // heads)), norm_terms=1,
+        hidden=hidden,
+        n_heads=heads,
+        inner=f.count("d_ff", "intermediate_size"),
+        bias="",
+        head_dim=f.count("d_kv", default=max(1, hidden // heads)),
+        norm_terms=1,
         is_gated=f.text("feed_forward_proj", default="relu").startswith("gated"),
-    )  # fmt: skip
+    )
     n_encoder = f.count("num_layers", "num_hidden_layers")
     n_decoder = f.count("num_decoder_layers", default=n_encoder)
     is_every = f.text("model_type") == "umt5"  # relative positions in every layer

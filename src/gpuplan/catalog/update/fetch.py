@@ -62,9 +62,12 @@ def fetch_bytes(url: str, limits: Limits) -> bytes:
 def _require_httpx() -> None:
     if find_spec("httpx") is None:
         raise one(
-            InputError, "catalog update", "httpx", "not installed",
+            InputError,
+            "catalog update",
+            "httpx",
+            "not installed",
             'run pip install "gpuplan[online]"',
-        )  # fmt: skip
+        )
 
 
 def check_base_url(base_url: str) -> None:
@@ -73,9 +76,12 @@ def check_base_url(base_url: str) -> None:
         _check_address(urlsplit(base_url), base_url)
     except (FetchError, ValueError) as error:
         raise one(
-            InputError, "catalog update", "base_url", str(error),
+            InputError,
+            "catalog update",
+            "base_url",
+            str(error),
             "give an https address, or http on localhost",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _check_address(parts: SplitResult, url: str) -> None:

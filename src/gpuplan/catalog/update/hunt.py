@@ -19,9 +19,14 @@ from gpuplan.errors import CatalogError, InputError, Problem, one
 SOURCE = "gpuhunt"
 # Our name of a cloud, and gpuhunt's: those that SkyPilot's files lack or have not priced lately.
 PROVIDERS = {
-    "azure": "azure", "crusoe": "crusoe", "cudo": "cudo", "nebius": "nebius", "oci": "oci",
-    "vast": "vastai", "vultr": "vultr",
-}  # fmt: skip
+    "azure": "azure",
+    "crusoe": "crusoe",
+    "cudo": "cudo",
+    "nebius": "nebius",
+    "oci": "oci",
+    "vast": "vastai",
+    "vultr": "vultr",
+}
 
 
 def update_from_gpuhunt(
@@ -47,8 +52,9 @@ def update_from_gpuhunt(
             raise one(CatalogError, SOURCE, cloud, what, "update gpuhunt") from error
 
     source = source_label(SOURCE, today)
-    parts = update_each(store, providers, rows_of, present=present, label=(today, source),
-                        force=force)  # fmt: skip
+    parts = update_each(
+        store, providers, rows_of, present=present, label=(today, source), force=force
+    )
     raise_if_offline(parts, SOURCE)
     return UpdateReport(fetched_on=today, source=SOURCE, parts=parts)
 
@@ -67,8 +73,13 @@ def _query() -> Callable[..., Iterable[Any]]:
     try:
         module = importlib.import_module("gpuhunt")
     except ImportError:
-        raise one(InputError, "catalog update", SOURCE, "not installed",
-                  'run pip install "gpuplan[gpuhunt]"') from None  # fmt: skip
+        raise one(
+            InputError,
+            "catalog update",
+            SOURCE,
+            "not installed",
+            'run pip install "gpuplan[gpuhunt]"',
+        ) from None
 
     def ask(**filters: object) -> list[Any]:
         try:

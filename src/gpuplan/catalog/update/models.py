@@ -22,9 +22,18 @@ MODEL_ID = re.compile(f"(?P<owner>{PART})/(?P<name>{PART})")
 MAX_DEPTH = 40
 # A config that says nothing of the model's shape is an error page, or another kind of file.
 EXPECTED_KEYS = frozenset(
-    {"model_type", "architectures", "hidden_size", "num_hidden_layers", "text_config",
-     "_class_name", "n_layer", "d_model", "n_embd"}
-)  # fmt: skip
+    {
+        "model_type",
+        "architectures",
+        "hidden_size",
+        "num_hidden_layers",
+        "text_config",
+        "_class_name",
+        "n_layer",
+        "d_model",
+        "n_embd",
+    }
+)
 
 
 def update_model(
@@ -72,9 +81,12 @@ def config_file(store: Path, model_id: str) -> Path:
     found = MODEL_ID.fullmatch(model_id)
     if not found or ".." in model_id or "--" in model_id:
         raise one(
-            InputError, "catalog update", "model", f"got {model_id[:80]!r}",
+            InputError,
+            "catalog update",
+            "model",
+            f"got {model_id[:80]!r}",
             "write owner/name as on the hub, e.g. meta-llama/Llama-3.1-8B-Instruct",
-        )  # fmt: skip
+        )
     return store / MODELS / f"{found['owner']}--{found['name']}.json"
 
 
@@ -109,8 +121,13 @@ def _depth(value: object) -> int:
 
 
 def _unsound(model_id: str, what: str) -> Exception:
-    return one(CatalogError, "catalog update", model_id, what,
-               "nothing was stored; check the name, or give a local config.json")  # fmt: skip
+    return one(
+        CatalogError,
+        "catalog update",
+        model_id,
+        what,
+        "nothing was stored; check the name, or give a local config.json",
+    )
 
 
 def _not_had(model_id: str, error: FetchError) -> Exception:

@@ -86,9 +86,10 @@ def update_each(
         try:
             cleaned = clean(cloud, rows_of(cloud))
             parts.append(
-                _keep(store, cloud, cleaned, present=by_cloud.get(cloud, []), label=label,
-                      force=force)
-            )  # fmt: skip
+                _keep(
+                    store, cloud, cleaned, present=by_cloud.get(cloud, []), label=label, force=force
+                )
+            )
         except FetchError as error:
             parts.append(_part(cloud, "failed", f"{error}; {STAYS}"))
         except CatalogError as error:

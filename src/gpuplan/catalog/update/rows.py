@@ -34,9 +34,15 @@ class PriceRow(NamedTuple):
 
 
 SHAPE_COLUMNS = (
-    "instance", "accelerators", "n_accelerators", "n_vcpu", "ram_gib", "network_gbit_per_s",
-    "basis", "note",
-)  # fmt: skip
+    "instance",
+    "accelerators",
+    "n_accelerators",
+    "n_vcpu",
+    "ram_gib",
+    "network_gbit_per_s",
+    "basis",
+    "note",
+)
 
 
 def shape_cells(shape: InstanceShape) -> list[str]:
@@ -59,8 +65,13 @@ def shape_from(cloud: str, cells: list[str]) -> InstanceShape:
     """The machine that the cells of SHAPE_COLUMNS describe."""
     name, accelerators, n_accelerators, n_vcpu, ram_gib, network, basis, note = cells
     if basis not in ("", "on-demand", "bid-floor", "accelerator-only"):
-        raise one(CatalogError, "prices", f"{cloud} {name}", f"basis {basis!r}",
-                  "on-demand, bid-floor or accelerator-only")  # fmt: skip
+        raise one(
+            CatalogError,
+            "prices",
+            f"{cloud} {name}",
+            f"basis {basis!r}",
+            "on-demand, bid-floor or accelerator-only",
+        )
     return InstanceShape(
         cloud=cloud,
         name=name,

@@ -13,14 +13,42 @@ SOURCE = "skypilot-catalog"
 # Its Azure file was last priced in 2024; ours come from a newer source.
 STALE_THERE: Mapping[str, str] = {"azure": "the source's Azure prices date from 2024-08-19"}
 CLOUDS = (
-    "aws", "cudo", "do", "fluidstack", "gcp", "hyperbolic", "hyperstack", "ibm", "lambda",
-    "mithril", "nebius", "oci", "ovhcloud", "paperspace", "primeintellect", "runpod", "scaleway",
-    "scp", "seeweb", "shadeform", "vast", "verda", "yotta",
-)  # fmt: skip
+    "aws",
+    "cudo",
+    "do",
+    "fluidstack",
+    "gcp",
+    "hyperbolic",
+    "hyperstack",
+    "ibm",
+    "lambda",
+    "mithril",
+    "nebius",
+    "oci",
+    "ovhcloud",
+    "paperspace",
+    "primeintellect",
+    "runpod",
+    "scaleway",
+    "scp",
+    "seeweb",
+    "shadeform",
+    "vast",
+    "verda",
+    "yotta",
+)
 COLUMNS = frozenset(
-    {"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price",
-     "SpotPrice", "Region"}
-)  # fmt: skip
+    {
+        "InstanceType",
+        "AcceleratorName",
+        "AcceleratorCount",
+        "vCPUs",
+        "MemoryGiB",
+        "Price",
+        "SpotPrice",
+        "Region",
+    }
+)
 MAX_ROWS = 400_000
 
 # GCP prices host and accelerators apart; the host's name tells how many it must carry.
@@ -63,11 +91,16 @@ def _records(cloud: str, text: str) -> Iterator[dict[str, str]]:
             raise _refusal(cloud, "line 1", f"header {shown!r}", f"must have {sorted(COLUMNS)}")
         for cells in reader:
             if len(cells) != len(header):
-                raise _refusal(cloud, f"line {reader.line_num}", f"{len(cells)} cells",
-                               f"must have {len(header)}")  # fmt: skip
+                raise _refusal(
+                    cloud,
+                    f"line {reader.line_num}",
+                    f"{len(cells)} cells",
+                    f"must have {len(header)}",
+                )
             if reader.line_num > MAX_ROWS:
-                raise _refusal(cloud, f"line {reader.line_num}", "too many lines",
-                               f"at most {MAX_ROWS}")  # fmt: skip
+                raise _refusal(
+                    cloud, f"line {reader.line_num}", "too many lines", f"at most {MAX_ROWS}"
+                )
             yield dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise _refusal(cloud, f"line {reader.line_num}", str(error), "valid CSV") from None

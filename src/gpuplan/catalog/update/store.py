@@ -45,9 +45,12 @@ def write_whole(path: Path, content: bytes) -> None:
         _replace(path, content)
     except OSError as error:
         raise one(
-            CatalogError, str(path), "store", f"cannot be written ({error.strerror or error})",
+            CatalogError,
+            str(path),
+            "store",
+            f"cannot be written ({error.strerror or error})",
             "choose a folder that you may write to",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -121,9 +124,12 @@ def _read_file(path: Path) -> tuple[Offer, ...]:
         return tuple(_offer(cells) for cells in rows[1:])
     except (OSError, ValueError, CatalogError, csv.Error) as error:
         raise one(
-            CatalogError, str(path), "stored prices", f"cannot be read ({error})",
+            CatalogError,
+            str(path),
+            "stored prices",
+            f"cannot be read ({error})",
             "run `gpuplan catalog update`, or delete the file to use the packaged prices",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _offer(cells: list[str]) -> Offer:

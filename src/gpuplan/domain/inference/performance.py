@@ -9,9 +9,14 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 
 Regime = Literal[
-    "static_batch", "max_load", "fixed_max_batch", "fixed_concurrency", "poisson", "offline",
+    "static_batch",
+    "max_load",
+    "fixed_max_batch",
+    "fixed_concurrency",
+    "poisson",
+    "offline",
     "prefill",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,9 +70,19 @@ def _gguf_formats() -> list[NumberFormat]:
     # Bits per weight of llama.cpp's types; the K mixes are the averages its quantize tool prints
     # [llama.cpp-quantize].
     bits = {
-        "q8_0": 8.5, "q6_k": 6.5625, "q5_k_m": 5.69, "q5_0": 5.5, "q5_1": 6.0, "q4_k_m": 4.85,
-        "q4_0": 4.5, "q4_1": 5.0, "q3_k_m": 3.91, "q2_k": 3.35, "iq4_xs": 4.25, "iq4_nl": 4.5,
-    }  # fmt: skip
+        "q8_0": 8.5,
+        "q6_k": 6.5625,
+        "q5_k_m": 5.69,
+        "q5_0": 5.5,
+        "q5_1": 6.0,
+        "q4_k_m": 4.85,
+        "q4_0": 4.5,
+        "q4_1": 5.0,
+        "q3_k_m": 3.91,
+        "q2_k": 3.35,
+        "iq4_xs": 4.25,
+        "iq4_nl": 4.5,
+    }
     return [
         NumberFormat(name=name, element_bytes=n / 8, compute="fp16") for name, n in bits.items()
     ]
@@ -80,12 +90,28 @@ def _gguf_formats() -> list[NumberFormat]:
 
 FORMATS = _formats()
 ALIASES = {
-    "float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16",
-    "fp8_e4m3": "fp8", "fp8-e4m3": "fp8", "float8": "fp8", "e4m3": "fp8", "fp8_e5m2": "fp8",
-    "fp8-dynamic": "fp8", "fp8_block": "fp8-block", "w8a8": "int8", "fp4": "nvfp4",
-    "awq": "int4", "gptq": "int4", "w4a16": "int4", "int4-awq": "int4", "q4": "int4",
-    "nf4_dq": "nf4-dq", "bnb": "nf4",
-}  # fmt: skip
+    "float32": "fp32",
+    "float": "fp32",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "fp8_e4m3": "fp8",
+    "fp8-e4m3": "fp8",
+    "float8": "fp8",
+    "e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "fp8-dynamic": "fp8",
+    "fp8_block": "fp8-block",
+    "w8a8": "int8",
+    "fp4": "nvfp4",
+    "awq": "int4",
+    "gptq": "int4",
+    "w4a16": "int4",
+    "int4-awq": "int4",
+    "q4": "int4",
+    "nf4_dq": "nf4-dq",
+    "bnb": "nf4",
+}
 
 
 def format_named(name: str) -> NumberFormat | None:

@@ -11,9 +11,17 @@ from gpuplan.domain.scenario.terms import Purchase
 Day = date  # compute rooms compare days that they are given; none of them asks what day it is
 
 RefusalCode = Literal[
-    "zero", "not-finite", "missing", "stale", "ambiguous", "bid-floor", "accelerator-only",
-    "share-of-card", "unclear-term", "spot-above-on-demand",
-]  # fmt: skip
+    "zero",
+    "not-finite",
+    "missing",
+    "stale",
+    "ambiguous",
+    "bid-floor",
+    "accelerator-only",
+    "share-of-card",
+    "unclear-term",
+    "spot-above-on-demand",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

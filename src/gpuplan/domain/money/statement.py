@@ -8,13 +8,40 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
 
 CostCategory = Literal[
-    "hardware", "freight", "tax", "installation", "network", "spares", "residual", "financing",
-    "energy", "cooling", "demand charge", "space", "support", "licences", "staff", "storage",
-    "rent", "reservation", "spot", "egress", "tokens", "porting", "carbon", "other",
-]  # fmt: skip
+    "hardware",
+    "freight",
+    "tax",
+    "installation",
+    "network",
+    "spares",
+    "residual",
+    "financing",
+    "energy",
+    "cooling",
+    "demand charge",
+    "space",
+    "support",
+    "licences",
+    "staff",
+    "storage",
+    "rent",
+    "reservation",
+    "spot",
+    "egress",
+    "tokens",
+    "porting",
+    "carbon",
+    "other",
+]
 CAPITAL: tuple[CostCategory, ...] = (
-    "hardware", "freight", "tax", "installation", "network", "spares", "residual",
-)  # fmt: skip
+    "hardware",
+    "freight",
+    "tax",
+    "installation",
+    "network",
+    "spares",
+    "residual",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

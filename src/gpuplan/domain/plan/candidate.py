@@ -11,9 +11,20 @@ from gpuplan.domain.noun import dataclass
 ShareKind = Literal["mig", "time_slice"]
 # In the order in which they are tried: the first that fails is the reason.
 Constraint = Literal[
-    "policy", "software", "precision", "layout", "island", "memory", "context", "ttft", "tpot",
-    "e2e", "deadline", "accelerators", "slo",
-]  # fmt: skip
+    "policy",
+    "software",
+    "precision",
+    "layout",
+    "island",
+    "memory",
+    "context",
+    "ttft",
+    "tpot",
+    "e2e",
+    "deadline",
+    "accelerators",
+    "slo",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

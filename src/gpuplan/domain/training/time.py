@@ -11,10 +11,20 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 
 Cause = Literal[
-    "matrix products", "attention", "element-wise", "host", "tensor parallel", "expert parallel",
-    "context parallel", "pipeline bubble", "pipeline transfers", "data parallel", "optimizer",
-    "input", "stragglers",
-]  # fmt: skip
+    "matrix products",
+    "attention",
+    "element-wise",
+    "host",
+    "tensor parallel",
+    "expert parallel",
+    "context parallel",
+    "pipeline bubble",
+    "pipeline transfers",
+    "data parallel",
+    "optimizer",
+    "input",
+    "stragglers",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +42,23 @@ def plain_link(
 ) -> LinkModel:
     """A link of which only rate and latency are known: no ramp, no switch, no direct kernels."""
     protocol = Protocol(
-        launch_s=launch_s, alpha_s=alpha_s, rate_frac=rate_frac, copy_frac=0.0, ramp_s=0.0,
+        launch_s=launch_s,
+        alpha_s=alpha_s,
+        rate_frac=rate_frac,
+        copy_frac=0.0,
+        ramp_s=0.0,
         ramp_bytes=1.0,
-    )  # fmt: skip
+    )
     return LinkModel(
-        name=name, bytes_per_s=bytes_per_s, pair_bytes_per_s=None, crowd_frac=1.0, has_p2p=True,
-        has_tree=True, ring=protocol, pairwise=protocol,
-    )  # fmt: skip
+        name=name,
+        bytes_per_s=bytes_per_s,
+        pair_bytes_per_s=None,
+        crowd_frac=1.0,
+        has_p2p=True,
+        has_tree=True,
+        ring=protocol,
+        pairwise=protocol,
+    )
 
 
 class MatmulConstants(NamedTuple):

@@ -25,17 +25,22 @@ def _rate(load: PlannedLoad, seen: Observed, tolerance: float) -> Drift | None:
     if load.peak_requests_per_s is None or seen.peak_requests_per_s is None:
         return None
     return _drift(
-        "requests at the peak", load.peak_requests_per_s, seen.peak_requests_per_s,
-        unit=" a second", tolerance=tolerance,
-    )  # fmt: skip
+        "requests at the peak",
+        load.peak_requests_per_s,
+        seen.peak_requests_per_s,
+        unit=" a second",
+        tolerance=tolerance,
+    )
 
 
 def _latency(promise: SloResult, seen: Observed, tolerance: float) -> Drift | None:
     metric = promise.what.split(" ")[0]
     observed = {
-        "ttft": seen.ttft_p95_s, "tpot": seen.tpot_p95_s, "itl": seen.tpot_p95_s,
+        "ttft": seen.ttft_p95_s,
+        "tpot": seen.tpot_p95_s,
+        "itl": seen.tpot_p95_s,
         "e2e": seen.e2e_p95_s,
-    }.get(metric)  # fmt: skip
+    }.get(metric)
     if observed is None or promise.reached_s is None or "p95" not in promise.what:
         return None
     reached = promise.reached_s

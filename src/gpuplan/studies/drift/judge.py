@@ -9,9 +9,13 @@ Found = tuple[Observed, tuple[Drift, ...], DemandForecast | None]
 
 
 def judged(
-    old: Answer, new: Answer, *, asked: ReplanRequest, found: Found,
+    old: Answer,
+    new: Answer,
+    *,
+    asked: ReplanRequest,
+    found: Found,
     assumptions: tuple[Assumption, ...],
-) -> Replanned:  # fmt: skip
+) -> Replanned:
     """Keep, change, or change in steps; the reasons are part of the answer."""
     seen, drifts, ahead = found
     added, saved = _difference(old.plan, new.plan)
@@ -23,11 +27,19 @@ def judged(
             advice = "change in steps"
             reasons = (*reasons, f"{abs(added)} at once is above the change budget of {abs(step)}")
     return Replanned(
-        old=old, new=new, observed=seen, drifts=drifts, forecast=ahead, advice=advice,
-        reasons=reasons, n_added=added, saved_usd_per_month=saved,
+        old=old,
+        new=new,
+        observed=seen,
+        drifts=drifts,
+        forecast=ahead,
+        advice=advice,
+        reasons=reasons,
+        n_added=added,
+        saved_usd_per_month=saved,
         once_usd=new.plan.once_usd if new.plan is not None and advice != "keep" else 0.0,
-        n_step=0 if advice == "keep" else step, assumptions=assumptions,
-    )  # fmt: skip
+        n_step=0 if advice == "keep" else step,
+        assumptions=assumptions,
+    )
 
 
 def _difference(old: ChosenPlan | None, new: ChosenPlan | None) -> tuple[int, float]:

@@ -22,9 +22,11 @@ def latency_ratios(
     if planned is None or came is None or came > planned * (1.0 + tolerance_frac):
         return {}
     observed = {
-        "ttft": seen.ttft_p95_s, "tpot": seen.tpot_p95_s, "itl": seen.tpot_p95_s,
+        "ttft": seen.ttft_p95_s,
+        "tpot": seen.tpot_p95_s,
+        "itl": seen.tpot_p95_s,
         "e2e": seen.e2e_p95_s,
-    }  # fmt: skip
+    }
     found = {}
     for promise in plan.slo.promises:
         metric = promise.what.split(" ")[0]
@@ -52,13 +54,14 @@ def assumed(ratios: Ratios) -> list[Assumption]:
     """The corrections as the report names them."""
     return [
         Assumption(
-            what=f"correction of {metric} p95", value=f"x {ratio:.3g}",
+            what=f"correction of {metric} p95",
+            value=f"x {ratio:.3g}",
             why="observed over planned at a load that the plan was made for; the limit to plan "
             "for is divided by it",
             change="telemetry of a later time, or `gpuplan calibrate` with runs of this service",
         )
         for metric, ratio in ratios.items()
-    ]  # fmt: skip
+    ]
 
 
 def version_drifts(old: Answer, new: Answer) -> list[Drift]:
@@ -82,8 +85,9 @@ def power_drift(plan: ChosenPlan, seen: Observed, *, tolerance_frac: float) -> l
     return [
         Drift(
             what="power (boards, against computers at the peak)",
-            planned=f"{planned.value / 1e3:,.3g} kW", observed=f"{seen.power_w / 1e3:,.3g} kW",
+            planned=f"{planned.value / 1e3:,.3g} kW",
+            observed=f"{seen.power_w / 1e3:,.3g} kW",
             change_ratio=seen.power_w / planned.value,
             is_beyond=seen.power_w > planned.high * (1.0 + tolerance_frac),
         )
-    ]  # fmt: skip
+    ]

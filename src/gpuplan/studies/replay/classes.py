@@ -60,10 +60,13 @@ def _classes(
         many = rows[outcome.requests.output_tokens[rows] > 1]
         classes.append(
             ClassStatistics(
-                name=name, n_requests=int(is_mine.sum()), n_completed=len(rows),
+                name=name,
+                n_requests=int(is_mine.sum()),
+                n_completed=len(rows),
                 recall_frac=float(is_kept[is_mine].mean()) if is_mine.any() else 0.0,
-                ttft=summary(times.ttft_s[rows]), tpot=summary(times.tpot_s[many]),
+                ttft=summary(times.ttft_s[rows]),
+                tpot=summary(times.tpot_s[many]),
                 e2e=summary(times.e2e_s[rows]),
             )
-        )  # fmt: skip
+        )
     return tuple(classes)

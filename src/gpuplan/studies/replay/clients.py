@@ -34,11 +34,15 @@ def clients_load(
     told = (*read.told, "requests are drawn: clients were recorded, not what they asked")
     assumed = []
     if duration_s is None:
-        assumed.append(_assumed("duration", f"{DEFAULT_S / HOUR:g} h", "none was given",
-                                "--duration"))  # fmt: skip
+        assumed.append(
+            _assumed("duration", f"{DEFAULT_S / HOUR:g} h", "none was given", "--duration")
+        )
     if START not in where:
-        assumed.append(_assumed("begin", "the recording's first hour", "none was given",
-                                "--where start_s=SECONDS"))  # fmt: skip
+        assumed.append(
+            _assumed(
+                "begin", "the recording's first hour", "none was given", "--where start_s=SECONDS"
+            )
+        )
     return LoadSource(requests=requests, source="trace", assumptions=tuple(assumed), told=told)
 
 
@@ -49,8 +53,13 @@ def _read(folder: Path, where: dict[str, str]) -> MixRead:
     rates, lengths = tables
     if "model" not in where:
         known = ", ".join(models_of(rates))
-        raise one(InputError, "trace", str(folder), "holds several models",
-                  f"choose with --where model=NAME: {known}")  # fmt: skip
+        raise one(
+            InputError,
+            "trace",
+            str(folder),
+            "holds several models",
+            f"choose with --where model=NAME: {known}",
+        )
     return read_servegen(rates, lengths, model=where["model"])
 
 

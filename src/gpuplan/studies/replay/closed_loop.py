@@ -48,23 +48,30 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadSource:
     assert load.input is not None
     assert load.output is not None
     shape = Conversation(
-        message=load.input, answer=load.output, n_turns_mean=load.n_turns_mean or 1.0,
-        think_s=wanted.think_s, answer_s_per_token=0.0,
-    )  # fmt: skip
+        message=load.input,
+        answer=load.output,
+        n_turns_mean=load.n_turns_mean or 1.0,
+        think_s=wanted.think_s,
+        answer_s_per_token=0.0,
+    )
     n_rows = math.ceil(1.25 * wanted.n_each + 8.0 * math.sqrt(wanted.n_each))
     loop = closed_loop(wanted.n_users, n_rows, request=shape, seed=seed)
     is_talk = loop.prefix_tokens is not None
     grouping = Grouping(
-        session=loop.user, prefix_group=loop.user if is_talk else None,
+        session=loop.user,
+        prefix_group=loop.user if is_talk else None,
         prefix_tokens=loop.prefix_tokens,
-    )  # fmt: skip
+    )
     requests = requests_of(
         np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
     )
     return LoadSource(
-        requests=requests, source="drawn", assumptions=_assumed(load, wanted), loop=loop,
+        requests=requests,
+        source="drawn",
+        assumptions=_assumed(load, wanted),
+        loop=loop,
         n_loop=wanted.n_all,
-    )  # fmt: skip
+    )
 
 
 def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
@@ -142,9 +149,14 @@ def _wanted(load: DrawnLoad) -> Wanted:
 def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
     found = []
     if load.think_s is None:
-        found.append(Assumption(
-            what="think time", value="0 s", why="users ask again at once", change="--think-time-s"
-        ))  # fmt: skip
+        found.append(
+            Assumption(
+                what="think time",
+                value="0 s",
+                why="users ask again at once",
+                change="--think-time-s",
+            )
+        )
     if load.n_requests != wanted.n_all:
         why = f"{wanted.n_each:g} of each user on average"
         value = f"{wanted.n_all:,}"

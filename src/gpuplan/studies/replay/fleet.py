@@ -97,14 +97,19 @@ def simulate_living(
     is_away = _turns_away(found, simulation.slo)
     if (statistics.is_overloaded or is_away) and taken.loop is None:
         held = smallest_living(
-            fleet, lambda larger: _run(larger, taken, written, asked)[0], slo=asked.slo,
-            n_accelerators=n_accelerators, serves=is_away,
-        )  # fmt: skip
+            fleet,
+            lambda larger: _run(larger, taken, written, asked)[0],
+            slo=asked.slo,
+            n_accelerators=n_accelerators,
+            serves=is_away,
+        )
         simulation = replace(simulation, holding=held)
     return FleetSimulation(
-        simulation=simulation, fleet=fleet, found=replace(found, outcome=outcome),
+        simulation=simulation,
+        fleet=fleet,
+        found=replace(found, outcome=outcome),
         n_accelerators=n_accelerators,
-    )  # fmt: skip
+    )
 
 
 def _prepared(
@@ -134,10 +139,11 @@ def _distinct(written: FleetRequest, ready: Sequence[PreparedFleet]) -> tuple[As
         for assumption in dict.fromkeys(engine.assumptions):
             pools.setdefault(assumption, []).append(pool.name)
     return tuple(
-        assumption if len(names) == len(ready)
+        assumption
+        if len(names) == len(ready)
         else replace(assumption, what=f"{assumption.what} of {', '.join(names)}")
         for assumption, names in pools.items()
-    )  # fmt: skip
+    )
 
 
 def _check_loop(written: FleetRequest, taken: LoadSource) -> None:
@@ -196,10 +202,14 @@ def _fleet(
             )
         )
     fleet = ElasticFleet(
-        pools=tuple(pools), services=written.services, router=written.router,
-        clients=written.clients, handover=_handover(written, ready), seed=seed,
+        pools=tuple(pools),
+        services=written.services,
+        router=written.router,
+        clients=written.clients,
+        handover=_handover(written, ready),
+        seed=seed,
         first_hour=written.first_hour,
-    )  # fmt: skip
+    )
     return fleet, assumed
 
 
@@ -225,8 +235,9 @@ def _handover(written: FleetRequest, ready: Sequence[PreparedFleet]) -> KvTransf
     """Keys and values of the widest token that is handed over: one link serves all services."""
     if written.link is None:
         return None
-    senders = {s.pool for service in written.services if service.decode_pools
-               for s in service.pools}  # fmt: skip
+    senders = {
+        s.pool for service in written.services if service.decode_pools for s in service.pools
+    }
     setups = [e.setup for p, e in zip(written.pools, ready, strict=True) if p.name in senders]
     widths = [s.model.kv_bytes_per_token(s.storage.cache) for s in setups]
     if not widths:

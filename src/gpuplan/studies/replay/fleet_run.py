@@ -84,11 +84,17 @@ def prepared(
     choice = find_accelerator(accelerator_name, catalog)
     replica = _scheduler(asked).replica or ReplicaRequest()
     request = PredictRequest(
-        tp=replica.tp or asked.tp, pp=replica.pp, dp=replica.dp, ep=replica.ep,
-        n_replicas=asked.n_replicas, precision=asked.precision,
-        cache_precision=asked.cache_precision, engine=asked.engine,
-        engine_version=asked.engine_version, load=_mean_load(requests, replica.adapters),
-    )  # fmt: skip
+        tp=replica.tp or asked.tp,
+        pp=replica.pp,
+        dp=replica.dp,
+        ep=replica.ep,
+        n_replicas=asked.n_replicas,
+        precision=asked.precision,
+        cache_precision=asked.cache_precision,
+        engine=asked.engine,
+        engine_version=asked.engine_version,
+        load=_mean_load(requests, replica.adapters),
+    )
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
     assumed += unused_accelerators(choice, setup.layout)
     setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
@@ -198,16 +204,21 @@ def fleet_of(
     start_s = request_start_s(work, k, regime, requests, is_ahead=is_ahead)
     limits = _limits(setup, requests, _scheduler(asked), start_s=start_s)
     table = step_table(
-        work, k,
-        max_tokens=limits.max_batch_tokens, max_sequences=_most_rows(limits),
-    )  # fmt: skip
+        work,
+        k,
+        max_tokens=limits.max_batch_tokens,
+        max_sequences=_most_rows(limits),
+    )
     # Stages carry as many batches as there are stages; attention replicas each have their own.
     n_engines = asked.n_replicas * setup.layout.n_engines
     fleet = Fleet(
-        limits=limits, table=table, n_engines=n_engines,
-        router=asked.router if n_engines > 1 else "round_robin", seed=asked.seed,
+        limits=limits,
+        table=table,
+        n_engines=n_engines,
+        router=asked.router if n_engines > 1 else "round_robin",
+        seed=asked.seed,
         batching=_scheduler(asked).batching,
-    )  # fmt: skip
+    )
     return fleet, [
         *_assumed(limits, asked),
         *_assumed_policies(setup, limits, requests, asked=asked),

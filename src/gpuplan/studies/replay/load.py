@@ -103,23 +103,40 @@ def settled_load(load: DrawnLoad) -> Settled:
         is_bursty = load.burstiness_ratio not in (None, 1.0)
         changes["law"] = "mmpp" if load.phases else "gamma" if is_bursty else "poisson"
         if not load.phases and load.burstiness_ratio is None:
-            assumed.append(_assumed("arrivals", "Poisson", "no burstiness was given",
-                                    "--arrivals, --burstiness, --phases"))  # fmt: skip
+            assumed.append(
+                _assumed(
+                    "arrivals",
+                    "Poisson",
+                    "no burstiness was given",
+                    "--arrivals, --burstiness, --phases",
+                )
+            )
     elif load.law in ("gamma", "weibull") and load.burstiness_ratio is None:
         changes["burstiness_ratio"] = DEFAULT_BURSTINESS_RATIO
-        assumed.append(_assumed("burstiness", f"{DEFAULT_BURSTINESS_RATIO:g}",
-                                "gaps deviate by twice their mean", "--burstiness"))  # fmt: skip
+        assumed.append(
+            _assumed(
+                "burstiness",
+                f"{DEFAULT_BURSTINESS_RATIO:g}",
+                "gaps deviate by twice their mean",
+                "--burstiness",
+            )
+        )
     if load.duration_s is None and load.n_requests is None:
         seconds = _default_s(load)
         changes["duration_s"] = seconds
         why = "the profile's whole period" if seconds > DEFAULT_S else "long enough for p99.9"
-        assumed.append(_assumed("duration", f"{seconds / HOUR:g} h", why,
-                                "--duration, --requests"))  # fmt: skip
+        assumed.append(_assumed("duration", f"{seconds / HOUR:g} h", why, "--duration, --requests"))
     for name in ("input", "output"):
         lengths = getattr(load, name)
         if lengths.shape == "fixed":
-            assumed.append(_assumed(f"{name} lengths", f"{lengths.mean_tokens:g} tokens each",
-                                    "one figure was given", f"--{name}-p95"))  # fmt: skip
+            assumed.append(
+                _assumed(
+                    f"{name} lengths",
+                    f"{lengths.mean_tokens:g} tokens each",
+                    "one figure was given",
+                    f"--{name}-p95",
+                )
+            )
     return Settled(replace(load, **changes), tuple(assumed))  # type: ignore[arg-type]
 
 
@@ -156,12 +173,13 @@ def _problems(load: DrawnLoad) -> list[Problem]:
 def _bad_phases(load: DrawnLoad) -> list[Problem]:
     found = [
         Problem(
-            "--phases", f"got {phase.requests_per_s:g}x{phase.stay_s:g}",
+            "--phases",
+            f"got {phase.requests_per_s:g}x{phase.stay_s:g}",
             "a rate is 0 or more, a stay above 0 seconds, both finite",
         )
         for phase in load.phases
         if not (0 <= phase.requests_per_s < np.inf and 0 < phase.stay_s < np.inf)
-    ]  # fmt: skip
+    ]
     if load.phases and not found and not any(phase.requests_per_s for phase in load.phases):
         found.append(Problem("--phases", "no phase has a rate", "give one above 0"))
     return found

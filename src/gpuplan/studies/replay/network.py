@@ -61,9 +61,12 @@ def simulate_network(
         for size in range(1, policy.max_batch + 1)
     ]
     servers = BatchServers(
-        policy=policy, table=_table(forecasts, request.precision), n_engines=asked.n_replicas,
-        router=asked.router if asked.n_replicas > 1 else "round_robin", seed=asked.seed,
-    )  # fmt: skip
+        policy=policy,
+        table=_table(forecasts, request.precision),
+        n_engines=asked.n_replicas,
+        router=asked.router if asked.n_replicas > 1 else "round_robin",
+        seed=asked.seed,
+    )
     found = _replayed(load, servers, forecasts[-1], asked)
     return _held(found, asked) if found.statistics.is_overloaded else found
 

@@ -44,13 +44,17 @@ def fleet_power(setups: Sequence[ServingSetup], found: FleetOutcome) -> PowerOve
     n_tokens = _output_tokens(outcome)
     n_served = max(1, sum(pool.n_served for pool in found.pools))
     parts = [
-        (setup, Doing(
-            pool.use, pool.on_s,
-            replace(outcome.totals, n_steps=pool.n_steps, busy_s=pool.busy_s),
-            round(n_tokens * pool.n_served / n_served),
-        ))
+        (
+            setup,
+            Doing(
+                pool.use,
+                pool.on_s,
+                replace(outcome.totals, n_steps=pool.n_steps, busy_s=pool.busy_s),
+                round(n_tokens * pool.n_served / n_served),
+            ),
+        )
         for setup, pool in zip(setups, found.pools, strict=True)
-    ]  # fmt: skip
+    ]
     return joint_power(parts, n_output_tokens=n_tokens)
 
 
@@ -76,9 +80,10 @@ def joint_power(
         power_w=floats(power_w),
         mean_power_w=_times(energy, 1.0 / span_s),
         energy_j=energy,
-        energy_j_per_output_token=_times(energy, 1.0 / n_output_tokens) if n_output_tokens
+        energy_j_per_output_token=_times(energy, 1.0 / n_output_tokens)
+        if n_output_tokens
         else None,
-    )  # fmt: skip
+    )
 
 
 def _each_w(setup: ServingSetup, doing: Doing) -> Floats:

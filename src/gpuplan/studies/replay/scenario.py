@@ -48,9 +48,9 @@ def _own(scenario: Scenario, chosen: Workload) -> list[Assumption]:
     told = [a for a in scenario.assumptions if a.change.startswith(where)]
     if len(chosen.precisions) > 1:
         why = f"first of those allowed, before {', '.join(chosen.precisions[1:])}"
-        told.append(Assumption(
-            what="precision", value=chosen.precisions[0], why=why, change="--precision"
-        ))  # fmt: skip
+        told.append(
+            Assumption(what="precision", value=chosen.precisions[0], why=why, change="--precision")
+        )
     return told
 
 
@@ -92,13 +92,17 @@ def _batch(work: Batch, duration_s: float | None, seed: int) -> LoadSource:
     shape: RequestShape = work.request
     requests = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
     spread = Assumption(
-        what="documents", value=f"{rate:g} a second", why="spread evenly over their deadline",
+        what="documents",
+        value=f"{rate:g} a second",
+        why="spread evenly over their deadline",
         change="simulate a trace to say when they come",
-    )  # fmt: skip
+    )
     return LoadSource(
-        requests=requests, source="scenario", assumptions=(*assumed, spread),
+        requests=requests,
+        source="scenario",
+        assumptions=(*assumed, spread),
         slo=SloTargets(e2e_s=work.deadline_s),
-    )  # fmt: skip
+    )
 
 
 def _duration(arrivals: Arrivals, asked_s: float | None) -> tuple[float, tuple[Assumption, ...]]:

@@ -25,9 +25,12 @@ def talking_load(
     assert load.output is not None
     n_turns = load.n_turns_mean or 1.0
     shape = Conversation(
-        message=load.input, answer=load.output, n_turns_mean=n_turns, think_s=load.think_s or 0.0,
+        message=load.input,
+        answer=load.output,
+        n_turns_mean=n_turns,
+        think_s=load.think_s or 0.0,
         answer_s_per_token=ANSWER_S_PER_TOKEN,
-    )  # fmt: skip
+    )
     requests = conversations(starts_of(_starting(load, n_turns)), shape, seed=seed)
     if load.n_requests is not None:
         requests = requests.take(np.arange(min(load.n_requests, len(requests))))
@@ -55,7 +58,12 @@ def _assumed(load: DrawnLoad, n_turns: float) -> list[Assumption]:
         )
     ]
     if load.think_s is None:
-        found.append(Assumption(
-            what="think time", value="0 s", why="users ask again at once", change="--think-time-s"
-        ))  # fmt: skip
+        found.append(
+            Assumption(
+                what="think time",
+                value="0 s",
+                why="users ask again at once",
+                change="--think-time-s",
+            )
+        )
     return found

@@ -44,9 +44,10 @@ class Stream(NamedTuple):
 def tried(stream: Stream, n_replicas: int) -> FleetTried:
     """One size, replayed."""
     fleet = replace(
-        stream.fleet, n_engines=n_replicas * stream.n_engines,
+        stream.fleet,
+        n_engines=n_replicas * stream.n_engines,
         router=stream.router if n_replicas * stream.n_engines > 1 else "round_robin",
-    )  # fmt: skip
+    )
     outcome = routed_outcome(stream.requests, fleet, blocks=stream.blocks)
     paid_s = outcome.paid_s / stream.n_engines * stream.n_accelerators
     return tried_point(outcome, n_replicas, stream.slo, paid_s=paid_s)
@@ -146,9 +147,10 @@ def fleet_curve(
             _cost_usd(point, u, asked) for u, point in zip(useful_s, points, strict=True)
         ),
         best=max(range(len(points)), key=lambda k: (f_frac[k], -points[k].n_replicas)),
-        assumptions=(*ready.assumptions, _free(stream.slo)) if not stream.slo.is_given
+        assumptions=(*ready.assumptions, _free(stream.slo))
+        if not stream.slo.is_given
         else ready.assumptions,
-    )  # fmt: skip
+    )
 
 
 def f_measure(precision_frac: float, recall_frac: float, beta: float) -> float:
@@ -197,9 +199,11 @@ def criterion(slo: SloTargets) -> str:
 
 def _free(slo: SloTargets) -> Assumption:
     return Assumption(
-        what="objective", value="none", why="every request that is served counts as kept",
+        what="objective",
+        value="none",
+        why="every request that is served counts as kept",
         change="--slo-ttft-ms, --slo-tpot-ms, --slo-e2e-s",
-    )  # fmt: skip
+    )
 
 
 def _check(asked: CurveRequest) -> None:

@@ -11,9 +11,13 @@ from gpuplan.performance.kernels.step import StepConstants, StepWork
 
 
 def request_start_s(
-    work: StepWork, k: StepConstants, regime: RegimeConstants, requests: Requests,
-    *, is_ahead: bool = False,
-) -> float:  # fmt: skip
+    work: StepWork,
+    k: StepConstants,
+    regime: RegimeConstants,
+    requests: Requests,
+    *,
+    is_ahead: bool = False,
+) -> float:
     """As predictions have it, at the pace of a request that is alone: a lower bound under load.
 
     An engine that plans ahead loses one of the steps inside itself, where it is simulated.

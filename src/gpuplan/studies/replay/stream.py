@@ -54,9 +54,11 @@ class Blocks(NamedTuple):
     @property
     def told(self) -> tuple[str, ...]:
         """What was odd about the file so far."""
-        return () if self.file is None else (
-            *self.file.told, *bad_lines(self.file.n_bad, self.file.bad)
-        )  # fmt: skip
+        return (
+            ()
+            if self.file is None
+            else (*self.file.told, *bad_lines(self.file.n_bad, self.file.bad))
+        )
 
 
 def traced_blocks(path: Path, query: TraceQuery | None = None) -> Blocks:
@@ -80,10 +82,11 @@ def drawn_blocks(load: DrawnLoad, *, seed: int) -> Blocks:
     assert settled.output is not None
     rate = settled.requests_per_s or 0.0
     arrivals = Arrivals(
-        peak_requests_per_s=rate, mean_requests_per_s=rate,
+        peak_requests_per_s=rate,
+        mean_requests_per_s=rate,
         burstiness_ratio=settled.burstiness_ratio or 1.0,
         hourly_profile=terms.hourly_profile if terms else (),
-    )  # fmt: skip
+    )
     shape = RequestShape(
         input=settled.input, output=settled.output, prefix_hit_frac=exactly(0.0), n_turns=1.0
     )
@@ -197,9 +200,11 @@ def _take(requests: Requests, times: RequestTimes, tally: Tally, sink: Sink | No
 
 
 def _peeked(
-    blocks: Iterator[Requests], n_expected: int | None, source: str,
+    blocks: Iterator[Requests],
+    n_expected: int | None,
+    source: str,
     assumptions: tuple[Assumption, ...],
-) -> Blocks:  # fmt: skip
+) -> Blocks:
     first = next((block for block in blocks if len(block)), None)
     if first is None:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
@@ -233,10 +238,11 @@ def _left_out(coming: Blocks) -> list[Assumption]:
 
 def _sketched() -> Assumption:
     return Assumption(
-        what="percentiles", value=f"within {100 * ERROR_FRAC:.2f} %",
+        what="percentiles",
+        value=f"within {100 * ERROR_FRAC:.2f} %",
         why="a stream keeps counts, not requests; times and means are exact",
         change="leave out --stream",
-    )  # fmt: skip
+    )
 
 
 def _given_up(n_left: int) -> tuple[Assumption, ...]:

@@ -40,6 +40,9 @@ def _use(found: FleetOutcome, n_accelerators: Sequence[int]) -> UseOverTime:
         return floats(shares)
 
     return replace(
-        found.outcome.use, busy_frac=mean("busy_frac"), cache_frac=mean("cache_frac"),
-        compute_frac=mean("compute_frac"), bandwidth_frac=mean("bandwidth_frac"),
-    )  # fmt: skip
+        found.outcome.use,
+        busy_frac=mean("busy_frac"),
+        cache_frac=mean("cache_frac"),
+        compute_frac=mean("compute_frac"),
+        bandwidth_frac=mean("bandwidth_frac"),
+    )

@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from gpuplan.catalog.models import find_model
-from gpuplan.catalog.software_check import check_stack
+from gpuplan.catalog.software.rules import check_stack
 from gpuplan.design.hosts import (
     allocatable_bytes,
     cores_line,

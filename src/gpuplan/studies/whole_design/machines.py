@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
-from gpuplan.catalog.software_check import FRAMEWORKS, check_stack
+from gpuplan.catalog.software.parse import FRAMEWORKS
+from gpuplan.catalog.software.rules import check_stack
 from gpuplan.design.hosts import allocatable_cores, host_findings
 from gpuplan.design.rules import STORAGE_PRICES, assumed
 from gpuplan.design.spares import sufficient_rate

@@ -7,7 +7,7 @@ import yaml
 from typer.testing import CliRunner
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.catalog.software_check import check_stack
+from gpuplan.catalog.software.rules import check_stack
 from gpuplan.cli.app import app
 from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.errors import InputError

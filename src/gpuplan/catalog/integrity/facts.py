@@ -50,9 +50,11 @@ def impossible_value(catalog: Catalog) -> Iterator[Finding]:
                 yield _error("impossible-value", fact, "empty", "write the word")
         elif (value := _number(fact.value)) is None or not known.low <= value <= known.high:
             yield _error(
-                "impossible-value", fact, f"{fact.value} {fact.unit}",
+                "impossible-value",
+                fact,
+                f"{fact.value} {fact.unit}",
                 f"a number from {known.low:g} to {known.high:g} {known.unit}",
-            )  # fmt: skip
+            )
 
 
 def impossible_month(catalog: Catalog, today: date) -> Iterator[Finding]:
@@ -61,9 +63,12 @@ def impossible_month(catalog: Catalog, today: date) -> Iterator[Finding]:
         month = accelerator.launched
         if not _MONTH.match(month) or month > f"{today:%Y-%m}":
             yield Finding(
-                severity="error", rule="impossible-month", where=f"{accelerator.id}.launched",
-                what=month, fix="write YYYY-MM, not after today",
-            )  # fmt: skip
+                severity="error",
+                rule="impossible-month",
+                where=f"{accelerator.id}.launched",
+                what=month,
+                fix="write YYYY-MM, not after today",
+            )
 
 
 def doubled_fact(catalog: Catalog) -> Iterator[Finding]:
@@ -72,9 +77,12 @@ def doubled_fact(catalog: Catalog) -> Iterator[Finding]:
     for (item, quantity, value, source, _), n in seen.items():
         if n > 1:
             yield Finding(
-                severity="error", rule="doubled-fact", where=f"{item}.{quantity}",
-                what=f"{value} from {source} stands {n} times", fix="keep one line",
-            )  # fmt: skip
+                severity="error",
+                rule="doubled-fact",
+                where=f"{item}.{quantity}",
+                what=f"{value} from {source} stands {n} times",
+                fix="keep one line",
+            )
 
 
 def not_one_preferred(catalog: Catalog) -> Iterator[Finding]:
@@ -83,9 +91,12 @@ def not_one_preferred(catalog: Catalog) -> Iterator[Finding]:
     for item, quantity in dict.fromkeys((f.item, f.quantity) for f in _facts(catalog)):
         if preferred[item, quantity] != 1:
             yield Finding(
-                severity="error", rule="not-one-preferred", where=f"{item}.{quantity}",
-                what=f"{preferred[item, quantity]} preferred lines", fix="prefer exactly one",
-            )  # fmt: skip
+                severity="error",
+                rule="not-one-preferred",
+                where=f"{item}.{quantity}",
+                what=f"{preferred[item, quantity]} preferred lines",
+                fix="prefer exactly one",
+            )
 
 
 def reason_missing(catalog: Catalog) -> Iterator[Finding]:
@@ -104,12 +115,22 @@ def incomplete_item(catalog: Catalog) -> Iterator[Finding]:
     kinds = tables_of(catalog).kinds
     for item, facts in catalog.facts.items():
         if item not in kinds:
-            yield Finding(severity="error", rule="incomplete-item", where=item,
-                          what="of no kind", fix="add a fact `kind`")  # fmt: skip
+            yield Finding(
+                severity="error",
+                rule="incomplete-item",
+                where=item,
+                what="of no kind",
+                fix="add a fact `kind`",
+            )
             continue
         for problem in missing(item, facts, kind=kinds[item]):
-            yield Finding(severity="error", rule="incomplete-item", where=problem.where,
-                          what=problem.what, fix=problem.fix)  # fmt: skip
+            yield Finding(
+                severity="error",
+                rule="incomplete-item",
+                where=problem.where,
+                what=problem.what,
+                fix=problem.fix,
+            )
 
 
 def unsound_source(catalog: Catalog, today: date) -> Iterator[Finding]:
@@ -123,13 +144,21 @@ def unsound_source(catalog: Catalog, today: date) -> Iterator[Finding]:
         except ValueError:
             age_days = -1
         if not source.title or age_days < 0:
-            yield Finding(severity="error", rule="unsound-source", where=where,
-                          what=f"title {source.title!r}, retrieved {source.retrieved!r}",
-                          fix="give a title and a past ISO date")  # fmt: skip
+            yield Finding(
+                severity="error",
+                rule="unsound-source",
+                where=where,
+                what=f"title {source.title!r}, retrieved {source.retrieved!r}",
+                fix="give a title and a past ISO date",
+            )
         elif age_days > OLD_DAYS:
-            yield Finding(severity="warning", rule="unsound-source", where=where,
-                          what=f"retrieved {age_days} days ago",
-                          fix="look it up again")  # fmt: skip
+            yield Finding(
+                severity="warning",
+                rule="unsound-source",
+                where=where,
+                what=f"retrieved {age_days} days ago",
+                fix="look it up again",
+            )
 
 
 def _facts(catalog: Catalog) -> Iterator[Fact]:

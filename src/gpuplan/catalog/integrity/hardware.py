@@ -86,10 +86,11 @@ def dense_ratio(catalog: Catalog) -> Iterator[Finding]:
             found = peaks.get(precision, expected * base) / base
             if abs(found / expected - 1) > RATIO_TOLERANCE:
                 yield _finding(
-                    "dense-ratio", f"{accelerator.id}.peak_{precision}",
+                    "dense-ratio",
+                    f"{accelerator.id}.peak_{precision}",
                     f"{found:.3g} times the 16-bit peak, {expected:g} expected",
                     "take the dense matrix rate, or document the exception",
-                )  # fmt: skip
+                )
 
 
 def vector_rate(catalog: Catalog) -> Iterator[Finding]:
@@ -100,9 +101,12 @@ def vector_rate(catalog: Catalog) -> Iterator[Finding]:
             if precision in peaks and "fp32" in peaks:
                 gain = peaks[precision] / peaks["fp32"]
                 if gain < TENSOR_GAIN:
-                    yield _finding("vector-rate", f"{accelerator.id}.peak_{precision}",
-                                   f"only {gain:.2f} times fp32",
-                                   "take the matrix rate")  # fmt: skip
+                    yield _finding(
+                        "vector-rate",
+                        f"{accelerator.id}.peak_{precision}",
+                        f"only {gain:.2f} times fp32",
+                        "take the matrix rate",
+                    )
 
 
 def ceiling_above_peak(catalog: Catalog) -> Iterator[Finding]:
@@ -114,9 +118,12 @@ def ceiling_above_peak(catalog: Catalog) -> Iterator[Finding]:
             continue
         share = float(fact.value) * TFLOP / peak
         if not CEILING[0] <= share <= CEILING[1]:
-            yield _finding("ceiling-above-peak", f"{accelerator.id}.peak_bf16",
-                           f"best measured product is {share:.0%} of it",
-                           "check dense against sparse")  # fmt: skip
+            yield _finding(
+                "ceiling-above-peak",
+                f"{accelerator.id}.peak_bf16",
+                f"best measured product is {share:.0%} of it",
+                "check dense against sparse",
+            )
 
 
 def balance(catalog: Catalog) -> Iterator[Finding]:
@@ -128,9 +135,13 @@ def balance(catalog: Catalog) -> Iterator[Finding]:
             continue
         found = peak / accelerator.memory.bytes_per_s
         if not FLOP_PER_BYTE[0] <= found <= FLOP_PER_BYTE[1]:
-            yield _finding("balance", f"{accelerator.id}.memory_bandwidth",
-                           f"{found:.0f} flop per byte", "check peak and bandwidth",
-                           severity="error" if not accelerator.is_cpu else "note")  # fmt: skip
+            yield _finding(
+                "balance",
+                f"{accelerator.id}.memory_bandwidth",
+                f"{found:.0f} flop per byte",
+                "check peak and bandwidth",
+                severity="error" if not accelerator.is_cpu else "note",
+            )
 
 
 def memory_order(catalog: Catalog) -> Iterator[Finding]:
@@ -138,15 +149,21 @@ def memory_order(catalog: Catalog) -> Iterator[Finding]:
     for accelerator in catalog.accelerators.values():
         memory = accelerator.memory
         if not memory.visible_bytes < memory.driver_bytes <= memory.marketed_bytes:
-            yield _finding("memory-order", f"{accelerator.id}.memory",
-                           f"visible {memory.visible_bytes / GIB:.2f}, "
-                           f"driver {memory.driver_bytes / GIB:.2f}, "
-                           f"marketed {memory.marketed_bytes / GIB:.2f} GiB",
-                           "visible < driver <= marketed")  # fmt: skip
+            yield _finding(
+                "memory-order",
+                f"{accelerator.id}.memory",
+                f"visible {memory.visible_bytes / GIB:.2f}, "
+                f"driver {memory.driver_bytes / GIB:.2f}, "
+                f"marketed {memory.marketed_bytes / GIB:.2f} GiB",
+                "visible < driver <= marketed",
+            )
         elif memory.driver_bytes < DRIVER_SHARE * memory.marketed_bytes:
-            yield _finding("memory-order", f"{accelerator.id}.memory_driver",
-                           f"{memory.driver_bytes / memory.marketed_bytes:.0%} of marketed",
-                           "one die, or GB read as bytes?")  # fmt: skip
+            yield _finding(
+                "memory-order",
+                f"{accelerator.id}.memory_driver",
+                f"{memory.driver_bytes / memory.marketed_bytes:.0%} of marketed",
+                "one die, or GB read as bytes?",
+            )
 
 
 def memory_technology(catalog: Catalog) -> Iterator[Finding]:
@@ -155,9 +172,12 @@ def memory_technology(catalog: Catalog) -> Iterator[Finding]:
         memory = accelerator.memory
         most = MEMORY_BYTES_PER_S.get(memory.kind, float("inf"))
         if memory.bytes_per_s > most:
-            yield _finding("memory-technology", f"{accelerator.id}.memory_bandwidth",
-                           f"{memory.bytes_per_s / GB:g} GB/s of {memory.kind}",
-                           f"at most {most / GB:g} GB/s")  # fmt: skip
+            yield _finding(
+                "memory-technology",
+                f"{accelerator.id}.memory_bandwidth",
+                f"{memory.bytes_per_s / GB:g} GB/s of {memory.kind}",
+                f"at most {most / GB:g} GB/s",
+            )
 
 
 def form_factor(catalog: Catalog) -> Iterator[Finding]:
@@ -176,8 +196,13 @@ def form_factor(catalog: Catalog) -> Iterator[Finding]:
             what = f"PCIe with {limit_w:g} W and {n_domain} in one domain"
         else:
             continue
-        yield _finding("form-factor", f"{accelerator.id}.form_factor", what,
-                       "take the figures of this form factor", severity=severity)  # fmt: skip
+        yield _finding(
+            "form-factor",
+            f"{accelerator.id}.form_factor",
+            what,
+            "take the figures of this form factor",
+            severity=severity,
+        )
 
 
 def form_factor_pair(catalog: Catalog) -> Iterator[Finding]:
@@ -193,9 +218,13 @@ def form_factor_pair(catalog: Catalog) -> Iterator[Finding]:
             or (sister.power.limit_w or 0) >= (accelerator.power.limit_w or float("inf"))
             or _best_peak(sister) > _best_peak(accelerator)
         ):
-            yield _finding("form-factor-pair", sister.id, f"outdoes {accelerator.id}",
-                           "unless one is capped, the two are mixed up",
-                           severity="warning")  # fmt: skip
+            yield _finding(
+                "form-factor-pair",
+                sister.id,
+                f"outdoes {accelerator.id}",
+                "unless one is capped, the two are mixed up",
+                severity="warning",
+            )
 
 
 def link_direction(catalog: Catalog) -> Iterator[Finding]:
@@ -208,20 +237,28 @@ def link_direction(catalog: Catalog) -> Iterator[Finding]:
                 accelerator.memory.bytes_per_s,
             )
             if up.bytes_per_s > most or (up.pair_bytes_per_s or 0) > up.bytes_per_s:
-                yield _finding("link-direction", f"{accelerator.id}.scale_up_bandwidth",
-                               f"{up.bytes_per_s / GB:g} GB/s, pair "
-                               f"{(up.pair_bytes_per_s or 0) / GB:g}",
-                               f"one direction, at most {most / GB:g}")  # fmt: skip
+                yield _finding(
+                    "link-direction",
+                    f"{accelerator.id}.scale_up_bandwidth",
+                    f"{up.bytes_per_s / GB:g} GB/s, pair {(up.pair_bytes_per_s or 0) / GB:g}",
+                    f"one direction, at most {most / GB:g}",
+                )
             if up.n_domain > up.n_domain_max:
-                yield _finding("link-direction", f"{accelerator.id}.scale_up_domain",
-                               f"{up.n_domain} of at most {up.n_domain_max}",
-                               "largest must be largest")  # fmt: skip
+                yield _finding(
+                    "link-direction",
+                    f"{accelerator.id}.scale_up_domain",
+                    f"{up.n_domain} of at most {up.n_domain_max}",
+                    "largest must be largest",
+                )
         if host is not None:
             most = PCIE_BYTES_PER_S.get(host.name[:8], host.bytes_per_s)
             if host.bytes_per_s > most:
-                yield _finding("link-direction", f"{accelerator.id}.host_link_bandwidth",
-                               f"{host.bytes_per_s / GB:g} GB/s",
-                               f"one direction, at most {most / GB:g}")  # fmt: skip
+                yield _finding(
+                    "link-direction",
+                    f"{accelerator.id}.host_link_bandwidth",
+                    f"{host.bytes_per_s / GB:g} GB/s",
+                    f"one direction, at most {most / GB:g}",
+                )
 
 
 def idle_power(catalog: Catalog) -> Iterator[Finding]:
@@ -230,10 +267,12 @@ def idle_power(catalog: Catalog) -> Iterator[Finding]:
         power = accelerator.power
         known = [w for w in (power.idle_w, power.loaded_idle_w, power.limit_w) if w is not None]
         if known != sorted(known) or len(set(known)) != len(known):
-            yield _finding("idle-power", f"{accelerator.id}.power",
-                           f"idle {power.idle_w}, loaded {power.loaded_idle_w}, "
-                           f"limit {power.limit_w} W",
-                           "idle < loaded idle < limit")  # fmt: skip
+            yield _finding(
+                "idle-power",
+                f"{accelerator.id}.power",
+                f"idle {power.idle_w}, loaded {power.loaded_idle_w}, limit {power.limit_w} W",
+                "idle < loaded idle < limit",
+            )
 
 
 def mig_profile(catalog: Catalog) -> Iterator[Finding]:
@@ -254,20 +293,29 @@ def mig_profile(catalog: Catalog) -> Iterator[Finding]:
             and profile.n_max * profile.memory_bytes <= room
         )
         if not sound:
-            yield _finding("mig-profile", where, "slices, memory or name do not fit together",
-                           "check name, count and total")  # fmt: skip
+            yield _finding(
+                "mig-profile",
+                where,
+                "slices, memory or name do not fit together",
+                "check name, count and total",
+            )
 
 
 def server_parts(catalog: Catalog) -> Iterator[Finding]:
     """A server that names a part which the catalog does not have."""
     for server in catalog.servers.values():
         if server.accelerator not in catalog.accelerators:
-            yield _finding("server-parts", f"{server.id}.accelerator", server.accelerator,
-                           "name an accelerator of the catalog")  # fmt: skip
+            yield _finding(
+                "server-parts",
+                f"{server.id}.accelerator",
+                server.accelerator,
+                "name an accelerator of the catalog",
+            )
         for nic in (server.host.fabric_nic, server.host.front_nic):
             if nic and nic not in catalog.network.nics:
-                yield _finding("server-parts", f"{server.id}.nic", nic,
-                               "name an adapter of the catalog")  # fmt: skip
+                yield _finding(
+                    "server-parts", f"{server.id}.nic", nic, "name an adapter of the catalog"
+                )
 
 
 def server_power(catalog: Catalog) -> Iterator[Finding]:
@@ -276,22 +324,32 @@ def server_power(catalog: Catalog) -> Iterator[Finding]:
         limit_w = server.power.limit_w
         least_w = _least_power_w(server, catalog)
         if limit_w is not None and limit_w < least_w:
-            yield _finding("server-power", f"{server.id}.power_limit",
-                           f"{limit_w:g} W for parts of {least_w:g} W",
-                           "provision at least what the parts draw")  # fmt: skip
+            yield _finding(
+                "server-power",
+                f"{server.id}.power_limit",
+                f"{limit_w:g} W for parts of {least_w:g} W",
+                "provision at least what the parts draw",
+            )
         idle, peak = server.power.measured_idle_w, server.power.measured_peak_w
         if idle is not None and peak is not None and idle >= peak:
-            yield _finding("server-power", f"{server.id}.power_measured_idle",
-                           f"{idle:g} W against a peak of {peak:g} W",
-                           "idle below peak")  # fmt: skip
+            yield _finding(
+                "server-power",
+                f"{server.id}.power_measured_idle",
+                f"{idle:g} W against a peak of {peak:g} W",
+                "idle below peak",
+            )
 
 
 def switch_power(catalog: Catalog) -> Iterator[Finding]:
     """A switch that typically draws more than its limit."""
     for switch in catalog.network.switches.values():
         if (switch.typical_w or 0) > (switch.limit_w or float("inf")):
-            yield _finding("switch-power", f"{switch.id}.power_typical", f"{switch.typical_w} W",
-                           f"at most {switch.limit_w} W")  # fmt: skip
+            yield _finding(
+                "switch-power",
+                f"{switch.id}.power_typical",
+                f"{switch.typical_w} W",
+                f"at most {switch.limit_w} W",
+            )
 
 
 def shared_name(catalog: Catalog) -> Iterator[Finding]:
@@ -302,8 +360,12 @@ def shared_name(catalog: Catalog) -> Iterator[Finding]:
             key = re.sub(r"[^a-z0-9]", "", word)
             first = seen.setdefault(key, accelerator.id)
             if first != accelerator.id:
-                yield _finding("shared-name", f"{accelerator.id}.name",
-                               f"reads like {first}", "give it a name of its own")  # fmt: skip
+                yield _finding(
+                    "shared-name",
+                    f"{accelerator.id}.name",
+                    f"reads like {first}",
+                    "give it a name of its own",
+                )
 
 
 def _root(item: str, models: Mapping[str, str]) -> str:

@@ -6,7 +6,8 @@ Offers and prices have their own rules beside their own loader.
 from collections.abc import Callable, Iterator
 from datetime import date
 
-from gpuplan.catalog import rules_facts, rules_hardware
+from gpuplan.catalog.integrity import facts as rules_facts
+from gpuplan.catalog.integrity import hardware as rules_hardware
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.system.findings import Finding
 

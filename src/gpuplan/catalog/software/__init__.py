@@ -1,0 +1,1 @@
+"""Software versions: what must fit together, as tables and as rules."""
