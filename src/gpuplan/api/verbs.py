@@ -314,7 +314,7 @@ def simulate_fleet(
     store: Path | None = None,
 ) -> "FleetSimulation":
     """A load replayed against the fleet of a file: pools, autoscaling, failures, clients."""
-    from gpuplan.studies.replay.fleet import simulate_living as verb
+    from gpuplan.studies.replay.fleet import simulate_autoscaled as verb
 
     return verb(fleet, served, load, asked=request, overlays=overlays, store=store)
 

@@ -74,5 +74,5 @@ def _adjusted(taken: "LoadSource", options: SimulateOptions, query: "Query") -> 
         taken = api.with_shared_prefix(taken, options.shared_prefix)
     mix = priority_mix(options.priorities)
     if mix:
-        taken = api.with_urgencies(taken, mix, seed=options.seed)
+        taken = api.with_priorities(taken, mix, seed=options.seed)
     return taken

@@ -1,4 +1,4 @@
-"""A fleet that lives: pools behind a router, patient clients, replicas that come and go."""
+"""An autoscaled fleet: pools behind a router, patient clients, replicas that come and go."""
 
 from dataclasses import field
 
@@ -242,7 +242,7 @@ class PoolTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOutcome:
-    """A run of a living fleet: nothing that was asked is missing."""
+    """A run of an autoscaled fleet: nothing that was asked is missing."""
 
     outcome: Outcome
     end: Ints  # per request: index into ENDS

@@ -1,4 +1,4 @@
-"""A living fleet as it is written down, before its engines are known, and a run of it."""
+"""An autoscaled fleet as it is written down, before its engines are known, and a run of it."""
 
 from dataclasses import field
 
@@ -64,7 +64,7 @@ class FleetRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSimulation(Result):
-    """A run of a living fleet: what it says as any run, and what became of the fleet."""
+    """A run of an autoscaled fleet: what it says as any run, and what became of the fleet."""
 
     simulation: Simulation
     fleet: ElasticFleet

@@ -234,7 +234,7 @@ class ServingStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassStatistics:
-    """What one class of the requests felt: those of a service, or of one urgency."""
+    """What one class of the requests felt: those of a service, or of one priority."""
 
     name: str
     n_requests: int  # after the warm-up

@@ -127,7 +127,7 @@ class Simulation(Result):
     power: PowerOverTime | None = None  # None: the accelerator's power limit is not published
     holding: SmallestFleet | None = None  # of a fleet that is overloaded
     gaps: Gaps | None = None  # where single gaps were asked for
-    classes: tuple[ClassStatistics, ...] = ()  # of services and urgencies, where there are several
+    classes: tuple[ClassStatistics, ...] = ()  # of services and priorities, where there are several
     load: LoadSummary | None = None  # what came at the fleet, as it came
 
 

@@ -4,7 +4,7 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.errors import InfeasibleError, Problem, ViolationError
 
 
-def refuse(answer: Answer, *, is_check: bool) -> None:
+def refuse(answer: Answer, *, is_check: bool = False) -> None:
     """Raise InfeasibleError without a plan, ViolationError where a checked limit is violated."""
     if answer.plan is None:
         raise InfeasibleError(answer.name, _conflicts(answer))

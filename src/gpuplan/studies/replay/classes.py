@@ -29,10 +29,10 @@ def by_service(
     return _classes(outcome, found, slo, label=service, names=dict(enumerate(names)))
 
 
-def by_urgency(
+def by_priority(
     outcome: Outcome, found: ServingStatistics, slo: SloTargets
 ) -> tuple[ClassStatistics, ...]:
-    """One class for each number of urgency; none where all are alike, or nearly all differ."""
+    """One class for each priority number; none where all are alike, or nearly all differ."""
     numbers = np.unique(outcome.requests.priority)
     if len(numbers) > MOST_CLASSES:
         return ()

@@ -1,4 +1,4 @@
-"""Simulate a living fleet: a file and a load -> engines of every pool -> a run and what it says."""
+"""An autoscaled fleet replayed, in: its file and a load; out: a run and what it says."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,10 +44,10 @@ from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
-from gpuplan.studies.replay.classes import by_service, by_urgency
+from gpuplan.studies.replay.classes import by_priority, by_service
 from gpuplan.studies.replay.closed_loop import ended_together
 from gpuplan.studies.replay.fleet_run import prepared
-from gpuplan.studies.replay.fleet_sizes import smallest_living
+from gpuplan.studies.replay.fleet_sizes import smallest_autoscaled
 from gpuplan.studies.replay.judge import judged
 from gpuplan.studies.replay.power import fleet_power
 from gpuplan.studies.replay.routed import unknowing
@@ -56,7 +56,7 @@ from gpuplan.studies.replay.weigh import weighed
 Served = tuple[str | None, str]  # model and accelerator of pools that name none
 
 
-def simulate_living(
+def simulate_autoscaled(
     path: Path,
     served: Served,
     taken: LoadSource,
@@ -96,7 +96,7 @@ def simulate_living(
     )
     is_away = _turns_away(found, simulation.slo)
     if (statistics.is_overloaded or is_away) and taken.loop is None:
-        held = smallest_living(
+        held = smallest_autoscaled(
             fleet,
             lambda larger: _run(larger, taken, written, asked)[0],
             slo=asked.slo,
@@ -166,11 +166,11 @@ def _turns_away(found: FleetOutcome, slo: SloTargets) -> bool:
 def _classes(
     outcome: Outcome, found: ServingStatistics, written: FleetRequest, asked: SimulateRequest
 ) -> tuple[ClassStatistics, ...]:
-    """By service, then by urgency where engines look at it."""
+    """By service, then by priority where engines look at it."""
     slo, names = asked.slo or SloTargets(), [service.name for service in written.services]
     service = _services(written, outcome.n_requests, asked.seed)
     is_urgent = asked.scheduler is not None and asked.scheduler.scheduling == "priority"
-    urgent = by_urgency(outcome, found, slo) if is_urgent else ()
+    urgent = by_priority(outcome, found, slo) if is_urgent else ()
     return (*by_service(outcome, found, slo, service=service, names=names), *urgent)
 
 

@@ -38,7 +38,7 @@ from gpuplan.studies.inference.step_table import step_table
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.naming import model_named, with_overlays
 from gpuplan.studies.replay.admission import admission_of, assumed_admission
-from gpuplan.studies.replay.classes import by_urgency
+from gpuplan.studies.replay.classes import by_priority
 from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of
 from gpuplan.studies.replay.judge import judged
 from gpuplan.studies.replay.power import power_over_time
@@ -141,7 +141,7 @@ def replayed(
         outcome=replace(outcome, assumptions=ready.assumptions),
         statistics=statistics,
         slo=slo,
-        classes=by_urgency(outcome, statistics, slo) if is_urgent else (),
+        classes=by_priority(outcome, statistics, slo) if is_urgent else (),
         wall_s=wall_s,
         flow=flow_of(outcome),
         power=power_over_time(ready.setup, outcome),
@@ -242,7 +242,7 @@ def _most_rows(limits: EngineLimits) -> int:
 
 
 def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
-    """Urgency among requests that are all alike is first come, first served."""
+    """Priority among requests that are all alike is first come, first served."""
     is_alike = bool((requests.priority == requests.priority[0]).all())
     if limits.scheduling != "priority" or not is_alike:
         return []

@@ -1,4 +1,4 @@
-"""The smallest living fleet that holds a load: all pools grow alike until the queue does not."""
+"""The smallest autoscaled fleet that holds a load: pools grow alike until no queue grows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ MOST_REPLICAS = 1024
 Run = Callable[[ElasticFleet], FleetOutcome]
 
 
-def smallest_living(
+def smallest_autoscaled(
     fleet: ElasticFleet,
     run: Run,
     *,

@@ -1,4 +1,4 @@
-"""A load with urgencies or lengths of its own: what a source does not say, drawn beside it."""
+"""A load with priorities or lengths of its own: what a source does not say, drawn beside it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,10 @@ from gpuplan.inputs.traces.read import read_trace
 SUM_ERROR = 1e-6
 
 
-def with_urgencies(
-    taken: LoadSource, mix: tuple[tuple[int, float], ...], *, seed: int
+def with_priorities(
+    taken: LoadSource, mix: tuple[tuple[int, float], ...], *, seed: int = 0
 ) -> LoadSource:
-    """Each request with an urgency, drawn by the shares of `mix`; lower numbers go first."""
+    """Each request with a priority, drawn by the shares of `mix`; lower numbers go first."""
     _check_mix(mix)
     if taken.loop is not None:
         fix = "use --rate or --trace"
@@ -62,7 +62,7 @@ def with_shared_prefix(taken: LoadSource, n_tokens: int) -> LoadSource:
 
 
 def with_lengths(
-    taken: LoadSource, path: Path, query: TraceQuery | None = None, *, seed: int
+    taken: LoadSource, path: Path, query: TraceQuery | None = None, *, seed: int = 0
 ) -> LoadSource:
     """The same arrivals with lengths of a recording: whole rows, drawn with replacement.
 

@@ -1,7 +1,7 @@
 """Equal engines behind any router: requests -> one run.
 
-Routers that know sessions or prefixes belong to living fleets; a pool that never changes is a fleet
-of equal engines, bit for bit.
+Routers that know sessions or prefixes belong to autoscaled fleets; a pool that
+never changes is a fleet of equal engines, bit for bit.
 """
 
 from dataclasses import replace
@@ -45,7 +45,7 @@ def routed_outcome(
 
 
 def resting(fleet: Fleet) -> ElasticFleet:
-    """The same engines as a living fleet of which nothing ever changes."""
+    """The same engines as an autoscaled fleet of which nothing ever changes."""
     size = PoolSize(n_first=fleet.n_engines)
     pool = Pool(name="fleet", limits=fleet.limits, table=fleet.table, size=size)
     return ElasticFleet(pools=(pool,), router=Router(rule=fleet.router), seed=fleet.seed)

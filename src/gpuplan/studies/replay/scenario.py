@@ -20,7 +20,7 @@ KEPT_FRAC = {"mean": 0.5, "p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def scenario_load(
-    path: Path, workload: str | None, *, duration_s: float | None, seed: int
+    path: Path, workload: str | None = None, *, duration_s: float | None = None, seed: int = 0
 ) -> LoadSource:
     """Requests of one workload of the file; InputError where it has none that can be replayed."""
     scenario = read_scenario(path)

@@ -67,7 +67,7 @@ def traced_blocks(path: Path, query: TraceQuery | None = None) -> Blocks:
     return _peeked(iter(file), None, "trace", ())._replace(file=file)
 
 
-def drawn_blocks(load: DrawnLoad, *, seed: int) -> Blocks:
+def drawn_blocks(load: DrawnLoad, *, seed: int = 0) -> Blocks:
     """A load drawn block by block: Poisson or Gamma gaps, with or without a profile."""
     settled, assumptions = settled_load(load)
     terms = settled.terms

@@ -1,4 +1,4 @@
-"""A living fleet from a file: engines of every pool, a run, and what it says."""
+"""An autoscaled fleet from a file: engines of every pool, a run, and what it says."""
 
 from pathlib import Path
 

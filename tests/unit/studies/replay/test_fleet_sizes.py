@@ -1,4 +1,4 @@
-"""The smallest living fleet: found by trying, all pools grown alike."""
+"""The smallest autoscaled fleet: found by trying, all pools grown alike."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.simulation.fleet import Autoscaler, ElasticFleet, Pool, PoolSize
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
-from gpuplan.studies.replay.fleet_sizes import grown, n_replicas_of, smallest_living
+from gpuplan.studies.replay.fleet_sizes import grown, n_replicas_of, smallest_autoscaled
 from kernels.cases import constant_table
 
 LIMITS = EngineLimits(max_batch_tokens=64, max_sequences=1, n_blocks=1000, block_tokens=16)
@@ -41,7 +41,7 @@ def test_the_first_that_holds_is_named_and_the_one_below_was_tried(rate: float, 
     n = 4000
     requests = requests_of(np.cumsum(draw.exponential(1 / rate, n)), [1] * n, [10] * n)
     fleet = ElasticFleet(pools=(pool("a", PoolSize(n_first=1)),))
-    found = smallest_living(
+    found = smallest_autoscaled(
         fleet, lambda larger: simulate_fleet(requests, larger), slo=None, n_accelerators=(1,)
     )
     assert found.n_replicas == expected

@@ -1,4 +1,4 @@
-"""Urgencies and recorded lengths beside a load, and what each class of requests feels."""
+"""Priorities and recorded lengths beside a load, and what each class of requests feels."""
 
 import json
 from dataclasses import replace
@@ -32,12 +32,12 @@ def call(*arguments: object):
 
 
 def test_urgencies_have_the_shares_asked_for():
-    marked = api.with_urgencies(load(), MIX, seed=1).requests
+    marked = api.with_priorities(load(), MIX, seed=1).requests
     share = float((marked.priority == 0).mean())
     assert set(np.unique(marked.priority)) == {0, 5}
     assert share == pytest.approx(0.25, abs=4 * np.sqrt(0.25 * 0.75 / 2000))
     assert marked.arrive_s.tobytes() == load().requests.arrive_s.tobytes()
-    again = api.with_urgencies(load(), MIX, seed=1).requests
+    again = api.with_priorities(load(), MIX, seed=1).requests
     assert again.priority.tobytes() == marked.priority.tobytes()
 
 
@@ -47,11 +47,11 @@ def test_urgencies_have_the_shares_asked_for():
 )  # fmt: skip
 def test_shares_that_are_none_are_refused(mix: tuple[tuple[int, float], ...]):
     with pytest.raises(InputError, match="--priorities"):
-        api.with_urgencies(load(), mix)
+        api.with_priorities(load(), mix)
 
 
 def test_the_urgent_wait_less_where_there_is_a_queue():
-    taken = api.with_urgencies(load(60.0), MIX, seed=1)
+    taken = api.with_priorities(load(60.0), MIX, seed=1)
     scheduler = EngineRequest(scheduling="priority", max_sequences=16)
     asked = SimulateRequest(scheduler=scheduler)
     ready = api.prepare_fleet("Llama-3.1-8B", "H100", taken.requests, asked)
