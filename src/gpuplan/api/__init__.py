@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         training_run,
         validate,
     )
+    from gpuplan.diagnose.score import score
     from gpuplan.inputs.plan_file import read_plan
     from gpuplan.inputs.plan_file import read_plan as explain
     from gpuplan.inputs.scenario.read import read_scenario
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.catalog import list_items as catalog_list
     from gpuplan.pipeline.catalog import overlay as catalog_overlay
     from gpuplan.pipeline.catalog import show_item as catalog_show
-    from gpuplan.pipeline.diagnose import score
     from gpuplan.pipeline.plan import what_if
     from gpuplan.pipeline.top import live_frame as top_live
     from gpuplan.pipeline.update import update as catalog_update

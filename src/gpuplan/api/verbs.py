@@ -400,7 +400,7 @@ def diagnose_text(text: str, request: "DiagnoseRequest | None" = None) -> "Diagn
 def forecast(source: Path, request: "ForecastRequest | None" = None) -> "Outlook":
     """Demand ahead with its range and record, and when to order."""
     from gpuplan.domain.telemetry.forecast import ForecastRequest
-    from gpuplan.pipeline.forecast import outlook_of_file as verb
+    from gpuplan.studies.monitoring.outlook import outlook_of_file as verb
 
     return verb(source, request or ForecastRequest())
 

@@ -1,6 +1,6 @@
 """One moment of telemetry as rows for a screen: busiest first."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +8,21 @@ import numpy as np
 from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import name_of
 from gpuplan.domain.columns import floats
-from gpuplan.domain.telemetry.diagnosis import BandEdges
+from gpuplan.domain.telemetry.diagnosis import BandEdges, Verdict
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 from gpuplan.domain.telemetry.top import TopDevice, TopEngine, TopFrame
 
 N_TRAIL = 40
 N_ROWS = 64
 STALE_STEPS = 3.0
+
+
+def headline(verdicts: Sequence[Verdict]) -> str:
+    """The gravest cause in a line."""
+    if not verdicts:
+        return "nothing reports"
+    first = verdicts[0]
+    return f"{first.severity}: {first.title} ({first.confidence_frac:.0%} sure)"
 
 
 def frame_at(telemetry: Telemetry, at_s: float, headline: str) -> TopFrame:

@@ -1,9 +1,13 @@
 """Times as sources write them, in seconds."""
 
+import re
 from datetime import UTC, datetime
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.observe.collect import Collector
+from gpuplan.units import HOUR, MINUTE
+
+OF_DAY = re.compile(r"^(\d{1,2}):([0-5]\d)(?::([0-5]\d))?$")
 
 NO_ZONE = Assumption(
     what="time zone",
@@ -19,12 +23,22 @@ def seconds(text: str, collector: Collector) -> float | None:
     try:
         number = float(text)
     except ValueError:
-        return _date_s(text, collector)
+        of_day_s = time_of_day_s(text)
+        return _date_s(text, collector) if of_day_s is None else of_day_s
     # 1e11 seconds lie in the year 5138; so many are milliseconds, or finer still.
     for limit, scale in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)):
         if abs(number) > limit:
             return number * scale
     return number
+
+
+def time_of_day_s(text: str) -> float | None:
+    """Seconds since midnight of a time such as 10:05 or 10:05:30; None where it is none."""
+    found = OF_DAY.match(text)
+    if found is None:
+        return None
+    hour, minute, second = (float(part or 0) for part in found.groups())
+    return hour * HOUR + minute * MINUTE + second
 
 
 def _date_s(text: str, collector: Collector) -> float | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.telemetry.observation import Subject
+from gpuplan.observe.clock import time_of_day_s
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.formats import GENERIC, plain
 from gpuplan.observe.names import PERCENT, Word
@@ -53,7 +54,7 @@ def pasted(text: str) -> Pasted:
             unit_s = _unit(line)
             continue
         at, percent, own_s = row
-        unit_s = unit_s or own_s
+        unit_s = own_s or unit_s  # what a line says of itself wins over the heading
         rows.append((at, percent))
     if not rows or max(p for _, p in rows) > MAX_PERCENT or max(at for at, _ in rows) > MAX_STEPS:
         return nothing
@@ -83,7 +84,10 @@ def _row(line: str) -> tuple[float, float, float | None] | None:
             cells = [f"{cells[0]} {cells[1]}", cells[2]]
         if len(cells) != 2:
             continue
-        at, share = _TIME.match(cells[0]), _SHARE.match(cells[1])
+        of_day_s, share = time_of_day_s(cells[0]), _SHARE.match(cells[1])
+        if of_day_s is not None and share is not None:
+            return of_day_s, _number(share["value"]), 1.0
+        at = _TIME.match(cells[0])
         if at is not None and share is not None:
             unit_s = _unit_of(at["unit"]) if at["unit"] else None
             if at["unit"] and unit_s is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuplan.diagnose.top import frame_at, moments, until
+from gpuplan.diagnose.top import frame_at, headline, moments, until
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
 from gpuplan.domain.telemetry.observation import Telemetry
@@ -26,15 +26,12 @@ def recorded_frames(path: Path, n_frames: int) -> Iterator[TopFrame]:
 
 def live_frame(access: ServerAccess, *, now_s: float, back_s: float, step_s: float) -> TopFrame:
     """A server, now."""
-    telemetry = read_prometheus(
-        access, TimeWindow(begin_s=now_s - back_s, end_s=now_s, step_s=step_s)
-    )
+    window = TimeWindow.until(now_s, look_back_s=back_s, step_s=step_s)
+    telemetry = read_prometheus(access, window)
     return frame_at(telemetry, now_s, headline_of(telemetry))
 
 
 def headline_of(telemetry: Telemetry) -> str:
     """The gravest cause that is seen."""
-    if not telemetry.series:
-        return "nothing reports"
-    first = diagnose(telemetry, DiagnoseRequest()).verdicts[0]
-    return f"{first.severity}: {first.title} ({first.confidence_frac:.0%} sure)"
+    is_silent = not telemetry.series
+    return headline(() if is_silent else diagnose(telemetry, DiagnoseRequest()).verdicts)

@@ -13,11 +13,12 @@ from gpuplan.diagnose.bands import band_of, safe_use
 from gpuplan.diagnose.features import _tails
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.quality import f_beta
+from gpuplan.diagnose.score import score
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.buckets import quantile
 from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest, ScoreLimits
 from gpuplan.observe.read import read_telemetry, read_text
-from gpuplan.pipeline.diagnose import diagnose, score
+from gpuplan.pipeline.diagnose import diagnose
 from gpuplan.report.telemetry.reclaim import reclaim_patches
 from shared_data import shared_file
 

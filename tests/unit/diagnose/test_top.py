@@ -48,4 +48,4 @@ def test_one_screen_on_the_command_line(tmp_path):
     done = CliRunner().invoke(app, ["top", str(path), "--once", "--frames", "3"])
     assert done.exit_code == 0
     assert "n1 gpu 1" in done.output
-    assert "mean 60% of 2" in done.output
+    assert "mean utilization 60%, 2 devices" in done.output

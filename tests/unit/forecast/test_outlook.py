@@ -7,8 +7,8 @@ from gpuplan.domain.telemetry.forecast import ForecastRequest
 from gpuplan.errors import InputError
 from gpuplan.observe.demand import demand_series
 from gpuplan.observe.read import read_telemetry, read_text
-from gpuplan.pipeline.forecast import outlook
 from gpuplan.report.telemetry.forecast import forecast_sheet
+from gpuplan.studies.monitoring.outlook import outlook
 from shared_data import shared_file
 
 WEEK_S = 7 * 86400.0

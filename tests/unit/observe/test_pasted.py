@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from gpuplan.errors import InputError
+from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
+from gpuplan.errors import InputError, PlannerError
 from gpuplan.observe.read import read_text
+from gpuplan.pipeline.diagnose import diagnose_text
 
 ROWS = [(0, 20), (10, 50), (20, 90), (30, 85), (40, 95)]
 
@@ -51,3 +53,23 @@ def test_hours_and_seconds_are_told_by_the_heading():
 def test_what_is_no_such_table_is_refused(text):
     with pytest.raises(InputError, match="not known"):
         read_text(text, source="pasted")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Time,GPU Utilization (%)\n10:00,20\n10:01,50\n10:02,90\n10:03,85\n10:04,95\n",
+        "Time | GPU Utilization (%)\n10:00 | 20\n10:01 | 50\n10:02 | 90\n10:03 | 85\n10:04 | 95",
+        "when\tbusy %\n10:00:00\t20\n10:01:00\t50\n10:02:00\t90\n10:03:00\t85\n10:04:00\t95",
+    ],
+)
+def test_times_of_the_day_are_times(text):
+    found = diagnose_text(text, DiagnoseRequest())
+    assert found.use.mean_frac == pytest.approx(0.68)
+    assert found.use.peak_frac == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("text", ["hello\nworld", "", "a,b\n1,2\n"])
+def test_what_says_nothing_is_refused_and_never_healthy(text):
+    with pytest.raises(PlannerError):
+        diagnose_text(text, DiagnoseRequest())

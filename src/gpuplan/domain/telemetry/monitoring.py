@@ -37,3 +37,8 @@ class TimeWindow:
     begin_s: float
     end_s: float
     step_s: float
+
+    @classmethod
+    def until(cls, end_s: float, *, look_back_s: float, step_s: float) -> "TimeWindow":
+        """The stretch of this length that ends at an instant."""
+        return cls(begin_s=end_s - look_back_s, end_s=end_s, step_s=step_s)

@@ -5,10 +5,12 @@ not of the load. The next plan is then made for a limit that is shorter by the s
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.telemetry.replan import Drift, Observed
 
 Ratios = Mapping[str, float]
@@ -48,6 +50,18 @@ def tightened(slo: Mapping[str, Any], ratios: Ratios) -> dict[str, Any]:
         if isinstance(changed.get(key), int | float):
             changed[key] = changed[key] / ratio
     return changed
+
+
+def corrected(request: PlanRequest, load: PlannedLoad, ratios: Ratios) -> PlanRequest:
+    """The request with limits that allow for what the model gets wrong."""
+    tree = dict(request.tree or {})
+    tree["workloads"] = [
+        work | {"slo": tightened(work["slo"], ratios)}
+        if work["name"] == load.workload and ratios and isinstance(work.get("slo"), dict)
+        else work
+        for work in tree["workloads"]
+    ]
+    return replace(request, tree=tree)
 
 
 def assumed(ratios: Ratios) -> list[Assumption]:

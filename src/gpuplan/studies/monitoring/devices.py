@@ -1,0 +1,111 @@
+"""What the catalog knows of monitored devices, in: telemetry; out: power, memory, links, price."""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import mean, median
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.offers import read_offers, rentable
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.telemetry.diagnosis import (
+    DeviceFacts,
+    DiagnoseRequest,
+)
+from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.errors import InputError, one
+
+
+def refuse_empty(telemetry: Telemetry) -> Telemetry:
+    """The telemetry; InputError where nothing in it can be judged: silence is not health."""
+    if telemetry.series or telemetry.histograms or telemetry.spans or telemetry.allocations:
+        return telemetry
+    fix = "give samples over time of known metrics (DCGM, vLLM …), or a table of time and percent"
+    raise one(InputError, telemetry.source, "telemetry", "holds nothing that can be judged", fix)
+
+
+def device_facts(
+    telemetry: Telemetry, asked: DiagnoseRequest
+) -> tuple[dict[int, DeviceFacts], list[Assumption]]:
+    """What the catalog knows of each device, found by the name that the source gives it."""
+    names = [asked.accelerator or subject.model or "" for subject in telemetry.subjects]
+    known, assumed = _facts_by_name(dict.fromkeys(names), asked)
+    unknown = DeviceFacts(usd_per_h=asked.usd_per_h)
+    return {row: known.get(name, unknown) for row, name in enumerate(names)}, assumed
+
+
+def facts_of_fleet(
+    models: Sequence[str], asked: DiagnoseRequest
+) -> tuple[list[DeviceFacts], list[Assumption]]:
+    """Facts of each device of a fleet by its model's name; the unknown ones are empty."""
+    known, assumed = _facts_by_name({asked.accelerator or model for model in models}, asked)
+    return [known.get(asked.accelerator or model, DeviceFacts()) for model in models], assumed
+
+
+def mean_price(facts: Sequence[DeviceFacts], asked: DiagnoseRequest) -> float | None:
+    """The price of an accelerator-hour: as given, else the mean of what is known."""
+    prices = [one.usd_per_h for one in facts if one.usd_per_h is not None]
+    if asked.usd_per_h is not None or not prices:
+        return asked.usd_per_h
+    return mean(prices)
+
+
+def power_limits_w(facts: Sequence[DeviceFacts]) -> Floats:
+    """Power limit of each device; not a number where it is unknown."""
+    return floats([one.tdp_w or math.nan for one in facts])
+
+
+def _facts_by_name(
+    names: Iterable[str], asked: DiagnoseRequest
+) -> tuple[dict[str, DeviceFacts], list[Assumption]]:
+    catalog = read_catalog()
+    found = {name: _named(name, catalog, asked) for name in names if name}
+    notes = [note for _, assumed in found.values() for note in assumed]
+    return {name: facts for name, (facts, _) in found.items()}, notes
+
+
+def _named(
+    name: str, catalog: Catalog, asked: DiagnoseRequest
+) -> tuple[DeviceFacts, list[Assumption]]:
+    try:
+        choice = find_accelerator(name, catalog)
+    except InputError:
+        if asked.accelerator:
+            raise
+        why = "its power, memory and links are not held against the board's"
+        unknown = Assumption(
+            what=f"device {name!r}", value="not in the catalog", why=why, change="--on"
+        )
+        return DeviceFacts(usd_per_h=asked.usd_per_h), [unknown]
+    device = choice.accelerator
+    usd_per_h, assumed = _price(device, asked)
+    return DeviceFacts(
+        tdp_w=device.power.limit_w,
+        memory_bytes=device.memory.driver_bytes,
+        link_bytes_per_s=device.scale_up.bytes_per_s if device.scale_up else None,
+        pcie_bytes_per_s=device.host_link.bytes_per_s if device.host_link else None,
+        usd_per_h=usd_per_h,
+    ), [*choice.assumptions, *assumed]
+
+
+def _price(device: Accelerator, asked: DiagnoseRequest) -> tuple[float | None, list[Assumption]]:
+    if asked.usd_per_h is not None:
+        return asked.usd_per_h, []
+    prices = [
+        price
+        for offer in rentable(read_offers())
+        if offer.accelerator == device.id and (price := offer.usd_per_accelerator_h)
+    ]
+    if not prices:
+        return None, []
+    usd = median(prices)
+    why = f"median of {len(prices)} published on-demand prices: what the hour is worth elsewhere"
+    value = f"{usd:.2f} USD"
+    return usd, [
+        Assumption(
+            what=f"price of an hour of {device.id}", value=value, why=why, change="--usd-per-h"
+        )
+    ]
