@@ -38,7 +38,7 @@ Inferentia), cards, models and ways to measure; each names where it was publishe
 (`tests/validation/never_seen`). `first` are the predictions made before anything was changed for
 these rows: they are what a stranger's rows may expect. `now` are today's: no constant is fitted to
 these rows, but rules were mended with them in sight. Rows that a source may share with the
-package's own tables were left out. Below them stand {models} rows of publishers that are known, of
+package's own tables were rejected. Below them stand {models} rows of publishers that are known, of
 models that no fit has held because the catalog did not.
 
 | rows | metric | n | first: median, bias, in range | now: median, bias, in range |

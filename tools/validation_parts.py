@@ -30,7 +30,7 @@ NETWORKS: tuple[tuple[str, NetworkKind, int], ...] = (
     ("encoders", "encoder", 20),
     ("diffusion", "denoiser", 20),
 )
-HEAD = "| what | left out by | n | median | mean | p90 | bias | in the 80 % range |"
+HEAD = "| what | held out by | n | median | mean | p90 | bias | in the 80 % range |"
 RULE = "|---|---|---:|---:|---:|---:|---:|---:|"
 Folds = Mapping[Hashable, v.Floats]
 
@@ -41,10 +41,10 @@ def at_a_glance() -> str:
     lines = [
         "## At a glance",
         "",
-        "Median errors of rows outside the fit; **bold** misses what is asked. A left-out model is"
-        " new to the fit, a left-out source is new with its machines, software and habits.",
+        "Median errors of rows outside the fit; **bold** misses what is asked. A held-out model is"
+        " new to the fit, a held-out source is new with its servers, software and habits.",
         "",
-        "| what | asked | left out by model | by source | in the 80 % range, model / source |",
+        "| what | asked | held out by model | by source | in the 80 % range, model / source |",
         "|---|---:|---:|---:|---:|",
         *(_glance(serving, *target) for target in SERVING_TARGETS),
         *(_glance(training, *target) for target in TRAINING_TARGETS),
@@ -94,7 +94,7 @@ def other_networks() -> str:
             lines.append(_line(name, split, folds, are_lots=kind.startswith("vision")))
     lines.append(_line("pipelines of MLPerf", "board", v.benchmark_folds()))
     asked = "; ".join(f"{name} {asked} %" for name, _, asked in NETWORKS)
-    lines += ["", f"Asked of models left out: {asked}.", ""]
+    lines += ["", f"Asked of held-out models: {asked}.", ""]
     return "\n".join(lines)
 
 

@@ -149,7 +149,7 @@ def training_memory() -> str:
         "was seen, had a median of 11.1 %: structure was corrected afterwards, so believe a figure "
         "between.",
         "",
-        f"Left out, {len(left_out)} rows: conditions unpublished, methods not modelled, or figures "
+        f"Rejected, {len(left_out)} rows: conditions unpublished, methods not modelled, or figures "
         "that contradict their own configuration. By source:",
         "",
         *[f"- {reason}" for reason in reasons],
@@ -176,7 +176,7 @@ def times(kind: str) -> str:
         *_error_table(report.metrics, "metric"),
     ]
     for split, metrics in (report.cross or {}).items():
-        lines += [f"Left out of the fit by {split}:", "", *_error_table(metrics, "rows")]
+        lines += [f"Held out of the fit by {split}:", "", *_error_table(metrics, "rows")]
     return "\n".join(lines)
 
 
