@@ -123,17 +123,23 @@ def shares_of(
         for profile in profiles:
             if profile.n_max > 1 and profile.memory_bytes >= needed_bytes:
                 yield AcceleratorShare(
-                    kind="mig", name=profile.name, n_per_accelerator=profile.n_max,
-                    compute_frac=profile.compute_frac, memory_bytes=profile.memory_bytes,
-                )  # fmt: skip
+                    kind="mig",
+                    name=profile.name,
+                    n_per_accelerator=profile.n_max,
+                    compute_frac=profile.compute_frac,
+                    memory_bytes=profile.memory_bytes,
+                )
         return
     for n in TIME_SLICES:
         memory = card.memory.visible_bytes / n
         if memory >= needed_bytes and not card.is_cpu:
             yield AcceleratorShare(
-                kind="time_slice", name=f"1/{n}", n_per_accelerator=n, compute_frac=1.0 / n,
+                kind="time_slice",
+                name=f"1/{n}",
+                n_per_accelerator=n,
+                compute_frac=1.0 / n,
                 memory_bytes=memory,
-            )  # fmt: skip
+            )
 
 
 def on_shares(
@@ -142,12 +148,16 @@ def on_shares(
     """Small models on parts of an accelerator."""
     return tuple(
         _candidate(
-            ask, card, ServingLayout(), precision=precision,
-            settings=settings_for(shared_device(card, share)), share=share,
+            ask,
+            card,
+            ServingLayout(),
+            precision=precision,
+            settings=settings_for(shared_device(card, share)),
+            share=share,
         )
         for share in shares
         for precision in ask.precisions
-    )  # fmt: skip
+    )
 
 
 def shared_device(card: Accelerator, share: AcceleratorShare) -> Accelerator:

@@ -98,13 +98,13 @@ def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool)
         island = card.scale_up.n_domain if card.scale_up else 1
         if n_joined <= island or is_crossing_allowed:
             return None
-        link = card.scale_up.name if card.scale_up else "fast link"
+        link = card.scale_up.name if card.scale_up else "scale-up link"
         reason = (
-            f"{n_joined} ways of tensor parallelism leave the {link} island of {island}"
+            f"tensor parallelism over {n_joined} leaves the {link} domain of {island}"
             if card.scale_up
-            else f"{card.name} has no fast link for {n_joined} ways of tensor parallelism"
+            else f"{card.name} has no scale-up link for tensor parallelism over {n_joined}"
         )
-        fix = "set policy.tensor_parallel_across_islands: true, at the price of slow exchanges"
+        fix = "set policy.tensor_parallel_across_islands: true, at the price of slow collectives"
         return rejection(candidate, "island", reason, fix)
 
     return check
@@ -123,7 +123,7 @@ def memory_check(
             return None
         reason = (
             f"weights {memory.weights_bytes / GB:.1f} GB and one sequence "
-            f"{memory.sequence_bytes / GB:.1f} GB miss {short / GB:.1f} GB of the "
+            f"{memory.sequence_bytes / GB:.1f} GB need {short / GB:.1f} GB more than the "
             f"{memory.budget_bytes / GB:.1f} GB that the engine may use"
         )
         found = rejection(candidate, "memory", reason, smallest_fit(candidate))
@@ -163,13 +163,15 @@ def idle_check(
 
 def _too_slow(candidate: Candidate, limit: LatencyLimit, least_s: float) -> Rejection:
     what = {
-        "ttft": "one prompt alone takes", "tpot": "one sequence alone takes a token every",
-        "itl": "one sequence alone takes a token every", "e2e": "one request alone takes",
-    }[limit.metric]  # fmt: skip
+        "ttft": "one prompt alone takes",
+        "tpot": "one sequence alone takes a token every",
+        "itl": "one sequence alone takes a token every",
+        "e2e": "one request alone takes",
+    }[limit.metric]
     constraint: Constraint = "tpot" if limit.metric == "itl" else limit.metric
     name = f"{limit.metric} {limit.statistic}"
     reason = f"{what} {_time(least_s)}, {name} must be within {_time(limit.limit_s)}"
-    fix = f"promise {name} of {_time(least_s * 1.05)} or more, or spread over more accelerators"
+    fix = f"set {name} to {_time(least_s * 1.05)} or more, or use more accelerators per replica"
     found = rejection(candidate, constraint, reason, fix)
     return replace(found, gap_ratio=least_s / limit.limit_s)
 

@@ -8,7 +8,7 @@ from math import ceil
 
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import Reserve
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.terms import FailureDomain, Resilience
 
 SPREAD = ("node", "rack", "zone")
@@ -34,10 +34,13 @@ def reserve_for(
     )
     if domain == "none":
         return Reserve(
-            n_spare=0, domain=domain, n_failures=0, n_replicas_per_domain=0,
-            why="nothing is kept for failures: the promise breaks with the first one",
+            n_spare=0,
+            domain=domain,
+            n_failures=0,
+            n_replicas_per_domain=0,
+            why="no spare replica: the SLOs are violated with the first failure",
             upgrade=_upgrade(n_serving, 0),
-        )  # fmt: skip
+        )
     if domain == "zone":
         lost = ceil(n_serving / (N_ZONES - 1))
     if domain in SPREAD:
@@ -45,30 +48,33 @@ def reserve_for(
         lost = min(lost, n_serving)
     n_spare = lost * n_failures
     return Reserve(
-        n_spare=n_spare, domain=domain, n_failures=n_failures, n_replicas_per_domain=lost,
+        n_spare=n_spare,
+        domain=domain,
+        n_failures=n_failures,
+        n_replicas_per_domain=lost,
         why=_why(n_failures, domain, lost, n_spare=n_spare),
         upgrade=_upgrade(n_serving, n_spare),
-    )  # fmt: skip
+    )
 
 
 def reserve_notes(resilience: Resilience) -> tuple[Assumption, ...]:
     """What the size of the part that may fail was taken to be, where nobody says."""
     if resilience.survive == "rack":
         return (
-            Assumption(
-                what="machines in a rack that fails",
-                value=str(NODES_PER_RACK),
-                why="four machines of eight accelerators, 10 kW each, fill a rack of 40 kW",
-                change="policy.survive",
+            assume(
+                "nodes in a rack that fails",
+                str(NODES_PER_RACK),
+                "four nodes of eight accelerators, 10 kW each, fill a rack of 40 kW",
+                "policy.survive",
             ),
         )
     if resilience.survive == "zone":
         return (
-            Assumption(
-                what="zones that the fleet stands in",
-                value=str(N_ZONES),
-                why="the fewest that outlive the loss of one: either must carry all",
-                change="policy.survive",
+            assume(
+                "zones that the fleet is spread over",
+                str(N_ZONES),
+                "the fewest that survive the loss of one: either must carry all",
+                "policy.survive",
             ),
         )
     return ()

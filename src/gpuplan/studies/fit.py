@@ -10,7 +10,7 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.fit import Deployment, Fit, Survey
 from gpuplan.domain.inference.serving import EngineSettings, SequenceLoad, ServingLayout
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import FitRequest, TrainingRequest
 from gpuplan.domain.training.fit import TrainingFit, TrainingJob
 from gpuplan.domain.training.setup import ParallelLayout
@@ -93,9 +93,13 @@ def _deployment(
     load, assumed_load = _load(model, request)
     engine = _engine(accelerator, request)
     deployment = Deployment(
-        model=model, accelerator=accelerator, storage=storage, layout=layout, engine=engine,
+        model=model,
+        accelerator=accelerator,
+        storage=storage,
+        layout=layout,
+        engine=engine,
         load=load,
-    )  # fmt: skip
+    )
     assumed = [*assumed_formats, *assumed_layout, *assumed_load]
     if request.memory_use_frac is None:
         assumed.append(_assumed_share(engine))
@@ -118,13 +122,15 @@ def _engine(accelerator: Accelerator, request: FitRequest) -> EngineSettings:
 
 
 def _assumed_share(engine: EngineSettings) -> Assumption:
-    return Assumption(
-        what="engine memory",
-        value=f"{engine.memory_use_frac:.2f} of the visible memory, {engine.name}, "
-        f"{engine.max_sequences} sequences and {engine.max_batch_tokens} tokens an iteration",
-        why="vLLM's defaults on this device; 0.92 and less sampling memory from 0.21 on",
-        change="--gpu-memory-utilization, --engine-version, --max-num-seqs",
-        source="vLLM-defaults",
+    return assume(
+        "engine memory",
+        (
+            f"{engine.memory_use_frac:.2f} of the visible memory, {engine.name}, "
+            f"{engine.max_sequences} sequences and {engine.max_batch_tokens} tokens an iteration"
+        ),
+        "vLLM's defaults on this device; 0.92 and less sampling memory from 0.21 on",
+        "--gpu-memory-utilization, --engine-version, --max-num-seqs",
+        "vLLM-defaults",
     )
 
 
@@ -134,7 +140,7 @@ def _serving_layout(request: FitRequest, n_given: int) -> tuple[ServingLayout, l
         tp = max(1, n_given // (request.pp * request.dp))
         if tp > 1:
             why = f"{n_given} accelerators were named"
-            assumed = [Assumption(what="tensor parallel", value=str(tp), why=why, change="--tp")]
+            assumed = [assume("tensor parallel", str(tp), why, "--tp")]
     return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep), assumed
 
 
@@ -143,11 +149,13 @@ def _load(model: Model, request: FitRequest) -> tuple[SequenceLoad, list[Assumpt
     if context is None:
         context = min(DEFAULT_CONTEXT_TOKENS, model.max_context_tokens or DEFAULT_CONTEXT_TOKENS)
         assumed = [
-            Assumption(
-                what="context", value=f"{context} tokens", change="--context",
-                why="prompt and answer of a long chat turn",
+            assume(
+                "context",
+                f"{context} tokens",
+                "prompt and response of a long chat turn",
+                "--context",
             )
-        ]  # fmt: skip
+        ]
     return SequenceLoad(context_tokens=context, n_sequences=request.n_sequences), assumed
 
 
@@ -190,11 +198,16 @@ def _training_layout(
         raise one(InputError, "fit-training", "--on", what, fix)
     sharding = request.sharding or ("zero3" if dp > 1 else "none")
     layout = ParallelLayout(
-        tp=request.tp, pp=request.pp, cp=request.cp, ep=request.ep, dp=dp,
-        sharding=sharding, has_sequence_parallel=request.tp > 1,  # type: ignore[arg-type]
-    )  # fmt: skip
+        tp=request.tp,
+        pp=request.pp,
+        cp=request.cp,
+        ep=request.ep,
+        dp=dp,
+        sharding=sharding,  # type: ignore[arg-type]
+        has_sequence_parallel=request.tp > 1,
+    )
     if request.sharding is not None or dp == 1:
         return layout, ()
     value = f"fully sharded over {dp} data-parallel ranks"
     why = f"{n_named} accelerators were named"
-    return layout, (Assumption(what="sharding", value=value, why=why, change="--sharding"),)
+    return layout, (assume("sharding", value, why, "--sharding"),)

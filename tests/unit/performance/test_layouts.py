@@ -22,7 +22,7 @@ def test_heads_must_divide():
 
 def test_key_value_heads_divide_or_are_copied():
     three = models.model(models.dense_group(n_kv_heads=3))
-    assert any("3 key-value heads" in what for what in whats(three, ServingLayout(tp=2)))
+    assert any("3 KV heads" in what for what in whats(three, ServingLayout(tp=2)))
 
 
 def test_experts_must_divide_and_exist():
@@ -52,6 +52,6 @@ def test_allowed_ways_are_powers_of_two_that_divide():
 def test_leaving_the_island_is_told():
     device = models.device()
     assert layout_cautions(ServingLayout(tp=8), device) == []
-    assert "island of 8" in layout_cautions(ServingLayout(tp=16), device)[0]
+    assert "domain of 8" in layout_cautions(ServingLayout(tp=16), device)[0]
     alone = dataclasses.replace(device, scale_up=None)
     assert "no scale-up link" in layout_cautions(ServingLayout(tp=2), alone)[0]

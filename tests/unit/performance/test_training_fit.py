@@ -85,6 +85,6 @@ def test_all_unknown_words_are_told_at_once():
 
 def test_defaults_are_recorded():
     _, assumed = setup_of(TrainingRequest(task="qlora"))
-    assert {a.what for a in assumed} == {"framework", "recompute", "adapter"}
+    assert {a.what for a in assumed} == {"framework", "activation recomputation", "adapter"}
     _, assumed = setup_of(TrainingRequest(task="full", framework="megatron", recompute="full"))
     assert assumed == ()

@@ -224,7 +224,7 @@ def test_chat_needs_six_and_says_why():
     assert load.n_in_flight == pytest.approx(load.peak_requests_per_s * load.residence_s)
     assert "Little's law" in told(load.lines)
     why = told(answer.explanation.why)
-    assert "1 would not do" in why
+    assert "1 is not enough" in why
     assert "one replica may fail" in why
     assert all(p.is_kept for p in answer.plan.slo.promises)
 

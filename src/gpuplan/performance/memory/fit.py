@@ -113,7 +113,7 @@ def _load_suggestions(answer: Fit) -> Iterator[Suggestion]:
     if 0 < answer.max_concurrency < load.n_sequences:
         n = answer.max_concurrency
         fewer = replace(load, n_sequences=n)
-        yield _with_load(answer, fewer, f"{n} sequences at once", f"--concurrency {n}")
+        yield _with_load(answer, fewer, f"{n} concurrent sequences", f"--concurrency {n}")
 
 
 def _with_load(answer: Fit, load: SequenceLoad, change: str, how: str) -> Suggestion:
@@ -126,7 +126,7 @@ def _cache_changes(deployment: Deployment) -> Iterator[Change[Deployment]]:
     storage = deployment.storage
     if storage.cache.element_bytes > FORMATS["fp8"].element_bytes:
         changed = replace(deployment, storage=replace(storage, cache=FORMATS["fp8"]))
-        yield Change("key-value cache in fp8", "--kv-precision fp8", changed, QUALITY)
+        yield Change("KV cache in fp8", "--kv-precision fp8", changed, QUALITY)
 
 
 def _attention_changes(deployment: Deployment) -> Iterator[Change[Deployment]]:
@@ -137,7 +137,7 @@ def _attention_changes(deployment: Deployment) -> Iterator[Change[Deployment]]:
         n = layout.tp
         changed = replace(deployment, layout=replace(layout, tp=1, dp=n, ep=n))
         how, caveat = f"--tp 1 --dp {n} --ep {n}", "attention weights are copied to every device"
-        yield Change(f"attention replicas on all {n}", how, changed, caveat)
+        yield Change(f"data-parallel attention over {n}", how, changed, caveat)
 
 
 def _tp_changes(deployment: Deployment) -> Iterator[Change[Deployment]]:

@@ -37,8 +37,8 @@ def layout_cautions(layout: ServingLayout, accelerator: Accelerator) -> list[str
         ]
     if layout.tp > link.n_domain_max:
         return [
-            f"tensor parallelism over {layout.tp} leaves the {link.name} island of "
-            f"{link.n_domain_max}: every layer would wait for the network"
+            f"tensor parallelism over {layout.tp} leaves the {link.name} domain of "
+            f"{link.n_domain_max}: every layer waits for the network"
         ]
     return []
 
@@ -54,7 +54,7 @@ def _head_problems(model: Model, layout: ServingLayout) -> Iterator[Problem]:
         if n_kv_heads and n_kv_heads % layout.tp and layout.tp % n_kv_heads:
             yield Problem(
                 "--tp",
-                f"{layout.tp} neither divides nor is a multiple of the {n_kv_heads} key-value "
+                f"{layout.tp} neither divides nor is a multiple of the {n_kv_heads} KV "
                 f"heads of {model.name}",
                 f"use a divisor or a multiple of {n_kv_heads}",
             )
@@ -113,7 +113,7 @@ def _group_problems(
                 "--tp",
                 f"cuts the {part} into {width:.0f} columns, not a multiple of the "
                 f"{size}-wide groups of {storage.quantized.name if storage.quantized else ''}",
-                "use fewer ways of tensor parallelism, or --ep",
+                "use less tensor parallelism, or --ep",
             )
 
 

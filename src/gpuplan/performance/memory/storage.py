@@ -4,7 +4,7 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import StorageFormats
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS, NumberFormat
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 
 # What quantizers leave in the base precision unless told otherwise: tables, head, norms, routers.
 QUANTIZED_PARTS = ("attention", "feed_forward", "experts", "shared_experts")
@@ -19,11 +19,11 @@ def storage_of(
     base = published.base
     if base.element_bytes > FORMATS["bf16"].element_bytes and precision != base:
         assumptions.append(
-            Assumption(
-                what="precision",
-                value="bf16",
-                why=f"published in {base.name}, which engines cast down when they load it",
-                change=f"--precision {base.name}",
+            assume(
+                "precision",
+                "bf16",
+                f"published in {base.name}, which engines cast down when they load it",
+                f"--precision {base.name}",
             )
         )
         base = FORMATS["bf16"]
@@ -49,10 +49,8 @@ def storage_of(
 
 
 def _assumed_cache(cache: NumberFormat, *, is_published: bool) -> Assumption:
-    why = "the checkpoint asks for it" if is_published else "engines keep it in 16 bits unless told"
-    return Assumption(
-        what="key-value precision", value=cache.name, why=why, change="--kv-precision"
-    )
+    why = "the checkpoint asks for it" if is_published else "engines store it in 16 bits by default"
+    return assume("KV cache precision", cache.name, why, "--kv-precision")
 
 
 def _parts_in(model: Model, precision: NumberFormat) -> tuple[str, ...]:

@@ -44,9 +44,14 @@ def case_in(memory: InferenceMemory, setup: ServingSetup) -> ServingCase:
 
 
 def serve(
-    regime: Regime, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase,
+    regime: Regime,
+    work: StepWork,
+    k: StepConstants,
+    *,
+    r: RegimeConstants,
+    case: ServingCase,
     batch_tokens: float,
-) -> Served:  # fmt: skip
+) -> Served:
     """What one replica gives in this regime."""
     if regime == "fixed_concurrency":
         looped: Served = served_loop(work, k, r, case, batch_tokens, users_room(case.n_sequences))

@@ -303,10 +303,14 @@ def _index_parts(group: LayerGroup) -> list[tuple[float, float | None]]:
     """Scores of an indexer: over the whole context, in 8 bits, on every rank alike."""
     return [
         (
-            group.n_layers * 2.0 * cache.n_index_heads * cache.elements_per_head
-            / cache.tokens_per_entry / INDEX_SPEED_UP,
+            group.n_layers
+            * 2.0
+            * cache.n_index_heads
+            * cache.elements_per_head
+            / cache.tokens_per_entry
+            / INDEX_SPEED_UP,
             None,
         )
         for cache in group.caches
         if cache.n_index_heads
-    ]  # fmt: skip
+    ]

@@ -22,6 +22,7 @@ from gpuplan.performance.training.layers import (
     forward_work,
     head_work,
 )
+from gpuplan.performance.training.traffic import Case, LinkBasis, RankParams, link_basis
 
 OPERAND_BYTES = {
     "fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "mxfp8": 1.03125, "fp4": 0.5625,
@@ -91,20 +92,6 @@ class HostBasis(NamedTuple):
     n_local_experts: float
 
 
-class LinkBasis(NamedTuple):
-    """Seconds on links, before overlap."""
-
-    tp_s: float  # forward, one micro-batch, one stage
-    tp_far_s: float  # the same where the group leaves its island
-    n_tp_calls: float
-    cp_s: float
-    ep_s: float
-    ep_far_s: float
-    p2p_s: float  # one micro-batch through one stage, both directions
-    fsdp_s: float  # one micro-batch
-    dp_s: float  # one step
-
-
 class ScheduleBasis(NamedTuple):
     """How micro-batches and stages make a step."""
 
@@ -127,30 +114,6 @@ class StepBasis(NamedTuple):
     host: HostBasis
     link: LinkBasis
     schedule: ScheduleBasis
-
-
-class Case(NamedTuple):
-    """The nouns of one configuration, handed down together."""
-
-    model: Model
-    accelerator: Accelerator
-    setup: TrainingSetup
-    layout: ParallelLayout
-    fabric: Fabric
-    split: Split
-
-
-class RankParams(NamedTuple):
-    """Parameters that one rank trains or gathers."""
-
-    n_dense: float
-    n_expert: float
-    n_trained_frac: float  # 1, or the adapters' share
-
-    @property
-    def n_all(self) -> float:
-        """Dense and expert."""
-        return self.n_dense + self.n_expert
 
 
 def step_basis(
@@ -187,7 +150,7 @@ def step_basis(
         head=_head_basis(case, head),
         passes=PassBasis(2.0 if setup.adapter is None else 1.0, *again),
         host=HostBasis(*(n / layout.pp for n in _launches(layers))),
-        link=_link_basis(case, layers, rank),
+        link=link_basis(case, layers, rank),
         schedule=_schedule_basis(case, rank, head_frac_of_layer=_head_layers(layers, head)),
     )
 
@@ -303,76 +266,6 @@ def _n_expert_params(case: Case) -> float:
         if n_experts:
             resident += group.n_layers * n_experts * getattr(feed, "n_expert_matrix_params", 0)
     return resident / (case.layout.ep * case.layout.tp * case.layout.pp)
-
-
-def _link_basis(case: Case, layers: LayerWork, rank: RankParams) -> LinkBasis:
-    layout, fabric, split = case.layout, case.fabric, case.split
-    if layout.n_accelerators == 1:
-        return LinkBasis(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    hidden_bytes = BYTES_16 * split.n_tokens * case.model.main.hidden_size
-    n_reductions = layers.n_tp_reductions / layout.pp * (layout.tp > 1)
-    ring = links.gather_s(
-        layers.kv_bytes * layout.cp, links.process_group("cp", layout, fabric), fabric
-    )
-    dealt = links.process_group("ep", layout, fabric)
-    dealt_s = (
-        2.0
-        / layout.pp
-        * links.all_to_all_s(layers.all_to_all_bytes, layers.far_bytes, dealt, fabric)
-    )
-    reduced_s = n_reductions * links.tp_s(hidden_bytes, layout, fabric)
-    scatters = layout.has_sequence_parallel or case.setup.execution.scatters_handover
-    n_pieces = layout.tp if scatters else 1
-    is_far = links.process_group("tp", layout, fabric).n_islands > 1
-    return LinkBasis(
-        tp_s=0.0 if is_far else reduced_s,
-        tp_far_s=reduced_s if is_far else 0.0,
-        n_tp_calls=n_reductions,
-        cp_s=ring / layout.pp if layout.cp > 1 else 0.0,
-        ep_s=dealt_s if dealt.n_islands == 1 else 0.0,
-        ep_far_s=dealt_s if dealt.n_islands > 1 else 0.0,
-        p2p_s=links.p2p_s(hidden_bytes / n_pieces, layout, fabric),
-        fsdp_s=_fsdp_s(case, rank) if layout.sharding == "zero3" else 0.0,
-        dp_s=_dp_s(case, rank),
-    )
-
-
-def _fsdp_s(case: Case, rank: RankParams) -> float:
-    """Gathering weights for forward and backward, and scattering gradients, every micro-batch."""
-    states = case.setup.states
-    group = links.process_group("shard", case.layout, case.fabric)
-    weights = rank.n_all * states.compute_bytes_per_param
-    gradients = rank.n_all * rank.n_trained_frac * _reduced_bytes(case)
-    if case.setup.execution.accumulates_unsharded:
-        gradients /= case.setup.n_micro_batches
-    gathers = 2.0 * links.gather_s(weights, group, case.fabric)
-    return gathers + links.gather_s(gradients, group, case.fabric)
-
-
-def _dp_s(case: Case, rank: RankParams) -> float:
-    """What is exchanged once per step between copies of the parameters."""
-    layout, fabric = case.layout, case.fabric
-    trained = rank.n_trained_frac
-    if layout.sharding == "zero3":
-        shard = rank.n_all * trained / layout.n_shards
-        group = links.process_group("replica", layout, fabric)
-        return links.all_reduce_s(shard * _reduced_bytes(case), group, fabric)
-    total_s = 0.0
-    for n_params, group in (
-        (rank.n_dense, links.process_group("dp", layout, fabric)),
-        (rank.n_expert, links.process_group("expert_dp", layout, fabric)),
-    ):
-        moved = n_params * trained
-        if layout.sharding == "none":
-            total_s += links.all_reduce_s(moved * _reduced_bytes(case), group, fabric)
-        else:
-            total_s += links.gather_s(moved * _reduced_bytes(case), group, fabric)
-            total_s += links.gather_s(moved * BYTES_16, group, fabric)
-    return total_s
-
-
-def _reduced_bytes(case: Case) -> float:
-    return case.setup.states.gradient_bytes_per_param
 
 
 def _schedule_basis(case: Case, rank: RankParams, *, head_frac_of_layer: float) -> ScheduleBasis:

@@ -20,10 +20,20 @@ from gpuplan.performance.training.basis import (
 from gpuplan.performance.training.layers import mean_seen_tokens
 
 CAUSES: tuple[Cause, ...] = (
-    "matrix products", "attention", "element-wise", "host", "tensor parallel", "expert parallel",
-    "context parallel", "pipeline bubble", "pipeline transfers", "data parallel", "optimizer",
-    "input", "stragglers",
-)  # fmt: skip
+    "matrix products",
+    "attention",
+    "element-wise",
+    "host",
+    "tensor parallel",
+    "expert parallel",
+    "context parallel",
+    "pipeline bubble",
+    "pipeline transfers",
+    "data parallel",
+    "optimizer",
+    "input",
+    "stragglers",
+)
 RACE = 4.0  # exponent of the soft maximum of compute and the traffic that hides behind it
 TINY_S = 1e-30
 

@@ -21,7 +21,7 @@ from gpuplan.domain.inference.serving import (
 )
 from gpuplan.domain.inference.startup import StartConditions
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.provenance import Assumption, Estimate, assume
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.performance.memory.inference import setup_memory
@@ -38,9 +38,11 @@ DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_VERSIONS = {"vllm": "0.15", "sglang": "0.5", "trtllm": "1.0"}
 # Regimes that say nothing without this number.
 NEEDS = {
-    "static_batch": "--concurrency", "fixed_max_batch": "--concurrency",
-    "fixed_concurrency": "--concurrency", "poisson": "--rate",
-}  # fmt: skip
+    "static_batch": "--concurrency",
+    "fixed_max_batch": "--concurrency",
+    "fixed_concurrency": "--concurrency",
+    "poisson": "--rate",
+}
 
 
 def predict(
@@ -136,11 +138,12 @@ def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
         return EngineChoice(name=name, version=request.engine_version), []
     version = DEFAULT_VERSIONS.get(name, "")
     why = (
-        "a recent version that measurements cover" if version
+        "a recent version that measurements cover"
+        if version
         else "no measurement covers this engine: it is taken for an average one"
-    )  # fmt: skip
+    )
     value = f"{name} {version}".strip()
-    assumed = Assumption(what="engine", value=value, why=why, change="--engine, --engine-version")
+    assumed = assume("engine", value, why, "--engine, --engine-version")
     return EngineChoice(name=name, version=version), [assumed]
 
 
@@ -149,7 +152,7 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
     needed = NEEDS.get(regime)
     given = {"--concurrency": asked.n_concurrent, "--rate": asked.requests_per_s}
     if needed and given[needed] is None:
-        raise one(InputError, "predict", needed, f"left out for {regime}", f"add {needed}")
+        raise one(InputError, "predict", needed, f"missing for {regime}", f"add {needed}")
     lengths = asked.input_tokens is not None and asked.output_tokens is not None
     load = ServingLoad(
         regime=regime,
@@ -162,10 +165,8 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
     if lengths:
         return load, []
     value = f"{load.input_tokens:.0f} in, {load.output_tokens:.0f} out"
-    why = "a question and an answer of usual length"
-    return load, [
-        Assumption(what="tokens", value=value, why=why, change="--input-tokens, --output-tokens")
-    ]
+    why = "a prompt and a response of usual length"
+    return load, [assume("tokens", value, why, "--input-tokens, --output-tokens")]
 
 
 def _regime(asked: LoadRequest) -> Regime:

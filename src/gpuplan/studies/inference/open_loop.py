@@ -16,7 +16,7 @@ import numpy as np
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import RequestTimes
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
@@ -92,9 +92,11 @@ def _simulated(
     requests = _requests(setup, case, share)
     limits = _limits(setup, work, case, requests, most=float(r.batch_limit))
     table = step_table(
-        work, k, max_tokens=limits.max_batch_tokens,
+        work,
+        k,
+        max_tokens=limits.max_batch_tokens,
         max_sequences=limits.max_sequences * math.ceil(case.checked_tokens),
-    )  # fmt: skip
+    )
     fleet = Fleet(limits=limits, table=table)
     slower = slowdowns(_used_frac(setup, work, k, r=r, case=case), is_held=setup.load.is_held)
     n_engines = setup.layout.n_engines
@@ -152,9 +154,11 @@ def _run(
     # Iterations that all take longer are requests that come faster, by a slower clock.
     faster = replace(requests, arrive_s=floats(requests.arrive_s / slower))
     run = _measured(
-        faster, simulate_serving(faster, fleet).times,
-        share._replace(requests_per_s=share.requests_per_s * slower), n_engines=n_engines,
-    )  # fmt: skip
+        faster,
+        simulate_serving(faster, fleet).times,
+        share._replace(requests_per_s=share.requests_per_s * slower),
+        n_engines=n_engines,
+    )
     return run._replace(
         wait_mean_s=slower * run.wait_mean_s,
         tpot_mean_s=slower * run.tpot_mean_s,
@@ -184,10 +188,13 @@ def _requests(setup: ServingSetup, case: ServingCase, share: Share) -> Requests:
     cached = np.minimum(np.round(prompt * setup.load.cached_input_frac), prompt - 1)
     is_shared = cached.max() > 0
     return requests_of(
-        np.cumsum(gaps), prompt, answer,
+        np.cumsum(gaps),
+        prompt,
+        answer,
         grouping=Grouping(prefix_group=np.zeros(n, dtype=np.int64), prefix_tokens=cached)
-        if is_shared else None,
-    )  # fmt: skip
+        if is_shared
+        else None,
+    )
 
 
 def _lengths(mean_tokens: float, n: int, cause: str) -> Ints:
@@ -223,9 +230,11 @@ def _limits(
 
 def _measured(requests: Requests, times: RequestTimes, share: Share, *, n_engines: int) -> OpenLoop:
     n = len(requests)
-    rows = slice(0, n) if share.is_whole else slice(
-        int(SETTLED_FRAC * n), int((1.0 - DRAINING_FRAC) * n)
-    )  # fmt: skip
+    rows = (
+        slice(0, n)
+        if share.is_whole
+        else slice(int(SETTLED_FRAC * n), int((1.0 - DRAINING_FRAC) * n))
+    )
     wait_s, is_many = times.ttft_s[rows], requests.output_tokens[rows] > 1
     tpot_s = times.tpot_s[rows][is_many] if is_many.any() else times.tpot_s[rows]
     decode_s = times.e2e_s[rows] - times.ttft_s[rows]
@@ -254,17 +263,17 @@ def said_of(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumption, ...]
     if run is None:
         why = "iterations or the whole run take longer than the simulator can count"
         value = "a formula of means instead of a run: too quick near saturation"
-        return (Assumption(what="waits", value=value, why=why, change="--rate, --input-tokens"),)
-    scatter = Assumption(
-        what="scatter of lengths",
-        value=f"lognormal, {LENGTH_LOG_SD:g} in the logarithm",
-        why="between suites that draw lengths evenly and conversations",
-        change="gpuplan simulate --trace",
+        return (assume("waits", value, why, "--rate, --input-tokens"),)
+    scatter = assume(
+        "scatter of lengths",
+        f"lognormal, {LENGTH_LOG_SD:g} in the logarithm",
+        "between suites that draw lengths evenly and conversations",
+        "gpuplan simulate --trace",
     )
     if not run.is_growing:
         return (scatter,)
     why = "requests come faster than they are served: waits grow for as long as the rate lasts"
     n = run.n_requests * max(1, round(setup.layout.n_engines * setup.n_replicas))
     value = f"{n} requests" if setup.load.n_requests is None else "all that the run sent"
-    grown = Assumption(what="length of the run", value=value, why=why, change="--rate, --replicas")
+    grown = assume("length of the run", value, why, "--rate, --replicas")
     return scatter, grown

@@ -211,16 +211,10 @@ def metric_estimates(prediction: InferencePrediction) -> Mapping[str, Estimate]:
     """Estimates under the names and in the units of measured tables."""
     return {
         "output_tokens_per_s": prediction.output_tokens_per_s,
-        "ttft_mean_ms": _in_ms(prediction.ttft_mean_s),
-        "tpot_mean_ms": _in_ms(prediction.tpot_mean_s),
-        "tpot_p50_ms": _in_ms(prediction.tpot_p50_s),
+        "ttft_mean_ms": prediction.ttft_mean_s.scaled(1e3),
+        "tpot_mean_ms": prediction.tpot_mean_s.scaled(1e3),
+        "tpot_p50_ms": prediction.tpot_p50_s.scaled(1e3),
         "e2e_s": prediction.e2e_mean_s,
-        "ttft_p99_ms": _in_ms(prediction.ttft_p99_s),
-        "tpot_p99_ms": _in_ms(prediction.tpot_p99_s),
+        "ttft_p99_ms": prediction.ttft_p99_s.scaled(1e3),
+        "tpot_p99_ms": prediction.tpot_p99_s.scaled(1e3),
     }
-
-
-def _in_ms(estimate: Estimate) -> Estimate:
-    return replace(
-        estimate, value=estimate.value * 1e3, low=estimate.low * 1e3, high=estimate.high * 1e3
-    )

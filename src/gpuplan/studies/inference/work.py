@@ -38,9 +38,13 @@ class Same(Generic[Thing]):
 def setup_work(setup: ServingSetup) -> StepWork:
     """Work of one iteration, before any efficiency."""
     return deployment_work(
-        Same(setup.model), Same(setup.accelerator), setup.storage, setup.layout,
-        setup.engine.name, setup.load.adapters,
-    )  # fmt: skip
+        Same(setup.model),
+        Same(setup.accelerator),
+        setup.storage,
+        setup.layout,
+        setup.engine.name,
+        setup.load.adapters,
+    )
 
 
 @lru_cache(maxsize=N_KEPT)
@@ -49,8 +53,9 @@ def deployment_work(
     accelerator: Same[Accelerator],
     storage: StorageFormats,
     layout: ServingLayout,
-    engine: str, adapters: LoraUse | None,
-) -> StepWork:  # fmt: skip
+    engine: str,
+    adapters: LoraUse | None,
+) -> StepWork:
     """Work that does not depend on the load."""
     return all_floats(
         step_work(

@@ -22,7 +22,7 @@ from gpuplan.domain.money.market import Offer
 from gpuplan.domain.money.rates import NodeRate, PriceRefusal, Rates
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import nodes_for
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Choice, Purchase
 from gpuplan.errors import CatalogError, PlannerError, one
@@ -164,11 +164,11 @@ def _named_accelerators(scenario: Scenario, catalog: Catalog) -> set[str]:
 
 def _own_market_note(wanted: set[str]) -> Assumption:
     rest = f", and the catalog for {', '.join(sorted(wanted))}" if wanted else ""
-    return Assumption(
-        what="what can be had",
-        value=f"your own offers{rest}",
-        why="prices.offers says what is on offer; other prices of the catalog are left out",
-        change="prices.offers",
+    return assume(
+        "offers",
+        f"your own offers{rest}",
+        "prices.offers says what is on offer; other prices of the catalog are not used",
+        "prices.offers",
     )
 
 
@@ -250,12 +250,14 @@ def _room_note(n: int) -> list[Assumption]:
     if n == 0:
         return []
     return [
-        Assumption(
-            what="hosts of rented accelerators",
-            value=f"{n} offers are left out",
-            why=f"their memory is below {LEAST_HOST_FRAC:.0%} of their accelerators': too little "
-            "to load a model through",
-            change="prices.offers",
+        assume(
+            "hosts of rented accelerators",
+            f"{n} offers are rejected",
+            (
+                f"their memory is below {LEAST_HOST_FRAC:.0%} of their accelerators': too little "
+                "to load a model through"
+            ),
+            "prices.offers",
         )
     ]
 
@@ -265,11 +267,11 @@ def _age_note(offers: Iterable[Offer], today: date) -> list[Assumption]:
     if newest <= STALE_DAYS:
         return []
     return [
-        Assumption(
-            what="age of the prices",
-            value=f"the newest is {newest} days old",
-            why="the catalog was not refreshed since",
-            change="gpuplan catalog update",
+        assume(
+            "age of the prices",
+            f"the newest is {newest} days old",
+            "the catalog was not refreshed since",
+            "gpuplan catalog update",
         )
     ]
 
@@ -301,10 +303,36 @@ def _apart(
 
 # Members of the European Union, ISO 3166 alpha-3.
 EU_COUNTRIES = frozenset(
-    ("AUT", "BEL", "BGR", "HRV", "CYP", "CZE", "DNK", "EST", "FIN", "FRA", "DEU", "GRC", "HUN",
-     "IRL", "ITA", "LVA", "LTU", "LUX", "MLT", "NLD", "POL", "PRT", "ROU", "SVK", "SVN", "ESP",
-     "SWE")
-)  # fmt: skip
+    (
+        "AUT",
+        "BEL",
+        "BGR",
+        "HRV",
+        "CYP",
+        "CZE",
+        "DNK",
+        "EST",
+        "FIN",
+        "FRA",
+        "DEU",
+        "GRC",
+        "HUN",
+        "IRL",
+        "ITA",
+        "LVA",
+        "LTU",
+        "LUX",
+        "MLT",
+        "NLD",
+        "POL",
+        "PRT",
+        "ROU",
+        "SVK",
+        "SVN",
+        "ESP",
+        "SWE",
+    )
+)
 
 
 @cache

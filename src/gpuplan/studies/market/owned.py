@@ -22,7 +22,7 @@ from gpuplan.domain.money.rates import (
     PriceEvidence,
     PriceRefusal,
 )
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import HardwarePrice
@@ -72,12 +72,24 @@ def place_of(scenario: Scenario) -> Place:
             price = exactly(energy.electricity.usd_per_j)
     if pue is None:
         pue = INDUSTRY_PUE_RATIO
-        notes.append(_note("power of the place over that of its computers", f"{pue:.2f}",
-                           "average of the industry", "site.pue"))  # fmt: skip
+        notes.append(
+            assume(
+                "power usage effectiveness (PUE)",
+                f"{pue:.2f}",
+                "average of the industry",
+                "site.pue",
+            )
+        )
     if price is None:
         price = ELECTRICITY_USD_PER_J
-        notes.append(_note("price of electricity", "0.07 … 0.12 … 0.20 USD/kWh",
-                           "no place is given", "site.electricity_usd_per_kwh"))  # fmt: skip
+        notes.append(
+            assume(
+                "price of electricity",
+                "0.07 … 0.12 … 0.20 USD/kWh",
+                "no site is given",
+                "site.electricity_usd_per_kwh",
+            )
+        )
     return Place(pue, price, tuple(notes))
 
 
@@ -93,9 +105,10 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: Place) -> Iterat
             power = NodeWatts(max_w=owned.node_max_w, mean_w=owned.node_max_w * share)
         node = NodeKind(name=name, accelerator=str(accelerator.id), n_accelerators=n)
         rate = standing_rate(
-            node, _running(scenario, power, place, n_nodes=owned.n_nodes),
+            node,
+            _running(scenario, power, place, n_nodes=owned.n_nodes),
             evidence=PriceEvidence(source="user"),
-        )  # fmt: skip
+        )
         terms = replace(rate.terms, n_nodes_max=owned.n_nodes)
         yield Standing(
             rate=replace(rate, id=f"existing/{name}", terms=terms), n_nodes=owned.n_nodes
@@ -120,9 +133,13 @@ def bought_nodes(
         )
         terms, notes = bought_terms(scenario, catalog, str(accelerator.id), n, price=price)
         yield owned_rate(
-            node, terms.purchase, ownership=terms.ownership, running=terms.running,
-            evidence=PriceEvidence(source="user"), assumptions=(*told, *notes, *place.assumptions),
-        )  # fmt: skip
+            node,
+            terms.purchase,
+            ownership=terms.ownership,
+            running=terms.running,
+            evidence=PriceEvidence(source="user"),
+            assumptions=(*told, *notes, *place.assumptions),
+        )
 
 
 def bought_terms(
@@ -157,11 +174,23 @@ def worth_by_age(capital: Capital, period_s: float, n_periods: int) -> Floats:
 def _ownership(scenario: Scenario) -> tuple[Ownership, list[Assumption]]:
     budget, notes = scenario.budget, []
     if budget.depreciation_s is None:
-        notes.append(_note("life of bought nodes", "4 years", "a usual life in the books",
-                           "budget.depreciation_years"))  # fmt: skip
+        notes.append(
+            assume(
+                "life of bought nodes",
+                "4 years",
+                "a usual life in the books",
+                "budget.depreciation_years",
+            )
+        )
     if budget.residual_frac is None:
-        notes.append(_note("worth of bought nodes at the end of life", "0 … 10 … 25 %",
-                           "second-hand prices vary widely", "budget.residual_frac"))  # fmt: skip
+        notes.append(
+            assume(
+                "worth of bought nodes at the end of life",
+                "0 … 10 … 25 %",
+                "second-hand prices vary widely",
+                "budget.residual_frac",
+            )
+        )
     return Ownership(
         life_s=budget.depreciation_s or LIFE_S,
         residual_frac=budget.residual_frac or RESIDUAL_FRAC,
@@ -197,7 +226,3 @@ def _bought_running(
         *told,
         *more,
     )
-
-
-def _note(what: str, value: str, why: str, change: str) -> Assumption:
-    return Assumption(what=what, value=value, why=why, change=change)

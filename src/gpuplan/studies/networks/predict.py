@@ -19,7 +19,7 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.other import Device, NetworkForecast, NetworkKind, NetworkWork
 from gpuplan.domain.model.vision import VisionNetwork
-from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.provenance import Assumption, Estimate, assume
 from gpuplan.domain.requests.requests import NetworkRequest
 from gpuplan.errors import InputError, one
 from gpuplan.performance.other_networks import (
@@ -37,9 +37,12 @@ from gpuplan.studies.naming import model_named, with_overlays
 FLOP_PER_MAC = 2.0
 USUAL_IMAGE_PX = 224
 STACKS: dict[NetworkKind, str] = {
-    "vision": "eager-nchw", "vision-training": "eager-nchw", "vision-cpu": "eager-nchw",
-    "encoder": "tensorrt-fp16", "denoiser": "xdit",
-}  # fmt: skip
+    "vision": "eager-nchw",
+    "vision-training": "eager-nchw",
+    "vision-cpu": "eager-nchw",
+    "encoder": "tensorrt-fp16",
+    "denoiser": "xdit",
+}
 
 
 def predict_network(
@@ -55,7 +58,7 @@ def predict_network(
     precision = request.precision or _sixteen(card)
     stack = STACKS[kind]
     told += assumed
-    told.append(_told("software", stack, "what the measurements ran on", ""))
+    told.append(assume("software", stack, "what the measurements ran on", ""))
     constants = network_constants(kind, name, stack, accelerator=card)
     seconds = network_time_s(
         work, device_of(card, precision), constants=constants, basis=basis_of(kind)
@@ -71,10 +74,6 @@ def predict_network(
     )
 
 
-def _told(what: str, value: str, why: str, change: str) -> Assumption:
-    return Assumption(what=what, value=value, why=why, change=change)
-
-
 def _sixteen(card: Accelerator) -> str:
     return "fp16" if "fp16" in card.peak_flop_per_s else "bf16"
 
@@ -84,14 +83,22 @@ def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkFo
     device = device_of(card, _sixteen(card))
     rate = benchmark_rate(name, device, known=figures, speed_ratio=speed_ratio)
     batch_s = Estimate(
-        value=1 / rate.value, low=1 / rate.high, high=1 / rate.low, tier=rate.tier,
+        value=1 / rate.value,
+        low=1 / rate.high,
+        high=1 / rate.low,
+        tier=rate.tier,
         sources=rate.sources,
-    )  # fmt: skip
-    told.append(_told("pipeline", name, "an MLPerf entry, tuned by its submitters", ""))
+    )
+    told.append(assume("pipeline", name, "an MLPerf entry, tuned by its submitters", ""))
     return NetworkForecast(
-        name=name, kind="pipeline", accelerator=card, batch=1, work=None, batch_s=batch_s,
+        name=name,
+        kind="pipeline",
+        accelerator=card,
+        batch=1,
+        work=None,
+        batch_s=batch_s,
         assumptions=tuple(told),
-    )  # fmt: skip
+    )
 
 
 def _work(
@@ -110,7 +117,7 @@ def _work(
         )
         work = denoiser_work(shape, n_tokens, n_steps=request.n_steps, batch=request.batch)
         size = f"{request.width_px}x{request.height_px}, {request.n_steps} steps"
-        return "denoiser", work, [_told("picture", size, "as asked or usual", "--size, --steps")]
+        return "denoiser", work, [assume("picture", size, "as asked or usual", "--size, --steps")]
     fix = "language models go to gpuplan predict"
     raise one(InputError, "predict-network", name, f"is a {model.kind}", fix)
 
@@ -129,7 +136,7 @@ def _vision(
         batch=request.batch,
     )
     kind: NetworkKind = "vision-training" if request.is_training else "vision"
-    told = [_told("picture", f"{at} x {at}", "the usual size unless given", "--image-size")]
+    told = [assume("picture", f"{at} x {at}", "the usual size unless given", "--image-size")]
     return ("vision-cpu" if card.is_cpu else kind), work, told
 
 
@@ -142,12 +149,12 @@ def _encoder(
         n_tokens=request.n_tokens,
         batch=request.batch,
     )
-    told = [_told("text", f"{request.n_tokens} tokens", "as asked or usual", "--tokens")]
+    told = [assume("text", f"{request.n_tokens} tokens", "as asked or usual", "--tokens")]
     if not card.is_cpu:
         return "encoder", work, told
     # No encoder was measured on a processor: its reach is that of image networks there.
-    why = "no encoder was measured on a processor"
-    told.append(_told("reach of the processor", "that of image networks", why, ""))
+    why = "no encoder was measured on a CPU"
+    told.append(assume("utilization of the CPU", "that of image networks", why, ""))
     return "vision-cpu", on_processor(work), told
 
 

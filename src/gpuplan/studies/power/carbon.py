@@ -11,7 +11,7 @@ from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.carbon import CarbonAccount, Embodied
 from gpuplan.domain.money.market import CarbonIntensity
 from gpuplan.domain.money.rates import NodeRate
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range, total
 from gpuplan.domain.scenario.build import USUAL, BuildRules
 from gpuplan.domain.scenario.scenario import Scenario
@@ -119,16 +119,18 @@ def _board_notes(catalog: Catalog, group: NodeGroup, build: BuildRules) -> tuple
         return ()
     found = board_kg(catalog, group.accelerator)
     is_known = found != UNKNOWN_BOARD_KG
-    why = "what models say of it, widened by how far models differ for one board"
+    why = "published models of it, widened by how far models differ for one accelerator"
     if not is_known:
-        why = "no model has this board: from the least to the most that models say of any"
+        why = "no model covers this accelerator: from the least to the most of any that is covered"
     return (
-        Assumption(
-            what=f"embodied carbon of one {group.accelerator}",
-            value=f"{found.low:,.0f} to {found.high:,.0f} kg CO2e", why=why,
-            change="build.footprint.accelerator_kg", source="ecologits, boavizta",
+        assume(
+            f"embodied carbon of one {group.accelerator}",
+            f"{found.low:,.0f} to {found.high:,.0f} kg CO2e",
+            why,
+            "build.footprint.accelerator_kg",
+            "ecologits, boavizta",
         ),
-    )  # fmt: skip
+    )
 
 
 def _given(kg_per_j: float) -> CarbonIntensity:
@@ -138,23 +140,23 @@ def _given(kg_per_j: float) -> CarbonIntensity:
 
 
 def _meaning_note(kg_per_j: float) -> Assumption:
-    return Assumption(
-        what="meaning of your carbon intensity",
-        value=f"{kg_per_j * KWH * 1e3:.0f} g/kWh: location, average",
-        why="the figure does not say whether it counts contracts or marginal plants",
-        change="site.carbon_g_per_kwh",
-        source="user",
+    return assume(
+        "meaning of your carbon intensity",
+        f"{kg_per_j * KWH * 1e3:.0f} g/kWh: location, average",
+        "the figure does not say whether it counts contracts or marginal plants",
+        "site.carbon_g_per_kwh",
+        "user",
     )
 
 
 def pue_note() -> Assumption:
     """The industry's average PUE is assumed where the site gives none."""
-    return Assumption(
-        what="power of the place over that of its machines",
-        value=f"{INDUSTRY_PUE_RATIO:.2f}",
-        why="average of the industry",
-        change="site.pue",
-        source="uptime-survey",
+    return assume(
+        "power usage effectiveness (PUE)",
+        f"{INDUSTRY_PUE_RATIO:.2f}",
+        "average of the industry",
+        "site.pue",
+        "uptime-survey",
     )
 
 
@@ -181,8 +183,9 @@ def carbon_kg_per_j(rate: NodeRate, scenario: Scenario) -> float | None:
     return None
 
 
-def emitted_kg(energy_j: Mapping[str, float], rates: Mapping[str, NodeRate], scenario: Scenario
-               ) -> float | None:  # fmt: skip
+def emitted_kg(
+    energy_j: Mapping[str, float], rates: Mapping[str, NodeRate], scenario: Scenario
+) -> float | None:
     """Of energy by terms; None where any of it comes from a place that is not known."""
     total = 0.0
     for terms, joules in energy_j.items():

@@ -12,7 +12,7 @@ from gpuplan.design.racks import Slowdown, fit_rack
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
 from gpuplan.domain.money.rates import NodeKind
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, BuildRules, RoomRules
 from gpuplan.domain.scenario.scenario import Scenario
@@ -136,9 +136,12 @@ def facility_of(
     """The place for machines that stand there or shall: racks, power, cooling, objections."""
     accelerator = find_accelerator(owned.accelerator, catalog).accelerator
     node, told = node_draw(
-        catalog, accelerator, owned.n_accelerators_per_node, max_w=owned.node_max_w,
+        catalog,
+        accelerator,
+        owned.n_accelerators_per_node,
+        max_w=owned.node_max_w,
         load_frac=owned.mean_utilization_frac,
-    )  # fmt: skip
+    )
     if owned.name:
         node = replace(node, name=owned.name)
     if node.cooling == "liquid":
@@ -151,28 +154,32 @@ def facility_of(
         told += (pue_note(),)
     drawn = node.board.typical_w if node.board else 0.0
     plan = facility_plan(
-        node, owned.n_nodes, site=site, pue_ratio=pue, build=build,
+        node,
+        owned.n_nodes,
+        site=site,
+        pue_ratio=pue,
+        build=build,
         duty=Duty(is_training, slowdown_of(accelerator, drawn, is_saturated=is_training)),
-    )  # fmt: skip
+    )
     return replace(plan, assumptions=(*told, *plan.assumptions))
 
 
 def _rating_note(accelerator: Accelerator, most: float) -> Assumption:
-    return Assumption(
-        what=f"highest draw of a machine with {accelerator.name}",
-        value=f"{most / KW:.1f} kW",
-        why=f"no maker's limit is known; its parts, and {RATING_RATIO - 1:.0%} as makers add",
-        change="owned[].node_max_kw",
-        source="MLPerf-power",
+    return assume(
+        f"highest draw of a node with {accelerator.name}",
+        f"{most / KW:.1f} kW",
+        f"no vendor's limit is known; its parts, and {RATING_RATIO - 1:.0%} as vendors add",
+        "owned[].node_max_kw",
+        "MLPerf-power",
     )
 
 
 def _load_note() -> Assumption:
-    return Assumption(
-        what="average draw over highest",
-        value=f"{TYPICAL_FRAC:.0%}",
-        why="no utilization is given",
-        change="owned[].mean_utilization_frac",
+    return assume(
+        "average draw over highest",
+        f"{TYPICAL_FRAC:.0%}",
+        "no utilization is given",
+        "owned[].mean_utilization_frac",
     )
 
 

@@ -39,8 +39,8 @@ def power_at_rate(
     work = serving_work(setup, note)
     watts = one_accelerator_w(setup, rate.value, n_running, work=work)
     each = power_estimate(watts, setup.accelerator, work)
-    power = _scaled(each, setup.layout.n_accelerators * setup.n_replicas)
-    energy = _scaled(power, 1.0 / rate.value)
+    power = each.scaled(setup.layout.n_accelerators * setup.n_replicas)
+    energy = power.scaled(1.0 / rate.value)
     # Energy is power over rate: a rate too high hides in both, against each other.
     return {
         "power_w": _with_rate(power, rate, RATE_ELASTICITY_FRAC),
@@ -102,15 +102,6 @@ def serving_work(setup: ServingSetup, note: str = "") -> str:
     is_old = setup.engine.name == "vllm" and version is not None and version < OVERLAPPED_SINCE
     # The studies of static batches drove old engines through their offline door.
     return "host-bound" if is_old and setup.load.regime != "static_batch" else "text"
-
-
-def _scaled(estimate: Estimate, factor: float) -> Estimate:
-    return replace(
-        estimate,
-        value=estimate.value * factor,
-        low=estimate.low * factor,
-        high=estimate.high * factor,
-    )
 
 
 def _with_rate(estimate: Estimate, rate: Estimate, share_frac: float) -> Estimate:

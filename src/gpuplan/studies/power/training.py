@@ -39,14 +39,5 @@ def training_power(
     )
     watts = accelerator_power_w(accelerator, use, power_constants(accelerator, WORK))
     each = replace(power_estimate(watts, accelerator, WORK), tier="estimated")
-    power = _times(each, n_accelerators)
-    return {"power_w": power} | ({"energy_j_per_step": _times(power, step_s)} if step_s else {})
-
-
-def _times(estimate: Estimate, factor: float) -> Estimate:
-    return replace(
-        estimate,
-        value=estimate.value * factor,
-        low=estimate.low * factor,
-        high=estimate.high * factor,
-    )
+    power = each.scaled(n_accelerators)
+    return {"power_w": power} | ({"energy_j_per_step": power.scaled(step_s)} if step_s else {})

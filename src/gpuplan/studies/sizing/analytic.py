@@ -141,6 +141,6 @@ class AnalyticSizer:
             candidate=candidate,
             constraint="slo",
             reason=f"{name} is {worst_s * 1e3:.0f} ms even nearly idle, "
-            f"{worst.limit_s * 1e3:.0f} ms are promised",
-            relaxation=f"promise {name} of {worst_s * 1.05e3:.0f} ms",
+            f"the SLO is {worst.limit_s * 1e3:.0f} ms",
+            relaxation=f"set {name} to {worst_s * 1.05e3:.0f} ms",
         )

@@ -11,7 +11,7 @@ from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings
 from gpuplan.domain.model.precision import NumberFormat, format_named
 from gpuplan.domain.plan.candidate import Candidate, Pruned, Rejection
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
@@ -85,14 +85,14 @@ def _chunk_check(task: SizingTask, candidate: Candidate) -> Rejection | None:
         f"a chunk of {chunk} tokens takes {chunk_s * 1e3:.0f} ms, single gaps must be within "
         f"{limit.limit_s * 1e3:.0f} ms: smaller chunks only make more such gaps"
     )
-    fix = f"promise itl {limit.statistic} of {chunk_s * 1.05e3:.0f} ms or more"
+    fix = f"set itl {limit.statistic} to {chunk_s * 1.05e3:.0f} ms or more"
     return cut.rejection(candidate, "tpot", reason, fix)
 
 
 def _smallest_fit(evaluator: CandidateEvaluator, candidate: Candidate) -> str:
     """The least tensor parallelism that would fit, or what is missing."""
     if candidate.share is not None:
-        return "a larger part of the accelerator, or all of it"
+        return "a larger slice of the accelerator, or all of it"
     for tp in (2 * candidate.layout.tp, 4 * candidate.layout.tp, 8 * candidate.layout.tp):
         wider = replace(candidate, layout=replace(candidate.layout, tp=tp), share=None)
         if tp > 64 or _layout_problems(evaluator, wider):
@@ -178,9 +178,9 @@ def _ask(task: SizingTask) -> tuple[Ask, list[Assumption]]:
 def _format_assumptions(published: NumberFormat, *, is_given: bool) -> list[Assumption]:
     value = f"{ENGINE.name} {ENGINE.version} with its defaults"
     why = "a recent version that measurements cover"
-    engine = Assumption(what="engine", value=value, why=why, change="")
+    engine = assume("engine", value, why, "")
     if is_given:
         return [engine]
     why = "as the checkpoint is published; narrower is never chosen unasked"
     change = "workloads[].precision"
-    return [engine, Assumption(what="precision", value=published.name, why=why, change=change)]
+    return [engine, assume("precision", published.name, why, change)]

@@ -12,7 +12,7 @@ from gpuplan.demand.periods import (
 )
 from gpuplan.demand.statistics import summary
 from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
 from gpuplan.domain.traffic.stream import Requests
@@ -90,7 +90,7 @@ def _rate_lines(work: Serving, peak: float | None, mean: float | None) -> list[s
     elif peak is not None:
         lines.append(f"peak {peak:.4g} requests/s")
     if arrivals.n_concurrent is not None:
-        lines.append(f"{arrivals.n_concurrent:.0f} requests are kept in flight (closed loop)")
+        lines.append(f"{arrivals.n_concurrent:.0f} requests in flight (closed loop)")
     if mean is not None and peak is not None and mean < peak:
         lines.append(f"mean {mean:.3g} requests/s, peak over mean {peak / mean:.2g}")
     return lines
@@ -109,11 +109,11 @@ def _hour_assumptions(work: Serving) -> tuple[Assumption, ...]:
     if work.arrivals.hourly_profile or work.arrivals.steps:
         return ()
     return (
-        Assumption(
-            what="hours of the day",
-            value="the peak lasts all day",
-            why="no hourly profile is given: no valley is counted on to save money",
-            change="workloads[].demand.hourly_profile",
+        assume(
+            "hours of the day",
+            "the peak lasts all day",
+            "no hourly profile is given: off-peak hours are not counted on to save money",
+            "workloads[].demand.hourly_profile",
         ),
     )
 
@@ -137,7 +137,7 @@ def _batch(workload: Workload, work: Batch, periods: Periods) -> DemandProfile:
         output_tokens=work.request.output.mean_tokens,
         hours=constant_hours(),
         periods=periods,
-        lines=(line, "may wait: it fills the valleys of others"),
+        lines=(line, "deferrable: it runs in the off-peak hours of others"),
     )
 
 
@@ -176,7 +176,7 @@ def _training(workload: Workload, work: Training, periods: Periods) -> DemandPro
         input_tokens=n_tokens,
         hours=constant_hours(),
         periods=periods,
-        lines=(f"{n_tokens:.4g} tokens in all",),
+        lines=(f"{n_tokens:.4g} tokens in total",),
     )
 
 

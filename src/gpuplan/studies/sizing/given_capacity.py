@@ -7,7 +7,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import Sized, Sizing, SizingMethod
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.workload import Batch, Capacity, Generic
 from gpuplan.errors import InputError, one
@@ -59,7 +59,7 @@ class _GivenSizer:
         return sized
 
     def _assume(self, what: str, value: str, why: str, change: str) -> None:
-        self.assumed.append(Assumption(what=what, value=value, why=why, change=change))
+        self.assumed.append(assume(what, value, why, change))
 
     def _ceiling(self) -> float:
         usual = self.task.context.options.max_utilization_frac
@@ -148,7 +148,7 @@ class _GivenSizer:
             return []
         why = "share of the dense 16-bit peak that networks of unknown kind reach"
         change = "workloads[].capacity"
-        self._assume("utilization of arithmetic", "30 % (15 to 50 %)", why, change)
+        self._assume("MFU", "30 % (15 to 50 %)", why, change)
         return [
             self._sized(self.task.candidate(card, PUBLISHED), _rate(card, work), "analytic")
             for card in self.task.catalog.accelerators.values()

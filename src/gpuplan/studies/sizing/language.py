@@ -11,7 +11,7 @@ from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import NotSized, PriceOf, Sized, Sizing
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.studies.sizing.analytic import AnalyticSizer
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.serving import ServingSizer
@@ -186,7 +186,7 @@ class _CheapestFirst:
         cost = self._cost(each.candidate, n)
         enough = min(float(costs[-1]) for costs in self._sized_costs)
         least = f"{n} replicas or more are needed" + (f", {cost:.2f} USD/h" if cost else "")
-        why = f"{least}: with {n_worth} a promise breaks; {enough:.2f} USD/h is enough"
+        why = f"{least}: {n_worth} violate an SLO; {enough:.2f} USD/h is enough"
         return replace(each, n_least=n, cost_usd_per_h=cost).skipped(why)
 
     def _too_many(self, candidate: Candidate, n_replicas: int) -> Rejection | None:
@@ -219,18 +219,18 @@ class _CheapestFirst:
 
 def _assumptions(task: SizingTask) -> list[Assumption]:
     options, hit = task.context.options, task.serving_load.cached_input_frac
-    runs = Assumption(
-        what="sizing runs",
-        value=f"{options.n_requests} requests or more each, seed {options.seed}",
-        why="the upper 90 % confidence bound of each promised statistic must keep its limit",
-        change="--seed",
+    runs = assume(
+        "sizing runs",
+        f"{options.n_requests} requests or more each, seed {options.seed}",
+        "the upper 90 % confidence bound of each latency must be within its SLO",
+        "--seed",
     )
     if not hit:
         return [runs]
-    prefix = Assumption(
-        what="prefix cache",
-        value=f"{hit:.0%} of each prompt, private to its conversation",
-        why="hits save prefill, not memory; shared prefixes would need less memory",
-        change="workloads[].request.prefix_hit_frac",
+    prefix = assume(
+        "prefix cache",
+        f"{hit:.0%} of each prompt, private to its conversation",
+        "hits save prefill, not memory; shared prefixes would need less memory",
+        "workloads[].request.prefix_hit_frac",
     )
     return [runs, prefix]

@@ -10,7 +10,7 @@ from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import LimitMargin, Sized, Sizing
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import NetworkRequest
 from gpuplan.errors import CatalogError
 from gpuplan.studies.networks.predict import predict_network
@@ -37,7 +37,7 @@ def network_sizes(task: SizingTask) -> Sizing:
         why = "batches of such networks are sized by formula, with room for chance"
         change = "policy.max_utilization_frac"
         value = f"{busy_frac:.0%}"
-        assumed = (Assumption(what="highest utilization", value=value, why=why, change=change),)
+        assumed = (assume("highest utilization", value, why, change),)
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
@@ -92,7 +92,7 @@ def _rejected(candidate: Candidate, served: _Served) -> Rejection:
         f"one sample alone with its wait takes {worst.bound_s * 1e3:.0f} ms, "
         f"{worst.metric} {worst.statistic} must be within {worst.limit_s * 1e3:.0f} ms"
     )
-    fix = f"promise {worst.metric} {worst.statistic} of {worst.bound_s * 1.05e3:.0f} ms"
+    fix = f"set {worst.metric} {worst.statistic} to {worst.bound_s * 1.05e3:.0f} ms"
     metric = worst.metric if worst.metric != "itl" else "tpot"
     found = rejection(candidate, metric, reason, fix)
     return replace(found, gap_ratio=worst.bound_s / worst.limit_s)

@@ -227,7 +227,9 @@ class ServingSizer:
         found = []
         is_pooled = self._is_pooled(peak)
         if n > 1 and not is_pooled:
-            found.append(f"{n - 1} would not do: {_broken(self.simulator.run(peak, n - 1))}")
+            verb = "is" if n == 2 else "are"
+            why = _violations(self.simulator.run(peak, n - 1))
+            found.append(f"{n - 1} {verb} not enough: {why}")
         if is_pooled:
             found.append(f"sized as pools of {POOL} replicas, each behind a router of its own")
         return tuple(found)
@@ -294,14 +296,14 @@ def _band(safe_frac: float, n: int) -> str:
     if safe_frac < low:
         return (
             f"the usual {low:.0%} to {high:.0%} are too much for {what}: above {safe_frac:.0%} "
-            "the promises break"
+            "the SLOs are violated"
         )
     if safe_frac > high:
         return f"{what} may run up to {safe_frac:.0%}, above the usual {low:.0%} to {high:.0%}"
     return f"safe up to {safe_frac:.0%} with {what}, within the usual {low:.0%} to {high:.0%}"
 
 
-def _broken(run: SimulatedRun) -> str:
+def _violations(run: SimulatedRun) -> str:
     """The promises that a run breaks, and its mean time per token."""
     broken = [
         f"{limit.metric} {limit.statistic} would be {_time(each.bound_s)}, "
@@ -310,9 +312,9 @@ def _broken(run: SimulatedRun) -> str:
         if each.bound_s > limit.limit_s
     ]
     if run.n_refused:
-        return f"{run.n_refused} requests are larger than the whole cache of a replica"
+        return f"{run.n_refused} requests exceed the whole KV cache of a replica"
     if not broken:
-        return "requests come faster than they are answered"
+        return "requests arrive faster than they are served"
     return f"{', '.join(broken)} (a token every {_time(run.tpot_mean_s)} on average)"
 
 
@@ -323,15 +325,15 @@ def _time(seconds: float) -> str:
 def _no_fleet(simulator: FleetSimulator) -> Rejection:
     n = MOST_OVER_FLUID
     idle = simulator.run(simulator.capacity_per_s() * 0.05 * n, n)
-    reason = f"no number of replicas keeps the promises: even nearly idle, {_broken(idle)}"
+    reason = f"no number of replicas meets the SLOs: even nearly idle, {_violations(idle)}"
     if idle.meets_slo:
         reason = (
-            "a promise lies so near to what an idle replica takes that no reasonable number of "
-            "replicas is sure to keep it"
+            "an SLO lies so near to the latency of an idle replica that no reasonable number of "
+            "replicas is sure to meet it"
         )
     return Rejection(
         candidate=simulator.prepared.candidate,
         constraint="slo",
         reason=reason,
-        relaxation="loosen that promise, shorten the prompts or read them in smaller chunks",
+        relaxation="loosen that SLO, shorten the prompts or use smaller prefill chunks",
     )

@@ -12,7 +12,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import SizedJob, Sizing
-from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.provenance import Assumption, Estimate, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.workload import Training, Workload
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
@@ -115,7 +115,7 @@ class JobSizer:
         if peak is None or card.is_cpu:
             has = ", ".join(sorted(card.peak_flop_per_s))
             reason = (
-                f"{card.name} is a processor: it would take years"
+                f"{card.name} is a CPU: it would take years"
                 if card.is_cpu
                 else f"{card.name} does not compute in {candidate.precision} (has {has})"
             )
@@ -218,7 +218,7 @@ class JobSizer:
 
     def _assumed_mfu(self) -> tuple[Range, str]:
         self._tell(
-            "utilization of arithmetic",
+            "MFU",
             f"{ASSUMED_MFU.mid:.0%} (30 to 50 %)",
             "what published runs of dense models reach",
             "workloads[].training.mfu_frac",
@@ -268,12 +268,14 @@ class JobSizer:
         return found.goodput_frac if found else None
 
     def _tell(self, what: str, value: str, why: str, change: str) -> None:
-        self._told.setdefault(what, Assumption(what=what, value=value, why=why, change=change))
+        self._told.setdefault(what, assume(what, value, why, change))
 
     def _remarks(self, card: Accelerator, n: int, lost: Goodput | None) -> tuple[str, ...]:
         found = [f"{self.job.flop:.3g} flop of the model"]
         if n == whole_nodes(self.n_least(card), self.nodes[str(card.id)]):
-            found.append(f"as few as hold the {self.job.states_bytes / GB:.0f} GB of states")
+            found.append(
+                f"the fewest that hold {self.job.states_bytes / GB:.0f} GB of model states"
+            )
         if lost and lost.goodput_frac is not None and lost.interval_s is not None:
             found.append(
                 f"goodput {lost.goodput_frac:.1%}, a checkpoint every {lost.interval_s / 60:.0f} "
@@ -281,5 +283,7 @@ class JobSizer:
             )
         batch = self.job.work.global_batch_tokens
         if batch and n > batch / self.job.work.sequence_tokens:
-            found.append("less than one sequence per accelerator: the model must be cut as well")
+            found.append(
+                "less than one sequence per accelerator: model parallelism is needed as well"
+            )
         return tuple(found)

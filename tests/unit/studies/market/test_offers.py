@@ -102,7 +102,7 @@ def test_own_offers_stand_for_the_market():
     own = {"offers": [{"accelerator": "H100", "usd_per_accelerator_h": 3.0}]}
     found = market(offer(1.0, n=1), prices=own)
     assert [rate.price_usd_per_h.mid for rate in found.rates] == [3.0]
-    assert any(note.what == "what can be had" for note in found.assumptions)
+    assert any(note.what == "offers" for note in found.assumptions)
 
 
 def test_clouds_and_regions_are_kept_to():

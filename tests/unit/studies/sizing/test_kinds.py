@@ -133,7 +133,7 @@ def test_samples_of_known_cost():
     assert h100.n_serving == 5
     assert h100.n_slow_end == 10
     assert h100.capacity_per_s.tier == "assumed"
-    assert "utilization of arithmetic" in {a.what for a in sizing.assumptions}
+    assert "MFU" in {a.what for a in sizing.assumptions}
 
 
 def test_memory_traffic_can_be_what_counts():

@@ -68,7 +68,7 @@ def test_chat_takes_three_pairs_and_says_why(sized):
     assert (best.candidate.accelerator, best.candidate.layout.tp) == ("h100-sxm", 2)
     assert (best.n_serving, best.reserve.n_spare, best.n_accelerators) == (2, 1, 6)
     [why] = best.remarks
-    assert why.startswith("1 would not do")
+    assert why.startswith("1 is not enough")
     assert "not 40 ms" in why
     assert "replica may fail" in best.reserve.why
 
@@ -296,7 +296,7 @@ def test_a_promise_at_the_idle_time_is_refused_in_words():
     sizer, runs = tools(workload, scenario)
     found = sizer.size()
     assert found.constraint == "slo"
-    assert "faster than they are answered" not in found.reason
+    assert "faster than they are served" not in found.reason
     assert found.relaxation
 
 
@@ -329,7 +329,7 @@ def test_what_is_cut_short_is_dearer_than_what_is_sized(rate):
     every = {s.candidate: s for s in size_workload(workload, scenario, full).sized}
     best = min(s.n_accelerators for s in lazy.sized)
     assert best == min(s.n_accelerators for s in every.values())
-    cut = [s for s in lazy.skipped if "a promise breaks" in s.why]
+    cut = [s for s in lazy.skipped if "violate an SLO" in s.why]
     for each in cut:
         if each.candidate in every:
             assert every[each.candidate].n_serving >= each.n_replicas_least

@@ -53,14 +53,14 @@ def _recompute(job: TrainingJob) -> Iterator[Change[TrainingJob]]:
     if job.setup.execution.recompute != "full":
         after = _with_setup(job, execution=replace(job.setup.execution, recompute="full"))
         caveat = "about a third more arithmetic"
-        yield Change("recompute every layer", "--recompute full", after, caveat)
+        yield Change("full activation recomputation", "--recompute full", after, caveat)
 
 
 def _together(job: TrainingJob) -> Iterator[Suggestion]:
     """Where nothing is enough alone: one sample at once, recomputed, sharded over more."""
     execution = replace(job.setup.execution, recompute="full")
     leanest = _with_setup(job, execution=execution, micro_batch=1)
-    alone = Change("recompute, one sample at once", LEANEST, leanest, "slower")
+    alone = Change("activation recomputation, micro-batch 1", LEANEST, leanest, "slower")
     yield from that_fit([alone], _headroom_bytes)
     for found in that_fit(_sharding(leanest), _headroom_bytes):
         change, how = f"{alone.change}, {found.change}", f"{LEANEST} {found.how}"

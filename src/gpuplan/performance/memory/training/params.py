@@ -132,9 +132,7 @@ def _weighted(values: Sequence[float], counts: Sequence[float]) -> float:
 def adapter_params(model: Model, layout: ParallelLayout, adapter: LoRA) -> float:
     """Parameters of all adapters on one accelerator of a stage with 1/pp of the layers."""
     stack = model.main
-    layers = sum(
-        g.n_layers * _layer_adapters(g, stack, adapter) for g in stack.groups
-    ) / layout.pp  # fmt: skip
+    layers = sum(g.n_layers * _layer_adapters(g, stack, adapter) for g in stack.groups) / layout.pp
     head = 0.0
     if "head" in adapter.targets:
         head = adapter.rank * (stack.hidden_size + model.embedding.n_vocab / layout.tp)

@@ -4,7 +4,7 @@ import dataclasses
 from typing import get_args
 
 from gpuplan.domain.model.precision import FORMATS
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import TrainingRequest
 from gpuplan.domain.training.setup import (
     ALL_LINEAR_TARGETS,
@@ -99,20 +99,15 @@ def _assumptions(
 ) -> tuple[Assumption, ...]:
     found = []
     if request.framework is None:
-        why = f"the usual way to run {request.task}"
+        why = f"the usual framework for {request.task}"
         found.append(
-            Assumption(
-                what="framework", value=framework, why=why, change="--framework",
-                source=PRACTICES[framework].source,
-            )
-        )  # fmt: skip
-    if request.recompute is None:
-        why = f"what {framework} does unless told"
-        found.append(
-            Assumption(what="recompute", value=execution.recompute, why=why, change="--recompute")
+            assume("framework", framework, why, "--framework", PRACTICES[framework].source)
         )
+    if request.recompute is None:
+        why = f"the default of {framework}"
+        found.append(assume("activation recomputation", execution.recompute, why, "--recompute"))
     if request.task in ("lora", "qlora"):
         value = f"rank {request.lora_rank} on all linear layers"
-        why = "the usual adapter"
-        found.append(Assumption(what="adapter", value=value, why=why, change="--lora-rank"))
+        why = "the usual LoRA adapter"
+        found.append(assume("adapter", value, why, "--lora-rank"))
     return tuple(found)

@@ -1,0 +1,106 @@
+"""Nodes of one's own: where figures come from, and arithmetic of worth and running costs."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
+from gpuplan.domain.money.rates import Capital
+from gpuplan.domain.ranges import exactly
+from gpuplan.domain.scenario.site import OwnedNodes, Site
+from gpuplan.domain.scenario.terms import HardwarePrice
+from gpuplan.inputs.scenario.read import scenario_from_dict
+from gpuplan.studies.market.owned import (
+    ELECTRICITY_USD_PER_J,
+    bought_nodes,
+    lead_time_s,
+    place_of,
+    standing_nodes,
+    worth_by_age,
+)
+from gpuplan.units import DAY, KWH, MONTH, YEAR
+
+CATALOG = read_catalog()
+SCENARIO = scenario_from_dict(
+    {
+        "version": 1,
+        "name": "x",
+        "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 4}}],
+    },
+    name="s",
+)
+
+
+def with_site(**given):
+    return replace(SCENARIO, site=Site(**given))
+
+
+def test_nothing_given_is_assumed_and_said():
+    place = place_of(SCENARIO)
+    assert place.pue_ratio == INDUSTRY_PUE_RATIO
+    assert place.electricity_usd_per_j == ELECTRICITY_USD_PER_J
+    assert {note.change for note in place.assumptions} == {
+        "site.pue",
+        "site.electricity_usd_per_kwh",
+    }
+
+
+def test_the_sites_own_figures_win_over_its_region():
+    price = exactly(0.05 / KWH)
+    place = place_of(with_site(pue_ratio=1.1, electricity_usd_per_j=price))
+    assert (place.pue_ratio, place.electricity_usd_per_j) == (1.1, price)
+    assert place.assumptions == ()
+
+
+def test_a_standing_node_costs_what_running_it_costs():
+    """One node of 10 kW at most: power, PUE 1.2 and 0.10 USD/kWh, nothing else."""
+    site = Site(pue_ratio=1.2, electricity_usd_per_j=exactly(0.10 / KWH))
+    nodes = OwnedNodes(
+        accelerator="h100-sxm", n_nodes=3, n_accelerators_per_node=8, node_max_w=10_000.0
+    )
+    scenario = replace(SCENARIO, site=site, owned=(nodes,))
+    [found] = standing_nodes(scenario, CATALOG, place_of(scenario))
+    # Busy nodes draw 70 % of their limit on average.
+    assert found.rate.price_usd_per_h.mid == pytest.approx(0.7 * 10 * 1.2 * 0.10)
+    assert (found.n_nodes, found.rate.terms.n_nodes_max) == (3, 3)
+    assert found.rate.id == "existing/your h100-sxm x8"
+
+
+def test_nothing_is_bought_unless_the_policy_allows_it():
+    price = HardwarePrice(accelerator="h100-sxm", node_usd=exactly(250_000.0))
+    scenario = replace(SCENARIO, prices=replace(SCENARIO.prices, hardware=(price,)))
+    policy = replace(scenario.policy, purchases=("on_demand",))
+    place = place_of(scenario)
+    assert list(bought_nodes(replace(scenario, policy=policy), CATALOG, place)) == []
+    owned = replace(scenario, policy=replace(scenario.policy, purchases=("owned",)))
+    [rate] = bought_nodes(owned, CATALOG, place)
+    assert (rate.purchase, rate.node.n_accelerators) == ("owned", 8)
+    # Over four years the outlay alone is 7.1 USD an hour.
+    assert rate.price_usd_per_h.mid > 250_000.0 * 0.9 / (4 * 8760)
+    assert {"budget.depreciation_years", "budget.residual_frac"} <= {
+        note.change for note in rate.assumptions
+    }
+
+
+def test_worth_falls_from_the_outlay_to_the_residual():
+    """Without interest a node loses the same every month."""
+    capital = Capital(
+        hardware_usd=exactly(1200.0),
+        outlay_usd=exactly(1200.0),
+        residual_frac=exactly(0.0),
+        life_s=12 * MONTH,
+        discount_frac_per_year=0.0,
+    )
+    worth = worth_by_age(capital, MONTH, 13)
+    assert worth[0] == pytest.approx(1200.0)
+    assert worth[6] == pytest.approx(600.0)
+    assert worth[12] == worth[13] == pytest.approx(0.0)
+
+
+def test_lead_times_are_the_offers_own_or_the_scenarios():
+    given = HardwarePrice(accelerator="h100-sxm", lead_time_s=exactly(30 * DAY))
+    assert lead_time_s(SCENARIO, given) == 30 * DAY
+    growing = replace(SCENARIO, growth=replace(SCENARIO.growth, lead_time_s=exactly(YEAR)))
+    assert lead_time_s(growing, None) == YEAR
+    assert lead_time_s(SCENARIO, None) == 0.0

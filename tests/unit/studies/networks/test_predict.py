@@ -1,0 +1,70 @@
+"""Networks that are no language models, by name: work by hand, and laws of batches."""
+
+import pytest
+
+from gpuplan.domain.requests.requests import NetworkRequest
+from gpuplan.errors import InputError
+from gpuplan.studies.networks.predict import predict_network
+
+
+def predicted(name, on="h100-sxm", **asked):
+    return predict_network(name, on, NetworkRequest(**asked))
+
+
+def test_resnet_has_the_arithmetic_of_its_model_card():
+    """ResNet-50: 4.1 GMAC per image of 224 px, 25.6 M parameters in 16 bits."""
+    found = predicted("resnet50", batch=8)
+    assert found.kind == "vision"
+    assert found.work.flop / 8 == pytest.approx(2 * 4.1e9, rel=0.03)
+    assert found.work.weight_bytes == pytest.approx(2 * 25.6e6, rel=0.01)
+
+
+def test_four_times_the_pixels_are_four_times_the_arithmetic():
+    small, large = predicted("resnet50", image_px=224), predicted("resnet50", image_px=448)
+    assert large.work.flop == pytest.approx(4 * small.work.flop, rel=0.01)
+    assert large.work.weight_bytes == small.work.weight_bytes
+    assert large.batch_s.value > small.batch_s.value
+
+
+def test_larger_batches_take_longer_and_carry_more():
+    found = [predicted("resnet50", batch=n) for n in (1, 8, 64)]
+    times = [each.batch_s.value for each in found]
+    rates = [each.samples_per_s.value for each in found]
+    assert times == sorted(times)
+    assert rates == sorted(rates)
+    for each in found:
+        assert each.batch_s.low < each.batch_s.value < each.batch_s.high
+
+
+def test_an_encoder_multiplies_its_layers_and_attends_to_the_square():
+    """BERT-large: 24 layers of 1024: 12 x 24 x 1024^2 matrix parameters."""
+    found = predicted("bert-large-uncased", n_tokens=384, batch=2)
+    n_matrix = 12 * 24 * 1024**2
+    assert found.kind == "encoder"
+    assert found.work.flop == pytest.approx(2 * n_matrix * 384 * 2)
+    assert found.work.attention_flop == pytest.approx(4 * 24 * 1024 * 384**2 * 2)
+
+
+def test_more_denoising_steps_take_longer_in_proportion():
+    few, many = (predicted("black-forest-labs/FLUX.1-dev", n_steps=n) for n in (10, 50))
+    assert many.work.flop == pytest.approx(5 * few.work.flop)
+    assert many.batch_s.value == pytest.approx(5 * few.batch_s.value, rel=0.01)
+
+
+def test_a_benchmark_is_carried_over_by_the_speed_of_its_board():
+    fast, slow = (predicted("bert-99", on=on) for on in ("h100-sxm", "l4"))
+    assert fast.kind == slow.kind == "pipeline"
+    assert fast.work is None
+    assert fast.batch_s.value < slow.batch_s.value
+    assert fast.batch_s.low < fast.batch_s.value < fast.batch_s.high
+
+
+def test_a_language_model_is_sent_to_predict():
+    with pytest.raises(InputError, match="gpuplan predict"):
+        predicted("meta-llama/Llama-3.1-8B-Instruct")
+
+
+def test_an_unknown_name_gets_near_ones():
+    with pytest.raises(InputError) as caught:
+        predicted("resnet5O")
+    assert "resnet50" in caught.value.problems[0].fix

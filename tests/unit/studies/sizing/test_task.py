@@ -1,0 +1,106 @@
+"""What every sizer starts from: loads, lengths, ceilings, fleets in proportion."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.plan.candidate import Rejection
+from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.scenario.terms import Choice
+from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.studies.sizing.task import SizingContext, margin_of, task_of
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+CATALOG = read_catalog()
+CONTEXT = SizingContext(catalog=CATALOG)
+CHAT = read_scenario(EXAMPLES / "chat.yaml")
+
+
+def task(scenario=CHAT, **policy):
+    scenario = replace(scenario, policy=replace(scenario.policy, **policy))
+    [workload] = scenario.workloads
+    return task_of(workload, scenario, CONTEXT)
+
+
+def estimate(value, low, high):
+    return Estimate(value=value, low=low, high=high, tier="estimated")
+
+
+def test_an_open_service_is_a_poisson_load_at_its_peak():
+    load = task().serving_load
+    assert load.regime == "poisson"
+    assert load.requests_per_s == pytest.approx(10 / 3, rel=1e-3)
+    assert load.cached_input_frac == 0.0
+
+
+def test_a_closed_loop_has_users_and_no_rate():
+    [workload] = CHAT.workloads
+    arrivals = replace(
+        workload.work.arrivals, peak_requests_per_s=None, mean_requests_per_s=None, n_concurrent=32
+    )
+    changed = replace(workload, work=replace(workload.work, arrivals=arrivals))
+    found = task_of(changed, replace(CHAT, workloads=(changed,)), CONTEXT)
+    assert (found.serving_load.regime, found.serving_load.n_sequences) == ("fixed_concurrency", 32)
+    assert found.simulator(found.candidate(CATALOG.accelerators["h100-sxm"], "fp8")) is None
+
+
+def test_mean_and_longest_requests():
+    found = task()
+    mean = found.demand.input_tokens + found.demand.output_tokens
+    assert found.context_tokens == round(mean)
+    assert found.longest_tokens >= found.context_tokens
+    [workload] = CHAT.workloads
+    wide = replace(workload, work=replace(workload.work, max_context_tokens=100_000))
+    assert task_of(wide, CHAT, CONTEXT).longest_tokens == 100_000
+
+
+def test_the_users_ceiling_wins_over_a_usual_one():
+    usual = task()
+    assert usual.ceiling_frac(0.7) == 0.7
+    given = replace(CHAT.policy.resilience, max_utilization_frac=0.5)
+    assert task(resilience=given).ceiling_frac(0.7) == 0.5
+
+
+def test_every_accelerator_is_sized_or_rejected_once():
+    found = task(accelerators=Choice(allowed=("h100-sxm", "l4"), forbidden=("l4",)))
+    sized, rejected = found.on_each_accelerator("fp8", lambda candidate, card: candidate)
+    assert [str(c.accelerator) for c in sized] == ["h100-sxm"]
+    assert len(sized) + len(rejected) == len(CATALOG.accelerators)
+    assert all(isinstance(each, Rejection) and each.constraint == "policy" for each in rejected)
+
+
+@pytest.mark.parametrize(("safe", "n", "slow"), [(1.0, 4, 7), (3.4, 1, 2), (0.5, 7, 14)])
+def test_a_fleet_in_proportion_by_hand(safe, n, slow):
+    """3.33 requests/s over what one carries, rounded up; its low end is half of it."""
+    found = task()
+    candidate = found.candidate(CATALOG.accelerators["h100-sxm"], "fp8")
+    fleet = found.fleet_in_proportion(
+        candidate,
+        estimate(safe, safe / 2, 2 * safe),
+        full_per_s=2 * safe,
+        safe_frac=0.5,
+        method="analytic",
+        band="by formula",
+    )
+    assert (fleet.n_serving, fleet.n_slow_end) == (n, slow)
+    assert fleet.utilization.peak_frac == pytest.approx(10 / 3 / (n * 2 * safe), rel=1e-3)
+    assert fleet.n_replicas == n + found.reserve(candidate, n).n_spare
+    assert np.all(fleet.need.n_replicas >= 0)
+
+
+def test_a_margin_says_whether_its_slo_is_met():
+    [limit, *_] = task().limits
+    inside = margin_of(limit, estimate(0.1, 0.05, 0.2), limit.limit_s)
+    outside = margin_of(limit, estimate(0.1, 0.05, 0.2), 1.01 * limit.limit_s)
+    assert inside.is_kept
+    assert not outside.is_kept
+
+
+def test_streams_and_evaluator_are_made_once():
+    found = task()
+    assert found.streams is found.streams
+    assert found.evaluator is found.evaluator
+    assert found.evaluator.load == found.serving_load
