@@ -22,7 +22,7 @@ SettingsFor = Callable[[Accelerator], EngineSettings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ProposalSpec:
     """What candidates are proposed for."""
 
     workload: str
@@ -36,20 +36,20 @@ class Ask:
 
 
 def propose(
-    ask: Ask, accelerators: Iterable[Accelerator], settings_for: SettingsFor
+    spec: ProposalSpec, accelerators: Iterable[Accelerator], settings_for: SettingsFor
 ) -> tuple[Candidate, ...]:
     """Whole accelerators, without pipeline stages."""
     return tuple(
-        _candidate(ask, card, layout, precision=precision, settings=settings)
+        _candidate(spec, card, layout, precision=precision, settings=settings)
         for card in accelerators
-        for layout in layouts_for(ask, card)
-        for precision in ask.precisions
-        for settings in _settings(ask, settings_for(card))
+        for layout in layouts_for(spec, card)
+        for precision in spec.precisions
+        for settings in _settings(spec, settings_for(card))
     )
 
 
 def _candidate(
-    ask: Ask,
+    spec: ProposalSpec,
     card: Accelerator,
     layout: ServingLayout,
     *,
@@ -58,21 +58,21 @@ def _candidate(
     share: AcceleratorShare | None = None,
 ) -> Candidate:
     return Candidate(
-        workload=ask.workload,
+        workload=spec.workload,
         accelerator=card.id,
         layout=layout,
         precision=precision,
-        cache_precision=ask.cache_precision,
-        engine=ask.engine,
+        cache_precision=spec.cache_precision,
+        engine=spec.engine,
         settings=settings,
         share=share,
-        is_quantized_below=precision in ask.narrow,
+        is_quantized_below=precision in spec.narrow,
     )
 
 
-def _settings(ask: Ask, usual: EngineSettings) -> list[EngineSettings]:
+def _settings(spec: ProposalSpec, usual: EngineSettings) -> list[EngineSettings]:
     """The engine's defaults, and smaller chunks where single gaps are promised."""
-    sizes = [n for n in SMALL_BATCH_TOKENS if ask.limits_gaps and n < usual.max_batch_tokens]
+    sizes = [n for n in SMALL_BATCH_TOKENS if spec.limits_gaps and n < usual.max_batch_tokens]
     return [usual, *(_with_chunks(usual, n) for n in sizes)]
 
 
@@ -81,9 +81,9 @@ def _with_chunks(usual: EngineSettings, n_tokens: int) -> EngineSettings:
     return replace(usual, max_batch_tokens=n_tokens, max_sequences=n_sequences)
 
 
-def layouts_for(ask: Ask, card: Accelerator) -> list[ServingLayout]:
+def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
     """Powers of two up to the island or a usual node; experts dealt out as well as cut."""
-    asked = ask.layout
+    asked = spec.layout
     if asked is not None and (asked.n_tensor or asked.n_pipeline or asked.n_expert):
         tp, pp = asked.n_tensor or 1, asked.n_pipeline or 1
         return [ServingLayout(tp=tp, pp=pp, ep=asked.n_expert or 1)]
@@ -91,7 +91,7 @@ def layouts_for(ask: Ask, card: Accelerator) -> list[ServingLayout]:
     most = 1 if card.is_cpu else min(MOST_TENSOR, max(USUAL_NODE, island))
     sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
     layouts = [ServingLayout(tp=tp) for tp in sizes]
-    if ask.is_moe:
+    if spec.is_moe:
         layouts += [ServingLayout(tp=tp, ep=tp) for tp in sizes if tp > 1]
         layouts += [ServingLayout(tp=1, dp=n, ep=n) for n in sizes if n > 1]
     return layouts
@@ -143,12 +143,15 @@ def shares_of(
 
 
 def on_shares(
-    ask: Ask, card: Accelerator, shares: Iterable[AcceleratorShare], settings_for: SettingsFor
+    spec: ProposalSpec,
+    card: Accelerator,
+    shares: Iterable[AcceleratorShare],
+    settings_for: SettingsFor,
 ) -> tuple[Candidate, ...]:
-    """Small models on parts of an accelerator."""
+    """Small models on slices of an accelerator."""
     return tuple(
         _candidate(
-            ask,
+            spec,
             card,
             ServingLayout(),
             precision=precision,
@@ -156,7 +159,7 @@ def on_shares(
             share=share,
         )
         for share in shares
-        for precision in ask.precisions
+        for precision in spec.precisions
     )
 
 

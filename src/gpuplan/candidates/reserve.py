@@ -11,41 +11,17 @@ from gpuplan.domain.plan.sizing import Reserve
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.terms import FailureDomain, Resilience
 
-SPREAD = ("node", "rack", "zone")
 NODES_PER_RACK = 4  # Assumption: four 8-accelerator machines of 10 kW fill a 40 kW rack
 N_ZONES = 2  # Assumption: of which either must carry all
 
 
 def reserve_for(
-    candidate: Candidate,
-    n_serving: int,
-    resilience: Resilience,
-    *,
-    n_accelerators_per_node: int,
-    n_nodes_per_rack: int = NODES_PER_RACK,
+    candidate: Candidate, n_serving: int, resilience: Resilience, *, n_accelerators_per_node: int
 ) -> Reserve:
-    """Spare replicas so that the promise holds after the failures the user wants to survive."""
-    domain, n_failures = resilience.survive, resilience.n_failures
-    lost = replicas_per_domain(
-        candidate,
-        domain,
-        n_accelerators_per_node=n_accelerators_per_node,
-        n_nodes_per_rack=n_nodes_per_rack,
-    )
-    if domain == "none":
-        return Reserve(
-            n_spare=0,
-            domain=domain,
-            n_failures=0,
-            n_replicas_per_domain=0,
-            why="no spare replica: the SLOs are violated with the first failure",
-            upgrade=_upgrade(n_serving, 0),
-        )
-    if domain == "zone":
-        lost = ceil(n_serving / (N_ZONES - 1))
-    if domain in SPREAD:
-        # No more than the load itself need stand in one such part: the rest goes elsewhere.
-        lost = min(lost, n_serving)
+    """Spare replicas so that the SLOs hold after the failures the user wants to survive."""
+    domain = resilience.survive
+    n_failures = 0 if domain == "none" else resilience.n_failures
+    lost = _replicas_lost(candidate, n_serving, domain, n_accelerators_per_node)
     n_spare = lost * n_failures
     return Reserve(
         n_spare=n_spare,
@@ -80,28 +56,24 @@ def reserve_notes(resilience: Resilience) -> tuple[Assumption, ...]:
     return ()
 
 
-def replicas_per_domain(
-    candidate: Candidate,
-    domain: FailureDomain,
-    *,
-    n_accelerators_per_node: int,
-    n_nodes_per_rack: int = NODES_PER_RACK,
+def _replicas_lost(
+    candidate: Candidate, n_serving: int, domain: FailureDomain, n_accelerators_per_node: int
 ) -> int:
-    """Replicas that stop when one such part does."""
+    """Replicas that stop when one such failure domain does."""
     share = candidate.share.n_per_accelerator if candidate.share else 1
-    if domain == "none":
-        return 0
-    if domain == "gpu":
-        return share
-    if domain == "replica":
-        return 1
+    known = {"none": 0, "gpu": share, "replica": 1, "zone": ceil(n_serving / (N_ZONES - 1))}
+    if domain in known:
+        return known[domain]
     per_node = 1
     if not candidate.is_node:
         per_node = max(1, n_accelerators_per_node * share // candidate.n_accelerators)
-    return per_node if domain == "node" else per_node * n_nodes_per_rack
+    # No more than the load itself need run in one node or rack: the rest goes elsewhere.
+    return min(n_serving, per_node if domain == "node" else per_node * NODES_PER_RACK)
 
 
 def _why(n_failures: int, domain: str, lost: int, *, n_spare: int) -> str:
+    if domain == "none":
+        return "no spare replica: the SLOs are violated with the first failure"
     times = "one" if n_failures == 1 else str(n_failures)
     what = {"gpu": "accelerator", "replica": "replica"}.get(domain, domain)
     stops = "1 replica" if lost == 1 else f"{lost} replicas"

@@ -6,7 +6,7 @@ import pytest
 
 from gpuplan.candidates import prune as cut
 from gpuplan.candidates.propose import (
-    Ask,
+    ProposalSpec,
     layouts_for,
     on_shares,
     propose,
@@ -22,7 +22,7 @@ from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GB
 
 CARDS = {str(name): card for name, card in read_catalog().accelerators.items()}
-ASK = Ask(
+ASK = ProposalSpec(
     workload="w", precisions=("fp8",), cache_precision="bf16", narrow=(), is_moe=False,
     engine=EngineChoice(name="vllm", version="0.15"), layout=None, limits_gaps=False,
 )  # fmt: skip

@@ -22,7 +22,7 @@ from gpuplan.performance.kernels.regimes import (
 )
 from gpuplan.performance.kernels.step import step_time_s
 from gpuplan.performance.serving.regimes import loop_waits
-from gpuplan.studies.inference.work import Same
+from gpuplan.studies.inference.work import ById
 
 PROMPT = PromptTimes(0.03, 0.02)
 
@@ -136,7 +136,7 @@ def test_compiled_equals_plain(n_users, n_stages, budget_tokens):
 
 
 def test_a_key_by_identity_equals_itself_only():
-    keys = [Same(value) for value in ([1], [1])]
-    assert keys[0] == Same(keys[0].value)
+    keys = [ById(value) for value in ([1], [1])]
+    assert keys[0] == ById(keys[0].value)
     assert keys[0] != keys[1]
-    assert hash(keys[0]) == hash(Same(keys[0].value))
+    assert hash(keys[0]) == hash(ById(keys[0].value))

@@ -37,7 +37,7 @@ class ServingCase(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What one replica gives."""
+    """Throughput and latencies of one replica."""
 
     output_tokens_per_s: Number
     ttft_s: Number

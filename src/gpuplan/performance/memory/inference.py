@@ -129,7 +129,7 @@ def communication_bytes(layout: ServingLayout) -> float:
 
 
 def graphs_bytes(model: Model, layout: ServingLayout) -> float:
-    """Captured decode graphs."""
+    """CUDA graphs that are captured for decoding take this much."""
     return GRAPH_BYTES_PER_LAYER * math.ceil(model.main.n_layers / layout.pp)
 
 

@@ -60,7 +60,7 @@ def _param_bytes(part: str, storage: StorageFormats, is_tower: bool) -> float:
 
 
 def _pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
-    """Everything one layer holds."""
+    """All parameters that one layer holds, by part."""
     pieces = [Piece("other", group.n_norm_params, 1)]
     for mixer in (group.mixer, group.cross):
         if isinstance(mixer, Attention):

@@ -108,7 +108,7 @@ def _passed_width(group: LayerGroup, hidden_size: int, layout: ServingLayout) ->
 
 
 def _n_operators(group: LayerGroup) -> int:
-    """Kernels of one layer."""
+    """Kernels that one layer launches."""
     mixer, feed = group.mixer, group.feed_forward
     n = N_NORM_OPERATORS
     if isinstance(mixer, Attention):

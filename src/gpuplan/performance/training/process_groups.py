@@ -30,7 +30,7 @@ class Spread(NamedTuple):
 
     @property
     def n_ranks(self) -> int:
-        """All of the group."""
+        """Ranks of the whole group."""
         return self.n_islands * self.n_inside
 
 

@@ -30,7 +30,7 @@ class GivenStep:
 
 
 class GivenParts(NamedTuple):
-    """Seconds of one step."""
+    """Where the seconds of one step go."""
 
     compute_s: float
     exposed_s: float
@@ -38,7 +38,7 @@ class GivenParts(NamedTuple):
 
     @property
     def step_s(self) -> float:
-        """All of it."""
+        """The step as a whole: compute and exposed traffic."""
         return self.compute_s + self.exposed_s
 
 

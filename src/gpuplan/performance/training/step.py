@@ -58,7 +58,7 @@ class StageParts(NamedTuple):
 
     @property
     def total_s(self) -> float:
-        """All of it."""
+        """The micro-batch as a whole on one stage."""
         return sum(self)
 
 

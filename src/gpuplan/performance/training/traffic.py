@@ -48,7 +48,7 @@ class RankParams(NamedTuple):
 
     @property
     def n_all(self) -> float:
-        """Dense and expert."""
+        """Dense and expert parameters together."""
         return self.n_dense + self.n_expert
 
 

@@ -258,7 +258,7 @@ def _is_growing(wait_s: Floats, tpot_s: float) -> bool:
     return bool(end_s.mean() > max(1.5 * half_s.mean(), LONG_WAIT_STEPS * tpot_s))
 
 
-def said_of(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumption, ...]:
+def run_assumptions(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumption, ...]:
     """What a prediction at a rate rests on, and whether the rate can be held."""
     if run is None:
         why = "iterations or the whole run take longer than the simulator can count"

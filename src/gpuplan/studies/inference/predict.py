@@ -44,7 +44,7 @@ def predict_inference(
     work = setup_work(setup)
     case, fits = serving_case(setup)
     k, r = constants_for(known, labels)
-    told = foretold(setup, work, k, r=r, case=case)
+    told = replica_forecast(setup, work, k, r=r, case=case)
     served = told.served
     missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
     kind = PUBLICATION if is_published_anew else novelty(missing)
@@ -87,7 +87,7 @@ def _looped(
     )
 
 
-class Foretold(NamedTuple):
+class ReplicaForecast(NamedTuple):
     """What one replica gives, and what that rests on."""
 
     served: Served
@@ -95,27 +95,27 @@ class Foretold(NamedTuple):
     assumptions: tuple[Assumption, ...] = ()
 
 
-def foretold(
+def replica_forecast(
     setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
-) -> Foretold:
+) -> ReplicaForecast:
     """By the regime's formula; requests at a rate by a run of an engine."""
     budget = float(setup.settings.max_batch_tokens)
     served = serve(setup.load.regime, work, k, r=r, case=case, batch_tokens=budget)
-    formula = Foretold(served, float(served.tpot_s))
+    formula = ReplicaForecast(served, float(served.tpot_s))
     if setup.load.regime != "poisson" or case.requests_per_s <= 0.0:
         return formula
     # The simulator is loaded by those alone who ask at a rate.
-    from gpuplan.studies.inference.open_loop import open_loop_run, said_of  # noqa: PLC0415
+    from gpuplan.studies.inference.open_loop import open_loop_run, run_assumptions  # noqa: PLC0415
 
     run = open_loop_run(setup, work, k, r=r, case=case)
-    said = said_of(run, setup)
+    said = run_assumptions(run, setup)
     if run is None:
         return formula._replace(assumptions=said)
     start_s = float(serve_start_s(work, k, r, case, run.tpot_mean_s))
     first_s = start_s + run.wait_mean_s
     e2e_s = first_s + case.output_tokens * run.tpot_mean_s
     served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, run.n_running)
-    return Foretold(served, run.tpot_p50_s, said)
+    return ReplicaForecast(served, run.tpot_p50_s, said)
 
 
 def tpot_mean_s(setup: ServingSetup, served: Served) -> float:

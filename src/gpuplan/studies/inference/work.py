@@ -20,7 +20,7 @@ N_KEPT = 1024
 Thing = TypeVar("Thing")
 
 
-class Same(Generic[Thing]):
+class ById(Generic[Thing]):
     """Equal only to itself: a frozen value as a key, without comparing all that it holds."""
 
     __slots__ = ("value",)
@@ -32,14 +32,14 @@ class Same(Generic[Thing]):
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        return isinstance(other, ById) and self.value is other.value
 
 
 def setup_work(setup: ServingSetup) -> StepWork:
     """Work of one iteration, before any efficiency."""
     return deployment_work(
-        Same(setup.model),
-        Same(setup.accelerator),
+        ById(setup.model),
+        ById(setup.accelerator),
         setup.storage,
         setup.layout,
         setup.engine.name,
@@ -49,8 +49,8 @@ def setup_work(setup: ServingSetup) -> StepWork:
 
 @lru_cache(maxsize=N_KEPT)
 def deployment_work(
-    model: Same[Model],
-    accelerator: Same[Accelerator],
+    model: ById[Model],
+    accelerator: ById[Accelerator],
     storage: StorageFormats,
     layout: ServingLayout,
     engine: str,

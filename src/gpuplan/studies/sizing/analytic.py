@@ -25,7 +25,7 @@ PLACES = {"mean": 0.0, "p50": 0.0, "p95": 0.707, "p99": 1.0}
 
 
 class AnalyticSizer:
-    """Sizes candidates by formula."""
+    """Sizes candidates by formula where nothing is simulated."""
 
     def __init__(self, task: SizingTask) -> None:
         self.task, self.evaluator, self.limits = task, task.evaluator, task.limits

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.candidates import prune as cut
-from gpuplan.candidates.propose import Ask, on_shares, propose, shares_of, with_stages
+from gpuplan.candidates.propose import ProposalSpec, on_shares, propose, shares_of, with_stages
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings
@@ -27,9 +27,9 @@ SMALL_MODEL_FRAC = 0.5  # of an accelerator's memory: below, slices of it are tr
 def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     """All proposals, kept or rejected, with what was assumed."""
     evaluator = task.evaluator
-    ask, assumed = _ask(task)
-    found = propose(ask, evaluator.accelerators.values(), _settings_for)
-    found = (*found, *_on_slices(ask, evaluator))
+    spec, assumed = _spec(task)
+    found = propose(spec, evaluator.accelerators.values(), _settings_for)
+    found = (*found, *_on_slices(spec, evaluator))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
     staged = cut.prune(with_stages(_short_everywhere(pruned)), checks)
@@ -122,18 +122,18 @@ def _short_everywhere(pruned: Pruned) -> list[Candidate]:
     ]
 
 
-def _on_slices(ask: Ask, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
+def _on_slices(spec: ProposalSpec, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
     """MIG slices or time slices of accelerators for a model that takes less than half of one."""
     found: list[Candidate] = []
     for card in evaluator.accelerators.values():
-        whole = propose(replace(ask, is_moe=False, limits_gaps=False), [card], _settings_for)[0]
+        whole = propose(replace(spec, is_moe=False, limits_gaps=False), [card], _settings_for)[0]
         memory = evaluator.longest_memory(whole)
         needed = memory.visible_bytes - memory.cache_bytes + memory.sequence_bytes
         needed -= memory.visible_bytes - memory.budget_bytes
         if needed > SMALL_MODEL_FRAC * card.memory.visible_bytes:
             continue
         shares = shares_of(card, evaluator.catalog.mig_profiles_of(card.id), needed)
-        found += on_shares(ask, card, shares, _settings_for)
+        found += on_shares(spec, card, shares, _settings_for)
     return tuple(found)
 
 
@@ -154,7 +154,7 @@ def _precisions(task: SizingTask) -> list[NumberFormat]:
     return known
 
 
-def _ask(task: SizingTask) -> tuple[Ask, list[Assumption]]:
+def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
     workload, model = task.workload, task.model
     published = model.checkpoint.quantized or model.checkpoint.base
     known = _precisions(task)
@@ -162,7 +162,7 @@ def _ask(task: SizingTask) -> tuple[Ask, list[Assumption]]:
     stored, assumed = storage_of(model, precisions[0], format_named(workload.cache_precision or ""))
     assumptions = [a for a in assumed if a.what != "precision"]
     assumptions += _format_assumptions(published, is_given=bool(known))
-    ask = Ask(
+    spec = ProposalSpec(
         workload=workload.name,
         precisions=tuple(form.name for form in precisions),
         cache_precision=stored.cache.name,
@@ -172,7 +172,7 @@ def _ask(task: SizingTask) -> tuple[Ask, list[Assumption]]:
         layout=workload.layout,
         limits_gaps=any(limit.metric == "itl" for limit in task.limits),
     )
-    return ask, assumptions
+    return spec, assumptions
 
 
 def _format_assumptions(published: NumberFormat, *, is_given: bool) -> list[Assumption]:

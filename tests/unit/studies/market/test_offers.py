@@ -10,8 +10,16 @@ from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.market import InstanceShape, Offer
 from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import scenario_from_dict
-from gpuplan.studies.market.offers import market_of, no_price, oldest_days
+from gpuplan.studies.market.offers import (
+    countries,
+    has_room,
+    is_place_allowed,
+    market_of,
+    no_price,
+    oldest_days,
+)
 
 TODAY = date(2026, 11, 1)
 TREE = {
@@ -123,3 +131,29 @@ def test_half_a_year_behind_the_newest_is_stale():
     fresh, old = offer(1.0, age_days=10), offer(1.0, age_days=100)
     assert oldest_days([fresh, old], TODAY) == 190
     assert oldest_days([offer(1.0, age_days=500)], TODAY) == 540
+
+
+def test_regions_are_allowed_by_name_country_or_union():
+    where = Choice(allowed=("EU",))
+    inside = [key for key, country in countries().items() if country == "DEU"]
+    cloud, region = inside[0].split(":", 1)
+    german = replace(offer(10.0), region=region, shape=replace(shape(), cloud=cloud))
+    assert is_place_allowed(german, where)
+    assert is_place_allowed(german, Choice(allowed=("DEU",)))
+    assert not is_place_allowed(german, Choice(forbidden=(region,)))
+    assert not is_place_allowed(offer(10.0), where)  # a region that nobody describes
+    assert is_place_allowed(offer(10.0), Choice())
+
+
+@pytest.mark.parametrize(("ram_bytes", "has"), [(None, True), (2e11, True), (1e11, False)])
+def test_hosts_need_a_quarter_of_their_accelerators_memory(ram_bytes, has):
+    """Eight H100 of 80 GB are 640 GB: 160 GB of host memory are enough."""
+    assert has_room(offer(10.0, ram_bytes=ram_bytes), read_catalog()) is has
+
+
+def test_a_price_holds_for_whole_nodes_only():
+    found = market(offer(16.0))
+    assert found.price_usd_per_h(candidate(tp=4), 2) == 16.0
+    assert found.price_usd_per_h(candidate(tp=4), 3) == 32.0
+    other = replace(candidate(), accelerator=AcceleratorId("l4"))
+    assert found.price_usd_per_h(other, 1) is None

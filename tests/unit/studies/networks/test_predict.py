@@ -68,3 +68,23 @@ def test_an_unknown_name_gets_near_ones():
     with pytest.raises(InputError) as caught:
         predicted("resnet5O")
     assert "resnet50" in caught.value.problems[0].fix
+
+
+def test_a_cpu_has_constants_of_its_own_and_launches_no_kernels():
+    found = predicted("bert-large-uncased", on="cpu-xeon-8480", n_tokens=128)
+    assert (found.kind, found.work.n_kernels) == ("vision-cpu", 1.0)
+    assert any("CPU" in note.why for note in found.assumptions)
+    fast = predicted("bert-large-uncased", n_tokens=128)
+    assert fast.batch_s.value < found.batch_s.value
+
+
+def test_training_a_network_takes_longer_than_running_it():
+    forward = predicted("resnet50", batch=32)
+    training = predicted("resnet50", batch=32, is_training=True)
+    assert training.kind == "vision-training"
+    assert training.batch_s.value > forward.batch_s.value
+
+
+def test_what_was_assumed_is_said():
+    noted = {note.what for note in predicted("resnet50").assumptions}
+    assert {"software", "picture"} <= noted

@@ -49,7 +49,7 @@ WIDE_ADAPTER = StateBytes(
 
 
 class Practice(NamedTuple):
-    """A framework's usual way."""
+    """How a framework trains by default, with its source."""
 
     states: StateBytes
     execution: Execution

@@ -31,7 +31,7 @@ class StageParams(NamedTuple):
 
     @property
     def n_dense(self) -> float:
-        """All but routed experts."""
+        """All parameters but those of routed experts."""
         return self.n_matrix + self.n_other + self.n_input + self.n_head
 
 

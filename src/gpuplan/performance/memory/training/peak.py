@@ -117,7 +117,7 @@ class _Shares(NamedTuple):
         return SHARDINGS.index(self.layout.sharding) >= SHARDINGS.index(from_stage)
 
     def n_params(self, *, is_sharded: bool) -> float:
-        """Parameters on the accelerator."""
+        """Parameters on one accelerator, whole or sharded."""
         if not is_sharded:
             return self.params.n_dense + self.params.n_expert
         n = self.layout.n_shards

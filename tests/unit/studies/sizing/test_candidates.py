@@ -1,0 +1,118 @@
+"""Candidates of a served model: every accelerator is proposed, every rejection has a reason."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.scenario.demand import LatencyLimit, Slo
+from gpuplan.domain.scenario.terms import Choice
+from gpuplan.errors import InputError
+from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.studies.sizing.candidates import candidates_of
+from gpuplan.studies.sizing.language import by_price
+from gpuplan.studies.sizing.task import SizingContext, task_of
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+CONTEXT = SizingContext(catalog=read_catalog())
+CHAT = read_scenario(EXAMPLES / "chat.yaml")
+
+
+def task(*, cards=("H100",), precisions=None, policy_precisions=None, limits=None, **work):
+    [workload] = CHAT.workloads
+    changed = replace(workload.work, **work)
+    if limits is not None:
+        changed = replace(changed, slo=Slo(limits=limits))
+    workload = replace(workload, work=changed)
+    if precisions is not None:
+        workload = replace(workload, precisions=precisions)
+    policy = replace(CHAT.policy, accelerators=Choice(allowed=cards))
+    if policy_precisions is not None:
+        policy = replace(policy, precisions=policy_precisions)
+    return task_of(workload, replace(CHAT, workloads=(workload,), policy=policy), CONTEXT)
+
+
+def test_every_accelerator_is_kept_or_rejected():
+    pruned, _ = candidates_of(task())
+    seen = {str(c.accelerator) for c in pruned.kept}
+    seen |= {str(r.candidate.accelerator) for r in pruned.rejected}
+    assert seen == {str(x) for x in CONTEXT.catalog.accelerators}
+    assert {str(c.accelerator) for c in pruned.kept} == {"h100-sxm"}
+    assert all(r.reason and r.relaxation for r in pruned.rejected)
+
+
+def test_what_is_kept_has_room_for_its_longest_request():
+    found = task()
+    pruned, _ = candidates_of(found)
+    for candidate in pruned.kept:
+        memory = found.evaluator.longest_memory(candidate)
+        assert memory.cache_bytes >= memory.sequence_bytes
+    for rejected in pruned.rejected:
+        if rejected.constraint == "memory":
+            memory = found.evaluator.longest_memory(rejected.candidate)
+            assert memory.cache_bytes < memory.sequence_bytes
+            assert rejected.gap_ratio > 1
+
+
+def test_a_context_beyond_the_model_rejects_all_that_would_run():
+    pruned, _ = candidates_of(task(max_context_tokens=10_000_000))
+    assert pruned.kept == ()
+    assert "context" in {r.constraint for r in pruned.rejected}
+
+
+def test_an_slo_below_the_idle_latency_is_rejected_with_the_gap():
+    limit = LatencyLimit(metric="tpot", statistic="p95", limit_s=1e-4)
+    found = task(limits=(limit,))
+    pruned, _ = candidates_of(found)
+    assert pruned.kept == ()
+    slow = [r for r in pruned.rejected if r.constraint == "tpot"]
+    assert slow
+    for rejected in slow:
+        idle = found.evaluator.idle_times(rejected.candidate)
+        assert rejected.gap_ratio == pytest.approx(idle.tpot_s / limit.limit_s)
+
+
+def test_idle_latencies_add_up():
+    found = task()
+    [first, *_] = candidates_of(found)[0].kept
+    idle = found.evaluator.idle_times(first)
+    rest = found.serving_load.output_tokens - 1
+    assert idle.e2e_s == pytest.approx(idle.ttft_s + rest * idle.tpot_s)
+    assert idle.of("itl") == idle.tpot_s
+
+
+def test_precisions_of_workload_and_policy_must_meet():
+    pruned, assumed = candidates_of(task(precisions=("fp8", "bf16"), policy_precisions=("bf16",)))
+    assert {c.precision for c in pruned.kept} <= {"bf16"}
+    assert "precision" not in {note.what for note in assumed}
+    with pytest.raises(InputError, match="against"):
+        candidates_of(task(precisions=("fp8",), policy_precisions=("bf16",)))
+    with pytest.raises(InputError, match="unknown format"):
+        candidates_of(task(precisions=("fp7",)))
+
+
+def test_the_published_precision_is_assumed_where_none_is_named():
+    _, assumed = candidates_of(task(precisions=(), policy_precisions=()))
+    assert {"engine", "precision"} <= {note.what for note in assumed}
+
+
+def test_fleets_are_ordered_by_price_and_those_without_one_come_last():
+    found = task()
+    cards = CONTEXT.catalog.accelerators
+    fleets = []
+    for name in ("h100-sxm", "l4", "b200-sxm"):
+        candidate = found.candidate(cards[name], "fp8")
+        fleets.append(_fleet(found, candidate))
+    prices = {"h100-sxm": 3.0, "b200-sxm": 2.0}
+    ordered = by_price(fleets, lambda candidate, n: prices.get(candidate.accelerator))
+    assert [str(s.candidate.accelerator) for s in ordered] == ["b200-sxm", "h100-sxm", "l4"]
+
+
+def _fleet(found, candidate):
+    rate = found.evaluator.ranged(candidates_of(found)[0].kept[0]).estimate(
+        "output_tokens_per_s", 1.0
+    )
+    return found.fleet_in_proportion(
+        candidate, rate, full_per_s=2.0, safe_frac=0.5, method="analytic", band=""
+    )
