@@ -120,11 +120,15 @@ def _options(rng, w, pools, time):
             once_usd=float(rng.choice([0.0, 1.25])),
         )  # fmt: skip
         run_s = float(time.period_s * rng.uniform(0.3, 1.0))
-        kept, _ = training_options(
-            time, run, n_accelerators=int(rng.integers(1, 4)), run_s=run_s,
-            deadline_s=time.period_s * time.shape[1],
-        )  # fmt: skip
-        return list(kept)
+        return list(
+            training_options(
+                time,
+                run,
+                n_accelerators=int(rng.integers(1, 4)),
+                run_s=run_s,
+                deadline_s=time.period_s * time.shape[1],
+            )
+        )
     return [
         FleetOption(
             workload=f"work{w}",

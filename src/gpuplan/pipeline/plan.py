@@ -19,7 +19,7 @@ from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.groups import ROUNDS, SolvedGroup, select_from, solve_groups
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.planning.options import fleet_table
-from gpuplan.studies.planning.runs import market_for_runs
+from gpuplan.studies.planning.runs import market_for_runs, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.studies.uncertainty.robust import robust_sizings
@@ -67,7 +67,8 @@ def _solved(
             problem = replace(table.problem, limits=())
         found = select_from(problem, table)
         if isinstance(found, Conflict):
-            return (*conflict_lines(found, problem), *used_lines(table, before))
+            lines = (*conflict_lines(found, problem), *used_lines(table, before))
+            return (*lines, *staggered_lines(inputs.scenario, problem, sizings))
         replay = replay_chosen(inputs, sizings, found)
         sizings = replay.sizings
         if not replay.is_tightened:

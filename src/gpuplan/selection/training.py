@@ -1,10 +1,11 @@
 """Training runs as options: one for each start, with need only while the run lasts."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpuplan.domain.columns import Ints, ints
-from gpuplan.domain.plan.selection import FleetOption, Horizon, Refusal
-from gpuplan.units import HOUR
+from gpuplan.domain.plan.selection import FleetOption, Horizon
 
 
 def training_need(
@@ -12,16 +13,15 @@ def training_need(
 ) -> Ints | None:
     """[scenario, period, hour] accelerators of a run; None where it outlasts the horizon.
 
-    Whole periods first; the last, broken one takes as many of its hours as cover what is left.
+    Whole periods first; the last, partial one takes as many of its hours as cover what is left.
     """
+    n_periods = horizon.shape[1] - start_period
+    begins_s = np.cumsum(np.tile(horizon.hour_s, n_periods)).reshape(n_periods, -1) - horizon.hour_s
+    if n_periods * horizon.period_s < run_s * (1 - 1e-9):
+        return None
     need = np.zeros(horizon.shape, dtype=np.int64)
-    left_s = run_s
-    for period in range(start_period, horizon.shape[1]):
-        for hour, length_s in enumerate(horizon.hour_s):
-            if left_s > 1e-9 * run_s:
-                need[:, period, hour] = n_accelerators
-                left_s -= float(length_s)
-    return ints(need) if left_s <= 1e-9 * run_s else None
+    need[:, start_period:] = n_accelerators * (begins_s < run_s * (1 - 1e-9))
+    return ints(need)
 
 
 def training_options(
@@ -31,30 +31,13 @@ def training_options(
     n_accelerators: int,
     run_s: float,
     deadline_s: float,
-) -> tuple[tuple[FleetOption, ...], tuple[Refusal, ...]]:
-    """The option once for every start that meets the deadline; the others with what is missing."""
-    kept, refused = [], []
+) -> tuple[FleetOption, ...]:
+    """The option once for every start of a period that meets the deadline within the horizon."""
+    found = []
     for start in range(horizon.shape[1]):
-        name = f"{option.name}, start {start}"
         end_s = start * horizon.period_s + run_s
         need = training_need(horizon, n_accelerators, run_s=run_s, start_period=start)
-        if end_s > deadline_s * (1 + 1e-9):
-            late_h = (end_s - deadline_s) / HOUR
-            refused.append(Refusal(name=name, reason=f"ends {late_h:.1f} h after the deadline"))
-        elif need is None:
-            refused.append(Refusal(name=name, reason="ends after the horizon"))
-        else:
-            kept.append(_started(option, name, need=need, end_s=end_s))
-    return tuple(kept), tuple(refused)
-
-
-def _started(option: FleetOption, name: str, *, need: Ints, end_s: float) -> FleetOption:
-    return FleetOption(
-        workload=option.workload,
-        name=name,
-        pool=option.pool,
-        need=need,
-        n_reserve=option.n_reserve,
-        once_usd=option.once_usd,
-        time_s=end_s,
-    )
+        if need is not None and end_s <= deadline_s * (1 + 1e-9):
+            name = f"{option.name}, start {start}"
+            found.append(replace(option, name=name, need=need, time_s=end_s, slice_kind=""))
+    return tuple(found)

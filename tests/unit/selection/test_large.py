@@ -199,8 +199,8 @@ def test_limits_on_orders_are_kept_pool_by_pool(monkeypatch, kind, share):
 def test_only_the_needier_of_a_pool_are_dropped():
     problem = drawn(3)
     tab = tables(problem)
-    kept, refused = undominated(tab)
-    assert len(kept) + len(refused) == len(problem.options)
+    kept = undominated(tab)
+    assert 0 < len(kept) < len(problem.options)
     one = solve(model(tab, integer=False).program)
     less = replace(problem, options=tuple(problem.options[i] for i in kept))
     assert solve(model(tables(less), integer=False).program).objective == pytest.approx(

@@ -299,14 +299,6 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Terms or options that never entered the choice, and the reason."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
     """The least that limits must give way for a choice to exist."""
 

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.plan.selection import FleetOption, Refusal
+from gpuplan.domain.columns import Ints
 from gpuplan.selection.program.tables import Tables
 
 
-def undominated(tab: Tables) -> tuple[Ints, tuple[Refusal, ...]]:
-    """Positions of the options worth keeping, and the others with the one that beats each.
+def undominated(tab: Tables) -> Ints:
+    """Positions of the options worth keeping; of equals the first stays.
 
     Only within one pool: across pools quotas, power and sharing may favour the needier.
     """
@@ -16,36 +15,19 @@ def undominated(tab: Tables) -> tuple[Ints, tuple[Refusal, ...]]:
     _, group = np.unique(groups, axis=0, return_inverse=True)
     order = np.argsort(group.ravel(), kind="stable")
     edges = np.flatnonzero(np.diff(group.ravel()[order])) + 1
-    kept, refused = [], []
-    for members in np.split(order, edges):
-        beaten = _beaten(tab, members)
-        kept += [int(i) for i in members if int(i) not in beaten]
-        refused += [_refusal(tab, loser, winner) for loser, winner in beaten.items()]
-    return np.array(sorted(kept), dtype=np.int64), tuple(refused)
+    kept = [i for members in np.split(order, edges) for i in _best_of(tab, members)]
+    return np.array(sorted(kept), dtype=np.int64)
 
 
-def _beaten(tab: Tables, members: Ints) -> dict[int, int]:
-    """Loser → winner; of equals the first stays."""
-    beaten: dict[int, int] = {}
-    if len(members) < 2:
-        return beaten
-    profile = np.array([_profile(tab.problem.options[i], tab.need[i]) for i in members])
-    for place, i in enumerate(members):
-        for other, j in enumerate(members):
-            is_rival = other != place and int(j) not in beaten
-            if is_rival and np.all(profile[other] <= profile[place]):
-                beaten[int(i)] = int(j)
-                break
-    return beaten
-
-
-def _profile(option: FleetOption, need: Floats) -> Floats:
-    """Everything that an option costs, lower is better."""
-    extra = [float(option.n_reserve), option.once_usd, option.time_s]
-    return np.concatenate([need.ravel(), extra])
-
-
-def _refusal(tab: Tables, loser: int, winner: int) -> Refusal:
-    options = tab.problem.options
-    reason = f"{options[winner].name} needs no more in any hour, on the same nodes"
-    return Refusal(name=options[loser].name, reason=reason)
+def _best_of(tab: Tables, members: Ints) -> list[int]:
+    """Those that no other beats in everything that an option costs."""
+    options = [tab.problem.options[i] for i in members]
+    extra = [[float(o.n_reserve), o.once_usd, o.time_s] for o in options]
+    profile = np.concatenate([tab.need[members].reshape(len(members), -1), extra], axis=1)
+    beaten: set[int] = set()
+    for place in range(len(members)):
+        is_no_more = np.all(profile <= profile[place], axis=1)
+        rivals = set(np.flatnonzero(is_no_more).tolist()) - beaten - {place}
+        if rivals:
+            beaten.add(place)
+    return [int(i) for place, i in enumerate(members) if place not in beaten]

@@ -43,8 +43,7 @@ JOINT_S = 30.0
 def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
     """A choice with a proven gap; None where even the relaxed problem has no answer."""
     whole = tables(problem)
-    kept, _ = undominated(whole)
-    smaller = replace(problem, options=tuple(problem.options[i] for i in kept))
+    smaller = replace(problem, options=tuple(problem.options[i] for i in undominated(whole)))
     full = tables(smaller)
     cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=n_clusters(full))
     built = model(compress(full, cluster), integer=False)

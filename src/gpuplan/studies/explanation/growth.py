@@ -1,6 +1,7 @@
 """When to order, in: owned nodes, growth and lead time; out: the day, the bridge, the need."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil, inf, log
 from typing import NamedTuple
 
@@ -10,7 +11,11 @@ from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.selection.sensitivity.recourse import recost
 from gpuplan.studies.planning.curves import costs_usd_per_month
+from gpuplan.studies.planning.groups import SolvedGroup
+from gpuplan.studies.planning.inputs import PlanInputs
+from gpuplan.studies.planning.options import fleet_table
 from gpuplan.units import MONTHS_PER_YEAR, WEEK, WEEKS_PER_MONTH
 
 
@@ -94,6 +99,25 @@ def _order_lines(growth: Growth, order: OrderTiming) -> Iterator[str]:
     else:
         yield f"order within {order.trigger_weeks - lead_weeks:.1f} weeks"
     yield f"in 12 months {order.n_in_a_year} accelerators are needed"
+
+
+def committed_reasons(inputs: PlanInputs, group: SolvedGroup) -> Explanation:
+    """What the plan costs under other growth when its orders stay and only renting adapts."""
+    choice, names = group.choice, group.sizings[0].demand.periods.scenarios
+    if not choice.selection.orders or len(names) < 2 or inputs.scenario.objective == "regret":
+        return Explanation()
+    every = replace(inputs.scenario, objective="regret")  # all growths, not the middle one alone
+    table = fleet_table(every, inputs.catalog, group.sizings, market=inputs.market)
+    rates = inputs.scenario.growth.per_month_frac
+    by_name = {"low": rates.low, "mid": rates.mid, "high": rates.high}
+    costs = recost(table.problem, choice.selection) / choice.n_months
+    parts = [
+        f"{by_name[name]:.0%}/month "
+        + (f"${usd:,.0f}/month" if usd < inf else "more nodes than can be rented")
+        for name, usd in sorted(zip(names, costs, strict=True), key=lambda row: by_name[row[0]])
+    ]
+    line = "with the nodes ordered here and the rest rented, growth of " + ", of ".join(parts)
+    return Explanation(why=(f"{line} (in today's money)",))
 
 
 def _order_row(order: OrderTiming) -> Crossover:

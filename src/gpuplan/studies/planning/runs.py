@@ -10,7 +10,7 @@ from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.answer import SloResult
-from gpuplan.domain.plan.selection import FleetOption
+from gpuplan.domain.plan.selection import FleetOption, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import (
     HourLoads,
     Periods,
@@ -25,10 +25,13 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.performance.training.goodput import goodput
+from gpuplan.selection.choose import select
+from gpuplan.selection.training import training_options
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, MONTH
 
+N_STARTS = 24  # between now and the last deadline, at which a run may begin
 NO_RESERVE = Reserve(
     n_spare=0,
     domain="none",
@@ -140,6 +143,45 @@ def deadline_result(scenario: Scenario, job: SizedJob) -> SloResult | None:
         reached_s=job.wall_s,
         is_kept=job.wall_s.value <= work.deadline_s * (1 + 1e-9),
     )
+
+
+def staggered_lines(
+    scenario: Scenario, problem: SelectionProblem, sizings: Sequence[Sizing]
+) -> Iterator[str]:
+    """When runs that cannot be made at once would fit one after the other, by their deadlines."""
+    jobs = [(option, job_behind(sizings, option)) for option in problem.options]
+    works = [(option, job, training_work(scenario, job)) for option, job in jobs if job]
+    ends = [work.deadline_s for _, _, work in works if work and work.deadline_s is not None]
+    if len(problem.workloads) < 2 or len(ends) < len(jobs):
+        return
+    even = floats(np.ones(N_STARTS))
+    horizon = replace(
+        problem.horizon,
+        hour_s=floats([max(ends) / N_STARTS]),
+        upfront_discount_frac=even,
+        running_discount_frac=even,
+    )
+    starts = [
+        started
+        for (option, job, _), deadline_s in zip(works, ends, strict=True)
+        for started in training_options(
+            horizon,
+            option,
+            n_accelerators=int(option.need.max()),
+            run_s=job.wall_s.value,
+            deadline_s=deadline_s,
+        )
+    ]
+    terms = tuple(given for given in problem.terms if not given.is_committed)
+    later = replace(problem, horizon=horizon, options=tuple(starts), terms=terms)
+    found = select(later) if later.workloads == problem.workloads else None
+    if isinstance(found, Selection):
+        after = {o.workload: float(np.argmax(o.need[0, :, 0] > 0)) for o in found.chosen}
+        texts = [
+            f"{name} starts after {n * horizon.period_s / DAY:.3g} days" if n else f"{name} at once"
+            for name, n in sorted(after.items(), key=lambda item: item[1])
+        ]
+        yield f"the runs fit one after another: {', '.join(texts)}"
 
 
 class CheckpointCost(NamedTuple):

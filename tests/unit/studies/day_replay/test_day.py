@@ -1,19 +1,21 @@
 """Chosen fleets through their day: loads by the hour, replicas by the hour, what users get."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.unit.studies.sizing.test_workload import AROUND, chat, tools
 
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.plan.sizing import ReplicaNeed
+from gpuplan.domain.plan.sizing import HourLoads, ReplicaNeed
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.studies.day_replay.day import (
     MOST_REQUESTS,
     POOL,
     WHOLE_REQUESTS,
+    Day,
     day_of,
     day_stream,
     replay_of,
@@ -214,3 +216,39 @@ def test_gaps_with_prompts_count_only_beyond_chance(fleet):
     ]
     assert seen == sorted(seen, reverse=True)
     assert seen[0] > 1.5 * seen[-1]  # full, a prompt stands in more than one gap of twenty
+
+
+def flat(n, load=1.0):
+    return Day(floats(np.full(n, load)), ints(np.full(n, 1)), HOUR)
+
+
+def test_blocks_of_a_load_duration_curve_keep_their_hours(fleet):
+    demand, _, _ = fleet
+    blocks = HourLoads(load_frac=floats([1.0, 0.5, 0.1]), hours_per_week=floats([42, 42, 84]))
+    found = day_of(
+        replace(demand, hours=blocks, peak_requests_per_s=0.01), ints([3, 2, 1]), residence_s=1.0
+    )
+    assert len(found.load_per_s) == 168
+    assert found.load_per_s.mean() / 0.01 == pytest.approx(blocks.mean_frac)
+    assert [int((found.n_replicas == n).sum()) for n in (3, 2, 1)] == [42, 42, 84]
+
+
+def test_only_hours_that_ask_for_as_much_as_a_violated_one_need_more(fleet):
+    demand, _, _ = fleet
+    hours = SimpleNamespace(broken_hours=(5,))
+    found = violated_hours(demand, hours)
+    asks = demand.hours.load_frac
+    assert list(found) == list(asks >= asks[5])
+    assert not violated_hours(demand, SimpleNamespace(broken_hours=())).any()
+
+
+def test_arrivals_follow_the_load_of_each_hour(fleet):
+    _, _, runs = fleet
+    load = np.array([0.0, 2.0, 0.5, 4.0])
+    day = Day(floats(load), ints(np.ones(4)), 600.0)
+    at = day_stream(runs, day, draw=2).arrive_s
+    counts = np.bincount((at // 600.0).astype(int), minlength=4)
+    assert counts[0] == 0
+    assert counts == pytest.approx(load * 600.0, abs=4 * np.sqrt(load.max() * 600.0))
+    assert np.all(np.diff(at) >= 0)
+    assert flat(3, 2.0).n_requests == pytest.approx(3 * 2.0 * HOUR)

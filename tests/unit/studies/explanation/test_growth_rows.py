@@ -1,14 +1,15 @@
 """Counts and cost under low, middle and high growth."""
 
+import re
 from datetime import date
 
 import pytest
 import yaml
-from tests.unit.studies.planning.test_rules import scenario, service
+from tests.unit.studies.planning.test_rules import offer, scenario, service
 
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.report.plan.answer import growth_table
+from gpuplan.report.plan.details import growth_table
 
 DAY = date(2026, 11, 1)
 
@@ -55,3 +56,20 @@ def test_without_growth_there_are_no_rows(planned):
 def test_a_growth_that_is_known_is_one_row(planned):
     answer = planned(grown(low=0.05, mid=0.05, high=0.05))
     assert [row.name for row in answer.explanation.growth] == ["mid"]
+
+
+def test_ordered_nodes_stay_whatever_the_growth(planned):
+    """Reserved nodes are paid for though demand stays; what is missing is rented beside them."""
+    offers = [offer("H100", 3.0), offer("H100", 1.5, purchase="reserved", term_months=12)]
+    tree = grown(low=0.0, mid=0.05, high=0.1) | {"prices": {"offers": offers}}
+    answer = planned(tree)
+    [line] = [line for line in answer.explanation.why if "nodes ordered here" in line]
+    costs = {
+        rate: float(usd.replace(",", ""))
+        for rate, usd in re.findall(r"([0-9]+)%/month [$]([0-9,]+)/month", line)
+    }
+    assert costs["0"] <= costs["5"] < costs["10"]
+    # The middle growth is what the plan was made for: its bill in today's money.
+    assert costs["5"] == pytest.approx(answer.proof.bill_usd / 12, abs=1.0)
+    # Ten nodes carry today's 150 a second; they are paid at least, whatever comes.
+    assert costs["0"] >= 10 * 1.5 * 730 - 1

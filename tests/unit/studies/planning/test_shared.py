@@ -163,3 +163,20 @@ def test_services_and_runs_are_decided_together(planned, n_most):
     if fits:
         assert answer.plan.total_usd == pytest.approx(min(fits), rel=1e-9)
         assert sum(pool.n_accelerators for pool in answer.plan.pools) <= n_most
+
+
+def test_runs_that_cannot_share_are_offered_one_after_the_other(planned):
+    """Two accelerators, 59 hours for each run: both end within five days, not within four."""
+    offer = {"accelerator": "H100", "usd_per_accelerator_h": 3.0, "accelerators_per_node": 1}
+
+    def conflicts(days):
+        work = {"tokens": 3.5e9, "deadline_days": days}
+        runs = [RUN | {"name": name, "training": work} for name in ("first", "second")]
+        answer = planned(*runs, policy=policy(2), prices={"offers": [offer]})
+        return [line for line in answer.explanation.conflicts if "one after another" in line]
+
+    [line] = conflicts(8)
+    assert "at once" in line
+    days = float(line.split("starts after ")[1].split(" days")[0])
+    assert 59 / 24 <= days <= 8 - 58.9 / 24
+    assert conflicts(4) == []

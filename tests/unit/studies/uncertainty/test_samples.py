@@ -11,6 +11,7 @@ from gpuplan.studies.uncertainty.samples import (
     draw_samples,
     mean_growth,
     uncertainty_of,
+    whole_uncertainty,
 )
 
 
@@ -94,3 +95,63 @@ def test_mean_growth_is_the_mean():
     assert float(mean_growth(0.0, 36)) == 1.0
     assert float(mean_growth(0.1, 2)) == pytest.approx((1 + 1.1) / 2)
     assert np.asarray(mean_growth(np.array([0.0, 0.1]), 2)).shape == (2,)
+
+
+def compared(curves, *, peak=10.0, base=None):
+    load = demand(peak)
+    usd = base or cost_usd_per_month(curves[0], load)
+    return ComparedFleets(
+        demand=load, curves=curves, names=[c.kind for c in curves], base_usd_per_month=usd
+    )
+
+
+def drawn(curves, n=200):
+    kinds = [each.kind for each in curves]
+    return draw_samples(n, 0, exactly(0.0), n_months=36, kinds=kinds)
+
+
+def test_two_workloads_cost_their_sum_and_must_both_meet_their_slos():
+    first, second = [curve("a", 1.0, 1.0, n_spare=1)], [curve("b", 1.0, 2.0, n_spare=2)]
+    samples = drawn([*first, *second])
+    alone = [uncertainty_of(compared(each), samples, seed=0) for each in (first, second)]
+    total = sum(found.cost_usd_per_month.value for found in alone)
+    parts = [compared(first), compared(second)]
+    both = whole_uncertainty(parts, samples, base_usd_per_month=total, seed=0)
+    assert both.cost_usd_per_month.value == pytest.approx(total)
+    assert both.kept_frac <= min(found.kept_frac for found in alone)
+    # One input that moves for all moves each by as much as alone.
+    for what in ("demand", "prices"):
+        bars = [next(b for b in found.tornado if b.what == what) for found in (*alone, both)]
+        assert bars[2].high_usd_per_month == pytest.approx(
+            bars[0].high_usd_per_month + bars[1].high_usd_per_month
+        )
+    stay = next(row for row in both.prices if row.name == "prices stay")
+    assert stay.usd_per_month == pytest.approx(total)
+
+
+def test_nodes_that_are_shared_bring_the_sum_down_to_the_bill():
+    parts = [compared([curve("a", 1.0, 1.0)]), compared([curve("b", 1.0, 2.0)])]
+    samples = drawn([part.curves[0] for part in parts])
+    whole, half = (
+        whole_uncertainty(parts, samples, base_usd_per_month=usd, seed=0)
+        for usd in (30 * 730.0, 15 * 730.0)
+    )
+    assert half.cost_usd_per_month.high == pytest.approx(whole.cost_usd_per_month.high / 2)
+    assert half.kept_frac == whole.kept_frac
+
+
+def test_prices_move_what_is_rented_and_leave_the_base():
+    fleet = curve("a", 1.0, 2.0, n_base_nodes=4, base_usd_per_node_h=1.0)
+    rows = {row.name: row.usd_per_month for row in found([fleet]).prices}
+    assert rows["prices stay"] == pytest.approx(730 * (4 * 1.0 + 6 * 2.0))
+    assert rows["all fall by 40 %"] == pytest.approx(730 * (4 * 1.0 + 6 * 1.2))
+    assert rows["all rise by 20 %"] == pytest.approx(730 * (4 * 1.0 + 6 * 2.4))
+
+
+def test_a_kind_that_rises_alone_may_lose_its_place():
+    near = [curve("a", 1.0, 1.0), curve("b", 1.0, 1.1)]
+    rows = {row.name: row for row in found(near).prices}
+    assert rows["prices stay"].best_fleet == "a"
+    alone = rows["a alone rises by 20 %"]
+    assert alone.best_fleet == "b"
+    assert alone.best_usd_per_month == pytest.approx(11 * 730)
