@@ -10,7 +10,7 @@ from gpuplan.report.page import render
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
 from gpuplan.report.plan.explanation import explain_sheet
-from gpuplan.report.plan.headline import headline
+from gpuplan.report.plan.headline import goals_of, headline
 
 REJECTED = "Rejected"
 ELSEWHERE = (REJECTED, "Why this", "What binds", "If demand grows")
@@ -63,7 +63,7 @@ def _cards(answer: Answer, plan: ChosenPlan) -> Iterator[Card]:
 def _slo_card(plan: ChosenPlan) -> Card:
     """Whether SLOs are met, and how that was tried."""
     tiers = {p.reached_s.tier for p in plan.slo.promises if p.reached_s is not None}
-    how = "SLOs, simulated" if tiers == {"simulated"} else "SLOs, by estimate"
+    how = f"{goals_of(plan)}, {'simulated' if tiers == {'simulated'} else 'by estimate'}"
     return Card("met", how, "good") if plan.slo.is_kept else Card("violated", how, "bad")
 
 

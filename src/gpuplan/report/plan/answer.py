@@ -12,6 +12,7 @@ from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import (
     PURCHASES,
     fleet_of,
+    goals_of,
     headline,
     purchase_option,
     slo_name,
@@ -161,7 +162,7 @@ def _own_verdict(plan: ChosenPlan) -> str:
     reached = [(p.what, p.reached_s.value) for p in plan.slo.promises if p.reached_s]
     worst = {what: max(v for name, v in reached if name == what) for what, _ in reached}
     latencies = ", ".join(f"{slo_name(w)} {worst[w] / MS:,.0f} ms" for w in LATENCIES if w in worst)
-    met = "SLOs met" if plan.slo.is_kept else "SLO VIOLATED"
+    met = f"{goals_of(plan)} {'met' if plan.slo.is_kept else 'VIOLATED'}"
     return f"{met}: {latencies}" if latencies else met
 
 

@@ -27,6 +27,7 @@ PURCHASES = {
     "existing": "on nodes you already have",
 }
 RUNS = ("pretraining", "finetuning", "batch_inference")
+LARGE_ENOUGH = "the fleet is large enough"
 LATENCIES = ("ttft", "tpot", "e2e", "itl")
 
 
@@ -181,17 +182,22 @@ def verdict(answer: Answer) -> str:
     broken = list(_violated(plan)) if plan else []
     if plan is None or broken:
         return f"VIOLATED: {', '.join(broken)}"
-    goals = {promise.what for promise in plan.slo.promises}
+    goals = goals_of(plan)
     is_run = all(load.kind in RUNS for load in answer.load)
     if not goals and (is_run or answer.uncertainty is None):
         return "no deadline was given" if is_run else "no SLO was given"
-    met = "the deadline is met" if goals == {"deadline"} else "all SLOs met"
-    met = met if goals else "the fleet is large enough"
+    met = {"deadline": "the deadline is met", "SLOs": "all SLOs met"}.get(goals, LARGE_ENOUGH)
     if answer.uncertainty is None:
         return met
     share = answer.uncertainty.kept_frac
     chance = "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
     return f"{met} with {chance} probability"
+
+
+def goals_of(plan: ChosenPlan) -> str:
+    """What the plan has to meet: SLOs, a deadline alone, or nothing."""
+    goals = {promise.what for promise in plan.slo.promises}
+    return "deadline" if goals == {"deadline"} else "SLOs" if goals else ""
 
 
 def _violated(plan: ChosenPlan) -> Iterator[str]:

@@ -89,6 +89,13 @@ def test_cards_show_cost_range_power_and_slos():
     assert any(text.endswith("kW") for text in texts)
 
 
+def test_a_deadline_is_not_called_an_slo():
+    texts = parsed(plan_page(example_plan("large-training"))).texts
+    assert "deadline, by estimate" in texts
+    assert "deadline met" in texts
+    assert "SLOs, by estimate" not in texts
+
+
 def test_violated_slos_are_red():
     page = plan_page(answer(plan=chosen(is_kept=False)))
     assert '<b class="bad">violated</b>' in page

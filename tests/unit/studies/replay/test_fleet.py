@@ -93,7 +93,7 @@ def test_a_fleet_that_turns_requests_away_names_one_that_serves_them(tmp_path: P
     assert recall[held.n_replicas] >= 0.99 > recall[held.n_replicas - 1]
     sheet = api.fleet_sheet(found)
     told = dict(sheet.remarks)["Too small:"]
-    assert f"{held.n_replicas} replicas would hold it" in told[1]
+    assert f"{held.n_replicas} replicas would carry the load" in told[1]
 
 
 def test_no_fleet_is_sought_for_requests_that_none_can_hold(tmp_path: Path):
