@@ -145,23 +145,28 @@ def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s:
     if n_finished != len(taken.accepted):
         what = f"{len(taken.accepted) - n_finished} requests were lost"
         raise one(InvariantError, "simulate", "requests", what, "please report it")
-    s = sim.scalar
     return Outcome(
         requests=requests,
         times=replace(times, n_cached_tokens=hits_of(sim)),
         use=use_of(sim, end),
-        totals=EngineTotals(
-            n_steps=int(s[:, st.N_STEPS].sum()),
-            n_computed_tokens=int(s[:, st.COMPUTED].sum()),
-            n_preemptions=int(s[:, st.N_PREEMPTIONS].sum()),
-            n_free_blocks=int(s[:, st.FREE].sum()),
-            busy_s=float(sim.bins[:, :, st.BUSY_S].sum()),
-            span_s=end / st.TICKS_PER_S,
-            n_asked_tokens=int(s[:, st.ASKED_TOKENS].sum()),
-            n_hit_tokens=int(s[:, st.HIT_TOKENS].sum()),
-        ),
-        n_engines=len(s),
+        totals=totals_of(sim, end),
+        n_engines=len(sim.scalar),
         refused=taken.reasons,
+    )
+
+
+def totals_of(sim: AnyEngines, end: int) -> EngineTotals:
+    """Sums over all engines from the first arrival to this instant."""
+    s = sim.scalar
+    return EngineTotals(
+        n_steps=int(s[:, st.N_STEPS].sum()),
+        n_computed_tokens=int(s[:, st.COMPUTED].sum()),
+        n_preemptions=int(s[:, st.N_PREEMPTIONS].sum()),
+        n_free_blocks=int(s[:, st.FREE].sum()),
+        busy_s=float(sim.bins[:, :, st.BUSY_S].sum()),
+        span_s=end / st.TICKS_PER_S,
+        n_asked_tokens=int(s[:, st.ASKED_TOKENS].sum()),
+        n_hit_tokens=int(s[:, st.HIT_TOKENS].sum()),
     )
 
 

@@ -7,6 +7,7 @@ that could see the next one is begun.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,14 @@ from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.traffic.stream import Requests, no_requests, requests_of
 from gpuplan.errors import InputError, InvariantError, Problem, one
-from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of, times_of, use_of
+from gpuplan.simulation.serving.arrays import (
+    ROUTERS,
+    engine_state,
+    refusals_of,
+    times_of,
+    totals_of,
+    use_of,
+)
 from gpuplan.simulation.serving.features import has_features, with_features
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.runs import run_apart, run_routed
@@ -120,15 +128,8 @@ class ServingStream:
 
     def totals(self) -> EngineTotals:
         """Sums over all engines so far."""
-        s = self._sim.scalar
-        return EngineTotals(
-            n_steps=int(s[:, st.N_STEPS].sum()),
-            n_computed_tokens=int(s[:, st.COMPUTED].sum()),
-            n_preemptions=int(s[:, st.N_PREEMPTIONS].sum()),
-            n_free_blocks=int(s[:, st.FREE].sum()),
-            busy_s=float(self._sim.bins[:, :, st.BUSY_S].sum()),
-            span_s=self._end / st.TICKS_PER_S,
-        )
+        # Streams have no prefix cache: nothing is looked up.
+        return replace(totals_of(self._sim, self._end), n_asked_tokens=0, n_hit_tokens=0)
 
     def _check(self, arrive: Ints) -> None:
         problems = []

@@ -18,9 +18,9 @@ from gpuplan.domain.simulation.fleet import (
     FleetTimeline,
     PoolTotals,
 )
-from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
+from gpuplan.domain.simulation.outcome import Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
-from gpuplan.simulation.serving.arrays import N_BINS, Mask
+from gpuplan.simulation.serving.arrays import N_BINS, Mask, totals_of
 from gpuplan.simulation.serving.features import hits_of
 from gpuplan.simulation.serving.fleet.arrays import Jobs, is_closed, pieces
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -76,7 +76,7 @@ def outcome_of(run: Run) -> FleetOutcome:
         requests=_requests(run, order),
         times=_times(run, seen, end, order=order),
         use=_joined(pools),
-        totals=_totals(run, last),
+        totals=totals_of(run.engines, last),
         n_engines=len(run.state.replica),
         refused=(*run.unservable, *_refused(end)),
         paid_engine_s=sum(pool.paid_s for pool in pools),
@@ -177,20 +177,6 @@ def _hits(run: Run, finished: Mask, order: Rows) -> Ints | None:
     """Tokens found in the prefix cache of the replica that served; None where there is none."""
     hits = hits_of(run.engines)
     return None if hits is None else ints(np.where(finished, hits[order], 0))
-
-
-def _totals(run: Run, last: int) -> EngineTotals:
-    s = run.engines.scalar
-    return EngineTotals(
-        n_steps=int(s[:, st.N_STEPS].sum()),
-        n_computed_tokens=int(s[:, st.COMPUTED].sum()),
-        n_preemptions=int(s[:, st.N_PREEMPTIONS].sum()),
-        n_free_blocks=int(s[:, st.FREE].sum()),
-        busy_s=float(run.engines.bins[:, :, st.BUSY_S].sum()),
-        span_s=last / st.TICKS_PER_S,
-        n_asked_tokens=int(s[:, st.ASKED_TOKENS].sum()),
-        n_hit_tokens=int(s[:, st.HIT_TOKENS].sum()),
-    )
 
 
 def _refused(end: Ints) -> list[tuple[str, int]]:

@@ -13,16 +13,9 @@ from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.engine.jump import lasting, on_line
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.lists import append_waiting, n_blocks, pop_waiting
+from gpuplan.simulation.serving.kernels.engine.lists import n_blocks, pop_waiting
 from gpuplan.simulation.serving.kernels.engine.positions import moved
-from gpuplan.simulation.serving.kernels.engine.runs import (
-    EVENT,
-    LOAD,
-    POWER_OF_TWO,
-    ROUND_ROBIN,
-    better,
-    fewest,
-)
+from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, ROUND_ROBIN, route
 from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Floats, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
@@ -171,7 +164,7 @@ def _begin(e: Engine, b: Batcher, start: int, n: int) -> None:
 
 @part
 def _advance(e: Engine, b: Batcher, until: int) -> int:
-    """Begin every batch that begins before this instant; when there is next something to tell."""
+    """Begin every batch that begins before this instant; when there is next something to report."""
     s = e.scalar
     while True:
         if s[st.IN_FLIGHT] > 0:
@@ -196,7 +189,7 @@ def run_batches(
     event, load = seen[EVENT], seen[LOAD]
     n_engines, n = event.shape[0], accepted.shape[0]
     for turn in range(n + 1):
-        chosen, now = turn % n_engines, st.FOREVER
+        next_, now = turn % n_engines, st.FOREVER
         if turn < n:
             now = engines.request[accepted[turn], st.ARRIVE]
         elif n > 0:
@@ -204,15 +197,9 @@ def run_batches(
             event[:] = 0
         # Engines in turn never meet: one is looked at when it is given something, or at the end.
         for r in range(n_engines):
-            if event[r] <= now and (policy != ROUND_ROBIN or r == chosen or turn == n):
+            if event[r] <= now and (policy != ROUND_ROBIN or r == next_ or turn == n):
                 event[r] = _advance(held(one_engine(engines, r)), batcher, now)
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if turn == n:
             return
-        if policy == POWER_OF_TWO:
-            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
-        elif policy != ROUND_ROBIN:
-            chosen = fewest(load)
-        append_waiting(engines.scalar[chosen], engines.request, accepted[turn])
-        event[chosen] = now
-        load[chosen] += 1
+        route(engines, accepted[turn], turn, pairs, policy, seen)

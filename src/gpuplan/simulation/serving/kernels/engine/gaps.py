@@ -8,16 +8,8 @@ import math
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.lists import append_waiting
 from gpuplan.simulation.serving.kernels.engine.loop import advance
-from gpuplan.simulation.serving.kernels.engine.runs import (
-    EVENT,
-    LOAD,
-    POWER_OF_TWO,
-    ROUND_ROBIN,
-    better,
-    fewest,
-)
+from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, route
 from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
@@ -71,12 +63,4 @@ def observe(
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if turn == n:
             return
-        if policy == ROUND_ROBIN:
-            chosen = turn % n_engines
-        elif policy == POWER_OF_TWO:
-            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
-        else:
-            chosen = fewest(load)
-        append_waiting(engines.scalar[chosen], engines.request, i)
-        event[chosen] = now
-        load[chosen] += 1
+        route(engines, i, turn, pairs, policy, seen)

@@ -26,7 +26,7 @@ def run_apart(engines: Engines, accepted: Ints, n_before: int) -> None:
 
 
 @part
-def fewest(load: Ints) -> int:
+def _fewest(load: Ints) -> int:
     """The engine with the fewest requests; the first of equals."""
     best, least = 0, load[0]
     for r in range(1, load.shape[0]):
@@ -36,11 +36,26 @@ def fewest(load: Ints) -> int:
 
 
 @part
-def better(load: Ints, a: int, b: int) -> int:
+def _better(load: Ints, a: int, b: int) -> int:
     """Of two engines the one with fewer requests; the first of equals."""
     if load[a] == load[b]:
         return min(a, b)
     return a if load[a] < load[b] else b
+
+
+@part
+def route(engines: Engines, i: int, turn: int, pairs: Ints, policy: int, seen: Ints) -> None:
+    """The request that comes now goes to one engine: in turn, by load, or of a drawn pair."""
+    event, load = seen[EVENT], seen[LOAD]
+    if policy == POWER_OF_TWO:
+        chosen = _better(load, pairs[turn, 0], pairs[turn, 1])
+    elif policy == LEAST_OUTSTANDING:
+        chosen = _fewest(load)
+    else:
+        chosen = turn % load.shape[0]
+    append_waiting(engines.scalar[chosen], engines.request, i)
+    event[chosen] = engines.request[i, st.ARRIVE]
+    load[chosen] += 1
 
 
 @kernel
@@ -61,10 +76,4 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if is_over:
             return
-        if policy == POWER_OF_TWO:
-            chosen = better(load, pairs[turn, 0], pairs[turn, 1])
-        else:
-            chosen = fewest(load)
-        append_waiting(engines.scalar[chosen], engines.request, i)
-        event[chosen] = now
-        load[chosen] += 1
+        route(engines, i, turn, pairs, policy, seen)
