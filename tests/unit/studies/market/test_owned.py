@@ -104,3 +104,23 @@ def test_lead_times_are_the_offers_own_or_the_scenarios():
     growing = replace(SCENARIO, growth=replace(SCENARIO.growth, lead_time_s=exactly(YEAR)))
     assert lead_time_s(growing, None) == YEAR
     assert lead_time_s(SCENARIO, None) == 0.0
+
+
+def test_a_region_gives_what_the_site_leaves_open():
+    given = place_of(with_site(region="aws:eu-central-1", pue_ratio=1.05))
+    assert given.pue_ratio == 1.05
+    assert given.electricity_usd_per_j.mid > 0
+    assert "site.pue" not in {note.change for note in given.assumptions}
+
+
+def test_staff_is_shared_by_the_nodes_and_support_follows_the_price():
+    """Three nodes share one salary: 87,600 USD a year are 3.33 USD an hour and node."""
+    prices = replace(SCENARIO.prices, staff_usd_per_year=87_600.0)
+    site = Site(pue_ratio=1.0, electricity_usd_per_j=exactly(0.0))
+    nodes = OwnedNodes(accelerator="h100-sxm", n_nodes=3, n_accelerators_per_node=8)
+    scenario = replace(SCENARIO, prices=prices, site=site, owned=(nodes,))
+    [found] = standing_nodes(scenario, CATALOG, place_of(scenario))
+    assert found.rate.price_usd_per_h.mid == pytest.approx(87_600 / 8760 / 3, rel=1e-3)
+    alone = replace(scenario, owned=(replace(nodes, n_nodes=1),))
+    [one] = standing_nodes(alone, CATALOG, place_of(alone))
+    assert one.rate.price_usd_per_h.mid == pytest.approx(3 * found.rate.price_usd_per_h.mid)

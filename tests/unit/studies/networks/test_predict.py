@@ -88,3 +88,9 @@ def test_training_a_network_takes_longer_than_running_it():
 def test_what_was_assumed_is_said():
     noted = {note.what for note in predicted("resnet50").assumptions}
     assert {"software", "picture"} <= noted
+
+
+def test_a_network_time_is_never_below_its_roofline():
+    found = predicted("resnet50", batch=128)
+    peak = found.accelerator.peak_flop_per_s["fp16"]
+    assert found.batch_s.value > found.work.flop / peak

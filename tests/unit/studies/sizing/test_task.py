@@ -10,6 +10,8 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.terms import Choice
+from gpuplan.domain.scenario.workload import Layout
+from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.task import SizingContext, margin_of, task_of
 
@@ -104,3 +106,21 @@ def test_streams_and_evaluator_are_made_once():
     assert found.streams is found.streams
     assert found.evaluator is found.evaluator
     assert found.evaluator.load == found.serving_load
+
+
+def test_a_task_without_a_model_says_what_to_give():
+    [workload] = CHAT.workloads
+    nameless = replace(workload, model=None)
+    with pytest.raises(InputError, match="has no name"):
+        _ = task_of(nameless, CHAT, CONTEXT).model
+
+
+def test_layout_and_precision_of_the_user_are_kept():
+    found = task()
+    card = CATALOG.accelerators["h100-sxm"]
+    named = replace(found.workload, precisions=("int4",), layout=Layout(n_tensor=4, n_pipeline=2))
+    asked = replace(found, workload=named).candidate(card, "fp8")
+    assert (asked.precision, asked.layout.tp, asked.layout.pp) == ("int4", 4, 2)
+    plain = replace(found, workload=replace(found.workload, precisions=(), layout=None))
+    assert plain.candidate(card, "fp8").precision == "fp8"
+    assert plain.candidate(card, "fp8").n_accelerators == 1
