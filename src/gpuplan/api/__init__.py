@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gpuplan.inputs.scenario.read import read_scenario
     from gpuplan.inputs.scenario.template import scenario_template
     from gpuplan.inputs.schema.reference import scenario_schema
-    from gpuplan.inputs.traces.column_map import column_map
+    from gpuplan.inputs.traces.columns import column_map
     from gpuplan.inputs.traces.read import read_trace
     from gpuplan.pipeline.catalog import check as catalog_check
     from gpuplan.pipeline.catalog import findings_sheet

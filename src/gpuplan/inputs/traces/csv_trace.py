@@ -7,10 +7,13 @@ from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from gpuplan.domain.traffic.trace import ColumnMap, TimeUnit, TraceQuery
+from gpuplan.inputs.traces.clock import Clock, numbers
+from gpuplan.inputs.traces.columns import RUN, columns_note, columns_of, find, plain
 from gpuplan.inputs.traces.jsonl_trace import ONE_LOOP
-from gpuplan.inputs.traces.names import RUN, columns_of, find, plain
-from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Findings, RawRows
+from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Converter, Findings, OpenTrace, RawRows
 from gpuplan.inputs.traces.source import fault, lines_of, text_of
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -22,34 +25,47 @@ class CsvFormat(NamedTuple):
 
     name: str
     columns: tuple[str, str, str, str]  # time, input, output, session; empty: none
-    time_unit: TimeUnit | None
-    told: tuple[str, ...]
+    time_unit: TimeUnit | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def column_map(self) -> ColumnMap:
+        """Where the producer's files hold what."""
+        arrive, n_input, n_output, session = (name or None for name in self.columns)
+        return ColumnMap(
+            arrive=arrive,
+            input_tokens=n_input,
+            output_tokens=n_output,
+            session=session,
+            time_unit=self.time_unit,
+        )
 
 
+AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens", "")
+BURSTGPT = ("Timestamp", "Request tokens", "Response tokens", "")
+VIDUR = ("arrived_at", "num_prefill_tokens", "num_decode_tokens", "")
+MULTITURN = ("start_time_ms", "input_num_tokens", "output_num_tokens", "conversation_id")
+IMAGES = "images are counted beside the tokens of the prompt, and are not read"
+FAILED = "an output of 0 tokens is a request that failed"
+NO_TEMPLATE = "prompts are counted without the chat template, so some have 0 tokens"
+NO_LENGTHS = "a length that has no column counts as one token"
 FORMATS = (
-    CsvFormat("azure-lmm", ("TIMESTAMP", "ContextTokens", "GeneratedTokens", ""), None,
-              ("images are counted beside the tokens of the prompt, and are not read",)),
-    CsvFormat("azure", ("TIMESTAMP", "ContextTokens", "GeneratedTokens", ""), None, ()),
-    CsvFormat("burstgpt", ("Timestamp", "Request tokens", "Response tokens", "Session ID"), "s",
-              ("an answer of 0 tokens is a request that failed",)),
-    CsvFormat("burstgpt", ("Timestamp", "Request tokens", "Response tokens", ""), "s",
-              ("an answer of 0 tokens is a request that failed",)),
-    CsvFormat("vidur", ("arrived_at", "num_prefill_tokens", "num_decode_tokens", ""), "s", ()),
-    CsvFormat("vidur-lengths", ("", "num_prefill_tokens", "num_decode_tokens", ""), None, ()),
-    CsvFormat("vllm-multiturn", ("start_time_ms", "input_num_tokens", "output_num_tokens",
-              "conversation_id"), "ms",
-              (ONE_LOOP, "prompts are counted without the chat template, so some have 0 tokens")),
-)  # fmt: skip
+    CsvFormat("azure-lmm", AZURE, notes=(IMAGES,)),
+    CsvFormat("azure", AZURE),
+    CsvFormat("burstgpt", (*BURSTGPT[:3], "Session ID"), "s", (FAILED,)),
+    CsvFormat("burstgpt", BURSTGPT, "s", (FAILED,)),
+    CsvFormat("vidur", VIDUR, "s"),
+    CsvFormat("vidur-lengths", ("", *VIDUR[1:])),
+    CsvFormat("vllm-multiturn", MULTITURN, "ms", (ONE_LOOP, NO_TEMPLATE)),
+)
 EXTRA = {"azure-lmm": "NumImages"}
 
 
 class Table(NamedTuple):
-    """What the header says."""
+    """The header of a file, and where it holds what."""
 
-    format: str
     names: list[str]
     columns: ColumnMap
-    told: tuple[str, ...]
     delimiter: str
 
 
@@ -60,8 +76,22 @@ class Block(NamedTuple):
     columns: list[list[str]]
 
 
-def read_table(path: Path, head: str, query: TraceQuery) -> Table:
-    """The header of the file and what it means."""
+def open_csv(path: Path, head: str, query: TraceQuery) -> OpenTrace:
+    """The rows of a file with a header, under the format that its header shows."""
+    names, delimiter = _header(path, head)
+    known = None if query.columns else next((f for f in FORMATS if _matches(f, names)), None)
+    columns = known.column_map if known else columns_of(path, names, query.columns)
+    notes = known.notes if known else (columns_note(columns),)
+    if columns.input_tokens is None or columns.output_tokens is None:
+        notes += (NO_LENGTHS,)
+    clock = Clock(columns.time_unit, name=columns.arrive) if columns.arrive else None
+    converter = Converter(clock, Findings())
+    rows = _rows(path, Table(names, columns, delimiter), query, converter.findings)
+    return OpenTrace(known.name if known else "csv", rows, converter, notes)
+
+
+def _header(path: Path, head: str) -> tuple[list[str], str]:
+    """The names of the columns, and what separates them."""
     lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         raise fault(path, "is empty", "write a header line and one request per line")
@@ -69,25 +99,13 @@ def read_table(path: Path, head: str, query: TraceQuery) -> Table:
     names = [name.strip() for name in next(csv.reader([lines[0]], delimiter=delimiter))]
     if len(set(names)) < len(names):
         raise fault(path, "names a column twice in its first line", "keep one of them")
-    if all(_is_number(name) for name in names):
+    if not np.isnan(numbers([plain(name) for name in names])).any():
         fix = "write a header line, e.g. arrive_s,input_tokens,output_tokens"
         raise fault(path, "has no header: its first line is numbers", fix)
-    known = next((f for f in FORMATS if _matches(f, names)), None)
-    if query.columns is not None or known is None:
-        columns = columns_of(path, names, query.columns)
-        return Table("csv", names, columns, (), delimiter)
-    time, asked, answered, session = known.columns
-    columns = ColumnMap(
-        arrive=time or None,
-        input_tokens=asked,
-        output_tokens=answered,
-        session=session or None,
-        time_unit=known.time_unit,
-    )
-    return Table(known.name, names, columns, known.told, delimiter)
+    return names, delimiter
 
 
-def csv_rows(path: Path, table: Table, query: TraceQuery, findings: Findings) -> Iterator[RawRows]:
+def _rows(path: Path, table: Table, query: TraceQuery, findings: Findings) -> Iterator[RawRows]:
     """The rows in blocks; lines that are no rows are noted."""
     wanted = [(_place(path, table.names, column), value) for column, value in query.where]
     with text_of(path) as text:
@@ -180,7 +198,7 @@ def _chosen(block: Block, wanted: list[tuple[int, str]], findings: Findings) -> 
 
 
 def _raw(block: Block, table: Table, findings: Findings) -> RawRows:
-    """The columns that are wanted; a length that has none is one token, as told."""
+    """The columns that are wanted; a length that has none is one token, as its note says."""
     by_name = dict(zip(table.names, block.columns, strict=True))
     run = find(table.names, RUN)
     if run is not None:
@@ -210,11 +228,3 @@ def _matches(known: CsvFormat, names: list[str]) -> bool:
     needed = {name for name in known.columns if name}
     extra = EXTRA.get(known.name)
     return needed <= set(names) and (extra is None or extra in names)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(plain(text))
-    except ValueError:
-        return False
-    return True

@@ -1,8 +1,7 @@
-"""Columns become a trace: in order, from a near zero, with all that was odd told."""
+"""Columns become a trace: in order, from a near zero, with a note on all that was odd."""
 
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,58 +9,48 @@ from gpuplan.domain.columns import Floats, Ints, ints
 from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
 from gpuplan.domain.traffic.trace import TraceRead
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.traces.clock import UNIT_NAMES
+from gpuplan.inputs.traces.clock import UNIT_NAMES, Clock
 from gpuplan.inputs.traces.prefixes import permuted, shared_prefixes
-from gpuplan.inputs.traces.rows import Converter, Findings, Part
+from gpuplan.inputs.traces.rows import Findings, OpenTrace, Part
 from gpuplan.units import DAY
 
 MANY_TIES = 0.05
 MAX_RESTARTS = 100
 LEAST_RECORDING = 20  # requests: fewer may just be out of order
 NEAR_START_FRAC = 0.02
+RESTART = "the clock starts again at line {line}: recordings are laid end to end, not together"
+NO_ROWS = Part._make(np.array([], dtype=np.int64) for _ in Part._fields)
 
 
-class Reading(NamedTuple):
-    """What the reader of a format hands over."""
-
-    format: str
-    told: tuple[str, ...]
-    parts: list[Part]
-    converter: Converter
-    n_block_tokens: int
-    has_times: bool
-
-
-def finish(path: Path, reading: Reading) -> TraceRead:
+def finish(path: Path, opened: OpenTrace, parts: list[Part]) -> TraceRead:
     """The trace; InputError where nothing, or less than half, could be read."""
-    findings, clock = reading.converter.findings, reading.converter.clock
-    part = _joined(reading.parts)
+    findings, clock = opened.converter.findings, opened.converter.clock
+    part = Part._make(map(np.concatenate, zip(*parts, strict=True))) if parts else NO_ROWS
     _refuse_unfit(path, part, findings)
     part, restarts = _on_one_clock(
         part, is_dated=clock is not None and clock.is_dated(part.arrive_s)
     )
     order = np.argsort(part.arrive_s, kind="stable")
     n_late = int((np.diff(part.arrive_s) < 0).sum())
-    blocks = _blocks(reading, order)
-    part = _rows(part, order)
+    blocks = _blocks(opened, order)
+    part = Part._make(column[order] for column in part)
     origin = origin_s(part.arrive_s)
-    has_arrivals = reading.has_times and not (clock is not None and clock.is_absent)
+    has_arrivals = clock is not None and not clock.is_absent
     group, shared = shared_prefixes(blocks, part.input_tokens)
     grouping = Grouping(
         session=part.session, prefix_group=group, prefix_tokens=shared, priority=part.priority
     )
     arrive = part.arrive_s - origin
     told = chain(
-        reading.told,
-        _about_time(reading, origin, n_late, arrive=arrive, has_arrivals=has_arrivals),
-        (_about_restart(line) for line in restarts),
+        opened.notes,
+        _about_time(clock if has_arrivals else None, origin, n_late, arrive=arrive),
+        (RESTART.format(line=line) for line in restarts),
         _about_lengths(part),
         (f"{n:,} {what}" for what, n in (findings.skipped + findings.odd).items()),
-        findings.told,
     )
     return TraceRead(
         requests=requests_of(arrive, part.input_tokens, part.output_tokens, grouping=grouping),
-        format=reading.format,
+        format=opened.format,
         told=tuple(told),
         n_bad=findings.n_bad,
         bad=tuple(findings.bad),
@@ -69,20 +58,6 @@ def finish(path: Path, reading: Reading) -> TraceRead:
         has_arrivals=has_arrivals,
         start_at=clock.start_at(origin) if clock is not None and has_arrivals else "",
         blocks=blocks,
-    )
-
-
-def _joined(parts: list[Part]) -> Part:
-    if not parts:
-        none = np.array([], dtype=np.int64)
-        return Part(none, none.astype(np.float64), none, none, none, none)
-    return Part(
-        line=np.concatenate([part.line for part in parts]),
-        arrive_s=np.concatenate([part.arrive_s for part in parts]),
-        input_tokens=np.concatenate([part.input_tokens for part in parts]),
-        output_tokens=np.concatenate([part.output_tokens for part in parts]),
-        session=np.concatenate([part.session for part in parts]),
-        priority=np.concatenate([part.priority for part in parts]),
     )
 
 
@@ -105,21 +80,6 @@ def _on_one_clock(part: Part, *, is_dated: bool) -> tuple[Part, list[int]]:
         gap = (before[-1] - before[0]) / (len(before) - 1)
         shifted[edges[i] : edges[i + 1]] += before[-1] + gap - arrive[edges[i]]
     return part._replace(arrive_s=shifted), [int(part.line[i]) for i in back]
-
-
-def _about_restart(line: int) -> str:
-    return f"the clock starts again at line {line}: recordings are laid end to end, not together"
-
-
-def _rows(part: Part, order: Ints) -> Part:
-    return Part(
-        line=part.line[order],
-        arrive_s=part.arrive_s[order],
-        input_tokens=part.input_tokens[order],
-        output_tokens=part.output_tokens[order],
-        session=part.session[order],
-        priority=part.priority[order],
-    )
 
 
 def _refuse_unfit(path: Path, part: Part, findings: Findings) -> None:
@@ -145,20 +105,17 @@ def origin_s(arrive_s: Floats) -> float:
     return 0.0 if 0 <= first < DAY else first
 
 
-def _blocks(reading: Reading, order: Ints) -> PrefixBlocks | None:
-    if not reading.n_block_tokens:
+def _blocks(opened: OpenTrace, order: Ints) -> PrefixBlocks | None:
+    if not opened.n_block_tokens:
         return None
-    first = np.concatenate([[0], np.cumsum(reading.converter.n_blocks)])
-    block = np.array(reading.converter.block, dtype=np.int64)
-    return permuted(first, block, order, n_block_tokens=reading.n_block_tokens)
+    first = np.concatenate([[0], np.cumsum(opened.converter.n_blocks)])
+    block = np.array(opened.converter.block, dtype=np.int64)
+    return permuted(first, block, order, n_block_tokens=opened.n_block_tokens)
 
 
-def _about_time(
-    reading: Reading, origin: float, n_late: int, *, arrive: Floats, has_arrivals: bool
-) -> list[str]:
-    clock = reading.converter.clock
-    if clock is None or not has_arrivals:
-        return ["there are no times: all requests stand at 0, use the lengths alone"]
+def _about_time(clock: Clock | None, origin: float, n_late: int, *, arrive: Floats) -> list[str]:
+    if clock is None:
+        return ["there are no times: all requests arrive at 0, use the lengths alone"]
     told = []
     if clock.is_stamp:
         told += _about_zones(sorted(clock.zones))
@@ -188,8 +145,8 @@ def _about_zones(zones: list[str]) -> list[str]:
 
 def _about_lengths(part: Part) -> list[str]:
     told = []
-    for name, column in (("prompts", part.input_tokens), ("answers", part.output_tokens)):
+    for name, column in (("prompts", part.input_tokens), ("outputs", part.output_tokens)):
         n_zero = int((column == 0).sum())
         if n_zero:
-            told.append(f"{n_zero:,} {name} have 0 tokens, and are kept")
+            told.append(f"{n_zero:,} {name} have 0 tokens, and are retained")
     return told

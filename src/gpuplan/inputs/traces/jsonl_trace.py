@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpuplan.domain.traffic.trace import ColumnMap, TimeUnit, TraceQuery
-from gpuplan.inputs.traces.names import columns_of
-from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Findings, RawRows
+from gpuplan.domain.traffic.trace import ColumnMap, TraceQuery
+from gpuplan.inputs.traces.clock import Clock
+from gpuplan.inputs.traces.columns import columns_note, columns_of, columns_taken
+from gpuplan.inputs.traces.rows import N_BLOCK_ROWS, Converter, Findings, OpenTrace, RawRows, cell
 from gpuplan.inputs.traces.source import fault, lines_of, text_of
 
 Record = Mapping[str, Any]
-ONE_LOOP = "arrivals of a benchmark run depend on how fast that server answered"
+HASH_NOTE = "a block hash stands for {n} tokens"
+ONE_LOOP = "arrivals of a benchmark run depend on how fast that server responded"
 
 
 class Row(NamedTuple):
@@ -32,38 +34,40 @@ class Skip(NamedTuple):
     why: str
 
 
-Pick = Callable[[Record], Row | Skip]
-
-
 class JsonFormat(NamedTuple):
     """How to take a request from a record."""
 
     name: str
-    time_unit: TimeUnit | None
-    pick: Pick
-    told: tuple[str, ...] = ()
+    clock: Clock | None  # None: the file has no times
+    pick: Callable[[Record], Row | Skip]
+    notes: tuple[str, ...] = ()
     n_block_tokens: int = 0  # 0: no block hashes
     has_priority: bool = False
-    time_name: str = ""
-    has_times: bool = True
 
 
-def format_of(path: Path, record: Record, query: TraceQuery) -> JsonFormat:
-    """What a record of the file shows it to be."""
+def open_jsonl(path: Path, record: Record, query: TraceQuery) -> OpenTrace:
+    """The rows of a file with one object per line, under the format that a record shows."""
+    known = _format_of(path, record, query)
+    converter = Converter(known.clock, Findings())
+    rows = _rows(path, known, query, converter.findings)
+    return OpenTrace(known.name, rows, converter, known.notes, known.n_block_tokens)
+
+
+def _format_of(path: Path, record: Record, query: TraceQuery) -> JsonFormat:
     if query.columns is not None:
         return _plain(path, record, query.columns)
     event = record.get("event")
     if isinstance(event, Mapping) and str(event.get("schema", "")).startswith("dynamo.request"):
-        told = ("a block hash stands for 16 tokens",)
-        return JsonFormat("dynamo", "ms", _dynamo, told, n_block_tokens=16)
+        notes = (HASH_NOTE.format(n=16),)
+        return JsonFormat("dynamo", Clock("ms"), _dynamo, notes, n_block_tokens=16)
     if "metadata" in record and "metrics" in record:
-        return JsonFormat("aiperf", "ns", _aiperf, (ONE_LOOP,))
+        return JsonFormat("aiperf", Clock("ns"), _aiperf, (ONE_LOOP,))
     if {"timestamp", "input_length", "output_length"} <= set(record):
         return _hashed(record)
     return _plain(path, record, None)
 
 
-def json_rows(
+def _rows(
     path: Path, known: JsonFormat, query: TraceQuery, findings: Findings
 ) -> Iterator[RawRows]:
     """The rows in blocks; lines that are no records are noted."""
@@ -115,15 +119,8 @@ def _take(
         if _is_odd(row, len(blocks), known.n_block_tokens):
             findings.odd["prompts with more or fewer block hashes than their tokens fill"] += 1
     if known.has_priority:
-        rows.priority.append(_cell(row.priority))
-    _append(rows, row, line)
-
-
-def _append(rows: RawRows, row: Row, line: int) -> None:
-    rows.line.append(line)
-    rows.arrive.append(_cell(row.arrive))
-    rows.input_tokens.append(_cell(row.input_tokens))
-    rows.output_tokens.append(_cell(row.output_tokens))
+        rows.priority.append(cell(row.priority))
+    rows.add(line, row.arrive, row.input_tokens, row.output_tokens)
     rows.session.append(_key(row.session))
 
 
@@ -139,11 +136,6 @@ def _is_odd(row: Row, n_blocks: int, n_block_tokens: int) -> bool:
     return isinstance(tokens, int) and -(-tokens // n_block_tokens) != n_blocks
 
 
-def _cell(value: object) -> object:
-    """Numbers and text only: truth values, lists and objects are no cells."""
-    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
-
-
 def _key(value: object) -> object:
     return value if value is None or isinstance(value, int | str) else str(value)[:200]
 
@@ -152,15 +144,16 @@ def _hashed(record: Record) -> JsonFormat:
     """Formats with the hashes of the blocks of a prompt."""
     hashes = record.get("hash_ids")
     if isinstance(hashes, Mapping):
-        told = ("pieces of prompts have no lengths in this file: no shared prefix is read",)
-        return JsonFormat("ragpulse", "s", _ragpulse, told)
+        notes = ("pieces of prompts have no lengths in this file: no shared prefix is read",)
+        return JsonFormat("ragpulse", Clock("s"), _unhashed, notes)
     if "chat_id" in record and "parent_chat_id" in record:
-        told = ("a block hash stands for 16 tokens",)
-        return JsonFormat("bailian", "s", _bailian(), told, n_block_tokens=16)
+        notes = (HASH_NOTE.format(n=16),)
+        return JsonFormat("bailian", Clock("s"), _bailian(), notes, n_block_tokens=16)
     if isinstance(hashes, list):
-        told = ("a block hash stands for 512 tokens",)
-        return JsonFormat("mooncake", "ms", _mooncake, told, n_block_tokens=512)
-    return JsonFormat("mooncake", "ms", _unhashed, ("no block hashes: no shared prefix is read",))
+        notes = (HASH_NOTE.format(n=512),)
+        return JsonFormat("mooncake", Clock("ms"), _mooncake, notes, n_block_tokens=512)
+    notes = ("no block hashes: no shared prefix is read",)
+    return JsonFormat("mooncake", Clock("ms"), _unhashed, notes)
 
 
 def _mooncake(record: Record) -> Row:
@@ -177,11 +170,7 @@ def _unhashed(record: Record) -> Row:
     return _mooncake(record)._replace(blocks=None)
 
 
-def _ragpulse(record: Record) -> Row:
-    return _unhashed(record)
-
-
-def _bailian() -> Pick:
+def _bailian() -> Callable[[Record], Row]:
     """Follows each chat to the one that it began with."""
     roots: dict[object, object] = {}
 
@@ -195,33 +184,33 @@ def _bailian() -> Pick:
 
 
 def _aiperf(record: Record) -> Row | Skip:
-    metadata, metrics = _mapping(record.get("metadata")), _mapping(record.get("metrics"))
+    metadata, metrics = mapping(record.get("metadata")), mapping(record.get("metrics"))
     if metadata.get("benchmark_phase") == "warmup":
-        return Skip("warm-up requests, left out")
+        return Skip("warm-up requests, excluded")
     if record.get("error") or metadata.get("was_cancelled"):
-        return Skip("requests that failed or were cancelled, left out")
+        return Skip("requests that failed or were cancelled, excluded")
     # The server's own count of a prompt includes the chat template; the client's does not.
-    asked = metrics.get("usage_prompt_tokens", metrics.get("input_sequence_length"))
-    answered = metrics.get("usage_completion_tokens", metrics.get("output_sequence_length"))
+    n_input = metrics.get("usage_prompt_tokens", metrics.get("input_sequence_length"))
+    n_output = metrics.get("usage_completion_tokens", metrics.get("output_sequence_length"))
     return Row(
         metadata.get("request_start_ns"),
-        _mapping(asked).get("value"),
-        _mapping(answered).get("value"),
+        mapping(n_input).get("value"),
+        mapping(n_output).get("value"),
         session=metadata.get("x_correlation_id", metadata.get("conversation_id")),
     )
 
 
 def _dynamo(record: Record) -> Row | Skip:
-    event = _mapping(record.get("event"))
+    event = mapping(record.get("event"))
     if event.get("event_type") != "request_end":
         return Skip("events of tools and others, which are no requests")
-    request = _mapping(event.get("request"))
-    replay = _mapping(request.get("replay"))
+    request = mapping(event.get("request"))
+    replay = mapping(request.get("replay"))
     return Row(
         request.get("request_received_ms"),
         request.get("input_tokens"),
         request.get("output_tokens"),
-        session=_mapping(event.get("agent_context")).get("session_id"),
+        session=mapping(event.get("agent_context")).get("session_id"),
         blocks=replay.get("input_sequence_hashes"),
         n_block_tokens=replay.get("trace_block_size"),
     )
@@ -232,40 +221,21 @@ def _plain(path: Path, record: Record, given: ColumnMap | None) -> JsonFormat:
     if not names:
         raise fault(path, "begins with an empty object", "write one request per line")
     columns = columns_of(path, names, given)
+    taken = columns_taken(columns)
 
     def pick(found: Record) -> Row:
-        return Row(
-            0 if columns.arrive is None else found.get(columns.arrive),
-            1 if columns.input_tokens is None else found.get(columns.input_tokens),
-            1 if columns.output_tokens is None else found.get(columns.output_tokens),
-            session=None if columns.session is None else found.get(columns.session),
-            priority=None if columns.priority is None else found.get(columns.priority),
-        )
+        missing = {"arrive": 0, "input": 1, "output": 1}
+        cells = {
+            key: missing.get(key) if name is None else found.get(name)
+            for key, name in taken.items()
+        }
+        return Row(*(cells[key] for key in taken))
 
-    told = (f"columns taken: {shown(columns)}",)
-    name = columns.arrive or ""
-    return JsonFormat(
-        "jsonl",
-        columns.time_unit,
-        pick,
-        told,
-        has_priority=columns.priority is not None,
-        time_name=name,
-        has_times=columns.arrive is not None,
-    )
+    clock = Clock(columns.time_unit, name=columns.arrive) if columns.arrive else None
+    has_priority = columns.priority is not None
+    return JsonFormat("jsonl", clock, pick, (columns_note(columns),), has_priority=has_priority)
 
 
-def shown(columns: ColumnMap) -> str:
-    """Which column is taken for what."""
-    pairs = {
-        "time": columns.arrive,
-        "input": columns.input_tokens,
-        "output": columns.output_tokens,
-        "session": columns.session,
-        "priority": columns.priority,
-    }
-    return ", ".join(f"{what} = {name or 'none'}" for what, name in pairs.items())
-
-
-def _mapping(value: object) -> Record:
+def mapping(value: object) -> Record:
+    """The value where it is an object of the file, else an empty one."""
     return value if isinstance(value, Mapping) else {}

@@ -1,6 +1,5 @@
-"""A recorded load from a file of any known format, told apart by what is in it."""
+"""A recorded load from a file of any known format, identified by its contents."""
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,17 +8,15 @@ import numpy as np
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.domain.traffic.trace import TraceQuery, TraceRead
 from gpuplan.errors import Problem
-from gpuplan.inputs.traces.clock import Clock
-from gpuplan.inputs.traces.csv_trace import csv_rows, read_table
-from gpuplan.inputs.traces.documents import read_document
-from gpuplan.inputs.traces.finish import Reading, finish, origin_s
-from gpuplan.inputs.traces.jsonl_trace import Record, format_of, json_rows, record_in, shown
-from gpuplan.inputs.traces.parquet_trace import MAGIC, missing_polars, open_table, parquet_rows
-from gpuplan.inputs.traces.rows import Converter, Findings, Part, RawRows
+from gpuplan.inputs.traces.benchmark_results import open_results
+from gpuplan.inputs.traces.csv_trace import open_csv
+from gpuplan.inputs.traces.finish import finish, origin_s
+from gpuplan.inputs.traces.jsonl_trace import Record, open_jsonl, record_in
+from gpuplan.inputs.traces.parquet_trace import MAGIC, open_parquet
+from gpuplan.inputs.traces.rows import OpenTrace, Part
 from gpuplan.inputs.traces.source import fault, first_bytes, head_of
 
 MAX_TRIED = 50
-NO_LENGTHS = "a length that has no column counts as one token"
 
 
 def read_trace(path: Path, query: TraceQuery | None = None) -> TraceRead:
@@ -33,7 +30,7 @@ def read_trace(path: Path, query: TraceQuery | None = None) -> TraceRead:
         if n > asked.max_rows:
             fix = "stream it, or raise the limit"
             raise fault(path, f"holds more than {asked.max_rows:,} rows", fix)
-    return finish(path, opened.reading(parts))
+    return finish(path, opened, parts)
 
 
 def stream_trace(path: Path, query: TraceQuery | None = None) -> "TraceStream":
@@ -52,7 +49,7 @@ class TraceStream:
         self._path = path
         self._opened = _open(path, query)
         self._opened.converter.keeps_blocks = False
-        self.format = self._opened.name
+        self.format = self._opened.format
 
     @property
     def has_text(self) -> bool:
@@ -73,7 +70,7 @@ class TraceStream:
     def told(self) -> tuple[str, ...]:
         """Quirks of the format, and lines so far that were no requests."""
         skipped = self._opened.converter.findings.skipped
-        return (*self._opened.told, *(f"{n:,} {what}" for what, n in skipped.items()))
+        return (*self._opened.notes, *(f"{n:,} {what}" for what, n in skipped.items()))
 
     def __iter__(self) -> Iterator[Requests]:
         last, origin = -np.inf, None
@@ -95,88 +92,22 @@ class TraceStream:
             raise fault(self._path, what, "sort it by time, or read it whole")
 
 
-class _Opened:
-    """A file whose format is known, with its rows to come."""
-
-    def __init__(self, name: str, rows: Iterator[RawRows], converter: Converter) -> None:
-        self.name = name
-        self.rows = rows
-        self.converter = converter
-        self.told: tuple[str, ...] = ()
-        self.n_block_tokens = 0
-
-    def reading(self, parts: list[Part]) -> Reading:
-        has_times = self.converter.clock is not None
-        return Reading(self.name, self.told, parts, self.converter, self.n_block_tokens, has_times)
-
-
-def _open(path: Path, query: TraceQuery) -> _Opened:
+def _open(path: Path, query: TraceQuery) -> OpenTrace:
+    """The file under the format that its first bytes and lines show."""
     if first_bytes(path).startswith(MAGIC):
-        return _parquet(path, query)
+        return open_parquet(path, query)
     head = head_of(path)
     if not head.strip():
         raise fault(path, "is empty", "give a trace with at least one request")
-    if head.lstrip()[0] == "[":
-        return _document(path, query)
-    if head.lstrip()[0] == "{":
-        return _json(path, head, query)
-    return _csv(path, head, query)
-
-
-def _csv(path: Path, head: str, query: TraceQuery) -> _Opened:
-    findings = Findings()
-    table = read_table(path, head, query)
-    columns = table.columns
-    clock = Clock(columns.time_unit, name=columns.arrive) if columns.arrive else None
-    opened = _Opened(
-        table.format, csv_rows(path, table, query, findings), Converter(clock, findings)
-    )
-    opened.told = table.told
-    if table.format == "csv":
-        opened.told += (f"columns taken: {shown(columns)}",)
-    if columns.input_tokens is None or columns.output_tokens is None:
-        opened.told += (NO_LENGTHS,)
-    return opened
-
-
-def _json(path: Path, head: str, query: TraceQuery) -> _Opened:
-    record = _first_record(head)
+    begin = head.lstrip()[0]
+    if begin not in "[{":
+        return open_csv(path, head, query)
+    record = _first_record(head) if begin == "{" else None
     if record is None or "input_lens" in record or "benchmarks" in record:
-        return _document(path, query)
+        return open_results(path, query)
     if query.columns is None and _is_report(record, head):
-        return _document(path, query)
-    known = format_of(path, record, query)
-    findings = Findings()
-    clock = Clock(known.time_unit, name=known.time_name) if known.has_times else None
-    opened = _Opened(
-        known.name, json_rows(path, known, query, findings), Converter(clock, findings)
-    )
-    opened.told, opened.n_block_tokens = known.told, known.n_block_tokens
-    return opened
-
-
-def _document(path: Path, query: TraceQuery) -> _Opened:
-    findings = Findings()
-    document = read_document(path, query, findings)
-    clock = Clock("s") if document.has_times else None
-    converter = Converter(clock, findings, unit="request")
-    opened = _Opened(document.format, iter([document.rows]), converter)
-    opened.told = document.told
-    return opened
-
-
-def _parquet(path: Path, query: TraceQuery) -> _Opened:
-    if importlib.util.find_spec("polars") is None:
-        raise missing_polars()
-    findings = Findings()
-    table = open_table(path, query)
-    columns = table.columns
-    unit = "ns" if table.is_dated else columns.time_unit
-    clock = Clock(unit, name=columns.arrive) if columns.arrive else None
-    converter = Converter(clock, findings, unit="row")
-    opened = _Opened("parquet", parquet_rows(path, table, findings), converter)
-    opened.told = (f"columns taken: {shown(columns)}",)
-    return opened
+        return open_results(path, query)
+    return open_jsonl(path, record, query)
 
 
 def _is_report(record: Record, head: str) -> bool:

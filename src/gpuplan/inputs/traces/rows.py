@@ -1,6 +1,7 @@
 """Rows as read become columns; what cannot be read is counted, with its line and the reason."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,6 +33,18 @@ class RawRows:
     def __len__(self) -> int:
         return len(self.line)
 
+    def add(self, line: int, arrive: object, n_input: object, n_output: object) -> None:
+        """One more row; what is no number and no text is a missing cell."""
+        self.line.append(line)
+        self.arrive.append(cell(arrive))
+        self.input_tokens.append(cell(n_input))
+        self.output_tokens.append(cell(n_output))
+
+
+def cell(value: object) -> object:
+    """The value where it is a number or text: truth values, lists and objects are no cells."""
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+
 
 class Part(NamedTuple):
     """The good rows of some raw rows."""
@@ -44,6 +57,17 @@ class Part(NamedTuple):
     priority: Ints
 
 
+@dataclass(slots=True)
+class OpenTrace:
+    """A file whose format is known, with its rows to come."""
+
+    format: str
+    rows: Iterator[RawRows]
+    converter: "Converter"
+    notes: tuple[str, ...] = ()  # on the format, and what was taken for what
+    n_block_tokens: int = 0  # 0: no block hashes
+
+
 class Findings:
     """What is odd about a file, gathered while it is read."""
 
@@ -52,11 +76,10 @@ class Findings:
         self.bad: list[Problem] = []
         self.skipped: Counter[str] = Counter()  # lines that are no requests, or not asked for
         self.odd: Counter[str] = Counter()  # requests that are kept though they look odd
-        self.told: list[str] = []
         self.runs: Counter[str] = Counter()
 
     def note_bad(self, where: str, what: str, fix: str, *, n: int = 1) -> None:
-        """Count lines that cannot be read, and keep the first to show."""
+        """Count lines that cannot be read, and remember the first to show."""
         self.n_bad += n
         if len(self.bad) < MAX_SHOWN:
             self.bad.append(Problem(where, what, fix))
@@ -79,19 +102,19 @@ class Converter:
         """The good rows; the others are noted."""
         n = len(rows)
         arrive = self.clock.seconds(rows.arrive) if self.clock else np.zeros(n)
-        asked, answered = numbers(rows.input_tokens), numbers(rows.output_tokens)
+        n_input, n_output = numbers(rows.input_tokens), numbers(rows.output_tokens)
         priority = numbers(rows.priority) if rows.priority else np.zeros(n)
-        is_good = np.isfinite(arrive) & _is_length(asked) & _is_length(answered)
+        is_good = np.isfinite(arrive) & _is_length(n_input) & _is_length(n_output)
         is_good &= np.isfinite(priority) & (np.trunc(priority) == priority)
         if not is_good.all():
-            self._note(rows, np.flatnonzero(~is_good), arrive=arrive, lengths=(asked, answered))
+            self._note(rows, np.flatnonzero(~is_good), arrive=arrive, lengths=(n_input, n_output))
         good = np.flatnonzero(is_good)
         self._take_blocks(rows, good)
         return Part(
             line=np.array(rows.line, dtype=np.int64)[good],
             arrive_s=arrive[good],
-            input_tokens=asked[good].astype(np.int64),
-            output_tokens=answered[good].astype(np.int64),
+            input_tokens=n_input[good].astype(np.int64),
+            output_tokens=n_output[good].astype(np.int64),
             session=self._session(rows, good),
             priority=priority[good].astype(np.int64),
         )

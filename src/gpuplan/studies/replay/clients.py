@@ -7,9 +7,13 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.errors import InputError, one
-from gpuplan.inputs.traces.servegen import MixRead, read_servegen
-from gpuplan.inputs.traces.servegen_folder import read_servegen_folder
-from gpuplan.inputs.traces.servegen_tables import client_tables, models_of
+from gpuplan.inputs.traces.servegen import (
+    MixRead,
+    client_tables,
+    models_of,
+    read_servegen,
+    read_servegen_folder,
+)
 from gpuplan.units import HOUR
 
 DEFAULT_S = HOUR

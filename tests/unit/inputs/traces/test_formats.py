@@ -98,7 +98,7 @@ def test_burstgpt_without_and_with_sessions(write):
     assert old.requests.arrive_s.tolist() == [5.0, 45.0]
     assert old.requests.output_tokens.tolist() == [18, 0]
     assert told(old, "failed")
-    assert told(old, "1 answers have 0 tokens, and are kept")
+    assert told(old, "1 outputs have 0 tokens, and are retained")
     new = read_trace(
         write(
             "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,"
@@ -221,7 +221,7 @@ def test_aiperf_leaves_warm_up_and_failures_out_and_says_so(write):
     assert found.requests.arrive_s.tolist() == pytest.approx([0.0, 2.0], abs=1e-6)
     assert told(found, "1 warm-up")
     assert told(found, "1 requests that failed")
-    assert told(found, "how fast that server answered")
+    assert told(found, "how fast that server responded")
 
 
 def test_dynamo_events_that_are_no_requests_are_told(write):

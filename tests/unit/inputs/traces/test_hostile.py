@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuplan.domain.traffic.trace import TraceRead
 from gpuplan.errors import InputError
 from gpuplan.inputs.traces import source
-from gpuplan.inputs.traces.column_map import column_map
+from gpuplan.inputs.traces.columns import column_map
 from gpuplan.inputs.traces.read import read_trace
 
 HEADER = "arrived_at,num_prefill_tokens,num_decode_tokens\n"

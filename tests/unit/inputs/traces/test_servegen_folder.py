@@ -4,7 +4,7 @@ import pytest
 
 from gpuplan.demand.mixes import mix_requests
 from gpuplan.errors import InputError
-from gpuplan.inputs.traces.servegen_folder import histogram, read_servegen_folder
+from gpuplan.inputs.traces.servegen import histogram, read_servegen_folder
 
 
 @pytest.fixture

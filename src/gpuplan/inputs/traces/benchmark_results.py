@@ -7,26 +7,18 @@ the tool.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpuplan.domain.traffic.trace import TraceQuery
-from gpuplan.inputs.traces.jsonl_trace import ONE_LOOP
-from gpuplan.inputs.traces.rows import Findings, RawRows
+from gpuplan.inputs.traces.clock import Clock
+from gpuplan.inputs.traces.jsonl_trace import ONE_LOOP, mapping
+from gpuplan.inputs.traces.rows import Converter, Findings, OpenTrace, RawRows
 from gpuplan.inputs.traces.source import document_of, fault
 
 RUN = "benchmark"
 
 
-class Document(NamedTuple):
-    """A document whose rows are known."""
-
-    format: str
-    has_times: bool
-    rows: RawRows
-    told: tuple[str, ...]
-
-
-def read_document(path: Path, query: TraceQuery, findings: Findings) -> Document:
+def open_results(path: Path, query: TraceQuery) -> OpenTrace:
     """The rows of a benchmark result."""
     try:
         document = json.loads(document_of(path))
@@ -36,26 +28,32 @@ def read_document(path: Path, query: TraceQuery, findings: Findings) -> Document
         fix = "give CSV, JSON lines, Parquet or a benchmark result"
         raise fault(path, f"is no JSON: {str(error)[:80]}", fix) from None
     if isinstance(document, list):
-        document = {"requests": document}
+        what = f"is one list of {len(document)} records"
+        raise fault(path, what, "write one object per line, as JSON lines")
     if not isinstance(document, dict):
         raise fault(path, "is JSON without rows", "give one object per request")
-    return _document(path, document, query, findings)
+    return _opened(path, document, query)
 
 
-def _document(
-    path: Path, document: Mapping[str, Any], query: TraceQuery, findings: Findings
-) -> Document:
+def _opened(path: Path, document: Mapping[str, Any], query: TraceQuery) -> OpenTrace:
+    findings = Findings()
     if isinstance(document.get("benchmarks"), list):
         return _guidellm(path, document["benchmarks"], query, findings)
     if isinstance(document.get("input_lens"), list):
         return _bench(path, document, findings)
     if isinstance(document.get("requests"), list):
-        return _listed(path, document["requests"])
+        what = f"is one list of {len(document['requests'])} records"
+        raise fault(path, what, "write one object per line, as JSON lines")
     if any("out_len" in value for value in document.values() if isinstance(value, dict)):
         what = "gives lengths in characters and times of completion"
         raise fault(path, what, "give a log with tokens and the time of each request's start")
     what = f"has no rows of requests; its keys are {', '.join(list(document)[:8])}"
     raise fault(path, what, "write details per request, e.g. vllm bench serve --save-detailed")
+
+
+def _trace(name: str, rows: RawRows, findings: Findings, *, has_times: bool = True) -> OpenTrace:
+    converter = Converter(Clock("s") if has_times else None, findings, unit="request")
+    return OpenTrace(name, iter([rows]), converter, (ONE_LOOP,) if has_times else ())
 
 
 def _number(chosen: str | None) -> int | None:
@@ -67,7 +65,7 @@ def _number(chosen: str | None) -> int | None:
 
 def _guidellm(
     path: Path, benchmarks: Sequence[Any], query: TraceQuery, findings: Findings
-) -> Document:
+) -> OpenTrace:
     """One benchmark of a report: requests that succeeded; of others the lengths are not known."""
     chosen = dict(query.where).get(RUN)
     if chosen is None and len(benchmarks) != 1:
@@ -77,65 +75,44 @@ def _guidellm(
     number = _number(chosen)
     if number is None or number >= len(benchmarks):
         raise fault(path, f"has no benchmark {chosen}", f"it has {len(benchmarks)}, from 0")
-    requests = _mapping(_mapping(benchmarks[number]).get("requests"))
+    requests = mapping(mapping(benchmarks[number]).get("requests"))
     rows = RawRows()
     for i, record in enumerate(_list(requests.get("successful")), start=1):
-        _add(rows, i, *_guidellm_row(_mapping(record)))
+        rows.add(i, *_guidellm_row(mapping(record)))
     for kind in ("errored", "incomplete"):
         n = len(_list(requests.get(kind)))
         if n:
-            findings.skipped[f"{kind} requests, left out: their lengths are not known"] += n
-    return Document("guidellm", True, rows, (ONE_LOOP,))
+            findings.skipped[f"{kind} requests, excluded: their lengths are not known"] += n
+    return _trace("guidellm", rows, findings)
 
 
 def _guidellm_row(record: Mapping[str, Any]) -> tuple[object, object, object]:
-    info = _mapping(record.get("info", record.get("scheduler_info")))
-    timings = _mapping(info.get("timings", info.get("request_timings")))
+    info = mapping(record.get("info", record.get("scheduler_info")))
+    timings = mapping(info.get("timings", info.get("request_timings")))
     start = record.get("request_start_time", record.get("start_time", timings.get("request_start")))
-    asked = _mapping(record.get("input_metrics"))
-    answered = _mapping(record.get("output_metrics"))
+    n_input = mapping(record.get("input_metrics"))
+    n_output = mapping(record.get("output_metrics"))
     return (
         start,
-        record.get("prompt_tokens", asked.get("total_tokens", asked.get("text_tokens"))),
-        record.get("output_tokens", answered.get("total_tokens", answered.get("text_tokens"))),
+        record.get("prompt_tokens", n_input.get("total_tokens", n_input.get("text_tokens"))),
+        record.get("output_tokens", n_output.get("total_tokens", n_output.get("text_tokens"))),
     )
 
 
-def _bench(path: Path, document: Mapping[str, Any], findings: Findings) -> Document:
+def _bench(path: Path, document: Mapping[str, Any], findings: Findings) -> OpenTrace:
     """vLLM and SGLang write parallel lists, one entry per request."""
-    asked, answered = _list(document.get("input_lens")), _list(document.get("output_lens"))
+    n_input, n_output = _list(document.get("input_lens")), _list(document.get("output_lens"))
     times, errors = _list(document.get("start_times")), _list(document.get("errors"))
-    if len(asked) != len(answered) or (times and len(times) != len(asked)):
-        what = f"{len(asked)} input, {len(answered)} output lengths and {len(times)} times"
+    if len(n_input) != len(n_output) or (times and len(times) != len(n_input)):
+        what = f"{len(n_input)} input, {len(n_output)} output lengths and {len(times)} times"
         raise fault(path, what, "must be one of each per request")
     rows = RawRows()
-    for i in range(len(asked)):
-        if len(errors) == len(asked) and errors[i]:
-            findings.skipped["requests that failed, left out"] += 1
+    for i in range(len(n_input)):
+        if len(errors) == len(n_input) and errors[i]:
+            findings.skipped["requests that failed, excluded"] += 1
         else:
-            _add(rows, i + 1, times[i] if times else 0, asked[i], answered[i])
-    return Document("vllm-bench", bool(times), rows, (ONE_LOOP,) if times else ())
-
-
-def _listed(path: Path, records: Sequence[Any]) -> Document:
-    """Objects in a list are read where they stand on lines of their own."""
-    n = len(records)
-    raise fault(path, f"is one list of {n} records", "write one object per line, as JSON lines")
-
-
-def _add(rows: RawRows, row: int, arrive: object, asked: object, answered: object) -> None:
-    rows.line.append(row)
-    for column, cell in (
-        (rows.arrive, arrive),
-        (rows.input_tokens, asked),
-        (rows.output_tokens, answered),
-    ):
-        is_cell = isinstance(cell, int | float | str) and not isinstance(cell, bool)
-        column.append(cell if is_cell else None)
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+            rows.add(i + 1, times[i] if times else 0, n_input[i], n_output[i])
+    return _trace("vllm-bench", rows, findings, has_times=bool(times))
 
 
 def _list(value: object) -> list[Any]:
