@@ -67,9 +67,11 @@ def closed_loop(n_users: int, n_each: int, *, request: Conversation, seed: int) 
     message = draw_lengths(request.message, n, stream(seed, "input lengths"))
     answer = draw_lengths(request.answer, n, stream(seed, "output lengths"))
     loop = ClosedLoop(
-        user=ints(np.repeat(np.arange(n_users), n_each)), think_s=floats(think),
-        input_tokens=message, output_tokens=answer,
-    )  # fmt: skip
+        user=ints(np.repeat(np.arange(n_users), n_each)),
+        think_s=floats(think),
+        input_tokens=message,
+        output_tokens=answer,
+    )
     if request.n_turns_mean == 1.0:
         return loop
     is_first = stream(seed, "turns").random(n) < 1.0 / request.n_turns_mean

@@ -1,7 +1,7 @@
 """Tables of llama.cpp runs on many cards, in: rows as published; out: rows of serving tables.
 
-Published are tokens a second of one stream: reading prompts of n tokens, or writing n tokens from
-an empty context. Several cards hold a share of the layers each, which run in turn.
+Published are tokens per second of one stream: prefill of n tokens, or decode of n tokens from an
+empty context. Several cards are pipeline stages, which run in turn.
 """
 
 import re
@@ -25,22 +25,32 @@ def _serving_row(row: Row, id_: str) -> dict[str, str]:
     card, n = _cards(row["gpu"])
     model, precision = _model(row["model"])
     tokens, rate = row["tokens"], float(row["tok_s"])
-    common = {
-        "id": row.get("id") or id_, "source": row.get("source_repo", "") or "llama.cpp matrix",
-        "accelerator": card, "n_accelerators": str(n), "model": model, "precision": precision,
-        "engine": "llama.cpp", "engine_version": _version(row.get("engine", "")), "tp": "1",
-        "pp": str(n), "batch": row.get("batch") or "1",
-    }  # fmt: skip
-    if row["phase"] == "decode":
-        return {**common, "regime": "static_batch", "input_tokens": "1", "output_tokens": tokens,
-                "measured_output_tokens_per_s": f"{rate:g}"}  # fmt: skip
-    first_ms = float(tokens) / rate / MS
-    return {**common, "regime": "single request prefill", "input_tokens": tokens,
-            "output_tokens": "1", "measured_ttft_mean_ms": f"{first_ms:.6g}"}  # fmt: skip
+    is_decode = row["phase"] == "decode"
+    ttft_ms = float(tokens) / rate / MS
+    measured = {"measured_ttft_mean_ms": f"{ttft_ms:.6g}"}
+    if is_decode:
+        measured = {"measured_output_tokens_per_s": f"{rate:g}"}
+    return {
+        "id": row.get("id") or id_,
+        "source": row.get("source_repo", "") or "llama.cpp matrix",
+        "accelerator": card,
+        "n_accelerators": str(n),
+        "model": model,
+        "precision": precision,
+        "engine": "llama.cpp",
+        "engine_version": _version(row.get("engine", "")),
+        "tp": "1",
+        "pp": str(n),
+        "batch": row.get("batch") or "1",
+        "regime": "static_batch" if is_decode else "single request prefill",
+        "input_tokens": "1" if is_decode else tokens,
+        "output_tokens": tokens if is_decode else "1",
+        **measured,
+    }
 
 
 def _cards(text: str) -> tuple[str, int]:
-    """`4090 24GB * 2` is two of RTX 4090: games' cards are published by their number."""
+    """`4090 24GB * 2` is two of RTX 4090: GeForce cards are published by their number."""
     several = SEVERAL.match(text)
     card, n = (several["card"], int(several["n"])) if several else (text, 1)
     if "A100" not in card:  # two sizes of one name; of the others the name says the size

@@ -157,4 +157,4 @@ def test_very_many_problems_are_cut_and_cheap() -> None:
     with pytest.raises(InputError) as caught:
         read_scenario_text(text)
     assert len(caught.value.problems) == MAX_SHOWN + 1
-    assert "more than these" in caught.value.problems[-1].what
+    assert "more errors" in caught.value.problems[-1].what

@@ -60,11 +60,17 @@ _COMPARISONS = {
     "less_than_equal": ("le", "at most"),
 }
 _SHAPES = {
-    "float_type": "a number", "int_type": "a whole number", "int_from_float": "a whole number",
-    "string_type": "text", "bool_type": "true or false", "list_type": "a list",
-    "model_type": "a mapping of keys", "model_attributes_type": "a mapping of keys",
-    "dict_type": "a mapping of keys", "finite_number": "a finite number",
-}  # fmt: skip
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+    "dict_type": "a mapping of keys",
+}
 _SCALAR_FORMS = {
     "ModelSpec": "the name of a model, or a mapping of keys",
     "LengthSpec": "a number of tokens, or a mapping of keys",
@@ -106,7 +112,9 @@ def refuse(document: Document, findings: Iterable[Finding]) -> None:
     shown = ordered[:MAX_SHOWN]
     problems = [shown_problem(document.place(path), what, fix) for path, what, fix in shown]
     if len(ordered) > MAX_SHOWN:
-        problems.append(Problem(document.name, "has more than these", "mend them and try again"))
+        problems.append(
+            Problem(document.name, "has more errors than these", "fix them and try again")
+        )
     if problems:
         raise InputError(document.name, problems)
 

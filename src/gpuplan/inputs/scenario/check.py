@@ -17,11 +17,7 @@ from gpuplan.units import KW
 
 def cross_findings(spec: ScenarioSpec) -> list[Finding]:
     """Everything that contradicts something else."""
-    rules: list[Callable[[ScenarioSpec], Iterator[Finding]]] = [
-        _spreads, _names, _workloads, _teams, _policy, _allowed_hardware, _precisions, _offers,
-        _hardware_prices, _site, _owned, _growth,
-    ]  # fmt: skip
-    return [finding for rule in rules for finding in rule(spec)]
+    return [finding for rule in RULES for finding in rule(spec)]
 
 
 def _workloads(spec: ScenarioSpec) -> Iterator[Finding]:
@@ -220,3 +216,19 @@ def _growth(spec: ScenarioSpec) -> Iterator[Finding]:
     if growth.monthly_profile is not None and not any(growth.monthly_profile):
         at = ("growth", "monthly_profile")
         yield Finding(at, "is 0 in every month", "give the busiest month a number above 0")
+
+
+RULES: tuple[Callable[[ScenarioSpec], Iterator[Finding]], ...] = (
+    _spreads,
+    _names,
+    _workloads,
+    _teams,
+    _policy,
+    _allowed_hardware,
+    _precisions,
+    _offers,
+    _hardware_prices,
+    _site,
+    _owned,
+    _growth,
+)

@@ -33,10 +33,8 @@ from gpuplan.inputs.schema.workload import (
 )
 from gpuplan.units import DAY, HOUR
 
-LOADS = (
-    "users", "requests_per_s", "requests_per_day", "output_tokens_per_s", "concurrent_requests",
-    "load_duration", "trace",
-)  # fmt: skip
+ALONE = ("concurrent_requests", "load_duration", "trace")  # say all about the load
+LOADS = ("users", "requests_per_s", "requests_per_day", "output_tokens_per_s", *ALONE)
 AGREEMENT = 0.01
 
 
@@ -76,7 +74,7 @@ def _given(spec: Strict, names: Sequence[str]) -> list[str]:
 def _one_of(spec: Strict, names: Sequence[str], path: KeyPath) -> Iterator[Finding]:
     given = _given(spec, names)
     if not given:
-        yield Finding(path, "says nothing about how much", f"add one of {', '.join(names)}")
+        yield Finding(path, "does not state the amount of work", f"add one of {', '.join(names)}")
     elif len(given) > 1:
         yield Finding(path, f"has {' and '.join(given)}", "keep one of them")
 
@@ -88,7 +86,7 @@ def _model(spec: ModelSpec, path: KeyPath) -> Iterator[Finding]:
     if spec.active_params_b is None:
         return
     if spec.params_b is None:
-        fix = "leave it out: the model of that name knows it"
+        fix = "remove it: the catalog knows it from the name"
         yield Finding((*path, "active_params_b"), "stands beside a name", fix)
     elif spec.active_params_b > spec.params_b:
         what = f"got {spec.active_params_b:g}"
@@ -128,9 +126,9 @@ def _online(spec: OnlineSpec, path: KeyPath) -> Iterator[Finding]:
 
 def _loads(spec: DemandSpec, path: KeyPath) -> Iterator[Finding]:
     given = _given(spec, LOADS)
-    alone = [n for n in given if n in ("concurrent_requests", "load_duration", "trace")]
+    alone = [name for name in given if name in ALONE]
     if not given:
-        yield Finding(path, "says nothing about how much", f"add one of {', '.join(LOADS)}")
+        yield Finding(path, "does not state the load", f"add one of {', '.join(LOADS)}")
     if alone and len(given) > 1:
         fix = f"keep {alone[0]} or the others"
         yield Finding(path, f"has {' and '.join(given)}, which may contradict", fix)
@@ -139,7 +137,7 @@ def _loads(spec: DemandSpec, path: KeyPath) -> Iterator[Finding]:
             yield Finding((*path, name), "stands without users", "add users, or remove it")
     if alone:
         for name in _given(spec, ("peak_to_mean", "hourly_profile")):
-            fix = f"remove it: {alone[0]} says when the load is high"
+            fix = f"remove it: {alone[0]} states when the load is high"
             yield Finding((*path, name), f"stands beside {alone[0]}", fix)
 
 
@@ -230,15 +228,15 @@ def _steps(steps: Sequence[LoadStepSpec] | None, path: KeyPath) -> Iterator[Find
         given = _given(step, ("requests_per_s", "accelerators"))
         units.update(given)
         if len(given) != 1:
-            yield Finding((*path, i), "has no load" if not given else "has two loads",
-                          "give requests_per_s or accelerators, one of them")  # fmt: skip
+            what = "has two loads" if given else "has no load"
+            yield Finding((*path, i), what, "give requests_per_s or accelerators, one of them")
     if len(units) > 1:
         yield Finding(path, "mixes requests_per_s and accelerators", "use one of them throughout")
         return
     ordered = sorted(steps or (), key=lambda s: s.requests_per_s or s.accelerators or 0)
     for lower, higher in pairwise(ordered):
         if higher.hours_per_week > lower.hours_per_week:
-            what = f"a higher load is held for {higher.hours_per_week:g} h and a lower one for "
+            what = f"a higher load lasts {higher.hours_per_week:g} h and a lower one for "
             fix = "count in each step all hours with at least that load"
             yield Finding(path, f"{what}{lower.hours_per_week:g} h", fix)
 
@@ -247,13 +245,13 @@ def _request(spec: RequestSpec, path: KeyPath) -> Iterator[Finding]:
     yield from _length(spec.input_tokens, (*path, "input_tokens"))
     yield from _length(spec.output_tokens, (*path, "output_tokens"))
     if length_mean(spec.input_tokens) == 0:
-        yield Finding((*path, "input_tokens"), "got 0", "must be above 0: a request asks something")
+        yield Finding((*path, "input_tokens"), "got 0", "must be above 0: a request has a prompt")
 
 
 def _length(spec: LengthSpec, path: KeyPath) -> Iterator[Finding]:
     if length_mean(spec) is None:
         fix = "add mean or p50, or max with distribution: uniform"
-        yield Finding(path, "does not say how long", fix)
+        yield Finding(path, "does not state the length", fix)
     yield from _rising(spec, ("p50", "p95", "p99", "max"), path)
     yield from _rising(spec, ("mean", "max"), path)
     is_lognormal = spec.distribution in (None, "lognormal")
@@ -279,7 +277,7 @@ def _rising(spec: Strict, names: Sequence[str], path: KeyPath) -> Iterator[Findi
 def _slo(spec: SloSpec, path: KeyPath) -> Iterator[Finding]:
     limits = [name for name in SloSpec.model_fields if name != "availability_frac"]
     if not _given(spec, limits):
-        yield Finding(path, "promises no latency", "add one, e.g. ttft_p95_ms: 2000")
+        yield Finding(path, "has no latency target", "add one, e.g. ttft_p95_ms: 2000")
     yield from _rising(spec, ("ttft_p50_ms", "ttft_p95_ms", "ttft_p99_ms"), path)
     yield from _rising(spec, ("tpot_p95_ms", "tpot_p99_ms"), path)
     yield from _rising(spec, ("tpot_mean_ms", "tpot_p99_ms"), path)

@@ -1,7 +1,7 @@
-"""A request in one line, in: "Llama-3.3-70B, 6000 users, chat" and flags; out: a scenario's tree.
+"""A scenario in one line, in: "Llama-3.3-70B, 6000 users, chat" and flags; out: its document.
 
-What neither the line nor a flag says is taken from the use that was named, and each such value is
-an assumption that names its flag. The tree then goes the way of every scenario file.
+What neither the line nor a flag says is taken from the use case, and each such value is an
+assumption that names its flag. The document then goes the way of every scenario file.
 """
 
 import re
@@ -14,11 +14,12 @@ from gpuplan.inputs.documents.document import Document, set_key, show_path
 from gpuplan.inputs.documents.scalars import printable, shorten
 
 Tree = dict[str, Any]
+Make = Callable[[re.Match[str]], dict[str, Any]]
 WORK = ("workloads", 0)
 
 
 class Use(NamedTuple):
-    """What is usual for a kind of service; assumptions, not measurements."""
+    """What is usual for a use case; assumptions, not measurements."""
 
     input_tokens: int
     output_tokens: int
@@ -46,6 +47,10 @@ RUNS = {
     "finetuning": "finetuning", "full fine-tuning": "finetuning", "training": "pretraining",
     "train": "pretraining", "pretraining": "pretraining", "pretrain": "pretraining",
 }  # fmt: skip
+PARTS = (
+    f"separate parts by commas: a model, {', '.join(USES)}, fine-tune, 6000 users, "
+    "5 requests/s, 50M tokens, in 3 days, on H100, in EU, 10 kW, $2k/month, n+1 …"
+)
 # flag → key of the scenario; the flag is what assumptions name
 KEYS: dict[str, tuple[str | int, ...]] = {
     "model": (*WORK, "model"),
@@ -79,6 +84,7 @@ KEYS: dict[str, tuple[str | int, ...]] = {
 _NUMBER = r"\$?\s*([\d][\d,_]*\.?\d*(?:e[+-]?\d+)?)\s*([kKmM](?![a-z]))?"
 _NUMBER_B = _NUMBER.replace("[kKmM]", "[kKmMbBtT]")
 _UNIT = r"(?:req(?:uest)?s?|docs?|documents?|embeddings?|images?|texts?|queries)"
+_REQUESTS = r"(?:req(?:uest)?s?|docs?|documents)"
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _PRECISION = re.compile(r"^(?:in )?(fp4|nvfp4|mxfp4|fp8|int8|int4|w4a16|bf16|fp16|fp32)$", re.I)
 
@@ -112,60 +118,85 @@ def option_of(flag: str) -> str:
 
 
 def _short_tree(text: str, given: Mapping[str, Any]) -> tuple[Tree, tuple[Assumption, ...]]:
-    said, use_name, run = _said(text)
-    said |= {flag: value for flag, value in given.items() if value is not None}
-    run = run or ("finetuning" if "method" in said else None)
-    problems = _missing_run(said) if run else _missing(said)
-    if problems:
-        raise InputError("plan", problems)
-    if run:
-        return _run_tree(text, said, run)
+    """The tree of a line: what it states, what flags state, and what is usual for the rest."""
+    stated, use, run = _stated(text)
+    stated |= {flag: value for flag, value in given.items() if value is not None}
+    run = run or ("finetuning" if "method" in stated else None)
+    _refuse_missing(stated, is_run=run is not None)
+    service = {"name": use or "service", "kind": "online_inference"}
     tree: Tree = {
         "version": 1,
-        "name": shorten(text.strip() or str(said["model"]), 80),
-        "workloads": [{"name": use_name or "service", "kind": "online_inference"}],
+        "name": shorten(text.strip() or str(stated["model"]), 80),
+        "workloads": [{"name": "run", "kind": run} if run else service],
     }
-    for flag, value in said.items():
+    for flag, value in stated.items():
         set_key(tree, KEYS[flag], value)
-    return tree, tuple(_fill(tree, said, use_name))
+    assumed = _usual_run(run, stated) if run else _usual_service(use, stated)
+    for default in assumed:
+        set_key(tree, KEYS[default.flag], default.value)
+    return tree, tuple(default.note for default in assumed)
 
 
-def _missing(said: Mapping[str, Any]) -> list[Problem]:
-    problems = []
-    if "model" not in said:
-        problems.append(Problem("model", "is not named", "begin with it, or give --model"))
-    if not {"users", "rate", "requests_per_day"} & set(said):
-        fix = 'say e.g. "6000 users" or "5 requests/s", or give --users or --rate'
-        problems.append(Problem("load", "is not said", fix))
-    return problems
+class Default(NamedTuple):
+    """A value that stands in for a flag that was not given."""
+
+    flag: str
+    value: Any
+    what: str
+    why: str
+    change: str = ""
+
+    @property
+    def note(self) -> Assumption:
+        """The assumption that is reported, with the flag that changes it."""
+        value = self.value if isinstance(self.value, str) else f"{self.value:g}"
+        change = self.change or option_of(self.flag)
+        return Assumption(what=self.what, value=value, why=self.why, change=change)
 
 
-def _run_tree(text: str, said: Mapping[str, Any], run: str) -> tuple[Tree, tuple[Assumption, ...]]:
-    """A run with an end; all weights are trained unless adapters are named."""
-    name = shorten(text.strip() or str(said["model"]), 80)
-    tree: Tree = {"version": 1, "name": name, "workloads": [{"name": "run", "kind": run}]}
-    for flag, value in said.items():
-        set_key(tree, KEYS[flag], value)
-    if run != "finetuning" or "method" in said:
-        return tree, ()
-    set_key(tree, KEYS["method"], "full")
-    why = "adapters are a choice of quality: never made unasked"
-    note = Assumption(what="method of fine-tuning", value="full", why=why, change='the word "lora"')
-    return tree, (note,)
+def _refuse_missing(stated: Mapping[str, Any], *, is_run: bool) -> None:
+    """Refuse a line without its model, or without the amount of work."""
+    load = {"users", "rate", "requests_per_day"} & set(stated)
+    fix = 'write e.g. "6000 users" or "5 requests/s", or give --users or --rate'
+    wanted = {"load": ("is missing", fix)} if not is_run and not load else {}
+    if is_run:
+        wanted |= {
+            "tokens": ("are missing", 'write e.g. "50M tokens"'),
+            "deadline_days": ("is missing", 'write e.g. "in 3 days"'),
+        }
+    wanted = {"model": ("is not named", "begin with it, or give --model"), **wanted}
+    problems = [Problem(flag, *what) for flag, what in wanted.items() if flag not in stated]
+    if problems:
+        raise InputError("plan", problems)
 
 
-def _missing_run(said: Mapping[str, Any]) -> list[Problem]:
-    wanted = {
-        "model": ("is not named", "begin with it, or give --model"),
-        "tokens": ("are not said", 'say e.g. "50M tokens"'),
-        "deadline_days": ("is not said", 'say e.g. "in 3 days"'),
-    }
-    return [Problem(flag, *what) for flag, what in wanted.items() if flag not in said]
+def _usual_run(run: str, stated: Mapping[str, Any]) -> list[Default]:
+    """All weights are trained unless LoRA is named."""
+    if run != "finetuning" or "method" in stated:
+        return []
+    why = "LoRA is a choice of quality: never made unasked"
+    return [Default("method", "full", "method of fine-tuning", why, 'the word "lora"')]
 
 
-def _said(text: str) -> tuple[dict[str, Any], str | None, str | None]:
-    """What flags the line stands for, its use, and the kind of its run."""
-    said: dict[str, Any] = {}
+def _usual_service(use_name: str | None, stated: Mapping[str, Any]) -> list[Default]:
+    """What is usual for the use case, where neither the line nor a flag says."""
+    use = USES[use_name or "chat"]
+    why = f"usual for {use_name or 'chat'}" + ("" if use_name else ", as no use case was named")
+    usual = [
+        Default("input_tokens", use.input_tokens, "prompt length", why),
+        Default("output_tokens", use.output_tokens, "output length", why),
+    ]
+    if use.prefix_hit_frac:
+        hit_rate = use.prefix_hit_frac
+        usual.append(Default("prefix_cache_hit_rate", hit_rate, "prefix cache hit rate", why))
+    if "e2e_p95_s" not in stated:
+        usual += [Default(key, limit, f"SLO {key}", why) for key, limit in use.slo.items()]
+    return [default for default in usual if default.flag not in stated]
+
+
+def _stated(text: str) -> tuple[dict[str, Any], str | None, str | None]:
+    """The flags that the line stands for, its use case, and the kind of its run."""
+    stated: dict[str, Any] = {}
     use: str | None = None
     run: str | None = None
     problems: list[Problem] = []
@@ -174,24 +205,22 @@ def _said(text: str) -> tuple[dict[str, Any], str | None, str | None]:
         found = _figure(part)
         if use is None and "images" in word.split("/")[0].split():
             use = "images"
-            said |= found or {}
+            stated |= found or {}
         elif word in USES and use is None:
             use = word
         elif word in RUNS and run is None:
             run = RUNS[word]
         elif found:
-            said |= found
-        elif "model" not in said:
-            said["model"] = part
+            stated |= found
+        elif "model" not in stated:
+            stated["model"] = part
         else:
-            fix = (
-                f"separate parts by commas: a model, {', '.join(USES)}, fine-tune, 6000 users, "
-                "5 requests/s, 50M tokens, in 3 days, on H100, in EU, 10 kW, $2k/month, n+1 …"
+            problems.append(
+                Problem(f"{shorten(printable(part), 40)!r}", "is not understood", PARTS)
             )
-            problems.append(Problem(f"{shorten(printable(part), 40)!r}", "is not understood", fix))
     if problems:
         raise InputError("plan", problems)
-    return said, use, run
+    return stated, use, run
 
 
 def _parts(text: str) -> list[str]:
@@ -203,83 +232,60 @@ def _figure(part: str) -> dict[str, Any] | None:
     precision = _PRECISION.match(part)
     if precision:
         return {"precision": precision[1].lower()}
-    for pattern, make in _PATTERNS:
-        match = pattern.fullmatch(part)
+    for pattern, make in _PATTERNS.items():
+        match = re.fullmatch(pattern, part, re.IGNORECASE)
         if match:
             return make(match)
     return None
 
 
-def _number(match: re.Match[str], first: int = 1) -> float:
-    scale = _SCALE[(match[first + 1] or "").lower()]
-    return float(match[first].replace(",", "").replace("_", "")) * scale
+def _number(match: re.Match[str]) -> float:
+    scale = _SCALE[(match[2] or "").lower()]
+    return float(match[1].replace(",", "").replace("_", "")) * scale
 
 
-def _in(flag: str, factor: float = 1.0) -> Callable[[re.Match[str]], dict[str, Any]]:
+def _in(flag: str, factor: float = 1.0) -> Make:
     return lambda match: {flag: _number(match) * factor}
 
 
 def _names(match: re.Match[str]) -> dict[str, Any]:
-    said = re.sub(r"\s+only$", "", match[1] or match[2], flags=re.IGNORECASE)
-    return {"on": [name.strip() for name in re.split(r"\bor\b|\+|/", said) if name.strip()]}
+    named = re.sub(r"\s+only$", "", match[1] or match[2], flags=re.IGNORECASE)
+    return {"on": [name.strip() for name in re.split(r"\bor\b|\+|/", named) if name.strip()]}
 
 
-def _ms(flag: str) -> Callable[[re.Match[str]], dict[str, Any]]:
+def _ms(flag: str) -> Make:
     return lambda match: {flag: _number(match) * (1e3 if match[3].lower() == "s" else 1.0)}
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
-
-_PATTERNS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, Any]]]] = [
-    (_pattern(rf"{_NUMBER}\s*(?:users?|people|engineers|employees)"), _in("users")),
-    (_pattern(rf"{_NUMBER}\s*%\s*active"), _in("active", 0.01)),
-    (_pattern(rf"{_NUMBER}\s*(?:{_UNIT}\s*)?(?:/|per|a)\s*s(?:ec(?:ond)?)?|{_NUMBER}\s*[rq]ps"),
-     lambda match: {"rate": _number(match) if match[1] else _number(match, 3)}),
-    (_pattern(rf"{_NUMBER}\s*(?:req(?:uest)?s?|docs?|documents)\s*(?:/|per)\s*day"),
-     _in("requests_per_day")),
-    (_pattern(rf"{_NUMBER}\s*req(?:uest)?s?\s*(?:/|per)\s*(?:user\s*/?\s*)?h(?:our)?"),
-     _in("requests_per_hour")),
-    (_pattern(r"(\d[\d_]*)\s*/\s*(\d[\d_]*)\s*(?:tokens?)?"),
-     lambda match: {"input_tokens": int(match[1]), "output_tokens": int(match[2])}),
-    (_pattern(rf"ttft(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"), _ms("ttft_p95_ms")),
-    (_pattern(rf"(?:tpot|itl)(?:\s*p95)?\s*(?:<=?|≤|of)?\s*{_NUMBER}\s*(ms|s)"),
-     _ms("tpot_p95_ms")),
-    (_pattern(rf"(?:budget\s*)?{_NUMBER}\s*(?:usd)?\s*(?:/|per|a)\s*month"), _in("budget")),
-    (_pattern(rf"{_NUMBER}\s*kw(?:\s+site|\s+of power)?"), _in("power_kw")),
-    (_pattern(r"on\s+(.+)|(tpu|amd|nvidia|cpu|gaudi|trainium)s?\s+only"), _names),
-    (_pattern(r"(?:in\s+(?:the\s+)?)?(?:eu|europe(?:an union)?)(?:\s+regions?)?(?:\s+only)?"),
-     lambda _: {"region": ["EU"]}),
-    (_pattern(r"(?:with\s+)?spot"), lambda _: {"spot": True}),
-    (_pattern(r"(?:fine-?tun(?:e|ing)\s*(?:with\s+)?)?(lora|qlora)"),
-     lambda match: {"method": match[1].lower()}),
-    (_pattern(rf"{_NUMBER_B}\s*tokens"), lambda match: {"tokens": _number(match)}),
-    (_pattern(rf"{_NUMBER}\s*epochs?"), _in("epochs")),
-    (_pattern(rf"(?:in|within)\s+{_NUMBER}\s*days?"), _in("deadline_days")),
-    (_pattern(rf"(?:in|within)\s+{_NUMBER}\s*h(?:ours?)?"), _in("deadline_days", 1 / 24)),
-    (_pattern(r"(?:n\+1|survive\s+replica)"), lambda _: {"survive": "replica"}),
-    (_pattern(r"survive\s+(?:a\s+)?(gpu|node|rack|zone)"), lambda m: {"survive": m[1].lower()}),
-]  # fmt: skip
-
-
-def _fill(tree: Tree, said: Mapping[str, Any], use_name: str | None) -> list[Assumption]:
-    """Put in what the use says, and note each value with its flag."""
-    use = USES[use_name or "chat"]
-    why = f"usual for {use_name or 'chat'}" + ("" if use_name else ", as no use was named")
-    wanted: list[tuple[str, str, Any]] = [
-        ("prompt length", "input_tokens", use.input_tokens),
-        ("answer length", "output_tokens", use.output_tokens),
-    ]
-    if use.prefix_hit_frac:
-        what = "share of the prompt in the prefix cache"
-        wanted.append((what, "prefix_cache_hit_rate", use.prefix_hit_frac))
-    if "e2e_p95_s" not in said:
-        wanted += [(f"promise {key}", key, limit) for key, limit in use.slo.items()]
-    notes = []
-    for what, flag, value in wanted:
-        if flag not in said:
-            set_key(tree, KEYS[flag], value)
-            note = Assumption(what=what, value=f"{value:g}", why=why, change=option_of(flag))
-            notes.append(note)
-    return notes
+_AT_MOST = r"(?:\s*p95)?\s*(?:<=?|≤|of)?\s*"
+_PATTERNS: dict[str, Make] = {
+    rf"{_NUMBER}\s*(?:users?|people|engineers|employees)": _in("users"),
+    rf"{_NUMBER}\s*%\s*active": _in("active", 0.01),
+    rf"{_NUMBER}\s*(?:{_UNIT}\s*)?(?:/|per|a)\s*s(?:ec(?:ond)?)?": _in("rate"),
+    rf"{_NUMBER}\s*[rq]ps": _in("rate"),
+    rf"{_NUMBER}\s*{_REQUESTS}\s*(?:/|per)\s*day": _in("requests_per_day"),
+    rf"{_NUMBER}\s*req(?:uest)?s?\s*(?:/|per)\s*(?:user\s*/?\s*)?h(?:our)?": _in(
+        "requests_per_hour"
+    ),
+    r"(\d[\d_]*)\s*/\s*(\d[\d_]*)\s*(?:tokens?)?": (
+        lambda match: {"input_tokens": int(match[1]), "output_tokens": int(match[2])}
+    ),
+    rf"ttft{_AT_MOST}{_NUMBER}\s*(ms|s)": _ms("ttft_p95_ms"),
+    rf"(?:tpot|itl){_AT_MOST}{_NUMBER}\s*(ms|s)": _ms("tpot_p95_ms"),
+    rf"(?:budget\s*)?{_NUMBER}\s*(?:usd)?\s*(?:/|per|a)\s*month": _in("budget"),
+    rf"{_NUMBER}\s*kw(?:\s+site|\s+of power)?": _in("power_kw"),
+    r"on\s+(.+)|(tpu|amd|nvidia|cpu|gaudi|trainium)s?\s+only": _names,
+    r"(?:in\s+(?:the\s+)?)?(?:eu|europe(?:an union)?)(?:\s+regions?)?(?:\s+only)?": (
+        lambda _: {"region": ["EU"]}
+    ),
+    r"(?:with\s+)?spot": lambda _: {"spot": True},
+    r"(?:fine-?tun(?:e|ing)\s*(?:with\s+)?)?(lora|qlora)": (
+        lambda match: {"method": match[1].lower()}
+    ),
+    rf"{_NUMBER_B}\s*tokens": _in("tokens"),
+    rf"{_NUMBER}\s*epochs?": _in("epochs"),
+    rf"(?:in|within)\s+{_NUMBER}\s*days?": _in("deadline_days"),
+    rf"(?:in|within)\s+{_NUMBER}\s*h(?:ours?)?": _in("deadline_days", 1 / 24),
+    r"(?:n\+1|survive\s+replica)": lambda _: {"survive": "replica"},
+    r"survive\s+(?:a\s+)?(gpu|node|rack|zone)": lambda match: {"survive": match[1].lower()},
+}

@@ -69,10 +69,8 @@ def _without_branch(plain: dict[str, Any], left: list[Any]) -> dict[str, Any]:
 
 def scenario_reference() -> str:
     """Markdown tables of every key: meaning, unit, default, why that default."""
-    return _reference(
-        "scenario.yaml", ScenarioSpec,
-        "A value that may be a number or `{low, mid, high}` is called a spread. ",
-    )  # fmt: skip
+    note = "A value that may be a number or `{low, mid, high}` is called a spread. "
+    return _reference("scenario.yaml", ScenarioSpec, note)
 
 
 def fleet_reference() -> str:
