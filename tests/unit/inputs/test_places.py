@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from gpuplan.studies.planning.scenario import asked_scenario
+from gpuplan.studies.planning.inputs import requested_scenario
 
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError
@@ -58,7 +58,7 @@ TYPOS = [
 
 def plan(path: Path, *changes: str, **given: object) -> object:
     request = PlanRequest(target=str(path), today=date(2026, 1, 1), changes=changes, given=given)
-    return asked_scenario(request)
+    return requested_scenario(request)
 
 
 def places(read: object, *args: object, **options: object) -> list[str]:
