@@ -1,7 +1,7 @@
-"""When requests come: steady, bursty, in phases, by the hour of the week. Seconds in and out.
+"""Arrival processes: Poisson, Gamma and Weibull renewals, Markov-modulated phases; in seconds.
 
-Every process starts in equilibrium: the first gap is what remains of a gap that began before time
-0, so the mean count over any duration is rate x duration, however bursty.
+Every process starts in equilibrium: the first inter-arrival time is what remains of one that began
+before time 0, so the mean count over any duration is rate x duration, however bursty.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,18 +9,18 @@ from math import exp, lgamma, log1p
 
 import numpy as np
 
-from gpuplan.demand.streams import stream
+from gpuplan.demand.streams import require_positive, stream
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.errors import InputError, one
 
 MAX_ARRIVALS = 500_000_000
 MAX_PHASES = 10_000_000
-LOG_SHAPES = (-3.0, 4.0)  # of a Weibull law, natural logarithms
+LOG_SHAPES = (-3.0, 4.0)  # of a Weibull distribution, natural logarithms
 Draw = Callable[[np.random.Generator, int], Floats]
 
 
 def poisson(rate_per_s: float, duration_s: float, *, seed: int) -> Floats:
-    """Arrivals without memory: gaps deviate by as much as their mean."""
+    """Poisson arrivals: the CV of inter-arrival times is 1."""
     _check(rate_per_s, duration_s)
     rng = stream(seed, "arrivals")
     n = rng.poisson(rate_per_s * duration_s)
@@ -29,7 +29,7 @@ def poisson(rate_per_s: float, duration_s: float, *, seed: int) -> Floats:
 
 
 def gamma_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
-    """Arrivals whose gaps are Gamma with this deviation over mean; 1 is Poisson, 3 is bursty."""
+    """Arrivals with Gamma inter-arrival times of this CV; 1 is Poisson, 3 is bursty."""
     _check(rate_per_s, duration_s, cv_ratio)
     shape, scale = cv_ratio**-2, cv_ratio**2 / rate_per_s
     rng = stream(seed, "arrivals")
@@ -38,7 +38,7 @@ def gamma_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed:
 
 
 def weibull_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
-    """Arrivals whose gaps are Weibull with this deviation over mean: a longer tail than Gamma."""
+    """Arrivals with Weibull inter-arrival times of this CV: a longer tail than Gamma."""
     _check(rate_per_s, duration_s, cv_ratio)
     shape = weibull_shape(cv_ratio)
     scale = exp(-lgamma(1.0 + 1.0 / shape)) / rate_per_s
@@ -51,7 +51,7 @@ def weibull_bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, see
 
 
 def weibull_shape(cv_ratio: float) -> float:
-    """The shape that gives this deviation over mean."""
+    """The shape of the Weibull distribution that has this CV."""
 
     def miss(log_shape: float) -> float:
         inverse = exp(-log_shape)
@@ -61,8 +61,8 @@ def weibull_shape(cv_ratio: float) -> float:
     low, high = LOG_SHAPES
     if miss(low) < 0 or miss(high) > 0:
         fix = "must be between 0.03 and 1000"
-        raise one(InputError, "arrivals", "deviation over mean", f"got {cv_ratio:g}", fix)
-    # The deviation falls as the shape rises: halving finds the shape to the last digit.
+        raise one(InputError, "arrivals", "burstiness (CV)", f"got {cv_ratio:g}", fix)
+    # The CV falls as the shape rises: bisection finds the shape to the last digit.
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if miss(middle) > 0 else (low, middle)
     return exp(low)
@@ -75,7 +75,7 @@ def mmpp(rates_per_s: Floats, stays_s: Floats, *, duration_s: float, seed: int) 
     share of time in a phase is its mean length over their sum; with two phases they take turns.
     """
     for rate, stay in zip(rates_per_s, stays_s, strict=True):
-        _check(float(rate), duration_s, float(stay), allow_silence=True)
+        _check(float(rate) or 1.0, duration_s, float(stay))  # a phase may be silent
     if duration_s / min(stays_s) > MAX_PHASES:
         what = f"{duration_s / min(stays_s):.3g} phases"
         raise one(InputError, "arrivals", "mean stay", what, f"at most {MAX_PHASES:,}")
@@ -89,10 +89,10 @@ def mmpp(rates_per_s: Floats, stays_s: Floats, *, duration_s: float, seed: int) 
 def burst_blocks(
     rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int, n_block: int
 ) -> Iterator[Floats]:
-    """Gamma gaps in blocks of this many arrivals, for loads larger than memory."""
+    """Gamma arrivals in blocks of this many, for loads larger than memory."""
     if n_block < 1:
         raise one(InputError, "arrivals", "block", f"got {n_block}", "must be at least 1")
-    _check_values(rate_per_s, duration_s, cv_ratio)
+    require_positive("arrivals", rate=rate_per_s, duration=duration_s, burstiness=cv_ratio)
     shape, scale = cv_ratio**-2, cv_ratio**2 / rate_per_s
     rng = stream(seed, "arrivals")
     at = rng.gamma(shape + 1.0, scale) * rng.uniform()
@@ -104,7 +104,7 @@ def burst_blocks(
 
 
 def bursts(rate_per_s: float, duration_s: float, *, cv_ratio: float, seed: int) -> Floats:
-    """Gamma gaps, or Poisson where the deviation equals the mean."""
+    """Gamma arrivals, or Poisson where the CV is 1."""
     if cv_ratio == 1.0:
         return poisson(rate_per_s, duration_s, seed=seed)
     return gamma_bursts(rate_per_s, duration_s, cv_ratio=cv_ratio, seed=seed)
@@ -133,7 +133,7 @@ def _phases(
 def _renewal(
     draw: Draw, first_s: float, rate_per_s: float, duration_s: float, *, rng: np.random.Generator
 ) -> Floats:
-    """Sums of gaps up to the end."""
+    """Cumulated inter-arrival times up to the end."""
     parts, last = [np.array([first_s])], first_s
     while last < duration_s:
         expected = rate_per_s * (duration_s - last)
@@ -144,17 +144,8 @@ def _renewal(
     return floats(arrive[arrive < duration_s])
 
 
-def _check(
-    rate_per_s: float, duration_s: float, spread: float = 1.0, *, allow_silence: bool = False
-) -> None:
-    is_silence = allow_silence and rate_per_s == 0
-    _check_values(1.0 if is_silence else rate_per_s, duration_s, spread)
+def _check(rate_per_s: float, duration_s: float, burstiness: float = 1.0) -> None:
+    require_positive("arrivals", rate=rate_per_s, duration=duration_s, burstiness=burstiness)
     if rate_per_s * duration_s > MAX_ARRIVALS:
         what = f"{rate_per_s * duration_s:.3g} requests"
         raise one(InputError, "arrivals", "rate x duration", what, f"at most {MAX_ARRIVALS:,}")
-
-
-def _check_values(rate_per_s: float, duration_s: float, spread: float) -> None:
-    for name, value in (("rate", rate_per_s), ("duration", duration_s), ("spread", spread)):
-        if not (np.isfinite(value) and value > 0):
-            raise one(InputError, "arrivals", name, f"got {value:g}", "must be above 0, and finite")

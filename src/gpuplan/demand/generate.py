@@ -1,4 +1,4 @@
-"""From a described load to requests: what a scenario says about arrivals and lengths, drawn."""
+"""From a described load to requests: a scenario's arrivals and lengths, drawn at random."""
 
 from collections.abc import Iterator
 
@@ -28,8 +28,8 @@ def requests_for(
     """Requests of a load as described, after this time of growth.
 
     With an hourly profile the mean rate moves by it, time 0 being its first hour; without one the
-    load stays at its peak throughout. The expected share of prompts found in the cache is one
-    prefix common to all requests.
+    load stays at its peak throughout. The expected prefix cache hit rate is one prefix common to
+    all requests.
     """
     ratio = growth_ratio(growth_per_month_frac, after_s)
     arrive = _arrive_s(arrivals, ratio, duration_s=duration_s, seed=seed)
@@ -67,12 +67,12 @@ def _shaped(
     shape: RequestShape,
     streams: tuple[np.random.Generator, np.random.Generator],
 ) -> Requests:
-    asked = draw_lengths(shape.input, len(arrive), streams[0])
-    answered = draw_lengths(shape.output, len(arrive), streams[1])
-    prefix = np.floor(asked * shape.prefix_hit_frac.mid)
+    n_input = draw_lengths(shape.input, len(arrive), streams[0])
+    n_output = draw_lengths(shape.output, len(arrive), streams[1])
+    prefix = np.floor(n_input * shape.prefix_hit_frac.mid)
     group = np.full(len(arrive), 0 if shape.prefix_hit_frac.mid > 0 else -1)
     grouping = Grouping(prefix_group=group, prefix_tokens=prefix)
-    return requests_of(arrive, asked, answered, grouping=grouping)
+    return requests_of(arrive, n_input, n_output, grouping=grouping)
 
 
 def _arrive_s(arrivals: Arrivals, ratio: float, *, duration_s: float, seed: int) -> Floats:

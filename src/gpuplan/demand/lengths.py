@@ -1,7 +1,7 @@
-"""How long prompts and answers are, in whole tokens, at least one each.
+"""Lengths of prompts and outputs, in whole tokens, at least one each.
 
-A law is fitted to what is known: two of median, mean, p95, p99 and deviation over mean. Where a
-greatest length is given, longer draws become that length: an engine stops answers there.
+A distribution is fitted to two of median, mean, p95, p99 and CV. Where a maximum is given, longer
+draws become that length: an engine stops generation there.
 """
 
 from typing import NamedTuple
@@ -18,14 +18,14 @@ Z99 = 2.3263478740408408
 
 
 class LogNormal(NamedTuple):
-    """Mean and deviation of the logarithm."""
+    """Mean and standard deviation of the logarithm of a length."""
 
     mu: float
     sigma: float
 
 
 def draw_lengths(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Ints:
-    """Lengths of n requests."""
+    """Lengths of n requests, drawn from their distribution."""
     drawn = _draw(lengths, n, rng)
     if lengths.max_tokens is not None:
         drawn = np.minimum(drawn, lengths.max_tokens)
@@ -35,22 +35,22 @@ def draw_lengths(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Int
 def empirical_lengths(
     values: ArrayLike, n: int, rng: np.random.Generator, *, weights: ArrayLike | None = None
 ) -> Ints:
-    """Lengths as often as they were seen, or in proportion to their weights."""
-    seen = np.asarray(values, dtype=np.float64)
-    if not len(seen):
+    """Lengths as often as they were observed, or in proportion to their weights."""
+    observed = np.asarray(values, dtype=np.float64)
+    if not len(observed):
         raise one(InputError, "lengths", "values", "none are given", "give at least one")
     if weights is None:
-        return ints(np.maximum(1.0, np.rint(seen[rng.integers(0, len(seen), n)])))
+        return ints(np.maximum(1.0, np.rint(observed[rng.integers(0, len(observed), n)])))
     cumulated = np.cumsum(np.asarray(weights, dtype=np.float64))
-    if len(cumulated) != len(seen) or not cumulated[-1] > 0:
+    if len(cumulated) != len(observed) or not cumulated[-1] > 0:
         raise one(InputError, "lengths", "weights", "do not match", "one above 0 for each value")
     # Sources round their shares: they are taken in proportion to their sum.
     place = np.searchsorted(cumulated, rng.uniform(0.0, cumulated[-1], n), side="right")
-    return ints(np.maximum(1.0, np.rint(seen[np.minimum(place, len(seen) - 1)])))
+    return ints(np.maximum(1.0, np.rint(observed[np.minimum(place, len(observed) - 1)])))
 
 
 def lognormal_from(lengths: TokenLengths) -> LogNormal:
-    """The lognormal law through the figures that are known, outer percentiles of a median first."""
+    """The lognormal distribution through the known figures, outer percentiles of a median first."""
     p50 = lengths.p50_tokens
     for percentile, z in ((lengths.p99_tokens, Z99), (lengths.p95_tokens, Z95)):
         if p50 is not None and percentile is not None:
@@ -64,15 +64,16 @@ def lognormal_from(lengths: TokenLengths) -> LogNormal:
     if p50 is not None:
         sigma = np.sqrt(_positive(2 * np.log(lengths.mean_tokens / p50), lengths))
         return LogNormal(float(np.log(p50)), float(sigma))
-    raise _unclear(lengths, "its spread is unknown", "give p95, p99, or deviation over mean")
+    raise _unclear(lengths, "its spread is unknown", "give p95, p99, or cv")
 
 
 def _from_mean(lengths: TokenLengths, percentile: float, z: float) -> LogNormal:
-    """The milder of the two laws with this mean and percentile."""
+    """The less dispersed of the two distributions with this mean and percentile."""
     log_ratio = float(np.log(percentile / lengths.mean_tokens))
     if not 0 <= log_ratio <= z * z / 2:
         most = float(np.exp(z * z / 2))
-        what = f"no lognormal law has a percentile of {percentile / lengths.mean_tokens:.3g} means"
+        ratio = percentile / lengths.mean_tokens
+        what = f"no lognormal distribution has a percentile of {ratio:.3g} means"
         raise _unclear(lengths, what, f"must be 1 to {most:.3g} means; or give the median")
     sigma = z - float(np.sqrt(z * z - 2 * log_ratio))
     return LogNormal(float(np.log(lengths.mean_tokens)) - sigma**2 / 2, sigma)
@@ -92,11 +93,11 @@ def _draw(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Floats:
 
 
 def _spread(lengths: TokenLengths) -> float:
-    """Deviation over mean of a uniform law; up to twice the mean where nothing is said."""
+    """CV of a uniform distribution; it reaches twice the mean where nothing else is known."""
     if lengths.spread_ratio is not None:
         most = 1 / np.sqrt(3.0)
         if lengths.spread_ratio > most:
-            what = f"a uniform law deviates by at most {most:.3f} means"
+            what = f"a uniform distribution has a CV of at most {most:.3f}"
             raise _unclear(lengths, what, "give a smaller one, or another shape")
         return lengths.spread_ratio
     top = lengths.max_tokens if lengths.max_tokens is not None else 2 * lengths.mean_tokens

@@ -1,6 +1,6 @@
-"""Requests of many clients at once: few large ones with habits of their own, many small.
+"""Requests of a client population: a few heavy clients with patterns of their own, many light.
 
-A production load is no single process: its bursts and its shifts of length come from a few heavy
+A production load is no single process: its bursts and its length shifts come from a few heavy
 clients [ServeGen2025]. Each client is drawn alone, window by window, and the streams are merged.
 """
 
@@ -9,14 +9,14 @@ import numpy as np
 from gpuplan.demand.arrivals import gamma_bursts, weibull_bursts
 from gpuplan.demand.lengths import empirical_lengths
 from gpuplan.demand.scale import merged
-from gpuplan.demand.streams import stream
+from gpuplan.demand.streams import require_positive, stream
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
 from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError, one
 
-MILD_CV = 0.05  # Assumption: gaps more regular than this are drawn with this deviation
-MOST_CV = 100.0  # Assumption: one request in a window says nothing about gaps wilder than this
+MILD_CV = 0.05  # Assumption: arrivals more regular than this are drawn with this CV
+MOST_CV = 100.0  # Assumption: one request in a window is no evidence of a higher CV than this
 MAX_EXPECTED = 100_000_000
 
 
@@ -73,18 +73,19 @@ def _requests(
     """Lengths by the window that holds each arrival; before the first window, by the first."""
     edges = np.array([window.start_s for window in lengths])
     place = np.maximum(0, np.searchsorted(edges, arrive_s + start_s, side="right") - 1)
-    asked, answered = np.zeros(len(arrive_s)), np.zeros(len(arrive_s))
-    ask, answer = (
-        stream(seed, cause, member=number) for cause in ("input lengths", "output lengths")
-    )
+    n_input, n_output = np.zeros(len(arrive_s)), np.zeros(len(arrive_s))
+    inputs = stream(seed, "input lengths", member=number)
+    outputs = stream(seed, "output lengths", member=number)
     for i in np.unique(place):
         rows, window = place == i, lengths[i]
         n = int(rows.sum())
-        asked[rows] = empirical_lengths(window.input_tokens, n, ask, weights=window.input_weight)
-        answered[rows] = empirical_lengths(
-            window.output_tokens, n, answer, weights=window.output_weight
+        n_input[rows] = empirical_lengths(
+            window.input_tokens, n, inputs, weights=window.input_weight
         )
-    return requests_of(arrive_s, asked, answered)
+        n_output[rows] = empirical_lengths(
+            window.output_tokens, n, outputs, weights=window.output_weight
+        )
+    return requests_of(arrive_s, n_input, n_output)
 
 
 def _like(client: Client, known: list[Client]) -> Client:
@@ -99,10 +100,7 @@ def _seed_of(seed: int, number: int, window: int) -> int:
 
 
 def _check(mix: ClientMix, start_s: float, duration_s: float, factor: float) -> None:
-    values = {"duration": duration_s, "factor": factor, "window": mix.window_s}
-    for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise one(InputError, "mix", name, f"got {value:g}", "must be above 0, and finite")
+    require_positive("mix", duration=duration_s, factor=factor, window=mix.window_s)
     if not any(client.lengths for client in mix.clients):
         raise one(InputError, "mix", "lengths", "no client has any", "give those of one at least")
     expected = sum(float(c.requests_per_s.max(initial=0)) for c in mix.clients) * duration_s

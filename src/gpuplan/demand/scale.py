@@ -3,7 +3,7 @@
 Squeezing time would make every burst as much faster as the load is larger. Instead, up:
 superpose copies of the trace, each shifted in time and wrapped around its end. Counts of
 independent copies add in mean and in variance, so their ratio, the index of dispersion, stays; at
-times longer than the shift (the day) copies move together, as a larger crowd of the same people
+times longer than the shift (the day) copies move together, as more clients of the same population
 would. A few copies may by chance fill each other's lulls: of several shifts drawn, the one is taken
 that leaves the index nearest to the trace's own.
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.demand.streams import stream
+from gpuplan.demand.streams import require_positive, stream
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.traffic.stream import NONE, Grouping, Requests, requests_of
 from gpuplan.errors import InputError, one
@@ -160,7 +160,7 @@ def _merged(parts: list[Requests]) -> tuple[Ints, Requests]:
 
 
 def served(requests: Requests) -> tuple[Requests, int]:
-    """The requests with at least one token asked and one answered, and how many had not."""
+    """The requests with at least one input and one output token, and how many had not."""
     is_served = (requests.input_tokens > 0) & (requests.output_tokens > 0)
     return requests.take(np.flatnonzero(is_served)), int(len(requests) - is_served.sum())
 
@@ -208,10 +208,7 @@ def _span_s(arrive_s: Floats) -> float:
 
 
 def _check(requests: Requests, factor: float, shift_s: float) -> None:
-    if not (np.isfinite(factor) and factor > 0):
-        raise one(InputError, "scale", "factor", f"got {factor:g}", "must be above 0, and finite")
-    if not (np.isfinite(shift_s) and shift_s > 0):
-        raise one(InputError, "scale", "shift", f"got {shift_s:g}", "must be above 0 seconds")
+    require_positive("scale", factor=factor, shift=shift_s)
     if not len(requests):
         raise one(InputError, "scale", "requests", "there are none", "give at least one")
     if len(requests) * factor > MAX_REQUESTS:

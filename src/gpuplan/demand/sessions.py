@@ -1,7 +1,7 @@
-"""Conversations: several requests of one user, each carrying all that was said before.
+"""Conversations: several requests of one user, each carrying the context of those before.
 
-Turn k asks with everything said so far and one new message; what was said before is its shared
-prefix. Between turns pass the time of the answer and the time the user thinks.
+The prompt of a turn is the context so far and one new message; the context is its cached prefix.
+Between turns pass the time of the output and the think time of the user.
 """
 
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ from gpuplan.errors import InputError, one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What one conversation looks like."""
+    """The shape of one conversation: its turns, lengths and think time."""
 
     message: TokenLengths  # what the user adds in each turn
     answer: TokenLengths
     n_turns_mean: float  # geometric: the user stops after each turn with the same chance
-    think_s: float  # mean pause between an answer and the next turn, exponential
-    answer_s_per_token: float  # Assumption: how fast answers stream while traffic is drawn
+    think_s: float  # mean pause between an output and the next turn, exponential
+    answer_s_per_token: float  # Assumption: how fast outputs stream while traffic is drawn
     system_tokens: int = 0  # common to all conversations
     max_context_tokens: int | None = None  # a conversation ends before it would exceed this
 
@@ -32,31 +32,33 @@ class Conversation:
 def conversations(starts_s: Floats, shape: Conversation, *, seed: int) -> Requests:
     """All turns of conversations that begin at these times, in order of arrival.
 
-    The open-loop reading: a turn comes a fixed answer time and a random pause after the one
+    The open-loop reading: a turn comes a fixed output time and a random pause after the one
     before, whatever the fleet does. `closed_loop` gives the other reading.
     """
     _check(shape)
     session, turn, n = _turns(len(starts_s), shape.n_turns_mean, seed)
     message = draw_lengths(shape.message, n, stream(seed, "input lengths"))
-    answer = draw_lengths(shape.answer, n, stream(seed, "output lengths"))
-    pause = answer * shape.answer_s_per_token + stream(seed, "think").exponential(1.0, n) * (
+    output = draw_lengths(shape.answer, n, stream(seed, "output lengths"))
+    pause = output * shape.answer_s_per_token + stream(seed, "think").exponential(1.0, n) * (
         shape.think_s
     )
-    said = _before(message + answer, session, turn) + shape.system_tokens
+    context = _before(message + output, session, turn) + shape.system_tokens
     arrive = np.asarray(starts_s)[session] + _before(pause, session, turn)
-    rows = _within(shape, said + message + answer)
+    rows = _within(shape, context + message + output)
     rows = rows[np.argsort(arrive[rows], kind="stable")]
     grouping = Grouping(
-        session=session[rows], prefix_group=session[rows], prefix_tokens=_shared(said, turn)[rows]
+        session=session[rows],
+        prefix_group=session[rows],
+        prefix_tokens=_shared(context, turn)[rows],
     )
-    return requests_of(arrive[rows], (said + message)[rows], answer[rows], grouping=grouping)
+    return requests_of(arrive[rows], (context + message)[rows], output[rows], grouping=grouping)
 
 
 def closed_loop(n_users: int, n_each: int, *, request: Conversation, seed: int) -> ClosedLoop:
-    """Users who each wait for their answer, think, and ask again.
+    """Users who each wait for their response, think, and send the next request.
 
-    With more than one turn to a conversation, a prompt holds all that was said before in it; a
-    user who has had enough begins another, from nothing.
+    With more than one turn to a conversation, a prompt holds its context so far; a user who ends
+    one begins another with an empty context.
     """
     _check(request)
     if n_users < 1 or n_each < 1:
@@ -65,20 +67,20 @@ def closed_loop(n_users: int, n_each: int, *, request: Conversation, seed: int) 
     n = n_users * n_each
     think = stream(seed, "think").exponential(1.0, n) * request.think_s
     message = draw_lengths(request.message, n, stream(seed, "input lengths"))
-    answer = draw_lengths(request.answer, n, stream(seed, "output lengths"))
+    output = draw_lengths(request.answer, n, stream(seed, "output lengths"))
     loop = ClosedLoop(
         user=ints(np.repeat(np.arange(n_users), n_each)),
         think_s=floats(think),
         input_tokens=message,
-        output_tokens=answer,
+        output_tokens=output,
     )
     if request.n_turns_mean == 1.0:
         return loop
     is_first = stream(seed, "turns").random(n) < 1.0 / request.n_turns_mean
     is_first[::n_each] = True
-    talk = np.cumsum(is_first) - 1
-    said = ints(_before(message + answer, talk, np.where(is_first, 0, 1)))
-    return replace(loop, input_tokens=ints(said + message), prefix_tokens=said)
+    conversation = np.cumsum(is_first) - 1
+    context = ints(_before(message + output, conversation, np.where(is_first, 0, 1)))
+    return replace(loop, input_tokens=ints(context + message), prefix_tokens=context)
 
 
 def _turns(n_sessions: int, mean: float, seed: int) -> tuple[Ints, Ints, int]:
@@ -95,9 +97,9 @@ def _before(values: Floats | Ints, session: Ints, turn: Ints) -> Floats:
     return floats(total - total[turn == 0][session])
 
 
-def _shared(said: Floats, turn: Ints) -> Ints:
-    """Nothing is shared in a first turn but the system prompt, which is not the session's own."""
-    return ints(np.where(turn == 0, 0, said))
+def _shared(context: Floats, turn: Ints) -> Ints:
+    """A first turn shares nothing but the system prompt, which is not the session's own."""
+    return ints(np.where(turn == 0, 0, context))
 
 
 def _within(shape: Conversation, context: Floats) -> Ints:
@@ -108,13 +110,9 @@ def _within(shape: Conversation, context: Floats) -> Ints:
 
 
 def _check(shape: Conversation) -> None:
-    named = {
-        "turns": shape.n_turns_mean - 1,
-        "think time": shape.think_s,
-        "answer time": shape.answer_s_per_token,
-        "system prompt": shape.system_tokens,
-    }
-    for name, value in named.items():
-        if not (np.isfinite(value) and value >= 0):
-            least = "at least 1" if name == "turns" else "0 or more"
-            raise one(InputError, "conversations", name, "is too small", f"must be {least}")
+    least = {"turns": 1.0, "think time": 0.0, "output time": 0.0, "system prompt": 0.0}
+    figures = shape.n_turns_mean, shape.think_s, shape.answer_s_per_token, shape.system_tokens
+    for (name, bound), value in zip(least.items(), figures, strict=True):
+        if not (np.isfinite(value) and value >= bound):
+            fix = f"must be at least {bound:g}, and finite"
+            raise one(InputError, "conversations", name, f"got {value:g}", fix)

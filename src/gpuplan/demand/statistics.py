@@ -1,4 +1,4 @@
-"""What a stream of requests is like, counted over whole windows of time."""
+"""Figures of a stream of requests, counted over whole windows of time."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def counts(arrive_s: Floats, window_s: float, *, duration_s: float | None = None
 
 
 def gap_cv(arrive_s: Floats) -> float | None:
-    """Deviation over mean of the gaps between arrivals; None below two gaps or without time."""
+    """Burstiness: CV of inter-arrival times; None below two of them or without time."""
     gaps = np.diff(arrive_s)
     if len(gaps) < 2 or gaps.mean() == 0:
         return None
@@ -63,7 +63,7 @@ def peak_hour(arrive_s: Floats) -> tuple[float, float]:
 
 
 def summary(requests: Requests) -> LoadSummary:
-    """The figures of a stream; at least one request."""
+    """The figures of a stream of at least one request: rates, burstiness, peaks."""
     if not len(requests):
         raise one(InputError, "load", "requests", "there are none", "give at least one")
     arrive = requests.arrive_s

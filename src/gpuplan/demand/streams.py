@@ -1,6 +1,8 @@
-"""Chance, one stream per cause: what one cause draws never moves what another draws."""
+"""Random streams, one per cause, and the check of figures that every generator begins with."""
 
 import numpy as np
+
+from gpuplan.errors import InputError, one
 
 # Append only: the place of a cause is its seed.
 CAUSES = (
@@ -28,3 +30,11 @@ def stream(seed: int, cause: str, *, member: int | None = None) -> np.random.Gen
     place = CAUSES.index(cause)
     key = (place,) if member is None else (place, member)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def require_positive(source: str, **figures: float) -> None:
+    """Raise InputError unless every figure is above 0 and finite."""
+    for name, value in figures.items():
+        if not (np.isfinite(value) and value > 0):
+            where, what = name.replace("_", " "), f"got {value:g}"
+            raise one(InputError, source, where, what, "must be above 0, and finite")

@@ -57,8 +57,8 @@ def test_mean_and_median_come_out_as_given():
     ("known", "word"),
     [
         ({"mean_tokens": 100.0}, "spread is unknown"),
-        ({"mean_tokens": 100.0, "p95_tokens": 90.0}, "no lognormal law"),
-        ({"mean_tokens": 100.0, "p95_tokens": 400.0}, "no lognormal law"),
+        ({"mean_tokens": 100.0, "p95_tokens": 90.0}, "no lognormal distribution"),
+        ({"mean_tokens": 100.0, "p95_tokens": 400.0}, "no lognormal distribution"),
         ({"mean_tokens": 100.0, "p50_tokens": 300.0, "p95_tokens": 200.0}, "percentiles fall"),
     ],
 )
@@ -74,7 +74,7 @@ def test_exponential_and_uniform_keep_their_mean():
     drawn = draw_lengths(uniform, N, rng())
     assert drawn.mean() == pytest.approx(300, rel=0.01)
     assert drawn.std() == pytest.approx(60, rel=0.02)
-    with pytest.raises(InputError, match="uniform law"):
+    with pytest.raises(InputError, match="uniform distribution"):
         draw_lengths(TokenLengths(shape="uniform", mean_tokens=9.0, spread_ratio=1.0), 5, rng())
 
 

@@ -4,13 +4,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from gpuplan.studies.planning.inputs import requested_scenario
 
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.scenario.read import read_scenario, scenario_document
+from gpuplan.studies.planning.inputs import requested_scenario
 from gpuplan.studies.system_check.judge import check
 
 TEXT = """\
