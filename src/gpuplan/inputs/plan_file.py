@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from gpuplan.domain.plan.answer import Answer
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
 from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
@@ -27,7 +27,8 @@ def plan_of(document: Document) -> Answer:
     """The plan that a document holds."""
     data = document.data
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError(document.name, [_no_plan(document)])
+        fix = "give a file that `gpuplan plan … --out plan.yaml` wrote"
+        raise InputError(document.name, [shown_problem(document.name, "is no plan", fix)])
     if str(data.get("schema_version", "")).split(".")[0] != FORMAT_MAJOR:
         what = f"is a plan of format {data.get('schema_version')!r}"
         fix = f"make it anew: this version reads format {FORMAT_MAJOR}"
@@ -36,7 +37,9 @@ def plan_of(document: Document) -> Answer:
     try:
         answer = TypeAdapter(Answer).validate_python(body)
     except ValidationError as error:
-        problems = [_problem(document, dict(found)) for found in error.errors()[:MAX_SHOWN]]
+        fix = "plans are written by `gpuplan plan`; make it anew"
+        found = error.errors()[:MAX_SHOWN]
+        problems = [shown_problem(document.place(one["loc"]), one["msg"], fix) for one in found]
         raise InputError(document.name, problems) from None
     unknown = list(_unknown(body, asdict(answer), ()))[:MAX_SHOWN]
     if unknown:
@@ -57,16 +60,5 @@ def _unknown(given: Any, known: Any, path: KeyPath) -> Iterator[KeyPath]:
             else:
                 yield from _unknown(value, known[key], here)
     elif isinstance(given, list) and isinstance(known, list | tuple):
-        for place, (value, kept) in enumerate(zip(given, known, strict=True)):
-            yield from _unknown(value, kept, (*path, place))
-
-
-def _no_plan(document: Document) -> Problem:
-    fix = "give a file that `gpuplan plan … --out plan.yaml` wrote"
-    return shown_problem(document.name, "is no plan", fix)
-
-
-def _problem(document: Document, found: dict[str, Any]) -> Problem:
-    path: KeyPath = tuple(found["loc"])
-    fix = "plans are written by `gpuplan plan`; make it anew"
-    return shown_problem(document.place(path), str(found["msg"]), fix)
+        for i, (value, read) in enumerate(zip(given, known, strict=True)):
+            yield from _unknown(value, read, (*path, i))

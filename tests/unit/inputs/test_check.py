@@ -178,7 +178,7 @@ RULES = [
         {"prices.hardware": [
             {"accelerator": "L4", "usd_per_accelerator": 1, "usd_per_node": 2},
         ]},
-        "the machine is paid once",
+        "the node is paid once",
     ),
     (
         {"site.rack": {"power_kw": 34, "circuit": {

@@ -183,10 +183,10 @@ def test_a_huge_file_is_refused_before_it_is_held(tmp_path: Path) -> None:
     ids=lambda text: text[:12],
 )
 def test_hostile_files_are_answered_at_once(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with contextlib.suppress(InputError):
         read(text)
-    assert time.perf_counter() - begin < 5.0
+    assert time.process_time() - begin < 5.0
 
 
 def test_messages_cannot_move_the_terminal() -> None:

@@ -6,7 +6,7 @@ are refused in one place. The tree is built from parser events: bounds hold befo
 
 import re
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import NoReturn
 
@@ -139,7 +139,11 @@ def _syntax_problem(error: yaml.YAMLError, text: str) -> tuple[int, str, str]:
     what = f"is not YAML here: {getattr(error, 'problem', None) or 'cannot be parsed'}"
     if "\t" in found[: mark.column + 1]:
         return mark.line + 1, "holds a tab where YAML wants spaces", "indent with spaces"
-    fix = f"mend the line {shorten(found.strip())!r}" if found.strip() else "mend the lines above"
+    fix = (
+        f"correct the line {shorten(found.strip())!r}"
+        if found.strip()
+        else "correct the lines above"
+    )
     return mark.line + 1, what, fix
 
 
@@ -186,7 +190,7 @@ class _Tree:
         raise InputError(self.name, self.problems) from None
 
     def take(self, event: yaml.Event) -> None:
-        """One more event."""
+        """Extend the tree by one more event of the parser."""
         if isinstance(event, yaml.DocumentStartEvent):
             self._start_document(_line(event))
         elif isinstance(event, yaml.AliasEvent):
@@ -246,8 +250,7 @@ class _Tree:
             if resolved.what:
                 self._note(line, resolved.what, resolved.fix)
         node = _Node(value=value, lines=Lines(line=line))
-        self._keep_anchor(event.anchor, node)
-        self._add(node, line)
+        self._add(node, line, anchor=event.anchor)
 
     def _take_key(self, event: yaml.ScalarEvent, line: int) -> None:
         key = event.value
@@ -280,10 +283,11 @@ class _Tree:
         lines = Lines(line=done.line, children=done.children)
         node = _Node(value=done.value, lines=lines, n_nodes=done.n_nodes, height=done.height)
         # Only now: an alias inside its own anchor finds nothing, so no value holds itself.
-        self._keep_anchor(done.anchor, node)
-        self._add(node, done.line)
+        self._add(node, done.line, anchor=done.anchor)
 
-    def _add(self, node: _Node, line: int) -> None:
+    def _add(self, node: _Node, line: int, *, anchor: str | None = None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = node
         if not self._stack:
             self.root = node
             return
@@ -291,20 +295,16 @@ class _Tree:
         top.n_nodes += node.n_nodes
         top.height = max(top.height, node.height + 1)
         if isinstance(top.value, list):
-            top.children[len(top.value)] = replace(node.lines, line=line)
+            top.children[len(top.value)] = Lines(line=line, children=node.lines.children)
             top.value.append(node.value)
         elif top.key is not None:
-            top.children[top.key] = replace(node.lines, line=top.key_line)
+            top.children[top.key] = Lines(line=top.key_line, children=node.lines.children)
             top.value[top.key] = node.value
             top.key = None
 
     def _expects_key(self) -> bool:
         top = self._stack[-1] if self._stack else None
         return top is not None and isinstance(top.value, dict) and top.key is None
-
-    def _keep_anchor(self, anchor: str | None, node: _Node) -> None:
-        if anchor is not None:
-            self._anchors[anchor] = node
 
     def _refuse_tag(self, event: yaml.NodeEvent, line: int) -> None:
         tag = getattr(event, "tag", None)

@@ -20,7 +20,7 @@ class Assumptions:
         self._found: list[Assumption] = []
 
     def add(self, path: KeyPath, value: object, why: str, *, what: str) -> None:
-        """Note one."""
+        """Note a value that was assumed for a key, with the reason."""
         change = show_path(path)
         note = Assumption(what=what, value=show_value(value), why=why, change=change)
         self._found.append(note)

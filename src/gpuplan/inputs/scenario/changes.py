@@ -34,7 +34,7 @@ def with_changes(document: Document, changes: Sequence[str], *, option: str = "-
 
 
 def key_path(text: str) -> KeyPath:
-    """The steps of workloads[0].demand.users."""
+    """The steps of a key as people write it: workloads[0].demand.users."""
     steps: list[str | int] = []
     rest = text.strip()
     while rest:

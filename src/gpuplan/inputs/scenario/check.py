@@ -173,7 +173,7 @@ def _hardware_prices(spec: ScenarioSpec) -> Iterator[Finding]:
     for i, price in enumerate(spec.prices.hardware):
         if price.usd_per_accelerator is not None and price.usd_per_node is not None:
             what = "has a price of the accelerator and of the node"
-            yield Finding(("prices", "hardware", i), what, "keep one: the machine is paid once")
+            yield Finding(("prices", "hardware", i), what, "keep one: the node is paid once")
 
 
 def _site(spec: ScenarioSpec) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def workload_findings(spec: AnyWorkload, path: KeyPath) -> Iterator[Finding]:
 
 
 def precision_findings(names: Sequence[str] | None, path: KeyPath) -> Iterator[Finding]:
-    """Precisions that nobody knows."""
+    """A finding for every name that is no known number format."""
     for name in names or ():
         if format_named(name) is None:
             guess = nearest(name, list(FORMATS))

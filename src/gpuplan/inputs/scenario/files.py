@@ -1,4 +1,4 @@
-"""Files that a scenario names: found beside it, or told missing."""
+"""Files that a scenario names: found beside it, or reported missing."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def _workload(
 
 def _found(name: str, path: KeyPath, folder: Path | None, *, findings: list[Finding]) -> str:
     if folder is None:
-        fix = "name a model of the catalog, or give rates in place of a trace"
+        fix = "name a model of the catalog, or give rates instead of a trace"
         findings.append(Finding(path, f"{name!r} is a file, which cannot be named here", fix))
         return name
     try:

@@ -105,7 +105,7 @@ def with_flags(document: Document, given: Mapping[str, Any]) -> Document:
         try:
             document = document.with_value(KEYS[flag], plain, origin=option_of(flag))
         except (TypeError, IndexError) as error:
-            fix = f"mend {show_path(KEYS[flag])} in {document.name} first"
+            fix = f"correct {show_path(KEYS[flag])} in {document.name} first"
             problems.append(Problem(option_of(flag), f"cannot be set: {error}", fix))
     if problems:
         raise InputError(document.name, problems)

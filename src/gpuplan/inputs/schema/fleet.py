@@ -70,7 +70,7 @@ class OutageSpec(Strict):
 
 
 class FailuresSpec(Strict):
-    """Failures of replicas."""
+    """Random and scheduled failures of replicas."""
 
     mtbf_h: Positive | None = optional("Mean time between failures of one replica")
     mttr_min: NonNegative | None = optional("Mean time to repair; left out: never repaired")

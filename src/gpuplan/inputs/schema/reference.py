@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, get_args
 
+from gpuplan.inputs.documents.yaml_reader import read_yaml_text
+from gpuplan.inputs.scenario.assumptions import show_value
+from gpuplan.inputs.scenario.template import scenario_template
 from gpuplan.inputs.schema.fleet import FleetSpec
 from gpuplan.inputs.schema.keys import Strict
 from gpuplan.inputs.schema.places import walk_models
@@ -10,20 +13,6 @@ from gpuplan.inputs.schema.scenario import ScenarioSpec
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:gpuplan:scenario:1"
-_EXAMPLE = {
-    "name": "chat",
-    "workloads": [
-        {
-            "name": "chat",
-            "kind": "online_inference",
-            "model": "meta-llama/Llama-3.3-70B-Instruct",
-            "precision": "fp8",
-            "demand": {"users": 6000, "active_frac": 0.2, "requests_per_user_per_h": 10},
-            "request": {"input_tokens": 2200, "output_tokens": 350},
-            "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 40},
-        }
-    ],
-}
 
 
 def scenario_schema() -> dict[str, Any]:
@@ -32,9 +21,10 @@ def scenario_schema() -> dict[str, Any]:
     It holds the shape of the file. Rules across keys, e.g. that percentiles rise, are checked when
     the file is read.
     """
-    generated = _without_null(ScenarioSpec.model_json_schema())
     head = {"$schema": DRAFT, "$id": SCHEMA_ID, "title": "gpuplan scenario"}
-    return {**head, **{k: v for k, v in generated.items() if k != "title"}, "examples": [_EXAMPLE]}
+    example = read_yaml_text(scenario_template("chat"), name="chat").data
+    generated = _without_null(ScenarioSpec.model_json_schema())
+    return {**generated, **head, "examples": [example]}
 
 
 def _without_null(schema: Any) -> Any:
@@ -128,14 +118,10 @@ def _properties(model: type[Strict]) -> dict[str, Any]:
 
 
 def _default(entry: dict[str, Any]) -> str:
-    default = entry.get("default")
+    default = entry.get("default", "")
     if isinstance(default, dict):
-        return f"{default['mid']:g}" if "mid" in default else ""
-    if isinstance(default, bool):
-        return str(default).lower()
-    if isinstance(default, float):
-        return f"{default:g}"
-    return "" if default is None else str(default)
+        default = default.get("mid", "")
+    return str(default) if isinstance(default, list) else show_value(default)
 
 
 def _type(entry: dict[str, Any]) -> str:

@@ -44,7 +44,7 @@ class CircuitSpec(Strict):
 
 
 class RackSpec(Strict):
-    """Limits of one rack."""
+    """Height, power, cooling and weight limits of one rack."""
 
     units_u: Count | None = optional("Height of the rack", to="n_units", example=42)
     power_kw: Positive | None = optional("Power limit of one rack", example=40)
@@ -54,7 +54,7 @@ class RackSpec(Strict):
 
 
 class NetworkSpec(Strict):
-    """The network between nodes."""
+    """The network that connects the nodes."""
 
     kind: Literal["ethernet", "roce", "infiniband", "efa"] = key(
         "Type of the fabric", example="ethernet"

@@ -265,7 +265,7 @@ class TrainingSpec(Strict):
 
 
 class FinetuningSpec(TrainingSpec):
-    """A fine-tuning run."""
+    """A fine-tuning run of a published model."""
 
     method: Literal["full", "lora", "qlora"] = key("Method of fine-tuning", example="lora")
     lora_rank: Count | None = optional("Rank of the LoRA adapter", "rank", example=16)
@@ -302,7 +302,7 @@ class GenericSpec(Strict):
 
 
 class WorkloadSpec(Strict):
-    """What every workload has."""
+    """The keys that every kind of workload has."""
 
     name: Text = key("Name of the workload, unique in the file", example="chat")
     precision: Names | None = optional(
@@ -351,7 +351,7 @@ class BatchInferenceSpec(WorkloadSpec):
 
 
 class PretrainingWorkloadSpec(WorkloadSpec):
-    """Pretraining: training from scratch."""
+    """Pretraining: training a model from scratch."""
 
     kind: Literal["pretraining"] = key("Kind of workload")
     model: ModelSpec = key("Model to train, or its size", example={"params_b": 100})

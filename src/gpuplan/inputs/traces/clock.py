@@ -28,7 +28,7 @@ NO_TIME = int(np.iinfo(np.int64).min)
 
 
 class Clock:
-    """Reads the times of one file; remembers what the first of them said about the rest."""
+    """Reads the times of one file; remembers what the first of them shows about the rest."""
 
     def __init__(self, unit: TimeUnit | None, *, name: str = "") -> None:
         self.unit = unit

@@ -41,7 +41,7 @@ def finish(path: Path, opened: OpenTrace, parts: list[Part]) -> TraceRead:
         session=part.session, prefix_group=group, prefix_tokens=shared, priority=part.priority
     )
     arrive = part.arrive_s - origin
-    told = chain(
+    notes = chain(
         opened.notes,
         _about_time(clock if has_arrivals else None, origin, n_late, arrive=arrive),
         (RESTART.format(line=line) for line in restarts),
@@ -51,7 +51,7 @@ def finish(path: Path, opened: OpenTrace, parts: list[Part]) -> TraceRead:
     return TraceRead(
         requests=requests_of(arrive, part.input_tokens, part.output_tokens, grouping=grouping),
         format=opened.format,
-        told=tuple(told),
+        told=tuple(notes),
         n_bad=findings.n_bad,
         bad=tuple(findings.bad),
         line=ints(part.line),
@@ -116,23 +116,23 @@ def _blocks(opened: OpenTrace, order: Ints) -> PrefixBlocks | None:
 def _about_time(clock: Clock | None, origin: float, n_late: int, *, arrive: Floats) -> list[str]:
     if clock is None:
         return ["there are no times: all requests arrive at 0, use the lengths alone"]
-    told = []
+    notes = []
     if clock.is_stamp:
-        told += _about_zones(sorted(clock.zones))
+        notes += _about_zones(sorted(clock.zones))
     elif clock.is_guessed and clock.unit is not None:
-        told.append(f"times are taken for {UNIT_NAMES[clock.unit]}; name the unit if they are not")
+        notes.append(f"times are taken for {UNIT_NAMES[clock.unit]}; name the unit if they are not")
     elif clock.unit is not None:
-        told.append(f"times are in {UNIT_NAMES[clock.unit]}")
+        notes.append(f"times are in {UNIT_NAMES[clock.unit]}")
     if n_late:
-        told.append(f"rows out of order: {n_late:,}; all are sorted by time")
+        notes.append(f"rows out of order: {n_late:,}; all are sorted by time")
     if origin:
-        told.append(f"time 0 is the first request, at {origin:.6f} s of the file's clock")
+        notes.append(f"time 0 is the first request, at {origin:.6f} s of the file's clock")
     tie_frac = float((np.diff(arrive) == 0).mean()) if len(arrive) > 1 else 0.0
     if tie_frac > MANY_TIES:
-        told.append(
+        notes.append(
             f"{tie_frac:.0%} of requests share their time with the one before: it is coarse"
         )
-    return told
+    return notes
 
 
 def _about_zones(zones: list[str]) -> list[str]:
@@ -144,9 +144,9 @@ def _about_zones(zones: list[str]) -> list[str]:
 
 
 def _about_lengths(part: Part) -> list[str]:
-    told = []
+    notes = []
     for name, column in (("prompts", part.input_tokens), ("outputs", part.output_tokens)):
         n_zero = int((column == 0).sum())
         if n_zero:
-            told.append(f"{n_zero:,} {name} have 0 tokens, and are retained")
-    return told
+            notes.append(f"{n_zero:,} {name} have 0 tokens, and are retained")
+    return notes

@@ -17,7 +17,7 @@ ONE_LOOP = "arrivals of a benchmark run depend on how fast that server responded
 
 
 class Row(NamedTuple):
-    """One request as written."""
+    """One request as it is written in the file."""
 
     arrive: object
     input_tokens: object

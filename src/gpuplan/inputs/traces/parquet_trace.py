@@ -42,7 +42,7 @@ def open_parquet(path: Path, query: TraceQuery) -> OpenTrace:
 
 
 def _rows(path: Path, frame: "pl.LazyFrame", n_rows: int, findings: Findings) -> Iterator[RawRows]:
-    """The rows in blocks."""
+    """The rows of the table in blocks of bounded size."""
     pl = polars()
     for start in range(0, n_rows, N_SLICE_ROWS):
         try:

@@ -63,7 +63,7 @@ class TraceStream:
 
     @property
     def bad(self) -> tuple[Problem, ...]:
-        """The first of them."""
+        """The first lines that could not be read."""
         return tuple(self._opened.converter.findings.bad)
 
     @property

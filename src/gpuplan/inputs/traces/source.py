@@ -30,7 +30,7 @@ def fault(path: Path, what: str, fix: str) -> PlannerError:
 
 
 def first_bytes(path: Path, n: int = 8) -> bytes:
-    """How the file begins."""
+    """The first bytes of the file, which show its format."""
     try:
         if path.is_dir():
             raise fault(path, "is a folder", "give one of its files")
