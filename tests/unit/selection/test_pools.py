@@ -10,7 +10,7 @@ from fakes.selection_wide import draw_wide
 from gpuplan.domain.columns import ints
 from gpuplan.domain.plan.selection import FleetOption, NodePool, NodeTerms, SelectionProblem
 from gpuplan.selection.exact import solve_exactly
-from gpuplan.selection.large.moves import Book, improved
+from gpuplan.selection.large.moves import PoolCostCache, improved
 from gpuplan.selection.large.pools import Batch, plan_pool
 from gpuplan.selection.large.solve import unit_costs
 from gpuplan.selection.program.model import model
@@ -67,7 +67,7 @@ def two_pools(needs):
 def test_workloads_move_to_where_whole_nodes_are_cheaper():
     """Five accelerators need two large nodes for 8; the fifth alone is 1.5 on a small one."""
     tab = tables(two_pools((4, 1)))
-    book = Book(tab, unit_costs(tab), [none(tab), none(tab)])
+    book = PoolCostCache(tab, unit_costs(tab), [none(tab), none(tab)])
     found = improved(book, {0: 0, 1: 2}, above=np.zeros(4), most=1.0)
     assert found == {0: 0, 1: 3}
     assert book.usd(0, (0, 2)) == pytest.approx(8.0)
@@ -76,7 +76,7 @@ def test_workloads_move_to_where_whole_nodes_are_cheaper():
 
 def test_options_that_cannot_be_part_of_anything_better_are_not_tried():
     tab = tables(two_pools((4, 1)))
-    book = Book(tab, unit_costs(tab), [none(tab), none(tab)])
+    book = PoolCostCache(tab, unit_costs(tab), [none(tab), none(tab)])
     above = np.array([0.0, 9.0, 0.0, 9.0])
     assert improved(book, {0: 0, 1: 2}, above=above, most=1.0) == {0: 0, 1: 2}
 

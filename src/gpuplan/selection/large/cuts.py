@@ -37,7 +37,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Point:
+class RelaxedPoint:
     """A solution of the relaxed problem, as cuts see it."""
 
     choose: Floats  # [option]
@@ -45,7 +45,7 @@ class Point:
     committed: Floats  # [pool, scenario, period] ordered or there already
 
 
-def rounding_cuts(full: Tables, cluster: Ints, point: Point) -> list[Cut]:
+def rounding_cuts(full: Tables, cluster: Ints, point: RelaxedPoint) -> list[Cut]:
     """For every pool the rows that the point breaks."""
     cuts: list[Cut | None] = []
     for pool in np.unique(full.pool[point.choose > 1e-6]):
@@ -55,7 +55,7 @@ def rounding_cuts(full: Tables, cluster: Ints, point: Point) -> list[Cut]:
     return [cut for cut in cuts if cut is not None]
 
 
-def _pool_rows(full: Tables, point: Point, *, pool: int) -> tuple[Ints, Floats, Floats]:
+def _pool_rows(full: Tables, point: RelaxedPoint, *, pool: int) -> tuple[Ints, Floats, Floats]:
     """Options, coefficients and right sides, hour by hour: rounded where that asks for more."""
     options = np.flatnonzero((full.pool == pool) & (full.slice_kind == 0))
     share = point.choose[options]
@@ -98,7 +98,7 @@ def _rounded(need: Floats, mains: Ints) -> tuple[Floats, Floats]:
 
 
 def _at_peak(
-    full: Tables, point: Point, *, pool: int, rows: tuple[Ints, Floats, Floats]
+    full: Tables, point: RelaxedPoint, *, pool: int, rows: tuple[Ints, Floats, Floats]
 ) -> Cut | None:
     """The worst hour of each period must be met though merged hours hide it.
 
@@ -153,7 +153,7 @@ def _mains(workload: Ints, choose: Floats, *, part: float) -> Ints:
 def _summed(
     full: Tables,
     cluster: Ints,
-    point: Point,
+    point: RelaxedPoint,
     *,
     pool: int,
     rows: tuple[Ints, Floats, Floats],

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.selection.large.cuts import Point, rounding_cuts
+from gpuplan.selection.large.cuts import RelaxedPoint, rounding_cuts
 from gpuplan.selection.large.limits import priced, room_for
 from gpuplan.selection.large.master import Master, Relaxed
-from gpuplan.selection.large.moves import Book, improved
+from gpuplan.selection.large.moves import PoolCostCache, improved
 from gpuplan.selection.large.nodes import held_nodes, pool_need, rent_rest, whole_nodes
 from gpuplan.selection.large.pools import Batch, Costs, plan_pool
 from gpuplan.selection.program.solver import Effort, run
@@ -72,7 +72,7 @@ class Dive:
     def cut(self, found: Relaxed) -> int:
         """Add the rounding rows that the solution breaks; how many."""
         lay = self.master.built.lay
-        point = Point(
+        point = RelaxedPoint(
             choose=found.values[lay.choose],
             burst=self.rented(found.values),
             committed=self.committed(found.values),
@@ -158,7 +158,7 @@ class Dive:
         for _ in range(N_IMPROVED):
             before = dict(self.fixed)
             batch = [_batch(self, found, a) for a in range(len(self.full.problem.pools))]
-            book = Book(self.full, priced(self.master, costs, found), batch)
+            book = PoolCostCache(self.full, priced(self.master, costs, found), batch)
             most = ROOM * found.objective - bound
             self.fixed = improved(book, before, above=self.above_best(), most=most)
             if self.fixed == before:

@@ -22,7 +22,7 @@ N_THREADS = 2
 
 
 @dataclass(frozen=True)
-class Filled:
+class DeferrablePlacement:
     """Batch shares [option, s, q] and the nodes rented for them [terms, s, q, h]."""
 
     share: Floats
@@ -30,7 +30,9 @@ class Filled:
     spot: Floats
 
 
-def fill(full: Tables, costs: Costs, *, free_h: Floats, burst: Floats) -> Filled | None:
+def fill(
+    full: Tables, costs: Costs, *, free_h: Floats, burst: Floats
+) -> DeferrablePlacement | None:
     """Work done in free accelerator-hours [pool, s, q] and nodes rented beside `burst`."""
     share = np.zeros((len(full.shares.pool), *full.shape[:2]))
     more, spot = burst.copy(), np.zeros((len(full.spot.pool), *full.shape))
@@ -43,7 +45,7 @@ def fill(full: Tables, costs: Costs, *, free_h: Floats, burst: Floats) -> Filled
             return None
         share[:, s, q], extra, spot[:, s, q] = done
         more[:, s, q] += extra
-    return Filled(share, more, spot)
+    return DeferrablePlacement(share, more, spot)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def _fill_cell(cell: _Cell) -> tuple[Floats, Floats, Floats] | None:
 
 
 def _groups(hour_h: Floats) -> list[Ints]:
-    """Hours of equal length."""
+    """Positions of the hours, grouped by equal length."""
     return [np.flatnonzero(hour_h == length) for length in np.unique(hour_h)]
 
 

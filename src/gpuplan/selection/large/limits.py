@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.selection.large.master import Master, Relaxed
-from gpuplan.selection.large.pools import Costs, Room
+from gpuplan.selection.large.pools import Costs, LimitHeadroom
 from gpuplan.selection.program.model import limit_key
 
 
@@ -31,7 +31,7 @@ def priced(master: Master, costs: Costs, found: Relaxed) -> Costs:
     return replace(costs, order=costs.order - taken[at])
 
 
-def room_for(master: Master, found: Relaxed, pool: int) -> Room | None:
+def room_for(master: Master, found: Relaxed, pool: int) -> LimitHeadroom | None:
     """What the orders of a pool may take; None where there are no limits."""
     rows = limit_rows(master)
     if not len(rows):
@@ -47,4 +47,4 @@ def room_for(master: Master, found: Relaxed, pool: int) -> Room | None:
     # What rounding took beyond the limit cannot be mended here: nothing is left then.
     left = np.maximum(0.0, master.row_upper[rows] - others) * (1 + 1e-9) + 1e-9
     counts = np.any(coefficient != 0.0, axis=1)
-    return Room(coefficient[counts], left[counts])
+    return LimitHeadroom(coefficient[counts], left[counts])

@@ -18,7 +18,7 @@ LEAST_USD = 1.0  # a move that saves less is not made
 
 
 @dataclass
-class Book:
+class PoolCostCache:
     """What sets of options cost in a pool; each is reckoned once."""
 
     full: Tables
@@ -44,7 +44,9 @@ class Book:
         return float("inf") if plan is None else plan.usd + once
 
 
-def improved(book: Book, fixed: dict[int, int], *, above: Floats, most: float) -> dict[int, int]:
+def improved(
+    book: PoolCostCache, fixed: dict[int, int], *, above: Floats, most: float
+) -> dict[int, int]:
     """Workload → option after all moves that pay.
 
     `above` is how much an option is dearer than the best of its workload at proven prices: where
@@ -70,7 +72,7 @@ def _tried(full: Tables, w: int, *, above: Floats, most: float) -> Ints:
     return mine[np.argsort(above[mine], kind="stable")][:N_OPTIONS]
 
 
-def _moved(book: Book, inside: dict[int, frozenset[int]], old: int, *, tried: Ints) -> int:
+def _moved(book: PoolCostCache, inside: dict[int, frozenset[int]], old: int, *, tried: Ints) -> int:
     """The best option for a workload while all others stay; the pools are told."""
     pool = book.full.pool
     a = int(pool[old])

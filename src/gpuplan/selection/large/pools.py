@@ -36,7 +36,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Room:
+class LimitHeadroom:
     """What limits leave for the orders of a pool: coefficients times counts, at most so much."""
 
     coefficient: Floats  # [limit row, order of the pool]
@@ -60,7 +60,7 @@ def plan_pool(
     *,
     need: Floats,
     batch: Batch,
-    room: Room | None = None,
+    room: LimitHeadroom | None = None,
 ) -> PoolPlan | None:
     """The cheapest whole nodes for a need [s, q, h], with what batch pays for the room it gets."""
     alone = _period_usd(full, costs, pool, need=need, batch=batch)
@@ -138,7 +138,7 @@ def _switched_on(alone: Floats, unit_usd: Floats, held: Floats, n_existing: int)
 
 
 def _cheapest_orders(
-    full: Tables, orders: Ints, order_usd: Floats, *, curves: Floats, room: Room | None
+    full: Tables, orders: Ints, order_usd: Floats, *, curves: Floats, room: LimitHeadroom | None
 ) -> tuple[Floats, float] | None:
     """Whole counts of each order against convex costs [group, period, n]; None: not to be had."""
     is_lawful = np.isfinite(curves)

@@ -14,7 +14,7 @@ from gpuplan.selection.exact import solve_exactly, with_proof
 from gpuplan.selection.large.clusters import cluster_hours
 from gpuplan.selection.large.dive import Dive, Fleet, plan_fleet
 from gpuplan.selection.large.dominance import undominated
-from gpuplan.selection.large.fill import Filled, fill
+from gpuplan.selection.large.fill import DeferrablePlacement, fill
 from gpuplan.selection.large.master import N_KNOWN, Master, Relaxed, open_master, solve_relaxed
 from gpuplan.selection.large.nodes import held_nodes, pool_need
 from gpuplan.selection.large.pools import Costs
@@ -151,7 +151,7 @@ def _by_pools(
     return None if filled is None else assemble(chosen, fleet, filled)
 
 
-def _filled(full: Tables, costs: Costs, fleet: Fleet, options: Ints) -> Filled | None:
+def _filled(full: Tables, costs: Costs, fleet: Fleet, options: Ints) -> DeferrablePlacement | None:
     need = pool_need(full, options)
     held = held_nodes(full, fleet.orders, fleet.existing)
     firm: Floats = np.repeat(held[..., None], full.shape[2], axis=3)
@@ -160,7 +160,9 @@ def _filled(full: Tables, costs: Costs, fleet: Fleet, options: Ints) -> Filled |
     return fill(full, costs, free_h=(spare * full.hour_h).sum(axis=3), burst=fleet.burst)
 
 
-def assemble(chosen: SelectionProblem, fleet: Fleet, filled: Filled) -> Selection | None:
+def assemble(
+    chosen: SelectionProblem, fleet: Fleet, filled: DeferrablePlacement
+) -> Selection | None:
     """The nouns of a plan; None where a limit of the user is broken."""
     tab = tables(chosen)
     lay = layout(tab, Builder(), integer=True)

@@ -25,12 +25,12 @@ class Program:
 
     @property
     def n_columns(self) -> int:
-        """Decisions."""
+        """How many decisions there are."""
         return len(self.cost)
 
     @property
     def n_rows(self) -> int:
-        """Constraints."""
+        """How many constraints there are."""
         return len(self.row_lower)
 
 

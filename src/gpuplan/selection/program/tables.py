@@ -73,7 +73,7 @@ class Tables:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Scenarios, periods, hours."""
+        """How many scenarios, periods and hours there are."""
         n_scenarios, n_periods, _ = self.problem.horizon.shape
         return n_scenarios, n_periods, len(self.hour_h)
 
@@ -102,16 +102,16 @@ class Tables:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Position of each pool."""
+        """Position of each pool by its name."""
         return {pool.name: i for i, pool in enumerate(self.problem.pools)}
 
     def place(self, pool: str) -> int:
-        """Position of a pool."""
+        """Position of the pool of this name."""
         return self.places[pool]
 
 
 def tables(problem: SelectionProblem) -> Tables:
-    """The problem as arrays."""
+    """The problem as arrays, indexed by position."""
     places = {pool.name: i for i, pool in enumerate(problem.pools)}
     names = {name: i for i, name in enumerate(problem.workloads)}
     shape = problem.horizon.shape

@@ -34,7 +34,7 @@ class FleetComparison:
 
     @property
     def chosen(self) -> FleetCurve:
-        """The chosen fleet."""
+        """The fleet that was chosen for the service."""
         return self.curves[0]
 
     @cached_property

@@ -18,7 +18,7 @@ N_ALTERNATIVES = 8
 
 
 def run_reasons(scenario: Scenario, runs: ComparedRuns) -> Explanation:
-    """Reasons for one run."""
+    """Why this run: its cost, its deadline, other accelerators, and what would help."""
     job, name = runs.chosen.job, runs.chosen.job.candidate.workload
     work = training_work(scenario, job)
     deadline_s = work.deadline_s if work else None

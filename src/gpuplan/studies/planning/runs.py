@@ -10,7 +10,7 @@ from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.answer import SloResult
-from gpuplan.domain.plan.selection import FleetOption, Selection, SelectionProblem
+from gpuplan.domain.plan.selection import FleetOption, Horizon, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import (
     HourLoads,
     Periods,
@@ -154,13 +154,7 @@ def staggered_lines(
     ends = [work.deadline_s for _, _, work in works if work and work.deadline_s is not None]
     if len(problem.workloads) < 2 or len(ends) < len(jobs):
         return
-    even = floats(np.ones(N_STARTS))
-    horizon = replace(
-        problem.horizon,
-        hour_s=floats([max(ends) / N_STARTS]),
-        upfront_discount_frac=even,
-        running_discount_frac=even,
-    )
+    horizon = _even_horizon(problem.horizon, max(ends))
     starts = [
         started
         for (option, job, _), deadline_s in zip(works, ends, strict=True)
@@ -182,6 +176,17 @@ def staggered_lines(
             for name, n in sorted(after.items(), key=lambda item: item[1])
         ]
         yield f"the runs fit one after another: {', '.join(texts)}"
+
+
+def _even_horizon(horizon: Horizon, end_s: float) -> Horizon:
+    """Equal periods until the end, in which a run may begin; money is not discounted."""
+    even = floats(np.ones(N_STARTS))
+    return replace(
+        horizon,
+        hour_s=floats([end_s / N_STARTS]),
+        upfront_discount_frac=even,
+        running_discount_frac=even,
+    )
 
 
 class CheckpointCost(NamedTuple):

@@ -226,7 +226,7 @@ def _summed_prices(each: Sequence[Uncertainty], scale: float) -> Iterable[PriceS
 
 
 def _sampled(curve: FleetCurve, demand: DemandProfile, samples: Samples) -> Floats:
-    """[sample] USD a month."""
+    """[sample] USD a month of a fleet that is resized in each sample."""
     loads, speed = floats(samples.demand * samples.growth), _speed(curve, samples)[:, None]
     usd = costs_usd_per_month(curve, demand, loads, speed)
     return _after_price_move(curve, usd, samples.prices[curve.kind])
