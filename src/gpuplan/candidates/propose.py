@@ -32,7 +32,7 @@ class ProposalSpec:
     is_moe: bool
     engine: EngineChoice
     layout: Layout | None  # where the user insists
-    limits_gaps: bool  # single gaps between tokens are promised: smaller prefill chunks may help
+    limits_gaps: bool  # single gaps between tokens have an SLO: smaller prefill chunks may help
 
 
 def propose(
@@ -71,7 +71,7 @@ def _candidate(
 
 
 def _settings(spec: ProposalSpec, usual: EngineSettings) -> list[EngineSettings]:
-    """The engine's defaults, and smaller chunks where single gaps are promised."""
+    """The engine's defaults, and smaller chunks where single gaps have an SLO."""
     sizes = [n for n in SMALL_BATCH_TOKENS if spec.limits_gaps and n < usual.max_batch_tokens]
     return [usual, *(_with_chunks(usual, n) for n in sizes)]
 
@@ -82,13 +82,13 @@ def _with_chunks(usual: EngineSettings, n_tokens: int) -> EngineSettings:
 
 
 def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
-    """Powers of two up to the island or a usual node; experts dealt out as well as cut."""
+    """Powers of two up to the scale-up domain or a usual node; experts by EP as well as by TP."""
     asked = spec.layout
     if asked is not None and (asked.n_tensor or asked.n_pipeline or asked.n_expert):
         tp, pp = asked.n_tensor or 1, asked.n_pipeline or 1
         return [ServingLayout(tp=tp, pp=pp, ep=asked.n_expert or 1)]
-    island = card.scale_up.n_domain if card.scale_up else 1
-    most = 1 if card.is_cpu else min(MOST_TENSOR, max(USUAL_NODE, island))
+    n_domain = card.scale_up.n_domain if card.scale_up else 1
+    most = 1 if card.is_cpu else min(MOST_TENSOR, max(USUAL_NODE, n_domain))
     sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
     layouts = [ServingLayout(tp=tp) for tp in sizes]
     if spec.is_moe:

@@ -95,12 +95,12 @@ def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool)
     def check(candidate: Candidate) -> Rejection | None:
         card, layout = cards[candidate.accelerator], candidate.layout
         n_joined = layout.tp * layout.dp
-        island = card.scale_up.n_domain if card.scale_up else 1
-        if n_joined <= island or is_crossing_allowed:
+        n_domain = card.scale_up.n_domain if card.scale_up else 1
+        if n_joined <= n_domain or is_crossing_allowed:
             return None
         link = card.scale_up.name if card.scale_up else "scale-up link"
         reason = (
-            f"tensor parallelism over {n_joined} leaves the {link} domain of {island}"
+            f"tensor parallelism over {n_joined} leaves the {link} domain of {n_domain}"
             if card.scale_up
             else f"{card.name} has no scale-up link for tensor parallelism over {n_joined}"
         )
@@ -149,7 +149,7 @@ class IdleTimes:
 def idle_check(
     limits: Sequence[LatencyLimit], idle_times_of: Callable[[Candidate], IdleTimes]
 ) -> Check:
-    """No promise is shorter than an idle replica takes."""
+    """No SLO is shorter than an idle replica takes."""
 
     def check(candidate: Candidate) -> Rejection | None:
         idle = idle_times_of(candidate)

@@ -11,7 +11,7 @@ from gpuplan.domain.plan.sizing import Reserve
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.terms import FailureDomain, Resilience
 
-NODES_PER_RACK = 4  # Assumption: four 8-accelerator machines of 10 kW fill a 40 kW rack
+NODES_PER_RACK = 4  # Assumption: four 8-accelerator nodes of 10 kW fill a 40 kW rack
 N_ZONES = 2  # Assumption: of which either must carry all
 
 

@@ -38,7 +38,7 @@ BUILDS: dict[BuildName, NodeBuild] = {
 MODERN_ISLAND = "2022"  # launched in this year or later
 OWN_FANS = ("GeForce",)
 LOSS_FRAC = 0.06
-NODE_SPREAD_FRAC = 0.18  # holds four fifths of the readings of left-out machines
+NODE_SPREAD_FRAC = 0.18  # holds four fifths of the readings of held-out nodes
 
 
 def limit_w(accelerator: Accelerator) -> float:
@@ -95,7 +95,7 @@ def cap_slowdown(uncapped_w: float, cap_w: float, *, limit: float, curve: CapCur
 
 
 def is_cliff(cap_w: float, limit: float) -> bool:
-    """The cap is so low that no slowdown can be promised."""
+    """The cap is so low that no slowdown can be predicted."""
     return cap_w < CLIFF_FRAC * limit
 
 
@@ -112,7 +112,7 @@ def node_power(
 
 
 def build_of(accelerator: Accelerator, *, is_liquid: bool = False) -> BuildName:
-    """The kind of machine that such boards usually sit in."""
+    """The kind of server that such accelerators usually sit in."""
     if accelerator.is_cpu:
         return "processors"
     if accelerator.form_factor.startswith("PCIe"):

@@ -41,7 +41,7 @@ def measure(deployment: Deployment) -> Fit:
 
 
 def most_tp(accelerator: Accelerator) -> int:
-    """Ways of tensor parallelism worth trying: a server, or the island where it is larger."""
+    """Tensor parallelism worth trying: up to a server, or to a larger scale-up domain."""
     if accelerator.is_cpu:
         return 1
     link = accelerator.scale_up

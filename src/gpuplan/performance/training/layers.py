@@ -71,7 +71,7 @@ class LayerWork(NamedTuple):
     n_local_experts: float = 0.0  # summed over layers
     kv_bytes: float = 0.0  # keys and values of the micro-batch: what context parallelism passes on
     all_to_all_bytes: float = 0.0  # of one dispatch or combine, sent by this rank to all ranks
-    far_bytes: float = 0.0  # the same towards islands, each token once per island
+    far_bytes: float = 0.0  # the same towards scale-up domains, each token once per domain
     n_tp_reductions: float = 0.0
 
     def plus(self, other: "LayerWork", times: float = 1.0) -> "LayerWork":

@@ -1,6 +1,6 @@
 """Seconds that a layout spends on links, before overlap: tensor, context, expert, pipeline, data.
 
-In: bytes of one rank, the layout, the fabric. Out: seconds of the collectives. Ranks are dealt
+In: bytes of one rank, the layout, the fabric. Out: seconds of the collectives. Ranks are placed
 tensor first, then context, expert and data, pipeline last, as Megatron does.
 """
 
@@ -23,10 +23,10 @@ from gpuplan.performance.collectives import (
 
 
 class Spread(NamedTuple):
-    """A group of ranks over islands."""
+    """A group of ranks over scale-up domains."""
 
     n_islands: int
-    n_inside: int  # of the group in one island
+    n_inside: int  # of the group in one scale-up domain
 
     @property
     def n_ranks(self) -> int:
@@ -35,7 +35,7 @@ class Spread(NamedTuple):
 
 
 def spread(n_ranks: int, stride: int, fabric: Fabric) -> Spread:
-    """How many ranks of a group share an island when neighbours stand `stride` apart."""
+    """How many ranks of a group share a scale-up domain when neighbours stand `stride` apart."""
     n_inside = min(n_ranks, max(1, fabric.n_island // max(1, stride)))
     while n_ranks % n_inside:
         n_inside -= 1
@@ -67,7 +67,7 @@ def _over_domains(time_s: TimeOf, message_bytes: float, group: Spread, fabric: F
 
 
 def all_to_all_s(message_bytes: float, far_bytes: float, group: Spread, fabric: Fabric) -> float:
-    """Tokens to the ranks of their experts; over islands once each, then handed on inside."""
+    """Tokens to the ranks of their experts; over domains once each, then sent on inside."""
     inside_s = all_to_all_time_s(message_bytes, group.n_inside, fabric.inside)
     if group.n_islands == 1:
         return inside_s
@@ -75,7 +75,7 @@ def all_to_all_s(message_bytes: float, far_bytes: float, group: Spread, fabric: 
     return max(inside_s, all_to_all_time_s(far_bytes, group.n_islands, fabric.outside))
 
 
-# Ranks of each process group, and how far apart neighbours stand. Ranks are dealt tensor first.
+# Ranks of each process group, and how far apart neighbours stand. Ranks are placed tensor first.
 GROUPS: dict[str, Callable[[ParallelLayout], tuple[int, int]]] = {
     "tp": lambda x: (x.tp, 1),
     "cp": lambda x: (x.cp, x.tp),  # ranks that share a sequence

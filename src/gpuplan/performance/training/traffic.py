@@ -18,7 +18,7 @@ class LinkBasis(NamedTuple):
     """Seconds on links, before overlap."""
 
     tp_s: float  # forward, one micro-batch, one stage
-    tp_far_s: float  # the same where the group leaves its island
+    tp_far_s: float  # the same where the group leaves its scale-up domain
     n_tp_calls: float
     cp_s: float
     ep_s: float

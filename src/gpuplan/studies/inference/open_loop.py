@@ -1,7 +1,7 @@
 """Requests at a rate: a deployment's iterations -> a run of one of its engines -> its latencies.
 
 Near saturation waits depend on chance more than on means, so they are simulated: the engine's
-own limits, the step times of predictions, Poisson arrivals dealt in turn to all engines, lengths
+own limits, the step times of predictions, Poisson arrivals routed in turn to all engines, lengths
 that scatter. The draws are the same for every deployment.
 """
 
@@ -66,7 +66,7 @@ class Share(NamedTuple):
     """What one engine is given."""
 
     requests_per_s: float
-    n_engines: int  # that requests are dealt to in turn, all replicas
+    n_engines: int  # that requests are routed to in turn, all replicas
     n_requests: int
     is_whole: bool  # measured from the first request to the last
 
@@ -180,7 +180,7 @@ def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
 
 
 def _requests(setup: ServingSetup, case: ServingCase, share: Share) -> Requests:
-    """Arrivals dealt in turn are every n-th of a Poisson stream; their gaps scatter less."""
+    """Arrivals routed round-robin are every n-th of a Poisson stream; their gaps scatter less."""
     n, n_all = share.n_requests, share.n_engines
     gaps = stream(SEED, "arrivals").standard_gamma(n_all, n) / (n_all * share.requests_per_s)
     prompt = _lengths(case.input_tokens, n, "input lengths")

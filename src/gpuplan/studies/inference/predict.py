@@ -24,7 +24,7 @@ from gpuplan.performance.kernels.step import StepConstants, StepWork, step_parts
 from gpuplan.performance.serving.regimes import serve, serving_case
 from gpuplan.studies.inference.work import setup_work
 
-# The same machine measured twice differs by this much [MLPerf]: no range is narrower.
+# The same node measured twice differs by this much [MLPerf]: no range is narrower.
 LEAST_LOG = 0.03
 
 
@@ -74,7 +74,7 @@ def predict_inference(
 def _looped(
     rate: Estimate, whole: Estimate, *, ttft: Estimate, tpot: Estimate
 ) -> tuple[Estimate, Estimate]:
-    """Throughput and whole answers of a closed loop lie where its two latencies lie.
+    """Throughput and end-to-end latency of a closed loop lie where its two latencies lie.
 
     Few suites publish them beside the latencies that they follow from (Little's law).
     """

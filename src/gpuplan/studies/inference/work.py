@@ -13,7 +13,7 @@ from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.step import StepWork
 from gpuplan.performance.serving.work import step_work
 
-NETWORK = "network"  # a scale-up link of this name is a network between machines
+NETWORK = "network"  # a scale-up link of this name is a network between nodes
 LINK_ENGINES = {"trtllm": "tensorrt-llm"}
 # Deployments whose work is kept: a sweep over loads derives it once.
 N_KEPT = 1024
@@ -70,9 +70,9 @@ def deployment_work(
 
 
 def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> LinkModel:
-    island = accelerator.scale_up
-    if island is not None and island.name == NETWORK:
-        return fabric_link(island.bytes_per_s)
+    scale_up = accelerator.scale_up
+    if scale_up is not None and scale_up.name == NETWORK:
+        return fabric_link(scale_up.bytes_per_s)
     engine = LINK_ENGINES.get(engine_name, engine_name)
     n_ranks = layout.tp * layout.dp * layout.cp
     return link_of(accelerator, n_ranks=max(2, n_ranks), engine=engine)

@@ -31,7 +31,7 @@ from gpuplan.studies.naming import allowed_ids, group_ids
 
 LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
-# Clouds whose large machines carry the processor that the catalog knows [product-names].
+# Clouds whose large instances carry the CPU that the catalog knows [product-names].
 CPU_INSTANCES = {"cpu-xeon-8480": ("c7i.", "m7i.", "c3-")}
 CPU_VCPUS = {"cpu-xeon-8480": 112}
 
@@ -205,7 +205,7 @@ def _allowed(
 
 
 def _carried(offer: Offer) -> str | None:
-    """The accelerator of the offer; a machine without one counts by its processor."""
+    """The accelerator of the offer; an instance without one counts by its CPU."""
     if (accelerator := offer.accelerator) is not None or offer.n_accelerators != 0:
         return accelerator
     for cpu, prefixes in CPU_INSTANCES.items():
@@ -216,7 +216,7 @@ def _carried(offer: Offer) -> str | None:
 
 
 def _as_sockets(rate: NodeRate) -> NodeRate:
-    """A machine without accelerators as a node of whole processors."""
+    """An instance without accelerators as a node of whole CPUs."""
     if rate.node.accelerator:
         return rate
     for cpu, prefixes in CPU_INSTANCES.items():
@@ -277,7 +277,7 @@ def _age_note(offers: Iterable[Offer], today: date) -> list[Assumption]:
 
 
 def _cheapest(offers: Iterable[tuple[str, Offer]], today: date, oldest: int) -> list[Offer]:
-    """The cheapest of equal machines that has a price at all: dearer equals can never win."""
+    """The cheapest of equal instances that has a price: more expensive ones can never win."""
     groups: dict[tuple[str, float], list[Offer]] = defaultdict(list)
     for name, offer in offers:
         groups[name, offer.n_accelerators].append(offer)

@@ -102,7 +102,7 @@ def board_kg(catalog: Catalog, accelerator: str) -> Range:
 
 def _embodied(catalog: Catalog, group: NodeGroup, build: BuildRules) -> Embodied:
     n, known = group.n_accelerators_per_node, build.footprint
-    # The figure for servers is that of machines of eight; smaller ones are smaller.
+    # The figure for servers is that of nodes of eight accelerators; smaller ones are smaller.
     share = min(1.0, max(n, 1) / 8)
     return Embodied(
         accelerator_kg=known.accelerator_kg or board_kg(catalog, group.accelerator),

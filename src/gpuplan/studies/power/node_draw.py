@@ -1,4 +1,4 @@
-"""What a machine draws and takes of a rack, in: catalog and a user's figures; out: a NodeDraw."""
+"""What a node draws and takes of a rack, in: catalog and a user's figures; out: a NodeDraw."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -32,12 +32,12 @@ from gpuplan.units import KW
 
 # Share of the highest draw over busy hours. Assumption; heavy training draws 0.76 [Newkirk2025].
 TYPICAL_FRAC = 0.7
-# What makers say to provision over what machines are seen to draw: 10.2 over 8.4 kW [Latif2025].
+# What vendors say to provision over what nodes are observed to draw: 10.2 over 8.4 kW [Latif2025].
 RATING_RATIO = 1.2
 
 
 def server_with(catalog: Catalog, accelerator: Accelerator, n_accelerators: int) -> Server | None:
-    """The catalog's machine of this size whose limit is published; of several the thirstiest."""
+    """The catalog's server of this size whose limit is published; of several the thirstiest."""
     found = [
         server
         for server in catalog.servers.values()
@@ -57,7 +57,7 @@ def node_draw(
     max_w: float | None = None,
     load_frac: float | None = None,
 ) -> tuple[NodeDraw, tuple[Assumption, ...]]:
-    """The machine: the user's limit, its maker's, or from its parts; and what was assumed."""
+    """The node: the user's limit, its vendor's, or from its parts; and what was assumed."""
     known = server or server_with(catalog, accelerator, n_accelerators)
     told: list[Assumption] = []
     most = max_w or (known.power.limit_w if known else None)
@@ -109,7 +109,7 @@ def _with_server(node: NodeDraw, server: Server) -> NodeDraw:
 
 
 def slowdown_of(accelerator: Accelerator, drawn_w: float, *, is_saturated: bool) -> Slowdown:
-    """What a cap costs in time, as a range; None below the cliff, where nothing is promised."""
+    """What a power cap costs in time, as a range; None below the cliff, where none is known."""
     limit = limit_w(accelerator)
 
     def slowdown(cap_w: float) -> Range | None:
@@ -133,7 +133,7 @@ def facility_of(
     is_training: bool = False,
     build: BuildRules = USUAL,
 ) -> FacilityPlan:
-    """The place for machines that stand there or shall: racks, power, cooling, objections."""
+    """The site of nodes that are or will be there: racks, power, cooling, findings."""
     accelerator = find_accelerator(owned.accelerator, catalog).accelerator
     node, told = node_draw(
         catalog,
@@ -208,8 +208,8 @@ def racks_per_node(scenario: Scenario, catalog: Catalog, node: NodeKind) -> floa
     card = catalog.accelerators.get(AcceleratorId(node.accelerator))
     if site is None or site.n_racks is None or card is None or card.power.limit_w is None:
         return 0.0
-    machine, _ = node_draw(catalog, card, max(1, node.n_accelerators))
-    fit = fit_rack(machine, site.rack or Rack(), room=scenario.policy.build.room)
+    drawn, _ = node_draw(catalog, card, max(1, node.n_accelerators))
+    fit = fit_rack(drawn, site.rack or Rack(), room=scenario.policy.build.room)
     if not fit.limits:
         return 0.0
     return 1.0 / fit.n_nodes if fit.n_nodes else site.n_racks + 1.0

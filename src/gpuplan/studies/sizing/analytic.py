@@ -16,7 +16,7 @@ from gpuplan.performance.serving.regimes import serve
 from gpuplan.studies.power.serving import power_at_rate
 from gpuplan.studies.sizing.task import BATCH_FRAC, SizingTask, margin_of
 
-SAFE_FRAC = 0.85  # of the fullest rate, where nothing is simulated and promises would allow more
+SAFE_FRAC = 0.85  # of the fullest rate, where nothing is simulated and SLOs would allow more
 LEAST_FRAC = 0.02  # of the fullest rate: a replica that is nearly idle
 TAILS = {"ttft": "ttft_p99_ms", "tpot": "tpot_p99_ms", "itl": "tpot_p99_ms", "e2e": "tpot_p99_ms"}
 # Where between the mean (0) and the 99th percentile (1) a statistic lies, on a log scale:

@@ -1,4 +1,4 @@
-"""The smallest fleet of one candidate that keeps its promises, by simulation."""
+"""The smallest fleet of one candidate that meets its SLOs, by simulation."""
 
 from dataclasses import replace
 from math import ceil, inf
@@ -156,7 +156,7 @@ class ServingSizer:
         )
 
     def _carried_per_s(self, peak: float, n: int) -> float:
-        """Load of one replica that keeps the promises: of few looked for, else its share.
+        """Load of one replica that meets the SLOs: of few looked for, else its share.
 
         One that has little to do today must not seem full: growth and samples rest on this.
         """
@@ -304,7 +304,7 @@ def _band(safe_frac: float, n: int) -> str:
 
 
 def _violations(run: SimulatedRun) -> str:
-    """The promises that a run breaks, and its mean time per token."""
+    """The SLOs that a run violates, and its mean time per token."""
     broken = [
         f"{limit.metric} {limit.statistic} would be {_time(each.bound_s)}, "
         f"not {_time(limit.limit_s)}"
