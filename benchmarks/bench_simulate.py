@@ -26,7 +26,7 @@ from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.naming import model_named
-from gpuplan.studies.replay.fleet_run import fleet_of
+from gpuplan.studies.replay.replicas import fleet_of
 
 N_TRIES = {"jump": 15, "step": 5}
 

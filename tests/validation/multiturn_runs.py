@@ -20,7 +20,7 @@ from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.replay.fleet_run import prepared
+from gpuplan.studies.replay.replicas import prepared
 from validation.serving_runs import Replay, Run, Times, times_of
 
 MODEL, ACCELERATOR = "meta-llama/Llama-3.3-70B-Instruct", "B200"

@@ -20,7 +20,7 @@ from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.simulation.simulation import EngineRequest, PreparedFleet, SimulateRequest
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.replay.fleet_run import prepared
+from gpuplan.studies.replay.replicas import prepared
 
 MEASURES = ("ttft_s", "tpot_s", "e2e_s")
 MEAN_TARGET, P99_TARGET = 0.10, 0.20

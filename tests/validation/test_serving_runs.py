@@ -25,7 +25,7 @@ from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.step_table import step_table
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.naming import model_named
-from gpuplan.studies.replay.fleet_run import fleet_of
+from gpuplan.studies.replay.replicas import fleet_of
 from shared_data import shared_file
 
 pytestmark = pytest.mark.shared

@@ -13,7 +13,7 @@ import pytest
 from gpuplan.domain.simulation.simulation import EngineRequest, SimulateRequest
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.replay.fleet_run import prepared
+from gpuplan.studies.replay.replicas import prepared
 from shared_data import shared_file
 from validation.multiturn_runs import Served, Users, closed, served, simulated
 from validation.serving_runs import (

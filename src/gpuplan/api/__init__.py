@@ -100,10 +100,10 @@ if TYPE_CHECKING:
     from gpuplan.report.telemetry.reclaim import reclaim_patches
     from gpuplan.studies.fit import training_fit
     from gpuplan.studies.planning.gate import refuse
-    from gpuplan.studies.replay.fleet_run import simulate_load, with_gaps
     from gpuplan.studies.replay.load import drawn_load
     from gpuplan.studies.replay.marks import with_lengths, with_priorities, with_shared_prefix
     from gpuplan.studies.replay.network import is_network
+    from gpuplan.studies.replay.replicas import simulate_load, with_gaps
     from gpuplan.studies.replay.scenario import scenario_load
     from gpuplan.studies.replay.stream import drawn_blocks
     from gpuplan.studies.replay.stream import streamed as simulate_stream

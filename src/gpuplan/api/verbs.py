@@ -279,8 +279,8 @@ def simulate(
     """
     from gpuplan.domain.simulation.simulation import SimulateRequest
     from gpuplan.domain.traffic.drawn import LoadSource
-    from gpuplan.studies.replay.fleet_run import simulate as verb
-    from gpuplan.studies.replay.fleet_run import simulate_load
+    from gpuplan.studies.replay.replicas import simulate as verb
+    from gpuplan.studies.replay.replicas import simulate_load
 
     asked = request or SimulateRequest()
     if isinstance(requests, LoadSource):
@@ -299,7 +299,7 @@ def prepare_fleet(
     store: Path | None = None,
 ) -> "PreparedFleet":
     """Engines ready to replay streams like this one."""
-    from gpuplan.studies.replay.fleet_run import prepared as verb
+    from gpuplan.studies.replay.replicas import prepared as verb
 
     return verb(model, on, requests, asked=request, overlays=overlays, store=store)
 
@@ -314,7 +314,7 @@ def simulate_fleet(
     store: Path | None = None,
 ) -> "FleetSimulation":
     """A load replayed against the fleet of a file: pools, autoscaling, failures, clients."""
-    from gpuplan.studies.replay.fleet import simulate_autoscaled as verb
+    from gpuplan.studies.replay.autoscaled.run import simulate_autoscaled as verb
 
     return verb(fleet, served, load, asked=request, overlays=overlays, store=store)
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.rules_compute import DRAM_FULL, LINK_HEAVY, TENSOR_FULL
+from gpuplan.diagnose.rules.compute import DRAM_FULL, LINK_HEAVY, TENSOR_FULL
 
 WorkloadClass = Literal["idle", "compute", "communication", "memory", "mixed", "unknown"]
 IDLE_SM, IDLE_UTIL, IDLE_POWER = 0.02, 0.05, 0.25

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, safe_use
 from gpuplan.diagnose.finding import Finding, percent, seen, verdict_of
-from gpuplan.diagnose.rules_fleet import HELD_BYTES
+from gpuplan.diagnose.rules.fleet import HELD_BYTES
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,

@@ -15,12 +15,11 @@ from gpuplan.diagnose.features import DeviceView, device_views, engine_views
 from gpuplan.diagnose.finding import Finding, seen, together, verdict_of
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.quality import quality_of
-from gpuplan.diagnose.rules_compute import compute_findings
-from gpuplan.diagnose.rules_fleet import fleet_findings
-from gpuplan.diagnose.rules_hardware import hardware_findings
-from gpuplan.diagnose.rules_serving import serving_findings
-from gpuplan.diagnose.rules_telemetry import telemetry_findings
-from gpuplan.diagnose.rules_use import use_findings
+from gpuplan.diagnose.rules.compute import compute_findings
+from gpuplan.diagnose.rules.fleet import fleet_findings
+from gpuplan.diagnose.rules.hardware import hardware_findings
+from gpuplan.diagnose.rules.serving import serving_findings
+from gpuplan.diagnose.rules.telemetry import telemetry_findings, use_findings
 from gpuplan.diagnose.waste import reclaims, team_use, waste_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.buckets import quantile, summed

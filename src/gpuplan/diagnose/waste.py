@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.rules_fleet import HELD_BYTES, WATCHED_S, held_bytes, is_idle
+from gpuplan.diagnose.rules.fleet import HELD_BYTES, WATCHED_S, held_bytes, is_idle
 from gpuplan.domain.telemetry.diagnosis import Reclaim, TeamUse, Waste
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.units import HOUR, HOURS_PER_MONTH

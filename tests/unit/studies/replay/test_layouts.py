@@ -13,7 +13,7 @@ from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, 
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.replay.fleet_run import prepared
+from gpuplan.studies.replay.replicas import prepared
 from gpuplan.studies.replay.sizes import smallest_holding
 
 ROUTERS = ("round_robin", "least_outstanding", "power_of_two")

@@ -1,6 +1,6 @@
 """Causes in the work itself: feeding, kernels, precision, exchange."""
 
-from gpuplan.diagnose.cause import NOTHING, Cause, do
+from gpuplan.diagnose.causes.cause import NOTHING, Cause, do
 
 COMPUTE: dict[str, Cause] = {
     "storage_bound": Cause(

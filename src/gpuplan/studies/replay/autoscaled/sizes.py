@@ -6,8 +6,8 @@ from dataclasses import replace
 from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome, PoolSize
 from gpuplan.domain.simulation.outcome import SloTargets
 from gpuplan.domain.simulation.simulation import FleetTried, SmallestFleet
+from gpuplan.studies.replay.autoscaled.weigh import weighed
 from gpuplan.studies.replay.sizes import criterion, holds, tried_point
-from gpuplan.studies.replay.weigh import weighed
 
 MOST_REPLICAS = 1024
 Run = Callable[[ElasticFleet], FleetOutcome]

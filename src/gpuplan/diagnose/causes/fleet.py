@@ -1,6 +1,6 @@
 """Causes in hardware, in how devices are handed out, and in monitoring."""
 
-from gpuplan.diagnose.cause import NOTHING, Cause, do
+from gpuplan.diagnose.causes.cause import NOTHING, Cause, do
 
 FLEET: dict[str, Cause] = {
     "thermal_throttling": Cause(

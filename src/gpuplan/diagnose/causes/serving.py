@@ -1,6 +1,6 @@
 """Causes in serving: queue, cache, slots, starts."""
 
-from gpuplan.diagnose.cause import NOTHING, Cause, do
+from gpuplan.diagnose.causes.cause import NOTHING, Cause, do
 
 SERVING: dict[str, Cause] = {
     "overload": Cause(

@@ -7,7 +7,7 @@ from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.simulation.fleet import Autoscaler, ElasticFleet, Pool, PoolSize
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
-from gpuplan.studies.replay.fleet_sizes import grown, n_replicas_of, smallest_autoscaled
+from gpuplan.studies.replay.autoscaled.sizes import grown, n_replicas_of, smallest_autoscaled
 from kernels.cases import constant_table
 
 LIMITS = EngineLimits(max_batch_tokens=64, max_sequences=1, n_blocks=1000, block_tokens=16)

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import DEAD_S, DEAD_SAMPLES, DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.domain.telemetry.diagnosis import BandEdges, UseFigures
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 AT_WORK = 0.5  # share of the board's power that no idle device draws
@@ -107,3 +109,25 @@ def _missing(devices: Sequence[DeviceView]) -> list[Finding]:
         return []
     row = seen("devices", f"{counts[short[0]]} on {short[0]}", f"{usual} on most nodes")
     return [Finding("missing_devices", 0.8, (row,), tuple(short))]
+
+
+DEEPER = ("sm_active_frac", "tensor_active_frac", "kv_cache_frac")
+
+
+def use_findings(use: UseFigures | None, edges: BandEdges) -> list[Finding]:
+    """Peaks behind the mean, too little use, or full by the only counter that there is."""
+    if use is None:
+        return []
+    mean, peak = band_of(use.mean_frac, edges), band_of(use.peak_frac, edges)
+    rows = (
+        seen("mean", percent(use.mean_frac), mean),
+        seen("peak minute", percent(use.peak_frac), peak),
+    )
+    if mean in ("waste", "under-used") and peak in ("hot", "overload"):
+        return [Finding("uneven_load", 0.8, rows)]
+    if mean == "waste":
+        return [Finding("under_used", 0.8, rows)]
+    has_deeper = any(layer.metric in DEEPER for layer in use.layers)
+    if mean == "overload" and not has_deeper and use.metric == "gpu_util_frac":
+        return [Finding("full_by_name", 0.7, rows)]
+    return []

@@ -1,0 +1,1 @@
+"""Rules by subject: telemetry in, findings with evidence out."""

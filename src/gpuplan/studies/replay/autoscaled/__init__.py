@@ -1,0 +1,1 @@
+"""Autoscaled fleets replayed, and the smallest that holds a load."""
