@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from gpuplan.report.system.files import fabric_drawing as fabric_svg
     from gpuplan.report.system.files import rack_drawing as rack_svg
     from gpuplan.report.system.ownership import ways_svg as design_ways_svg
-    from gpuplan.report.table import to_csv, to_markdown
+    from gpuplan.report.table import sheet_text, to_csv, to_markdown
     from gpuplan.report.telemetry.autoscaler import autoscaler_manifest
     from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
     from gpuplan.report.telemetry.forecast import forecast_sheet

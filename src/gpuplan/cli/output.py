@@ -52,14 +52,13 @@ def _emit(sheet: "Sheet", form: Form) -> None:
         import yaml
 
         typer.echo(yaml.safe_dump(sheet.document, sort_keys=False, allow_unicode=True), nl=False)
-    elif form in (Form.CSV, Form.MD):
-        from gpuplan import api
-
-        text = api.to_csv(sheet) if form is Form.CSV else api.to_markdown(sheet)
-        typer.echo(text, nl=False)
-    else:
+    elif form is Form.TABLE:
         _print_tables(sheet)
         _print_remarks(sheet)
+    else:
+        from gpuplan import api
+
+        typer.echo(api.sheet_text(sheet, form.value), nl=False)
 
 
 @contextmanager

@@ -66,3 +66,12 @@ def _csv_table(table: Table) -> str:
 def _harmless(cell: str) -> str:
     is_number = cell.lstrip("+-").replace(",", "").split(" ")[0].replace(".", "").isdigit()
     return f"'{cell}" if cell.startswith(FORMULA_STARTS) and not is_number else cell
+
+
+# A further form of text is a function here and a member of the command line's `Form`.
+TEXT_FORMS: dict[str, Callable[[Sheet], str]] = {"csv": to_csv, "md": to_markdown}
+
+
+def sheet_text(sheet: Sheet, form: str) -> str:
+    """The sheet's tables in a form of text that other programs read."""
+    return TEXT_FORMS[form](sheet)
