@@ -30,7 +30,7 @@ PLAIN = {
     "SLOWEST": "search", "FASTEST": "search", "N_HALVINGS": "search",
     "LINES_GBIT": "rates that are sold", "FASTER_GBIT": "rates that are sold",
     "WRITE_RATES": "grid, shown whole", "CAP_STEP_W": "grid, shown whole",
-    "TELL_FRAC": "display", "LOSS_TOLD_FRAC": "display",
+    "REPORTED_FRAC": "display", "LOSS_REPORTED_FRAC": "display",
     "IN_RACK_M": "shown as the cable's length",
     "KINDS": "told by _kind_note", "TIERS": "sizes of units, in their names",
     "SHARES": "grid of a chart", "HOURS": "definition", "FEWER": "search", "WHOLE_NODE": "search",

@@ -8,12 +8,20 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.inputs.scenario.read import read_scenario_text
+from gpuplan.pipeline.check import check_scenario
 from gpuplan.report.system.check import check_document
-from gpuplan.studies.system_check.judge import check_scenario
 
 CATALOG = read_catalog()
-KINDS = ("local_nvme", "local_ssd", "hdd_nfs", "ssd_nfs", "hdd_array", "parallel_fs", "object",
-         "object_cached")  # fmt: skip
+KINDS = (
+    "local_nvme",
+    "local_ssd",
+    "hdd_nfs",
+    "ssd_nfs",
+    "hdd_array",
+    "parallel_fs",
+    "object",
+    "object_cached",
+)
 PATHS = st.fixed_dictionaries(
     {
         "sample_kb": st.floats(0.1, 1e6),

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.catalog import list_items as catalog_list
     from gpuplan.pipeline.catalog import overlay as catalog_overlay
     from gpuplan.pipeline.catalog import show_item as catalog_show
+    from gpuplan.pipeline.design import design
     from gpuplan.pipeline.plan import what_if
     from gpuplan.pipeline.top import live_frame as top_live
     from gpuplan.pipeline.update import update as catalog_update
@@ -112,7 +113,7 @@ if TYPE_CHECKING:
     from gpuplan.studies.training.scaling import scale
     from gpuplan.studies.validation.report import predictions_csv
     from gpuplan.studies.validation.report import validate_file as predict_table
-    from gpuplan.studies.whole_design.assemble import design, refuse_design
+    from gpuplan.studies.whole_design.assemble import refuse_design
 
 __getattr__ = lazy_names(__name__, __file__)
 show_with(Presenter())

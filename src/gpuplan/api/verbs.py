@@ -122,7 +122,7 @@ def check(path: Path | str, changes: tuple[str, ...] = ()) -> "SystemCheck":
 
     Changes such as "site.software.cuda=13.0" are set before it is judged.
     """
-    from gpuplan.studies.system_check.judge import check as verb
+    from gpuplan.pipeline.check import check as verb
 
     return verb(Path(path), changes=changes, month=date.today().isoformat()[:7])
 

@@ -1,1 +1,1 @@
-"""Money, in: prices, a plan and a place; out: rates, whole-life statements, energy and carbon."""
+"""Prices of purchase options, statements of cost over life, unit costs, energy and carbon."""

@@ -23,12 +23,12 @@ def purchase_of(
     hardware_usd: Range, extras: PurchaseExtras
 ) -> tuple[NodePurchase, tuple[Assumption, ...]]:
     """The outlay for one node: the user's shares, and reported defaults for the rest."""
-    told: list[Assumption] = []
+    notes: list[Assumption] = []
 
     def share(given: float | None, default: Range, what: str, name: str) -> float:
         if given is not None:
             return given
-        told.append(_assumed(what, default, f"prices.purchase_extras.{name}"))
+        notes.append(_assumed(what, default, f"prices.purchase_extras.{name}"))
         return default.mid
 
     purchase = NodePurchase(
@@ -41,15 +41,15 @@ def purchase_of(
         ),
         spares_frac=share(extras.spares_frac, SPARES_FRAC, "spare parts", "spares_frac"),
     )
-    return purchase, tuple(told)
+    return purchase, tuple(notes)
 
 
 def support_of(given_frac_per_year: float | None) -> tuple[float, tuple[Assumption, ...]]:
     """Support a year as a share of the hardware price."""
     if given_frac_per_year is not None:
         return given_frac_per_year, ()
-    told = _assumed("support a year", SUPPORT_FRAC_PER_YEAR, "prices.support_frac_per_year")
-    return SUPPORT_FRAC_PER_YEAR.mid, (told,)
+    notes = _assumed("support a year", SUPPORT_FRAC_PER_YEAR, "prices.support_frac_per_year")
+    return SUPPORT_FRAC_PER_YEAR.mid, (notes,)
 
 
 def colocation_of(
@@ -64,8 +64,8 @@ def colocation_of(
     if has_own_site:
         value, why, used = "0 USD", "the site is yours; its building is not counted", 0.0
     source = "" if has_own_site else "cbre-colocation"
-    told = assume("space", value, why, "prices.colocation_usd_per_kw_month", source)
-    return used, (told,)
+    notes = assume("space", value, why, "prices.colocation_usd_per_kw_month", source)
+    return used, (notes,)
 
 
 def _assumed(what: str, default: Range, change: str) -> Assumption:

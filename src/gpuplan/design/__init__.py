@@ -1,1 +1,1 @@
-"""Everything around the accelerators, in: a fleet and a place; out: what to build, and findings."""
+"""Everything around the accelerators of a fleet: what to build on a site, and findings."""

@@ -1,4 +1,4 @@
-"""Power of a place, in: machines and feeds; out: draws at every level, circuits, supplies, UPS."""
+"""Power of servers and sites: draw at every level, power caps, supplies, UPS, and objections."""
 
 import re
 from dataclasses import replace
@@ -6,21 +6,21 @@ from math import ceil
 
 from gpuplan.domain.scenario.build import RoomRules
 from gpuplan.domain.scenario.site import Site
-from gpuplan.domain.system.facility import BoardDraw, Level, NodeDraw, PowerLevel, PsuSet, UpsSize
-from gpuplan.domain.system.findings import Finding, Severity
+from gpuplan.domain.system.facility import Level, NodeDraw, PowerLevel, PsuSet, UpsSize
+from gpuplan.domain.system.findings import Finding, error, note, warning
 from gpuplan.errors import InputError, one
 from gpuplan.units import KW
 
-# Synchronous training moves all machines at once, a few times a second [Choukse2025].
+# Synchronous training moves all servers at once, a few times a second [Choukse2025].
 SWING_NODES = 4
 
 
 def capped(node: NodeDraw, cap_w: float) -> NodeDraw:
-    """The machine with its accelerators capped: only their part of the highest draw shrinks."""
+    """The server with its accelerators capped: only their part of its maximum draw shrinks."""
     board = node.board
     if board is None:
-        what = "its accelerators' power limit is unknown"
-        raise one(InputError, "power cap", node.name, what, "give the board's limit in watts")
+        what = "the power limit of its accelerators is unknown"
+        raise one(InputError, "power cap", node.name, what, "give the accelerator's limit in watts")
     if cap_w <= 0:
         raise one(InputError, "power cap", node.name, f"got {cap_w} W", "use a cap above 0 W")
     held = replace(board, cap_w=cap_w, typical_w=min(board.typical_w, cap_w))
@@ -33,43 +33,29 @@ def capped(node: NodeDraw, cap_w: float) -> NodeDraw:
 def levels(
     node: NodeDraw, n_nodes: int, *, n_per_rack: int, n_racks_per_row: int, pue_ratio: float
 ) -> tuple[PowerLevel, ...]:
-    """Idle, typical and highest draw of each level; only the last has cooling and losses in it."""
-    per_rack = min(n_nodes, n_per_rack)
-    per_row = min(n_nodes, n_per_rack * n_racks_per_row)
-    found = [] if node.board is None else [_board_level(node.board)]
-    counts: tuple[tuple[Level, int], ...] = (
-        ("node", 1),
-        ("rack", per_rack),
-        ("row", per_row),
-        ("machines", n_nodes),
-    )
-    found += [_level(name, node, n) for name, n in counts]
-    found.append(_level("facility", node, n_nodes, pue_ratio))
-    return tuple(found)
+    """Idle, typical and maximum draw of each level; only the facility holds cooling and losses."""
 
+    def level(name: Level, n: int, ratio: float = 1.0) -> PowerLevel:
+        draw = (n * w * ratio for w in (node.idle_w, node.typical_w, node.max_w))
+        idle_w, typical_w, max_w = draw
+        return PowerLevel(level=name, n_nodes=n, idle_w=idle_w, typical_w=typical_w, max_w=max_w)
 
-def _board_level(board: BoardDraw) -> PowerLevel:
-    return PowerLevel(
-        level="accelerator",
-        n_nodes=0,
-        idle_w=board.idle_w,
-        typical_w=board.typical_w,
-        max_w=board.max_w,
-    )
-
-
-def _level(name: Level, node: NodeDraw, n: int, pue_ratio: float = 1.0) -> PowerLevel:
-    return PowerLevel(
-        level=name,
-        n_nodes=n,
-        idle_w=n * node.idle_w * pue_ratio,
-        typical_w=n * node.typical_w * pue_ratio,
-        max_w=n * node.max_w * pue_ratio,
+    found = []
+    if (board := node.board) is not None:
+        draw = {"idle_w": board.idle_w, "typical_w": board.typical_w, "max_w": board.max_w}
+        found.append(PowerLevel(level="accelerator", n_nodes=0, **draw))
+    return (
+        *found,
+        level("node", 1),
+        level("rack", min(n_nodes, n_per_rack)),
+        level("row", min(n_nodes, n_per_rack * n_racks_per_row)),
+        level("machines", n_nodes),
+        level("facility", n_nodes, pue_ratio),
     )
 
 
 def psu_set(text: str) -> PsuSet | None:
-    """Supplies as a data sheet prints them: "6x 3300 W, five needed"; None if not understood."""
+    """Power supplies as a data sheet prints them: "6x 3300 W, five needed"; None if unclear."""
     words = {"three": 3, "four": 4, "five": 5, "six": 6}
     found = re.fullmatch(r"(\d+)\s*x\s*(\d+)\s*W(?:,\s*(\w+) needed)?", text.strip())
     if found is None:
@@ -80,66 +66,69 @@ def psu_set(text: str) -> PsuSet | None:
 
 
 def psu_findings(node: NodeDraw, n_feeds: int) -> tuple[Finding, ...]:
-    """Whether the machine runs on when one supply, or one of two feeds, is lost."""
+    """Objections where the server stops when one power supply, or one of two feeds, is lost."""
     psu = node.psu
     if psu is None:
         return ()
     needed = psu.n_needed or ceil(node.max_w / psu.each_w * (1 - 1e-9))
-    where = f"{node.name}, supplies"
+    where = f"{node.name}, power supplies"
     if psu.n_supplies < needed:
         what = f"{psu.n_supplies} of {psu.each_w:.0f} W cannot carry {node.max_w / KW:.1f} kW"
-        return (_finding("error", "psu-size", where, what, f"fit {needed}, or cap the boards"),)
+        fix = f"install {needed}, or cap the accelerators"
+        return (error("psu-size", where, what, fix),)
     found = []
     if psu.n_supplies == needed:
-        what = f"all {needed} are needed at full draw: one that fails stops the machine"
-        found.append(_finding("warning", "psu-spare", where, what, "cap the boards or add one"))
+        what = f"all {needed} are needed at full draw: one that fails stops the server"
+        found.append(warning("psu-spare", where, what, "cap the accelerators or add one"))
     left = psu.n_supplies // 2
     if n_feeds == 2 and left < needed:
-        what = f"with one feed lost {left} supplies remain of {needed} needed at full draw"
+        what = f"with one feed lost {left} remain of {needed} needed at full draw"
         fix = f"cap the node to {left * psu.each_w / KW:.1f} kW, or spread over three feeds"
-        found.append(_finding("warning", "psu-feed-loss", where, what, fix))
+        found.append(warning("psu-feed-loss", where, what, fix))
     return tuple(found)
 
 
 def supply_findings(
     nodes_w: float, supply_w: float, *, where: str, typical_w: float | None = None
 ) -> tuple[Finding, ...]:
-    """Error where highest draw exceeds the supply; it may still do under caps, and says so."""
+    """An error where the maximum draw exceeds the supply; the fix says where caps would do."""
     if nodes_w <= supply_w:
         return ()
     short = f"{(nodes_w - supply_w) / KW:.1f} short"
     gap = f"needs {nodes_w / KW:.1f} kW, has {supply_w / KW:.1f}: {short}"
-    fix = f"supply {nodes_w / KW:.1f} kW or take machines away"
+    fix = f"supply {nodes_w / KW:.1f} kW or remove servers"
     if typical_w is not None and typical_w <= supply_w:
-        fix += "; or enforce power caps: the usual draw fits, but nothing else holds it there"
-    return (_finding("error", "supply", where, gap, fix),)
+        fix += "; or enforce power caps: the typical draw fits, but nothing else limits it to that"
+    return (error("supply", where, gap, fix),)
 
 
-def site_findings(machines_w: float, pue_ratio: float, site: Site) -> tuple[Finding, ...]:
-    """Whether the place can feed them: its limit counts the machines or the whole facility."""
+def site_findings(servers_w: float, pue_ratio: float, site: Site) -> tuple[Finding, ...]:
+    """An error where the site cannot supply them; its limit counts servers or the facility."""
     if site.power_w is None:
         return ()
-    drawn = machines_w * pue_ratio if site.is_facility_power else machines_w
-    scope = "facility" if site.is_facility_power else "machines"
+    drawn = servers_w * pue_ratio if site.is_facility_power else servers_w
+    scope = "facility" if site.is_facility_power else "servers"
     return supply_findings(drawn, site.power_w, where=f"site power ({scope})")
 
 
 def swing_findings(node: NodeDraw, n_nodes: int, *, is_training: bool) -> tuple[Finding, ...]:
-    """What happens between milliseconds and seconds, which averages hide."""
+    """Power swings between milliseconds and seconds, which averages hide."""
     found = []
     if is_training and n_nodes >= SWING_NODES:
         swing = n_nodes * (node.max_w - node.idle_w) / KW
-        what = f"machines swing together by up to {swing:.0f} kW several times a second"
+        what = f"servers swing together by up to {swing:.0f} kW several times a second"
         fix = "size UPS and generator for steps, smooth the load, stagger starts"
-        found.append(_finding("warning", "synchronous-swing", "power", what, fix))
-    what = "boards exceed limit and cap for milliseconds; breakers bear it, tight margins do not"
+        found.append(warning("synchronous-swing", "power", what, fix))
+    what = (
+        "accelerators exceed limit and cap for milliseconds; breakers bear it, tight margins do not"
+    )
     fix = "keep the 80 % derate and the reserve under caps"
-    found.append(_finding("note", "transients", node.name, what, fix))
+    found.append(note("transients", node.name, what, fix))
     return tuple(found)
 
 
 def ups_size(load_w: float, room: RoomRules, *, n_spare_modules: int = 1) -> UpsSize:
-    """Modules and stored energy that carry the machines until the generator does."""
+    """The UPS modules and stored energy that carry the servers until the generator does."""
     bridge_s, module_w = room.ups_bridge_s, room.ups_module_w
     if module_w <= 0 or load_w <= 0 or bridge_s <= 0:
         fix = "load, time and module must be above 0"
@@ -152,7 +141,3 @@ def ups_size(load_w: float, room: RoomRules, *, n_spare_modules: int = 1) -> Ups
         n_modules=ceil(load_w / module_w * (1 - 1e-9)) + n_spare_modules,
         module_w=module_w,
     )
-
-
-def _finding(severity: Severity, rule: str, where: str, what: str, fix: str) -> Finding:
-    return Finding(severity=severity, rule=rule, where=where, what=what, fix=fix)

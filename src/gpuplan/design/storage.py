@@ -1,4 +1,4 @@
-"""Storage, in: kinds, needs and the catalog's classes; out: rates, tiers and how many units."""
+"""Storage: read rates of the user's storage, and how many units of each tier a demand needs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpuplan.design.rules import assumed
 from gpuplan.domain.hardware.devices import PartId, StorageClass
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, BuildRules, PartPrices
 from gpuplan.domain.scenario.workload import Storage
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     is_one_server: bool
 
 
-# Numbers of devices are assumptions, told wherever they are used.
+# Numbers of devices are assumptions, reported wherever they are used.
 KINDS = {
     "local_nvme": Kind("local-nvme-gen4", 4, False, False, False),
     "local_ssd": Kind("sata-ssd", 4, False, False, False),
@@ -35,15 +35,11 @@ KINDS = {
     "object": Kind("cloud-object", 1, False, True, False),
     "object_cached": Kind("local-nvme-gen4", 2, False, False, False),
 }
+SHELVES = "100 TB shelves of a parallel file system on flash"
 # What can be bought, in the sizes of its units; prices come with the rules.
 TIERS: tuple[tuple[str, str, float, Callable[[PartPrices], Range]], ...] = (
     ("7.68 TB local NVMe drives", "local-nvme-gen4", 7.68 * TB, lambda p: p.nvme_usd_per_tb),
-    (
-        "100 TB shelves of a parallel file system on flash",
-        "parallel-fs-better",
-        100 * TB,
-        lambda p: p.flash_shelf_usd_per_tb,
-    ),
+    (SHELVES, "parallel-fs-better", 100 * TB, lambda p: p.flash_shelf_usd_per_tb),
     ("20 TB hard disks behind NFS", "hard-disk", 20 * TB, lambda p: p.disk_usd_per_tb),
 )
 
@@ -51,7 +47,7 @@ TIERS: tuple[tuple[str, str, float, Callable[[PartPrices], Range]], ...] = (
 def storage_rates(
     storage: Storage, classes: Mapping[PartId, StorageClass], *, build: BuildRules = USUAL
 ) -> tuple[StorageRates, tuple[Assumption, ...]]:
-    """What the storage gives: the user's measurements, else its kind's devices, and that is told.
+    """The rates of the storage: as measured by the user, else of its kind's usual devices.
 
     Where only a read rate was measured, it holds for the reads that were measured: no limit of
     operations is put beside it.
@@ -59,34 +55,34 @@ def storage_rates(
     kind = KINDS[storage.kind]
     known = classes[PartId(kind.class_id)]
     rate, reads = storage.bytes_per_s, storage.operations_per_s
-    told: tuple[Assumption, ...] = ()
+    notes: tuple[Assumption, ...] = ()
     if rate is None and reads is None:
         reads = _reads(known, kind.n_units, build.links.n_objects_in_flight)
     if rate is None:
         rate = kind.n_units * known.read_bytes_per_s
-        told = (_kind_note(storage.kind, known, kind.n_units),)
+        notes = (_kind_note(storage.kind, known, kind.n_units),)
         if known.operations_per_s is None and known.latency_s is not None:
-            told += assumed(build, "links.objects_in_flight")
+            notes += assumed(build, "links.objects_in_flight")
     return StorageRates(
         bytes_per_s=rate,
         operations_per_s=reads,
         is_shared=kind.is_shared,
         is_remote=kind.is_remote,
         is_one_server=kind.is_one_server,
-    ), told
+    ), notes
 
 
 def _reads(known: StorageClass, n_units: int, n_in_flight: float) -> float | None:
-    """Reads a second: of the devices; where only a latency is known, of requests in flight."""
+    """Reads a second of the devices, or of the requests in flight where a latency is known."""
     if known.operations_per_s is not None:
         return n_units * known.operations_per_s
     return None if known.latency_s is None else n_in_flight / known.latency_s
 
 
 def tiers(
-    classes: Mapping[PartId, StorageClass], prices: PartPrices | None = None
+    classes: Mapping[PartId, StorageClass], prices: PartPrices = USUAL.prices
 ) -> tuple[Tier, ...]:
-    """Ways to store data that can be bought."""
+    """The storage tiers that can be bought."""
     found = []
     for name, class_id, unit_bytes, price_of in TIERS:
         known = classes[PartId(class_id)]
@@ -97,7 +93,7 @@ def tiers(
                 unit_write_bytes_per_s=known.write_bytes_per_s,
                 unit_operations_per_s=known.operations_per_s,
                 unit_bytes=unit_bytes * (known.usable_frac or 1.0),
-                unit_usd=price_of(prices or PartPrices()).times(unit_bytes / TB),
+                unit_usd=price_of(prices).times(unit_bytes / TB),
                 is_shared=known.scope == "device" and class_id == "hard-disk",
             )
         )
@@ -108,12 +104,11 @@ def choose_units(
     tier: Tier, demand: DataDemand, *, held_bytes: float, write_bytes_per_s: float = 0.0
 ) -> TierChoice:
     """The fewest units that read, write and hold enough, and which of these decided it."""
+    read, write = demand.bytes_per_s, write_bytes_per_s
     needs = {
-        f"reading {demand.bytes_per_s / GB:.2f} GB/s": demand.bytes_per_s
-        / tier.unit_read_bytes_per_s,
+        f"reading {read / GB:.2f} GB/s": read / tier.unit_read_bytes_per_s,
         f"holding {held_bytes / TB:,.0f} TB": held_bytes / tier.unit_bytes,
-        f"writing {write_bytes_per_s / GB:.2f} GB/s": write_bytes_per_s
-        / tier.unit_write_bytes_per_s,
+        f"writing {write / GB:.2f} GB/s": write / tier.unit_write_bytes_per_s,
     }
     if tier.unit_operations_per_s is not None:
         what = f"{demand.operations_per_s:,.0f} reads a second"
@@ -124,7 +119,7 @@ def choose_units(
 
 
 def cheapest(choices: Sequence[TierChoice]) -> TierChoice:
-    """The least price in the middle of its range."""
+    """The choice with the lowest middle price."""
     return min(choices, key=lambda choice: choice.usd.mid)
 
 
@@ -132,9 +127,9 @@ def _kind_note(kind: str, known: StorageClass, n_units: int) -> Assumption:
     each = f"{known.read_bytes_per_s / GB:g} GB/s"
     if known.operations_per_s is not None:
         each += f" and {known.operations_per_s:,.0f} reads/s"
-    return Assumption(
-        what=f"storage of kind {kind}",
-        value=f"{n_units} x {known.name}, {each} each",
-        why="nothing measured is given",
-        change="workloads[].data_path.storage.gb_per_s and iops",
+    return assume(
+        f"storage of kind {kind}",
+        f"{n_units} x {known.name}, {each} each",
+        "no measurement is given",
+        "workloads[].data_path.storage.gb_per_s and iops",
     )

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from gpuplan.catalog.regions import find_region
-from gpuplan.cost.carbon import carbon_account, embodied_kg, energy_use
-from gpuplan.cost.shifting import shifted
-from gpuplan.domain.money.carbon import DeferrableJob, Embodied
+from gpuplan.cost.carbon import carbon_account, embodied_kg, energy_use, shifted
+from gpuplan.domain.money.carbon import Embodied
 from gpuplan.domain.money.market import CarbonIntensity
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.build import FootprintRules
@@ -98,74 +98,45 @@ def test_a_region_gives_its_own_meanings():
 SUNNY = [500.0] * 8 + [100.0] * 8 + [500.0] * 8
 
 
-def job(name="night batch", energy_kwh=80.0, first=0, last=23, max_kw=10.0):
-    return DeferrableJob(
-        name=name, energy_j=energy_kwh * KWH, first_hour=first, last_hour=last, max_w=max_kw * KW
+def shift(carbon=SUNNY, energy_kwh=80.0, max_kw=10.0):
+    by_hour = [grams * GRAM / KWH for grams in carbon]
+    return shifted(
+        "night batch", energy_kwh * KWH, max_kw * KW, kg_per_j=by_hour, meaning="location, marginal"
     )
-
-
-def grams(values):
-    return [value * GRAM / KWH for value in values]
 
 
 def test_work_moves_to_clean_hours():
-    plan = shifted(
-        [job()], kg_per_j=grams(SUNNY), free_w=[20 * KW] * 24, meaning="location, marginal"
-    )
+    plan = shift()
     assert plan.at_once_kg == pytest.approx(80 * 0.5)
     assert plan.shifted_kg == pytest.approx(80 * 0.1)
     assert plan.saved_frac == pytest.approx(0.8)
-    assert np.allclose(plan.power_w[0, 8:16], 10 * KW)
+    assert np.allclose(plan.power_w[8:16], 10 * KW)
     assert plan.meaning == "location, marginal"
 
 
-def test_deadlines_and_free_power_bind():
-    early = job("due at nine", energy_kwh=20.0, first=0, last=9)
-    late = job("later", energy_kwh=80.0, first=0, last=23)
-    plan = shifted([early, late], kg_per_j=grams(SUNNY), free_w=[10 * KW] * 24, meaning="x")
-    # Eight clean hours of 10 kW hold 80 of the 100 kWh.
-    assert plan.shifted_kg == pytest.approx(80 * 0.1 + 20 * 0.5)
-    assert plan.power_w.sum(axis=0).max() <= 10 * KW * (1 + 1e-9)
-    assert plan.power_w[0, 10:].sum() == 0
+def test_what_clean_hours_do_not_hold_runs_in_the_others():
+    """Eight clean hours of 10 kW hold 80 of the 100 kWh."""
+    assert shift(energy_kwh=100.0).shifted_kg == pytest.approx(80 * 0.1 + 20 * 0.5)
 
 
 def test_what_cannot_fit_says_by_how_much():
-    with pytest.raises(InfeasibleError, match=r"needs 80\.0 kWh, its hours allow 30\.0"):
-        shifted([job(last=2)], kg_per_j=grams(SUNNY), free_w=[20 * KW] * 24, meaning="x")
-    with pytest.raises(InfeasibleError, match="side by side"):
-        shifted(
-            [job(), job("second"), job("third")],
-            kg_per_j=grams(SUNNY),
-            free_w=[9.9 * KW] * 24,
-            meaning="x",
-        )
-
-
-def test_hours_outside_are_refused():
-    with pytest.raises(InputError, match="within those given"):
-        shifted([job(last=24)], kg_per_j=grams(SUNNY), free_w=[KW] * 24, meaning="x")
+    with pytest.raises(InfeasibleError, match=r"needs 250\.0 kWh, its hours allow 240\.0"):
+        shift(energy_kwh=250.0)
 
 
 @settings(max_examples=30, deadline=None)
 @given(
-    carbon=st.lists(st.floats(10, 900), min_size=6, max_size=6),
-    energy=st.floats(1, 30),
-    window=st.tuples(st.integers(0, 2), st.integers(3, 5)),
+    carbon=st.lists(st.floats(10, 900), min_size=2, max_size=8),
+    filled=st.floats(0.01, 1.0),
 )
-def test_one_job_is_greedy_and_never_worse(carbon, energy, window):
-    """Oracle: fill the cleanest hours of the window first."""
-    first, last = window
-    energy = min(energy, 10.0 * (last - first + 1))
-    plan = shifted(
-        [job(energy_kwh=energy, first=first, last=last)],
-        kg_per_j=grams(carbon),
-        free_w=[50 * KW] * 6,
-        meaning="x",
+def test_no_schedule_emits_less(carbon, filled):
+    """Oracle: the linear program over the hours, solved by HiGHS."""
+    energy = filled * 10.0 * len(carbon)
+    plan = shift(carbon, energy_kwh=energy)
+    solved = linprog(
+        carbon, A_eq=[[1.0] * len(carbon)], b_eq=[energy], bounds=[(0.0, 10.0)] * len(carbon)
     )
-    left, greedy = energy, 0.0
-    for grams_per_kwh in sorted(carbon[first : last + 1]):
-        used = min(10.0, left)
-        greedy += used * grams_per_kwh * GRAM
-        left -= used
-    assert plan.shifted_kg == pytest.approx(greedy, rel=1e-6)
-    assert plan.shifted_kg <= plan.at_once_kg * (1 + 1e-6)
+    assert plan.shifted_kg == pytest.approx(solved.fun * GRAM, rel=1e-6)
+    assert float(plan.power_w.sum()) * HOUR == pytest.approx(energy * KWH)
+    assert plan.power_w.max() <= 10 * KW * (1 + 1e-9)
+    assert plan.shifted_kg <= plan.at_once_kg * (1 + 1e-9)

@@ -11,7 +11,7 @@ from gpuplan.catalog.offers import read_discounts, read_offers
 from gpuplan.cost.rates import catalog_rates, effective_spot_usd_per_h, user_rates
 from gpuplan.domain.money import market
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.scenario.scenario import terms
+from gpuplan.domain.scenario import terms
 from gpuplan.units import DAY, HOUR
 
 TODAY = date(2026, 11, 15)

@@ -33,13 +33,18 @@ def test_counts_agree_with_published_designs():
         n_nodes, n_cables = int(row["nodes"]), int(row["node_leaf_cables"])
         # Smaller published systems give one node's place to the fabric's manager.
         made = fabric_counts(
-            n_nodes, 8, n_switch_ports=PORTS[row["switch"]], kind=kind,
+            n_nodes,
+            8,
+            n_switch_ports=PORTS[row["switch"]],
+            kind=kind,
             n_manager_cables=n_cables - 8 * n_nodes,
-        )  # fmt: skip
+        )
         assert n_cables - 8 * n_nodes in (0, 4)
         counts = (made.n_leaf, made.n_spine, made.n_core, made.n_leaf_cables, made.n_spine_cables)
-        wanted = (row[key] or 0 for key in ("leaf", "spine", "core", "leaf_spine_cables",
-                                            "spine_core_cables"))  # fmt: skip
+        wanted = (
+            row[key] or 0
+            for key in ("leaf", "spine", "core", "leaf_spine_cables", "spine_core_cables")
+        )
         assert counts == tuple(map(int, wanted)), row
         assert made.n_node_cables == n_cables
 
@@ -75,8 +80,12 @@ def test_sixteen_nodes_need_fewer_switches_without_rails():
     assert (made.kind, made.n_leaf, made.n_spine) == ("fat tree", 4, 2)
 
 
-@given(st.integers(1, 900), st.sampled_from([1, 2, 4, 8]), st.sampled_from([32, 64, 128]),
-       st.sampled_from([1.0, 1.5, 2.0, 3.0]))  # fmt: skip
+@given(
+    st.integers(1, 900),
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([32, 64, 128]),
+    st.sampled_from([1.0, 1.5, 2.0, 3.0]),
+)
 def test_no_switch_has_more_cables_than_ports(n_nodes, n_ports, n_switch_ports, ratio):
     try:
         made = fabric_counts(

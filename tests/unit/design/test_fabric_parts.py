@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.design.balance import best_within, full_size, sizes
+from gpuplan.design.balance import best_within, most_work_first, sizes
 from gpuplan.design.fabric import fabric_counts
 from gpuplan.design.fabric_parts import (
-    Means,
     cable_runs,
     cheapest_sufficient,
     fabric_options,
@@ -36,7 +35,7 @@ def plan(n_nodes: int, ratio: float = 1.0):
     counts = fabric_counts(n_nodes, 8, n_switch_ports=64, oversubscription_ratio=ratio)
     switch = NETWORK.switches["qm9700"]
     return fabric_plan(
-        counts, switch, port_bytes_per_s=400 * GBIT, n_racks=n_nodes // 4, means=Means(LINKS)
+        counts, switch, port_bytes_per_s=400 * GBIT, n_racks=n_nodes // 4, parts=NETWORK
     )
 
 
@@ -48,8 +47,8 @@ def test_ports_are_bits_and_switches_fast_enough():
 
 def test_copper_ends_after_three_metres():
     counts = fabric_counts(4, 8, n_switch_ports=64)
-    near = cable_runs(counts, 1, rate_bytes_per_s=50 * GB, means=Means(LINKS))
-    far = cable_runs(counts, 4, rate_bytes_per_s=50 * GB, means=Means(LINKS))
+    near = cable_runs(counts, 1, bytes_per_s=50 * GB, links=LINKS)
+    far = cable_runs(counts, 4, bytes_per_s=50 * GB, links=LINKS)
     assert (near[0].medium, far[0].medium) == ("copper", "optic")
     assert far[0].link is not None
     assert far[0].link.reach_m >= far[0].longest_m
@@ -70,9 +69,12 @@ def test_oversubscription_saves_money_and_costs_rate():
 
 def test_the_cheapest_that_will_do_wins():
     options = fabric_options(
-        8, n_accelerators_per_node=8, n_racks=2, switches=NETWORK.switches, means=Means(LINKS),
+        8,
+        n_accelerators_per_node=8,
+        n_racks=2,
+        parts=NETWORK,
         kind="ethernet",
-    )  # fmt: skip
+    )
     need = 40 * GB
     best = cheapest_sufficient(options, lambda rate: min(1.0, rate / need))
     assert best is not None
@@ -87,9 +89,12 @@ def test_the_cheapest_that_will_do_wins():
 
 def demand(rate: float, reads: float) -> DataDemand:
     return DataDemand(
-        samples_per_s=1.0, bytes_per_s=rate, operations_per_s=reads, open_operations_per_s=0.0,
+        samples_per_s=1.0,
+        bytes_per_s=rate,
+        operations_per_s=reads,
+        open_operations_per_s=0.0,
         is_random=True,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +123,7 @@ def test_balance_keeps_the_budget_and_takes_most_work():
     best = best_within(made, 800.0)
     assert all(s.usd.mid <= 800 for s in best)
     assert best[0].n_accelerators == max(s.n_accelerators for s in made if s.usd.mid <= 800)
-    assert full_size(made).n_accelerators == 8
+    assert min(made, key=most_work_first).n_accelerators == 8
     assert not best_within(made, 10.0)
 
 

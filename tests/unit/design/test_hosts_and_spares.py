@@ -18,7 +18,6 @@ from gpuplan.design.hosts import (
 from gpuplan.design.spares import (
     ACCELERATOR_MTBF_S,
     maintenance_findings,
-    poisson_at_most,
     spare_need,
     sufficient_rate,
 )
@@ -47,21 +46,32 @@ def test_host_parts_say_why_and_what_is_short():
     assert "200 to decode" in cores.reason
     unknown = cores_line(8, 200, None, is_advertised=True)
     assert not unknown.is_short
-    memory = memory_line(80 * GB, 8, pinned_bytes=0.0, given_bytes=1400 * GIB)
+    memory = memory_line(80 * GB, 8, batch_bytes=0.0, given_bytes=1400 * GIB)
     assert memory.n_needed == pytest.approx(1280 * GB / GIB)
     assert not memory.is_short
     # Advertised memory would do; what is allocatable of it does not.
-    tight = memory_line(80 * GB, 8, pinned_bytes=0.0, given_bytes=1250 * GIB)
+    tight = memory_line(80 * GB, 8, batch_bytes=0.0, given_bytes=1250 * GIB)
     assert tight.is_short
-    drives = nvme_line(200 * TB, 0.0, n_nodes=4, given_bytes=30.7 * TB)
+    pinned = memory_line(80 * GB, 8, batch_bytes=1 * GIB, given_bytes=None)
+    assert pinned.n_needed == pytest.approx(memory.n_needed + 4 * 8)
+    assert "32.0 GiB pinned" in pinned.reason
+    drives = nvme_line(200 * TB, n_nodes=4, given_bytes=30.7 * TB)
     assert drives.n_needed == pytest.approx(50)
     found = host_findings((cores, memory, drives), "node")
     assert [finding.rule for finding in found] == ["host-cpu", "host-nvme"]
 
 
-def test_poisson_agrees_with_its_formula():
-    exact = sum(exp(-2.5) * 2.5**k / factorial(k) for k in range(5))
-    assert poisson_at_most(4, 2.5) == pytest.approx(exact)
+@pytest.mark.parametrize("n_nodes", [4, 64, 512])
+def test_spares_are_the_fewest_by_the_poisson_formula(n_nodes):
+    need = spare_need(n_nodes, node_mtbf_s=100 * DAY, rules=SpareRules(repair_s=3 * DAY))
+
+    def reached(n_spares):
+        mean = (n_nodes + n_spares) * 3 / 100
+        return sum(exp(-mean) * mean**k / factorial(k) for k in range(n_spares + 1))
+
+    assert need.kept_frac == pytest.approx(reached(need.n_spares))
+    assert need.kept_frac >= 0.99
+    assert need.n_spares == 0 or reached(need.n_spares - 1) < 0.99
 
 
 def test_failures_scale_with_machines():
@@ -110,9 +120,11 @@ def loss(size_bytes: float, mtbf_s: float, restart_s: float = 0.0):
             CheckpointWrites(size_bytes=size_bytes, write_bytes_per_s=rate),
         )
         return CheckpointRate(
-            write_bytes_per_s=rate, write_s=found.write_s, interval_s=found.interval_s or 0.0,
+            write_bytes_per_s=rate,
+            write_s=found.write_s,
+            interval_s=found.interval_s or 0.0,
             lost_frac=1.0 - (found.goodput_frac or 0.0),
-        )  # fmt: skip
+        )
 
     return of
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.machines import BOARD, CIRCUIT, NODE, RACK, SITE
 from gpuplan.calibration.power.stored import CAP_CURVES
 from gpuplan.design.cooling import cooling_findings, cooling_load
-from gpuplan.design.facility import Duty, checklist, facility_plan
+from gpuplan.design.facility import checklist, facility_plan
 from gpuplan.design.power import capped
 from gpuplan.design.racks import (
     cap_choices,
@@ -17,7 +17,6 @@ from gpuplan.design.racks import (
     judge_cap,
     layout,
     rack_findings,
-    racks_needed,
 )
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.site import Rack
@@ -37,7 +36,6 @@ def test_one_machine_per_rack_without_caps():
     fit = fit_rack(NODE, RACK)
     assert fit.n_nodes == 1
     assert fit.binding.name == "power"
-    assert racks_needed(4, fit) == 4
 
 
 def test_two_per_rack_only_at_450_watts():
@@ -75,8 +73,11 @@ def test_the_narrowest_limit_binds():
     wide = Rack(n_units=42, power_w=100 * KW, cooling_w=45 * KW, weight_kg=1_000.0)
     fit = fit_rack(NODE, wide)
     assert {limit.name: limit.n_nodes for limit in fit.limits} == {
-        "power": 9, "cooling": 4, "height": 4, "weight": 7,
-    }  # fmt: skip
+        "power": 9,
+        "cooling": 4,
+        "height": 4,
+        "weight": 7,
+    }
     assert fit.n_nodes == 4
     heavy = fit_rack(NODE, replace(wide, weight_kg=300.0))
     assert (heavy.n_nodes, heavy.binding.name) == (2, "weight")
@@ -149,19 +150,19 @@ def test_slots_do_not_overlap():
 
 
 def test_the_whole_place():
-    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, duty=Duty(True, slowdown))
+    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, slowdown=slowdown)
     assert (plan.fit.n_nodes, plan.n_racks) == (1, 4)
     assert plan.level("facility").max_w == pytest.approx(57.12 * KW)
     assert next(choice.cap_w for choice in plan.caps if choice.is_accepted) == 450.0
     rules = {finding.rule for finding in plan.findings}
-    assert {"psu-feed-loss", "synchronous-swing", "transients"} <= rules
+    assert rules == {"psu-feed-loss"}
     assert not [finding for finding in plan.findings if finding.severity == "error"]
 
 
 def test_a_capped_place_is_denser():
     plan = facility_plan(capped(NODE, 450.0), 4, site=SITE, pue_ratio=1.4)
     assert (plan.fit.n_nodes, plan.n_racks) == (2, 2)
-    assert [a.what for a in plan.assumptions][-1] == "feed kept free under caps"
+    assert [a.what for a in plan.assumptions][-1] == "share of a feed reserved under power caps"
     tight = facility_plan(capped(NODE, 500.0), 4, site=SITE, pue_ratio=1.4)
     assert tight.fit.n_nodes == 1
 
@@ -177,7 +178,7 @@ def test_an_undersized_supply_is_an_error():
 def test_the_checklist_has_this_plans_figures():
     plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4)
     items = {item.item: item.value for item in checklist(plan, SITE)}
-    assert items["whole place at full draw"] == "57.1 kW"
+    assert items["whole facility at full draw"] == "57.1 kW"
     assert items["heat"] == "40.8 kW, 139 kBTU/h, 11.6 tons"
     assert "17.3 kW usable on one" in items["circuits of a rack"]
     assert items["racks"] == "4 needed, 4 there"

@@ -14,7 +14,7 @@ from gpuplan.calibration.links.models import link_of
 from gpuplan.candidates.propose import shares_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.design.fabric import fabric_counts
-from gpuplan.design.fabric_parts import Means, cable_runs
+from gpuplan.design.fabric_parts import cable_runs
 from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
 from gpuplan.design.power import capped, supply_findings, swing_findings
 from gpuplan.design.racks import fit_rack
@@ -30,8 +30,8 @@ from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.performance.collectives import all_reduce_time_s
 from gpuplan.performance.training.goodput import goodput, mtbf_s
 from gpuplan.performance.training.run import checkpoint_bytes
-from gpuplan.studies.system_check.exchange import node_rate
-from gpuplan.studies.system_check.judge import check_scenario
+from gpuplan.pipeline.check import check_scenario
+from gpuplan.studies.system_check.traffic import node_rate
 from gpuplan.units import DAY, GB, GIB, HOUR, KW, TB
 
 CATALOG = read_catalog()
@@ -67,10 +67,16 @@ def described(over: float = 1.0, nics: int = 2, gbit: float = 400):
     data = {
         "name": "x",
         "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 8}}],
-        "site": {"network": {"kind": "infiniband", "nics_per_node": nics, "nic_gbit_per_s": gbit,
-                             "oversubscription": over}},
+        "site": {
+            "network": {
+                "kind": "infiniband",
+                "nics_per_node": nics,
+                "nic_gbit_per_s": gbit,
+                "oversubscription": over,
+            }
+        },
         "owned": [{"accelerator": "H100", "nodes": 2, "accelerators_per_node": 8}],
-    }  # fmt: skip
+    }
     return read_scenario_text(yaml.safe_dump(data))
 
 
@@ -84,8 +90,9 @@ def test_trap_06_bus_bandwidth_is_not_algorithm_bandwidth():
     """A ring moves 2(n−1)/n of the message: at 450 GB/s 16 GB take 62 ms, not 36."""
     link = replace(
         link_of(CATALOG.accelerators[AcceleratorId("h100-sxm")], n_ranks=8),
-        switch=None, direct=None,
-    )  # fmt: skip
+        switch=None,
+        direct=None,
+    )
     message = 16 * GB
     assert all_reduce_time_s(message, 8, link) > 2 * 7 / 8 * message / (450 * GB)
 
@@ -101,12 +108,16 @@ def _training(nics: int):
     data = {
         "name": "x",
         "workloads": [
-            {"name": "w", "kind": "pretraining", "model": {"params_b": 8},
-             "training": {"tokens": 1e11, "mfu_frac": 0.4, "sequence_tokens": 4096}},
+            {
+                "name": "w",
+                "kind": "pretraining",
+                "model": {"params_b": 8},
+                "training": {"tokens": 1e11, "mfu_frac": 0.4, "sequence_tokens": 4096},
+            },
         ],
         "site": {"network": {"kind": "ethernet", "nics_per_node": nics, "nic_gbit_per_s": 50}},
         "owned": [{"accelerator": "H100", "nodes": 4, "accelerators_per_node": 8}],
-    }  # fmt: skip
+    }
     return read_scenario_text(yaml.safe_dump(data))
 
 
@@ -149,11 +160,10 @@ def test_trap_42_caps_leave_room_for_transients():
 
 def test_trap_43_copper_ends_after_three_metres():
     counts = fabric_counts(16, 8, n_switch_ports=64)
-    means = Means(tuple(CATALOG.network.links.values()))
-    runs = cable_runs(counts, 4, rate_bytes_per_s=50 * GB, means=means)
+    links = list(CATALOG.network.links.values())
+    runs = cable_runs(counts, 4, bytes_per_s=50 * GB, links=links)
     assert all(run.medium == "optic" for run in runs)
-    near = cable_runs(fabric_counts(2, 8, n_switch_ports=64), 1, rate_bytes_per_s=50 * GB,
-                      means=means)  # fmt: skip
+    near = cable_runs(fabric_counts(2, 8, n_switch_ports=64), 1, bytes_per_s=50 * GB, links=links)
     assert [run.medium for run in near] == ["copper"]
 
 
@@ -175,8 +185,10 @@ def test_trap_44_spares_are_counted_in_machines_and_updates_need_room():
 
 def test_trap_45_failures_grow_with_the_job():
     """419 stops in 54 days of 16,384: 49.5 h at 1,024 and 3.1 h at 16,384."""
-    at = {n: mtbf_s(419, observed_s=54 * DAY, n_observed=16_384, n_accelerators=n) / HOUR
-          for n in (1_024, 16_384)}  # fmt: skip
+    at = {
+        n: mtbf_s(419, observed_s=54 * DAY, n_observed=16_384, n_accelerators=n) / HOUR
+        for n in (1_024, 16_384)
+    }
     assert at[1_024] == pytest.approx(49.5, abs=0.1)
     assert at[16_384] == pytest.approx(at[1_024] / 16)
 
@@ -201,9 +213,11 @@ def test_trap_45_a_checkpoint_is_12_to_16_bytes_a_parameter():
 
 def test_trap_46_eight_free_accelerators_on_eight_machines_are_no_place_for_one_job():
     job = Candidate(
-        workload="w", accelerator=AcceleratorId("h100-sxm"), precision="fp8",
+        workload="w",
+        accelerator=AcceleratorId("h100-sxm"),
+        precision="fp8",
         layout=ServingLayout(tp=8),
-    )  # fmt: skip
+    )
     assert nodes_for(job, 1, 1) is None  # eight machines with one each
     assert nodes_for(job, 1, 8) == 1
 

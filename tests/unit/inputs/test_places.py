@@ -10,8 +10,8 @@ from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.scenario.read import read_scenario, scenario_document
+from gpuplan.pipeline.check import check
 from gpuplan.studies.planning.inputs import requested_scenario
-from gpuplan.studies.system_check.judge import check
 
 TEXT = """\
 # A scenario with comments, so that its lines are not those of a dump.

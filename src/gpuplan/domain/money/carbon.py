@@ -69,22 +69,11 @@ class CarbonAccount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeferrableJob:
-    """Work that may wait: so much energy within its hours, at most at so much power."""
-
-    name: str
-    energy_j: float
-    first_hour: int
-    last_hour: int  # the last in which it may run
-    max_w: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftPlan:
     """When deferrable work runs, and what waiting gains over running at once."""
 
-    names: tuple[str, ...]
-    power_w: Floats  # a row for each job, a column for each hour
+    name: str
+    power_w: Floats  # of each hour
     at_once_kg: float  # emissions of running as soon as possible
     shifted_kg: float
     meaning: str  # what the weights are: kg CO2e, location, marginal …

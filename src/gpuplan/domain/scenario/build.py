@@ -2,7 +2,7 @@
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
-from gpuplan.units import DAY, KW, KWH, MIB, MINUTE, TB
+from gpuplan.units import DAY, GB, GRAM, KW, KWH, MIB, MINUTE, TB, YEAR
 
 # Prices without a public list: resellers' figures, weak evidence.
 SWITCH_USD_PER_GBIT = Range(low=0.6, mid=1.0, high=1.8)  # of a port, one direction
@@ -17,6 +17,31 @@ DISK_USD_PER_TB = Range(low=15.0, mid=20.0, high=35.0)
 WATER_KG_PER_J = Range(low=0.0, mid=0.4 / KWH, high=1.8 / KWH)
 # A server of eight without its accelerators: 5.7 t in one model [ecologits]; plain ones 1 t.
 SERVER_KG = Range(low=1_000.0, mid=3_000.0, high=5_700.0)
+
+# Key of the file → field and factor to its unit; other keys keep their name and unit.
+KEY_FIELDS: dict[str, tuple[str, float]] = {
+    "hosts.cores_per_accelerator": ("n_cores_per_accelerator", 1.0),
+    "hosts.system_cores": ("n_system_cores", 1.0),
+    "hosts.prefetch_batches": ("n_prefetch_batches", 1.0),
+    "hosts.memory_gb_per_s": ("memory_bytes_per_s", GB),
+    "hosts.memory_crossings": ("n_memory_crossings", 1.0),
+    "links.objects_in_flight": ("n_objects_in_flight", 1.0),
+    "links.read_mib": ("read_bytes", MIB),
+    "links.enough_speed_frac": ("enough_frac", 1.0),
+    "links.management_ports": ("n_management_ports", 1),
+    "links.management_oversubscription": ("management_oversubscription_ratio", 1.0),
+    "links.held_tb": ("held_bytes", TB),
+    "links.kept_checkpoints": ("n_kept_checkpoints", 1.0),
+    "room.nodes_per_rack": ("n_nodes_per_rack", 1),
+    "room.racks_per_row": ("n_racks_per_row", 1),
+    "room.reserved_u": ("n_reserved_units", 1),
+    "room.ups_minutes": ("ups_bridge_s", MINUTE),
+    "room.ups_module_kw": ("ups_module_w", KW),
+    "spares.repair_days": ("repair_s", DAY),
+    "footprint.water_l_per_kwh": ("water_kg_per_j", 1.0 / KWH),  # a litre of water is a kilogram
+    "footprint.life_years": ("life_s", YEAR),
+    "footprint.hourly_g_per_kwh": ("hourly_kg_per_j", GRAM / KWH),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +143,13 @@ class BuildRules:
     footprint: FootprintRules = FootprintRules()
     busy: BusyRules = BusyRules()
     given: frozenset[str] = frozenset()
+
+    def value_of(self, key: str) -> float | Range:
+        """The value of a rule in the unit of its key: "hosts.memory_gb_per_s" in GB/s."""
+        section, name = key.split(".")
+        field, factor = KEY_FIELDS.get(key, (name, 1))
+        value: float | Range = getattr(getattr(self, section), field)
+        return value.times(1 / factor) if isinstance(value, Range) else value / factor
 
 
 USUAL = BuildRules()

@@ -183,3 +183,9 @@ class Workload:
     capacities: tuple[Capacity, ...] = ()
     layout: Layout | None = None
     data_path: DataPath | None = None
+
+    @property
+    def is_training(self) -> bool:
+        """Whether it trains a model, rather than serving or processing."""
+        run = self.work
+        return isinstance(run, Training) or (isinstance(run, Generic) and run.is_training)

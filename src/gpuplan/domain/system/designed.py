@@ -2,7 +2,14 @@
 
 from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.money.statement import Statement
-from gpuplan.domain.money.worth import BookYear, BreakEven, OwnershipCost, OwnOrBurst, TokenCosts
+from gpuplan.domain.money.worth import (
+    BookYear,
+    BreakEven,
+    OwnershipCost,
+    OwnOrBurst,
+    TeamCost,
+    TokenCosts,
+)
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
@@ -20,11 +27,11 @@ from gpuplan.domain.system.parts import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineGroup:
+class ServerGroup:
     """Equal machines of one pool, paid for in one way."""
 
     workload: str
-    machine: str  # the seller's or the user's name of it
+    server: str  # the seller's or the user's name of it
     accelerator: str
     purchase: str
     n_nodes: int  # at the peak
@@ -34,6 +41,7 @@ class MachineGroup:
     price_usd_per_node_h: float
     region: str = ""
     cloud: str = ""
+    spot_usd_per_useful_node_h: Range | None = None  # None: not spot, or interruptions unknown
 
     @property
     def n_accelerators(self) -> int:
@@ -43,14 +51,14 @@ class MachineGroup:
     @property
     def name(self) -> str:
         """For people."""
-        return f"{self.n_nodes} x {self.machine} for {self.workload}"
+        return f"{self.n_nodes} x {self.server} for {self.workload}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDesign:
     """What stands around one group."""
 
-    group: MachineGroup
+    group: ServerGroup
     hosts: tuple[HostLine, ...] = ()
     storage: tuple[TierChoice, ...] = ()
     checkpoints: tuple[CheckpointRate, ...] = ()
@@ -83,20 +91,20 @@ class PoolCost:
 class OwnInstead:
     """Machines that are rented, bought instead."""
 
-    group: MachineGroup
+    group: ServerGroup
     own_usd_per_accelerator_h: Range  # of all hours, used or not
     rent_usd_per_accelerator_h: float
     best: OwnOrBurst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaysCompared:
+class RentOrOwn:
     """One group rented, owned, or both, over the life of an owned machine."""
 
-    group: MachineGroup
+    group: ServerGroup
     rent_from: str
     used_frac: float  # of the hours of a machine's life in which it is needed
-    ways: tuple[OwnershipCost, ...]  # all rented, own and rent, all owned
+    options: tuple[OwnershipCost, ...]  # all rented, own and rent, all owned
     break_even: BreakEven
     shares: tuple[float, ...]  # of all hours, for the chart
     curves: tuple[tuple[str, tuple[float, ...]], ...]  # way, present cost in USD at each share
@@ -113,7 +121,7 @@ class WaysCompared:
     @property
     def best(self) -> OwnershipCost:
         """The least present cost; of equals the one that owns less."""
-        return min(self.ways, key=lambda way: (way.npv_usd, way.n_owned))
+        return min(self.options, key=lambda option: (option.npv_usd, option.n_owned))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +133,8 @@ class Money:
     plan_total_cents: int  # as the plan says it
     pools: tuple[PoolCost, ...]
     own_instead: tuple[OwnInstead, ...] = ()
-    ways: tuple[WaysCompared, ...] = ()
+    rent_or_own: tuple[RentOrOwn, ...] = ()
+    teams: tuple[TeamCost, ...] = ()  # empty: no workload names its team
     beside: tuple[tuple[str, Range], ...] = ()  # costs that the plan's bill does not hold
 
     @property

@@ -136,12 +136,12 @@ class FabricCounts:
     n_nodes: int
     n_ports_per_node: int
     n_leaf: int
-    n_spine: int
-    n_core: int
     n_node_cables: int
-    n_leaf_cables: int  # leaf to spine
-    n_spine_cables: int  # spine to core
-    oversubscription_ratio: float  # as built: down over up at the leaf; 1 does not block
+    n_spine: int = 0
+    n_core: int = 0
+    n_leaf_cables: int = 0  # leaf to spine
+    n_spine_cables: int = 0  # spine to core
+    oversubscription_ratio: float = 1.0  # as built: down over up at the leaf; 1 does not block
 
     @property
     def n_switches(self) -> int:

@@ -29,6 +29,7 @@ from gpuplan.report.table import table
 from gpuplan.units import GB, KWH
 
 MILLION = 1e6
+TEAM_CENTS = ("used_cents", "idle_cents", "shared_cents", "total_cents")
 
 
 def design_sheet(designed: DesignedPlan) -> Sheet:
@@ -51,16 +52,18 @@ def _body(designed: DesignedPlan) -> Document:
         "statement": statement_document(money.statement, npv_usd=money.npv_usd),
         **pick(money, "plan_total_cents", "difference_cents"),
         "pools": [_pool(cost) for cost in money.pools],
+        "teams": pick_each(money.teams, "team", *TEAM_CENTS),
         "own_instead": [_instead(found) for found in money.own_instead],
-        "ways": [ownership_document(found) for found in money.ways],
+        "ways": [ownership_document(found) for found in money.rent_or_own],
         "beside_the_bill": [{"what": what, "usd": plain(usd)} for what, usd in money.beside],
     }
 
 
 def _group(made: GroupDesign) -> Document:
     return {
-        **pick(made.group, "workload", "machine", "accelerator", "purchase", "paid_frac"),
-        **pick(made.group, n_machines="n_nodes", own="is_own"),
+        **pick(made.group, "workload", "accelerator", "purchase", "paid_frac"),
+        **pick(made.group, machine="server", n_machines="n_nodes", own="is_own"),
+        **pick(made.group, "spot_usd_per_useful_node_h"),
         "accelerators_per_machine": made.group.n_accelerators_per_node,
         "host": host_documents(made.hosts),
         "storage": [tier_document(choice) for choice in made.storage],
@@ -87,7 +90,7 @@ def _shift(plan: ShiftPlan) -> Document:
     return {
         **pick(plan, "saved_frac", "meaning"),
         **pick(plan, kg_per_day_at_once="at_once_kg", kg_per_day_shifted="shifted_kg"),
-        "w_by_hour": [float(power) for power in plan.power_w[0]],
+        "w_by_hour": [float(power) for power in plan.power_w],
     }
 
 
@@ -147,7 +150,7 @@ def _shifts(designed: DesignedPlan) -> Table:
 
 
 def _hours(plan: ShiftPlan) -> str:
-    return " ".join(str(hour) for hour, power in enumerate(plan.power_w[0]) if power > 0)
+    return " ".join(str(hour) for hour, power in enumerate(plan.power_w) if power > 0)
 
 
 def _checkpoints(designed: DesignedPlan) -> Table:
@@ -211,14 +214,32 @@ def _money_tables(designed: DesignedPlan) -> Iterator[Table]:
         ">$": lambda row: _dollars(row[2]),
         ">this plan ($)": lambda row: _dollars(row[0].total_cents),
     }
+    teams = {
+        "team": lambda t: t.team,
+        ">used ($)": lambda t: _dollars(t.used_cents),
+        ">idle ($)": lambda t: _dollars(t.idle_cents),
+        ">share of unassigned ($)": lambda t: _dollars(t.shared_cents),
+        ">total ($)": lambda t: _dollars(t.total_cents),
+    }
+    spot = {
+        "servers": lambda group: group.name,
+        ">spot ($/node-h)": lambda group: _figure(group.price_usd_per_node_h),
+        ">with interruptions ($/useful node-h)": lambda group: _figure(
+            group.spot_usd_per_useful_node_h.mid
+        ),
+    }
     yield table("Unit costs", money.pools, units)
+    yield table("Cost by team", money.teams, teams)
+    groups = [made.group for made in designed.groups]
+    on_spot = [group for group in groups if group.spot_usd_per_useful_node_h]
+    yield table("Spot price with interruptions", on_spot, spot)
     yield table(
         "The same tokens bought from an API",
         [(cost, name, total) for cost in money.pools for name, total in cost.services],
         services,
     )
     yield _own_table(money.own_instead)
-    yield from ownership_tables(money.ways)
+    yield from ownership_tables(money.rent_or_own)
     beside = {"what": lambda row: row[0], ">$": lambda row: usd_text(row[1])}
     title = "Beside the bill: not in it, or only as a share of the hardware"
     yield table(title, money.beside, beside)

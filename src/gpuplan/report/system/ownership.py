@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from gpuplan.domain.money.worth import Payback
 from gpuplan.domain.sheet import Table
-from gpuplan.domain.system.designed import DesignedPlan, WaysCompared
+from gpuplan.domain.system.designed import DesignedPlan, RentOrOwn
 from gpuplan.errors import InputError, one
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import drawing, label, line, polyline
@@ -21,7 +21,7 @@ INKS = ("#dc2626", "#2563eb", "#16a34a")
 TITLE = "Rent, own or both over the life of a node"
 
 
-def ownership_document(found: WaysCompared) -> Document:
+def ownership_document(found: RentOrOwn) -> Document:
     """One comparison for machines."""
     books = ("expense_cents", "depreciation_cents", "book_value_cents")
     return {
@@ -34,7 +34,7 @@ def ownership_document(found: WaysCompared) -> Document:
                 "npv_range_usd": plain(usd),
                 "payback": way.payback and _payback(found, way.payback),
             }
-            for way, usd in zip(found.ways, found.npv_usd, strict=True)
+            for way, usd in zip(found.options, found.npv_usd, strict=True)
         ],
         "break_even": {
             **pick(found.break_even, "utilization_ratio", reachable="is_reachable"),
@@ -55,7 +55,7 @@ def _by_cause(lines: Sequence[Any]) -> dict[str, int]:
     return sums
 
 
-def _payback(compared: WaysCompared, found: Payback) -> Document:
+def _payback(compared: RentOrOwn, found: Payback) -> Document:
     month = found.simple_month
     return {
         **pick(found, "simple_month", "discounted_month", "npv_gain_usd"),
@@ -63,7 +63,7 @@ def _payback(compared: WaysCompared, found: Payback) -> Document:
     }
 
 
-def ownership_tables(found: Sequence[WaysCompared]) -> Iterator[Table]:
+def ownership_tables(found: Sequence[RentOrOwn]) -> Iterator[Table]:
     """Renting, owning and both for each group, then the accounts of owning it."""
     for compared in found:
         even = compared.break_even
@@ -81,15 +81,15 @@ def ownership_tables(found: Sequence[WaysCompared]) -> Iterator[Table]:
             ">payback": partial(_when, compared),
             "": partial(_mark, compared),
         }
-        yield table(title, zip(compared.ways, compared.npv_usd, strict=True), columns)
+        yield table(title, zip(compared.options, compared.npv_usd, strict=True), columns)
         yield _books(compared)
 
 
-def _mark(found: WaysCompared, row: tuple[Any, Any]) -> str:
+def _mark(found: RentOrOwn, row: tuple[Any, Any]) -> str:
     return "cheapest" if row[0] is found.best else ""
 
 
-def _when(found: WaysCompared, row: tuple[Any, Any]) -> str:
+def _when(found: RentOrOwn, row: tuple[Any, Any]) -> str:
     way = row[0]
     if way.payback is None:
         return "" if way.n_owned else f"from {found.rent_from}"
@@ -99,7 +99,7 @@ def _when(found: WaysCompared, row: tuple[Any, Any]) -> str:
     return when
 
 
-def _books(found: WaysCompared) -> Table:
+def _books(found: RentOrOwn) -> Table:
     columns = {
         ">year": lambda row: str(row[0]),
         ">expense ($)": lambda row: _dollars(row[1].expense_cents),
@@ -110,7 +110,7 @@ def _books(found: WaysCompared) -> Table:
     return table(title, enumerate(found.book, 1), columns)
 
 
-def _month(found: WaysCompared, month: int | None) -> str:
+def _month(found: RentOrOwn, month: int | None) -> str:
     return "never" if month is None else f"{month} ({found.calendar(month)})"
 
 
@@ -120,7 +120,7 @@ def _dollars(cents: int) -> str:
 
 def ways_svg(designed: DesignedPlan) -> str:
     """Net present cost of renting, owning and both over utilization; they cross at break-even."""
-    found = designed.money.ways
+    found = designed.money.rent_or_own
     if not found:
         fix = "give prices.hardware and prices.offers"
         raise one(
@@ -129,7 +129,7 @@ def ways_svg(designed: DesignedPlan) -> str:
     return _chart(found[0])
 
 
-def _chart(found: WaysCompared) -> str:
+def _chart(found: RentOrOwn) -> str:
     most = max(max(values) for _, values in found.curves)
     x_axis = Axis(0.0, 1.0, LEFT, WIDTH - RIGHT)
     y_axis = Axis(0.0, most * 1.05, HEIGHT - BOTTOM, TOP)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from gpuplan.calibration.power.stored import CAP_CURVES, cap_estimate
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
-from gpuplan.design.facility import Duty, facility_plan
-from gpuplan.design.power import capped, psu_set
+from gpuplan.design.facility import facility_plan
+from gpuplan.design.power import capped, psu_set, swing_findings
 from gpuplan.design.racks import Slowdown, fit_rack
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
@@ -153,15 +153,12 @@ def facility_of(
         pue = INDUSTRY_PUE_RATIO
         told += (pue_note(),)
     drawn = node.board.typical_w if node.board else 0.0
+    slowdown = slowdown_of(accelerator, drawn, is_saturated=is_training)
     plan = facility_plan(
-        node,
-        owned.n_nodes,
-        site=site,
-        pue_ratio=pue,
-        build=build,
-        duty=Duty(is_training, slowdown_of(accelerator, drawn, is_saturated=is_training)),
+        node, owned.n_nodes, site=site, pue_ratio=pue, slowdown=slowdown, build=build
     )
-    return replace(plan, assumptions=(*told, *plan.assumptions))
+    swings = swing_findings(node, owned.n_nodes, is_training=is_training)
+    return replace(plan, findings=plan.findings + swings, assumptions=(*told, *plan.assumptions))
 
 
 def _rating_note(accelerator: Accelerator, most: float) -> Assumption:

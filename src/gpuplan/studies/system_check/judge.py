@@ -1,293 +1,292 @@
-"""A described system, judged: feed, exchange, place, hosts, spares; and what would balance it."""
+"""A described system, judged workload by workload and as a whole, as findings with fixes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
-from pathlib import Path
 from typing import NamedTuple
 
-from gpuplan.catalog.load import read_catalog
 from gpuplan.design.data_path import chain
 from gpuplan.design.facility import checklist
 from gpuplan.design.rules import STORAGE_PRICES, assumed
 from gpuplan.design.storage import choose_units, tiers
-from gpuplan.design.totals import cache_findings, crowd_findings, place_findings
+from gpuplan.design.totals import cache_findings, count_findings, shared_site_findings
 from gpuplan.domain.hardware.catalog import Catalog
-from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.build import BusyRules
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.site import Site
-from gpuplan.domain.scenario.workload import DataPath, Generic, Staging, Training, Workload
+from gpuplan.domain.scenario.site import OwnedNodes, Site
+from gpuplan.domain.scenario.workload import Generic, Workload
 from gpuplan.domain.system.check import SystemCheck, SystemSurroundings, WorkCheck
 from gpuplan.domain.system.facility import FacilityPlan
-from gpuplan.domain.system.findings import Finding, Severity
+from gpuplan.domain.system.findings import Finding, error, note, warning
 from gpuplan.domain.system.parts import (
-    BalancedSystem,
     Bottleneck,
+    CheckpointRate,
     DataDemand,
+    DataTransfer,
     FabricPlan,
+    SpareNeed,
     Stage,
     TierChoice,
 )
 from gpuplan.errors import InputError, Problem, ViolationError, one
-from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.power.node_draw import facility_of
-from gpuplan.studies.system_check.balance import Balance, Case, balance_of
-from gpuplan.studies.system_check.data_path import Ground, feed_of, ground_of, moved_of
-from gpuplan.studies.system_check.exchange import Talk, talk_of
+from gpuplan.studies.system_check.alternatives import Balance, RejectedSystem, balance_of
+from gpuplan.studies.system_check.data_path import data_demand, data_stages, staged
 from gpuplan.studies.system_check.network import fabrics_of, network_notes
+from gpuplan.studies.system_check.placement import (
+    Placement,
+    Remark,
+    assumptions_in,
+    findings_in,
+)
 from gpuplan.studies.system_check.surroundings import (
     checkpoints_of,
     host_lines,
-    host_memory,
-    host_notes,
+    host_remarks,
     software_findings,
     spares_of,
+    usable_memory_bytes,
 )
+from gpuplan.studies.system_check.traffic import Traffic, traffic_between_nodes
 from gpuplan.units import GB
 
 USED_KEYS = ("workloads", "site", "owned", "policy.survive")  # keys that a check reads
 
 
-class Judged(NamedTuple):
-    """One workload with what led to its judgement."""
+class JudgedWorkload(NamedTuple):
+    """One workload on its nodes: what it demands, waits for, moves and loses."""
 
-    check: WorkCheck
-    ground: Ground
-    talk: Talk
+    work: Workload
+    placement: Placement
+    demand: DataDemand | None
     stages: tuple[Stage, ...]
-    findings: tuple[Finding, ...]
-    assumptions: tuple[Assumption, ...]
+    traffic: Traffic
+    checkpoints: tuple[CheckpointRate, ...]
+    moved: DataTransfer | None
+    remarks: tuple[Remark, ...]
+
+    @property
+    def bottlenecks(self) -> tuple[Bottleneck, ...]:
+        """What keeps the accelerators waiting, in binding order."""
+        return chain(self.stages)
 
 
-def check(path: Path, *, changes: Sequence[str] = (), month: str | None = None) -> SystemCheck:
-    """The judgement of a scenario's machines with its workloads on them.
+class WholeSystem(NamedTuple):
+    """What stands around all workloads, judged for the one that waits most."""
 
-    Changes are keys set anew before it is read; a month says whose support has ended.
-    """
-    scenario = read_scenario(path, changes=changes, option="--what-if")
-    return check_scenario(scenario, read_catalog(), month=month)
+    worst: JudgedWorkload
+    around: SystemSurroundings
+    remarks: tuple[Remark, ...]
 
 
-def check_scenario(
-    scenario: Scenario, catalog: Catalog, *, month: str | None = None
-) -> SystemCheck:
-    """The same for a scenario that is read already."""
+def require_servers(scenario: Scenario) -> None:
+    """Raise InputError where the scenario describes no servers to check."""
     if not scenario.owned:
-        fix = "describe the machines under owned:, present or intended"
-        raise one(InputError, scenario.name, "owned", "no machines are described", fix)
-    judged = [_judge(scenario, work, catalog) for work in scenario.workloads]
-    facilities = _facilities(scenario, catalog)
-    worst = min(judged, key=lambda one: one.check.busy_frac)
+        fix = "describe the servers under owned:, present or intended"
+        raise one(InputError, scenario.name, "owned", "no servers are described", fix)
+
+
+def judge_workload(scenario: Scenario, work: Workload, placement: Placement) -> JudgedWorkload:
+    """Data path, traffic between nodes, checkpoints and staging of one workload."""
+    found = [*data_stages(work, placement)]
+    traffic = traffic_between_nodes(scenario, work, placement)
+    writes = [*checkpoints_of(work, placement)]
+    staging = work.data_path.staging if work.data_path else None
+    moved, moved_notes = staged(staging, scenario) if staging else (None, ())
+    remarks = [*found, *traffic.remarks, *writes, *moved_notes]
+    return JudgedWorkload(
+        work=work,
+        placement=placement,
+        demand=data_demand(work, placement),
+        stages=(*(stage for stage in found if isinstance(stage, Stage)), *traffic.stages),
+        traffic=traffic,
+        checkpoints=tuple(rate for rate in writes if isinstance(rate, CheckpointRate)),
+        moved=moved,
+        remarks=(*findings_in(remarks), *assumptions_in(remarks)),
+    )
+
+
+def judge_whole(
+    scenario: Scenario, judged: Sequence[JudgedWorkload], catalog: Catalog
+) -> WholeSystem:
+    """Facilities, networks, hosts and spares, judged for the workload that waits most."""
+    worst = min(judged, key=lambda one: _utilization(one.bottlenecks))
+    placement, is_training = worst.placement, any(w.is_training for w in scenario.workloads)
+    facilities = tuple(
+        plan
+        for owned in scenario.owned
+        for plan in facility_on_site(scenario, owned, catalog, is_training=is_training)
+    )
     placed = max((plan.n_racks for plan in facilities), default=0)
-    per_rack = worst.ground.build.room.n_nodes_per_rack
-    n_racks = placed or ceil(worst.ground.owned.n_nodes / per_rack)
-    fabrics, fabric_told = fabrics_of(scenario, worst.ground, worst.talk, n_racks=n_racks)
-    lines, host_told = host_lines(
-        scenario.workloads[judged.index(worst)], worst.ground, worst.stages
+    per_rack = placement.build.room.n_nodes_per_rack
+    n_racks = placed or ceil(placement.owned.n_nodes / per_rack)
+    networks = [*fabrics_of(scenario, placement, worst.traffic, n_racks=n_racks)]
+    hosts = host_lines(worst.work, placement, worst.stages)
+    spares = [*spares_of(scenario, placement)]
+    fabrics = tuple(plan for plan in networks if isinstance(plan, FabricPlan))
+    remarks = (
+        *(remark for plan in facilities for remark in (*plan.findings, *plan.assumptions)),
+        *_total_findings(scenario, judged, facilities, fabrics),
+        *networks,
+        *host_remarks(placement, hosts),
+        *spares,
+        *network_notes(placement, is_rack_given=placed > 0),
     )
-    spares, spare_told, spare_notes = spares_of(scenario, worst.ground)
-    findings = (
-        *(finding for one in judged for finding in one.findings),
-        *(finding for plan in facilities for finding in plan.findings),
-        *_totals(scenario, judged, facilities, fabrics),
-        *fabric_told,
-        *host_told,
-        *spare_told,
+    site, owned = scenario.site, placement.owned
+    name = owned.name or f"{placement.n_per_node} x {placement.accelerator.name}"
+    around = SystemSurroundings(
+        facilities=facilities,
+        fabrics=fabrics,
+        hosts=((facilities[0].node.name if facilities else name, hosts),),
+        spares=tuple(need for need in spares if isinstance(need, SpareNeed)),
+        electricity_usd_per_j=site.electricity_usd_per_j if site else None,
+        checklist=checklist(facilities[0], site or Site()) if facilities else (),
     )
-    case = Case(
-        scenario,
-        scenario.workloads[judged.index(worst)],
-        worst.ground,
-        fabrics,
-        facilities[0] if facilities else None,
+    return WholeSystem(worst, around, (*findings_in(remarks), *assumptions_in(remarks)))
+
+
+def facility_on_site(
+    scenario: Scenario, owned: OwnedNodes, catalog: Catalog, *, is_training: bool
+) -> tuple[FacilityPlan, ...]:
+    """Racks, power and cooling of a group of servers; nothing where no site is described."""
+    site = scenario.site
+    if site is None or (site.rack is None and site.power_w is None):
+        return ()
+    build = scenario.policy.build
+    return (facility_of(catalog, owned, site, is_training=is_training, build=build),)
+
+
+def alternatives_to(
+    scenario: Scenario, judged: Sequence[JudgedWorkload], whole: WholeSystem
+) -> Balance:
+    """Balanced systems for the same money, where an error rejects the described one."""
+    remarks = [*whole.remarks, *(r for one in judged for r in workload_remarks(scenario, one))]
+    if all(found.severity != "error" for found in findings_in(remarks)):
+        return Balance()
+    worst, around = whole.worst, whole.around
+    facility = around.facilities[0] if around.facilities else None
+    return balance_of(
+        RejectedSystem(scenario, worst.work, worst.placement, around.fabrics, facility)
     )
-    # Other machines mend no software: only what they could mend calls for them.
-    balance = balance_of(case) if any(f.severity == "error" for f in findings) else Balance()
-    findings += software_findings(scenario, worst.ground, month=month)
-    findings += _price_findings(balance, worst.ground)
-    notes = [note for note in scenario.assumptions if note.change.startswith(USED_KEYS)]
-    notes += [*spare_notes, *host_notes(worst.ground, lines), *balance.assumptions]
-    notes += network_notes(worst.ground, is_rack_given=placed > 0)
-    notes += [note for one in judged for note in one.assumptions]
-    notes += [note for plan in facilities for note in plan.assumptions]
+
+
+def system_check(
+    scenario: Scenario,
+    judged: Sequence[JudgedWorkload],
+    whole: WholeSystem,
+    *,
+    balance: Balance,
+    month: str | None,
+) -> SystemCheck:
+    """The judgement: workloads, surroundings, alternatives, and every finding and assumption."""
+    remarks = (
+        *(remark for one in judged for remark in workload_remarks(scenario, one)),
+        *whole.remarks,
+        # Other servers do not fix software: it calls for no alternatives.
+        *software_findings(scenario, whole.worst.placement, month=month),
+        *balance.remarks,
+        *(a for a in scenario.assumptions if a.change.startswith(USED_KEYS)),
+    )
     return SystemCheck(
         name=scenario.name,
-        works=tuple(one.check for one in judged),
-        around=SystemSurroundings(
-            facilities=facilities,
-            fabrics=fabrics,
-            hosts=((_machine_name(worst.ground, facilities), lines),),
-            spares=(spares,),
-            electricity_usd_per_j=scenario.site.electricity_usd_per_j if scenario.site else None,
-            checklist=checklist(facilities[0], scenario.site or Site()) if facilities else (),
-        ),
-        balanced=_alternatives(balance),
+        works=tuple(_work_check(one) for one in judged),
+        around=whole.around,
+        balanced=balance.systems,
         budget_usd=balance.budget_usd,
-        findings=tuple(dict.fromkeys(findings)),
-        assumptions=tuple(dict.fromkeys(notes)),
+        findings=findings_in(remarks),
+        assumptions=assumptions_in(remarks),
     )
-
-
-def _totals(
-    scenario: Scenario,
-    judged: list[Judged],
-    facilities: tuple[FacilityPlan, ...],
-    fabrics: tuple[FabricPlan, ...],
-) -> tuple[Finding, ...]:
-    """What only shows when all work, machines and switches are added up."""
-    runs = [work.work for work in scenario.workloads]
-    wanted = sum(run.n_accelerators or 0.0 for run in runs if isinstance(run, Generic))
-    found = crowd_findings(wanted, sum(group.n_accelerators for group in scenario.owned))
-    if facilities and scenario.site is not None:
-        drawn = [plan for plan in fabrics if "cheapest" not in plan.purpose]
-        found += place_findings(facilities, drawn, scenario.site)
-    for work, known in zip(scenario.workloads, judged, strict=True):
-        path, ram = work.data_path, host_memory(known.ground)
-        if path is not None and path.staging is not None and ram is not None:
-            found += cache_findings(
-                path.cache_hit_frac,
-                path.staging.dataset_bytes,
-                known.ground.n_nodes * ram,
-                where=work.name,
-            )
-    return found
-
-
-def _price_findings(balance: Balance, ground: Ground) -> tuple[Finding, ...]:
-    if balance.budget_usd is not None or not balance.systems:
-        return ()
-    what = f"no price of {ground.accelerator.name} is known: alternatives are not held to a budget"
-    fix = "give prices.hardware"
-    return (Finding(severity="note", rule="price-unknown", where="prices", what=what, fix=fix),)
 
 
 def refuse_system(checked: SystemCheck) -> None:
     """Raise ViolationError where the system is rejected, with every error and its fix."""
-    if checked.is_ok:
-        return
     errors = [f for f in checked.findings if f.severity == "error"]
-    raise ViolationError(checked.name, [Problem(f.where, f.what, f.fix) for f in errors])
+    if errors:
+        raise ViolationError(checked.name, [Problem(f.where, f.what, f.fix) for f in errors])
 
 
-def _judge(scenario: Scenario, work: Workload, catalog: Catalog) -> Judged:
-    ground = ground_of(scenario, work, catalog)
-    fed, talk = feed_of(work, ground), talk_of(scenario, work, ground)
-    kept = checkpoints_of(work, ground)
-    stages = (*fed.stages, *talk.stages)
-    found = chain(stages)
-    staging = work.data_path.staging if work.data_path else None
-    moved, moved_told = moved_of(staging, scenario) if staging else (None, ())
-    made = WorkCheck(
-        name=work.name,
-        accelerator=ground.accelerator.name,
-        n_accelerators=ground.n_accelerators,
-        demand=fed.demand,
-        bottlenecks=found,
-        moved=moved,
-        checkpoints=kept.rates,
-        storage=_tiers(work.data_path, fed.demand, ground),
-    )
-    rules = ground.build.busy
-    findings = (*(_bottleneck(work, b, rules) for b in found), *fed.findings, *talk.findings)
-    findings += _part_findings(scenario, work, ground)
-    return Judged(
-        made,
-        ground,
-        talk,
-        stages,
-        (*findings, *kept.findings),
-        (
-            *fed.assumptions,
-            *talk.assumptions,
-            *kept.assumptions,
-            *moved_told,
-            *_tier_notes(made, ground, staging),
-            *(assumed(ground.build, "busy.reject_frac", "busy.warn_frac") if stages else ()),
-        ),
+def _utilization(bottlenecks: Sequence[Bottleneck]) -> float:
+    return bottlenecks[0].busy_frac if bottlenecks else 1.0
+
+
+def _work_check(judged: JudgedWorkload) -> WorkCheck:
+    return WorkCheck(
+        name=judged.work.name,
+        accelerator=judged.placement.accelerator.name,
+        n_accelerators=judged.placement.n_accelerators,
+        demand=judged.demand,
+        bottlenecks=judged.bottlenecks,
+        moved=judged.moved,
+        checkpoints=judged.checkpoints,
+        storage=_tiers(judged),
     )
 
 
-def _part_findings(scenario: Scenario, work: Workload, ground: Ground) -> tuple[Finding, ...]:
-    """Work is judged on the largest group of machines; where it takes more, that is told."""
-    run = work.work
-    wanted = run.n_accelerators if isinstance(run, Generic) else None
-    if len(scenario.owned) < 2 or (wanted is not None and wanted <= ground.n_accelerators):
-        return ()
-    what = (
-        f"its data is judged on {ground.n_accelerators} accelerators of {ground.owned.accelerator}"
-    )
-    fix = "describe each group of machines in a file of its own"
-    return (Finding(severity="note", rule="largest-group", where=work.name, what=what, fix=fix),)
+def workload_remarks(scenario: Scenario, judged: JudgedWorkload) -> Iterator[Remark]:
+    """The bottlenecks of a workload as findings, and all other remarks on it."""
+    work, placement = judged.work, judged.placement
+    build, path = placement.build, work.data_path
+    yield from (_bottleneck(work, found, build.busy) for found in judged.bottlenecks)
+    yield from judged.remarks
+    if len(scenario.owned) > 1 and not _is_within(work, placement):
+        n, name = placement.n_accelerators, placement.owned.accelerator
+        what = f"its data is judged on {n} accelerators of {name}"
+        fix = "describe each group of servers in a file of its own"
+        yield note("largest-group", work.name, what, fix)
+    if _tiers(judged):
+        held = () if path is not None and path.staging is not None else ("links.held_tb",)
+        yield from assumed(build, *STORAGE_PRICES, *held)
+    if judged.stages:
+        yield from assumed(build, "busy.reject_frac", "busy.warn_frac")
 
 
-def _tier_notes(made: WorkCheck, ground: Ground, staging: Staging | None) -> tuple[Assumption, ...]:
-    """What the storage that would do rests on."""
-    if not made.storage:
-        return ()
-    held = () if staging is not None else ("links.held_tb",)
-    return assumed(ground.build, *STORAGE_PRICES, *held)
+def _is_within(work: Workload, placement: Placement) -> bool:
+    """Whether the largest group of servers holds all accelerators that the workload takes."""
+    wanted = work.work.n_accelerators if isinstance(work.work, Generic) else None
+    return wanted is not None and wanted <= placement.n_accelerators
+
+
+def _total_findings(
+    scenario: Scenario,
+    judged: Sequence[JudgedWorkload],
+    facilities: tuple[FacilityPlan, ...],
+    fabrics: tuple[FabricPlan, ...],
+) -> Iterator[Finding]:
+    """What only shows when all work, servers and switches are added up."""
+    runs = [work.work for work in scenario.workloads]
+    wanted = sum(run.n_accelerators or 0.0 for run in runs if isinstance(run, Generic))
+    yield from count_findings(wanted, sum(group.n_accelerators for group in scenario.owned))
+    if facilities and scenario.site is not None:
+        drawn = [plan for plan in fabrics if "cheapest" not in plan.purpose]
+        yield from shared_site_findings(facilities, drawn, scenario.site)
+    for known in judged:
+        path, ram = known.work.data_path, usable_memory_bytes(known.placement)
+        if path is not None and path.staging is not None and ram is not None:
+            total, size = known.placement.n_nodes * ram, path.staging.dataset_bytes
+            yield from cache_findings(path.cache_hit_frac, size, total, where=known.work.name)
 
 
 def _bottleneck(work: Workload, found: Bottleneck, rules: BusyRules) -> Finding:
-    severity: Severity = "note"
+    kind = note
     if found.busy_frac < rules.warn_frac:
-        severity = "error" if found.busy_frac < rules.reject_frac else "warning"
+        kind = error if found.busy_frac < rules.reject_frac else warning
     stage = found.stage
     what = (
-        f"accelerators are busy {found.busy_frac:.0%} of the time: {stage.name} gives "
+        f"GPU utilization is {found.busy_frac:.0%}: {stage.name} supplies "
         f"{_amount(stage.n_given, stage.unit)} of {_amount(stage.n_wanted, stage.unit)}"
     )
-    return Finding(
-        severity=severity,
-        rule="bottleneck",
-        where=f"{work.name}: {stage.name}",
-        what=what,
-        fix=f"{stage.fix}; then {found.busy_after_frac:.0%}",
-    )
+    fix = f"{stage.fix}; then {found.busy_after_frac:.0%}"
+    return kind("bottleneck", f"{work.name}: {stage.name}", what, fix)
 
 
 def _amount(n: float, unit: str) -> str:
     return f"{n / GB:.2f} GB/s" if unit == "bytes/s" else f"{n:,.0f} {unit}"
 
 
-def _tiers(
-    path: DataPath | None, demand: DataDemand | None, ground: Ground
-) -> tuple[TierChoice, ...]:
-    """Each kind of storage in the size that this demand asks for."""
+def _tiers(judged: JudgedWorkload) -> tuple[TierChoice, ...]:
+    """Each storage tier in the size that this demand asks for."""
+    path, demand, placement = judged.work.data_path, judged.demand, judged.placement
     if path is None or demand is None or path.sample_bytes is None:
         return ()
-    held = path.staging.dataset_bytes if path.staging else ground.build.links.held_bytes
-    known = tiers(ground.catalog.storage, ground.build.prices)
+    held = path.staging.dataset_bytes if path.staging else placement.build.links.held_bytes
+    known = tiers(placement.catalog.storage, placement.build.prices)
     return tuple(choose_units(tier, demand, held_bytes=held) for tier in known)
-
-
-def _facilities(scenario: Scenario, catalog: Catalog) -> tuple[FacilityPlan, ...]:
-    """Racks, power and cooling of each group of machines, where a place is described."""
-    site = scenario.site
-    if site is None or (site.rack is None and site.power_w is None):
-        return ()
-    training = any(_is_training(work) for work in scenario.workloads)
-    return tuple(
-        facility_of(catalog, owned, site, is_training=training, build=scenario.policy.build)
-        for owned in scenario.owned
-    )
-
-
-def _is_training(work: Workload) -> bool:
-    run = work.work
-    return isinstance(run, Training) or (isinstance(run, Generic) and run.is_training)
-
-
-def _machine_name(ground: Ground, facilities: tuple[FacilityPlan, ...]) -> str:
-    if facilities:
-        return facilities[0].node.name
-    owned = ground.owned
-    return owned.name or f"{owned.n_accelerators_per_node} x {ground.accelerator.name}"
-
-
-def _alternatives(balance: Balance) -> tuple[BalancedSystem, ...]:
-    """What the budget buys; and the whole fleet, fed, where it costs more."""
-    whole = balance.whole
-    if whole is None or whole in balance.systems:
-        return balance.systems
-    return (*balance.systems, whole)

@@ -1,158 +1,110 @@
-"""Networks around machines, in: adapters, how work talks; out: fabrics with parts and prices."""
+"""Networks around nodes: as described, the cheapest sufficient, for storage, for management."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuplan.design.fabric import fabric_counts
 from gpuplan.design.fabric_parts import (
-    Means,
     cheapest_sufficient,
+    fabric_for,
     fabric_options,
     fabric_plan,
-    switch_for,
 )
 from gpuplan.design.rules import CABLES, NETWORK_PRICES, assumed
 from gpuplan.domain.hardware.devices import PartId
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import NodeNetwork
-from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.findings import Finding, warning
 from gpuplan.domain.system.parts import FabricPlan
-from gpuplan.studies.power.node_draw import server_with
-from gpuplan.studies.system_check.data_path import Ground
-from gpuplan.studies.system_check.exchange import Talk, network_of, node_rate
+from gpuplan.studies.system_check.placement import Placement
+from gpuplan.studies.system_check.traffic import EfficiencyOf, Traffic, network_of, node_rate
 from gpuplan.units import GBIT
 
 
-def means_of(ground: Ground) -> Means:
-    """Cables that the catalog knows, with the prices and the room of the rules."""
-    build = ground.build
-    return Means(tuple(ground.catalog.network.links.values()), build.prices, build.room)
-
-
-def network_notes(ground: Ground, *, is_rack_given: bool) -> tuple[Assumption, ...]:
-    """What counts, lengths and prices of networks rest on."""
-    names = [
-        *CABLES,
-        *NETWORK_PRICES,
-        "links.management_ports",
-        "links.management_oversubscription",
-    ]
+def network_notes(placement: Placement, *, is_rack_given: bool) -> tuple[Assumption, ...]:
+    """The assumptions behind counts, cable lengths and prices of networks."""
+    names = [*CABLES, *NETWORK_PRICES, "links.management_ports"]
+    names += ["links.management_oversubscription"]
     names += [] if is_rack_given else ["room.nodes_per_rack"]
-    return assumed(ground.build, *names)
+    return assumed(placement.build, *names)
 
 
 def fabrics_of(
-    scenario: Scenario, ground: Ground, talk: Talk, *, n_racks: int
-) -> tuple[tuple[FabricPlan, ...], tuple[Finding, ...]]:
-    """The network as described, the cheapest that would do, and the one for management."""
-    parts = ground.catalog.network
-    means = means_of(ground)
-    network = network_of(scenario, ground)
-    n_nodes = ground.owned.n_nodes
-    found: list[FabricPlan] = []
-    told: list[Finding] = []
+    scenario: Scenario, placement: Placement, traffic: Traffic, *, n_racks: int
+) -> Iterator[FabricPlan | Finding]:
+    """The network as described, the cheapest sufficient, those of storage and management."""
+    network, n_nodes = network_of(scenario, placement), placement.owned.n_nodes
+    parts, build = placement.catalog.network, placement.build
     if network is not None and n_nodes > 1:
-        switch = switch_for(parts.switches, network, n_nodes * network.n_nics_per_node)
-        if switch is None:
+        made = fabric_for(network, n_nodes, n_racks=n_racks, parts=parts, build=build)
+        if made is None:
             what = f"no switch with ports of {network.nic_bytes_per_s / GBIT:.0f} Gbit/s is known"
-            told.append(_finding(what, "draw the network with your maker's parts"))
+            yield warning("not-judged", "network", what, "draw the network with your maker's parts")
         else:
-            counts = fabric_counts(
-                n_nodes,
-                network.n_nics_per_node,
-                n_switch_ports=switch.n_ports,
-                oversubscription_ratio=network.oversubscription_ratio,
-            )
-            made = fabric_plan(
-                counts,
-                switch,
-                port_bytes_per_s=network.nic_bytes_per_s,
-                n_racks=n_racks,
-                means=means,
-            )
-            reached = talk.efficiency(n_nodes, node_rate(network)) if talk.efficiency else None
-            found.append(replace(made, efficiency_frac=reached))
-        found += _sufficient(ground, talk, network, n_racks=n_racks)
-    found += _storage_network(ground, n_racks=n_racks)
-    found.append(_management(ground, n_racks=n_racks))
-    return tuple(found), tuple(told)
+            ask = traffic.efficiency
+            yield replace(made, efficiency_frac=ask(n_nodes, node_rate(network)) if ask else None)
+        if traffic.efficiency is not None:
+            kind = network.kind
+            best = sufficient_fabric(traffic.efficiency, placement, n_racks=n_racks, kind=kind)
+            if best is not None:
+                plan, reached = best
+                yield replace(plan, purpose="compute, cheapest sufficient", efficiency_frac=reached)
+    yield from _storage_network(placement, n_racks=n_racks)
+    yield _management(placement, n_racks=n_racks)
 
 
-def _sufficient(
-    ground: Ground, talk: Talk, network: NodeNetwork, *, n_racks: int
-) -> list[FabricPlan]:
-    """The cheapest network over which the work keeps its speed, where work says how it talks."""
-    n_nodes, ask = ground.owned.n_nodes, talk.efficiency
-    if ask is None:
-        return []
+def sufficient_fabric(
+    efficiency: EfficiencyOf, placement: Placement, *, n_racks: int, kind: str
+) -> tuple[FabricPlan, float] | None:
+    """The cheapest network over which the work keeps enough of its speed, and that share."""
+    n_nodes, build = placement.owned.n_nodes, placement.build
     options = fabric_options(
         n_nodes,
-        n_accelerators_per_node=ground.owned.n_accelerators_per_node,
+        n_accelerators_per_node=placement.n_per_node,
         n_racks=n_racks,
-        switches=ground.catalog.network.switches,
-        means=means_of(ground),
-        kind=network.kind,
+        kind=kind,
+        parts=placement.catalog.network,
+        build=build,
     )
-    best = cheapest_sufficient(
-        options, lambda rate: ask(n_nodes, rate), enough_frac=ground.build.links.enough_frac
+    return cheapest_sufficient(
+        options, lambda rate: efficiency(n_nodes, rate), enough_frac=build.links.enough_frac
     )
-    if best is None:
-        return []
-    plan, reached = best
-    return [replace(plan, purpose="compute, cheapest that will do", efficiency_frac=reached)]
 
 
-def _storage_network(ground: Ground, *, n_racks: int) -> list[FabricPlan]:
-    """The network to storage on the ports that the maker gives the machine for it."""
-    owned = ground.owned
-    server = server_with(ground.catalog, ground.accelerator, owned.n_accelerators_per_node)
-    nic = None if server is None else ground.catalog.network.nics.get(PartId(server.host.front_nic))
-    if server is None or nic is None or not server.host.n_front_nics or owned.n_nodes < 2:
-        return []
+def _storage_network(placement: Placement, *, n_racks: int) -> Iterator[FabricPlan]:
+    """The network to storage on the NICs that the maker gives the server for it."""
+    server, parts, n_nodes = placement.server, placement.catalog.network, placement.owned.n_nodes
+    nic = None if server is None else parts.nics.get(PartId(server.host.front_nic))
+    if server is None or nic is None or not server.host.n_front_nics or n_nodes < 2:
+        return
     wanted = NodeNetwork(
         kind="ethernet",
         n_nics_per_node=server.host.n_front_nics,
         nic_bytes_per_s=nic.port_bytes_per_s,
         oversubscription_ratio=1.0,
     )
-    n_ends = owned.n_nodes * wanted.n_nics_per_node
-    switch = switch_for(ground.catalog.network.switches, wanted, n_ends)
-    if switch is None:
-        return []
-    counts = fabric_counts(
-        owned.n_nodes, wanted.n_nics_per_node, n_switch_ports=switch.n_ports, kind=None
-    )
-    return [
-        fabric_plan(
-            counts,
-            switch,
-            port_bytes_per_s=wanted.nic_bytes_per_s,
-            n_racks=n_racks,
-            means=means_of(ground),
-            purpose="storage",
-        )
-    ]
+    made = fabric_for(wanted, n_nodes, n_racks=n_racks, parts=parts, build=placement.build)
+    if made is not None:
+        yield replace(made, purpose="storage")
 
 
-def _management(ground: Ground, *, n_racks: int) -> FabricPlan:
-    """Controllers and systems of all nodes on slow ports of their own."""
-    rules = ground.build.links
-    switch = min(ground.catalog.network.switches.values(), key=lambda s: s.port_bytes_per_s)
+def _management(placement: Placement, *, n_racks: int) -> FabricPlan:
+    """Controllers and operating systems of all nodes on slow ports of their own."""
+    rules, parts = placement.build.links, placement.catalog.network
+    switch = min(parts.switches.values(), key=lambda s: s.port_bytes_per_s)
     counts = fabric_counts(
-        ground.owned.n_nodes,
+        placement.owned.n_nodes,
         rules.n_management_ports,
         n_switch_ports=switch.n_ports,
         oversubscription_ratio=rules.management_oversubscription_ratio,
     )
-    return fabric_plan(
+    made = fabric_plan(
         counts,
         switch,
         port_bytes_per_s=switch.port_bytes_per_s,
         n_racks=n_racks,
-        means=means_of(ground),
-        purpose="management",
+        parts=parts,
+        build=placement.build,
     )
-
-
-def _finding(what: str, fix: str) -> Finding:
-    return Finding(severity="warning", rule="not-judged", where="network", what=what, fix=fix)
+    return replace(made, purpose="management")

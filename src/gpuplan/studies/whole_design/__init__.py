@@ -1,1 +1,1 @@
-"""A plan with everything around it: nodes, fabric, place, money by month, rent or own."""
+"""A plan with everything around it: servers, fabric, facility, money by month and team."""

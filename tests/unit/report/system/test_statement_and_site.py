@@ -6,7 +6,7 @@ from fakes.machines import NODE, SITE
 from fakes.money import life
 from fakes.results import figure
 from gpuplan.cost.value import npv_usd
-from gpuplan.design.facility import Duty, checklist, facility_plan
+from gpuplan.design.facility import checklist, facility_plan
 from gpuplan.report.system.facility import checklist_markdown, facility_document, facility_tables
 from gpuplan.report.system.statement import (
     statement_document,
@@ -53,14 +53,14 @@ def test_the_document_holds_every_month():
 
 
 def test_a_site_has_power_at_every_level_and_caps():
-    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, duty=Duty(True))
+    plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4)
     power, caps = facility_tables(plan)
     assert [row[0] for row in power.rows] == [level.level for level in plan.levels]
     assert ("450", "8.20") in [row[:2] for row in caps.rows]
     found = json.loads(json.dumps(facility_document(plan)))
     accepted = [cap["cap_w"] for cap in found["caps"] if cap["accepted"]]
     assert max(accepted) == 450.0
-    assert {f["rule"] for f in found["findings"]} >= {"psu-feed-loss", "transients"}
+    assert {f["rule"] for f in found["findings"]} >= {"psu-feed-loss"}
 
 
 def test_the_checklist_is_a_document_with_boxes():

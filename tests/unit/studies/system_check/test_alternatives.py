@@ -5,9 +5,10 @@ import yaml
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.inputs.scenario.read import read_scenario_text
-from gpuplan.studies.system_check.alternatives import Fleet, boards, fed, other_fleets
-from gpuplan.studies.system_check.data_path import ground_of
-from gpuplan.studies.system_check.judge import check_scenario
+from gpuplan.pipeline.check import check_scenario
+from gpuplan.studies.system_check.alternatives import boards, other_fleets
+from gpuplan.studies.system_check.feeding import Fleet, fed_fleet
+from gpuplan.studies.system_check.placement import placement_of
 from shared_data import ROOT
 
 CATALOG = read_catalog()
@@ -19,6 +20,14 @@ def tree(name: str) -> dict:
 
 def read(data: dict):
     return read_scenario_text(yaml.safe_dump(data))
+
+
+def offered(scenario, work, *, budget_usd):
+    """Other fleets, and what was assumed of them."""
+    here = placement_of(scenario, work, CATALOG)
+    found = list(other_fleets(scenario, work, here, budget_usd=budget_usd))
+    fleets = [one for one in found if isinstance(one, Fleet)]
+    return fleets, [one for one in found if not isinstance(one, Fleet)]
 
 
 @pytest.mark.parametrize(
@@ -45,13 +54,20 @@ def test_the_chain_itself_proves_an_alternative():
     n_nodes = best.n_accelerators // 8
     ports = next(name for name, _ in best.parts if name.startswith("network"))
     n_ports, gbit = ports.split(", ")[1].split(" Gbit")[0].split(" x ")
-    data["owned"] = [{"accelerator": "H200", "nodes": n_nodes, "accelerators_per_node": 8,
-                      "nics": int(n_ports), "nic_gbit_per_s": float(gbit)}]  # fmt: skip
+    data["owned"] = [
+        {
+            "accelerator": "H200",
+            "nodes": n_nodes,
+            "accelerators_per_node": 8,
+            "nics": int(n_ports),
+            "nic_gbit_per_s": float(gbit),
+        }
+    ]
     data["workloads"][0]["data_path"]["storage"] = {"kind": "local_nvme"}
     assert check_scenario(read(data), CATALOG).is_ok
 
 
-def test_machines_are_sold_in_certain_sizes():
+def test_servers_are_sold_in_certain_sizes():
     sizes = {key: boards(CATALOG.accelerators[key]) for key in ("h100-sxm", "b200-sxm", "l4")}
     assert sizes == {"h100-sxm": (8, 4), "b200-sxm": (8,), "l4": (8, 4, 2, 1)}
 
@@ -70,7 +86,7 @@ def test_a_model_that_does_not_fit_is_no_alternative():
     data["owned"][0]["nodes"] = 2
     scenario = read(data)
     work = scenario.workloads[0]
-    fleets, _ = other_fleets(scenario, work, ground_of(scenario, work, CATALOG), budget_usd=2e5)
+    fleets, _ = offered(scenario, work, budget_usd=2e5)
     for fleet in fleets:
         memory = fleet.accelerator.memory.marketed_bytes * fleet.n_nodes * fleet.n_per_node
         assert 0.7 * memory >= 16 * 70e9
@@ -80,8 +96,7 @@ def test_speed_by_peak_where_utilization_is_given_and_by_capacity_where_known():
     data = tree("system-slow-disks-basic-switch")
     scenario = read(data)
     work = scenario.workloads[0]
-    ground = ground_of(scenario, work, CATALOG)
-    fleets, told = other_fleets(scenario, work, ground, budget_usd=1e6)
+    fleets, told = offered(scenario, work, budget_usd=1e6)
     b200 = next(f for f in fleets if f.accelerator.id == "b200-sxm")
     assert b200.speed_ratio == pytest.approx(2250 / 989.4)
     assert all(note.change for note in told)
@@ -92,7 +107,7 @@ def test_speed_by_peak_where_utilization_is_given_and_by_capacity_where_known():
     ]
     scenario = read(data)
     work = scenario.workloads[0]
-    fleets, _ = other_fleets(scenario, work, ground_of(scenario, work, CATALOG), budget_usd=1e6)
+    fleets, _ = offered(scenario, work, budget_usd=1e6)
     h200 = next(f for f in fleets if f.accelerator.id == "h200-sxm")
     assert h200.speed_ratio == pytest.approx(1.1)
 
@@ -100,14 +115,16 @@ def test_speed_by_peak_where_utilization_is_given_and_by_capacity_where_known():
 def test_a_faster_fleet_asks_for_more_drives_and_cores():
     scenario = read(tree("slow-disks"))
     work = scenario.workloads[0]
-    ground = ground_of(scenario, work, CATALOG)
-    card = ground.accelerator
-    plain = fed(scenario, work, ground, Fleet(card, 1, 8))
-    fast = fed(scenario, work, ground, Fleet(card, 1, 8, 3.0))
+    here = placement_of(scenario, work, CATALOG)
+    card = here.accelerator
+    plain, fast = (
+        fed_fleet(scenario, work, here, Fleet(card, 1, 8, speed), kind="ethernet")
+        for speed in (1.0, 3.0)
+    )
     cores = [
-        next(int(name.split()[0]) for name, _ in found.parts if "cores" in name)
+        next(int(name.split()[0]) for name, _ in found[0] if "cores" in name)
         for found in (plain, fast)
     ]
     # By hand: 8 × 3000 / 120 = 200 cores, 104 are there; three times as fast: 600.
     assert cores == [96, 496]
-    assert plain.busy_frac == pytest.approx(1.0, abs=0.06)
+    assert plain[1] == pytest.approx(1.0, abs=0.06)

@@ -12,14 +12,16 @@ from gpuplan.cli.app import app
 from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario_text
-from gpuplan.studies.system_check.judge import check, check_scenario
+from gpuplan.pipeline.check import check, check_scenario
 
 CATALOG = read_catalog()
 SERVING = {
-    "kind": "online_inference", "model": "meta-llama/Llama-3.1-8B-Instruct",
-    "demand": {"requests_per_s": 1}, "request": {"input_tokens": 500, "output_tokens": 100},
+    "kind": "online_inference",
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "demand": {"requests_per_s": 1},
+    "request": {"input_tokens": 500, "output_tokens": 100},
     "slo": {"ttft_p99_ms": 2000},
-}  # fmt: skip
+}
 
 
 def tree(accelerator: str, software: dict, **work) -> dict:
@@ -52,9 +54,13 @@ def test_a_stack_that_cannot_run_is_refused_and_the_fix_mends_it(
 
 @pytest.mark.parametrize(
     ("accelerator", "precision", "is_refused"),
-    [("A100-SXM-80GB", "fp8", True), ("H100", "fp8", False), ("H100", "nvfp4", True),
-     ("B200", "nvfp4", False)],
-)  # fmt: skip
+    [
+        ("A100-SXM-80GB", "fp8", True),
+        ("H100", "fp8", False),
+        ("H100", "nvfp4", True),
+        ("B200", "nvfp4", False),
+    ],
+)
 def test_precision_needs_its_architecture(accelerator, precision, is_refused):
     software = {"driver": "580.65.06", "cuda": "12.8"}
     assert bool(errors(tree(accelerator, software, precision=precision))) == is_refused
@@ -62,9 +68,13 @@ def test_precision_needs_its_architecture(accelerator, precision, is_refused):
 
 @pytest.mark.parametrize(
     ("driver", "month", "severity"),
-    [("535.104.05", "2026-05", "note"), ("535.104.05", "2026-11", "warning"),
-     ("550.54.15", "2026-05", "warning"), ("580.65.06", "2026-11", None)],
-)  # fmt: skip
+    [
+        ("535.104.05", "2026-05", "note"),
+        ("535.104.05", "2026-11", "warning"),
+        ("550.54.15", "2026-05", "warning"),
+        ("580.65.06", "2026-11", None),
+    ],
+)
 def test_end_of_support_depends_on_the_month(driver, month, severity):
     found = check_stack(SoftwareStack(arch="sm_90", driver=driver), month=month)
     told = [f for f in found if f.rule == "driver-support"]
@@ -87,8 +97,15 @@ def test_an_upgrade_is_tried_before_it_is_done(tmp_path):
     assert next(f["rule"] for f in document["mended"]) == "driver-cuda"
     assert not [f for f in document["new"] if f["severity"] == "error"]
     worse = CliRunner().invoke(
-        app, ["check", str(path), "--what-if", 'site.software.cuda="12.4"',
-              "--what-if", "owned[0].accelerator=B200"],
-    )  # fmt: skip
+        app,
+        [
+            "check",
+            str(path),
+            "--what-if",
+            'site.software.cuda="12.4"',
+            "--what-if",
+            "owned[0].accelerator=B200",
+        ],
+    )
     assert worse.exception.exit_code == 4
     assert "new" in worse.stdout

@@ -7,8 +7,8 @@ import yaml
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.inputs.scenario.read import read_scenario_text
+from gpuplan.pipeline.check import check_scenario
 from gpuplan.report.system.check import check_document
-from gpuplan.studies.system_check.judge import check_scenario
 from gpuplan.units import GB, KW, KWH
 
 CATALOG = read_catalog()
@@ -55,15 +55,23 @@ def test_feeds_back_each_other():
     assert "rack-power" in errors(result)
     capped = next(s for s in result.balanced if "capped" in s.what)
     assert "500 W" in capped.what
-    both = checked({**site, "rack": {"units_u": 48, "circuit": circuit | {"circuits_per_feed": 2}}},
-                   ("H100", 2, 8))  # fmt: skip
+    both = checked(
+        {**site, "rack": {"units_u": 48, "circuit": circuit | {"circuits_per_feed": 2}}},
+        ("H100", 2, 8),
+    )
     assert both.is_ok
 
 
 def test_groups_share_one_place():
     """2 × 10.2 kW and four machines of four L40S, with PUE 1.4, exceed 40 kW of the facility."""
-    site = {"racks": 3, "power_kw": 40, "power_scope": "facility", "pue": 1.4, "cooling": "air",
-            "rack": {"units_u": 42, "power_kw": 20}}  # fmt: skip
+    site = {
+        "racks": 3,
+        "power_kw": 40,
+        "power_scope": "facility",
+        "pue": 1.4,
+        "cooling": "air",
+        "rack": {"units_u": 42, "power_kw": 20},
+    }
     result = checked(site, ("H100", 2, 8), ("L40S", 4, 4))
     small = result.around.facilities[1].node.max_w
     needed = (20.4 * KW + 4 * small) * 1.4
@@ -84,15 +92,16 @@ def test_a_rack_scale_machine_needs_liquid_and_no_room_for_switches():
     assert not {"liquid-needed", "rack-height", "rack-power"} & set(errors(liquid))
     heat = liquid.around.facilities[0].cooling
     assert heat.liquid_w == pytest.approx(0.8 * heat.heat_w)
-    given = checked({**site, "cooling": "direct_liquid"}, ("GB200", 1, 72),
-                    build={"room": {"liquid_frac": 0.9}})  # fmt: skip
+    given = checked(
+        {**site, "cooling": "direct_liquid"}, ("GB200", 1, 72), build={"room": {"liquid_frac": 0.9}}
+    )
     assert given.around.facilities[0].cooling.liquid_w == pytest.approx(0.9 * heat.heat_w)
 
 
 def test_heat_limits_before_power_does():
     site = {"racks": 2, "rack": {"units_u": 42, "power_kw": 45, "cooling_kw": 15}, "cooling": "air"}
     result = checked(site, ("H100", 4, 8))
-    assert "4 machines need 4 racks at 1 each" in errors(result)["rack-cooling"]
+    assert "4 servers need 4 racks at 1 each" in errors(result)["rack-cooling"]
 
 
 def test_height_limits_before_power_does():
@@ -138,12 +147,13 @@ def test_top_accelerators_slow_disks_basic_switch_with_other_numbers():
         "model": {"params_b": 0.3},
         "work": {"accelerators": 64, "training": True},
         "data_path": {
-            "sample_kb": 500, "samples_per_s_per_accelerator": 1500,
+            "sample_kb": 500,
+            "samples_per_s_per_accelerator": 1500,
             "storage": {"kind": "hdd_nfs", "network_gbit_per_s": 25},
             "loader": {"cores": 112, "samples_per_s_per_core": 90},
             "copy_to_device": {"batch_samples": 128, "tensor_kb_per_sample": 602},
         },
-    }  # fmt: skip
+    }
     network = {"kind": "ethernet", "nics_per_node": 2, "nic_gbit_per_s": 10}
     result = checked({"network": network}, ("B200", 8, 8), work=work)
     found = {b.stage.name: b for b in result.works[0].bottlenecks}
@@ -177,13 +187,20 @@ def test_rules_that_the_user_sets_are_told_no_more():
     site = {"network": {"kind": "ethernet", "nics_per_node": 1, "nic_gbit_per_s": 100}}
     usual = checked(site, ("H100", 4, 8))
     keys = [note.change for note in usual.assumptions]
-    for key in ("hosts.cores_per_accelerator", "hosts.memory_ratio", "spares.kept_frac",
-                "spares.repair_days", "room.nodes_per_rack", "room.cable_ends_m"):  # fmt: skip
+    for key in (
+        "hosts.cores_per_accelerator",
+        "hosts.memory_ratio",
+        "spares.kept_frac",
+        "spares.repair_days",
+        "room.nodes_per_rack",
+        "room.cable_ends_m",
+    ):
         assert f"build.{key}" in keys
     build = {
         "hosts": {"cores_per_accelerator": 12, "memory_ratio": 1.5},
-        "spares": {"kept_frac": 0.9999, "repair_days": 14}, "room": {"nodes_per_rack": 1},
-    }  # fmt: skip
+        "spares": {"kept_frac": 0.9999, "repair_days": 14},
+        "room": {"nodes_per_rack": 1},
+    }
     given = checked(site, ("H100", 4, 8), build=build)
     told = [note.change for note in given.assumptions]
     assert not any(f"build.{part}.{name}" in told for part in build for name in build[part])
@@ -200,8 +217,9 @@ def test_a_machine_as_its_maker_ships_it_is_no_warning():
     data = {
         "name": "x",
         "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 8}}],
-        "owned": [{"accelerator": "B200", "nodes": 1, "accelerators_per_node": 8,
-                   "host_memory_gib": 512}],
-    }  # fmt: skip
+        "owned": [
+            {"accelerator": "B200", "nodes": 1, "accelerators_per_node": 8, "host_memory_gib": 512}
+        ],
+    }
     given = check_scenario(read_scenario_text(yaml.safe_dump(data)), CATALOG)
     assert [f.severity for f in given.findings if f.rule == "host-memory"] == ["warning"]

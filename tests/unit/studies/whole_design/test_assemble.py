@@ -23,11 +23,12 @@ from gpuplan.domain.plan.answer import PlanCostLine
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InfeasibleError, InputError, ViolationError
 from gpuplan.inputs.scenario.read import scenario_from_dict
+from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_sheet
 from gpuplan.report.system.files import statement_csv
-from gpuplan.studies.whole_design.assemble import design_plan, refuse_design
-from gpuplan.studies.whole_design.money import CATEGORIES, statement_of_plan
+from gpuplan.studies.whole_design.assemble import refuse_design
+from gpuplan.studies.whole_design.statement import CATEGORIES, statement_of_plan
 from gpuplan.units import GB, GIB, HOUR, MONTH
 from shared_data import ROOT
 
@@ -161,18 +162,23 @@ def test_tokens_of_a_pool_that_was_sized_cost_by_the_time_they_take(catalog):
         "name": "chat",
         "workloads": [
             {
-                "name": "chat", "kind": "online_inference",
+                "name": "chat",
+                "kind": "online_inference",
                 "model": "meta-llama/Llama-3.3-70B-Instruct",
-                "demand": {"requests_per_s": 4.0}, "slo": {"ttft_p95_ms": 2000},
+                "demand": {"requests_per_s": 4.0},
+                "slo": {"ttft_p95_ms": 2000},
                 "request": {"input_tokens": 2000, "output_tokens": 200, "prefix_hit_frac": 0.5},
             }
         ],
-    }  # fmt: skip
+    }
     load = replace(base.load[0], mean_requests_per_s=4.0, model=tree["workloads"][0]["model"])
     origin = replace(base.provenance, scenario=tree)
-    pool = replace(base.plan.pools[0], purchases=tuple(
-        replace(line, region="", cloud="") for line in base.plan.pools[0].purchases
-    ))  # fmt: skip
+    pool = replace(
+        base.plan.pools[0],
+        purchases=tuple(
+            replace(line, region="", cloud="") for line in base.plan.pools[0].purchases
+        ),
+    )
     chosen_plan = replace(base.plan, pools=(pool,))
     answer = replace(base, load=(load,), provenance=origin, plan=chosen_plan)
     (cost,) = design_plan(answer, catalog).money.pools
@@ -229,9 +235,10 @@ def with_offer(answer, **changes):
 
 def test_rented_hosts_are_the_clouds(rented_plan, catalog):
     shape = next(
-        offer.shape for offer in read_offers()
+        offer.shape
+        for offer in read_offers()
         if offer.accelerator == "h100-sxm" and offer.shape.ram_bytes and offer.shape.n_vcpu
-    )  # fmt: skip
+    )
     answer = with_offer(rented_plan, offer=shape.name, cloud=shape.cloud)
     (group,) = design_plan(answer, catalog).groups
     parts = {line.part: line for line in group.hosts}
@@ -246,8 +253,10 @@ def test_what_a_seller_does_not_publish_stays_unknown(rented_plan, catalog):
     answer = with_offer(rented_plan, n_accelerators_per_node=8, n_nodes=8)
     (group,) = design_plan(answer, catalog).groups
     assert {line.part: line.n_given for line in group.hosts} == {
-        "CPU": None, "memory": None, "model load": None
-    }  # fmt: skip
+        "CPU": None,
+        "memory": None,
+        "model load": None,
+    }
 
 
 def test_an_undersized_supply_is_refused(bought_plan, catalog):
@@ -328,9 +337,20 @@ def test_files_and_document(bought, tmp_path, bought_plan):
     bill, fabric, racks, todo = (tmp_path / name for name in names)
     done = CliRunner().invoke(
         app,
-        ["design", str(path), "--json", "--statement", str(bill), "--fabric", str(fabric),
-         "--racks", str(racks), "--checklist", str(todo)],
-    )  # fmt: skip
+        [
+            "design",
+            str(path),
+            "--json",
+            "--statement",
+            str(bill),
+            "--fabric",
+            str(fabric),
+            "--racks",
+            str(racks),
+            "--checklist",
+            str(todo),
+        ],
+    )
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document == json.loads(json.dumps(design_sheet(bought).document))
@@ -354,3 +374,88 @@ def test_a_cloud_has_no_racks_to_draw(rented):
     for text_of in (api.design_rack_svg, api.design_fabric_svg, api.design_checklist):
         with pytest.raises(InputError):
             text_of(rented)
+
+
+# --- teams and spot -----------------------------------------------------------------------------
+
+
+def with_team(answer, *teams):
+    """The plan's pool once for each team or None, as workloads of their own."""
+    work = answer.provenance.scenario["workloads"][0]
+    pool = answer.plan.pools[0]
+    names = [f"{work['name']}-{index}" for index in range(len(teams))]
+    works = [
+        {**work, "name": name} | ({"team": team} if team else {})
+        for name, team in zip(names, teams, strict=True)
+    ]
+    scenario = {
+        **answer.provenance.scenario,
+        "workloads": works,
+        "teams": [{"name": team} for team in dict.fromkeys(t for t in teams if t)],
+    }
+    pools = tuple(replace(pool, workload=name) for name in names)
+    return replace(
+        answer,
+        provenance=replace(answer.provenance, scenario=scenario),
+        plan=replace(answer.plan, pools=pools),
+    )
+
+
+def test_teams_pay_for_their_pools_idle_hours_and_their_share_of_the_rest(rented_plan, catalog):
+    """Two equal pools of one team, one of another, one of nobody: 2/3 and 1/3 of the last."""
+    answer = with_team(rented_plan, "search", "search", "vision", None)
+    money = design_plan(answer, catalog).money
+    each = money.pools[0].total_cents
+    busy = answer.plan.pools[0].use.mean_frac
+    search, vision = money.teams
+    assert (search.team, vision.team) == ("search", "vision")
+    assert search.total_cents + vision.total_cents == 4 * each
+    assert search.used_cents == pytest.approx(2 * each * busy, abs=1)
+    assert search.idle_cents == pytest.approx(2 * each * (1 - busy), abs=1)
+    assert search.shared_cents == pytest.approx(each * 2 / 3, abs=1)
+    assert vision.shared_cents == pytest.approx(each / 3, abs=1)
+    [shown] = [t for t in design_sheet(design_plan(answer, catalog)).tables if "team" in t.title]
+    assert [row[0] for row in shown.rows] == ["search", "vision"]
+
+
+def test_without_teams_no_bill_is_split(rented):
+    assert rented.money.teams == ()
+    assert design_sheet(rented).document["teams"] == []
+
+
+def on_spot(answer, availability):
+    pool = answer.plan.pools[0]
+    line = pool.purchases[0]
+    spot = replace(line, purchase="spot", offer="my spot")
+    tree = answer.provenance.scenario
+    offer = {
+        "name": "my spot",
+        "accelerator": "H100",
+        "usd_per_accelerator_h": 2.95,
+        "purchase": "spot",
+        "availability": availability,
+    }
+    policy = {**tree["policy"], "purchases": ["spot"]}
+    scenario = {**tree, "policy": policy, "prices": {**tree["prices"], "offers": [offer]}}
+    plan = replace(answer.plan, pools=(replace(pool, purchases=(spot,)),))
+    return replace(answer, plan=plan, provenance=replace(answer.provenance, scenario=scenario))
+
+
+def test_spot_is_shown_with_what_interruptions_cost(rented_plan, catalog):
+    """14 interruptions a week, six minutes of cold start each: 84 of 10,080 minutes are lost."""
+    answer = on_spot(rented_plan, {"interruptions_per_week": 14, "cold_start_min": 6})
+    group = design_plan(answer, catalog).groups[0]
+    price = group.group.price_usd_per_node_h
+    assert group.group.spot_usd_per_useful_node_h.mid == pytest.approx(price / (1 - 84 / 10_080))
+    assert any("interruption" in note.what for note in group.assumptions)
+    document = design_sheet(design_plan(answer, catalog)).document
+    assert document["groups"][0]["spot_usd_per_useful_node_h"]["value"] > price
+    sheet = design_sheet(design_plan(answer, catalog))
+    [shown] = [t for t in sheet.tables if t.title == "Spot price with interruptions"]
+    assert shown.rows[0][1:] == (f"{price:,.2f}", f"{price / (1 - 84 / 10_080):,.2f}")
+
+
+def test_unknown_interruptions_are_said(rented_plan, catalog):
+    group = design_plan(on_spot(rented_plan, {}), catalog).groups[0]
+    assert group.group.spot_usd_per_useful_node_h is None
+    assert "spot-interruptions-unknown" in {finding.rule for finding in group.findings}

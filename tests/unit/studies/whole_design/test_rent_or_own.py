@@ -7,17 +7,20 @@ import pytest
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError
+from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_sheet
 from gpuplan.report.system.ownership import ways_svg
-from gpuplan.studies.whole_design.assemble import design_plan
 
 TODAY = date(2026, 11, 1)
 HARDWARE, RENT = 300_000.0, 2.95
 EXTRAS = {
-    "freight_frac": 0.03, "tax_frac": 0.2, "installation_frac": 0.01, "network_gear_frac": 0.1,
+    "freight_frac": 0.03,
+    "tax_frac": 0.2,
+    "installation_frac": 0.01,
+    "network_gear_frac": 0.1,
     "spares_frac": 0.02,
-}  # fmt: skip
+}
 TREE = {
     "version": 1,
     "name": "ways",
@@ -25,25 +28,35 @@ TREE = {
         {"name": "steady", "kind": "generic", "work": {"accelerators": 16}},
     ],
     "site": {
-        "power_kw": 500, "pue": 1.4, "electricity_usd_per_kwh": 0.12,
+        "power_kw": 500,
+        "pue": 1.4,
+        "electricity_usd_per_kwh": 0.12,
         "demand_charge_usd_per_kw_month": 15,
     },
     "policy": {"accelerators": {"allowed": ["H100"]}, "purchases": ["on_demand"]},
     "budget": {
-        "horizon_months": 36, "discount_rate_frac_per_year": 0.08, "depreciation_years": 4,
+        "horizon_months": 36,
+        "discount_rate_frac_per_year": 0.08,
+        "depreciation_years": 4,
         "residual_frac": 0.1,
     },
     "prices": {
         "hardware": [{"accelerator": "H100", "usd_per_node": HARDWARE}],
         "offers": [
-            {"name": "cloud", "accelerator": "H100", "usd_per_accelerator_h": RENT,
-             "accelerators_per_node": 8},
+            {
+                "name": "cloud",
+                "accelerator": "H100",
+                "usd_per_accelerator_h": RENT,
+                "accelerators_per_node": 8,
+            },
         ],
-        "purchase_extras": EXTRAS, "support_frac_per_year": 0.04,
-        "colocation_usd_per_kw_month": 0, "staff_usd_per_year": 5000,
+        "purchase_extras": EXTRAS,
+        "support_frac_per_year": 0.04,
+        "colocation_usd_per_kw_month": 0,
+        "staff_usd_per_year": 5000,
         "licence_usd_per_accelerator_year": 100,
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,21 +88,21 @@ def rented_by_hand() -> list[float]:
 
 
 def test_ways_equal_arithmetic_by_hand(designed):
-    (found,) = designed.money.ways
-    ways = {way.name: way for way in found.ways}
+    (found,) = designed.money.rent_or_own
+    ways = {way.name: way for way in found.options}
     assert ways["all owned"].n_owned == 2
     assert ways["all rented"].npv_usd == pytest.approx(discounted(rented_by_hand(), 0.08), rel=1e-6)
     assert ways["all owned"].npv_usd == pytest.approx(discounted(owned_by_hand(), 0.08), rel=1e-6)
 
 
 def test_payback_and_break_even_equal_arithmetic_by_hand(designed):
-    (found,) = designed.money.ways
+    (found,) = designed.money.rent_or_own
     own, rent = owned_by_hand(), rented_by_hand()
     saved, total = None, 0.0
     for month, (mine, theirs) in enumerate(zip(own, rent, strict=True)):
         total += theirs - mine
         saved = (month if saved is None else saved) if total >= 0 else None
-    back = next(way.payback for way in found.ways if way.name == "all owned")
+    back = next(way.payback for way in found.options if way.name == "all owned")
     assert back.simple_month == saved
     assert back.discounted_month >= back.simple_month
     share = discounted(own, 0.08) / discounted(rent, 0.08)
@@ -97,7 +110,7 @@ def test_payback_and_break_even_equal_arithmetic_by_hand(designed):
 
 
 def test_payback_has_a_date_and_cost_a_range(designed):
-    (found,) = designed.money.ways
+    (found,) = designed.money.rent_or_own
     assert found.calendar(0) == "2026-11"
     assert found.calendar(2) == "2027-01"
     assert found.calendar(26) == "2029-01"
@@ -115,7 +128,7 @@ def test_residual_and_price_ranges_widen_owning_alone():
     budget = TREE["budget"] | {"residual_frac": {"low": 0.0, "mid": 0.1, "high": 0.3}}
     tree = {**TREE, "prices": prices, "budget": budget}
     answer = plan(PlanRequest(target="tree", today=TODAY, n_samples=0, tree=tree))
-    (found,) = design_plan(answer, read_catalog()).money.ways
+    (found,) = design_plan(answer, read_catalog()).money.rent_or_own
     rented, _, owned = found.npv_usd
     assert rented.low == pytest.approx(rented.high)
     # Dear: 2 × 400,000 with nothing back; by hand as above.
@@ -131,7 +144,7 @@ def test_residual_and_price_ranges_widen_owning_alone():
 
 
 def test_curves_cross_at_the_break_even(designed):
-    (found,) = designed.money.ways
+    (found,) = designed.money.rent_or_own
     lines = dict(found.curves)
     for share, own, rent in zip(found.shares, lines["all owned"], lines["all rented"], strict=True):
         assert (own < rent) == (share > found.break_even.utilization_ratio)
@@ -141,8 +154,8 @@ def test_curves_cross_at_the_break_even(designed):
 
 def test_books_hold_the_purchase_once(designed):
     """Trap 34: depreciation stands in place of the cash, and ends at the residual."""
-    (found,) = designed.money.ways
-    owned = next(way.statement for way in found.ways if way.name == "all owned")
+    (found,) = designed.money.rent_or_own
+    owned = next(way.statement for way in found.options if way.name == "all owned")
     spread = sum(year.depreciation_cents for year in found.book)
     spent = sum(year.expense_cents for year in found.book)
     assert spread + spent == owned.total_cents
@@ -154,15 +167,19 @@ def test_a_run_does_not_need_its_machines_for_ever():
     tree = {
         **TREE,
         "workloads": [
-            {"name": "run", "kind": "pretraining", "model": {"params_b": 8},
-             "training": {"tokens": 2e11, "deadline_days": 30, "mfu_frac": 0.4}},
+            {
+                "name": "run",
+                "kind": "pretraining",
+                "model": {"params_b": 8},
+                "training": {"tokens": 2e11, "deadline_days": 30, "mfu_frac": 0.4},
+            },
         ],
-    }  # fmt: skip
+    }
     answer = plan(PlanRequest(target="tree", today=TODAY, n_samples=0, tree=tree))
     made = design_plan(answer, read_catalog())
-    (found,) = made.money.ways
+    (found,) = made.money.rent_or_own
     assert found.used_frac < 0.03
-    rented = next(way for way in found.ways if way.name == "all rented")
+    rented = next(way for way in found.options if way.name == "all rented")
     # The run alone, rented: the plan's own bill.
     assert rented.statement.total_cents == pytest.approx(made.money.plan_total_cents, rel=0.01)
     assert made.money.pools[0].run_usd == pytest.approx(made.money.plan_total_cents / 100)
@@ -171,9 +188,12 @@ def test_a_run_does_not_need_its_machines_for_ever():
 
 def test_a_service_and_a_run_have_months_of_their_own():
     """Two machines for 36 months and one for a run of days: each is bought once, and no more."""
-    run = {"name": "run", "kind": "finetuning", "model": "meta-llama/Llama-3.1-8B",
-           "training": {"method": "full", "tokens": 2.0e10, "deadline_days": 20,
-                        "mfu_frac": 0.4}}  # fmt: skip
+    run = {
+        "name": "run",
+        "kind": "finetuning",
+        "model": "meta-llama/Llama-3.1-8B",
+        "training": {"method": "full", "tokens": 2.0e10, "deadline_days": 20, "mfu_frac": 0.4},
+    }
     policy = {"accelerators": {"allowed": ["H100"]}, "purchases": ["owned"]}
     prices = {key: value for key, value in TREE["prices"].items() if key != "offers"}
     works = [*TREE["workloads"], run]
@@ -221,7 +241,7 @@ def test_without_prices_nothing_is_compared_and_that_is_said():
     tree = {**TREE, "policy": policy, "prices": {"offers": offers}}
     answer = plan(PlanRequest(target="tree", today=TODAY, n_samples=0, tree=tree))
     made = design_plan(answer, read_catalog())
-    assert not made.money.ways
+    assert not made.money.rent_or_own
     assert any(f.rule == "price-unknown" for f in made.findings)
     with pytest.raises(InputError):
         ways_svg(made)

@@ -7,12 +7,12 @@ import yaml
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.requests.plan import PlanRequest
-from gpuplan.domain.system.designed import MachineGroup
+from gpuplan.domain.system.designed import ServerGroup
 from gpuplan.inputs.scenario.read import read_scenario_text
+from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_sheet
-from gpuplan.studies.whole_design.assemble import design_plan
-from gpuplan.studies.whole_design.load_shifting import may_wait, shift_of
+from gpuplan.studies.whole_design.energy import is_deferrable, shift_of
 from gpuplan.units import GRAM, HOUR, KWH
 
 CATALOG = read_catalog()
@@ -25,7 +25,9 @@ def tree(**more) -> dict:
         "name": "may wait",
         "workloads": [
             {
-                "name": "documents", "kind": "batch_inference", "model": "Qwen/Qwen3-8B",
+                "name": "documents",
+                "kind": "batch_inference",
+                "model": "Qwen/Qwen3-8B",
                 "batch": {"docs_per_day": 200000, "deadline_h": 24},
                 "request": {"input_tokens": 1500, "output_tokens": 100},
                 "capacity": [{"accelerator": "H100", "output_tokens_per_s": 700}],
@@ -35,7 +37,7 @@ def tree(**more) -> dict:
         "policy": {"accelerators": {"allowed": ["H100"]}, "purchases": ["on_demand"]},
         "prices": {"offers": [{"name": "c", "accelerator": "H100", "usd_per_accelerator_h": 2.5}]},
         **more,
-    }  # fmt: skip
+    }
 
 
 def designed(**more):
@@ -48,17 +50,24 @@ def designed(**more):
 def test_a_day_by_hand():
     """4 kWh of one card's machine, which draws less than 8 kWh in 8 hours and more than 4: 2 kg
     from midnight on, 0.4 kg in the sun."""
-    group = MachineGroup(
-        workload="w", machine="m", accelerator="h100-sxm", purchase="on_demand", n_nodes=1,
-        n_accelerators_per_node=1, is_own=False, paid_frac=1.0, price_usd_per_node_h=2.5,
-    )  # fmt: skip
+    group = ServerGroup(
+        workload="w",
+        server="m",
+        accelerator="h100-sxm",
+        purchase="on_demand",
+        n_nodes=1,
+        n_accelerators_per_node=1,
+        is_own=False,
+        paid_frac=1.0,
+        price_usd_per_node_h=2.5,
+    )
     hourly = tuple(g * GRAM / KWH for g in SUNNY)
     day = shift_of(group, 4 * KWH, hourly=hourly, catalog=CATALOG, pue_ratio=1.25)
     assert day.at_once_kg == pytest.approx(4 * 0.5, rel=1e-6)
     assert day.shifted_kg == pytest.approx(4 * 0.1, rel=1e-6)
     assert day.saved_frac == pytest.approx(0.8)
     assert float(day.power_w.sum()) * HOUR == pytest.approx(4 * KWH)
-    assert all(power == 0 for hour, power in enumerate(day.power_w[0]) if not 8 <= hour < 16)
+    assert all(power == 0 for hour, power in enumerate(day.power_w) if not 8 <= hour < 16)
 
 
 def test_a_plan_says_what_waiting_saves():
@@ -73,7 +82,7 @@ def test_a_plan_says_what_waiting_saves():
     assert day_kwh * 0.1 <= shift.shifted_kg * (1 + 1e-6)
     assert shift.shifted_kg <= day_kwh * 0.5
     assert design_sheet(found).document["groups"][0]["shift"]["saved_frac"] == shift.saved_frac
-    assert any("deferrable" in table.title for table in design_sheet(found).tables)
+    assert any("deferrable work" in table.title for table in design_sheet(found).tables)
 
 
 def test_without_hours_it_says_what_is_missing():
@@ -82,10 +91,11 @@ def test_without_hours_it_says_what_is_missing():
     assert any(f.rule == "carbon-by-hour" for f in found.findings)
 
 
-@pytest.mark.parametrize(("deadline_h", "priority", "waits"), [(24, 0, True), (2, 0, False),
-                                                               (2, -1, True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("deadline_h", "priority", "waits"), [(24, 0, True), (2, 0, False), (2, -1, True)]
+)
 def test_what_is_due_soon_does_not_wait_unless_all_else_goes_first(deadline_h, priority, waits):
     data = tree()
     data["workloads"][0]["batch"]["deadline_h"] = deadline_h
     data["workloads"][0]["priority"] = priority
-    assert may_wait(read_scenario_text(yaml.safe_dump(data)).workloads[0]) == waits
+    assert is_deferrable(read_scenario_text(yaml.safe_dump(data)).workloads[0]) == waits
