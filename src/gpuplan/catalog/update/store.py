@@ -111,7 +111,7 @@ def price_file(store: Path, cloud: str) -> Path:
 
 
 def read_stored_offers(store: Path) -> dict[str, tuple[Offer, ...]]:
-    """The fetched offers by cloud; a damaged file is an error that says how to mend it."""
+    """The fetched offers by cloud; a damaged file is an error that says how to repair it."""
     paths = sorted((store / PRICES).glob("*.csv"))
     return {path.stem: _read_file(path) for path in paths if not path.name.startswith(".")}
 

@@ -11,7 +11,7 @@ class ServingLayout:
     tp: int = 1  # tensor parallel
     pp: int = 1  # pipeline stages
     dp: int = 1  # attention replicas that share the experts (DP-attention)
-    ep: int = 1  # accelerators that the experts are dealt to; 1 = cut by tp instead
+    ep: int = 1  # expert parallelism: accelerators sharing the experts; 1 = sharded by tp
     cp: int = 1  # context parallel: copies that share each sequence's prompt and cache
 
     @property

@@ -27,11 +27,11 @@ class PurchaseLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
-    """How busy a pool is, and how busy it may be while its promises hold."""
+    """How busy a pool is, and how busy it may be while its SLOs are met."""
 
     peak_frac: float | None  # of the paid capacity, in the busiest hour
     mean_frac: float | None  # over all paid hours
-    safe_frac: float | None  # highest load at which this very pool still keeps its promises
+    safe_frac: float | None  # highest load at which this very pool still meets its SLOs
     remark: str  # whether the usual band of 70 to 90 % is right for it
 
 
@@ -239,7 +239,7 @@ class RegretRow:
     fleet: str
     mean_usd_per_month: float
     p95_regret_usd_per_month: float
-    kept_frac: float  # of the samples in which its promises hold
+    kept_frac: float  # of the samples in which its SLOs are met
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ def drifts_of(
     plan: ChosenPlan, load: PlannedLoad, seen: Observed, *, tolerance_frac: float
 ) -> tuple[Drift, ...]:
     """Every figure that both sides know; the plan's own range widens what is allowed."""
-    own = [promise for promise in plan.slo.promises if promise.workload == load.workload]
+    own = [target for target in plan.slo.promises if target.workload == load.workload]
     found = [_rate(load, seen, tolerance_frac)]
-    found += [_latency(promise, seen, tolerance_frac) for promise in own]
+    found += [_latency(target, seen, tolerance_frac) for target in own]
     pool = next((pool for pool in plan.pools if pool.workload == load.workload), None)
     if pool is not None and seen.n_replicas is not None:
         found.append(
@@ -33,21 +33,21 @@ def _rate(load: PlannedLoad, seen: Observed, tolerance: float) -> Drift | None:
     )
 
 
-def _latency(promise: SloResult, seen: Observed, tolerance: float) -> Drift | None:
-    metric = promise.what.split(" ")[0]
+def _latency(target: SloResult, seen: Observed, tolerance: float) -> Drift | None:
+    metric = target.what.split(" ")[0]
     observed = {
         "ttft": seen.ttft_p95_s,
         "tpot": seen.tpot_p95_s,
         "itl": seen.tpot_p95_s,
         "e2e": seen.e2e_p95_s,
     }.get(metric)
-    if observed is None or promise.reached_s is None or "p95" not in promise.what:
+    if observed is None or target.reached_s is None or "p95" not in target.what:
         return None
-    reached = promise.reached_s
+    reached = target.reached_s
     ratio = observed / reached.value if reached.value else 1.0
-    is_beyond = observed > reached.high * (1 + tolerance) or observed > promise.limit_s
+    is_beyond = observed > reached.high * (1 + tolerance) or observed > target.limit_s
     return Drift(
-        what=promise.what,
+        what=target.what,
         planned=f"{_ms(reached.value)} ms ({_ms(reached.low)} … {_ms(reached.high)})",
         observed=f"{observed * 1e3:,.0f} ms",
         change_ratio=ratio,

@@ -19,7 +19,7 @@ Ratios = Mapping[str, float]
 def latency_ratios(
     plan: ChosenPlan, load: PlannedLoad, seen: Observed, *, tolerance_frac: float
 ) -> dict[str, float]:
-    """Observed over planned by promise ("ttft", "tpot" …), where the load cannot explain it."""
+    """Observed over planned by target ("ttft", "tpot" …), where the load cannot explain it."""
     planned, came = load.peak_requests_per_s, seen.peak_requests_per_s
     if planned is None or came is None or came > planned * (1.0 + tolerance_frac):
         return {}
@@ -30,10 +30,10 @@ def latency_ratios(
         "e2e": seen.e2e_p95_s,
     }
     found = {}
-    for promise in plan.slo.promises:
-        metric = promise.what.split(" ")[0]
-        value, reached = observed.get(metric), promise.reached_s
-        if promise.workload != load.workload or "p95" not in promise.what:
+    for target in plan.slo.promises:
+        metric = target.what.split(" ")[0]
+        value, reached = observed.get(metric), target.reached_s
+        if target.workload != load.workload or "p95" not in target.what:
             continue
         if value is None or reached is None or reached.value <= 0:
             continue

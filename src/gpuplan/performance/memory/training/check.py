@@ -14,7 +14,7 @@ def check_training(model: Model, setup: TrainingSetup, layout: ParallelLayout) -
 
 
 def training_problems(model: Model, setup: TrainingSetup, layout: ParallelLayout) -> list[Problem]:
-    """Everything to mend before the job can run."""
+    """Every problem that keeps the job from running."""
     return [
         *_positive(setup, layout),
         *_task(setup),

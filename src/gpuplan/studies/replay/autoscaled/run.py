@@ -232,7 +232,7 @@ def _predicted_start(setup: ServingSetup) -> ColdStart:
 
 
 def _handover(written: FleetRequest, ready: Sequence[PreparedFleet]) -> KvTransfer | None:
-    """Keys and values of the widest token that is handed over: one link serves all services."""
+    """KV-cache bytes of the widest token that is transferred: one link serves all services."""
     if written.link is None:
         return None
     senders = {
