@@ -16,6 +16,7 @@ from gpuplan.report.plan.headline import (
     headline,
     purchase_option,
     slo_name,
+    with_names,
 )
 from gpuplan.report.table import table
 from gpuplan.units import MS
@@ -136,7 +137,7 @@ def _comparison_table(answer: Answer, plan: ChosenPlan, n_most: int | None) -> T
     rows += [
         (
             NAMES.get(other.kind, other.kind),
-            other.fleet,
+            with_names(other.fleet),
             usd(other.usd_per_month),
             signed_usd(other.extra_usd_per_month),
             _remark(other, answer.load, is_short=n_most is not None),

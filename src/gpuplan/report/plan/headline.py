@@ -1,5 +1,6 @@
 """A plan in one sentence that can be read aloud: work, accelerators, cost, and whether it holds."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -67,6 +68,14 @@ def _demand(answer: Answer, load: PlannedLoad) -> str:
         return f" for {count(users)} users"
     rate = load.peak_requests_per_s
     return "" if rate is None else f" at {rate:,.3g} requests/s"
+
+
+FLEET_TEXT = re.compile(r"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)")
+
+
+def with_names(fleet: str) -> str:
+    """A fleet by its ids, as people name it: 6 x h100-sxm is 6 × H100 SXM."""
+    return FLEET_TEXT.sub(lambda found: f"{found[1]} × {accelerator_name(found[2])}", fleet)
 
 
 def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
