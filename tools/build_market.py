@@ -40,7 +40,6 @@ def build(raw: Path, out: Path) -> Counter[str]:
     dropped = build_offers(raw, out)
     build_discounts(raw, out)
     build_regions(raw, out)
-    build_hourly(raw, out)
     build_software(raw, out)
     return dropped
 
@@ -177,15 +176,6 @@ def build_regions(raw: Path, out: Path) -> None:
     cells = [*cloud_regions(raw, places), *countries(raw, places), *states(raw)]
     write(out / "regions.csv", REGION_COLUMNS, ([row.get(c, "") for c in REGION_COLUMNS]
                                                 for row in cells))  # fmt: skip
-
-
-def build_hourly(raw: Path, out: Path) -> None:
-    header = ("zone", "year", "usd_per_mwh_mean", "usd_per_mwh_p05", "usd_per_mwh_p95",
-              "g_per_kwh_mean", "g_per_kwh_p05", "g_per_kwh_p95", "source")  # fmt: skip
-    columns = ("price_usd_mwh_mean", "price_p05", "price_p95", "ci_lca_mean", "ci_p05", "ci_p95")
-    rows = read(raw / "regions_hourly_stats_2024.csv")
-    lines = ([r["zone"], "2024", *(r[c] for c in columns), "green-dcc"] for r in rows)
-    write(out / "regions_hourly.csv", header, lines)
 
 
 def cloud_regions(raw: Path, places: list[dict[str, str]]) -> Iterator[dict[str, str]]:

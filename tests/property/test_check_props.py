@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.check import check_scenario
 from gpuplan.report.system.check import check_document
 

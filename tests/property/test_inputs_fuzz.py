@@ -13,12 +13,13 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document
 from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text
-from gpuplan.inputs.scenario.read import read_scenario, read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.yaml"))
 SOUND = [read_yaml(path).data for path in EXAMPLES]

@@ -59,11 +59,6 @@ def offers_in(
     )
 
 
-def offers_since(offers: Collection[Offer], today: date, *, max_age_days: int) -> tuple[Offer, ...]:
-    """Offers whose price is at most so old."""
-    return tuple(offer for offer in offers if offer.age_days(today) <= max_age_days)
-
-
 def rentable(offers: Collection[Offer]) -> tuple[Offer, ...]:
     """Offers at the price of a whole machine: no bid floors, no accelerators without a host."""
     return tuple(offer for offer in offers if offer.is_rate)

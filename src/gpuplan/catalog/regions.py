@@ -14,7 +14,6 @@ from gpuplan.domain.money.market import (
     Boundary,
     CarbonIntensity,
     ElectricityPrice,
-    HourlySpread,
     Method,
     Region,
     RegionKind,
@@ -37,12 +36,6 @@ CARBON_COLUMNS: tuple[tuple[str, Boundary, Method], ...] = (
 def read_regions() -> tuple[Region, ...]:
     """Every region of every cloud, every country, every state of the USA."""
     return tuple(_region(row) for row in _rows("regions.csv"))
-
-
-@cache
-def read_hourly() -> tuple[HourlySpread, ...]:
-    """Spread over the hours of 2024 for the grids that were collected; wholesale, not retail."""
-    return tuple(_hourly(row) for row in _rows("regions_hourly.csv"))
 
 
 def find_region(text: str, *, cloud: str | None = None) -> tuple[Region, tuple[Assumption, ...]]:
@@ -124,26 +117,6 @@ def _carbon(row: Mapping[str, str]) -> Iterable[CarbonIntensity]:
                 year=int(row["carbon_year"]),
                 source=row["carbon_source"],
             )
-
-
-def _hourly(row: Mapping[str, str]) -> HourlySpread:
-    def price(column: str) -> float | None:
-        return float(row[column]) / 1e3 / KWH if row[column] else None
-
-    def carbon(column: str) -> float | None:
-        return float(row[column]) * GRAM / KWH if row[column] else None
-
-    return HourlySpread(
-        zone=row["zone"],
-        year=int(row["year"]),
-        price_mean_usd_per_j=price("usd_per_mwh_mean"),
-        price_p05_usd_per_j=price("usd_per_mwh_p05"),
-        price_p95_usd_per_j=price("usd_per_mwh_p95"),
-        carbon_mean_kg_per_j=carbon("g_per_kwh_mean"),
-        carbon_p05_kg_per_j=carbon("g_per_kwh_p05"),
-        carbon_p95_kg_per_j=carbon("g_per_kwh_p95"),
-        source=row["source"],
-    )
 
 
 def _among(found: Iterable[Region], cloud: str | None) -> list[Region]:

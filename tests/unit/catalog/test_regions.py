@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.offers import read_offers
-from gpuplan.catalog.regions import find_region, read_hourly, read_regions, site_energy
+from gpuplan.catalog.regions import find_region, read_regions, site_energy
 from gpuplan.domain.money.market import Boundary, Method
 from gpuplan.errors import InputError
 from gpuplan.units import GRAM, KWH
@@ -152,13 +152,3 @@ def test_figures_of_another_grid_are_not_taken_over(region_id: str) -> None:
     energy = site_energy(REGIONS[region_id])
     assert energy.carbon is not None
     assert any("carbon" in a.what for a in energy.assumptions)
-
-
-def test_hourly_spread_is_ordered_and_may_be_negative() -> None:
-    spread = {row.zone: row for row in read_hourly()}
-    assert len(spread) == 23
-    nsw = spread["AU-NSW"]
-    assert nsw.price_p05_usd_per_j is not None
-    assert nsw.price_p05_usd_per_j < 0
-    assert nsw.price_mean_usd_per_j == pytest.approx(131.13 / 1e3 / KWH)
-    assert spread["GB"].price_mean_usd_per_j is None

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from fakes.machines import NODE
+from fakes.scenarios import read_scenario_text
 from gpuplan.calibration.links.models import link_of
 from gpuplan.candidates.propose import shares_of
 from gpuplan.catalog.load import read_catalog
@@ -26,7 +27,6 @@ from gpuplan.domain.plan.packing import nodes_for
 from gpuplan.domain.scenario.build import RoomRules, SpareRules
 from gpuplan.domain.scenario.site import Circuit, Rack
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.performance.collectives import all_reduce_time_s
 from gpuplan.performance.training.goodput import goodput, mtbf_s
 from gpuplan.performance.training.run import checkpoint_bytes

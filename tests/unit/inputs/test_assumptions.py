@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.domain.provenance import Assumption
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.inputs.schema.places import walk_models
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 from unit.inputs.scenarios import changed

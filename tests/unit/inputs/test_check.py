@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import read_scenario_text
 from unit.inputs.scenarios import CHAT, DELETE, changed
 
 W0 = "workloads.0."

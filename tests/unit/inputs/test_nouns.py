@@ -5,13 +5,14 @@ from typing import get_args
 
 import pytest
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import BuildRules
 from gpuplan.domain.scenario.site import OwnedNodes, Site
 from gpuplan.domain.scenario.terms import Policy, Prices
 from gpuplan.domain.simulation.fleet_file import FleetRequest
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import read_scenario_text, scenario_from_dict
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.inputs.schema.build import BuildSpec
 from gpuplan.inputs.schema.fleet import FleetSpec
 from gpuplan.inputs.schema.keys import Strict, key

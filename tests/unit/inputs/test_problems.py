@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.problems import MAX_SHOWN
-from gpuplan.inputs.scenario.read import read_scenario_text
 from unit.inputs.scenarios import DELETE, changed
 
 W0 = "workloads.0."

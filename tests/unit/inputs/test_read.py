@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import read_scenario, read_scenario_text
+from gpuplan.inputs.scenario.read import read_scenario
 from unit.inputs.scenarios import CHAT, changed
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.inputs.scenario.template import TEMPLATE_KINDS, scenario_template
 
 

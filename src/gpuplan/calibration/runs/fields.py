@@ -10,14 +10,34 @@ from gpuplan.errors import InputError, one
 Row = dict[str, str]
 
 CONDITIONS = (
-    "id", "source", "accelerator", "n_accelerators", "model", "precision", "engine",
-    "engine_version", "tp", "pp", "layout_note", "regime", "batch", "request_rate_per_s",
-    "input_tokens", "output_tokens",
-)  # fmt: skip
+    "id",
+    "source",
+    "accelerator",
+    "n_accelerators",
+    "model",
+    "precision",
+    "engine",
+    "engine_version",
+    "tp",
+    "pp",
+    "layout_note",
+    "regime",
+    "batch",
+    "request_rate_per_s",
+    "input_tokens",
+    "output_tokens",
+)
 MEASURED = (
-    "output_tokens_per_s", "ttft_mean_ms", "ttft_p99_ms", "tpot_mean_ms", "tpot_p50_ms",
-    "tpot_p99_ms", "e2e_s", "power_w", "energy_j_per_output_token",
-)  # fmt: skip
+    "output_tokens_per_s",
+    "ttft_mean_ms",
+    "ttft_p99_ms",
+    "tpot_mean_ms",
+    "tpot_p50_ms",
+    "tpot_p99_ms",
+    "e2e_s",
+    "power_w",
+    "energy_j_per_output_token",
+)
 COLUMNS = (*CONDITIONS, *(f"measured_{name}" for name in MEASURED), "grade", "flag")
 NUMBERS = frozenset(
     {"n_accelerators", "tp", "pp", "batch", "request_rate_per_s", "input_tokens", "output_tokens"}

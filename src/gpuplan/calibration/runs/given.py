@@ -12,12 +12,21 @@ from gpuplan.errors import InputError, Problem
 
 # Key -> the flag that gives it.
 FLAGS = {
-    "model": "--model", "accelerator": "--on", "n_accelerators": "--on 8xNAME",
-    "tp": "--tp", "pp": "--pp", "precision": "--precision", "kv_precision": "--kv-precision",
-    "engine": "--engine", "engine_version": "--engine-version", "regime": "--regime",
-    "batch": "--concurrency", "request_rate_per_s": "--rate",
-    "input_tokens": "--input-tokens", "output_tokens": "--output-tokens",
-}  # fmt: skip
+    "model": "--model",
+    "accelerator": "--on",
+    "n_accelerators": "--on 8xNAME",
+    "tp": "--tp",
+    "pp": "--pp",
+    "precision": "--precision",
+    "kv_precision": "--kv-precision",
+    "engine": "--engine",
+    "engine_version": "--engine-version",
+    "regime": "--regime",
+    "batch": "--concurrency",
+    "request_rate_per_s": "--rate",
+    "input_tokens": "--input-tokens",
+    "output_tokens": "--output-tokens",
+}
 NEEDED = ("model", "accelerator", "engine", "regime", "input_tokens", "output_tokens")
 # Regimes that need this number.
 LOADS = {

@@ -41,7 +41,12 @@ TOWERS: dict[str, Tower] = {
     "dinov3_vit": Tower(bias="qvom", n_tokens=2, positions="none", has_layer_scale=True),
     "exaone4_5_vision": replace(QWEN2, is_gated=True, norm_terms=1),
     "gemma4_vision": Tower(
-        bias="", is_gated=True, norm_terms=1, n_norms=4, positions="axes", has_patch_bias=False,
+        bias="",
+        is_gated=True,
+        norm_terms=1,
+        n_norms=4,
+        positions="axes",
+        has_patch_bias=False,
         n_edge_norms=0,
     ),
     "glm4v_vision": Tower(bias="", is_gated=True, norm_terms=1, n_edge_norms=2),
@@ -55,9 +60,7 @@ TOWERS: dict[str, Tower] = {
     "llama4_vision_model": Tower(n_tokens=1, has_patch_bias=False, n_edge_norms=2),
     "minimax_m3_vl_vision": Tower(positions="none", has_patch_bias=False),
     "mlcd_vision_model": Tower(n_tokens=1, positions="none", has_patch_bias=False, n_edge_norms=2),
-    "pixtral": Tower(
-        bias="", is_gated=True, norm_terms=1, positions="none", has_patch_bias=False
-    ),
+    "pixtral": Tower(bias="", is_gated=True, norm_terms=1, positions="none", has_patch_bias=False),
     "qwen2_5_vl": replace(QWEN2, is_gated=True, norm_terms=1),
     "qwen2_vl": QWEN2,
     "qwen3_vl": Tower(positions="table", n_edge_norms=0),
@@ -68,7 +71,7 @@ TOWERS: dict[str, Tower] = {
     "step3p7_vision": Tower(has_patch_bias=False, has_layer_scale=True),
     "vit": Tower(n_tokens=1, has_pooler=True),
     "vit_mae": Tower(n_tokens=1),
-}  # fmt: skip
+}
 # Encoders published by themselves, and pairs of a text and an image encoder.
 ALONE = (
     "aimv2_vision_model",

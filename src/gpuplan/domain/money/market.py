@@ -170,18 +170,3 @@ class SiteEnergy:
     electricity: ElectricityPrice | None
     carbon: CarbonIntensity | None
     assumptions: tuple[Assumption, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HourlySpread:
-    """How a grid's wholesale price and carbon intensity vary over the hours of a year."""
-
-    zone: str  # a grid's name: DE-LU, US-TEX-ERCO
-    year: int
-    price_mean_usd_per_j: float | None  # day-ahead wholesale: no retail price
-    price_p05_usd_per_j: float | None  # may be negative
-    price_p95_usd_per_j: float | None
-    carbon_mean_kg_per_j: float | None  # location, average, life cycle
-    carbon_p05_kg_per_j: float | None
-    carbon_p95_kg_per_j: float | None
-    source: str

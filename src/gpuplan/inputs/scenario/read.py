@@ -9,7 +9,7 @@ from typing import Any
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.documents.problems import refuse, validated
-from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text
+from gpuplan.inputs.documents.yaml_reader import read_yaml
 from gpuplan.inputs.scenario.assumptions import Assumptions
 from gpuplan.inputs.scenario.changes import with_changes
 from gpuplan.inputs.scenario.check import cross_findings
@@ -26,13 +26,6 @@ def read_scenario(path: Path, *, changes: Sequence[str] = (), option: str = "--s
     """The scenario of a file with these keys changed; raises InputError with every problem."""
     document = with_changes(scenario_document(path), changes, option=option)
     return scenario_of(document, folder=path.parent)
-
-
-def read_scenario_text(
-    text: str, *, name: str = "scenario.yaml", folder: Path | None = None
-) -> Scenario:
-    """The scenario of a text; without a folder it may not name files."""
-    return scenario_of(read_yaml_text(text, name=name), folder=folder)
 
 
 def scenario_from_dict(

@@ -37,16 +37,31 @@ USES = {
     "images": Use(77, 0, {"e2e_p95_s": 20.0}),
 }
 USE_WORDS = {
-    "chatbot": "chat", "assistant": "chat", "conversation": "chat", "search": "rag",
-    "summaries": "summarization", "summarisation": "summarization", "code": "completion",
-    "autocomplete": "completion", "agent": "agents", "coding agents": "agents",
-    "embedding": "embeddings", "image generation": "images", "pictures": "images",
-}  # fmt: skip
+    "chatbot": "chat",
+    "assistant": "chat",
+    "conversation": "chat",
+    "search": "rag",
+    "summaries": "summarization",
+    "summarisation": "summarization",
+    "code": "completion",
+    "autocomplete": "completion",
+    "agent": "agents",
+    "coding agents": "agents",
+    "embedding": "embeddings",
+    "image generation": "images",
+    "pictures": "images",
+}
 RUNS = {
-    "fine-tune": "finetuning", "finetune": "finetuning", "fine-tuning": "finetuning",
-    "finetuning": "finetuning", "full fine-tuning": "finetuning", "training": "pretraining",
-    "train": "pretraining", "pretraining": "pretraining", "pretrain": "pretraining",
-}  # fmt: skip
+    "fine-tune": "finetuning",
+    "finetune": "finetuning",
+    "fine-tuning": "finetuning",
+    "finetuning": "finetuning",
+    "full fine-tuning": "finetuning",
+    "training": "pretraining",
+    "train": "pretraining",
+    "pretraining": "pretraining",
+    "pretrain": "pretraining",
+}
 PARTS = (
     f"separate parts by commas: a model, {', '.join(USES)}, fine-tune, 6000 users, "
     "5 requests/s, 50M tokens, in 3 days, on H100, in EU, 10 kW, $2k/month, n+1 …"

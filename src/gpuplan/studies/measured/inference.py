@@ -27,12 +27,20 @@ from gpuplan.studies.measured.notation import EMPTY, THOUSANDS, formats_of, note
 Row = Mapping[str, str]
 
 REGIMES: dict[str, Regime] = {
-    "static_batch": "static_batch", "max_load": "max_load", "fixed_max_batch": "fixed_max_batch",
-    "fixed_concurrency": "fixed_concurrency", "poisson": "poisson", "offline": "offline",
-    "single request prefill": "prefill", "prefill": "prefill", "MLPerf Interactive": "poisson",
-    "MLPerf server": "poisson", "MLPerf offline": "offline", "MLPerf SingleStream": "static_batch",
+    "static_batch": "static_batch",
+    "max_load": "max_load",
+    "fixed_max_batch": "fixed_max_batch",
+    "fixed_concurrency": "fixed_concurrency",
+    "poisson": "poisson",
+    "offline": "offline",
+    "single request prefill": "prefill",
+    "prefill": "prefill",
+    "MLPerf Interactive": "poisson",
+    "MLPerf server": "poisson",
+    "MLPerf offline": "offline",
+    "MLPerf SingleStream": "static_batch",
     "open loop trace": "poisson",
-}  # fmt: skip
+}
 # What other sources call them; the first that is found wins.
 REGIME_WORDS: tuple[tuple[tuple[str, ...], Regime], ...] = (
     (("offline",), "offline"),

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.check import check_scenario
 from gpuplan.studies.system_check.alternatives import boards, other_fleets
 from gpuplan.studies.system_check.feeding import Fleet, fed_fleet

@@ -6,12 +6,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.software.rules import check_stack
 from gpuplan.cli.app import app
 from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.check import check, check_scenario
 
 CATALOG = read_catalog()

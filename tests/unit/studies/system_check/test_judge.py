@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
 from gpuplan.errors import InputError, ViolationError
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.check import check, check_scenario
 from gpuplan.report.system.check import check_document, check_sheet
 from gpuplan.report.system.files import checklist_text, fabric_drawing, rack_drawing

@@ -5,8 +5,8 @@ from math import sqrt
 import pytest
 import yaml
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.check import check_scenario
 from gpuplan.report.system.check import check_document
 from gpuplan.units import GB, KW, KWH

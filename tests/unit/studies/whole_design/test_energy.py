@@ -5,10 +5,10 @@ from datetime import date
 import pytest
 import yaml
 
+from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.system.designed import ServerGroup
-from gpuplan.inputs.scenario.read import read_scenario_text
 from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_sheet
