@@ -5,6 +5,7 @@ Peaks count, never means: use grows as (1 + g)^(t / month) from the highest hour
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -30,12 +31,12 @@ def weekly_peaks(values: Floats, step_s: float) -> Floats:
 
 def trend_of(peaks: Floats) -> Trend | None:
     """Growth of weekly peaks: the median of all slopes between two weeks, in logs [Sen1968]."""
-    kept = peaks[peaks > 0]
-    n = len(kept)
+    weeks = np.flatnonzero(peaks > 0)  # a week that is lost keeps its place
+    n = len(weeks)
     if n < LEAST_WEEKS:
         return None
-    logs = np.log(kept)
-    slopes = [(logs[j] - logs[i]) / (j - i) for i in range(n) for j in range(i + 1, n)]
+    logs = np.log(peaks[weeks])
+    slopes = [(logs[j] - logs[i]) / (weeks[j] - weeks[i]) for i, j in combinations(range(n), 2)]
     low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9])
     per_month = WEEKS_PER_MONTH
     return Trend(
