@@ -5,14 +5,17 @@ was demanded, the share that was done in time. Too many devices: high recall, lo
 few: the other way round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView
 from gpuplan.domain.telemetry.buckets import summed
 from gpuplan.domain.telemetry.diagnosis import Quality
-from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.domain.telemetry.observation import Series, Telemetry
+
+IN_FLIGHT = ("requests_running_count", "requests_waiting_count")
+HANDED_OUT = ("allocated_count", "pending_count")
 
 
 def quality_of(
@@ -69,24 +72,19 @@ def _recall(
             whole = float(count.sum())
             share = within / whole if whole else None
             return share, f"requests whose first token came within {ttft_limit_s:g} s"
-    waits = [
-        one.series["requests_waiting_count"]
-        for one in engines
-        if "requests_waiting_count" in one.series
-    ]
-    runs = [
-        one.series["requests_running_count"]
-        for one in engines
-        if "requests_running_count" in one.series
-    ]
-    if waits and runs:
-        waiting = sum(float(np.nanmean(one.value)) for one in waits)
-        running = sum(float(np.nanmean(one.value)) for one in runs)
-        share = running / (running + waiting) if running + waiting > 0 else 1.0
-        return share, "requests in the batch, of those in batch and queue"
-    pending, held = telemetry.of("pending_count"), telemetry.of("allocated_count")
-    if pending and held:
-        waiting = sum(one.mean() for one in pending)
-        running = sum(one.mean() for one in held)
-        return running / (running + waiting), "devices given, of those given and asked for"
+    held = [one for engine in engines for one in engine.series.values()]
+    for series, runs, waits, meant in (
+        (held, *IN_FLIGHT, "requests in the batch, of those in batch and queue"),
+        (telemetry.series, *HANDED_OUT, "devices given, of those given and asked for"),
+    ):
+        running, waiting = _total(series, runs), _total(series, waits)
+        if running is not None and waiting is not None:
+            whole = running + waiting
+            return running / whole if whole > 0 else 1.0, meant
     return None, "nothing says what was demanded"
+
+
+def _total(series: Iterable[Series], metric: str) -> float | None:
+    """The means of a metric added up over all that report it; None where none does."""
+    means = [one.mean() for one in series if one.metric == metric and one.is_given.any()]
+    return sum(means) if means else None
