@@ -94,17 +94,15 @@ def smallest(run: Callable[[int], FleetTried], slo: SloTargets, *, n_given: int)
         seen[n] = run(n)
         return holds(seen[n], slo)
 
-    n = max(1, n_given)
-    while n <= MOST_REPLICAS and not is_held(n):
-        n *= 2
-    low, high = n // 2, n
-    if n == n_given:
-        low = 0
-    while n <= MOST_REPLICAS and high - low > 1:
+    low, high = 0, min(max(1, n_given), MOST_REPLICAS)
+    while not is_held(high) and high < MOST_REPLICAS:
+        low, high = high, min(2 * high, MOST_REPLICAS)
+    is_found = holds(seen[high], slo)
+    while is_found and high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_held(middle) else (middle, high)
     return SmallestFleet(
-        n_replicas=high if n <= MOST_REPLICAS else None,
+        n_replicas=high if is_found else None,
         criterion=criterion(slo),
         tried=tuple(seen[size] for size in sorted(seen)),
     )
