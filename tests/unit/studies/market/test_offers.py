@@ -14,6 +14,7 @@ from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.market.offers import (
     countries,
+    fits,
     has_room,
     is_place_allowed,
     market_of,
@@ -157,3 +158,33 @@ def test_a_price_holds_for_whole_nodes_only():
     assert found.price_usd_per_h(candidate(tp=4), 3) == 32.0
     other = replace(candidate(), accelerator=AcceleratorId("l4"))
     assert found.price_usd_per_h(other, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_allowed"),
+    [
+        (Choice(), True),
+        (Choice(allowed=("a",)), True),
+        (Choice(allowed=("c",)), False),
+        (Choice(forbidden=("b",)), False),
+        (Choice(allowed=("a",), forbidden=("b",)), False),  # what is forbidden wins
+    ],
+)
+def test_any_name_may_allow_and_any_may_forbid(choice, is_allowed):
+    assert fits(choice, "a", "b") is is_allowed
+
+
+def test_equal_prices_are_chosen_by_name_whatever_their_order():
+    first, second = offer(16.0), replace(offer(16.0), region="eu-0")
+    assert market(first, second).rates == market(second, first).rates
+
+
+def test_sizes_of_machines_do_not_compete():
+    found = market(offer(16.0), offer(2.5, n=1, ram_bytes=1e11))
+    assert sorted(rate.price_usd_per_h.mid for rate in found.rates) == [2.5, 16.0]
+
+
+def test_nothing_at_all_is_an_error_that_names_the_remedy():
+    error = no_price(market())
+    assert "none is known" in str(error)
+    assert "gpuplan catalog update" in str(error)
