@@ -99,7 +99,6 @@ if TYPE_CHECKING:
     from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
     from gpuplan.report.telemetry.forecast import forecast_sheet
     from gpuplan.report.telemetry.reclaim import reclaim_patches
-    from gpuplan.studies.fit import training_fit
     from gpuplan.studies.planning.gate import refuse
     from gpuplan.studies.replay.load import drawn_load
     from gpuplan.studies.replay.marks import with_lengths, with_priorities, with_shared_prefix
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
     from gpuplan.studies.replay.stream import traced_blocks as trace_blocks
     from gpuplan.studies.system_check.judge import refuse_system
     from gpuplan.studies.training.scaling import scale
+    from gpuplan.studies.training_fit import training_fit
     from gpuplan.studies.validation.report import predictions_csv
     from gpuplan.studies.validation.report import validate_file as predict_table
     from gpuplan.studies.whole_design.assemble import refuse_design

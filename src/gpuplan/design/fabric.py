@@ -9,6 +9,7 @@ which rounds the number of spines up. Counts agree with published designs
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
+from typing import NamedTuple
 
 from gpuplan.domain.system.parts import FabricCounts, FabricKind
 from gpuplan.errors import InputError, Problem
@@ -37,9 +38,10 @@ def fabric_counts(
     )
 
     def best(which: FabricKind) -> Iterator[FabricCounts]:
-        built = _built(replace(ends, kind=which), n_switch_ports, oversubscription_ratio)
-        least = min(built, key=lambda c: (c.n_switches, c.oversubscription_ratio), default=None)
-        yield from () if least is None else (least,)
+        wanted = replace(ends, kind=which)
+        found = _layouts(wanted, n_switch_ports, oversubscription_ratio)
+        least = min(found, key=lambda layout: layout.rank, default=None)
+        yield from () if least is None else (_counts(wanted, least),)
 
     kinds: tuple[FabricKind, ...] = ("one switch", "rail-optimised", "fat tree")
     found = [counts for which in ((kind,) if kind else kinds) for counts in best(which)]
@@ -64,31 +66,50 @@ def _check(n_nodes: int, n_ports: int, n_switch_ports: int, ratio: float) -> Non
         raise InputError("fabric", problems)
 
 
-def _built(ends: FabricCounts, n_switch_ports: int, ratio: float) -> Iterator[FabricCounts]:
+class _Layout(NamedTuple):
+    """Switches by level, and the ports of a leaf that go down and up."""
+
+    n_leaf: int
+    n_spine: int
+    n_core: int
+    n_down: int
+    n_up: int
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Fewest switches first, then least oversubscribed."""
+        return self.n_leaf + self.n_spine + self.n_core, self.n_down / self.n_up
+
+
+def _layouts(ends: FabricCounts, n_switch_ports: int, ratio: float) -> Iterator[_Layout]:
     """Fabrics of this kind within the ratio, of at most three levels."""
     n_ends, n_rails = ends.n_node_cables, ends.n_ports_per_node
     if ends.kind == "one switch":
-        yield from (ends,) if n_ends <= n_switch_ports else ()
+        yield from (_Layout(1, 0, 0, 1, 1),) if n_ends <= n_switch_ports else ()
         return
+    is_tree = ends.kind == "fat tree"
     n_planes = n_rails if ends.kind == "rail planes" else 1
     most = floor(n_switch_ports * ratio / (1.0 + ratio) * (1 + 1e-9))
     for n_down in range(most, n_switch_ports // 2 - 1, -1):
-        is_tree = ends.kind == "fat tree"
         n_leaf = ceil(n_ends / n_down) if is_tree else ceil(ends.n_nodes / n_down) * n_rails
         for n_up in range(ceil(n_down / ratio * (1 - 1e-9)), n_switch_ports - n_down + 1):
             levels = _levels(n_leaf // n_planes, n_up, n_switch_ports=n_switch_ports)
-            if levels is None:
-                continue
-            n_spine, n_core = (n * n_planes for n in levels)
-            yield replace(
-                ends,
-                n_leaf=n_leaf,
-                n_spine=n_spine,
-                n_core=n_core,
-                n_leaf_cables=n_leaf * n_up if n_spine else 0,
-                n_spine_cables=n_leaf * n_up if n_core else 0,
-                oversubscription_ratio=n_down / n_up,
-            )
+            if levels is not None:
+                yield _Layout(n_leaf, levels[0] * n_planes, levels[1] * n_planes, n_down, n_up)
+
+
+def _counts(ends: FabricCounts, layout: _Layout) -> FabricCounts:
+    """The fabric with its cables."""
+    n_links = layout.n_leaf * layout.n_up
+    return replace(
+        ends,
+        n_leaf=layout.n_leaf,
+        n_spine=layout.n_spine,
+        n_core=layout.n_core,
+        n_leaf_cables=n_links if layout.n_spine else 0,
+        n_spine_cables=n_links if layout.n_core else 0,
+        oversubscription_ratio=layout.n_down / layout.n_up,
+    )
 
 
 def _levels(n_leaf: int, n_up: int, *, n_switch_ports: int) -> tuple[int, int] | None:

@@ -11,15 +11,11 @@ from gpuplan.domain.inference.fit import Deployment, Fit, Survey
 from gpuplan.domain.inference.serving import EngineSettings, SequenceLoad, ServingLayout
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.requests.requests import FitRequest, TrainingRequest
-from gpuplan.domain.training.fit import TrainingFit, TrainingJob
-from gpuplan.domain.training.setup import ParallelLayout
-from gpuplan.errors import InputError, one
+from gpuplan.domain.requests.requests import FitRequest
+from gpuplan.errors import InputError
 from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.memory.training.fit import measure_training, suggest_training
-from gpuplan.performance.memory.training.setups import setup_of
 from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.studies.naming import formats_named, model_named, with_overlays
 
@@ -157,57 +153,3 @@ def _load(model: Model, request: FitRequest) -> tuple[SequenceLoad, list[Assumpt
             )
         ]
     return SequenceLoad(context_tokens=context, n_sequences=request.n_sequences), assumed
-
-
-def training_fit(
-    model_name: str,
-    accelerator_name: str,
-    request: TrainingRequest,
-    *,
-    overlays: Sequence[Path] = (),
-    store: Path | None = None,
-) -> TrainingFit:
-    """The answer for one job."""
-    catalog = with_overlays(read_catalog(), overlays)
-    model = model_named(model_name, store)
-    choice = find_accelerator(accelerator_name, catalog)
-    setup, assumed = setup_of(request)
-    layout, assumed_layout = _training_layout(request, choice.n_accelerators)
-    job = TrainingJob(model=model, accelerator=choice.accelerator, setup=setup, layout=layout)
-    answer = dataclasses.replace(
-        measure_training(job),
-        assumptions=(*model.assumptions, *choice.assumptions, *assumed, *assumed_layout),
-        overrides=catalog.overrides,
-    )
-    if answer.fits:
-        return answer
-    others = list(catalog.accelerators.values())
-    found = tuple(suggest_training(answer, others))
-    return dataclasses.replace(answer, suggestions=found)
-
-
-def _training_layout(
-    request: TrainingRequest, n_named: int
-) -> tuple[ParallelLayout, tuple[Assumption, ...]]:
-    """What is asked for, the rest of the accelerators as data-parallel ranks."""
-    n_group = request.tp * request.pp * request.cp
-    dp, left = divmod(max(n_named, n_group), n_group)
-    if left or request.ep > dp * request.cp:
-        what = f"{n_named} accelerators, groups of {n_group}, experts over {request.ep}"
-        fix = "name a multiple of tp x pp x cp, and at least ep data-parallel ranks"
-        raise one(InputError, "fit-training", "--on", what, fix)
-    sharding = request.sharding or ("zero3" if dp > 1 else "none")
-    layout = ParallelLayout(
-        tp=request.tp,
-        pp=request.pp,
-        cp=request.cp,
-        ep=request.ep,
-        dp=dp,
-        sharding=sharding,  # type: ignore[arg-type]
-        has_sequence_parallel=request.tp > 1,
-    )
-    if request.sharding is not None or dp == 1:
-        return layout, ()
-    value = f"fully sharded over {dp} data-parallel ranks"
-    why = f"{n_named} accelerators were named"
-    return layout, (assume("sharding", value, why, "--sharding"),)

@@ -4,7 +4,8 @@ import pytest
 
 from gpuplan.domain.requests.requests import FitRequest, TrainingRequest
 from gpuplan.errors import InputError
-from gpuplan.studies.fit import fit, survey, training_fit
+from gpuplan.studies.fit import fit, survey
+from gpuplan.studies.training_fit import training_fit
 
 LLAMA_8B = "meta-llama/Llama-3.1-8B-Instruct"
 LLAMA_70B = "meta-llama/Llama-3.1-70B-Instruct"
