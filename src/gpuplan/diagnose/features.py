@@ -170,7 +170,7 @@ BusyAt = tuple[Series, np.ndarray[tuple[int], np.dtype[np.bool_]]]
 def _busy(metrics: Mapping[str, Series]) -> BusyAt | None:
     """When the device worked: by its utilization, else by its processors."""
     for name, least in (("gpu_util_frac", BUSY_UTIL), ("sm_active_frac", BUSY_SM)):
-        if name in metrics:
+        if name in metrics and metrics[name].is_given.any():
             return metrics[name], metrics[name].value > least
     return None
 

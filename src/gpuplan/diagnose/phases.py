@@ -95,7 +95,11 @@ def _node(
     use = _use(telemetry, rows, rule)
     if use is None:
         return []
-    memory = [one for row in rows if (one := telemetry.one("memory_used_bytes", row)) is not None]
+    memory = [
+        one
+        for row in rows
+        if (one := telemetry.one("memory_used_bytes", row)) is not None and one.is_given.any()
+    ]
     held = _mean(memory, use.at_s) if memory else None
     states = _states(use.is_busy, held)
     phases = _phases(

@@ -99,7 +99,7 @@ def _fragmented(telemetry: Telemetry) -> list[Finding]:
 
 def _pools(telemetry: Telemetry) -> list[Finding]:
     """Pools at their limit while all together have room."""
-    series = telemetry.of("allocated_frac")
+    series = [one for one in telemetry.of("allocated_frac") if one.is_given.any()]
     if len(series) < 3:
         return []
     peaks = np.array([np.nanquantile(one.value, 0.99) for one in series])

@@ -124,7 +124,7 @@ def _while_waiting(series: Series | None, waiting: Series) -> float | None:
 def _at_ceiling(engine: EngineView, waiting: Series) -> bool:
     """Whether the batch stands at its largest whenever requests wait: a limit, not a load."""
     running = engine.series.get("requests_running_count")
-    if running is None:
+    if running is None or not running.is_given.any():
         return False
     given = engine.mean("max_sequences_count")
     peak = given if given else float(np.nanmax(running.value))
@@ -194,9 +194,7 @@ def _interference(telemetry: Telemetry) -> list[Finding]:
         return []
     upper, count = summed(gaps)
     middle, tail = quantile(upper, count, 0.5), quantile(upper, count, 0.99)
-    waiting = [
-        series.mean() for series in telemetry.of("requests_waiting_count") if len(series.at_s)
-    ]
+    waiting = [one.mean() for one in telemetry.of("requests_waiting_count") if one.is_given.any()]
     if middle is None or tail is None or middle <= 0 or tail < 5.0 * middle or count.sum() < 200:
         return []
     if waiting and max(waiting) > WAITING:
