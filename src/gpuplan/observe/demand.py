@@ -35,14 +35,14 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
     step = step_s or _step(series)
     begin = min(float(s.at_s[0]) for s in series)
     n = int((max(float(s.at_s[-1]) for s in series) - begin) // step) + 1
-    total, known = np.zeros(n), np.zeros(n, dtype=bool)
+    total, n_known = np.zeros(n), np.zeros(n)
     for each in series:
         level, is_known = _binned(each, begin, step, n)
         total += np.where(is_known, level, 0.0)
-        known |= is_known
+        n_known += is_known
     if name.endswith("_frac"):
-        total /= len(series)
-    places = np.flatnonzero(known)
+        total /= np.maximum(n_known, 1.0)  # who is silent is missing, not idle
+    places = np.flatnonzero(n_known)
     filled = np.interp(np.arange(n), places, total[places])
     return DemandSeries(
         name=name,

@@ -7,7 +7,9 @@ from gpuplan.observe.collect import Collector
 from gpuplan.observe.samples import Sample
 
 _LINE = re.compile(
-    r"^(?P<name>[a-zA-Z_:][\w:]*)\s*(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+(?P<at>-?\d+(?:\.\d+)?))?\s*(?:#.*)?$"
+    r"^(?P<name>[a-zA-Z_:][\w:]*)\s*"
+    r'(?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?'  # braces within quotes are text
+    r"\s+(?P<value>\S+)(?:\s+(?P<at>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))?\s*(?:#.*)?$"
 )
 _LABEL = re.compile(r'\s*([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*,?')
 _ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}

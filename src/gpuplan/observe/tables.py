@@ -26,6 +26,7 @@ class _Reader:
         self.time = next((names[name] for name in layout.times if name in names), None)
         self.words = _words(layout, names)
         self.parts = _parts(layout, names)
+        self.columns = [*self.words, *(one for part in self.parts.values() for one in part)]
         self.subjects = {
             what: names[name]
             for what, candidates in layout.subjects.items()
@@ -41,7 +42,7 @@ class _Reader:
     def take(self, number: int, row: Row) -> bool:
         where = f"line {number}"
         at_s = 0.0 if self.time is None else seconds(_text(row.get(self.time)), self.collector)
-        if at_s is None or _is_torn(row, self.words):
+        if at_s is None or _is_torn(row, self.columns):
             self.collector.quirk("a torn or empty row", where, "left out")
             return False
         subject = self.collector.subject(self._about(row))
@@ -159,6 +160,6 @@ def _text(cell: object) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _is_torn(row: Row, words: Mapping[str, Word]) -> bool:
+def _is_torn(row: Row, columns: Sequence[str]) -> bool:
     """A row that ends early: cells are absent altogether, which is not the same as empty."""
-    return any(column not in row or row[column] is None for column in words)
+    return any(column not in row or row[column] is None for column in columns)
