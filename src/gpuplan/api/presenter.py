@@ -33,7 +33,7 @@ SHEETS = {
 }
 # Kind of result → the list of its document that is its main table.
 ROWS = {
-    "Answer": "rejected",
+    "Answer": "alternatives",
     "Diagnosis": "verdicts",
     "FleetSizeCurve": "points",
     "Roofline": "points",

@@ -12,7 +12,7 @@ from gpuplan.domain.inference.serving import EngineSettings, SequenceLoad, Servi
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import FitRequest
-from gpuplan.errors import InputError
+from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.fit import fewest, measure, most_tp, suggest
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
@@ -132,6 +132,12 @@ def _assumed_share(engine: EngineSettings) -> Assumption:
 
 def _serving_layout(request: FitRequest, n_given: int) -> tuple[ServingLayout, list[Assumption]]:
     tp, assumed = request.tp, []
+    sizes = {"tp": tp, "pp": request.pp, "dp": request.dp, "ep": request.ep}
+    wrong = [name for name, size in sizes.items() if size is not None and size < 1]
+    if wrong:
+        raise InputError(
+            "fit", [Problem(f"--{name}", "below 1", "use 1 or more") for name in wrong]
+        )
     if tp is None:
         tp = max(1, n_given // (request.pp * request.dp))
         if tp > 1:

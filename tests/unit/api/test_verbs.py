@@ -1,11 +1,13 @@
 """Verbs as a program calls them: files, words or mappings in; public types out."""
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import gpuplan
+from gpuplan import api
 from shared_data import ROOT
 
 TREE = {
@@ -108,3 +110,20 @@ def test_a_verb_is_not_hidden_by_the_room_of_its_name(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'no_such_verb'"):
         gpuplan.no_such_verb  # noqa: B018
+
+
+def test_completion_sees_public_names_alone():
+    assert dir(gpuplan) == gpuplan.__all__
+
+
+@pytest.mark.parametrize("layout", [{"tp": 0}, {"pp": 0}, {"dp": -1}])
+def test_a_layout_of_nothing_is_refused(layout):
+    with pytest.raises(gpuplan.InputError, match="use 1 or more"):
+        gpuplan.fit("Llama-3.1-8B", "H100", gpuplan.FitRequest(**layout))
+
+
+@pytest.mark.parametrize("name", ["infinity", "nan", "1e5", "-inf"])
+def test_a_plan_whose_texts_look_like_numbers_is_read_back(answer, name, tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(api.plan_text(replace(answer, name=name)))
+    assert gpuplan.read_plan(path).name == name

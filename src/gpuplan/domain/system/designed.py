@@ -145,7 +145,7 @@ class Money:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignedPlan(Result):
-    """All of it."""
+    """A plan with everything around it: servers, network, site, money by month, energy."""
 
     name: str
     groups: tuple[GroupDesign, ...]

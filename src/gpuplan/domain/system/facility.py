@@ -117,7 +117,7 @@ class CoolingLoad:
 
     @property
     def heat_w(self) -> float:
-        """All of it."""
+        """The whole draw, from the wall to the chip."""
         return self.air_w + self.liquid_w
 
     @property

@@ -58,6 +58,23 @@ class _Numbers(list[float]):
 _Dumper.add_representer(_Numbers, _floats)
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    """A word in quotes where a reader could take it for a number: infinity is also a name."""
+    style = '"' if _is_number(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+_Dumper.add_representer(str, _text)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
