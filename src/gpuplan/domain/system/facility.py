@@ -117,7 +117,7 @@ class CoolingLoad:
 
     @property
     def heat_w(self) -> float:
-        """The whole draw, from the wall to the chip."""
+        """Heat into air and liquid together."""
         return self.air_w + self.liquid_w
 
     @property
