@@ -80,6 +80,12 @@ def one(error: type[PlannerError], source: str, where: str, what: str, fix: str)
     return error(source, [Problem(where, what, fix)])
 
 
+def unknown_choice(source: str, where: str, found: str, known: Sequence[str]) -> InputError:
+    """The error for a word that is none of those allowed."""
+    fix = f"use one of {', '.join(known)}"
+    return InputError(source, [Problem(where, f"unknown value {found!r}", fix)])
+
+
 def _located(source: str, problem: Problem) -> str:
     """The problem as compilers write it: file:line: key: what; fix."""
     found = LINE.fullmatch(problem.where)

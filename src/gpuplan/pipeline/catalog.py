@@ -23,7 +23,7 @@ from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.market import Offer
 from gpuplan.domain.sheet import Sheet
 from gpuplan.domain.system.findings import Finding
-from gpuplan.errors import InputError, PlannerError, one
+from gpuplan.errors import InputError, PlannerError, one, unknown_choice
 from gpuplan.report.catalog import rows
 from gpuplan.report.catalog import sheets as report
 from gpuplan.studies.naming import model_named, with_overlays
@@ -43,8 +43,7 @@ def list_items(
     """Everything of one kind."""
     catalog = with_overlays(read_catalog(), overlays)
     if kind not in KINDS:
-        known = ", ".join(KINDS)
-        raise one(InputError, "catalog list", "KIND", f"got {kind!r}", f"use one of {known}")
+        raise unknown_choice("catalog list", "KIND", kind, KINDS)
     if kind == "offers":
         found = _offers(catalog, accelerator, store)
         found = offers_in(found, cloud=cloud, region=region)
@@ -92,11 +91,11 @@ def _show_other(text: str, no_accelerator: PlannerError, store: Path | None) -> 
     try:
         return report.model_sheet(model_named(text, store))
     except InputError as no_model:
-        hints += no_model.problems
+        hints.extend(no_model.problems)
     try:
         return report.region_sheet(*find_region(text))
     except InputError as no_region:
-        hints += no_region.problems
+        hints.extend(no_region.problems)
     fix = "; ".join(dict.fromkeys(problem.fix for problem in hints))
     what = "is neither an accelerator, a server, a part, a model nor a region"
     raise one(InputError, "catalog show", text, what, fix)

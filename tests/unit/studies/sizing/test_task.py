@@ -124,3 +124,14 @@ def test_layout_and_precision_of_the_user_are_kept():
     plain = replace(found, workload=replace(found.workload, precisions=(), layout=None))
     assert plain.candidate(card, "fp8").precision == "fp8"
     assert plain.candidate(card, "fp8").n_accelerators == 1
+
+
+def test_spares_of_a_pair_come_by_whole_replicas():
+    found = task()
+    pair = replace(
+        found.candidate(CATALOG.accelerators["h100-sxm"], "fp8"),
+        layout=replace(found.candidate(CATALOG.accelerators["h100-sxm"], "fp8").layout, tp=2),
+    )
+    assert (found.reserve(pair, 3).n_spare, found.reserve(pair, 3).n_failures) == (1, 1)
+    calm = task(resilience=replace(CHAT.policy.resilience, n_failures=0))
+    assert calm.reserve(pair, 3).n_spare == 0
