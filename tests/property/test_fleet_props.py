@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuplan.domain.simulation.fleet import FINISHED, UNSERVED
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
-from kernels.fleets import grouped_stream, living_fleet, services_of
+from kernels.fleets import autoscaled_fleet, grouped_stream, services_of
 
 
 # A pool at zero whose clock never asks it to grow, while one request waits: it must end.
@@ -16,7 +16,7 @@ from kernels.fleets import grouped_stream, living_fleet, services_of
 def test_every_request_ends_once_and_all_is_given_back(seed: int, n: int):
     draw = np.random.default_rng(seed)
     requests = grouped_stream(draw, n)
-    fleet = living_fleet(draw, requests)
+    fleet = autoscaled_fleet(draw, requests)
     service = services_of(draw, requests, fleet)
     found = simulate_fleet(requests, fleet, service=service)
     outcome, times = found.outcome, found.outcome.times
@@ -45,7 +45,7 @@ def test_every_request_ends_once_and_all_is_given_back(seed: int, n: int):
 def test_same_input_same_bytes(seed: int):
     draw = np.random.default_rng(seed)
     requests = grouped_stream(draw, 40)
-    fleet = living_fleet(draw, requests)
+    fleet = autoscaled_fleet(draw, requests)
     a, b = simulate_fleet(requests, fleet), simulate_fleet(requests, fleet)
     assert a.outcome.times.e2e_s.tobytes() == b.outcome.times.e2e_s.tobytes()
     assert a.timeline.at_s.tobytes() == b.timeline.at_s.tobytes()

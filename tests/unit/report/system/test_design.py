@@ -169,13 +169,13 @@ def test_a_rented_plan_has_nothing_to_install(make):
 
 def test_rent_or_own_is_drawn_where_it_was_compared():
     found = designed("burst-to-cloud")
-    if not found.money.ways:
+    if not found.money.rent_or_own:
         with pytest.raises(InputError, match=r"prices\.hardware"):
             ways_svg(found)
         return
     root = drawn(ways_svg(found))
     curves = [c for c in root.iter(f"{SVG}polyline") if c.get("points", "").count(",") > 2]
-    assert len(curves) == len(found.money.ways[0].curves)
+    assert len(curves) == len(found.money.rent_or_own[0].curves)
 
 
 def test_the_same_design_is_the_same_sheet():
