@@ -60,7 +60,7 @@ _Dumper.add_representer(_Numbers, _floats)
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     """A word in quotes where a reader could take it for a number: infinity is also a name."""
-    style = '"' if _is_number(text) else None
+    style = "'" if _is_number(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
