@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.calibration.inference.store import to_document
+from gpuplan.calibration.runs.fields import CONDITIONS
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.studies.validation.fit_inference import calibrate_inference, study
@@ -22,25 +23,7 @@ from gpuplan.studies.validation.inference_table import METRICS, read_table
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 TABLE = DATA / "measured" / "llm_inference.csv"
 STORED = DATA / "llm_inference.json"
-CONDITIONS = (
-    "id",
-    "source",
-    "accelerator",
-    "n_accelerators",
-    "model",
-    "precision",
-    "engine",
-    "engine_version",
-    "tp",
-    "pp",
-    "layout_note",
-    "regime",
-    "batch",
-    "request_rate_per_s",
-    "input_tokens",
-    "output_tokens",
-    "flag",
-)
+COLUMNS = (*CONDITIONS, "flag")
 VERSION = "2026-11"
 
 
@@ -50,7 +33,7 @@ def take_over(raw: Sequence[Path]) -> None:
     measured = [f"measured_{metric}" for metric in METRICS]
     kept = [row for row in read_table(rows).rows if any(row.get(column) for column in measured)]
     with TABLE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [*CONDITIONS, *measured], lineterminator="\n")
+        writer = csv.DictWriter(file, [*COLUMNS, *measured], lineterminator="\n")
         writer.writeheader()
         for row in kept:
             writer.writerow({column: _short(row.get(column, "")) for column in writer.fieldnames})

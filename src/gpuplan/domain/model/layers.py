@@ -156,7 +156,7 @@ class LayerGroup:
 
     @property
     def n_matrix_params(self) -> int:
-        """Resident matrices of all layers, routers left out (they stay in high precision)."""
+        """Resident matrices of all layers, without routers, which stay in high precision."""
         return self.n_layers * self._n_matrix(is_active=False)
 
     @property
