@@ -74,6 +74,11 @@ class Choice(NamedTuple):
         """The whole bill, in the money of its day."""
         return sum(line.nominal_cents for line in self.bill) / 100.0
 
+    @property
+    def usd_per_month(self) -> float:
+        """The whole bill spread evenly over the months of the span, in the money of its day."""
+        return self.usd / self.n_months
+
     def pool(self, name: str) -> NodePool:
         """The pool of this name."""
         return self.table.problem.pool(name)
