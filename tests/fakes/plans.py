@@ -13,6 +13,7 @@ from gpuplan.domain.plan.answer import (
     PlannedPool,
     PlanProof,
     PlanProvenance,
+    PoolLayout,
     PoolUse,
     PriceScenario,
     PurchaseLine,
@@ -40,7 +41,8 @@ def pool(n: int = 6) -> PlannedPool:
         usd_per_month=n // 2 * 5.9 * 730, price_date="2026-08-22", price_source="price-list",
     )  # fmt: skip
     return PlannedPool(
-        workload="chat", accelerator="h100-sxm", n_accelerators=n, n_replicas=n // 2, tp=2, pp=1,
+        workload="chat", accelerator="h100-sxm", n_accelerators=n, n_replicas=n // 2,
+        layout=PoolLayout(tp=2, pp=1),
         precision="fp8", source="on_demand acme n2-H100x2 eu-1", n_spare_replicas=1,
         engine="vllm 0.11", purchases=(line,),
         use=PoolUse(peak_frac=0.61, mean_frac=0.3, safe_frac=0.72,

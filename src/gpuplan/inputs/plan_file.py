@@ -1,13 +1,13 @@
 """plan.yaml → Answer: every key is known, every value has its type, the version fits."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.plan.answer import Answer, PoolLayout
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
@@ -15,6 +15,7 @@ from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
 
 KIND = "gpuplan-plan"
 FORMAT_MAJOR = "1"
+LAYOUT_KEYS = tuple(field.name for field in fields(PoolLayout))
 DERIVED = ("schema_version", "kind", "gap")
 
 
@@ -33,7 +34,7 @@ def plan_of(document: Document) -> Answer:
         what = f"is a plan of format {data.get('schema_version')!r}"
         fix = f"make it anew: this version reads format {FORMAT_MAJOR}"
         raise InputError(document.name, [shown_problem(document.name, what, fix)])
-    body = {key: value for key, value in data.items() if key not in DERIVED}
+    body = _with_layouts({key: value for key, value in data.items() if key not in DERIVED})
     try:
         answer = TypeAdapter(Answer).validate_python(body)
     except ValidationError as error:
@@ -48,6 +49,22 @@ def plan_of(document: Document) -> Answer:
             document.name, [shown_problem(document.place(p), "is no key", fix) for p in unknown]
         )
     return answer
+
+
+def _with_layouts(body: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a layout, which stand among those of its pool, as a noun of their own."""
+    plan = body.get("plan")
+    pools = plan.get("pools") if isinstance(plan, dict) else None
+    if not isinstance(plan, dict) or not isinstance(pools, list):
+        return body
+    return {**body, "plan": {**plan, "pools": [_with_layout(pool) for pool in pools]}}
+
+
+def _with_layout(pool: Any) -> Any:
+    if not isinstance(pool, dict):
+        return pool
+    rest = {key: value for key, value in pool.items() if key not in LAYOUT_KEYS}
+    return {**rest, "layout": {key: pool[key] for key in LAYOUT_KEYS if key in pool}}
 
 
 def _unknown(given: Any, known: Any, path: KeyPath) -> Iterator[KeyPath]:

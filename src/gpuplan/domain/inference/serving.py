@@ -20,6 +20,12 @@ class ServingLayout:
         return self.tp * self.pp * self.dp * self.cp
 
     @property
+    def name(self) -> str:
+        """As people write it: TP2 PP2, DP8 EP8 for data-parallel attention; TP1 for one alone."""
+        sizes = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "EP": self.ep, "CP": self.cp}
+        return " ".join(f"{way}{n}" for way, n in sizes.items() if n > 1) or "TP1"
+
+    @property
     def n_engines(self) -> int:
         """Batches that one replica carries at once: one a stage, one an attention replica."""
         return self.pp * self.dp

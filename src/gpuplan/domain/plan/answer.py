@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.result import Result
@@ -36,6 +37,25 @@ class PoolUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLayout:
+    """How one replica, or a run, is spread over accelerators and servers."""
+
+    tp: int
+    pp: int
+    dp: int = 1  # attention replicas that share the experts; of a run, data parallelism
+    ep: int = 1
+    cp: int = 1
+    sharding: str = ""  # of a run: how parameters and their states are spread over dp
+    share: str = ""  # that a replica takes of one accelerator: 1/4, a MIG profile; empty: all
+    n_servers_per_replica: int = 1
+
+    @property
+    def spread(self) -> ServingLayout:
+        """The same as a layout that the performance model knows."""
+        return ServingLayout(tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep, cp=self.cp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPool:
     """The accelerators of one workload."""
 
@@ -43,8 +63,7 @@ class PlannedPool:
     accelerator: str
     n_accelerators: int  # paid for at the peak, whole nodes
     n_replicas: int
-    tp: int
-    pp: int
+    layout: PoolLayout  # its keys stand among those of the pool in documents
     precision: str
     source: str  # how they are paid for, in one line
     n_spare_replicas: int  # of the replicas, for failures

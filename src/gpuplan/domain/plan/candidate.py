@@ -50,6 +50,7 @@ class Candidate:
     engine: EngineChoice | None = None  # None: not a language model behind an engine
     settings: EngineSettings | None = None
     share: AcceleratorShare | None = None  # None: whole accelerators
+    sharding: str = ""  # of a run: how parameters and their states are spread over dp
     offer: str = ""  # the user's own offer that capacity was given for; empty: any
     is_node: bool = False  # a replica is one whole node of that offer, whatever it carries
     is_quantized_below: bool = False  # narrower than published: the user's call on quality

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import kw, percent, span, usd
-from gpuplan.report.plan.headline import is_cpu
+from gpuplan.report.plan.headline import is_cpu, layout_name
 from gpuplan.report.table import pairs, table
 from gpuplan.units import HOUR, KWH, MINUTE
 
@@ -27,7 +27,7 @@ def _pool_table(plan: ChosenPlan) -> Table:
         ">count": lambda p: str(p.n_accelerators) if p.n_accelerators or is_cpu(p) else "fraction",
         ">replicas": lambda p: str(p.n_replicas),
         ">spare": lambda p: str(p.n_spare_replicas),
-        "TP/PP": lambda p: f"{p.tp}/{p.pp}",
+        "layout": layout_name,
         "precision": lambda p: p.precision,
         "source": lambda p: p.source,
     }

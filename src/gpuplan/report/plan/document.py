@@ -22,6 +22,8 @@ _HEAD = """\
 def plan_document(answer: Answer) -> Document:
     """The machine-readable plan; reading it back gives the same answer."""
     body = _plain(asdict(answer))
+    for pool in (body["plan"] or {}).get("pools", ()):
+        pool.update(pool.pop("layout"))
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,

@@ -101,16 +101,29 @@ def fleet_words(pool: PlannedPool, *, with_layout: bool = True) -> str:
         return f"{plural(n, 'CPU node')} ({pool.accelerator}, no GPU needed)"
     if pool.n_accelerators == 0:
         return f"a fraction of {name}"
+    what = f"{count(pool.n_accelerators)} × {name}"
+    if pool.layout.share:
+        return f"{what} as {pool.n_replicas} × {layout_name(pool)}"
     layout = layout_words(pool) if with_layout else ""
-    return f"{count(pool.n_accelerators)} × {name}" + (f" ({layout})" if layout else "")
+    return f"{what} ({layout})" if layout else what
 
 
 def layout_words(pool: PlannedPool) -> str:
     """Replicas and how each is sharded; empty for one replica on one accelerator each."""
     parts = [plural(pool.n_replicas, "replica")] if pool.n_replicas > 1 else []
-    parts += [f"TP{pool.tp}"] if pool.tp > 1 else []
-    parts += [f"PP{pool.pp}"] if pool.pp > 1 else []
-    return ", ".join(parts)
+    name = layout_name(pool)
+    return ", ".join([*parts, *([] if name == "TP1" else [name])])
+
+
+def layout_name(pool: PlannedPool) -> str:
+    """The whole layout of one replica: TP2, DP16 EP16 over 2 servers, 1/2 H100 SXM."""
+    layout = pool.layout
+    if layout.share:
+        return f"{layout.share} {accelerator_name(pool.accelerator)}"
+    ways, sharding = layout.spread.name, layout.sharding
+    spread = sharding if ways == "TP1" and sharding else f"{ways} {sharding}".strip()
+    n = layout.n_servers_per_replica
+    return f"{spread} over {n} servers" if n > 1 else spread
 
 
 def is_cpu(pool: PlannedPool) -> bool:

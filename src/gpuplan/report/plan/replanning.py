@@ -5,7 +5,7 @@ from gpuplan.domain.sheet import Sheet
 from gpuplan.domain.telemetry.replan import Replanned
 from gpuplan.report.document import Document, pick, pick_each, result_sheet
 from gpuplan.report.formats import plural, usd
-from gpuplan.report.plan.headline import fleet_of
+from gpuplan.report.plan.headline import fleet_of, layout_name
 from gpuplan.report.table import table
 
 OBSERVED = (
@@ -65,7 +65,7 @@ def _fleet(answer: Answer) -> Document:
     if answer.plan is None:
         return {"fleet": "none that keeps the limits", "usd_per_month": ""}
     pools = ", ".join(
-        f"{pool.n_accelerators} x {pool.accelerator} as {pool.n_replicas} x TP{pool.tp}"
+        f"{pool.n_accelerators} x {pool.accelerator} as {pool.n_replicas} x {layout_name(pool)}"
         for pool in answer.plan.pools
     )
     return {"fleet": pools, "usd_per_month": f"{answer.plan.cost_usd_per_month.value:,.0f}"}

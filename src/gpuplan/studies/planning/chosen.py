@@ -1,7 +1,7 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import ceil
 from typing import NamedTuple
 
@@ -11,11 +11,13 @@ from gpuplan.domain.plan.answer import (
     ChosenPlan,
     PlanCostLine,
     PlannedPool,
+    PoolLayout,
     PoolUse,
     PurchaseLine,
     SloResult,
     SloResults,
 )
+from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.selection import (
     BillLine,
     FleetOption,
@@ -165,14 +167,22 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
         accelerator=str(candidate.accelerator),
         n_accelerators=0 if is_cpu else n,
         n_replicas=1 if choice.is_jobs else row.sized.n_replicas,
-        tp=candidate.layout.tp,
-        pp=candidate.layout.pp,
+        layout=_layout(candidate, row.n_per_node),
         precision=candidate.precision,
         source=_source(lines) if is_first else _shared_source(option),
         n_spare_replicas=row.sized.reserve.n_spare,
         engine=_engine(row.sized),
         purchases=lines,
         use=_use(choice, row),
+    )
+
+
+def _layout(candidate: Candidate, n_per_node: int) -> PoolLayout:
+    return PoolLayout(
+        **asdict(candidate.layout),
+        sharding=candidate.sharding,
+        share=candidate.share.name if candidate.share else "",
+        n_servers_per_replica=ceil(candidate.n_accelerators / max(1, n_per_node)),
     )
 
 

@@ -285,7 +285,7 @@ def _spot_price(
         lost_s += run.checkpoint.restart_s or 0.0
     if judged.checkpoints:  # on average half an interval of work is done again
         lost_s += min(rate.interval_s for rate in judged.checkpoints) / 2
-    n_together = ceil(servers.pool.tp * servers.pool.pp / group.n_accelerators_per_node)
+    n_together = servers.pool.layout.n_servers_per_replica
     if isinstance(run, Training):
         n_together = group.n_nodes
     found = effective_spot_usd_per_h(

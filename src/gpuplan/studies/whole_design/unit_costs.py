@@ -1,6 +1,7 @@
 """Unit costs of a plan: each pool by accelerator-hour, token and run; and the bill by team."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from gpuplan.cost.per_unit import price_weights, service_cents, team_costs, token_costs
 from gpuplan.cost.statement import cents
@@ -151,8 +152,7 @@ def _timed(
     name, _, number = pool.engine.partition(" ")
     batch = max(1, round(load.n_in_flight / n))
     request = PredictRequest(
-        tp=pool.tp,
-        pp=pool.pp,
+        **asdict(pool.layout.spread),
         engine=name,
         engine_version=number or None,
         precision=pool.precision if format_named(pool.precision) else None,
@@ -162,7 +162,7 @@ def _timed(
             output_tokens=round(run.request.output.mean_tokens),
         ),
     )
-    found = roofline(load.model, f"{pool.tp * pool.pp}x{pool.accelerator}", request)
+    found = roofline(load.model, f"{pool.layout.spread.n_accelerators}x{pool.accelerator}", request)
     read = next(point for point in found.points if point.phase == "prefill")
     written = next(p for p in found.points if p.phase == "decode" and p.n_tokens == batch)
     weights = TokenWeights(

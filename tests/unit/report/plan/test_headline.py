@@ -1,8 +1,14 @@
 """Names of fleets in headlines and tables."""
 
-import pytest
+from dataclasses import replace
 
-from gpuplan.report.plan.headline import with_names
+import pytest
+from tests.fakes.plans import answer, chosen, pool
+
+from gpuplan.domain.plan.answer import PoolLayout
+from gpuplan.inputs.plan_file import read_plan
+from gpuplan.report.plan.document import plan_document, plan_text
+from gpuplan.report.plan.headline import fleet_words, with_names
 
 
 @pytest.mark.parametrize(
@@ -16,3 +22,34 @@ from gpuplan.report.plan.headline import with_names
 )
 def test_fleets_of_a_table_are_named_alike(ids, names):
     assert with_names(ids) == names
+
+
+@pytest.mark.parametrize(
+    ("n", "layout", "words"),
+    [
+        (3, {"tp": 2}, "6 × H100 SXM (3 replicas, TP2)"),
+        (6, {}, "6 × H100 SXM (6 replicas)"),
+        (
+            1,
+            {"tp": 8, "pp": 2, "n_servers_per_replica": 2},
+            "6 × H100 SXM (TP8 PP2 over 2 servers)",
+        ),
+        (1, {"dp": 8, "ep": 8}, "6 × H100 SXM (DP8 EP8)"),
+        (1, {"sharding": "fsdp"}, "6 × H100 SXM (fsdp)"),
+        (11, {"share": "1/2"}, "6 × H100 SXM as 11 × 1/2 H100 SXM"),
+    ],
+)
+def test_the_whole_layout_is_named(n, layout, words):
+    made = PoolLayout(**{"tp": 1, "pp": 1} | layout)
+    assert fleet_words(replace(pool(), n_replicas=n, layout=made)) == words
+
+
+def test_a_plan_with_its_layout_reopens(tmp_path):
+    layout = PoolLayout(tp=1, pp=1, dp=8, ep=8, n_servers_per_replica=2)
+    laid_out = replace(pool(), layout=layout)
+    plan = replace(chosen(), pools=(laid_out,))
+    path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(answer(plan=plan)), encoding="utf-8")
+    assert read_plan(path).plan.pools == (laid_out,)
+    [written] = plan_document(answer(plan=plan))["plan"]["pools"]
+    assert (written["tp"], written["dp"], written["n_servers_per_replica"]) == (1, 8, 2)
