@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.catalog.model_names import Meant, Name, meant_by, take_apart, without_part
 from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Checkpoint, Model, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat
@@ -21,47 +22,12 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
 
 MAX_NAME = 300
+SAME_LAYERS = "all that match have the same layers"
 RECALLED = "recalled; parameter count agrees with the published one"
 VOCABULARY_SLACK = 0.005
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
-QUIET = {"instruct", "chat", "hf", "it", "meta", "base", "arch", "nvidia", "inst", "preview"}
-PRECISIONS = {
-    "fp8": "fp8",
-    "nvfp4": "nvfp4",
-    "fp4": "nvfp4",
-    "mxfp4": "mxfp4",
-    "int8": "int8",
-    "w8a8": "int8",
-    "w8a16": "int8",
-    "int4": "int4",
-    "w4a16": "int4",
-    "awq": "int4",
-    "gptq": "int4",
-    "4bit": "nf4",
-    "f16": "fp16",
-    "bnb": "nf4",
-    "8bit": "int8",
-    "bf16": "bf16",
-    "fp16": "fp16",
-}
-PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
-# Names in wide use that no publisher gave.
-NICKNAMES = {"bloom175b": "bloom", "bloom176b": "bloom", "gpt3": "gpt3175b"}
 LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
-
-
-class Name(NamedTuple):
-    """A name taken apart."""
-
-    owner: str
-    words: tuple[str, ...]
-    precision: str
-
-    @property
-    def key(self) -> str:
-        """The name without separators, so that `llama3.1-8b` is `Llama 3.1 8B`."""
-        return "".join(self.words)
 
 
 class Entry(NamedTuple):
@@ -105,22 +71,11 @@ def _by_id() -> dict[str, Entry]:
     return {entry.id.lower(): entry for entry in _entries()}
 
 
-def take_apart(text: str) -> Name:
-    """Owner, words and precision of a name as people type it."""
-    owner, _, rest = _without_part(text).lower().strip().rpartition("/")
-    file_type = re.search(r"[\s_\-.](q[2-8]_(?:k_m|k|0))\b", rest)
-    rest = rest.replace(file_type[0], "") if file_type else rest
-    rest = re.sub(r"(?<=\d)_(?=\d)", ".", rest)
-    raw = [word for word in re.split(r"[\s_\-()]+|(?<=quantized)\.", rest) if word]
-    precision = next((PRECISIONS[word] for word in raw[1:] if word in PRECISIONS), "")
-    precision = file_type[1] if file_type and file_type[1] in FORMATS else precision
-    dropped = QUIET | (set(PRECISIONS) | PRECISION_NOISE if precision else set())
-    words = [word for word in raw if len(raw) == 1 or word not in dropped]
-    return Name(owner, tuple(words), precision)
-
-
 def _by_name(text: str) -> Model:
     name = take_apart(text)
+    meant = _meant(text)
+    if meant is not None:
+        return _told(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
     found = _matching(name)
     if not found:
         raise _error(text, "is not in the catalog", _nearest(name))
@@ -130,11 +85,18 @@ def _by_name(text: str) -> Model:
     if not all(_is_alike(model, models[0]) for model in models):
         listed = ", ".join(sorted(model.name for model in models))
         raise _error(text, "could be several models", f"say which: {listed}")
-    return _told(text, name, models[0], entry=chosen[0])
+    return _told(text, name, models[0], meant=Meant(chosen[0].id, SAME_LAYERS))
+
+
+def _meant(text: str) -> Meant | None:
+    """What a common name stands for; a name typed as the publisher writes it stands for itself."""
+    if any(_plain(entry.id) == _plain(text) for entry in _entries()):
+        return None
+    return meant_by(text, ((entry.id, entry.name) for entry in _entries()))
 
 
 def _matching(name: Name) -> list[Entry]:
-    key = NICKNAMES.get(name.key, name.key)
+    key = name.key
     same = [entry for entry in _entries() if entry.name.key == key]
     if same:
         return same
@@ -167,12 +129,7 @@ def _as_typed(text: str, found: list[Entry]) -> list[Entry]:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\s_]+", "-", _without_part(text).lower().strip().rpartition("/")[2])
-
-
-def _without_part(text: str) -> str:
-    """Diffusion models are published in parts: people name the whole."""
-    return re.sub(r"/(transformer|unet)$", "", text.strip(), flags=re.IGNORECASE)
+    return re.sub(r"[\s_]+", "-", without_part(text).lower().strip().rpartition("/")[2])
 
 
 def _rank(text: str, entry: Entry) -> tuple[bool, int, str]:
@@ -186,10 +143,10 @@ def _is_alike(one: Model, other: Model) -> bool:
     return is_near and one.stacks == other.stacks
 
 
-def _told(text: str, name: Name, model: Model, *, entry: Entry) -> Model:
-    notes = list(model.assumptions)
+def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
+    entry, notes = _by_id()[meant.id.lower()], list(model.assumptions)
     if _plain(entry.id) != _plain(text):
-        why = f"{text!r} is read as this; all that match have the same layers"
+        why = f"{text!r} is read as this: {meant.why}"
         notes.append(_assumption("model", entry.id, why, change="MODEL"))
     told = replace(model, assumptions=tuple(notes))
     is_other = bool(name.precision) and name.precision != entry.name.precision

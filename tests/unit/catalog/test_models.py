@@ -72,8 +72,8 @@ def test_precisions_as_publishers_write_them(text, stored):
 
 def test_ambiguity_is_told_with_the_choices():
     with pytest.raises(InputError, match="could be several") as caught:
-        find_model("mistral-7b")
-    assert "mistralai/Mistral-7B-v0.1" in str(caught.value)
+        find_model("olmo-2-1124")
+    assert "allenai/OLMo-2-1124-7B" in str(caught.value)
 
 
 def test_a_typo_gets_the_nearest_names():

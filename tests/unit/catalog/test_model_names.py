@@ -1,0 +1,85 @@
+"""Common names, sizes alone, and families without a generation each stand for one model."""
+
+import csv
+from importlib.resources import files
+
+import pytest
+
+from gpuplan.catalog.model_names import meant_by, take_apart
+from gpuplan.catalog.models import find_model, models_in_catalog
+
+ALIASES = list(
+    csv.DictReader(
+        files("gpuplan.catalog").joinpath("data/aliases.csv").read_text("utf-8").splitlines()
+    )
+)
+
+
+@pytest.mark.parametrize("row", ALIASES, ids=lambda row: row["alias"])
+def test_every_alias_is_a_model_of_the_catalog_and_is_told(row):
+    assert row["id"] in models_in_catalog()
+    found = find_model(row["alias"])
+    assert found.name == row["id"]
+    told = [note.why for note in found.assumptions if note.what == "model"]
+    assert row["why"] in " ".join(told)
+
+
+def test_no_alias_is_given_twice():
+    keys = [row["alias"].replace(" ", "") for row in ALIASES]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("llama 70b", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("Llama-70B", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("llama 405B", "meta-llama/Meta-Llama-3.1-405B-Instruct"),
+        ("qwen 235b", "Qwen/Qwen3-235B-A22B"),
+        ("qwen coder 32b", "Qwen/Qwen2.5-Coder-32B-Instruct"),
+        ("gemma 27b", "google/gemma-3-27b-it"),
+        ("llama 3b", "meta-llama/Llama-3.2-3B-Instruct"),
+    ],
+)
+def test_a_family_and_a_size_stand_for_the_newest_generation(typed, meant):
+    found = find_model(typed)
+    assert found.name == meant
+    assert any("newest generation" in note.why for note in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("whisper-base", "openai/whisper-base"),
+        ("Llama-2-7b-hf", "meta-llama/Llama-2-7b-hf"),
+        ("Qwen-7B", "Qwen/Qwen-7B"),
+        ("phi-2", "microsoft/phi-2"),
+    ],
+)
+def test_a_name_as_published_stands_for_itself(typed, meant):
+    found = find_model(typed)
+    assert found.name == meant
+    assert not [note for note in found.assumptions if note.what == "model"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("SDXL", "sd-xl", "stable diffusion xl", "stable-diffusion-xl-base-1.0"),
+        ("flux", "FLUX.1-dev", "flux dev", "black-forest-labs/FLUX.1-dev"),
+        ("whisper", "whisper large", "whisper large-v3", "openai/whisper-large-v3"),
+        ("bge-reranker", "bge-reranker-v2-m3", "BAAI/bge-reranker-v2-m3"),
+        ("70B", "llama 70b", "llama 3.3", "Llama-3.3-70B"),
+    ],
+)
+def test_all_names_of_a_model_are_one_model(names):
+    assert len({find_model(name).name for name in names}) == 1
+
+
+def test_a_precision_beside_a_common_name_is_kept():
+    assert find_model("llama 70b fp8").checkpoint.format_of("attention").name == "fp8"
+
+
+def test_a_family_that_nobody_publishes_is_meant_by_nothing():
+    known = [(name, take_apart(name)) for name in models_in_catalog()]
+    assert meant_by("zebra 70b", known) is None
