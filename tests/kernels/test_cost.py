@@ -16,7 +16,7 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import SCALE, decode_line, mixed_step_s
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.studies.inference.configuration import setup_of
-from gpuplan.studies.inference.predict import constants_for
+from gpuplan.studies.inference.deployment import constants_for
 from gpuplan.studies.inference.step_table import step_table
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.naming import model_named

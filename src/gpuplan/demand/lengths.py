@@ -4,6 +4,7 @@ A distribution is fitted to two of median, mean, p95, p99 and CV. Where a maximu
 draws become that length: an engine stops generation there.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from gpuplan.domain.columns import Floats, Ints, ints
 from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, PlannerError, one
 
 Z95 = 1.6448536269514722
@@ -90,6 +92,19 @@ def _draw(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Floats:
         return rng.uniform(mean - half, mean + half, n)
     mu, sigma = lognormal_from(lengths)
     return rng.lognormal(mu, sigma, n)
+
+
+def within_context(requests: Requests, max_tokens: int | None) -> Requests:
+    """The same requests, those beyond the model's context cut: clients keep to what it reads."""
+    total = requests.input_tokens + requests.output_tokens
+    if max_tokens is None or not np.any(total > max_tokens):
+        return requests
+    output = np.minimum(requests.output_tokens, max_tokens - 1)
+    return replace(
+        requests,
+        input_tokens=ints(np.minimum(requests.input_tokens, max_tokens - output)),
+        output_tokens=ints(output),
+    )
 
 
 def _spread(lengths: TokenLengths) -> float:

@@ -8,6 +8,9 @@ from gpuplan.domain.model.layers import Cache
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import NumberFormat
 
+N_NULL_BLOCKS = 1
+NO_CACHE_BLOCKS = 2**30  # of a model that keeps nothing between iterations
+
 
 def sequence_bytes(deployment: Deployment) -> float:
     """KV cache and state of one sequence on the fullest accelerator."""
@@ -35,6 +38,19 @@ def block_bytes(deployment: Deployment) -> float:
         if cache.window_tokens is None
     )
     return per_entry / layout.cp * deployment.engine.block_tokens * _stage_frac(model, layout)
+
+
+def n_cache_blocks(
+    cache_bytes: float, *, sequence_bytes: float, context_tokens: int, block_tokens: int
+) -> int:
+    """Blocks that so many bytes hold, where one sequence of this length takes so much.
+
+    One block is never handed out [vLLM-V1-scheduler].
+    """
+    each = sequence_bytes / math.ceil(context_tokens / block_tokens)
+    if each == 0:
+        return NO_CACHE_BLOCKS
+    return max(0, min(NO_CACHE_BLOCKS, math.floor(cache_bytes / each)) - N_NULL_BLOCKS)
 
 
 def held_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> int:

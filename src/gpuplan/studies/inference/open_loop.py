@@ -17,21 +17,14 @@ from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import RequestTimes
-from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import PlannerError
-from gpuplan.performance.kernels.regimes import (
-    RegimeConstants,
-    Served,
-    ServingCase,
-    max_load,
-    open_loop,
-    sequence_bytes,
-)
-from gpuplan.performance.kernels.step import StepConstants, StepWork
+from gpuplan.performance.kernels.regimes import Served, ServingCase, max_load, open_loop
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.inference.deployment import EvaluatedDeployment
+from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.units import DAY
 
 SEED = 1
@@ -71,34 +64,24 @@ class Share(NamedTuple):
     is_whole: bool  # measured from the first request to the last
 
 
-def open_loop_run(
-    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
-) -> OpenLoop | None:
+def open_loop_run(of: EvaluatedDeployment) -> OpenLoop | None:
     """The middle of runs with iterations as quick as predicted, and somewhat quicker or slower.
 
     None where an iteration takes longer than the simulator can count.
     """
     try:
-        return _simulated(setup, work, k, r=r, case=case)
+        return _simulated(of)
     except PlannerError:
         return None
 
 
-def _simulated(
-    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
-) -> OpenLoop:
-    near = open_loop(work, k, r, case)
+def _simulated(of: EvaluatedDeployment) -> OpenLoop:
+    setup, case = of.setup, of.case
+    near = open_loop(of.work, of.step, of.regime, case)
     share = _share(setup, case, near)
-    requests = _requests(setup, case, share)
-    limits = _limits(setup, work, case, requests, most=float(r.batch_limit))
-    table = step_table(
-        work,
-        k,
-        max_tokens=limits.max_batch_tokens,
-        max_sequences=limits.max_sequences * math.ceil(case.checked_tokens),
-    )
-    fleet = Fleet(limits=limits, table=table)
-    slower = slowdowns(_used_frac(setup, work, k, r=r, case=case), is_held=setup.load.is_held)
+    requests = _requests(case, share)
+    fleet = Fleet(limits=_limits(of, requests), table=of.table)
+    slower = slowdowns(_used_frac(of), is_held=setup.load.is_held)
     n_engines = setup.layout.n_engines
     found = middle([_run(requests, fleet, share, slower=s, n_engines=n_engines) for s in slower])
     if case.output_tokens > 1.0:
@@ -108,13 +91,12 @@ def _simulated(
     return found._replace(tpot_mean_s=tpot_s, tpot_p50_s=tpot_s)
 
 
-def _used_frac(
-    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
-) -> float:
+def _used_frac(of: EvaluatedDeployment) -> float:
     """The rate over the most that the engines' own limits let through."""
+    setup, r = of.setup, of.regime
     most = min(float(r.batch_limit), float(setup.settings.max_sequences * setup.layout.dp))
-    full = max_load(work, k, r._replace(batch_limit=most), case)
-    return float(case.requests_per_s * case.output_tokens / full.output_tokens_per_s)
+    full = max_load(of.work, of.step, r._replace(batch_limit=most), of.case)
+    return float(of.case.requests_per_s * of.case.output_tokens / full.output_tokens_per_s)
 
 
 def slowdowns(used_frac: float, *, is_held: bool) -> list[float]:
@@ -179,22 +161,14 @@ def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
     return Share(rate, n_all, max(1, min(n, int(LONGEST_S * ends_per_s))), False)
 
 
-def _requests(setup: ServingSetup, case: ServingCase, share: Share) -> Requests:
+def _requests(case: ServingCase, share: Share) -> Requests:
     """Arrivals routed round-robin are every n-th of a Poisson stream; their gaps scatter less."""
     n, n_all = share.n_requests, share.n_engines
     gaps = stream(SEED, "arrivals").standard_gamma(n_all, n) / (n_all * share.requests_per_s)
     prompt = _lengths(case.input_tokens, n, "input lengths")
     answer = _lengths(case.output_tokens, n, "output lengths")
-    cached = np.minimum(np.round(prompt * setup.load.cached_input_frac), prompt - 1)
-    is_shared = cached.max() > 0
-    return requests_of(
-        np.cumsum(gaps),
-        prompt,
-        answer,
-        grouping=Grouping(prefix_group=np.zeros(n, dtype=np.int64), prefix_tokens=cached)
-        if is_shared
-        else None,
-    )
+    drawn = requests_of(np.cumsum(gaps), prompt, answer)
+    return fresh_requests(drawn, float(case.cached_tokens / case.input_tokens))
 
 
 def _lengths(mean_tokens: float, n: int, cause: str) -> Ints:
@@ -206,25 +180,22 @@ def _lengths(mean_tokens: float, n: int, cause: str) -> Ints:
     return found
 
 
-def _limits(
-    setup: ServingSetup, work: StepWork, case: ServingCase, requests: Requests, *, most: float
-) -> EngineLimits:
-    settings, n_stages = setup.settings, setup.layout.pp
-    n_sequences = min(settings.max_sequences, most) / n_stages
-    context = case.input_tokens + case.output_tokens
-    # Stages share a replica's sequences and cache; its layers' cache lies on all of them.
-    whole = case.cache_bytes * n_stages * setup.layout.cp
-    n_tokens = whole / max(float(sequence_bytes(work, context)) / context, 1e-9)
+def _limits(of: EvaluatedDeployment, requests: Requests) -> EngineLimits:
+    """The engine's own, without what its constants count as lost outside of it.
+
+    All iterations that a request loses at its start are among the constants, which were fitted to
+    runs of engines that plan nothing ahead.
+    """
     longest = int((requests.input_tokens + requests.output_tokens).max())
-    n_longest = math.ceil(longest / settings.block_tokens) + 1
-    return EngineLimits(
-        max_batch_tokens=settings.max_batch_tokens,
-        max_sequences=max(1, min(int(n_sequences), settings.max_batch_tokens)),
+    n_longest = math.ceil(longest / of.limits.block_tokens) + 1
+    return replace(
+        of.limits,
+        admission=Admission(),
+        start_s=0.0,
+        # Lengths are drawn around the mean: none is refused for what was never asked.
+        max_context_tokens=None,
         # Where not even one has room, the caller says so; here it runs alone.
-        n_blocks=max(n_longest, int(min(n_tokens / settings.block_tokens / n_stages, 2.0**30))),
-        block_tokens=settings.block_tokens,
-        caches_prefixes=setup.load.cached_input_frac > 0.0,
-        drafts=setup.drafts,
+        n_blocks=max(n_longest, of.limits.n_blocks),
     )
 
 

@@ -6,23 +6,17 @@ from functools import lru_cache
 from math import exp, hypot
 from typing import NamedTuple
 
-from gpuplan.calibration.inference.labels import cells_of, inference_labels, nearest_era
+from gpuplan.calibration.inference.labels import cells_of, inference_labels
 from gpuplan.calibration.inference.novelty import novelty, unknown
 from gpuplan.calibration.inference.ranges import PUBLICATION
 from gpuplan.calibration.inference.store import inference_calibration
-from gpuplan.domain.calibration.constants import InferenceCalibration, Labels, Spread
+from gpuplan.domain.calibration.constants import InferenceCalibration, Spread
 from gpuplan.domain.inference.performance import InferencePrediction, ServingSetup, StepBreakdown
 from gpuplan.domain.provenance import Assumption, Estimate
-from gpuplan.performance.kernels.regimes import (
-    RegimeConstants,
-    Served,
-    ServingCase,
-    mixed_load,
-    serve_start_s,
-)
-from gpuplan.performance.kernels.step import StepConstants, StepWork, step_parts
-from gpuplan.performance.serving.regimes import serve, serving_case
-from gpuplan.studies.inference.work import setup_work
+from gpuplan.performance.kernels.regimes import Served, mixed_load, serve_start_s
+from gpuplan.performance.kernels.step import step_parts
+from gpuplan.performance.serving.regimes import serve
+from gpuplan.studies.inference.deployment import EvaluatedDeployment, constants_for
 
 # The same node measured twice differs by this much [MLPerf]: no range is narrower.
 LEAST_LOG = 0.03
@@ -41,10 +35,8 @@ def predict_inference(
     """
     known = calibration or inference_calibration()
     labels = inference_labels(setup, benchmark=benchmark)
-    work = setup_work(setup)
-    case, fits = serving_case(setup)
-    k, r = constants_for(known, labels)
-    told = replica_forecast(setup, work, k, r=r, case=case)
+    deployment = EvaluatedDeployment(setup, constants_for(known, labels))
+    told = replica_forecast(deployment)
     served = told.served
     missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
     kind = PUBLICATION if is_published_anew else novelty(missing)
@@ -64,8 +56,8 @@ def predict_inference(
         ttft_p99_s=ranged.tail("ttft_p99_ms", served.ttft_s),
         tpot_p99_s=ranged.tail("tpot_p99_ms", served.tpot_s),
         n_running=float(served.n_running),
-        fits=fits,
-        decode=breakdown(work, k, case, n_running=float(served.n_running)),
+        fits=deployment.fits,
+        decode=breakdown(deployment, n_running=float(served.n_running)),
         unknown_labels=missing,
         assumptions=told.assumptions,
     )
@@ -95,23 +87,23 @@ class ReplicaForecast(NamedTuple):
     assumptions: tuple[Assumption, ...] = ()
 
 
-def replica_forecast(
-    setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
-) -> ReplicaForecast:
+def replica_forecast(of: EvaluatedDeployment) -> ReplicaForecast:
     """By the regime's formula; requests at a rate by a run of an engine."""
+    setup, case = of.setup, of.case
     budget = float(setup.settings.max_batch_tokens)
-    served = serve(setup.load.regime, work, k, r=r, case=case, batch_tokens=budget)
+    regime = setup.load.regime
+    served = serve(regime, of.work, of.step, r=of.regime, case=case, batch_tokens=budget)
     formula = ReplicaForecast(served, float(served.tpot_s))
-    if setup.load.regime != "poisson" or case.requests_per_s <= 0.0:
+    if regime != "poisson" or case.requests_per_s <= 0.0:
         return formula
     # The simulator is loaded by those alone who ask at a rate.
     from gpuplan.studies.inference.open_loop import open_loop_run, run_assumptions  # noqa: PLC0415
 
-    run = open_loop_run(setup, work, k, r=r, case=case)
+    run = open_loop_run(of)
     said = run_assumptions(run, setup)
     if run is None:
         return formula._replace(assumptions=said)
-    start_s = float(serve_start_s(work, k, r, case, run.tpot_mean_s))
+    start_s = float(serve_start_s(of.work, of.step, of.regime, case, run.tpot_mean_s))
     first_s = start_s + run.wait_mean_s
     e2e_s = first_s + case.output_tokens * run.tpot_mean_s
     served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, run.n_running)
@@ -123,26 +115,6 @@ def tpot_mean_s(setup: ServingSetup, served: Served) -> float:
     if setup.load.regime == "fixed_max_batch":
         return float(served.n_running / served.output_tokens_per_s)
     return float(served.tpot_s)
-
-
-def constants_for(
-    calibration: InferenceCalibration, labels: Labels
-) -> tuple[StepConstants, RegimeConstants]:
-    """The constants of these labels; an era never seen takes its nearest."""
-    return _constants(calibration, tuple(labels.items()))
-
-
-@lru_cache(maxsize=4096)
-def _constants(
-    calibration: InferenceCalibration, items: tuple[tuple[str, str], ...]
-) -> tuple[StepConstants, RegimeConstants]:
-    labels = dict(items)
-    era = nearest_era(labels["era"], calibration.known["era"])
-    values = calibration.constants.values({**labels, "era": era})
-    return (
-        StepConstants(*(float(values[name]) for name in StepConstants._fields)),
-        RegimeConstants(*(float(values[name]) for name in RegimeConstants._fields)),
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -191,11 +163,10 @@ class Ranged:
         )
 
 
-def breakdown(
-    work: StepWork, k: StepConstants, case: ServingCase, *, n_running: float
-) -> StepBreakdown:
+def breakdown(of: EvaluatedDeployment, *, n_running: float) -> StepBreakdown:
     """Where an iteration goes that only decodes what runs."""
-    parts = step_parts(work, k, mixed_load(case, 0.0, n_running / case.n_stages))
+    load = mixed_load(of.case, 0.0, n_running / of.case.n_stages)
+    parts = step_parts(of.work, of.step, load)
     return StepBreakdown(
         matrices_s=float(parts.matrices_s),
         experts_s=float(parts.experts_s),

@@ -13,7 +13,7 @@ from gpuplan.domain.requests.requests import PredictRequest
 from gpuplan.performance.kernels.step import StepLoad
 from gpuplan.performance.serving.roofline import phase_point
 from gpuplan.studies.inference.configuration import setup_of
-from gpuplan.studies.inference.predict import constants_for
+from gpuplan.studies.inference.deployment import constants_for
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.naming import model_named, with_overlays
 

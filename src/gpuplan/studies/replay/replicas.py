@@ -1,12 +1,10 @@
 """Simulate: names and a stream of requests -> a fleet -> times of every request and their sum."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
@@ -28,16 +26,13 @@ from gpuplan.domain.simulation.simulation import (
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
-from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
+from gpuplan.studies.inference.admission import assumed_admission
 from gpuplan.studies.inference.configuration import setup_of
-from gpuplan.studies.inference.predict import constants_for
-from gpuplan.studies.inference.step_table import step_table
-from gpuplan.studies.inference.work import setup_work
+from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.naming import model_named, with_overlays
-from gpuplan.studies.replay.admission import admission_of, assumed_admission
 from gpuplan.studies.replay.classes import by_priority
 from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of
 from gpuplan.studies.replay.judge import judged
@@ -45,10 +40,8 @@ from gpuplan.studies.replay.power import power_over_time
 from gpuplan.studies.replay.request_check import check_asked, unused_accelerators
 from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
 from gpuplan.studies.replay.sizes import smallest_holding
-from gpuplan.studies.replay.start import request_start_s
 
 Told = Callable[[int], None]
-N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
 
 
 def simulate(
@@ -97,7 +90,8 @@ def prepared(
     )
     setup, assumed = setup_of(model_named(model_name, store), choice, request)
     assumed += unused_accelerators(choice, setup.layout)
-    setup = replace(setup, settings=_settings(setup.settings, _scheduler(asked)))
+    settings = _settings(setup.settings, _scheduler(asked))
+    setup = replace(setup, settings=settings, drafts=_scheduler(asked).drafts)
     fleet, assumed_fleet = fleet_of(setup, requests, asked)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
     return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
@@ -198,31 +192,32 @@ def fleet_of(
     setup: ServingSetup, requests: Requests, asked: SimulateRequest
 ) -> tuple[Fleet, list[Assumption]]:
     """Engines with the iteration time that predictions have, and the cache that memory leaves."""
-    k, regime = constants_for(_calibration(asked), inference_labels(setup))
-    work = setup_work(setup)
-    is_ahead = admission_of(setup, _scheduler(asked)).is_ahead
-    start_s = request_start_s(work, k, regime, requests, is_ahead=is_ahead)
-    limits = _limits(setup, requests, _scheduler(asked), start_s=start_s)
-    table = step_table(
-        work,
-        k,
-        max_tokens=limits.max_batch_tokens,
-        max_sequences=_most_rows(limits),
+    scheduler = _scheduler(asked)
+    if scheduler.caches_prefixes is None:
+        scheduler = replace(scheduler, caches_prefixes=_shares_text(requests, scheduler))
+    deployment = evaluated(
+        setup,
+        calibration=_calibration(asked),
+        scheduler=scheduler,
+        shared_tokens=float(requests.prefix_tokens.mean()),
     )
-    # Stages carry as many batches as there are stages; attention replicas each have their own.
+    _check_room(deployment)
     n_engines = asked.n_replicas * setup.layout.n_engines
-    fleet = Fleet(
-        limits=limits,
-        table=table,
-        n_engines=n_engines,
-        router=asked.router if n_engines > 1 else "round_robin",
-        seed=asked.seed,
-        batching=_scheduler(asked).batching,
-    )
+    router = asked.router if n_engines > 1 else "round_robin"
+    fleet = deployment.fleet(asked.n_replicas, router=router, seed=asked.seed)
     return fleet, [
-        *_assumed(limits, asked),
-        *_assumed_policies(setup, limits, requests, asked=asked),
+        *_assumed(fleet.limits, asked),
+        *_assumed_policies(setup, fleet.limits, requests, asked=asked),
     ]
+
+
+def _check_room(deployment: EvaluatedDeployment) -> None:
+    """The weights must leave room for a KV cache; InputError where they do not."""
+    if deployment.memory.cache_bytes > 0 or deployment.scheduler.n_blocks is not None:
+        return
+    what = f"the weights leave no room on {deployment.setup.accelerator.name}"
+    fix = "ask gpuplan fit what would help"
+    raise one(InputError, "simulate", "key-value cache", what, fix)
 
 
 def _calibration(asked: SimulateRequest) -> InferenceCalibration:
@@ -233,12 +228,6 @@ def _calibration(asked: SimulateRequest) -> InferenceCalibration:
     from gpuplan.studies.inference.user_calibration import read_user_calibration
 
     return read_user_calibration(Path(path))
-
-
-def _most_rows(limits: EngineLimits) -> int:
-    """Rows that are sampled at most: every sequence's own, and its drafts."""
-    n_each = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
-    return limits.max_sequences * n_each
 
 
 def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
@@ -288,47 +277,9 @@ def _drafting(limits: EngineLimits) -> Assumption:
     return Assumption(what="accepted drafts", value=value, why=why, change=change)
 
 
-def _limits(
-    setup: ServingSetup, requests: Requests, asked: EngineRequest, *, start_s: float
-) -> EngineLimits:
-    settings = setup.settings
-    n_blocks = asked.n_blocks if asked.n_blocks is not None else _n_blocks(setup, requests)
-    # Stages share sequences and cache; attention replicas have both to themselves.
-    n_stages = setup.layout.pp
-    caches = asked.caches_prefixes
-    return EngineLimits(
-        max_batch_tokens=settings.max_batch_tokens,
-        max_sequences=max(1, settings.max_sequences // n_stages),
-        n_blocks=n_blocks // n_stages,
-        caches_prefixes=_shares_text(requests, asked) if caches is None else caches,
-        scheduling=asked.scheduling,
-        admission=admission_of(setup, asked),
-        drafts=asked.drafts,
-        draws_acceptance=asked.draws_acceptance,
-        block_tokens=settings.block_tokens,
-        long_prefill_tokens=asked.long_prefill_tokens,
-        max_context_tokens=setup.model.max_context_tokens,
-        start_s=start_s,
-    )
-
-
 def _shares_text(requests: Requests, asked: EngineRequest) -> bool:
     """Engines that run fixed batches keep nothing between them."""
     return asked.batching is None and bool((requests.prefix_group >= 0).any())
-
-
-def _n_blocks(setup: ServingSetup, requests: Requests) -> int:
-    """Blocks that a replica can hand out, at the mean length of the stream's requests."""
-    context = max(1, round(float((requests.input_tokens + requests.output_tokens).mean())))
-    memory = setup_memory(setup, context)
-    if memory.cache_bytes <= 0:
-        what = f"the weights leave no room on {setup.accelerator.name}"
-        fix = "ask gpuplan fit what would help"
-        raise one(InputError, "simulate", "key-value cache", what, fix)
-    each = memory.sequence_bytes / math.ceil(context / setup.settings.block_tokens)
-    if each == 0:
-        return 2**30  # nothing is kept between iterations
-    return math.floor(memory.cache_bytes / each) - N_NULL_BLOCKS
 
 
 def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:

@@ -13,33 +13,12 @@ from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import InferenceMemory, StorageFormats
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import format_named
-from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.performance.kernels.regimes import (
-    RegimeConstants,
-    ServingCase,
-    decode_token_s,
-    prefill_s,
-)
-from gpuplan.performance.kernels.step import StepConstants, StepWork
+from gpuplan.performance.kernels.regimes import decode_token_s, prefill_s
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.serving.regimes import case_in
-from gpuplan.studies.inference.predict import Ranged, constants_for
-from gpuplan.studies.inference.work import setup_work
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCandidate:
-    """A candidate with all that predictions of it need."""
-
-    candidate: Candidate
-    setup: ServingSetup
-    memory: InferenceMemory
-    work: StepWork
-    step: StepConstants
-    regime: RegimeConstants
-    case: ServingCase
+from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
+from gpuplan.studies.inference.predict import Ranged
 
 
 class CandidateEvaluator:
@@ -100,25 +79,18 @@ class CandidateEvaluator:
         """Memory of the fullest accelerator with one sequence of the greatest length."""
         return self.memory(candidate, self.longest_tokens)
 
-    def _prepared(self, candidate: Candidate) -> PreparedCandidate:
-        """Work of an iteration and the constants of its labels."""
-        setup = self.setup(candidate)
-        memory = self.memory(candidate, self.context_tokens)
-        step, regime = constants_for(self.calibration, inference_labels(setup))
-        return PreparedCandidate(
-            candidate=candidate,
-            setup=setup,
-            memory=memory,
-            work=setup_work(setup),
-            step=step,
-            regime=regime,
-            case=case_in(memory, setup),
+    def _prepared(self, candidate: Candidate) -> EvaluatedDeployment:
+        """One replica of the candidate, evaluated as every verb does."""
+        return evaluated(
+            self.setup(candidate),
+            calibration=self.calibration,
+            context_tokens=self.context_tokens,
         )
 
     def _idle_times(self, candidate: Candidate) -> IdleTimes:
         """Latencies of one request alone on an idle replica."""
         p = self.prepared(candidate)
-        first_s = float(p.regime.serve_start_s + prefill_s(p.work, p.step, p.case))
+        first_s = p.start_s + float(prefill_s(p.work, p.step, p.case))
         token_s = float(decode_token_s(p.work, p.step, p.case, 1.0))
         rest = max(0.0, self.load.output_tokens - 1.0)
         return IdleTimes(ttft_s=first_s, tpot_s=token_s, e2e_s=first_s + rest * token_s)

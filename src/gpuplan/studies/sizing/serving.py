@@ -140,10 +140,10 @@ class ServingSizer:
         prepared, peak = self.simulator.prepared, self.task.peak_per_s
         last = self.peak_run(peak, n)
         return Sized(
-            candidate=prepared.candidate,
+            candidate=self.simulator.candidate,
             method="simulated",
             need=need,
-            reserve=self.task.reserve(prepared.candidate, n),
+            reserve=self.task.reserve(self.simulator.candidate, n),
             capacity_per_s=_ranged_rate(self.simulator, self._carried_per_s(peak, n)),
             limits=_margins(self.simulator, last),
             little=_with_prefix(last, self.simulator),
@@ -212,7 +212,7 @@ class ServingSizer:
         """Replicas if every step takes as long as the slow end of the model's range."""
         simulator = self.simulator
         slowness = simulator.ranged().estimate("tpot_mean_ms", 1.0).high
-        idle = simulator.evaluator.idle_times(simulator.prepared.candidate)
+        idle = simulator.evaluator.idle_times(simulator.candidate)
         if any(slowness * idle.of(limit.metric) > limit.limit_s for limit in simulator.limits):
             return None  # even alone on an idle replica a request would be late
         return self.n_at(peak, slowness_ratio=slowness)
@@ -332,7 +332,7 @@ def _no_fleet(simulator: FleetSimulator) -> Rejection:
             "replicas is sure to meet it"
         )
     return Rejection(
-        candidate=simulator.prepared.candidate,
+        candidate=simulator.candidate,
         constraint="slo",
         reason=reason,
         relaxation="loosen that SLO, shorten the prompts or use smaller prefill chunks",

@@ -6,11 +6,10 @@ request. So two fleets differ by merit, not by luck.
 
 from dataclasses import replace
 from functools import cache, cached_property
-from math import ceil, floor, sqrt
+from math import ceil, sqrt
 
 import numpy as np
 
-from gpuplan.candidates.prefix import with_cached_prefix, with_held_prefix
 from gpuplan.candidates.slo import (
     LatencyStatistic,
     TokenGaps,
@@ -19,24 +18,23 @@ from gpuplan.candidates.slo import (
     meets_limits,
 )
 from gpuplan.demand.generate import requests_for
+from gpuplan.demand.lengths import within_context
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
+from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import LittleClosure, SizingOptions
 from gpuplan.domain.scenario.demand import Arrivals, LatencyLimit, RequestShape
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Requests, requests_of
-from gpuplan.performance.kernels.regimes import mixed_extra_s, steady_token_s
+from gpuplan.performance.kernels.regimes import mixed_extra_s
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.predict import Ranged
-from gpuplan.studies.inference.step_table import step_table
-from gpuplan.studies.sizing.evaluator import CandidateEvaluator, PreparedCandidate
+from gpuplan.studies.inference.prefix import fresh_requests
+from gpuplan.studies.sizing.evaluator import CandidateEvaluator
 from gpuplan.units import HOUR
 
-ROUTER = "least_outstanding"
-N_NULL_BLOCKS = 1  # vLLM keeps one block that no sequence may hold [vLLM-V1-scheduler]
-NO_CACHE_BLOCKS = 2**30
 WARMUP_FRAC = 0.2
 COOLDOWN_FRAC = 0.05  # the last requests meet a fleet that runs empty
 N_TURNOVERS = 30  # times that all in flight are replaced in one run
@@ -63,12 +61,13 @@ class RequestStreams:
         seed: int,
         *,
         recorded: Requests | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         self._arrivals = replace(
             arrivals, peak_requests_per_s=1.0, mean_requests_per_s=1.0, hourly_profile=(), steps=()
         )
         self._shape, self._seed = shape, seed
-        self._recorded = recorded
+        self._recorded, self._max_tokens = recorded, max_tokens
         self._base = cache(self._drawn)
 
     def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
@@ -78,10 +77,10 @@ class RequestStreams:
         return requests_of(base.arrive_s / rate, base.input_tokens, base.output_tokens)
 
     def _fresh(self, drawn: Requests) -> Requests:
-        """Prompts without what is found in the cache."""
-        cached = np.floor(drawn.input_tokens * self._shape.prefix_hit_frac.mid)
-        fresh = np.maximum(1, drawn.input_tokens - cached)
-        return requests_of(drawn.arrive_s, fresh, np.maximum(1, drawn.output_tokens))
+        """Prompts without what is found in the cache, as they are timed and not as they share."""
+        bare = requests_of(drawn.arrive_s, drawn.input_tokens, np.maximum(1, drawn.output_tokens))
+        bare = within_context(bare, self._max_tokens)
+        return fresh_requests(bare, self._shape.prefix_hit_frac.mid)
 
     @property
     def recorded(self) -> Requests | None:
@@ -142,85 +141,36 @@ class FleetSimulator:
 
     def __init__(
         self,
-        prepared: PreparedCandidate,
+        candidate: Candidate,
         evaluator: CandidateEvaluator,
         streams: RequestStreams,
         *,
         limits: tuple[LatencyLimit, ...],
         options: SizingOptions,
     ) -> None:
-        self.prepared, self.limits = prepared, limits
+        self.candidate, self.limits = candidate, limits
         self.evaluator, self.streams, self.options = evaluator, streams, options
-        self.capacity_per_s = cache(self._capacity_per_s)
+        self.prepared = evaluator.prepared(candidate)
+        self.capacity_per_s = cache(self.prepared.capacity_per_s)
         self._once = cache(self._simulated)
 
     def ranged(self) -> Ranged:
         """What attaches ranges to predictions of this candidate."""
-        return self.evaluator.ranged(self.prepared.candidate)
+        return self.evaluator.ranged(self.candidate)
 
-    @cached_property
+    @property
     def cached_tokens(self) -> float:
         """Of a mean prompt, found in the prefix cache."""
-        return self.evaluator.load.input_tokens * self.evaluator.load.cached_input_frac
+        return self.prepared.cached_tokens
 
-    @cached_property
+    @property
     def engine_limits(self) -> EngineLimits:
-        """What the scheduler may hand out."""
-        setup, load = self.prepared.setup, self.evaluator.load
-        limits = EngineLimits(
-            max_batch_tokens=setup.settings.max_batch_tokens,
-            max_sequences=setup.settings.max_sequences,
-            n_blocks=self._n_blocks(),
-            block_tokens=setup.settings.block_tokens,
-            start_s=float(self.prepared.regime.serve_start_s),
-        )
-        if not self.cached_tokens:
-            return limits
-        other = load.input_tokens - self.cached_tokens + load.output_tokens
-        return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other)
-
-    def _n_blocks(self) -> int:
-        memory, size = self.prepared.memory, self.prepared.setup.settings.block_tokens
-        each = memory.sequence_bytes / ceil(self.evaluator.context_tokens / size)
-        if each == 0:
-            return NO_CACHE_BLOCKS
-        return floor(memory.cache_bytes / each) - N_NULL_BLOCKS
-
-    @cached_property
-    def fleet(self) -> Fleet:
-        """One engine with the iteration time that predictions have."""
-        limits = self.engine_limits
-        table = step_table(
-            self.prepared.work,
-            self.prepared.step,
-            max_tokens=limits.max_batch_tokens,
-            max_sequences=limits.max_sequences,
-        )
-        if self.cached_tokens:
-            table = with_cached_prefix(table, self.cached_tokens)
-        return Fleet(limits=limits, table=table)
-
-    @cached_property
-    def most_running(self) -> float:
-        """Sequences of one replica, at most: slots or cache."""
-        limits, load = self.engine_limits, self.evaluator.load
-        own = load.input_tokens - self.cached_tokens + load.output_tokens
-        held = limits.n_blocks * limits.block_tokens / max(1.0, own)
-        return float(max(1.0, min(limits.max_sequences, held)))
+        """What the scheduler of one engine may hand out."""
+        return self.prepared.limits
 
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""
-        p = self.prepared
-        return np.asarray(steady_token_s(p.work, p.step, p.case, n_running))
-
-    def _capacity_per_s(self, token_limit_s: float | None = None) -> float:
-        """Requests per second of one replica at its fullest, or within a mean time per token."""
-        running = np.geomspace(1.0, self.most_running, 48)
-        token_s = self.token_s(running)
-        rates = running / token_s / max(1.0, self.evaluator.load.output_tokens)
-        if token_limit_s is not None:
-            rates = rates[token_s <= token_limit_s]
-        return float(rates.max(initial=0.0))
+        return self.prepared.token_s(n_running)
 
     def run(
         self,
@@ -278,7 +228,7 @@ class FleetSimulator:
     def outcome(self, requests: Requests, n_replicas: int) -> Outcome:
         """What becomes of these requests on so many replicas."""
         # One replica has nothing to route, but the same kernel serves it, loaded already.
-        return simulate_serving(requests, replace(self.fleet, n_engines=n_replicas, router=ROUTER))
+        return simulate_serving(requests, self.prepared.fleet(n_replicas))
 
     def latencies(
         self, outcome: Outcome, rows: Ints, *, n_deviations: float
@@ -298,7 +248,7 @@ class FleetSimulator:
     @property
     def residence_s(self) -> float:
         """About how long a request stays on a busy replica."""
-        return 2.0 * self.evaluator.idle_times(self.prepared.candidate).e2e_s
+        return 2.0 * self.evaluator.idle_times(self.candidate).e2e_s
 
     @cached_property
     def full_per_s(self) -> float:

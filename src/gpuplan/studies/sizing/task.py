@@ -191,7 +191,13 @@ class SizingTask:
         if work.arrivals.trace is not None and self.context.read_trace is not None:
             recorded = self.context.read_trace(Path(work.arrivals.trace))
         seed = self.context.options.seed
-        return RequestStreams(work.arrivals, work.request, seed, recorded=recorded)
+        return RequestStreams(
+            work.arrivals,
+            work.request,
+            seed,
+            recorded=recorded,
+            max_tokens=self.model.max_context_tokens,
+        )
 
     def simulator(self, candidate: Candidate) -> FleetSimulator | None:
         """Fleets of the candidate, simulated; None where a formula has to do."""
@@ -201,7 +207,7 @@ class SizingTask:
         if layout.pp > 1 or layout.dp > 1:
             return None
         return FleetSimulator(
-            self.evaluator.prepared(candidate),
+            candidate,
             self.evaluator,
             self.streams,
             limits=self.limits,

@@ -22,6 +22,7 @@ from gpuplan.performance.kernels.regimes import (
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.serving.regimes import loop_waits, serving_case
+from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.open_loop import open_loop_run
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.measured.inference import Row, serving_setup
@@ -262,7 +263,7 @@ def _open_ratios(
 ) -> OpenRatios:
     near = open_loop(work, k, r, case)
     wait_s = near.ttft_s - serve_start_s(work, k, r, case, near.tpot_s)
-    run = open_loop_run(setup, work, k, r=r, case=case)
+    run = open_loop_run(EvaluatedDeployment(setup, (k, r)))
     if run is None:
         return OpenRatios(*np.ones(len(OpenRatios._fields)))
     return OpenRatios(

@@ -18,8 +18,9 @@ from gpuplan.performance.kernels.regimes import decode_token_s, max_load, prefil
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.performance.serving.regimes import serving_case
+from gpuplan.studies.inference.deployment import EvaluatedDeployment, constants_for
 from gpuplan.studies.inference.open_loop import MOST_USED_FRAC, open_loop_run, slowdowns
-from gpuplan.studies.inference.predict import constants_for, metric_estimates, predict_inference
+from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.validation.inference_table import groups as grouped
 from gpuplan.studies.validation.inference_table import (
@@ -52,12 +53,12 @@ def parts(of: ServingSetup):
 
 
 def run(of: ServingSetup, *, slower: float = 1.0):
-    work, k, r, case = parts(of)
+    _, k, r, _ = parts(of)
     k = k._replace(
         slowdown_frac=k.slowdown_frac * slower, host_s=k.host_s * slower,
         host_sequence_s=k.host_sequence_s * slower,
     )  # fmt: skip
-    return open_loop_run(of, work, k, r=r, case=case)
+    return open_loop_run(EvaluatedDeployment(of, (k, r)))
 
 
 def full_rate(of: ServingSetup) -> float:

@@ -290,7 +290,7 @@ def test_a_promise_at_the_idle_time_is_refused_in_words():
     """One request alone takes 0.25 s to its first token: 2 % more leaves no room for any other."""
     workload, scenario = chat(rate=20.0)
     sizer, runs = tools(workload, scenario)
-    floor_s = sizer.simulator.evaluator.idle_times(runs.prepared.candidate).ttft_s
+    floor_s = sizer.simulator.evaluator.idle_times(runs.candidate).ttft_s
     limits = (LatencyLimit(metric="ttft", statistic="p99", limit_s=1.02 * floor_s),)
     workload, scenario = chat(rate=20.0, limits=limits)
     sizer, runs = tools(workload, scenario)
@@ -314,7 +314,7 @@ def test_slow_ends_beyond_any_fleet_are_seen_without_a_run():
     limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.025),)
     workload, scenario = chat(limits=limits)
     sizer, runs = tools(workload, scenario)
-    candidate = runs.prepared.candidate
+    candidate = runs.candidate
     slowness = sizer.simulator.evaluator.ranged(candidate).estimate("tpot_mean_ms", 1.0).high
     assert slowness * sizer.simulator.evaluator.idle_times(candidate).tpot_s > limits[0].limit_s
     assert sizer.n_at(10 / 3, slowness_ratio=slowness) is None
@@ -360,5 +360,5 @@ def test_one_replica_is_the_same_behind_any_router():
     workload, scenario = chat(rate=1.0)
     _, runs = tools(workload, scenario)
     requests = runs.streams.at(1.0, 2000)
-    alone = simulate_serving(requests, replace(runs.fleet, n_engines=1, router="round_robin"))
+    alone = simulate_serving(requests, runs.prepared.fleet(1, router="round_robin"))
     assert runs.outcome(requests, 1).times.e2e_s.tolist() == alone.times.e2e_s.tolist()

@@ -10,9 +10,9 @@ from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.domain.simulation.batching import BatchPolicy
 from gpuplan.domain.simulation.simulation import EngineRequest
+from gpuplan.studies.inference.admission import admission_of, assumed_admission
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.naming import model_named
-from gpuplan.studies.replay.admission import admission_of, assumed_admission
 
 
 def setup(engine: str, version: str | None, **layout: int) -> ServingSetup:

@@ -9,7 +9,18 @@ less memory than is counted here.
 from dataclasses import replace
 from math import ceil, floor
 
+import numpy as np
+
 from gpuplan.domain.simulation.engine import AttentionWork, EngineLimits, StepTable
+from gpuplan.domain.traffic.stream import Requests, requests_of
+
+
+def fresh_requests(requests: Requests, hit_frac: float) -> Requests:
+    """The same arrivals and outputs, prompts without the share that the prefix cache holds."""
+    if not hit_frac:
+        return requests
+    fresh = np.maximum(1, requests.input_tokens - np.floor(requests.input_tokens * hit_frac))
+    return requests_of(requests.arrive_s, fresh, requests.output_tokens)
 
 
 def with_cached_prefix(table: StepTable, cached_tokens: float) -> StepTable:

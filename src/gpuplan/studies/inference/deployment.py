@@ -1,0 +1,229 @@
+"""One deployment under its load, evaluated: memory, KV blocks, engine limits, step times.
+
+In: a setup (model, accelerator, layout, precision, engine, settings, load). Out: what `fit`,
+`predict`, `simulate`, `scale` and `plan` know of it; none of them computes any of this again.
+"""
+
+from functools import cached_property, lru_cache
+from math import ceil
+
+import numpy as np
+
+from gpuplan.calibration.inference.labels import inference_labels, nearest_era
+from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.domain.calibration.constants import InferenceCalibration, Labels
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.serving import InferenceMemory
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet, StepTable
+from gpuplan.domain.simulation.simulation import EngineRequest
+from gpuplan.performance.kernels.regimes import (
+    RegimeConstants,
+    ServingCase,
+    decode_token_s,
+    serve_start_s,
+    steady_token_s,
+)
+from gpuplan.performance.kernels.step import StepConstants, StepWork
+from gpuplan.performance.memory.cache import n_cache_blocks
+from gpuplan.performance.memory.inference import setup_memory
+from gpuplan.performance.serving.regimes import case_in
+from gpuplan.studies.inference.admission import admission_of
+from gpuplan.studies.inference.prefix import with_cached_prefix, with_held_prefix
+from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.inference.work import setup_work
+
+ROUTER = "least_outstanding"
+N_BATCHES = 48  # batch sizes between one and the most, at which the pace is computed
+
+
+class EvaluatedDeployment:
+    """One replica of a setup, each part computed when it is first asked for."""
+
+    def __init__(
+        self,
+        setup: ServingSetup,
+        constants: tuple[StepConstants, RegimeConstants],
+        *,
+        context_tokens: int | None = None,
+        scheduler: EngineRequest | None = None,
+        shared_tokens: float = 0.0,
+    ) -> None:
+        self.setup = setup
+        self.step, self.regime = constants
+        mean_tokens = int(setup.load.input_tokens + setup.load.output_tokens)
+        self.context_tokens = max(1, context_tokens or mean_tokens)
+        self.scheduler = scheduler or EngineRequest()
+        self.shared_tokens = shared_tokens  # of a mean prompt, that the engine itself finds again
+
+    @cached_property
+    def memory(self) -> InferenceMemory:
+        """Memory of the fullest accelerator with one sequence of mean length."""
+        return setup_memory(self.setup, self.context_tokens)
+
+    @cached_property
+    def fits(self) -> bool:
+        """The weights leave room for one sequence."""
+        return self.memory.cache_bytes >= self.memory.sequence_bytes
+
+    @cached_property
+    def work(self) -> StepWork:
+        """Work of one iteration, before any efficiency."""
+        return setup_work(self.setup)
+
+    @cached_property
+    def case(self) -> ServingCase:
+        """One replica's share of the load."""
+        return case_in(self.memory, self.setup)
+
+    @property
+    def cached_tokens(self) -> float:
+        """Of a mean prompt, found in the prefix cache and private to its conversation."""
+        return float(self.case.cached_tokens)
+
+    @cached_property
+    def n_blocks(self) -> int:
+        """KV blocks that one engine can hand out; stages share those of a replica."""
+        if self.scheduler.n_blocks is not None:
+            return self.scheduler.n_blocks // self.setup.layout.pp
+        # What does not fit is answered as if a little room were left: the caller says so.
+        left_bytes = self.memory.cache_bytes
+        held_bytes = left_bytes if left_bytes > 0 else float(self.case.cache_bytes)
+        n = n_cache_blocks(
+            held_bytes,
+            sequence_bytes=self.memory.sequence_bytes,
+            context_tokens=self.context_tokens,
+            block_tokens=self.setup.settings.block_tokens,
+        )
+        return n // self.setup.layout.pp
+
+    @cached_property
+    def limits(self) -> EngineLimits:
+        """What the scheduler of one engine may hand out, and what a request loses outside it."""
+        setup, asked = self.setup, self.scheduler
+        limits = EngineLimits(
+            max_batch_tokens=setup.settings.max_batch_tokens,
+            max_sequences=max(1, setup.settings.max_sequences // setup.layout.pp),
+            n_blocks=self.n_blocks,
+            block_tokens=setup.settings.block_tokens,
+            admission=admission_of(setup, asked),
+            long_prefill_tokens=asked.long_prefill_tokens,
+            max_context_tokens=setup.model.max_context_tokens,
+            caches_prefixes=bool(asked.caches_prefixes),
+            scheduling=asked.scheduling,
+            drafts=setup.drafts,
+            draws_acceptance=asked.draws_acceptance,
+            start_s=self.start_s,
+        )
+        if not self.cached_tokens:
+            return limits
+        other_tokens = self._own_tokens
+        return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other_tokens)
+
+    @property
+    def _own_tokens(self) -> float:
+        """Of a mean request, what is not found in the prefix cache."""
+        load = self.setup.load
+        return load.input_tokens - self.cached_tokens + load.output_tokens
+
+    @cached_property
+    def table(self) -> StepTable:
+        """Times of all iterations that the limits allow."""
+        limits = self.limits
+        table = step_table(
+            self.work,
+            self.step,
+            max_tokens=limits.max_batch_tokens,
+            max_sequences=limits.max_sequences * ceil(self.case.checked_tokens),
+        )
+        return with_cached_prefix(table, self.cached_tokens) if self.cached_tokens else table
+
+    def fleet(self, n_replicas: int = 1, *, router: str = ROUTER, seed: int = 0) -> Fleet:
+        """So many replicas behind one router.
+
+        Stages carry as many batches as there are stages; attention replicas have their own.
+        """
+        return Fleet(
+            limits=self.limits,
+            table=self.table,
+            n_engines=n_replicas * self.setup.layout.n_engines,
+            router=router,
+            seed=seed,
+            batching=self.scheduler.batching,
+        )
+
+    @cached_property
+    def most_running(self) -> float:
+        """Sequences that one replica runs at most: slots or KV cache."""
+        limits = self.limits
+        held = limits.n_blocks * limits.block_tokens / max(1.0, self._own_tokens)
+        return float(max(1.0, min(limits.max_sequences, held))) * self.setup.layout.n_engines
+
+    def token_s(self, n_running: Floats) -> Floats:
+        """Mean time per token with so many running and prompts read as they are answered."""
+        return np.asarray(steady_token_s(self.work, self.step, self.case, n_running))
+
+    @cached_property
+    def _paces(self) -> tuple[Floats, Floats]:
+        """Requests per second of one replica and its time per token, from idle to full."""
+        running = np.geomspace(1.0, self.most_running, N_BATCHES)
+        token_s = self.token_s(running)
+        return running / token_s / max(1.0, self.setup.load.output_tokens), token_s
+
+    def capacity_per_s(self, token_limit_s: float | None = None) -> float:
+        """Requests per second of one replica at its fullest, or within a mean time per token."""
+        rates, token_s = self._paces
+        if token_limit_s is not None:
+            rates = rates[token_s <= token_limit_s]
+        return float(rates.max(initial=0.0))
+
+    @cached_property
+    def start_s(self) -> float:
+        """What a request loses outside its own iterations, at the pace of one that is alone.
+
+        Network, tokenizer, a part of its prompt, and iterations that were planned before it came;
+        an engine that plans ahead loses one of these inside itself, where it is simulated.
+        """
+        is_ahead = admission_of(self.setup, self.scheduler).is_ahead
+        regime = self.regime._replace(start_steps=max(0.0, self.regime.start_steps - is_ahead))
+        case = self.case._replace(cached_tokens=self.cached_tokens + self.shared_tokens)
+        alone_s = decode_token_s(self.work, self.step, case, 1.0)
+        return float(serve_start_s(self.work, self.step, regime, case, alone_s))
+
+
+def evaluated(
+    setup: ServingSetup,
+    *,
+    calibration: InferenceCalibration | None = None,
+    context_tokens: int | None = None,
+    scheduler: EngineRequest | None = None,
+    shared_tokens: float = 0.0,
+) -> EvaluatedDeployment:
+    """The setup with the constants of its labels; the package's calibration unless another."""
+    return EvaluatedDeployment(
+        setup,
+        constants_for(calibration or inference_calibration(), inference_labels(setup)),
+        context_tokens=context_tokens,
+        scheduler=scheduler,
+        shared_tokens=shared_tokens,
+    )
+
+
+def constants_for(
+    calibration: InferenceCalibration, labels: Labels
+) -> tuple[StepConstants, RegimeConstants]:
+    """The constants of these labels; an era never seen takes its nearest."""
+    return _constants(calibration, tuple(labels.items()))
+
+
+@lru_cache(maxsize=4096)
+def _constants(
+    calibration: InferenceCalibration, items: tuple[tuple[str, str], ...]
+) -> tuple[StepConstants, RegimeConstants]:
+    labels = dict(items)
+    era = nearest_era(labels["era"], calibration.known["era"])
+    values = calibration.constants.values({**labels, "era": era})
+    return (
+        StepConstants(*(float(values[name]) for name in StepConstants._fields)),
+        RegimeConstants(*(float(values[name]) for name in RegimeConstants._fields)),
+    )

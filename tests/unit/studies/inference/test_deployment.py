@@ -1,0 +1,105 @@
+"""One deployment, evaluated: blocks, limits and start agree with the formulas they rest on."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.models import find_model
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.domain.inference.performance import EngineChoice, ServingLoad, ServingSetup
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.simulation.simulation import EngineRequest
+from gpuplan.domain.traffic.stream import requests_of
+from gpuplan.performance.kernels.regimes import decode_token_s, prefill_s
+from gpuplan.performance.memory.cache import N_NULL_BLOCKS, NO_CACHE_BLOCKS, n_cache_blocks
+from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.studies.inference.deployment import evaluated
+from gpuplan.studies.inference.prefix import fresh_requests
+from gpuplan.units import GIB
+
+
+def setup(model="Llama-3.1-8B", on="h100-sxm", *, version="0.15", layout=None, **load):
+    network = find_model(model)
+    card = find_accelerator(on, read_catalog()).accelerator
+    pair = tuple(int(x) for x in version.split(".")[:2])
+    asked = {"regime": "poisson", "input_tokens": 1000.0, "output_tokens": 200.0,
+             "requests_per_s": 4.0, **load}  # fmt: skip
+    return ServingSetup(
+        model=network,
+        accelerator=card,
+        storage=storage_of(network, None, None)[0],
+        layout=layout or ServingLayout(),
+        engine=EngineChoice(name="vllm", version=version),
+        settings=engine_settings("vllm", pair, card),
+        load=ServingLoad(**asked),
+    )
+
+
+def test_blocks_are_what_the_memory_holds_by_hand():
+    # 32 layers x 2 x 8 heads x 128 x 2 bytes = 131,072 bytes a token, 2 MiB a block of 16.
+    of = evaluated(setup())
+    assert of.n_blocks == int(of.memory.cache_bytes // (16 * 131_072)) - N_NULL_BLOCKS
+    assert of.limits.n_blocks == of.n_blocks
+
+
+def test_stages_share_the_blocks_and_sequences_of_a_replica():
+    whole, staged = evaluated(setup()), evaluated(setup(layout=ServingLayout(pp=2)))
+    limits, of = staged.limits, staged.setup.settings
+    assert limits.max_sequences == of.max_sequences // 2
+    # Half of the layers lie on a stage: a block takes half, and fewer weights leave more room.
+    assert 2 * staged.n_blocks > 2 * whole.n_blocks
+    assert staged.fleet(3).n_engines == 6
+
+
+def test_a_model_without_a_cache_never_runs_out_of_blocks():
+    n = n_cache_blocks(GIB, sequence_bytes=0.0, context_tokens=100, block_tokens=16)
+    assert n == NO_CACHE_BLOCKS
+
+
+def test_what_does_not_fit_says_so_and_still_has_an_answer():
+    of = evaluated(setup("Llama-3.3-70B", "l4"))
+    assert not of.fits
+    assert of.n_blocks > 0
+
+
+def test_a_lone_start_is_a_fixed_time_steps_and_a_part_of_the_prompt():
+    of = evaluated(setup(version="0.13"))
+    assert not of.limits.admission.is_ahead
+    r, alone_s = of.regime, float(decode_token_s(of.work, of.step, of.case, 1.0))
+    prompt_s = float(prefill_s(of.work, of.step, of.case))
+    expected = r.serve_start_s + r.start_prompts * prompt_s + r.start_steps * alone_s
+    assert of.start_s == pytest.approx(expected)
+
+
+def test_an_engine_that_plans_ahead_loses_one_step_inside_itself():
+    of = setup(version="0.15")
+    ahead = evaluated(of)
+    plain = evaluated(of, scheduler=EngineRequest(is_ahead=False))
+    assert ahead.limits.admission.is_ahead
+    alone_s = float(decode_token_s(plain.work, plain.step, plain.case, 1.0))
+    assert plain.start_s - ahead.start_s == pytest.approx(alone_s)
+
+
+def test_a_cached_prefix_is_held_but_not_read():
+    plain, hit = evaluated(setup()), evaluated(setup(cached_input_frac=0.75))
+    fresh = fresh_requests(requests_of([0.0, 1.0], [1000, 400], [10, 10]), 0.75)
+    assert list(fresh.input_tokens) == [250, 100]
+    # 450 of 1,200 tokens are a sequence's own: its blocks are scarcer by as much.
+    assert hit.limits.n_blocks == pytest.approx(plain.limits.n_blocks * 450 / 1200, rel=0.05)
+    assert hit.most_running == pytest.approx(plain.most_running, rel=0.05)
+    assert hit.start_s < plain.start_s
+
+
+def test_blocks_that_are_asked_for_are_taken():
+    of = evaluated(setup(layout=ServingLayout(pp=2)), scheduler=EngineRequest(n_blocks=900))
+    assert of.limits.n_blocks == 450
+
+
+def test_slower_steps_leave_less_capacity():
+    of = evaluated(setup())
+    assert of.capacity_per_s(token_limit_s=0.02) <= of.capacity_per_s()
+    assert of.capacity_per_s(token_limit_s=1e-6) == 0.0
+    longer = evaluated(replace(of.setup, load=replace(of.setup.load, output_tokens=400.0)))
+    assert longer.capacity_per_s() < of.capacity_per_s()
