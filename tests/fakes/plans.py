@@ -13,7 +13,6 @@ from gpuplan.domain.plan.answer import (
     PlannedPool,
     PlanProof,
     PlanProvenance,
-    PoolLayout,
     PoolUse,
     PriceScenario,
     PurchaseLine,
@@ -24,6 +23,15 @@ from gpuplan.domain.plan.answer import (
     TornadoBar,
     Uncertainty,
     WhyNot,
+)
+from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.comparison import (
+    ComparisonRow,
+    Decision,
+    ParetoRow,
+    PlanRisk,
+    RiskFleet,
+    RowEvidence,
 )
 from gpuplan.domain.provenance import Assumption, Estimate
 
@@ -48,6 +56,46 @@ def pool(n: int = 6) -> PlannedPool:
         use=PoolUse(peak_frac=0.61, mean_frac=0.3, safe_frac=0.72,
                     remark="keeps its promises up to 72 %: 90 % would break them"),
     )  # fmt: skip
+
+
+def comparison_row(accelerator: str = "h100-sxm", **fields: object) -> ComparisonRow:
+    found = {
+        "workload": "chat", "accelerator": accelerator, "precision": "fp8",
+        "layout": PoolLayout(tp=2, pp=1), "n_replicas": 3, "n_accelerators": 6,
+        "usd_per_month": 12921.0, "usd_per_million_tokens": 4.2,
+        "latency": {"ttft_p95_s": 0.4}, "probability_frac": 0.93, "is_chosen": True,
+        "evidence": RowEvidence(
+            is_eligible=True, power_w=5400.0, tier="fitted", price_source="on_demand acme n2-H100x2"
+        ),
+    }  # fmt: skip
+    return ComparisonRow(**{**found, **fields})
+
+
+def decision() -> Decision:
+    lost = RowEvidence(
+        is_eligible=True, power_w=None, tier="fitted", price_source="",
+        reason="weights need 71 GB more", relaxation="tp 8 would fit",
+    )  # fmt: skip
+    rows = (
+        comparison_row(),
+        comparison_row(
+            "l4", layout=None, n_replicas=0, n_accelerators=0, usd_per_month=None, latency={},
+            usd_per_million_tokens=None, probability_frac=None, is_chosen=False, evidence=lost,
+        ),
+    )  # fmt: skip
+    front = ParetoRow(
+        workload="chat", accelerator="h100-sxm", precision="fp8", n_accelerators=6,
+        usd_per_month=12921.0, latency_frac=0.2, power_w=5400.0, risk_frac=0.07,
+    )  # fmt: skip
+    safe = RiskFleet(
+        level_frac=0.95, fleet="8 x h100-sxm (4 replicas, TP2)", usd_per_month=17228.0,
+        extra_usd_per_month=4307.0, probability_frac=0.97,
+    )  # fmt: skip
+    risk = PlanRisk(
+        level_frac=0.8, probability_frac=0.93, by_cause={"model error": 0.94, "demand": 0.99},
+        fleets=(safe,), measurement_usd_per_month=300.0, lines=("measure one replica",),
+    )  # fmt: skip
+    return Decision(comparison=rows, pareto=(front,), risk=risk)
 
 
 def chosen(n: int = 6, *, is_kept: bool = True, is_within: bool = True) -> ChosenPlan:
@@ -108,7 +156,6 @@ def uncertainty() -> Uncertainty:
 def answer(n: int = 6, *, users: int = 6000, plan: ChosenPlan | None = None) -> Answer:
     return Answer(
         name="chat for 6000 users",
-        feasible=True,
         plan=plan or chosen(n),
         alternatives=(
             Alternative(kind="next cheapest", fleet="4 x b200-sxm", usd_per_month=16000.0,
@@ -136,6 +183,7 @@ def answer(n: int = 6, *, users: int = 6000, plan: ChosenPlan | None = None) -> 
         ),
         proof=PlanProof(objective="cost", bill_usd=465156.0, bound_usd=465156.0, gap_frac=0.0,
                     n_rounds=1, status="optimal"),
+        decision=decision(),
         provenance=PlanProvenance(
             package_version="0.1.0", catalog_sha256="ab" * 32, scenario_sha256="cd" * 32, seed=0,
             as_of="2026-11-16",

@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gpuplan.domain.plan.answer import Answer, PoolLayout
+from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.comparison import Decision, RowEvidence
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
@@ -15,8 +17,7 @@ from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
 
 KIND = "gpuplan-plan"
 FORMAT_MAJOR = "1"
-LAYOUT_KEYS = tuple(field.name for field in fields(PoolLayout))
-DERIVED = ("schema_version", "kind", "gap")
+DERIVED = ("schema_version", "kind", "feasible", "gap")
 
 
 def read_plan(path: Path) -> Answer:
@@ -34,7 +35,7 @@ def plan_of(document: Document) -> Answer:
         what = f"is a plan of format {data.get('schema_version')!r}"
         fix = f"make it anew: this version reads format {FORMAT_MAJOR}"
         raise InputError(document.name, [shown_problem(document.name, what, fix)])
-    body = _with_layouts({key: value for key, value in data.items() if key not in DERIVED})
+    body = _with_nouns({key: value for key, value in data.items() if key not in DERIVED})
     try:
         answer = TypeAdapter(Answer).validate_python(body)
     except ValidationError as error:
@@ -51,20 +52,26 @@ def plan_of(document: Document) -> Answer:
     return answer
 
 
-def _with_layouts(body: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a layout, which stand among those of its pool, as a noun of their own."""
-    plan = body.get("plan")
+def _with_nouns(body: dict[str, Any]) -> dict[str, Any]:
+    """Keys that stand among those of what holds them, as nouns of their own."""
+    found: dict[str, Any] = _apart(body, Decision, "decision")
+    rows = found["decision"].get("comparison")
+    if isinstance(rows, list):
+        found["decision"]["comparison"] = [_apart(row, RowEvidence, "evidence") for row in rows]
+    plan = found.get("plan")
     pools = plan.get("pools") if isinstance(plan, dict) else None
-    if not isinstance(plan, dict) or not isinstance(pools, list):
-        return body
-    return {**body, "plan": {**plan, "pools": [_with_layout(pool) for pool in pools]}}
+    if isinstance(plan, dict) and isinstance(pools, list):
+        found["plan"] = {**plan, "pools": [_apart(each, PoolLayout, "layout") for each in pools]}
+    return found
 
 
-def _with_layout(pool: Any) -> Any:
-    if not isinstance(pool, dict):
-        return pool
-    rest = {key: value for key, value in pool.items() if key not in LAYOUT_KEYS}
-    return {**rest, "layout": {key: pool[key] for key in LAYOUT_KEYS if key in pool}}
+def _apart(given: Any, noun: type[Any], name: str) -> Any:
+    """What was given, with the keys of a noun under its name."""
+    if not isinstance(given, dict):
+        return given
+    keys = [field.name for field in fields(noun)]
+    rest = {key: value for key, value in given.items() if key not in keys}
+    return {**rest, name: {key: given[key] for key in keys if key in given}}
 
 
 def _unknown(given: Any, known: Any, path: KeyPath) -> Iterator[KeyPath]:

@@ -18,7 +18,6 @@ from gpuplan.report.table import to_markdown
 
 NO_PLAN = replace(
     answer(),
-    feasible=False,
     plan=None,
     proof=None,
     uncertainty=None,

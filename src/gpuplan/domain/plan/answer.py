@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.noun import dataclass
+from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.comparison import Decision
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.result import Result
 
@@ -34,25 +35,6 @@ class PoolUse:
     mean_frac: float | None  # over all paid hours
     safe_frac: float | None  # highest load at which this very pool still meets its SLOs
     remark: str  # whether the usual band of 70 to 90 % is right for it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLayout:
-    """How one replica, or a run, is spread over accelerators and servers."""
-
-    tp: int
-    pp: int
-    dp: int = 1  # attention replicas that share the experts; of a run, data parallelism
-    ep: int = 1
-    cp: int = 1
-    sharding: str = ""  # of a run: how parameters and their states are spread over dp
-    share: str = ""  # that a replica takes of one accelerator: 1/4, a MIG profile; empty: all
-    n_servers_per_replica: int = 1
-
-    @property
-    def spread(self) -> ServingLayout:
-        """The same as a layout that the performance model knows."""
-        return ServingLayout(tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep, cp=self.cp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +299,6 @@ class Answer(Result):
     """What the planner says; without a plan it says what stands in the way."""
 
     name: str
-    feasible: bool
     plan: ChosenPlan | None
     alternatives: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
@@ -328,6 +309,12 @@ class Answer(Result):
     charts: tuple[Curve, ...]
     proof: PlanProof | None
     provenance: PlanProvenance
+    decision: Decision = Decision()  # its keys stand at the top of documents
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a plan."""
+        return self.plan is not None
 
     @property
     def gap_frac(self) -> float | None:

@@ -99,3 +99,22 @@ class Pruned:
 
     kept: tuple[Candidate, ...]
     rejected: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLayout:
+    """How one replica, or a run, is spread over accelerators and servers."""
+
+    tp: int
+    pp: int
+    dp: int = 1  # attention replicas that share the experts; of a run, data parallelism
+    ep: int = 1
+    cp: int = 1
+    sharding: str = ""  # of a run: how parameters and their states are spread over dp
+    share: str = ""  # that a replica takes of one accelerator: 1/4, a MIG profile; empty: all
+    n_servers_per_replica: int = 1
+
+    @property
+    def spread(self) -> ServingLayout:
+        """The same as a layout that the performance model knows."""
+        return ServingLayout(tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep, cp=self.cp)

@@ -24,6 +24,9 @@ def plan_document(answer: Answer) -> Document:
     body = _plain(asdict(answer))
     for pool in (body["plan"] or {}).get("pools", ()):
         pool.update(pool.pop("layout"))
+    body.update(body.pop("decision"))
+    for row in body["comparison"]:
+        row.update(row.pop("evidence"))
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,

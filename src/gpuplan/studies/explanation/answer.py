@@ -23,7 +23,6 @@ def planned_answer(inputs: PlanInputs, groups: Sequence[SolvedGroup]) -> Answer:
     weak = [note for group in groups for note in weak_prices(group.choice)]
     answer = replace(
         bare,
-        feasible=True,
         plan=whole_plan(inputs.scenario, groups),
         assumptions=(*bare.assumptions, *weak),
         proof=whole_proof(groups),
@@ -37,7 +36,6 @@ def infeasible_answer(
     """What is known without a plan, and the conflicts that leave none."""
     return Answer(
         name=inputs.scenario.name,
-        feasible=False,
         plan=None,
         alternatives=(),
         rejected=tuple(r for sizing in sizings for r in rejected_of(sizing, inputs.market)),

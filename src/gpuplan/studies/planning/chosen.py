@@ -11,13 +11,12 @@ from gpuplan.domain.plan.answer import (
     ChosenPlan,
     PlanCostLine,
     PlannedPool,
-    PoolLayout,
     PoolUse,
     PurchaseLine,
     SloResult,
     SloResults,
 )
-from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.candidate import Candidate, PoolLayout
 from gpuplan.domain.plan.selection import (
     BillLine,
     FleetOption,

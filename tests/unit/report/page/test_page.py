@@ -139,7 +139,7 @@ def test_hostile_reasons_assumptions_and_curves_are_text():
 
 def test_without_a_plan_the_page_says_what_binds():
     found = replace(
-        answer(), feasible=False, plan=None, proof=None, uncertainty=None, charts=(),
+        answer(), plan=None, proof=None, uncertainty=None, charts=(),
         explanation=Explanation(conflicts=("site.power_kw: cannot be kept", "3 kW short")),
     )  # fmt: skip
     page = plan_page(found)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.fakes.plans import answer, chosen, pool
 
-from gpuplan.domain.plan.answer import PoolLayout
+from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.report.plan.document import plan_document, plan_text
 from gpuplan.report.plan.headline import fleet_words, with_names

@@ -135,7 +135,7 @@ def test_a_difference_is_the_other_way_round_backwards():
 
 
 def test_losing_the_plan_is_a_change_without_a_cost():
-    nothing = replace(answer(), feasible=False, plan=None)
+    nothing = replace(answer(), plan=None)
     sheet = diff_sheet(answer(), nothing)
     assert sheet.document["cost_difference_usd_per_month"] is None
     changed = {row[0]: row[1:] for row in titled(sheet, "What changed").rows}

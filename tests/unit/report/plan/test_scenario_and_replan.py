@@ -83,7 +83,7 @@ def test_both_fleets_stand_side_by_side():
 
 
 def test_a_new_plan_that_is_not_feasible_is_said():
-    nothing = replace(answer(), feasible=False, plan=None)
+    nothing = replace(answer(), plan=None)
     sheet = replan_sheet(replanned(new=nothing))
     assert column(titled(sheet, "Fleets"), "fleet")[1] == "none feasible"
     assert sheet.document["new"] == {"fleet": "none that keeps the limits", "usd_per_month": ""}

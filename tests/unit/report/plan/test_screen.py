@@ -43,7 +43,7 @@ def screen(sheet):
 
 def no_plan(*conflicts):
     return replace(
-        answer(), feasible=False, plan=None, proof=None, uncertainty=None, charts=(),
+        answer(), plan=None, proof=None, uncertainty=None, charts=(),
         explanation=Explanation(conflicts=conflicts),
     )  # fmt: skip
 

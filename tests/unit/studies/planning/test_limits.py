@@ -85,7 +85,7 @@ def test_amounts_are_said_in_the_user_s_own_unit():
 
 
 def test_without_a_plan_the_gate_is_shut_with_every_conflict():
-    bare = replace(answer(), plan=None, feasible=False)
+    bare = replace(answer(), plan=None)
     with pytest.raises(InfeasibleError) as caught:
         refuse(bare, is_check=False)
     assert list(caught.value.problems) == violations(bare)

@@ -1,0 +1,83 @@
+"""What a plan was chosen from: every accelerator and precision as a row, the front, the risk."""
+
+from collections.abc import Mapping
+
+from gpuplan.domain.noun import dataclass
+from gpuplan.domain.plan.candidate import PoolLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowEvidence:
+    """What a row rests on, or why it has no fleet."""
+
+    is_eligible: bool  # may be the headline: as published or as asked for, and measured
+    power_w: float | None  # of all accelerators at the peak; None: unknown
+    tier: str  # of the latency model for this stack: fitted, estimated …
+    price_source: str  # purchase option, cloud and offer
+    note: str = ""  # quality of a lower precision, a stack that nobody measured
+    reason: str = ""  # why there is no fleet; empty where there is one
+    relaxation: str = ""  # the smallest change that would give one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """The best fleet of one accelerator at one precision, sized, simulated and billed."""
+
+    workload: str
+    accelerator: str
+    precision: str
+    layout: PoolLayout | None  # None: no fleet
+    n_replicas: int  # reserve included
+    n_accelerators: int  # paid for at the peak, whole nodes
+    usd_per_month: float | None  # what a plan costs that is forced to this row
+    usd_per_million_tokens: float | None  # output tokens at the offered load; None: none
+    latency: Mapping[str, float]  # seconds by SLO: ttft_p95_s, tpot_p95_s …
+    probability_frac: float | None  # that all SLOs are met; None: not sampled
+    is_chosen: bool
+    evidence: RowEvidence  # its keys stand among those of the row in documents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParetoRow:
+    """A fleet that no other beats in cost, latency, power and risk at once."""
+
+    workload: str
+    accelerator: str
+    precision: str
+    n_accelerators: int
+    usd_per_month: float
+    latency_frac: float  # of the tightest SLO that is used
+    power_w: float | None
+    risk_frac: float  # 1 - probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskFleet:
+    """The cheapest fleet that meets all SLOs with at least this probability."""
+
+    level_frac: float
+    fleet: str  # empty: no fleet reaches it
+    usd_per_month: float | None
+    extra_usd_per_month: float | None  # above the plan
+    probability_frac: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRisk:
+    """How likely the plan meets all SLOs, what other odds cost, what a measurement is worth."""
+
+    level_frac: float | None  # asked for; None: the plan is sized for the predicted speed
+    probability_frac: float
+    by_cause: Mapping[str, float]  # probability if this cause alone were uncertain
+    fleets: tuple[RiskFleet, ...]  # the gamble, the plan, the safe one
+    measurement_usd_per_month: float | None  # expected saving by measuring one replica first
+    lines: tuple[str, ...]  # in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the plan was chosen from; its keys stand at the top of documents."""
+
+    comparison: tuple[ComparisonRow, ...] = ()
+    pareto: tuple[ParetoRow, ...] = ()
+    risk: PlanRisk | None = None
