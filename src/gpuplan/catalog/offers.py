@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuplan.catalog.update.rows import shape_from
 from gpuplan.catalog.update.store import read_stored_offers
-from gpuplan.domain.money.market import Discount, InstanceShape, Offer
+from gpuplan.domain.money.market import Discount, InstanceShape, Offer, Seller
 
 OLDEST_DATE = date.min
 
@@ -62,6 +62,22 @@ def offers_in(
 def rentable(offers: Collection[Offer]) -> tuple[Offer, ...]:
     """Offers at the price of a whole machine: no bid floors, no accelerators without a host."""
     return tuple(offer for offer in offers if offer.is_rate)
+
+
+@cache
+def _sellers() -> tuple[tuple[str, str, Seller], ...]:
+    """Cloud, end of the instance's name, and who sells it, where that is not the cloud itself."""
+    rows = csv.DictReader(_lines("offers_sellers.csv"))
+    kinds: dict[str, Seller] = {"marketplace": "marketplace", "auction": "auction"}
+    return tuple((row["cloud"], row["instance_ends"], kinds[row["seller"]]) for row in rows)
+
+
+def seller_of(offer: Offer) -> Seller:
+    """Who sets the price: the cloud by its list, third parties in a marketplace, or an auction."""
+    for cloud, end, seller in _sellers():
+        if offer.cloud == cloud and offer.instance.endswith(end):
+            return seller
+    return "auction" if offer.shape.basis == "bid-floor" else "provider"
 
 
 @cache

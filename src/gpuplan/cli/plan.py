@@ -105,6 +105,14 @@ class PlanOptions(NamedTuple):
     ] = None
     cloud: Annotated[str | None, opt(PRICES, "Only these cloud providers, e.g. aws,gcp.")] = None
     region: Annotated[str | None, opt(PRICES, "Only these regions, e.g. us-east-1.")] = None
+    indicative_prices: Annotated[
+        bool | None,
+        opt(
+            PRICES,
+            "Use indicative prices too: marketplaces, auctions, old prices, advertised discounts.",
+            "--indicative-prices",
+        ),
+    ] = None
     as_of: AsOf = None
     power_kw: Annotated[
         Count, opt(SITE, "Power capacity of your site, kW.", "--power-kw", min=0)

@@ -43,7 +43,7 @@ def catalog_rates(
     for offer in offers:
         fault = _offer_fault(offer, today, max_age_days)
         if fault is not None:
-            found.append(_refused(offer, "on_demand", fault))
+            found.append(refused(offer, "on_demand", fault))
             continue
         if "on_demand" in purchases:
             found.append(_rate(offer, today, exactly(offer.usd_per_h)))
@@ -114,7 +114,8 @@ def _id(offer: market.Offer, option: str) -> str:
     return "/".join((offer.cloud, offer.region or "any", offer.instance, option))
 
 
-def _refused(offer: market.Offer, purchase: terms.Purchase, fault: Fault) -> PriceRefusal:
+def refused(offer: market.Offer, purchase: terms.Purchase, fault: Fault) -> PriceRefusal:
+    """The refusal of an offer under a purchase option, with the fault that is its reason."""
     code, what = fault
     return PriceRefusal(
         id=_id(offer, purchase.replace("_", "-")),
@@ -170,7 +171,7 @@ def _spot(offer: market.Offer, today: Day, spot_usd_per_h: float) -> Outcome:
         what = f"spot ${spot_usd_per_h:g} above on-demand ${offer.usd_per_h:g}"
         fault = "spot-above-on-demand", what
     if fault is not None:
-        return _refused(offer, "spot", fault)
+        return refused(offer, "spot", fault)
     # When spot runs out one pays the on-demand price: nothing is more expensive.
     price = Range(low=spot_usd_per_h, mid=spot_usd_per_h, high=offer.usd_per_h)
     assumed = assume(

@@ -20,6 +20,7 @@ from gpuplan.catalog.offers import (
     read_discounts,
     read_offers,
     rentable,
+    seller_of,
 )
 from gpuplan.catalog.update.identify import identify
 from gpuplan.domain.money.market import Offer
@@ -242,3 +243,19 @@ def _tool() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_sellers_are_known_clouds_with_a_source():
+    sources, clouds = read_market_sources(), {offer.cloud for offer in OFFERS}
+    path = DATA / "offers_sellers.csv"
+    with path.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["cloud"] for row in rows} <= clouds
+    assert all(row["source"] in sources for row in rows)
+
+
+def test_who_sets_the_price():
+    found = {offer.cloud: seller_of(offer) for offer in OFFERS}
+    assert {cloud for cloud, seller in found.items() if seller == "auction"} == {"mithril"}
+    assert {"vast", "shadeform"} <= {c for c, seller in found.items() if seller == "marketplace"}
+    assert {found[cloud] for cloud in ("aws", "azure", "gcp", "lambda", "runpod")} == {"provider"}

@@ -13,7 +13,7 @@ from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.studies.explanation.rejected import nearest_first
-from gpuplan.studies.market.offers import is_place_allowed
+from gpuplan.studies.market.places import is_place_allowed
 from gpuplan.studies.naming import group_ids
 from gpuplan.studies.sizing.workload import size_workload
 

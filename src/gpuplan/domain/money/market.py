@@ -7,6 +7,7 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
 PriceBasis = Literal["on-demand", "bid-floor", "accelerator-only"]
+Seller = Literal["provider", "marketplace", "auction"]
 RegionKind = Literal["cloud", "country", "state"]
 Boundary = Literal["location", "market"]
 Method = Literal["average", "marginal"]

@@ -21,6 +21,7 @@ RefusalCode = Literal[
     "share-of-card",
     "unclear-term",
     "spot-above-on-demand",
+    "indicative",
 ]
 
 

@@ -124,6 +124,7 @@ class Policy:
     n_accelerators_max: int | None = None
     is_tensor_across_islands_allowed: bool = False
     carbon_max_kg_per_year: float | None = None
+    is_indicative_price_allowed: bool = False  # marketplaces, old prices, advertised discounts
     build: BuildRules = USUAL
 
 

@@ -91,6 +91,7 @@ KEYS: dict[str, tuple[str | int, ...]] = {
     "growth": ("growth", "per_month_frac"),
     "power_kw": ("site", "power_kw"),
     "spot": ("policy", "spot_allowed"),
+    "indicative_prices": ("policy", "indicative_prices_allowed"),
     "method": (*WORK, "training", "method"),
     "tokens": (*WORK, "training", "tokens"),
     "epochs": (*WORK, "training", "epochs"),

@@ -72,6 +72,13 @@ class PolicySpec(Strict):
     spot_allowed: bool | None = optional(
         "Whether spot capacity, which can be reclaimed at short notice, may be used", to=""
     )
+    indicative_prices_allowed: bool = key(
+        "Whether a plan may rest on indicative prices: marketplaces and auctions, prices older "
+        "than 180 days, discounts that resellers advertise",
+        to="is_indicative_price_allowed",
+        default=False,
+        why="they may not be had; they are shown as alternatives",
+    )
     max_accelerators: Count | None = optional(
         "Maximum accelerators of the whole plan", to="n_accelerators_max", example=64
     )

@@ -12,15 +12,9 @@ from gpuplan.domain.money.market import InstanceShape, Offer
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import scenario_from_dict
-from gpuplan.studies.market.offers import (
-    countries,
-    fits,
-    has_room,
-    is_place_allowed,
-    market_of,
-    no_price,
-    oldest_days,
-)
+from gpuplan.studies.market.offers import has_room, market_of, no_price
+from gpuplan.studies.market.places import countries, fits, is_place_allowed
+from gpuplan.studies.market.published import fresh_days, oldest_days
 
 TODAY = date(2026, 11, 1)
 TREE = {
@@ -102,9 +96,49 @@ def test_spot_and_commitments_are_shown_not_taken():
     assert "spot" in {rate.purchase for rate in found.shown}
 
 
-def test_commitments_are_taken_where_policy_names_them():
-    found = market(offer(16.0), policy={"purchases": ["on_demand", "reserved"]})
-    assert "reserved" in {rate.purchase for rate in found.rates}
+def test_advertised_discounts_win_only_where_they_are_asked_for():
+    policy = {"purchases": ["on_demand", "reserved"]}
+    found = market(offer(16.0), policy=policy)
+    assert {rate.purchase for rate in found.rates} == {"on_demand"}
+    assert "reserved" in {rate.purchase for rate in found.shown}
+    asked = market(offer(16.0), policy={**policy, "indicative_prices_allowed": True})
+    assert "reserved" in {rate.purchase for rate in asked.rates}
+
+
+def of(cloud: str, given: Offer) -> Offer:
+    return replace(given, shape=replace(given.shape, cloud=cloud))
+
+
+@pytest.mark.parametrize("cheap", [of("vast", offer(9.0)), offer(9.0, age_days=185)])
+def test_marketplaces_and_old_prices_are_shown_not_taken(cheap):
+    found = market(cheap, offer(16.0))
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+    [shown] = [rate for rate in found.shown if rate.purchase == "on_demand"]
+    assert shown.price_usd_per_h.mid == 9.0
+    assert shown.evidence.is_weak
+    assert shown.evidence.note in ("marketplace price", "price of 2026-04-30 is 185 days old")
+
+
+def test_indicative_prices_win_where_they_are_asked_for():
+    cheap = of("vast", offer(9.0))
+    for policy in ({"indicative_prices_allowed": True}, {"clouds": {"allowed": ["vast", "acme"]}}):
+        found = market(cheap, offer(16.0), policy=policy)
+        assert [rate.price_usd_per_h.mid for rate in found.rates] == [9.0]
+
+
+def test_what_only_marketplaces_have_is_taken_where_it_is_named():
+    only = of("shadeform", offer(9.0))
+    found = market(only)
+    assert not found.rates
+    assert "policy.indicative_prices_allowed" in str(no_price(found))
+    named = market(only, policy={"accelerators": {"allowed": ["H100"]}})
+    [rate] = named.rates
+    assert (rate.price_usd_per_h.mid, rate.evidence.is_weak) == (9.0, True)
+
+
+def test_half_a_year_is_fresh_unless_all_are_older():
+    assert fresh_days([offer(1.0, age_days=10)], TODAY) == 180
+    assert fresh_days([offer(1.0, age_days=200)], TODAY) == 380
 
 
 def test_own_offers_stand_for_the_market():

@@ -1,0 +1,60 @@
+"""Where offers may come from, in: an offer and the policy's regions; out: whether it is allowed."""
+
+from functools import cache
+
+from gpuplan.catalog.regions import read_regions
+from gpuplan.domain.money.market import Offer
+from gpuplan.domain.scenario.terms import Choice
+
+# Members of the European Union, ISO 3166 alpha-3.
+EU_COUNTRIES = frozenset(
+    (
+        "AUT",
+        "BEL",
+        "BGR",
+        "HRV",
+        "CYP",
+        "CZE",
+        "DNK",
+        "EST",
+        "FIN",
+        "FRA",
+        "DEU",
+        "GRC",
+        "HUN",
+        "IRL",
+        "ITA",
+        "LVA",
+        "LTU",
+        "LUX",
+        "MLT",
+        "NLD",
+        "POL",
+        "PRT",
+        "ROU",
+        "SVK",
+        "SVN",
+        "ESP",
+        "SWE",
+    )
+)
+
+
+@cache
+def countries() -> dict[str, str]:
+    """Country of each region that clouds are known to have, by cloud:region."""
+    return {r.id: r.country for r in read_regions() if r.kind == "cloud" and r.country}
+
+
+def is_place_allowed(offer: Offer, regions: Choice) -> bool:
+    """Whether the region, its country or its union is allowed; an unknown country is in none."""
+    own = f"{offer.cloud}:{offer.region}"
+    country = countries().get(own, "")
+    union = ("EU",) if country in EU_COUNTRIES else ()
+    return fits(regions, offer.region, own, *((country,) if country else ()), *union)
+
+
+def fits(choice: Choice, *names: str) -> bool:
+    """Whether any of the names is allowed and none forbidden."""
+    is_allowed = not choice.allowed or any(name in choice.allowed for name in names)
+    return is_allowed and not any(name in choice.forbidden for name in names)
