@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuplan.domain.plan.answer import Answer
-from gpuplan.domain.plan.selection import Conflict
+from gpuplan.domain.plan.selection import Conflict, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
@@ -16,9 +16,10 @@ from gpuplan.studies.explanation.rejected import (
     without_fleet,
 )
 from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.draw import with_draw
 from gpuplan.studies.planning.groups import ROUNDS, SolvedGroup, select_from, solve_groups
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
-from gpuplan.studies.planning.options import fleet_table
+from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.runs import market_for_runs, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
@@ -62,9 +63,7 @@ def _solved(
         )
         if not table.covers(sizings):
             return infeasible_lines(sizings)
-        problem = within_what_is_left(table, before, is_jobs=is_jobs)
-        if inputs.request.is_check:
-            problem = replace(table.problem, limits=())
+        problem = _problem(inputs, table, before, is_jobs=is_jobs)
         found = select_from(problem, table)
         if isinstance(found, Conflict):
             lines = (*conflict_lines(found, problem), *used_lines(table, before))
@@ -72,7 +71,22 @@ def _solved(
         replay = replay_chosen(inputs, sizings, found)
         sizings = replay.sizings
         if not replay.is_tightened:
+            table, found = with_draw(
+                table,
+                found,
+                market.standing,
+                choose=lambda t: select_from(_problem(inputs, t, before, is_jobs=is_jobs), t),
+            )
             table, sizings = with_safe_utilization(inputs, table, sizings, chosen=found)
             choice = Choice(table=table, selection=found, is_jobs=is_jobs)
             return SolvedGroup(choice, sizings, n_rounds, replay.replays)
     return unsettled_lines(ROUNDS)
+
+
+def _problem(
+    inputs: PlanInputs, table: FleetTable, before: Sequence[Choice], *, is_jobs: bool
+) -> SelectionProblem:
+    """What is left to choose from; a check of given fleets knows no limits."""
+    if inputs.request.is_check:
+        return replace(table.problem, limits=())
+    return within_what_is_left(table, before, is_jobs=is_jobs)

@@ -1,5 +1,6 @@
 """How figures look: few digits, the unit always beside them."""
 
+from gpuplan.domain.plan.answer import ChosenPlan
 from gpuplan.domain.provenance import Estimate
 from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE, YEAR
 
@@ -52,6 +53,11 @@ def usd_range(found: Estimate) -> str:
 def kw(power_w: float) -> str:
     """Power."""
     return f"{power_w / KW:,.1f} kW" if power_w >= KW else f"{power_w:,.0f} W"
+
+
+def peak_kw(plan: ChosenPlan) -> str:
+    """The peak at the plug; unknown where a maker publishes no limit."""
+    return "unknown" if plan.power_w is None else kw(plan.power_w.value)
 
 
 def span(seconds: float) -> str:

@@ -25,6 +25,7 @@ class PurchaseLine:
     usd_per_month: float
     price_date: str  # empty: the user's own price
     price_source: str
+    mean_w_per_node: float | None = None  # at the plug, at the load it carries; None: unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ class ChosenPlan:
 
     pools: tuple[PlannedPool, ...]
     cost_usd_per_month: Estimate
-    power_w: Estimate  # at the wall of the computers, at the peak
+    power_w: Estimate | None  # at the wall, at the peak; low is the mean draw; None: unknown
     slo: SloResults
     cost_lines: tuple[PlanCostLine, ...]
     limits: tuple[LimitUse, ...]

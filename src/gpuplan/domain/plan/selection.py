@@ -4,7 +4,7 @@ Arrays over time are indexed [scenario, period, hour]. An hour is a stretch of a
 load stands still: an hour of the day, or a block of a load-duration curve.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
@@ -55,6 +55,16 @@ class Horizon:
         return float(self.hour_s.sum())
 
 
+class WallDraw(NamedTuple):
+    """A node at the wall, linear in what its accelerators draw."""
+
+    host_w: float  # at the wall, with accelerators that draw nothing
+    ratio: float  # watts at the wall for a watt of its accelerators
+    idle_w: float  # of one accelerator, with a model in memory
+    busy_w: float  # of one accelerator at work, where nothing better is known
+    given_mean_w: float | None = None  # of the node, where the user measured it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePool:
     """Equal nodes in one place, shared by the workloads that run there."""
@@ -65,6 +75,7 @@ class NodePool:
     region: str = ""
     max_w: float = 0.0  # of one node: what breakers must carry
     mean_w: float = 0.0  # of one node: what energy is counted with
+    wall: WallDraw | None = None  # None: no limit of its accelerator is published
     n_racks_per_node: float = 0.0
     carbon_kg_per_j: Floats | None = None  # one figure, or one for each hour; None: not known
     n_nodes_existing: int = 0  # there already; switched on by the period, or left off

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -138,6 +138,20 @@ class PoolUtilization:
     band: str  # what that says of the usual 70 to 90 %
 
 
+class LoadPower(NamedTuple):
+    """Watts of one replica's accelerators over its load, as a share of its load at the peak."""
+
+    peak_w: Estimate
+    load_frac: tuple[float, ...] = ()  # rising from 0, idle with the model in memory
+    watts: tuple[float, ...] = ()
+
+    def at(self, load_frac: Floats) -> Floats:
+        """Watts at these loads, between the points in proportion; without points, the peak's."""
+        if not self.load_frac:
+            return np.full(np.shape(load_frac), self.peak_w.value)
+        return np.interp(load_frac, self.load_frac, self.watts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
     """A candidate with the number of replicas that keeps its promises."""
@@ -151,9 +165,14 @@ class Sized:
     limits: tuple[LimitMargin, ...] = ()
     little: LittleClosure | None = None
     utilization: PoolUtilization
-    power_w: Estimate | None = None  # of one replica at the peak, accelerators alone
+    power: LoadPower | None = None  # None: only the limit of the board is known
     cold_start_s: Estimate | None = None
     remarks: tuple[str, ...] = ()  # why so many, and not one fewer
+
+    @property
+    def power_w(self) -> Estimate | None:
+        """Of one replica at the peak, accelerators alone."""
+        return self.power.peak_w if self.power else None
 
     @property
     def n_serving(self) -> int:

@@ -25,6 +25,8 @@ from gpuplan.domain.system.parts import (
     TierChoice,
 )
 
+OWN = ("existing", "owned")  # purchases whose machines are the user's
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerGroup:
@@ -36,12 +38,17 @@ class ServerGroup:
     purchase: str
     n_nodes: int  # at the peak
     n_accelerators_per_node: int
-    is_own: bool  # the user's machines; else a cloud's
     paid_frac: float  # of all hours, at that number
     price_usd_per_node_h: float
+    mean_w_per_node: float | None = None  # at the load that it carries; None: unknown
     region: str = ""
     cloud: str = ""
     spot_usd_per_useful_node_h: Range | None = None  # None: not spot, or interruptions unknown
+
+    @property
+    def is_own(self) -> bool:
+        """Whether they are the user's machines, not a cloud's."""
+        return self.purchase in OWN
 
     @property
     def n_accelerators(self) -> int:

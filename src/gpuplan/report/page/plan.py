@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Curve
 from gpuplan.domain.sheet import Table
-from gpuplan.report.formats import kw, span, usd
+from gpuplan.report.formats import peak_kw, span, usd
 from gpuplan.report.page import render
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
@@ -52,7 +52,7 @@ def _cards(answer: Answer, plan: ChosenPlan) -> Iterator[Card]:
     yield Card(str(n), "accelerators" if n else "accelerators: none is needed")
     if plan.slo.promises:
         yield _slo_card(plan)
-    yield Card(kw(plan.power_w.value), "peak power at the plug")
+    yield Card(peak_kw(plan), "peak power at the plug")
     if answer.proof is not None:
         yield Card(f"{100 * answer.proof.gap_frac:.2f} %", "proven gap to the optimum")
     if answer.uncertainty is not None:

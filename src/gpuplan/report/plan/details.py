@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.sheet import Table
-from gpuplan.report.formats import kw, percent, span, usd
+from gpuplan.report.formats import kw, peak_kw, percent, span, usd
 from gpuplan.report.plan.headline import is_cpu, layout_name
 from gpuplan.report.table import pairs, table
 from gpuplan.units import HOUR, KWH, MINUTE
@@ -59,12 +59,13 @@ def _part(replay: Replay) -> str:
 
 
 def _figures(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[str, str]]:
-    yield "peak power at the plug", kw(plan.power_w.value)
+    yield "peak power at the plug", peak_kw(plan)
     yield f"total cost over {span(plan.span_s)}", usd(plan.total_usd)
     if plan.once_usd:
         yield "of it up front", usd(plan.once_usd)
-    if plan.energy_j_per_month:
-        yield "energy of the nodes", f"{plan.energy_j_per_month / KWH:,.0f} kWh/month"
+    if plan.energy_j_per_month and plan.power_w:
+        drawn = f"{plan.energy_j_per_month / KWH:,.0f} kWh/month"
+        yield "energy of the nodes", f"{drawn}: {kw(plan.power_w.low)} on average at this load"
     if plan.carbon_kg_per_month is not None:
         yield "carbon, grid average", f"{plan.carbon_kg_per_month:,.0f} kg CO2e/month"
     for pool in plan.pools:

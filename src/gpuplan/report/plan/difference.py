@@ -7,7 +7,7 @@ from typing import Any
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.sheet import Sheet
 from gpuplan.report.document import result_sheet
-from gpuplan.report.formats import kw, signed_usd, usd
+from gpuplan.report.formats import peak_kw, signed_usd, usd
 from gpuplan.report.plan.headline import fleet_words, headline
 from gpuplan.report.table import table
 
@@ -55,7 +55,7 @@ def _answer_changes(old: Answer, new: Answer) -> Iterator[Change]:
         if abs(difference) >= 0.005:
             now = f"{usd(new.plan.cost_usd_per_month.value)} ({signed_usd(difference)})"
             yield "cost ($/month)", usd(old.plan.cost_usd_per_month.value), now
-        yield from _changed("power", kw(old.plan.power_w.value), kw(new.plan.power_w.value))
+        yield from _changed("power", peak_kw(old.plan), peak_kw(new.plan))
         yield from _changed("SLOs met", _word(old.plan.slo.is_kept), _word(new.plan.slo.is_kept))
     made_old, made_new = old.provenance, new.provenance
     yield from _changed("gpuplan", made_old.package_version, made_new.package_version)

@@ -143,12 +143,22 @@ def bought_nodes(
 
 
 def bought_terms(
-    scenario: Scenario, catalog: Catalog, accelerator: str, n: int, *, price: Range
+    scenario: Scenario,
+    catalog: Catalog,
+    accelerator: str,
+    n: int,
+    *,
+    price: Range,
+    mean_w: float | None = None,
 ) -> tuple[BoughtTerms, tuple[Assumption, ...]]:
-    """Outlay, running and life of a node with n accelerators that is bought at this price."""
+    """Outlay, running and life of a node with n accelerators that is bought at this price.
+
+    Its draw is that of the load it would carry, where this is known.
+    """
     ownership, notes = _ownership(scenario)
     purchase, extra = purchase_of(price, scenario.prices.extras)
     power, place = node_watts(catalog, accelerator, n), place_of(scenario)
+    power = power if mean_w is None else power._replace(mean_w=mean_w)
     running, rest = _bought_running(scenario, power, place)
     return BoughtTerms(purchase, running, ownership), (*extra, *rest, *notes)
 

@@ -101,7 +101,9 @@ def chosen_plan(choice: Choice) -> ChosenPlan:
         once_usd=_once(choice),
         total_usd=choice.usd,
         span_s=choice.span_s,
-        energy_j_per_month=sum(_energy_j(choice).values()) / choice.n_months,
+        energy_j_per_month=sum(_energy_j(choice).values()) / choice.n_months
+        if _is_drawn(choice)
+        else None,
         carbon_kg_per_month=None,
     )
 
@@ -245,6 +247,7 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
             usd_per_month=_terms_usd(choice, held.terms, pool) / choice.n_months,
             price_date=_date(rate),
             price_source=rate.evidence.source if rate else "",
+            mean_w_per_node=choice.pool(pool).mean_w or None,
         )
 
 
@@ -324,14 +327,22 @@ def _peak_nodes(choice: Choice, pool: str) -> int:
     return int(sum(h.n_nodes[0] for h in held).max()) if held else 0
 
 
-def _power(choice: Choice) -> Estimate:
-    """What the nodes draw together at most, and on average while busy."""
+def _power(choice: Choice) -> Estimate | None:
+    """What the nodes draw together at most, and on average; None where a draw is not known."""
+    if not _is_drawn(choice):
+        return None
     highest = mean = 0.0
     for pool in choice.table.problem.pools:
         n = _peak_nodes(choice, pool.name)
         highest += n * pool.max_w
         mean += n * pool.mean_w
     return Estimate(value=highest, low=mean, high=highest, tier="estimated")
+
+
+def _is_drawn(choice: Choice) -> bool:
+    """Whether the draw of all nodes that are held is known."""
+    used = {held.pool for held in choice.selection.held if held.n_nodes.max(initial=0) > 0}
+    return all(choice.pool(name).max_w > 0 for name in used)
 
 
 def _energy_j(choice: Choice) -> dict[str, float]:
@@ -347,6 +358,8 @@ def _energy_j(choice: Choice) -> dict[str, float]:
 
 def carbon_kg_per_month(choice: Choice, scenario: Scenario) -> float | None:
     """Location-based average of the grids; None where the grid of any site is not known."""
+    if not _is_drawn(choice):
+        return None
     total = emitted_kg(_energy_j(choice), choice.table.rates, scenario)
     return None if total is None else total / choice.n_months
 

@@ -141,21 +141,25 @@ def _slo(results: Sequence[SloResult]) -> SloResults:
 
 
 def _joined(first: ChosenPlan, second: ChosenPlan) -> ChosenPlan:
-    carbon = (first.carbon_kg_per_month, second.carbon_kg_per_month)
     return ChosenPlan(
         pools=first.pools + second.pools,
         cost_usd_per_month=_sum(first.cost_usd_per_month, second.cost_usd_per_month),
-        power_w=_sum(first.power_w, second.power_w),
+        power_w=_sum(first.power_w, second.power_w) if first.power_w and second.power_w else None,
         slo=_slo(first.slo.promises + second.slo.promises),
         cost_lines=first.cost_lines + second.cost_lines,
         limits=first.limits + second.limits,
         once_usd=first.once_usd + second.once_usd,
         total_usd=first.total_usd + second.total_usd,
         span_s=max(first.span_s, second.span_s),
-        energy_j_per_month=(first.energy_j_per_month or 0.0) + (second.energy_j_per_month or 0.0),
-        carbon_kg_per_month=None if None in carbon else sum(kg for kg in carbon if kg is not None),
+        energy_j_per_month=_both(first.energy_j_per_month, second.energy_j_per_month),
+        carbon_kg_per_month=_both(first.carbon_kg_per_month, second.carbon_kg_per_month),
         replays=first.replays + second.replays,
     )
+
+
+def _both(first: float | None, second: float | None) -> float | None:
+    """The sum; None where a part is not known."""
+    return None if first is None or second is None else first + second
 
 
 def _sum(first: Estimate, second: Estimate) -> Estimate:

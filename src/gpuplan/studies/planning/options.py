@@ -22,6 +22,7 @@ from gpuplan.domain.plan.selection import (
     NodeTerms,
     SelectionProblem,
     SliceGeometry,
+    WallDraw,
 )
 from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
@@ -32,7 +33,7 @@ from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
-from gpuplan.studies.power.node_draw import node_watts, racks_per_node
+from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
 from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, YEAR
 
 # Assumption: the middle growth is twice as likely as either end.
@@ -45,6 +46,7 @@ class FleetRow(NamedTuple):
     option: FleetOption
     sized: Sized
     n_per_node: int
+    load_frac: Floats = floats([])  # by hour, over the peak; empty: as at the peak throughout
 
 
 class FleetTable(NamedTuple):
@@ -79,7 +81,9 @@ def fleet_table(
     known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
     is_sharing = len(sizings) > 1 and not is_jobs
     rows = [
-        _sliced(row, place) if is_sharing else row
+        (_sliced(row, place) if is_sharing else row)._replace(
+            load_frac=sizing.demand.hours.load_frac[place]
+        )
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
         for row in _rows(sized, place, market, hours=hours, scenario=scenario, n_scenarios=n)
@@ -339,6 +343,7 @@ def _pools(
                 n_accelerators_per_node=max(1, node.n_accelerators),
                 max_w=power.max_w,
                 mean_w=power.mean_w,
+                wall=_wall(scenario, catalog, rate, power.max_w),
                 n_racks_per_node=racks_per_node(scenario, catalog, node),
                 carbon_kg_per_j=None if carbon is None else floats([carbon]),
                 n_nodes_existing=there.n_nodes if there else 0,
@@ -346,3 +351,23 @@ def _pools(
             )
         )
     return tuple(pools)
+
+
+def _wall(scenario: Scenario, catalog: Catalog, rate: NodeRate, max_w: float) -> WallDraw | None:
+    """How the node draws, and the user's own figure of its mean."""
+    wall = wall_draw(catalog, rate.node.accelerator, rate.node.n_accelerators)
+    given = _given_mean_w(scenario, catalog, rate, max_w)
+    return wall and wall._replace(given_mean_w=given)
+
+
+def _given_mean_w(
+    scenario: Scenario, catalog: Catalog, rate: NodeRate, max_w: float
+) -> float | None:
+    """Mean draw of nodes that stand there, where the user says how busy they are."""
+    for owned in scenario.owned:
+        card = find_accelerator(owned.accelerator, catalog).accelerator
+        is_same = str(card.id) == rate.node.accelerator
+        if is_same and owned.n_accelerators_per_node == rate.node.n_accelerators:
+            share = owned.mean_utilization_frac
+            return None if share is None else share * (owned.node_max_w or max_w)
+    return None

@@ -13,6 +13,7 @@ from gpuplan.domain.plan.answer import SloResult
 from gpuplan.domain.plan.selection import FleetOption, Horizon, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import (
     HourLoads,
+    LoadPower,
     Periods,
     PoolUtilization,
     ReplicaNeed,
@@ -99,7 +100,7 @@ def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
         limits=(),
         little=None,
         utilization=PoolUtilization(peak_frac=None, safe_frac=None, band=""),
-        power_w=each_w,
+        power=LoadPower(each_w) if each_w else None,
         cold_start_s=None,
         remarks=(*job.remarks, job_line(job)),
     )

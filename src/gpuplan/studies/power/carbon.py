@@ -165,16 +165,16 @@ def carbon_counts(scenario: Scenario) -> bool:
     return scenario.objective == "carbon" or scenario.policy.carbon_max_kg_per_year is not None
 
 
-def carbon_kg_per_j(rate: NodeRate, scenario: Scenario) -> float | None:
-    """The grid's average at the place, cooling and losses included; None where it is not known."""
-    is_own = rate.purchase == "owned" or rate.capital is not None
+def carbon_kg_per_j(rate: NodeRate | None, scenario: Scenario) -> float | None:
+    """The grid's average at the place, cooling and losses included; None where it is not known.
+
+    Without a rate: nodes that stand at the site already.
+    """
+    is_own = rate is None or rate.purchase == "owned" or rate.capital is not None
     site = scenario.site if is_own else None
-    if site is not None and site.carbon_kg_per_j is not None:
-        return site.carbon_kg_per_j * (site.pue_ratio or 1.0)
-    if rate.node.region is None and (site is None or site.region is None):
-        return None
+    region, cloud = (rate.node.region, rate.node.cloud) if rate else (None, None)
     try:
-        place = place_at(rate.node.region, cloud=rate.node.cloud, site=site)
+        place = place_at(region, cloud=cloud, site=site)
     except PlannerError:
         return None  # a region that nobody describes
     for figure in place.intensities:
@@ -189,8 +189,7 @@ def emitted_kg(
     """Of energy by terms; None where any of it comes from a place that is not known."""
     total = 0.0
     for terms, joules in energy_j.items():
-        rate = rates.get(terms)
-        each = carbon_kg_per_j(rate, scenario) if rate else None
+        each = carbon_kg_per_j(rates.get(terms), scenario)
         if each is None:
             return None
         total += joules * each

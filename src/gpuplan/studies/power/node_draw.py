@@ -12,6 +12,7 @@ from gpuplan.design.racks import Slowdown, fit_rack
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
 from gpuplan.domain.money.rates import NodeKind
+from gpuplan.domain.plan.selection import WallDraw
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, BuildRules, RoomRules
@@ -197,6 +198,32 @@ def node_watts(catalog: Catalog, accelerator: str, n_accelerators: int) -> NodeW
         return NodeWatts(max_w=0.0, mean_w=0.0)
     node, _ = node_draw(catalog, card, max(1, n_accelerators))
     return NodeWatts(max_w=node.max_w, mean_w=node.typical_w)
+
+
+def wall_draw(catalog: Catalog, accelerator: str, n_accelerators: int) -> WallDraw | None:
+    """How the draw at the wall follows that of the accelerators; None without a published limit."""
+    card = catalog.accelerators[AcceleratorId(accelerator)]
+    if card.power.limit_w is None:
+        return None
+    n, build = max(1, n_accelerators), build_of(card)
+    host = node_power(0.0, n, build=build).wall_w
+    return WallDraw(
+        host_w=host,
+        ratio=node_power(1.0, n, build=build).wall_w - host,
+        idle_w=loaded_idle_w(card.power, card.power.limit_w),
+        busy_w=TYPICAL_FRAC * card.power.limit_w,
+    )
+
+
+def moved_w(
+    catalog: Catalog, accelerator: str, node_w: float | None, *, n: int, n_new: int
+) -> float | None:
+    """Draw of a node of another size with accelerators as busy as in one that draws so much."""
+    old, new = (wall_draw(catalog, accelerator, each) for each in (n, n_new))
+    if node_w is None or old is None or new is None:
+        return None
+    each_w = max(0.0, node_w - old.host_w) / old.ratio / max(1, n)
+    return new.host_w + new.ratio * each_w * n_new
 
 
 def racks_per_node(scenario: Scenario, catalog: Catalog, node: NodeKind) -> float:

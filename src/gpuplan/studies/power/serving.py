@@ -5,12 +5,13 @@ from math import exp, log, sqrt
 
 from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.inference.performance import InferencePrediction, ServingSetup
 from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Estimate
-from gpuplan.performance.power import accelerator_power_w
+from gpuplan.performance.power import accelerator_power_w, limit_w, loaded_idle_w
 
 # Share of the rate's own error that reaches the draw: the roots of the law halve it, saturation
 # takes more.
@@ -25,8 +26,11 @@ def serving_power(
     setup: ServingSetup, prediction: InferencePrediction, *, note: str = ""
 ) -> dict[str, Estimate]:
     """Draw of all accelerators and energy per output token; empty where no limit is published."""
-    rate = prediction.output_tokens_per_s
-    return power_at_rate(setup, rate, prediction.n_running, note=note)
+    rate, n_running = prediction.output_tokens_per_s, prediction.n_running
+    if setup.load.regime == "poisson":
+        each_per_s = rate.value / max(setup.load.output_tokens, 1.0) / setup.n_replicas
+        n_running = min(n_running, each_per_s * prediction.e2e_mean_s.value)
+    return power_at_rate(setup, rate, n_running, note=note)
 
 
 def power_at_rate(
@@ -51,12 +55,25 @@ def power_at_rate(
 def one_accelerator_w(
     setup: ServingSetup, output_tokens_per_s: float, n_running: float, *, work: str
 ) -> float:
-    """Average draw of one accelerator at this rate of the whole deployment."""
-    rate = output_tokens_per_s / setup.n_replicas
-    use = serving_utilization(setup, rate, n_running)
-    busy = busy_frac(work, step_s=n_running / rate, n_accelerators=setup.layout.n_accelerators)
+    """Average draw of one accelerator at this rate of the whole deployment.
+
+    Arrivals leave a replica empty at times, then it draws what it draws idle; the law holds while
+    it works, for the batch that it then has.
+    """
+    is_open = setup.load.regime == "poisson"
+    working = 1.0 - exp(-n_running) if is_open else 1.0
+    rate, batch = output_tokens_per_s / setup.n_replicas / working, max(1.0, n_running / working)
+    use = serving_utilization(setup, rate, batch)
+    busy = busy_frac(work, step_s=batch / rate, n_accelerators=setup.layout.n_accelerators)
     constants = power_constants(setup.accelerator, work)
-    return accelerator_power_w(setup.accelerator, replace(use, busy_frac=busy), constants)
+    at_work = accelerator_power_w(setup.accelerator, replace(use, busy_frac=busy), constants)
+    idle = idle_w(setup.accelerator)
+    return idle + working * (at_work - idle)
+
+
+def idle_w(accelerator: Accelerator) -> float:
+    """Draw of one accelerator with a model in memory and nothing to do."""
+    return loaded_idle_w(accelerator.power, limit_w(accelerator))
 
 
 def serving_utilization(

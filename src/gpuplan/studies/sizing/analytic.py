@@ -8,7 +8,7 @@ from math import ceil, inf
 
 from gpuplan.candidates.search import largest_load
 from gpuplan.domain.plan.candidate import Candidate, Rejection
-from gpuplan.domain.plan.sizing import LimitMargin, Sized
+from gpuplan.domain.plan.sizing import LimitMargin, LoadPower, Sized
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.performance.kernels.regimes import Served
@@ -118,7 +118,7 @@ class AnalyticSizer:
         return replace(
             fleet,
             limits=self._margins(candidate, served),
-            power_w=self._power(candidate, task.peak_per_s / n, served),
+            power=self._power(candidate, task.peak_per_s / n, served),
             remarks=("sized by formula: this layout or loop is not simulated",),
         )
 
@@ -126,11 +126,12 @@ class AnalyticSizer:
         reached = [(limit, self._reached(candidate, limit, served)) for limit in self.limits]
         return tuple(margin_of(limit, each, each.value) for limit, each in reached)
 
-    def _power(self, candidate: Candidate, rate: float, served: Served) -> Estimate | None:
+    def _power(self, candidate: Candidate, rate: float, served: Served) -> LoadPower | None:
         tokens = rate * self.load.output_tokens
         each = self.evaluator.ranged(candidate).estimate("output_tokens_per_s", tokens)
         setup = self.evaluator.prepared(candidate).setup
-        return power_at_rate(setup, each, max(1.0, float(served.n_running))).get("power_w")
+        found = power_at_rate(setup, each, max(1.0, float(served.n_running))).get("power_w")
+        return LoadPower(found) if found else None
 
     def _rejected(self, candidate: Candidate, rate: float | None) -> Rejection:
         served = self._served(candidate, rate or 4 * (self.load.n_sequences or 1.0))

@@ -16,6 +16,7 @@ from gpuplan.domain.plan.sizing import (
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.configuration import startup
 from gpuplan.studies.power.serving import power_at_rate
+from gpuplan.studies.sizing.draw import power_by_load
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
 from gpuplan.studies.sizing.task import SizingTask, margin_of
 
@@ -150,7 +151,7 @@ class ServingSizer:
             utilization=PoolUtilization(
                 peak_frac=peak / (n * self.simulator.capacity_per_s()), safe_frac=None, band=""
             ),
-            power_w=self._power(last, n),
+            power=power_by_load(prepared, peak / n, self._power(last, n)),
             cold_start_s=startup(prepared.setup, prepared.memory.weights_bytes).get("total"),
             remarks=remarks,
         )
@@ -221,7 +222,7 @@ class ServingSizer:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)
         rate = _ranged_rate(self.simulator, self.task.peak_per_s / n * output)
         setup = self.simulator.prepared.setup
-        return power_at_rate(setup, rate, max(1.0, run.n_running)).get("power_w")
+        return power_at_rate(setup, rate, run.n_running).get("power_w")
 
     def _remarks(self, peak: float, n: int) -> tuple[str, ...]:
         found = []

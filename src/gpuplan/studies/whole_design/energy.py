@@ -24,7 +24,7 @@ def with_energy(
     groups: list[GroupDesign], plan: ChosenPlan, scenario: Scenario, catalog: Catalog
 ) -> tuple[GroupDesign, ...]:
     """Each group with its share of the plan's energy, its emissions, and when it could wait."""
-    weights = [_weight_w(made.group, catalog) for made in groups]
+    weights = [_weight_w(made.group) for made in groups]
     if plan.energy_j_per_month is None or not sum(weights):
         return tuple(groups)
     mean_w = plan.energy_j_per_month / MONTH
@@ -37,9 +37,8 @@ def with_energy(
     return tuple(found)
 
 
-def _weight_w(group: ServerGroup, catalog: Catalog) -> float:
-    power = node_watts(catalog, group.accelerator, group.n_accelerators_per_node)
-    return power.mean_w * group.n_nodes * group.paid_frac
+def _weight_w(group: ServerGroup) -> float:
+    return (group.mean_w_per_node or 0.0) * group.n_nodes * group.paid_frac
 
 
 def _carbon(

@@ -24,7 +24,7 @@ from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import OwnedNodes
 from gpuplan.domain.scenario.workload import Training
-from gpuplan.domain.system.designed import GroupDesign, ServerGroup
+from gpuplan.domain.system.designed import OWN, GroupDesign, ServerGroup
 from gpuplan.domain.system.findings import Finding, note
 from gpuplan.domain.system.parts import DataDemand, FabricPlan, HostLine, SpareNeed, TierChoice
 from gpuplan.studies.system_check.judge import JudgedWorkload, facility_on_site, judge_workload
@@ -43,7 +43,6 @@ from gpuplan.studies.system_check.surroundings import (
 )
 from gpuplan.units import GB
 
-OWN = ("existing", "owned")
 THREADS_PER_CORE = 2  # a cloud's virtual CPU is one of two threads of a core. Assumption.
 
 
@@ -73,9 +72,9 @@ def planned_servers(
                 purchase=line.purchase,
                 n_nodes=line.n_nodes,
                 n_accelerators_per_node=line.n_accelerators_per_node,
-                is_own=line.purchase in OWN,
                 paid_frac=line.paid_frac,
                 price_usd_per_node_h=line.price_usd_per_node_h.value,
+                mean_w_per_node=line.mean_w_per_node,
                 region=line.region,
                 cloud=line.cloud,
             )

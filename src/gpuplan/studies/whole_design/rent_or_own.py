@@ -21,6 +21,8 @@ from gpuplan.domain.scenario.workload import Training
 from gpuplan.domain.system.designed import OwnInstead, RentOrOwn, ServerGroup
 from gpuplan.domain.system.findings import note
 from gpuplan.studies.market.owned import bought_nodes, bought_terms, place_of
+from gpuplan.studies.planning.draw import at_ratio
+from gpuplan.studies.power.node_draw import moved_w, node_watts
 from gpuplan.studies.system_check.alternatives import boards, server_usd
 from gpuplan.studies.system_check.placement import Remark
 from gpuplan.studies.whole_design.statement import span_of
@@ -101,7 +103,10 @@ def own_node(
     price, price_notes = server_usd(scenario, catalog, card, size)
     if price is None:
         return None, ()
-    terms, notes = bought_terms(scenario, catalog, str(card.id), size, price=price)
+    mean_w = moved_w(
+        catalog, str(card.id), group.mean_w_per_node, n=group.n_accelerators_per_node, n_new=size
+    )
+    terms, notes = bought_terms(scenario, catalog, str(card.id), size, price=price, mean_w=mean_w)
     is_given = any(
         find_accelerator(p.accelerator, catalog).accelerator.id == card.id
         for p in scenario.prices.hardware
@@ -196,8 +201,10 @@ def own_instead(
     }
     for group in groups:
         rate, n = rates.get(group.accelerator), group.n_accelerators_per_node
-        each = rate.usd_per_accelerator_h if rate else None
-        if group.is_own or rate is None or each is None:
+        if group.is_own or rate is None:
+            continue
+        each = _at_load(group, rate, catalog).usd_per_accelerator_h
+        if each is None:
             continue
         best = own_or_burst(
             _month(group.n_nodes, min(1.0, group.paid_frac)),
@@ -212,3 +219,11 @@ def own_instead(
             best=best,
         )
         yield from rate.assumptions
+
+
+def _at_load(group: ServerGroup, rate: NodeRate, catalog: Catalog) -> NodeRate:
+    """The bought node with the draw of the load that the group carries."""
+    name, n, n_new = group.accelerator, group.n_accelerators_per_node, rate.node.n_accelerators
+    drawn = moved_w(catalog, name, group.mean_w_per_node, n=n, n_new=n_new)
+    assumed = node_watts(catalog, name, n_new).mean_w
+    return rate if drawn is None or not assumed else at_ratio(rate, drawn / assumed)

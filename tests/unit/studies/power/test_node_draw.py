@@ -9,7 +9,14 @@ from gpuplan.cost.carbon import energy_use
 from gpuplan.design.facility import checklist
 from gpuplan.domain.scenario.site import Rack
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.studies.power.node_draw import facility_of, node_draw, slowdown_of
+from gpuplan.studies.power.node_draw import (
+    facility_of,
+    moved_w,
+    node_draw,
+    node_watts,
+    slowdown_of,
+    wall_draw,
+)
 from gpuplan.units import HOUR, KW, KWH
 from shared_data import ROOT
 
@@ -110,3 +117,26 @@ def test_an_assumed_pue_is_told(catalog, small_circuits):
     plan = facility_of(catalog, small_circuits.owned[0], site)
     assert plan.pue_ratio == pytest.approx(1.58)
     assert "site.pue" in [a.change for a in plan.assumptions]
+
+
+def test_the_wall_follows_the_boards_in_a_line(catalog):
+    """Eight boards of an island: hosts 20 + 8 x 140 W, fans 18 %, supplies lose 6 %."""
+    wall = wall_draw(catalog, "h100-sxm", 8)
+    assert wall.host_w == pytest.approx(1.06 * (20 + 8 * 140))
+    assert wall.ratio == pytest.approx(1.06 * 1.18)
+    assert wall.idle_w < wall.busy_w < 700
+
+
+def test_a_board_without_a_limit_has_no_draw(catalog):
+    assert wall_draw(catalog, "inferentia2", 1) is None
+    assert node_watts(catalog, "inferentia2", 1).max_w == 0
+    assert moved_w(catalog, "inferentia2", 100.0, n=1, n_new=8) is None
+
+
+def test_moving_to_another_size_keeps_boards_as_busy(catalog):
+    large = wall_draw(catalog, "h100-sxm", 8)
+    node_w = large.host_w + large.ratio * 8 * 400.0
+    one = wall_draw(catalog, "h100-sxm", 1)
+    moved = moved_w(catalog, "h100-sxm", node_w, n=8, n_new=1)
+    assert moved == pytest.approx(one.host_w + one.ratio * 400.0)
+    assert moved_w(catalog, "h100-sxm", moved, n=1, n_new=8) == pytest.approx(node_w)

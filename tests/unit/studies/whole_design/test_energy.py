@@ -57,7 +57,6 @@ def test_a_day_by_hand():
         purchase="on_demand",
         n_nodes=1,
         n_accelerators_per_node=1,
-        is_own=False,
         paid_frac=1.0,
         price_usd_per_node_h=2.5,
     )

@@ -69,12 +69,16 @@ def discounted(flow: list[float], yearly: float) -> float:
     return sum(usd / (1 + yearly) ** (month / 12) for month, usd in enumerate(flow))
 
 
+# 8 boards at 490 W, fans 18 % of it, hosts 20 + 8 x 140 W, supplies lose 6 %.
+DRAWN_KW = (8 * 0.490 * 1.18 + 0.020 + 8 * 0.140) * 1.06
+
+
 def owned_by_hand() -> list[float]:
-    """Two DGX H100: 10.2 kW at most, 70 % of it on average."""
+    """Two DGX H100: 10.2 kW at most; on average boards at 70 % of 700 W, hosts and fans."""
     n, months = 2, 48
     goods = 1 + EXTRAS["network_gear_frac"] + EXTRAS["spares_frac"] + EXTRAS["freight_frac"]
     outlay = HARDWARE * (goods * (1 + EXTRAS["tax_frac"]) + EXTRAS["installation_frac"])
-    energy = 10.2 * 0.7 * 1.4 * 730 * 0.12
+    energy = DRAWN_KW * 1.4 * 730 * 0.12
     demand = 10.2 * 1.4 * 15
     support, licence, staff = HARDWARE * 0.04 / 12, 8 * 100 / 12, 5000 / 12
     monthly = energy + demand + support + licence + staff

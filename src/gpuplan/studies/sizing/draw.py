@@ -1,0 +1,40 @@
+"""Draw of one replica over its load, in: a prepared candidate and its peak; out: LoadPower."""
+
+from gpuplan.domain.plan.sizing import LoadPower
+from gpuplan.domain.provenance import Estimate
+from gpuplan.performance.serving.regimes import serve
+from gpuplan.studies.inference.deployment import EvaluatedDeployment
+from gpuplan.studies.power.serving import idle_w, power_at_rate
+
+LOADS = (0.1, 0.25, 0.5, 0.75)  # of the load at the peak, beside idle and the peak itself
+
+
+def power_by_load(
+    p: EvaluatedDeployment, per_s: float, peak_w: Estimate | None
+) -> LoadPower | None:
+    """Watts of one replica's accelerators, idle and at shares of so many requests a second."""
+    if peak_w is None:
+        return None
+    n = p.setup.layout.n_accelerators
+    found = [(0.0, n * idle_w(p.setup.accelerator))]
+    found += [(share, _watts(p, share * per_s, peak_w)) for share in LOADS]
+    return rising(peak_w, [*found, (1.0, peak_w.value)])
+
+
+def _watts(p: EvaluatedDeployment, per_s: float, peak_w: Estimate) -> float:
+    """Draw at this rate by the regime formula, which also says how many run at once."""
+    case = p.case._replace(requests_per_s=per_s)
+    budget = float(p.setup.settings.max_batch_tokens)
+    served = serve("poisson", p.work, p.step, r=p.regime, case=case, batch_tokens=budget)
+    tokens = float(served.output_tokens_per_s)
+    rate = Estimate(value=tokens, low=tokens, high=tokens, tier=peak_w.tier)
+    return power_at_rate(p.setup, rate, per_s * float(served.e2e_s))["power_w"].value
+
+
+def rising(peak_w: Estimate, points: list[tuple[float, float]]) -> LoadPower:
+    """The points with a draw that never falls as the load grows."""
+    watts, most = [], 0.0
+    for _, each in points:
+        most = max(most, each)
+        watts.append(most)
+    return LoadPower(peak_w, tuple(share for share, _ in points), tuple(watts))
