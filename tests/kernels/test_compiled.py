@@ -6,6 +6,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.simulation.engine import LockStep
 from gpuplan.simulation.serving import batching, gaps, run
 from gpuplan.simulation.serving import kernels as room
 from kernels.cases import fleet_of, limits_of, stream_of
@@ -45,6 +47,11 @@ def runs() -> list[bytes]:
     for router in ("least_outstanding", "power_of_two"):
         many = fleet_of(limits, n_engines=3, router=router)
         found.append(run.simulate_serving(requests, many).times.ttft_s.tobytes())
+    for router in ("round_robin", "power_of_two"):
+        alike = fleet_of(limits, n_engines=4, router=router)
+        lock = LockStep(n_engines=2, n_batches=1, own=alike.table, shared_s=floats([0.0, 1e-3]))
+        grouped = run.simulate_serving(requests, replace(alike, lockstep=lock))
+        found.append(grouped.times.e2e_s.tobytes())
     found.append(repr(gaps.gaps_of(requests, fleet_of(limits))).encode())
     policy = BatchPolicy(max_batch=limits.max_sequences, max_delay_s=0.05)
     fixed = fleet_of(limits, n_engines=2, router="least_outstanding", batching=policy)

@@ -85,12 +85,23 @@ class StepTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockStep:
+    """Engines of one replica that step together, and what they do together."""
+
+    n_engines: int  # of a replica: attention replicas times batches in the pipeline
+    n_batches: int  # that the stages of a pipeline hold at once
+    own: StepTable  # what an engine does by itself
+    shared_s: Floats  # by the tokens of one batch of all attention replicas: their experts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Equal engines behind one router."""
 
     limits: EngineLimits
-    table: StepTable
+    table: StepTable  # where engines step together: with equal loads on all of them
     n_engines: int = 1
+    lockstep: LockStep | None = None  # None: every engine by itself
     router: str = "round_robin"
     seed: int = 0  # of a router that draws
     batching: BatchPolicy | None = None  # None: requests join and leave between iterations

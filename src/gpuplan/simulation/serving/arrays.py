@@ -70,7 +70,7 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
 def engine_state(requests: Requests, fleet: Fleet, bin_s: float) -> st.Engines:
     """Idle engines, their tables, and the requests as rows."""
     limits, n = fleet.limits, fleet.n_engines
-    tables = kernel_tables(fleet.table, limits)
+    tables = kernel_tables(fleet.lockstep.own if fleet.lockstep else fleet.table, limits)
     longest = int(requests.output_tokens.max(initial=1))
     n_ring = max(LEAST_RING, 1 << int(longest + 1).bit_length())
     return st.Engines(

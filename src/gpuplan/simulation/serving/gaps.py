@@ -21,8 +21,11 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
     """
     check_fleet(requests, fleet)
-    if fleet.batching is not None or has_features(fleet.limits):
-        what = "with fixed batches, prefix caching, priorities, speculative decoding, long prefills"
+    if fleet.batching is not None or fleet.lockstep is not None or has_features(fleet.limits):
+        what = (
+            "with fixed batches, prefix caching, priorities, speculative decoding, long prefills, "
+            "or engines in lockstep (PP, DP)"
+        )
         raise one(InputError, "simulate", "--itl", what, "leave it out")
     sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)
     sim.limit[:, st.IS_JUMPING] = 0

@@ -15,6 +15,8 @@ from gpuplan.simulation.serving.features import (
     with_features,
 )
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.cost import SCALE
+from gpuplan.simulation.serving.kernels.engine.lockstep import run_lockstep
 from gpuplan.simulation.serving.kernels.engine.runs import (
     run_apart,
     run_routed,
@@ -54,6 +56,9 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
     limits, problems = fleet.limits, []
     if fleet.n_engines < 1:
         problems.append(Problem("replicas", f"got {fleet.n_engines}", "use 1 or more"))
+    if fleet.lockstep is not None and fleet.n_engines % fleet.lockstep.n_engines:
+        what = f"{fleet.n_engines} engines in groups of {fleet.lockstep.n_engines}"
+        problems.append(Problem("replicas", what, "use whole groups"))
     if fleet.router not in ROUTERS:
         known = ", ".join(ROUTERS)
         problems.append(Problem("router", f"got {fleet.router!r}", f"use one of {known}"))
@@ -81,10 +86,16 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
 def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     sim.limit[:, st.IS_JUMPING] = method == "jump"
     sim.limit[:, st.LAST_INSTANT] = st.FOREVER
-    if fleet.router == "round_robin":
+    if fleet.router == "round_robin" and fleet.lockstep is None:
         run_apart(sim, accepted, 0)
-    else:
-        draws = np.random.default_rng(fleet.seed)
-        pairs = draws.integers(0, fleet.n_engines, size=(len(accepted), 2))
-        seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+        return
+    draws = np.random.default_rng(fleet.seed)
+    pairs = draws.integers(0, fleet.n_engines, size=(len(accepted), 2))
+    seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+    if fleet.lockstep is None:
         run_routed(sim, accepted, pairs, ROUTERS[fleet.router], seen)
+        return
+    together = fleet.lockstep
+    sizes = (together.n_engines, together.n_batches, ROUTERS[fleet.router])
+    shared = np.rint(together.shared_s * SCALE).astype(np.int64)
+    run_lockstep(sim, accepted, pairs, seen, np.array(sizes, dtype=np.int64), shared)

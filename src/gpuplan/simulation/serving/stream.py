@@ -50,9 +50,8 @@ class ServingStream:
         check_fleet(no_requests(), fleet)
         if not can_stream(fleet):
             fix = "run it in memory, or use --no-prefix-caching and --batching continuous"
-            raise one(
-                InputError, "simulate", "--stream", "with fixed batches or prefix caching", fix
-            )
+            what = "with fixed batches, prefix caching, or engines in lockstep (PP, DP)"
+            raise one(InputError, "simulate", "--stream", what, fix)
         self._fleet = fleet
         self._max_held = max_held
         rows = np.zeros((LEAST_ROWS, st.N_REQUEST), dtype=np.int64)
@@ -233,8 +232,9 @@ class ServingStream:
 
 
 def can_stream(fleet: Fleet) -> bool:
-    """Fixed batches, and a cache that knows all text that ever came, need the whole run."""
-    return fleet.batching is None and not fleet.limits.caches_prefixes
+    """Fixed batches, lockstep, and a cache that knows all text that came, need the whole run."""
+    is_alone = fleet.batching is None and fleet.lockstep is None
+    return is_alone and not fleet.limits.caches_prefixes
 
 
 def _rows_of_features(n_rows: int) -> dict[str, Any]:

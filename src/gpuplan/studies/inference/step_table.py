@@ -11,8 +11,10 @@ from math import inf
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.simulation.engine import AttentionRates, AttentionWork, StepTable
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.simulation.engine import AttentionRates, AttentionWork, LockStep, StepTable
 from gpuplan.performance.kernels.step import (
+    ExpertMatrices,
     StepConstants,
     StepLoad,
     StepWork,
@@ -61,6 +63,30 @@ def step_table(
         host_s=float((1.0 - k.host_hidden_frac) * k.host_s),
         host_sequence_s=float((1.0 - k.host_hidden_frac) * k.host_sequence_s) * n_equal,
         prompt_floor_s=float(launched_s(work, k)),
+    )
+
+
+def lockstep_of(
+    work: StepWork, k: StepConstants, *, layout: ServingLayout, max_tokens: int, max_sequences: int
+) -> LockStep | None:
+    """How the engines of one replica step together; None where it has one engine.
+
+    Attention replicas do everything but the experts by themselves. The batches of a pipeline
+    follow each other through its stages: none returns before the slowest has passed.
+    """
+    if layout.n_engines == 1:
+        return None
+    own, n_shared = work, 0
+    if layout.dp > 1:
+        own = work._replace(experts=ExpertMatrices(*(0.0, 0.0, 1.0, 0.0, 0.0, 0.0)))
+        n_shared = layout.dp * max_tokens
+    shared = _load(np.arange(n_shared + 1, dtype=np.float64), 0.0)
+    shared_s = step_parts(work, k, shared).experts_s if n_shared else 0.0
+    return LockStep(
+        n_engines=layout.n_engines,
+        n_batches=layout.pp,
+        own=step_table(own, k, max_tokens=max_tokens, max_sequences=max_sequences),
+        shared_s=_column(shared_s, shared.prefill_tokens),
     )
 
 
