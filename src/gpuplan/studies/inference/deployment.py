@@ -4,6 +4,7 @@ In: a setup (model, accelerator, layout, precision, engine, settings, load). Out
 `predict`, `simulate`, `scale` and `plan` know of it; none of them computes any of this again.
 """
 
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import ceil
 
@@ -15,7 +16,7 @@ from gpuplan.domain.calibration.constants import InferenceCalibration, Labels
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import InferenceMemory
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet, StepTable
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet, LockStep, StepTable
 from gpuplan.domain.simulation.simulation import EngineRequest
 from gpuplan.performance.kernels.regimes import (
     RegimeConstants,
@@ -30,7 +31,7 @@ from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.serving.regimes import case_in
 from gpuplan.studies.inference.admission import admission_of
 from gpuplan.studies.inference.prefix import with_cached_prefix, with_held_prefix
-from gpuplan.studies.inference.step_table import step_table
+from gpuplan.studies.inference.step_table import lockstep_of, step_table
 from gpuplan.studies.inference.work import setup_work
 
 ROUTER = "least_outstanding"
@@ -128,25 +129,35 @@ class EvaluatedDeployment:
 
     @cached_property
     def table(self) -> StepTable:
-        """Times of all iterations that the limits allow."""
-        limits = self.limits
-        table = step_table(
-            self.work,
-            self.step,
-            max_tokens=limits.max_batch_tokens,
-            max_sequences=limits.max_sequences * ceil(self.case.checked_tokens),
-        )
+        """Times of all iterations that the limits allow, with equal loads on all engines."""
+        return self._with_prefix(step_table(self.work, self.step, **self._most))
+
+    @cached_property
+    def lockstep(self) -> LockStep | None:
+        """How the engines of the replica step together; None where it has one."""
+        found = lockstep_of(self.work, self.step, layout=self.setup.layout, **self._most)
+        return found and replace(found, own=self._with_prefix(found.own))
+
+    @property
+    def _most(self) -> dict[str, int]:
+        """Tokens and sampled rows of one iteration, at most."""
+        n_rows = self.limits.max_sequences * ceil(self.case.checked_tokens)
+        return {"max_tokens": self.limits.max_batch_tokens, "max_sequences": n_rows}
+
+    def _with_prefix(self, table: StepTable) -> StepTable:
         return with_cached_prefix(table, self.cached_tokens) if self.cached_tokens else table
 
     def fleet(self, n_replicas: int = 1, *, router: str = ROUTER, seed: int = 0) -> Fleet:
         """So many replicas behind one router.
 
-        Stages carry as many batches as there are stages; attention replicas have their own.
+        Stages carry as many batches as there are stages; attention replicas have their own. The
+        engines of one replica step together.
         """
         return Fleet(
             limits=self.limits,
             table=self.table,
             n_engines=n_replicas * self.setup.layout.n_engines,
+            lockstep=None if self.scheduler.batching else self.lockstep,
             router=router,
             seed=seed,
             batching=self.scheduler.batching,

@@ -1,7 +1,7 @@
-"""Requests at a rate: a deployment's iterations -> a run of one of its engines -> its latencies.
+"""Requests at a rate: a deployment's iterations -> a run of one replica -> its latencies.
 
 Near saturation waits depend on chance more than on means, so they are simulated: the engine's
-own limits, the step times of predictions, Poisson arrivals routed in turn to all engines, lengths
+own limits, the step times of predictions, Poisson arrivals routed in turn to replicas, lengths
 that scatter. The draws are the same for every deployment.
 """
 
@@ -45,21 +45,21 @@ LONG_WAIT_STEPS = 20.0  # iterations; shorter waits may grow by chance
 
 
 class OpenLoop(NamedTuple):
-    """Latencies of an engine under its share of the rate; waits end with the first token."""
+    """Latencies of a replica under its share of the rate; waits end with the first token."""
 
     wait_mean_s: float
     tpot_mean_s: float
     tpot_p50_s: float
-    n_running: float  # of the replica
-    n_requests: int  # of a run, that one engine took
+    n_running: float
+    n_requests: int  # of a run, that one replica took
     is_growing: bool  # more comes than goes
 
 
 class Share(NamedTuple):
-    """What one engine is given."""
+    """What one replica is given."""
 
     requests_per_s: float
-    n_engines: int  # that requests are routed to in turn, all replicas
+    n_replicas: int  # that requests are routed to in turn
     n_requests: int
     is_whole: bool  # measured from the first request to the last
 
@@ -80,10 +80,9 @@ def _simulated(of: EvaluatedDeployment) -> OpenLoop:
     near = open_loop(of.work, of.step, of.regime, case)
     share = _share(setup, case, near)
     requests = _requests(case, share)
-    fleet = Fleet(limits=_limits(of, requests), table=of.table)
+    fleet = replace(of.fleet(router="round_robin"), limits=_limits(of, requests))
     slower = slowdowns(_used_frac(of), is_held=setup.load.is_held)
-    n_engines = setup.layout.n_engines
-    found = middle([_run(requests, fleet, share, slower=s, n_engines=n_engines) for s in slower])
+    found = middle([_run(requests, fleet, share, slower=s) for s in slower])
     if case.output_tokens > 1.0:
         return found
     # Nobody waits for a second token: what one would take is the formula's.
@@ -130,16 +129,13 @@ def middle(runs: Sequence[OpenLoop]) -> OpenLoop:
     )
 
 
-def _run(
-    requests: Requests, fleet: Fleet, share: Share, *, slower: float, n_engines: int
-) -> OpenLoop:
+def _run(requests: Requests, fleet: Fleet, share: Share, *, slower: float) -> OpenLoop:
     # Iterations that all take longer are requests that come faster, by a slower clock.
     faster = replace(requests, arrive_s=floats(requests.arrive_s / slower))
     run = _measured(
         faster,
         simulate_serving(faster, fleet).times,
         share._replace(requests_per_s=share.requests_per_s * slower),
-        n_engines=n_engines,
     )
     return run._replace(
         wait_mean_s=slower * run.wait_mean_s,
@@ -149,21 +145,20 @@ def _run(
 
 
 def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
-    n_here = setup.layout.n_engines
-    rate = case.requests_per_s / n_here
-    n_all = max(1, round(n_here * setup.n_replicas))
+    rate = case.requests_per_s
+    n_all = max(1, round(setup.n_replicas))
     asked = setup.load.n_requests
     if asked is not None and asked / n_all <= MOST_REQUESTS:
         return Share(rate, n_all, max(1, round(asked / n_all)), True)
     n_settled = N_TURNOVERS * rate * float(near.e2e_s)
     n = min(MOST_REQUESTS, max(LEAST_REQUESTS, math.ceil(n_settled)))
-    ends_per_s = float(near.output_tokens_per_s) / case.output_tokens / n_here
+    ends_per_s = float(near.output_tokens_per_s) / case.output_tokens
     return Share(rate, n_all, max(1, min(n, int(LONGEST_S * ends_per_s))), False)
 
 
 def _requests(case: ServingCase, share: Share) -> Requests:
     """Arrivals routed round-robin are every n-th of a Poisson stream; their gaps scatter less."""
-    n, n_all = share.n_requests, share.n_engines
+    n, n_all = share.n_requests, share.n_replicas
     gaps = stream(SEED, "arrivals").standard_gamma(n_all, n) / (n_all * share.requests_per_s)
     prompt = _lengths(case.input_tokens, n, "input lengths")
     answer = _lengths(case.output_tokens, n, "output lengths")
@@ -199,7 +194,7 @@ def _limits(of: EvaluatedDeployment, requests: Requests) -> EngineLimits:
     )
 
 
-def _measured(requests: Requests, times: RequestTimes, share: Share, *, n_engines: int) -> OpenLoop:
+def _measured(requests: Requests, times: RequestTimes, share: Share) -> OpenLoop:
     n = len(requests)
     rows = (
         slice(0, n)
@@ -214,7 +209,7 @@ def _measured(requests: Requests, times: RequestTimes, share: Share, *, n_engine
         tpot_mean_s=float(tpot_s.mean()),
         tpot_p50_s=float(np.quantile(tpot_s, 0.5)),
         # Little's law: what arrives while one answer is written.
-        n_running=max(1.0, share.requests_per_s * float(decode_s.mean()) * n_engines),
+        n_running=max(1.0, share.requests_per_s * float(decode_s.mean())),
         n_requests=n,
         is_growing=_is_growing(times.wait_s, float(tpot_s.mean())),
     )
@@ -244,7 +239,7 @@ def run_assumptions(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumpti
     if not run.is_growing:
         return (scatter,)
     why = "requests come faster than they are served: waits grow for as long as the rate lasts"
-    n = run.n_requests * max(1, round(setup.layout.n_engines * setup.n_replicas))
+    n = run.n_requests * max(1, round(setup.n_replicas))
     value = f"{n} requests" if setup.load.n_requests is None else "all that the run sent"
     grown = assume("length of the run", value, why, "--rate, --replicas")
     return scatter, grown

@@ -238,12 +238,15 @@ class FleetSimulator:
         TokenGaps that hold a prompt count only beyond so many deviations of chance: prompts come at
         random, so their number in a short stretch has a deviation of its root.
         """
-        n_running = _little(outcome, rows).n_counted / outcome.n_engines
+        n_running = _little(outcome, rows).n_counted / self._n_replicas(outcome)
         gaps = self._gaps(outcome, rows, n_running)
         sure = max(0.0, 1.0 - n_deviations / sqrt(max(1, len(rows))))
         return latency_statistics(
             self.limits, _columns(outcome, rows), replace(gaps, mixed_frac=sure * gaps.mixed_frac)
         )
+
+    def _n_replicas(self, outcome: Outcome) -> int:
+        return outcome.n_engines // self.candidate.layout.n_engines
 
     @property
     def residence_s(self) -> float:
@@ -290,7 +293,7 @@ class FleetSimulator:
         n_chunks = ceil(fresh / self.engine_limits.max_batch_tokens)
         # Prompts whose first tokens come at one instant were read in one step.
         n_steps = n_chunks * len(np.unique(np.round(first_at, 9)))
-        met = n_steps / span_s / outcome.n_engines * float(decode_s)
+        met = n_steps / span_s / self._n_replicas(outcome) * float(decode_s)
         step_s = float(self.token_s(np.array([max(1.0, n_running)]))[0])
         extra_s = float(mixed_extra_s(p.work, p.step, p.case, max(1.0, n_running))) / n_chunks
         return TokenGaps(mixed_frac=min(1.0, MIXED_RATIO * met / n_gaps), mixed_s=step_s + extra_s)

@@ -201,10 +201,7 @@ class SizingTask:
 
     def simulator(self, candidate: Candidate) -> FleetSimulator | None:
         """Fleets of the candidate, simulated; None where a formula has to do."""
-        layout = candidate.layout
         if self.serving_load.regime != "poisson" or self.streams is None:
-            return None
-        if layout.pp > 1 or layout.dp > 1:
             return None
         return FleetSimulator(
             candidate,
