@@ -23,7 +23,7 @@ from gpuplan.domain.plan.packing import nodes_for
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import CatalogError, PlannerError, one
-from gpuplan.studies.market.owned import Standing, bought_nodes, place_of, standing_nodes
+from gpuplan.studies.market.owned import Standing, bought_nodes, site_power, standing_nodes
 from gpuplan.studies.market.published import newest_days, published
 from gpuplan.studies.naming import allowed_ids, group_ids
 
@@ -93,7 +93,7 @@ def market_of(
         only = (set(allowed) or {str(name) for name in catalog.accelerators}) - set(forbidden)
         listed = published(scenario, known, today=today, only=only, named=named)
         assumptions += [*_age_note(offers, today), *_room_note(len(whole) - len(known))]
-    place = place_of(scenario)
+    place = site_power(scenario)
     bought = sorted_out(bought_nodes(scenario, catalog, place))
     standing = tuple(standing_nodes(scenario, catalog, place))
     if standing:

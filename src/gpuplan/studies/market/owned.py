@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.nodes import node_sizes
-from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO, find_region, site_energy
 from gpuplan.cost.annuity import annuity, discount, monthly_capital
 from gpuplan.cost.defaults import colocation_of, purchase_of, support_of
 from gpuplan.cost.owned import hardware_price, owned_rate, standing_rate
@@ -23,24 +22,16 @@ from gpuplan.domain.money.rates import (
     PriceRefusal,
 )
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import HardwarePrice
+from gpuplan.studies.power.carbon import CARBON_KEY, EnergyPlace, place_at
 from gpuplan.studies.power.node_draw import NodeWatts, node_watts
-from gpuplan.units import KWH, MONTH, YEAR
+from gpuplan.units import MONTH, YEAR
 
 # Assumptions, each told where it is used.
 LIFE_S = 4 * YEAR
 RESIDUAL_FRAC = Range(low=0.0, mid=0.1, high=0.25)
-ELECTRICITY_USD_PER_J = Range(low=0.07 / KWH, mid=0.12 / KWH, high=0.20 / KWH)
-
-
-class Place(NamedTuple):
-    """What power costs where the nodes stand."""
-
-    pue_ratio: float
-    electricity_usd_per_j: Range
-    assumptions: tuple[Assumption, ...]
 
 
 class BoughtTerms(NamedTuple):
@@ -58,42 +49,13 @@ class Standing(NamedTuple):
     n_nodes: int
 
 
-def place_of(scenario: Scenario) -> Place:
-    """The site's own figures; else its region's; else assumptions that say so."""
-    site = scenario.site
-    pue, price = (site.pue_ratio, site.electricity_usd_per_j) if site else (None, None)
-    notes: list[Assumption] = []
-    if site is not None and site.region is not None and None in (pue, price):
-        region, told = find_region(site.region)
-        energy = site_energy(region)
-        notes += [*told, *energy.assumptions]
-        pue = pue if pue is not None else energy.pue_ratio
-        if price is None and energy.electricity is not None:
-            price = exactly(energy.electricity.usd_per_j)
-    if pue is None:
-        pue = INDUSTRY_PUE_RATIO
-        notes.append(
-            assume(
-                "power usage effectiveness (PUE)",
-                f"{pue:.2f}",
-                "average of the industry",
-                "site.pue",
-            )
-        )
-    if price is None:
-        price = ELECTRICITY_USD_PER_J
-        notes.append(
-            assume(
-                "price of electricity",
-                "0.07 … 0.12 … 0.20 USD/kWh",
-                "no site is given",
-                "site.electricity_usd_per_kwh",
-            )
-        )
-    return Place(pue, price, tuple(notes))
+def site_power(scenario: Scenario) -> EnergyPlace:
+    """What power costs where owned nodes stand, and what that rests on."""
+    place = place_at(None, site=scenario.site)
+    return place._replace(assumptions=place.without(CARBON_KEY))
 
 
-def standing_nodes(scenario: Scenario, catalog: Catalog, place: Place) -> Iterator[Standing]:
+def standing_nodes(scenario: Scenario, catalog: Catalog, place: EnergyPlace) -> Iterator[Standing]:
     """Every kind of node that the user has: its purchase is past."""
     for owned in scenario.owned:
         accelerator = find_accelerator(owned.accelerator, catalog).accelerator
@@ -116,7 +78,7 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: Place) -> Iterat
 
 
 def bought_nodes(
-    scenario: Scenario, catalog: Catalog, place: Place
+    scenario: Scenario, catalog: Catalog, place: EnergyPlace
 ) -> Iterator[NodeRate | PriceRefusal]:
     """Every kind of node whose price the user knows, bought and run."""
     if "owned" not in scenario.policy.purchases:
@@ -157,7 +119,7 @@ def bought_terms(
     """
     ownership, notes = _ownership(scenario)
     purchase, extra = purchase_of(price, scenario.prices.extras)
-    power, place = node_watts(catalog, accelerator, n), place_of(scenario)
+    power, place = node_watts(catalog, accelerator, n), site_power(scenario)
     power = power if mean_w is None else power._replace(mean_w=mean_w)
     running, rest = _bought_running(scenario, power, place)
     return BoughtTerms(purchase, running, ownership), (*extra, *rest, *notes)
@@ -208,7 +170,9 @@ def _ownership(scenario: Scenario) -> tuple[Ownership, list[Assumption]]:
     ), notes
 
 
-def _running(scenario: Scenario, power: NodeWatts, place: Place, *, n_nodes: int) -> NodeRunning:
+def _running(
+    scenario: Scenario, power: NodeWatts, place: EnergyPlace, *, n_nodes: int
+) -> NodeRunning:
     prices, site = scenario.prices, scenario.site
     return NodeRunning(
         average_w=power.mean_w,
@@ -224,7 +188,7 @@ def _running(scenario: Scenario, power: NodeWatts, place: Place, *, n_nodes: int
 
 
 def _bought_running(
-    scenario: Scenario, power: NodeWatts, place: Place
+    scenario: Scenario, power: NodeWatts, place: EnergyPlace
 ) -> tuple[NodeRunning, tuple[Assumption, ...]]:
     """Running costs of a bought node: space and support are told where nobody gave them."""
     running = _running(scenario, power, place, n_nodes=1)

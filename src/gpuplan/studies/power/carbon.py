@@ -12,7 +12,7 @@ from gpuplan.domain.money.carbon import CarbonAccount, Embodied
 from gpuplan.domain.money.market import CarbonIntensity
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.ranges import Range, total
+from gpuplan.domain.ranges import Range, exactly, total
 from gpuplan.domain.scenario.build import USUAL, BuildRules
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import Site
@@ -24,14 +24,23 @@ from gpuplan.units import KWH
 UNKNOWN_BOARD_KG = Range(low=124.0, mid=570.0, high=1_415.0)
 # The least of models over the most, for one board that two of them know: 273 and 575 kg.
 MODEL_SPREAD_RATIO = 273.0 / 575.0
+# Assumption, told where it is used: large consumers, from cheap to dear countries.
+ELECTRICITY_USD_PER_J = Range(low=0.07 / KWH, mid=0.12 / KWH, high=0.20 / KWH)
+PUE_KEY, PRICE_KEY = "site.pue", "site.electricity_usd_per_kwh"
+CARBON_KEY = "site.carbon_g_per_kwh"
 
 
 class EnergyPlace(NamedTuple):
-    """What a place adds to power and emits for it."""
+    """What a place adds to power, emits for it and asks for it."""
 
     pue_ratio: float
     intensities: tuple[CarbonIntensity, ...]
-    assumptions: tuple[Assumption, ...]
+    electricity_usd_per_j: Range
+    assumptions: tuple[Assumption, ...]  # each with the key that changes it
+
+    def without(self, *changes: str) -> tuple[Assumption, ...]:
+        """The assumptions but those that these keys would change: what an answer rests on."""
+        return tuple(note for note in self.assumptions if note.change not in changes)
 
 
 class NodeGroup(NamedTuple):
@@ -49,21 +58,28 @@ def place_at(
     """The site's own figures, else its region's, each with its meaning; else what is assumed."""
     named = region or (site.region if site else None)
     told: list[Assumption] = []
-    pue = site.pue_ratio if site else None
+    pue, price = (site.pue_ratio, site.electricity_usd_per_j) if site else (None, None)
     figures: tuple[CarbonIntensity, ...] = ()
     if named is not None:
         found, notes = find_region(named, cloud=cloud)
         energy = site_energy(found)
-        told += [*notes, *energy.assumptions]
+        given = {PUE_KEY: pue, PRICE_KEY: price, CARBON_KEY: site and site.carbon_kg_per_j}
+        told += [*notes, *(n for n in energy.assumptions if given.get(n.change) is None)]
         pue = energy.pue_ratio if pue is None else pue
         figures = found.carbon or ((energy.carbon,) if energy.carbon else ())
+        if price is None and energy.electricity is not None:
+            price = exactly(energy.electricity.usd_per_j)
     if site is not None and site.carbon_kg_per_j is not None:
         figures = (_given(site.carbon_kg_per_j),)
         told.append(_meaning_note(site.carbon_kg_per_j))
-    if pue is None:
-        pue = INDUSTRY_PUE_RATIO
-        told.append(pue_note())
-    return EnergyPlace(pue, figures, tuple(told))
+    told += [pue_note()] if pue is None else []
+    told += [_electricity_note()] if price is None else []
+    return EnergyPlace(
+        INDUSTRY_PUE_RATIO if pue is None else pue,
+        figures,
+        ELECTRICITY_USD_PER_J if price is None else price,
+        tuple(told),
+    )
 
 
 def carbon_of(
@@ -76,7 +92,7 @@ def carbon_of(
 ) -> CarbonAccount:
     """Everything that the groups emit in this time, manufacture's part with it."""
     drawn = sum(group.n_nodes * group.mean_w for group in groups)
-    told = [*place.assumptions, *assumed(build, "footprint.water_l_per_kwh")]
+    told = [*place.without(PRICE_KEY), *assumed(build, "footprint.water_l_per_kwh")]
     if groups:
         told += assumed(build, "footprint.server_kg", "footprint.life_years")
         told += [note for group in groups for note in _board_notes(catalog, group, build)]
@@ -144,7 +160,7 @@ def _meaning_note(kg_per_j: float) -> Assumption:
         "meaning of your carbon intensity",
         f"{kg_per_j * KWH * 1e3:.0f} g/kWh: location, average",
         "the figure does not say whether it counts contracts or marginal plants",
-        "site.carbon_g_per_kwh",
+        CARBON_KEY,
         "user",
     )
 
@@ -155,8 +171,25 @@ def pue_note() -> Assumption:
         "power usage effectiveness (PUE)",
         f"{INDUSTRY_PUE_RATIO:.2f}",
         "average of the industry",
-        "site.pue",
+        PUE_KEY,
         "uptime-survey",
+    )
+
+
+def _electricity_note() -> Assumption:
+    low, mid, high = (
+        value * KWH
+        for value in (
+            ELECTRICITY_USD_PER_J.low,
+            ELECTRICITY_USD_PER_J.mid,
+            ELECTRICITY_USD_PER_J.high,
+        )
+    )
+    return assume(
+        "price of electricity",
+        f"{low:.2f} … {mid:.2f} … {high:.2f} USD/kWh",
+        "no site is given",
+        PRICE_KEY,
     )
 
 

@@ -58,11 +58,7 @@ def _carbon(
         return replace(made, findings=(*made.findings, unknown))
     nodes = NodeGroup(group.accelerator, group.n_accelerators_per_node, n_mean, drawn_w / n_mean)
     account = carbon_of(catalog, [nodes], place=place, seconds=span_s, build=scenario.policy.build)
-    # Carbon does not rest on the price of energy, nor on an assumed PUE where the user gave one.
-    unused = ["site.electricity_usd_per_kwh"]
-    unused += ["site.pue"] if site is not None and site.pue_ratio is not None else []
-    notes = [a for a in account.assumptions if a.change not in unused]
-    return replace(made, carbon=account, assumptions=(*made.assumptions, *notes))
+    return replace(made, carbon=account, assumptions=(*made.assumptions, *account.assumptions))
 
 
 def is_deferrable(work: Workload | None) -> bool:

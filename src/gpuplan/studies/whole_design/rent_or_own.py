@@ -20,7 +20,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.domain.system.designed import OwnInstead, RentOrOwn, ServerGroup
 from gpuplan.domain.system.findings import note
-from gpuplan.studies.market.owned import bought_nodes, bought_terms, place_of
+from gpuplan.studies.market.owned import bought_nodes, bought_terms, site_power
 from gpuplan.studies.planning.draw import at_ratio
 from gpuplan.studies.power.node_draw import moved_w, node_watts
 from gpuplan.studies.system_check.alternatives import boards, server_usd
@@ -119,7 +119,7 @@ def own_node(
         life_months=max(1, round(terms.ownership.life_s / MONTH)),
         residual_frac=terms.ownership.residual_frac,
         evidence=PriceEvidence(source=source, is_weak=not is_given),
-    ), (*price_notes, *notes, *place_of(scenario).assumptions)
+    ), (*price_notes, *notes, *site_power(scenario).assumptions)
 
 
 def _rent(group: ServerGroup, scenario: Scenario, catalog: Catalog) -> Rent | None:
@@ -196,7 +196,7 @@ def own_instead(
     asked = replace(scenario, policy=replace(scenario.policy, purchases=allowed))
     rates = {
         rate.node.accelerator: rate
-        for rate in bought_nodes(asked, catalog, place_of(scenario))
+        for rate in bought_nodes(asked, catalog, site_power(scenario))
         if isinstance(rate, NodeRate)
     }
     for group in groups:

@@ -12,13 +12,13 @@ from gpuplan.domain.scenario.site import OwnedNodes, Site
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.market.owned import (
-    ELECTRICITY_USD_PER_J,
     bought_nodes,
     lead_time_s,
-    place_of,
+    site_power,
     standing_nodes,
     worth_by_age,
 )
+from gpuplan.studies.power.carbon import ELECTRICITY_USD_PER_J
 from gpuplan.units import DAY, KWH, MONTH, YEAR
 
 CATALOG = read_catalog()
@@ -37,7 +37,7 @@ def with_site(**given):
 
 
 def test_nothing_given_is_assumed_and_said():
-    place = place_of(SCENARIO)
+    place = site_power(SCENARIO)
     assert place.pue_ratio == INDUSTRY_PUE_RATIO
     assert place.electricity_usd_per_j == ELECTRICITY_USD_PER_J
     assert {note.change for note in place.assumptions} == {
@@ -48,7 +48,7 @@ def test_nothing_given_is_assumed_and_said():
 
 def test_the_sites_own_figures_win_over_its_region():
     price = exactly(0.05 / KWH)
-    place = place_of(with_site(pue_ratio=1.1, electricity_usd_per_j=price))
+    place = site_power(with_site(pue_ratio=1.1, electricity_usd_per_j=price))
     assert (place.pue_ratio, place.electricity_usd_per_j) == (1.1, price)
     assert place.assumptions == ()
 
@@ -60,7 +60,7 @@ def test_a_standing_node_costs_what_running_it_costs():
         accelerator="h100-sxm", n_nodes=3, n_accelerators_per_node=8, node_max_w=10_000.0
     )
     scenario = replace(SCENARIO, site=site, owned=(nodes,))
-    [found] = standing_nodes(scenario, CATALOG, place_of(scenario))
+    [found] = standing_nodes(scenario, CATALOG, site_power(scenario))
     # Busy nodes draw 70 % of their limit on average.
     assert found.rate.price_usd_per_h.mid == pytest.approx(0.7 * 10 * 1.2 * 0.10)
     assert (found.n_nodes, found.rate.terms.n_nodes_max) == (3, 3)
@@ -71,7 +71,7 @@ def test_nothing_is_bought_unless_the_policy_allows_it():
     price = HardwarePrice(accelerator="h100-sxm", node_usd=exactly(250_000.0))
     scenario = replace(SCENARIO, prices=replace(SCENARIO.prices, hardware=(price,)))
     policy = replace(scenario.policy, purchases=("on_demand",))
-    place = place_of(scenario)
+    place = site_power(scenario)
     assert list(bought_nodes(replace(scenario, policy=policy), CATALOG, place)) == []
     owned = replace(scenario, policy=replace(scenario.policy, purchases=("owned",)))
     [rate] = bought_nodes(owned, CATALOG, place)
@@ -107,7 +107,7 @@ def test_lead_times_are_the_offers_own_or_the_scenarios():
 
 
 def test_a_region_gives_what_the_site_leaves_open():
-    given = place_of(with_site(region="aws:eu-central-1", pue_ratio=1.05))
+    given = site_power(with_site(region="aws:eu-central-1", pue_ratio=1.05))
     assert given.pue_ratio == 1.05
     assert given.electricity_usd_per_j.mid > 0
     assert "site.pue" not in {note.change for note in given.assumptions}
@@ -119,8 +119,8 @@ def test_staff_is_shared_by_the_nodes_and_support_follows_the_price():
     site = Site(pue_ratio=1.0, electricity_usd_per_j=exactly(0.0))
     nodes = OwnedNodes(accelerator="h100-sxm", n_nodes=3, n_accelerators_per_node=8)
     scenario = replace(SCENARIO, prices=prices, site=site, owned=(nodes,))
-    [found] = standing_nodes(scenario, CATALOG, place_of(scenario))
+    [found] = standing_nodes(scenario, CATALOG, site_power(scenario))
     assert found.rate.price_usd_per_h.mid == pytest.approx(87_600 / 8760 / 3, rel=1e-3)
     alone = replace(scenario, owned=(replace(nodes, n_nodes=1),))
-    [one] = standing_nodes(alone, CATALOG, place_of(alone))
+    [one] = standing_nodes(alone, CATALOG, site_power(alone))
     assert one.rate.price_usd_per_h.mid == pytest.approx(3 * found.rate.price_usd_per_h.mid)
