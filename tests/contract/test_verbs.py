@@ -35,6 +35,7 @@ VERBS = {
     "scale": "scale",
     "simulate": "simulate",
     "validate": "validate",
+    "verify": "verify",
     "scenario check": "read_scenario",
     "scenario schema": "scenario_schema",
     "catalog list": "catalog_list",

@@ -60,11 +60,13 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.plan import what_if
     from gpuplan.pipeline.top import live_frame as top_live
     from gpuplan.pipeline.update import update as catalog_update
+    from gpuplan.pipeline.verify import verify
     from gpuplan.pipeline.watch import look as watch_look
     from gpuplan.report.catalog.sheets import update_sheet
     from gpuplan.report.charts.simulation import curve_charts, fleet_charts, simulate_charts
     from gpuplan.report.charts.text import charts_text
     from gpuplan.report.plan.answer import plan_sheet
+    from gpuplan.report.plan.certificate import verified_sheet
     from gpuplan.report.plan.difference import diff_sheet
     from gpuplan.report.plan.document import plan_text
     from gpuplan.report.plan.explanation import explain_sheet
@@ -114,6 +116,7 @@ if TYPE_CHECKING:
     from gpuplan.studies.validation.report import predictions_csv
     from gpuplan.studies.validation.report import validate_file as predict_table
     from gpuplan.studies.whole_design.assemble import refuse_design
+    from gpuplan.verification.certify import refuse_disagreement
 
 __getattr__ = lazy_names(__name__, __file__)
 show_with(Presenter())

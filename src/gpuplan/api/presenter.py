@@ -30,6 +30,7 @@ SHEETS = {
     "SystemCheck": "check_sheet",
     "TrainingFit": "training_sheet",
     "ValidationReport": "validate_sheet",
+    "Verified": "verified_sheet",
 }
 # Kind of result → the list of its document that is its main table.
 ROWS = {
@@ -40,6 +41,7 @@ ROWS = {
     "ScaleCurve": "points",
     "Survey": "fits",
     "SystemCheck": "bottlenecks",
+    "Verified": "checks",
 }
 
 

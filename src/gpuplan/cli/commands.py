@@ -24,6 +24,7 @@ GROUPS = {
             "plan:plan", "Plan a fleet: which accelerators, how many, from where, at what cost."
         ),
         "explain": Entry("explain:explain", "Explain a plan: why this one, why not the others."),
+        "verify": Entry("explain:verify", "Verify a plan with an independent checker."),
         "diff": Entry("explain:diff", "Compare two plans."),
         "report": Entry("explain:report", "Write a plan as one self-contained HTML page."),
         "check": Entry("check:check", "Check a system's bottlenecks, power, cooling and network."),

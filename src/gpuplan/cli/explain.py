@@ -1,4 +1,4 @@
-"""`gpuplan explain`, `diff` and `report`: what a plan file says, to people."""
+"""`gpuplan explain`, `verify`, `diff` and `report`: what a plan file says, and whether it is so."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gpuplan.cli.command import OUTPUT
-from gpuplan.cli.options import Json, Output, arg, opt
+from gpuplan.cli.options import Json, Output, Overlay, Store, arg, opt, user_store
 from gpuplan.cli.output import Form, chosen, emit, write_whole
 
 File = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
@@ -21,6 +21,21 @@ def explain(file: File, output: Output = Form.TABLE, as_json: Json = False) -> N
     from gpuplan import api
 
     emit(api.explain_sheet(api.explain(file)), chosen(output, as_json=as_json))
+
+
+def verify(
+    file: File,
+    overlay: Overlay = None,
+    store: Store = None,
+    output: Output = Form.TABLE,
+    as_json: Json = False,
+) -> None:
+    """Verify a plan with an independent checker; exit with code 4 on any disagreement."""
+    from gpuplan import api
+
+    found = api.verify(file, overlays=overlay or (), store=user_store(store))
+    emit(api.verified_sheet(found), chosen(output, as_json=as_json))
+    api.refuse_disagreement(str(file), found.checks, "make the plan anew with gpuplan plan")
 
 
 def diff(file: File, other: Other, output: Output = Form.TABLE, as_json: Json = False) -> None:

@@ -36,6 +36,7 @@ def plan_of(document: Document) -> Answer:
         fix = f"make it anew: this version reads format {FORMAT_MAJOR}"
         raise InputError(document.name, [shown_problem(document.name, what, fix)])
     body = _with_nouns({key: value for key, value in data.items() if key not in DERIVED})
+    body = _with_certificate(body)
     try:
         answer = TypeAdapter(Answer).validate_python(body)
     except ValidationError as error:
@@ -63,6 +64,15 @@ def _with_nouns(body: dict[str, Any]) -> dict[str, Any]:
     if isinstance(plan, dict) and isinstance(pools, list):
         found["plan"] = {**plan, "pools": [_apart(each, PoolLayout, "layout") for each in pools]}
     return found
+
+
+def _with_certificate(body: dict[str, Any]) -> dict[str, Any]:
+    """The checks, which stand at the top, as a part of the proof."""
+    rest = {key: value for key, value in body.items() if key != "certificate"}
+    proof, checks = body.get("proof"), body.get("certificate")
+    if not isinstance(proof, dict) or not checks:
+        return rest if checks == [] else body
+    return {**rest, "proof": {**proof, "certificate": checks}}
 
 
 def _apart(given: Any, noun: type[Any], name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The planner, in order: inputs, sizes, choice, replay, choice again, explanation, answer."""
+"""The planner, in order: inputs, sizes, choice, replay, choice again, explanation, gate, answer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,6 +7,7 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.selection import Conflict, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.pipeline.verify import certified
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
 from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
 from gpuplan.studies.explanation.rejected import (
@@ -44,7 +45,7 @@ def plan(request: PlanRequest) -> Answer:
     found = solve_groups(scenario, sizings, solve)
     if isinstance(found, tuple):
         return infeasible_answer(inputs, sizings, found)
-    return planned_answer(inputs, found)
+    return certified(inputs, planned_answer(inputs, found))
 
 
 def what_if(request: PlanRequest, changes: tuple[str, ...]) -> tuple[Answer, Answer]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.certificate import Check
 from gpuplan.domain.plan.comparison import Decision
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.result import Result
@@ -281,6 +282,7 @@ class PlanProof:
     gap_frac: float
     n_rounds: int  # of solving and replaying
     status: str
+    certificate: tuple[Check, ...] = ()  # by an independent checker; at the top of documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

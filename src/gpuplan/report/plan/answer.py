@@ -7,6 +7,7 @@ from gpuplan.domain.plan.answer import Alternative, Answer, ChosenPlan, PlannedL
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
+from gpuplan.report.plan.certificate import certificate_line
 from gpuplan.report.plan.details import detail_tables
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import (
@@ -63,10 +64,16 @@ def plan_sheet(answer: Answer) -> Sheet:
         detail_remarks=(
             ("Why, continued:", why_lines(answer)[N_LINES:]),
             ("Safe utilization:", utilization_lines(answer)),
+            ("Verified:", tuple(_certificate_lines(answer))),
             ("Load:", tuple(f"{load.workload}: {x}" for load in answer.load for x in load.lines)),
             ("All assumptions:", assumption_lines(answer.assumptions)),
         ),
     )
+
+
+def _certificate_lines(answer: Answer) -> Iterator[str]:
+    if answer.proof is not None and answer.proof.certificate:
+        yield certificate_line(answer.proof.certificate)
 
 
 def _details(answer: Answer) -> Iterator[Table]:

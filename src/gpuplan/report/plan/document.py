@@ -14,6 +14,7 @@ Document = dict[str, Any]
 _HEAD = """\
 # A plan made by gpuplan. Everything that it rests on is in this file.
 #   gpuplan explain plan.yaml        why this, and why not the others
+#   gpuplan verify plan.yaml         whether its figures agree with an independent checker
 #   gpuplan report plan.yaml         one page with charts
 #   gpuplan diff old.yaml plan.yaml  what changed
 """
@@ -27,12 +28,14 @@ def plan_document(answer: Answer) -> Document:
     body.update(body.pop("decision"))
     for row in body["comparison"]:
         row.update(row.pop("evidence"))
+    certificate = (body["proof"] or {}).pop("certificate", [])
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "feasible": answer.feasible,
         "gap": answer.gap_frac,
         **body,
+        "certificate": certificate,
     }
 
 

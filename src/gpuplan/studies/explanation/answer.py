@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from gpuplan.domain.plan.answer import Answer, Explanation, PlannedLoad, PlanProvenance
-from gpuplan.domain.plan.sizing import LittleClosure, Sizing
+from gpuplan.domain.plan.sizing import LittleClosure, Sized, Sizing
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.explanation.explain import explained
@@ -24,6 +24,7 @@ def planned_answer(inputs: PlanInputs, groups: Sequence[SolvedGroup]) -> Answer:
     answer = replace(
         bare,
         plan=whole_plan(inputs.scenario, groups),
+        load=tuple(_load(inputs.scenario, s, _chosen(groups, s)) for s in sizings),
         assumptions=(*bare.assumptions, *weak),
         proof=whole_proof(groups),
     )
@@ -40,7 +41,7 @@ def infeasible_answer(
         alternatives=(),
         rejected=tuple(r for sizing in sizings for r in rejected_of(sizing, inputs.market)),
         assumptions=_assumptions(inputs, sizings),
-        load=tuple(_load(inputs.scenario, sizing) for sizing in sizings),
+        load=tuple(_load(inputs.scenario, sizing, None) for sizing in sizings),
         explanation=Explanation(conflicts=conflicts),
         uncertainty=None,
         charts=(),
@@ -73,9 +74,19 @@ def _assumptions(inputs: PlanInputs, sizings: Sequence[Sizing]) -> tuple[Assumpt
     return tuple(dict.fromkeys(notes))
 
 
-def _load(scenario: Scenario, sizing: Sizing) -> PlannedLoad:
+def _chosen(groups: Sequence[SolvedGroup], sizing: Sizing) -> Sized | None:
+    """The fleet that was chosen for the workload; None: it only runs where others leave room."""
+    for group in groups:
+        for option in group.choice.selection.chosen:
+            if option.workload == sizing.workload:
+                return group.choice.table.row_of(option).sized
+    return None
+
+
+def _load(scenario: Scenario, sizing: Sizing, chosen: Sized | None) -> PlannedLoad:
+    """What the workload asks for, and how long its requests stay on the fleet that was chosen."""
     work = scenario.workload(sizing.workload)
-    little = sizing.sized[0].little if sizing.sized else None
+    little = chosen.little if chosen else None
     peak = sizing.demand.peak_requests_per_s
     return PlannedLoad(
         workload=sizing.workload,

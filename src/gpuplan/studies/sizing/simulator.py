@@ -189,7 +189,7 @@ class FleetSimulator:
         times: more replicas would not make the draws any surer.
         """
         rate = requests_per_s * slowness_ratio
-        n = self._n_requests(rate)
+        n = self.n_requests(rate)
         if rate > LIKELY_FRAC * n_replicas * self.capacity_per_s():
             first = self._once(rate, n_replicas, slowness_ratio, draw, n // SHORT)
             if not first.meets_slo and _is_far(first):
@@ -270,7 +270,8 @@ class FleetSimulator:
         rate = (last - first) / max(float(left[last] - left[first]), 1e-12)
         return max(rate, self.capacity_per_s())
 
-    def _n_requests(self, rate: float) -> int:
+    def n_requests(self, rate: float) -> int:
+        """Requests of a run that is long enough for its percentiles."""
         in_flight = rate * self.residence_s
         n = self.options.n_requests
         while n < N_TURNOVERS * in_flight and n < MANY_REQUESTS:

@@ -1,0 +1,43 @@
+"""The gate: a plan held against its own figures, before it is shown and whenever it is read."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.plan.certificate import Verified
+from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.inputs.documents.yaml_reader import read_yaml
+from gpuplan.inputs.plan_file import plan_of
+from gpuplan.report.plan.document import plan_document
+from gpuplan.studies.day_replay.fresh import plan_facts
+from gpuplan.studies.planning.gate import refuse
+from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
+from gpuplan.verification.certify import certificate_of
+
+
+def certified(inputs: PlanInputs, answer: Answer) -> Answer:
+    """The answer with the certificate of its plan."""
+    if answer.proof is None:
+        return answer
+    checks = certificate_of(plan_document(answer), plan_facts(inputs, answer))
+    return replace(answer, proof=replace(answer.proof, certificate=checks))
+
+
+def verify(path: Path, *, overlays: Sequence[Path] = (), store: Path | None = None) -> Verified:
+    """Every check of a plan file, made again from the file alone."""
+    document = read_yaml(path)
+    answer = plan_of(document)
+    refuse(answer)
+    made = answer.provenance
+    request = PlanRequest(
+        target=answer.name,
+        tree=made.scenario,
+        today=date.fromisoformat(made.as_of),
+        seed=made.seed,
+        overlays=tuple(overlays),
+        store=store,
+    )
+    facts = plan_facts(plan_inputs(request), answer)
+    return Verified(name=answer.name, checks=certificate_of(document.data, facts))

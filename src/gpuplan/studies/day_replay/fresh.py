@@ -1,0 +1,100 @@
+"""What a checker is given for a plan, in: inputs and a plan; out: facts, and its fleets replayed.
+
+The replay is made from what the plan itself names, so that a plan file can be held to account
+without the choice that it came from.
+"""
+
+from functools import partial
+
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.plan.answer import Answer, PlannedPool
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
+from gpuplan.domain.scenario.workload import Serving, Workload
+from gpuplan.errors import InputError
+from gpuplan.studies.day_replay.day import POOL
+from gpuplan.studies.naming import allowed_ids, model_named
+from gpuplan.studies.planning.inputs import PlanInputs
+from gpuplan.studies.sizing.candidates import candidates_of
+from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.task import task_of
+
+UNSEEN_DRAW = 3  # sizing and the replay of the choice used 0 to 2
+
+
+def plan_facts(inputs: PlanInputs, answer: Answer) -> PlanFacts:
+    """Cards, models, policy and replays of the plan's workloads."""
+    (allowed, forbidden), _ = allowed_ids(inputs.scenario.policy, inputs.catalog)
+    named = {work.name: _model(inputs, work) for work in inputs.scenario.workloads}
+    return PlanFacts(
+        scenario=inputs.scenario,
+        accelerators={str(key): card for key, card in inputs.catalog.accelerators.items()},
+        models={name: model for name, model in named.items() if model is not None},
+        allowed=allowed,
+        forbidden=forbidden,
+        catalog_sha256=inputs.catalog.content_hash,
+        replay=partial(fresh_replay, inputs, answer),
+    )
+
+
+def _model(inputs: PlanInputs, workload: Workload) -> Model | None:
+    """The network by its layers; None where none is named or it is known by figures alone."""
+    if workload.model is None or workload.model.name is None:
+        return None
+    try:
+        return model_named(workload.model.name, inputs.request.store)
+    except InputError:
+        return None
+
+
+def fresh_replay(inputs: PlanInputs, answer: Answer, name: str) -> ReplayedRequests | None:
+    """The planned replicas of a workload at its peak, on new draws; None: it is not simulated."""
+    workload = inputs.scenario.workload(name)
+    pools = [] if answer.plan is None else [p for p in answer.plan.pools if p.workload == name]
+    is_served = workload is not None and isinstance(workload.work, Serving)
+    if len(pools) != 1 or not is_served or workload is None or workload.capacities:
+        return None
+    runs = _simulator(inputs, workload, pools[0])
+    load = next(each for each in answer.load if each.workload == name)
+    n_serving = pools[0].n_replicas - pools[0].n_spare_replicas
+    if runs is None or not load.peak_requests_per_s or n_serving < 1:
+        return None
+    return _replayed(runs, load.peak_requests_per_s, n_serving)
+
+
+def _simulator(inputs: PlanInputs, workload: Workload, pool: PlannedPool) -> FleetSimulator | None:
+    """The simulator of the pool's own layout: the planner's where it is at hand, else made anew."""
+    known = inputs.around.simulators
+    for key, runs in known.items():
+        if key[0] == workload.name and _is_of(pool, key[1]):
+            return runs
+    task = task_of(workload, inputs.scenario, inputs.around)
+    found = [each for each in candidates_of(task)[0].kept if _is_of(pool, each)]
+    return task.simulator(found[0]) if found else None
+
+
+def _is_of(pool: PlannedPool, candidate: Candidate) -> bool:
+    return (
+        str(candidate.accelerator) == pool.accelerator
+        and candidate.layout == pool.layout.spread
+        and candidate.precision == pool.precision
+        and (candidate.share.name if candidate.share else "") == pool.layout.share
+    )
+
+
+def _replayed(runs: FleetSimulator, peak_per_s: float, n_serving: int) -> ReplayedRequests:
+    """The peak on so many replicas; a large fleet by one of the pools that it consists of."""
+    n = min(n_serving, POOL)
+    rate = peak_per_s * n / n_serving
+    requests = runs.streams.at(rate, runs.n_requests(rate), draw=UNSEEN_DRAW)
+    outcome = runs.outcome(requests, n)
+    times = outcome.times
+    return ReplayedRequests(
+        n_replicas=n_serving,
+        arrive_s=requests.arrive_s,
+        ttft_s=times.ttft_s,
+        tpot_s=times.tpot_s,
+        e2e_s=times.e2e_s,
+        output_tokens=requests.output_tokens,
+        is_finished=times.is_finished,
+    )

@@ -1,0 +1,117 @@
+"""Sums of a plan, in: its document; out: checks that every part adds up to what is printed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.units import HOURS_PER_MONTH, MONTH
+from gpuplan.verification.claims import (
+    CENT,
+    ROUNDING,
+    Document,
+    at_least,
+    at_most,
+    equal,
+    purchases_of,
+    same_money,
+)
+
+ONCE = ("porting, once", "porting", "once")  # lines that no purchase stands behind
+
+
+def money_checks(document: Document) -> Iterator[Check]:
+    """Purchases, cost lines, totals, proof and every other price of the document."""
+    plan = document["plan"]
+    slack_usd = _slack_usd(plan)
+    yield from _purchase_checks(document, slack_usd)
+    cost = plan["cost_usd_per_month"]["value"]
+    lines = sum(line["usd_per_month"] for line in plan["cost_lines"])
+    yield same_money("bill: cost lines add up to the monthly cost", cost, lines)
+    yield from _paid_checks(document)
+    months = plan["span_s"] / MONTH
+    yield equal("bill: months of the span make the total", plan["total_usd"], cost * months, "USD")
+    yield at_least("bill: paid once", plan["total_usd"], plan["once_usd"], "USD")
+    yield from _proof_checks(document)
+    yield from _range_checks(document)
+    yield from _other_prices(document, slack_usd)
+
+
+def _slack_usd(plan: Document) -> float:
+    """What a cent in each period of the bill comes to by the month; a short run has a part of one.
+
+    Bills are kept in whole cents for every period and purchase.
+    """
+    return CENT * max(1.0, MONTH / float(plan["span_s"]))
+
+
+def _purchase_checks(document: Document, slack_usd: float) -> Iterator[Check]:
+    """Nodes times price times hours, of every purchase."""
+    for place, line in enumerate(purchases_of(document)):
+        name = f"purchase {place + 1}: nodes x price x hours ({line['offer']})"
+        hours = line["n_nodes"] * line["paid_frac"] * HOURS_PER_MONTH
+        found = hours * line["price_usd_per_node_h"]["value"]
+        yield same_money(name, line["usd_per_month"], found, slack_usd=slack_usd)
+
+
+def _paid_checks(document: Document) -> Iterator[Check]:
+    """What the purchases cost is what the bill says, without what is paid for no node."""
+    lines = document["plan"]["cost_lines"]
+    bill = sum(line["usd_per_month"] for line in lines if line["what"] not in ONCE)
+    paid = sum(line["usd_per_month"] for line in purchases_of(document))
+    yield same_money("bill: purchases add up to the bill", bill, paid)
+
+
+def _proof_checks(document: Document) -> Iterator[Check]:
+    proof = document.get("proof")
+    if proof is None:
+        return
+    yield at_most("proof: the bound is no dearer", proof["bound_usd"], proof["bill_usd"], "USD")
+    if proof["objective"] == "cost" and proof["bill_usd"] > 0:
+        # The bill is in whole cents, the bound is not.
+        gap = 1.0 - (proof["bound_usd"] + CENT) / proof["bill_usd"] - ROUNDING
+        yield at_least("proof: gap", proof["gap_frac"], max(0.0, gap), "")
+    if "gap" in document:
+        yield equal("proof: gap as printed", document["gap"], proof["gap_frac"], "")
+
+
+def _range_checks(document: Document) -> Iterator[Check]:
+    """Every range holds its own value."""
+    for path, found in _estimates(document):
+        yield at_most(f"range of {path}: low", found["low"], found["value"], "", tolerance=1e-9)
+        yield at_most(f"range of {path}: high", found["value"], found["high"], "", tolerance=1e-9)
+
+
+def _estimates(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(value, Mapping):
+        if {"value", "low", "high"} <= value.keys():
+            yield path, value
+        for key, item in value.items():
+            if key != "scenario":
+                yield from _estimates(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield from _estimates(item, f"{path}[{place}]")
+
+
+def _other_prices(document: Document, slack_usd: float) -> Iterator[Check]:
+    """Alternatives and rows of the comparison: on the plan's own basis, to the cent."""
+    cost = document["plan"]["cost_usd_per_month"]["value"]
+    rows = [("alternative", row) for row in document.get("alternatives") or ()]
+    rows += [("comparison", row) for row in document.get("comparison") or ()]
+    for place, (kind, row) in enumerate(rows):
+        name = f"{kind} {place + 1} ({row.get('fleet') or row.get('accelerator')})"
+        extra = row.get("extra_usd_per_month")
+        if extra is not None:
+            dearer = row["usd_per_month"] - cost
+            named = f"{name}: difference from the plan"
+            yield same_money(named, extra, dearer, slack_usd=slack_usd)
+        if row.get("n_nodes") and row.get("price_usd_per_node_h"):
+            found = row["n_nodes"] * row["price_usd_per_node_h"] * HOURS_PER_MONTH
+            found *= row.get("paid_frac") or 1.0
+            price = row["usd_per_month"]
+            named = f"{name}: nodes x price x hours"
+            yield same_money(named, price, found, slack_usd=slack_usd)
+    uncertain = document.get("uncertainty")
+    if uncertain is not None:
+        sampled = uncertain["cost_usd_per_month"]["value"]
+        yield same_money("uncertainty: cost without changes", sampled, cost)

@@ -1,0 +1,183 @@
+"""Time and power of a plan, in: claims and cards; out: checks against bounds of physics.
+
+A token cannot be written before the weights that it passes have been read, nor a prompt be read
+faster than the arithmetic units work; what is trained takes its six operations per parameter and
+token [Kaplan2020, Williams2009].
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.network import Model
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts
+from gpuplan.domain.scenario.workload import Serving, Training, Workload
+from gpuplan.units import KWH, MONTH, TFLOP
+from gpuplan.verification.claims import (
+    Document,
+    at_least,
+    at_most,
+    fraction_of,
+    is_cpu,
+    n_per_replica,
+    pools_of,
+    purchases_of,
+)
+from gpuplan.verification.memory import element_bytes
+
+FLOP_PER_PARAM = 2.0  # one multiplication and one addition, forward
+TRAINED = {"pretraining": 6.0, "full": 6.0, "lora": 4.0, "qlora": 4.0}
+# No published run is above: the best are near 0.65 in 16 bits [Chowdhery2022].
+MOST_MFU = 0.75
+MOST_SERVING_FRAC = 0.95
+# Wall over board power: conversion and fans; and what the rest of a server may draw.
+SUPPLY_RATIO = 1.4
+HOST_W, HOST_W_PER_CARD = 1500.0, 500.0
+DIRTIEST_KG_PER_KWH = 2.0  # above any grid's yearly mean, losses included
+
+
+class _Placed(NamedTuple):
+    """A pool with the facts that bound it."""
+
+    pool: Document
+    card: Accelerator
+    model: Model | None
+    workload: Workload
+
+    @property
+    def peak_flop_per_s(self) -> float:
+        """Dense peak of one accelerator in its precision; the 16-bit one where it has no other."""
+        peaks = self.card.peak_flop_per_s
+        width = element_bytes(self.pool["precision"])
+        names = {1.0: ("fp8", "int8"), 0.5: ("fp4", "fp8")}.get(width, ("bf16", "fp16"))
+        known = [peaks[name] for name in (*names, "bf16", "fp16", "fp32") if name in peaks]
+        return max(known, default=max(peaks.values(), default=0.0))
+
+
+def physics_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
+    """Latencies, run times, work and power of every pool whose facts are known."""
+    for placed in _placed(document, facts):
+        if isinstance(placed.workload.work, Training):
+            yield from _run_checks(document, placed)
+        elif placed.model is not None and isinstance(placed.workload.work, Serving):
+            yield from _latency_checks(document, placed, placed.model)
+    yield from _power_checks(document, facts)
+
+
+def _placed(document: Document, facts: PlanFacts) -> Iterator[_Placed]:
+    for pool in pools_of(document):
+        card = facts.accelerators.get(str(pool["accelerator"]))
+        workload = facts.scenario.workload(pool["workload"])
+        if card is not None and workload is not None and not is_cpu(pool):
+            yield _Placed(pool, card, facts.models.get(pool["workload"]), workload)
+
+
+def _reached(document: Document, workload: str) -> Iterator[tuple[str, float]]:
+    for row in document["plan"]["slo"]["promises"]:
+        if row["workload"] == workload and row["reached_s"] is not None:
+            yield row["what"], row["reached_s"]["value"]
+
+
+def _latency_checks(document: Document, placed: _Placed, model: Model) -> Iterator[Check]:
+    """TPOT by bytes over bandwidth, TTFT by operations over peak."""
+    n = n_per_replica(placed.pool) * fraction_of(placed.pool)
+    work = placed.workload.work
+    assert isinstance(work, Serving)
+    width = element_bytes(placed.pool["precision"])
+    read = model.main.n_active_params * width / (n * placed.card.memory.bytes_per_s)
+    lengths = work.request.input
+    prompt = min(lengths.mean_tokens, lengths.p50_tokens or lengths.mean_tokens)
+    fresh = prompt * (1.0 - work.request.prefix_hit_frac.high)
+    flop = FLOP_PER_PARAM * model.main.n_active_params * fresh
+    prefill = flop / (n * placed.peak_flop_per_s)
+    for what, value in _reached(document, placed.workload.name):
+        name = f"{placed.workload.name} {what}"
+        if what.startswith(("tpot", "itl")) and work.request.output.mean_tokens > 1:
+            yield at_least(f"{name}: reading the weights once", value, read, "s")
+        elif what.startswith(("ttft", "e2e")):
+            yield at_least(f"{name}: arithmetic of a prompt", value, prefill, "s")
+    yield from _work_checks(document, placed, model)
+
+
+def _work_checks(document: Document, placed: _Placed, model: Model) -> Iterator[Check]:
+    """The load's arithmetic against all accelerators that serve it."""
+    work, pool = placed.workload.work, placed.pool
+    load = next((x for x in document["load"] if x["workload"] == placed.workload.name), None)
+    if load is None or load["peak_requests_per_s"] is None or not isinstance(work, Serving):
+        return
+    shape = work.request
+    fresh = shape.input.mean_tokens * (1.0 - shape.prefix_hit_frac.high)
+    tokens = load["peak_requests_per_s"] * (fresh + shape.output.mean_tokens)
+    flop_per_s = FLOP_PER_PARAM * model.main.n_active_params * tokens
+    n = pool["n_replicas"] * n_per_replica(pool) * fraction_of(pool)
+    have = n * placed.peak_flop_per_s * MOST_SERVING_FRAC
+    name = f"{placed.workload.name}: arithmetic of the load within the peak"
+    yield at_most(name, flop_per_s / TFLOP, have / TFLOP, "TFLOP/s")
+
+
+def _run_checks(document: Document, placed: _Placed) -> Iterator[Check]:
+    """A run's time against six operations per parameter and token at the best efficiency."""
+    work = placed.workload.work
+    assert isinstance(work, Training)
+    flop = _run_flop(placed, work)
+    n = placed.pool["n_accelerators"]
+    if flop is None or n <= 0:
+        return
+    given = [c.mfu_frac.high for c in placed.workload.capacities if c.mfu_frac is not None]
+    most = max([MOST_MFU, *given, work.mfu_frac.high if work.mfu_frac else 0.0])
+    least_s = flop / (n * placed.peak_flop_per_s * most)
+    for what, value in _reached(document, placed.workload.name):
+        yield at_least(f"{placed.workload.name} {what}: arithmetic of the run", value, least_s, "s")
+    span = document["plan"]["span_s"]
+    yield at_least(f"{placed.workload.name}: the paid span covers the run", span, least_s, "s")
+
+
+def _run_flop(placed: _Placed, work: Training) -> float | None:
+    """Operations of the whole run; None where neither parameters nor tokens are known."""
+    ref, model = placed.workload.model, placed.model
+    if model is not None:
+        n_params: float | None = model.main.n_active_params
+    else:
+        n_params = None if ref is None else (ref.n_active_params or ref.n_params)
+    tokens = work.n_tokens
+    if tokens is None and work.n_samples is not None:
+        tokens = work.n_samples * work.sequence_tokens
+    if n_params is None or tokens is None:
+        return None
+    return TRAINED[work.method] * n_params * tokens * work.n_epochs
+
+
+def _power_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
+    """Between idle boards and every board at its limit, with servers around them."""
+    plan = document["plan"]
+    claimed = (plan["power_w"] or {}).get("value")
+    bounds = _power_bounds(document, facts)
+    if not claimed or bounds is None:
+        return
+    idle_w, most_w = bounds
+    yield at_least("power: boards at idle", claimed, idle_w, "W")
+    yield at_most("power: boards at their limit, and servers", claimed, most_w, "W")
+    energy = plan["energy_j_per_month"]
+    if energy:
+        yield at_most("energy: the highest draw, all month", energy, claimed * MONTH, "J")
+    carbon = plan["carbon_kg_per_month"]
+    if energy and carbon:
+        dirtiest = energy / KWH * DIRTIEST_KG_PER_KWH
+        yield at_most("carbon: the dirtiest grid", carbon, dirtiest, "kg")
+
+
+def _power_bounds(document: Document, facts: PlanFacts) -> tuple[float, float] | None:
+    """Watts of what is in use at the first peak; None where a board's power is not published."""
+    idle = most = 0.0
+    for pool in pools_of(document):
+        card = facts.accelerators.get(str(pool["accelerator"]))
+        if card is None or (card.power.limit_w is None and not is_cpu(pool)):
+            return None
+        idle += pool["n_accelerators"] * (card.power.idle_w or 0.0)
+    for pool in pools_of(document):
+        card = facts.accelerators[str(pool["accelerator"])]
+        for line in pool["purchases"]:
+            each = SUPPLY_RATIO * (card.power.limit_w or 0.0) + HOST_W_PER_CARD
+            most += line["n_nodes"] * (HOST_W + line["n_accelerators_per_node"] * each)
+    return (idle, most) if purchases_of(document) else None

@@ -1,0 +1,175 @@
+"""SLOs of a plan, in: claims and a fresh replay; out: checks of verdicts, latencies and Little.
+
+Statistics over the replayed requests are reckoned here, with intervals by batch means: requests
+that follow each other share their queue, so blocks of them are taken as the draws.
+"""
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
+from gpuplan.domain.scenario.workload import Serving, Workload
+from gpuplan.verification.claims import (
+    Document,
+    at_least,
+    at_most,
+    equal,
+    pools_of,
+    same,
+    same_verdict,
+)
+
+WARMUP_FRAC, COOLDOWN_FRAC = 0.2, 0.05  # a fleet that fills, and one that runs empty
+N_BATCHES = 8
+# Of both runs' means: bursts that outlast a block make deviations look half as large as they are,
+# and a sound plan must not be refused by chance once in ten thousand times.
+N_DEVIATIONS = 7.0
+LEAST_TOLERANCE = 0.05
+STATISTICS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+LITTLE_TOLERANCE = 0.1
+
+
+class _Slo(NamedTuple):
+    """One claimed latency with the limit that the scenario sets."""
+
+    workload: str
+    metric: str
+    statistic: str
+    limit_s: float
+    reached_s: float
+
+    @property
+    def name(self) -> str:
+        """Workload, metric and statistic, as the plan writes them."""
+        return f"{self.workload} {self.metric} {self.statistic}"
+
+
+def service_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
+    """Verdicts against their own numbers, limits against the scenario, latencies by a replay."""
+    slo = document["plan"]["slo"]
+    for row in slo["promises"]:
+        if row["reached_s"] is not None:
+            is_met = row["reached_s"]["value"] <= row["limit_s"] * (1.0 + 1e-9)
+            name = f"{row['workload']} {row['what']}: verdict"
+            yield same_verdict(name, row["is_kept"], is_met)
+    all_met = all(row["is_kept"] for row in slo["promises"])
+    yield same_verdict("all SLOs: verdict", slo["is_kept"], all_met)
+    for workload in facts.scenario.workloads:
+        yield from _asked_checks(document, workload)
+        yield from _deadline_checks(document, workload)
+    for load in document["load"]:
+        yield from _flight_checks(load)
+    for pool in pools_of(document):
+        yield from _replay_checks(document, facts, pool)
+
+
+def _asked_checks(document: Document, workload: Workload) -> Iterator[Check]:
+    """Every SLO that the scenario sets stands in the plan, with its own limit."""
+    if not isinstance(workload.work, Serving) or workload.capacities:
+        return
+    rows = {
+        row["what"]: row["limit_s"]
+        for row in document["plan"]["slo"]["promises"]
+        if row["workload"] == workload.name
+    }
+    for limit in workload.work.slo.limits:
+        what = f"{limit.metric} {limit.statistic}"
+        name = f"{workload.name} {what}: target"
+        if what in rows:
+            yield equal(name, rows[what], limit.limit_s, "s")
+        else:
+            yield same(name, "not in the plan", f"{limit.limit_s:g} s")
+
+
+def _deadline_checks(document: Document, workload: Workload) -> Iterator[Check]:
+    deadline_s = getattr(workload.work, "deadline_s", None)
+    for row in document["plan"]["slo"]["promises"]:
+        if row["workload"] == workload.name and row["what"] == "deadline" and deadline_s:
+            yield equal(f"{workload.name} deadline: target", row["limit_s"], deadline_s, "s")
+
+
+def _flight_checks(load: Document) -> Iterator[Check]:
+    """Little's law: arrivals times residence are in flight."""
+    peak, residence = load["peak_requests_per_s"], load["residence_s"]
+    if peak is not None and residence is not None and load["n_in_flight"] is not None:
+        name = f"{load['workload']}: Little's law"
+        yield equal(name, load["n_in_flight"], peak * residence, "requests")
+    if peak is not None and load["mean_requests_per_s"] is not None:
+        name = f"{load['workload']}: mean within the peak"
+        yield at_most(name, load["mean_requests_per_s"], peak, "requests/s", tolerance=1e-9)
+
+
+def _slos(document: Document, workload: str) -> Iterator[_Slo]:
+    for row in document["plan"]["slo"]["promises"]:
+        metric, _, statistic = row["what"].partition(" ")
+        is_latency = metric in ("ttft", "tpot", "e2e") and row["reached_s"] is not None
+        if row["workload"] == workload and is_latency:
+            yield _Slo(workload, metric, statistic, row["limit_s"], row["reached_s"]["value"])
+
+
+def _replay_checks(document: Document, facts: PlanFacts, pool: Document) -> Iterator[Check]:
+    """The planned replicas on draws that the planner never saw."""
+    claims = list(_slos(document, pool["workload"]))
+    replay = facts.replay(pool["workload"]) if claims else None
+    if replay is None:
+        return
+    name = pool["workload"]
+    serving = pool["n_replicas"] - pool["n_spare_replicas"]
+    yield equal(f"{name} replay: replicas without spares", serving, replay.n_replicas, "replicas")
+    n_lost = len(replay.is_finished) - int(np.sum(replay.is_finished))
+    yield equal(f"{name} replay: requests without a response", 0, n_lost, "requests")
+    for claim in claims:
+        yield from _latency_checks(claim, replay)
+    yield from _residence_checks(document, name, replay)
+
+
+def _latency_checks(claim: _Slo, replay: ReplayedRequests) -> Iterator[Check]:
+    values = _measured(claim.metric, replay)
+    if len(values) < 20 * N_BATCHES:
+        return
+    found = _statistic(values, claim.statistic)
+    spread = _half_width(values, claim.statistic)
+    tolerance = max(LEAST_TOLERANCE, spread / found if found > 0 else 1.0)
+    named = f"{claim.name}: fresh replay"
+    yield equal(named, claim.reached_s, found, "s", tolerance=tolerance)
+    if claim.reached_s <= claim.limit_s:
+        limit_s = claim.limit_s
+        yield at_least(f"{named} meets the SLO", limit_s, found, "s", tolerance=tolerance)
+
+
+def _measured(metric: str, replay: ReplayedRequests) -> Floats:
+    """Latencies in steady state; of one-token responses there is no time per token."""
+    n = len(replay.arrive_s)
+    rows = np.arange(int(WARMUP_FRAC * n), int((1.0 - COOLDOWN_FRAC) * n))
+    if metric == "tpot":
+        rows = rows[np.asarray(replay.output_tokens)[rows] > 1]
+    column = {"ttft": replay.ttft_s, "tpot": replay.tpot_s, "e2e": replay.e2e_s}[metric]
+    return np.asarray(column)[rows]
+
+
+def _statistic(values: Floats, statistic: str) -> float:
+    if statistic == "mean":
+        return float(values.mean())
+    return float(np.quantile(values, STATISTICS[statistic]))
+
+
+def _half_width(values: Floats, statistic: str) -> float:
+    """How far two such runs may lie apart by chance: both have this deviation."""
+    means = np.array([_statistic(part, statistic) for part in np.array_split(values, N_BATCHES)])
+    return float(N_DEVIATIONS * sqrt(2.0) * means.std(ddof=1) / sqrt(N_BATCHES))
+
+
+def _residence_checks(document: Document, name: str, replay: ReplayedRequests) -> Iterator[Check]:
+    load = next((x for x in document["load"] if x["workload"] == name), None)
+    if load is None or load["residence_s"] is None:
+        return
+    values = _measured("e2e", replay)
+    found, spread = float(values.mean()), _half_width(values, "mean")
+    tolerance = max(LITTLE_TOLERANCE, spread / found if found > 0 else 1.0)
+    named = f"{name}: residence by the fresh replay"
+    yield equal(named, load["residence_s"], found, "s", tolerance=tolerance)
