@@ -7,6 +7,7 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.selection import Conflict, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.scenario.workload import Training
 from gpuplan.pipeline.verify import certified
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
 from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
@@ -21,7 +22,7 @@ from gpuplan.studies.planning.draw import with_draw
 from gpuplan.studies.planning.groups import ROUNDS, SolvedGroup, select_from, solve_groups
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
-from gpuplan.studies.planning.runs import market_for_runs, staggered_lines
+from gpuplan.studies.planning.runs import market_for_jobs, market_for_ranks, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.studies.uncertainty.robust import robust_sizings
@@ -57,11 +58,8 @@ def _solved(
     inputs: PlanInputs, sizings: Sequence[Sizing], *, is_jobs: bool, before: Sequence[Choice]
 ) -> SolvedGroup | tuple[str, ...]:
     """Choose, replay, and choose again with more replicas where an SLO was violated."""
-    market = market_for_runs(inputs.market, inputs.catalog) if is_jobs else inputs.market
     for n_rounds in ROUNDS:
-        table = fleet_table(
-            inputs.scenario, inputs.catalog, sizings, market=market, is_jobs=is_jobs
-        )
+        table = _table(inputs, sizings, is_jobs=is_jobs)
         if not table.covers(sizings):
             return infeasible_lines(sizings)
         problem = _problem(inputs, table, before, is_jobs=is_jobs)
@@ -75,7 +73,7 @@ def _solved(
             table, found = with_draw(
                 table,
                 found,
-                market.standing,
+                () if is_jobs else inputs.market.standing,
                 choose=lambda t: select_from(_problem(inputs, t, before, is_jobs=is_jobs), t),
             )
             table, sizings = with_safe_utilization(inputs, table, sizings, chosen=found)
@@ -91,3 +89,14 @@ def _problem(
     if inputs.request.is_check:
         return replace(table.problem, limits=())
     return within_what_is_left(table, before, is_jobs=is_jobs)
+
+
+def _table(inputs: PlanInputs, sizings: Sequence[Sizing], *, is_jobs: bool) -> FleetTable:
+    """What can be chosen: jobs may take one's own nodes by the hour, training whole nodes only."""
+    scenario, catalog = inputs.scenario, inputs.catalog
+    if not is_jobs:
+        return fleet_table(scenario, catalog, sizings, market=inputs.market)
+    market = market_for_jobs(inputs.market)
+    whole = market_for_ranks(market, catalog)
+    runs = {work.name: whole for work in scenario.workloads if isinstance(work.work, Training)}
+    return fleet_table(scenario, catalog, sizings, market=market, is_jobs=True, markets=runs)

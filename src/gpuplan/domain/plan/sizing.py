@@ -217,6 +217,13 @@ class SizedJob:
     power_w: Estimate | None  # of all accelerators
     remarks: tuple[str, ...] = ()
 
+    @property
+    def n_replicas(self) -> int:
+        """Replicas of the candidate that fill the accelerators of the run."""
+        share = self.candidate.share
+        each = share.n_per_accelerator if share else 1
+        return max(1, self.n_accelerators * each // self.candidate.n_accelerators)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:

@@ -189,3 +189,22 @@ class Workload:
         """Whether it trains a model, rather than serving or processing."""
         run = self.work
         return isinstance(run, Training) or (isinstance(run, Generic) and run.is_training)
+
+    @property
+    def amount(self) -> float | None:
+        """Documents or samples of a one-off job; None for services, streams and training."""
+        run = self.work
+        if isinstance(run, Batch):
+            return run.n_docs
+        is_heap = isinstance(run, Generic) and run.deadline_s is not None
+        return run.n_samples if is_heap and isinstance(run, Generic) else None
+
+    @property
+    def has_end(self) -> bool:
+        """Whether it is a run or a one-off job: paid for its own hours, not for the horizon."""
+        return isinstance(self.work, Training) or self.amount is not None
+
+    @property
+    def deadline_s(self) -> float | None:
+        """From now until it has to be done; None where nobody said."""
+        return None if isinstance(self.work, Serving) else self.work.deadline_s

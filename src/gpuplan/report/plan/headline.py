@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
 from gpuplan.domain.provenance import Estimate
@@ -27,6 +28,7 @@ PURCHASES = {
     "owned": "owned",
     "existing": "on nodes you already have",
 }
+AMOUNTS = {"docs": "documents", "docs_per_day": "documents/day", "samples": "samples"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
 LARGE_ENOUGH = "the fleet is large enough"
 LATENCIES = ("ttft", "tpot", "e2e", "itl")
@@ -62,10 +64,14 @@ def _task(answer: Answer) -> str:
 def _demand(answer: Answer, load: PlannedLoad) -> str:
     """Whom or how much it serves; users where the scenario counts them."""
     works = answer.provenance.scenario.get("workloads") or ()
-    demand = next((w.get("demand") or {} for w in works if w.get("name") == load.workload), {})
-    users = demand.get("users")
+    mine: dict[str, Any] = next((w for w in works if w.get("name") == load.workload), {})
+    users = (mine.get("demand") or {}).get("users")
     if isinstance(users, int | float):
         return f" for {count(users)} users"
+    for key, words in AMOUNTS.items():
+        n = (mine.get("batch") or mine.get("work") or {}).get(key)
+        if isinstance(n, int | float):
+            return f" for {count(n)} {words}"
     rate = load.peak_requests_per_s
     return "" if rate is None else f" at {rate:,.3g} requests/s"
 

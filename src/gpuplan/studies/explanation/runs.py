@@ -9,22 +9,22 @@ from gpuplan.studies.planning.runs import (
     ComparedRuns,
     PricedRun,
     checkpoint_costs,
+    deadline_of,
     job_line,
-    training_work,
 )
 from gpuplan.units import DAY, GB, MINUTE
 
 N_ALTERNATIVES = 8
+BINDING_FRAC = 0.8  # of the deadline: a run that takes less has time to spare
 
 
 def run_reasons(scenario: Scenario, runs: ComparedRuns) -> Explanation:
     """Why this run: its cost, its deadline, other accelerators, and what would help."""
     job, name = runs.chosen.job, runs.chosen.job.candidate.workload
-    work = training_work(scenario, job)
-    deadline_s = work.deadline_s if work else None
+    deadline_s = deadline_of(scenario, name)
     binding: tuple[str, ...] = ()
-    if deadline_s is not None:
-        share = job.wall_s.value / deadline_s
+    share = job.wall_s.value / deadline_s if deadline_s else 0.0
+    if share > BINDING_FRAC:
         binding = (f"{name}: the deadline is binding: {share:.0%} of it is used",)
     return Explanation(
         why=(
@@ -103,7 +103,7 @@ def _why_not(runs: ComparedRuns) -> Iterator[WhyNot]:
             question=f"{run.job.candidate.accelerator}, for {run.job.candidate.workload}",
             fleet=_fleet(run),
             answer=f"${run.usd:,.0f} for the run{port}; {run.job.wall_s.value / DAY:.1f} days",
-            extra_usd_per_month=run.usd_per_month - runs.chosen.usd_per_month,
+            extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
         )
 
 
@@ -126,8 +126,8 @@ def run_alternatives(runs: ComparedRuns) -> Iterator[Alternative]:
         yield Alternative(
             kind="next cheapest" if place == 0 else "another accelerator",
             fleet=_fleet(run),
-            usd_per_month=run.usd_per_month,
-            extra_usd_per_month=run.usd_per_month - runs.chosen.usd_per_month,
+            usd_per_month=runs.usd_per_month(run),
+            extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
             power_w=run.job.power_w.value if run.job.power_w else 0.0,
             remark=f"${run.usd:,.0f} for the run of {run.job.wall_s.value / DAY:.1f} days",
         )

@@ -62,8 +62,8 @@ class Choice(NamedTuple):
 
     @property
     def n_months(self) -> float:
-        """Length of the span in months."""
-        return self.span_s / MONTH
+        """Months that the bill is spread over; a run of days is billed in its one month."""
+        return max(self.span_s / MONTH, 1.0 if self.is_jobs else 0.0)
 
     @property
     def bill(self) -> tuple[BillLine, ...]:
@@ -233,7 +233,7 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
         rate = choice.table.rates.get(held.terms)
         peak = int(held.n_nodes.max())
         mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
-        mean *= len(share_periods) * horizon.period_s / choice.span_s
+        mean *= len(share_periods) * horizon.period_s / (choice.n_months * MONTH)
         price = _price(rate, choice.pool(pool))
         yield PurchaseLine(
             purchase="existing" if held.terms.startswith("existing") else held.purchase,

@@ -17,7 +17,6 @@ from gpuplan.domain.plan.selection import Conflict, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.workload import Training
 from gpuplan.selection.choose import select
 from gpuplan.studies.planning.chosen import Choice, carbon_kg_per_month, chosen_plan
 from gpuplan.studies.planning.options import FleetTable
@@ -50,9 +49,9 @@ def solve_groups(
     scenario: Scenario, sizings: Sequence[Sizing], solve: Solve
 ) -> list[SolvedGroup] | tuple[str, ...]:
     """Services share their fleet, runs with an end are bought apart; or why there is no plan."""
-    works = {work.name: work.work for work in scenario.workloads}
-    runs = [s for s in sizings if isinstance(works[s.workload], Training)]
-    services = [s for s in sizings if not isinstance(works[s.workload], Training)]
+    ending = {work.name for work in scenario.workloads if work.has_end}
+    runs = [s for s in sizings if s.workload in ending]
+    services = [s for s in sizings if s.workload not in ending]
     if runs and services:
         return _both_solved(services, as_fleets(runs), solve)
     found = solve(services or as_fleets(runs), not services, ())

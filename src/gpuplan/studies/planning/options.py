@@ -1,7 +1,8 @@
 """Sized fleets and rates as rows to choose from, in: Sizings and a Market; out: a problem."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
 from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, YEAR
 
+NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
 # Assumption: the middle growth is twice as likely as either end.
 PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
 
@@ -73,29 +75,50 @@ def fleet_table(
     *,
     market: Market,
     is_jobs: bool = False,
+    markets: Mapping[str, Market] = NO_MARKETS,
 ) -> FleetTable:
-    """Every sized fleet on every kind of node that carries it."""
+    """Every sized fleet on every kind of node that carries it; some workloads may have their own
+    part of the market.
+    """
     hours, places = aligned_hours([sizing.demand.hours for sizing in sizings])
     periods = sizings[0].demand.periods
     n = n_scenarios(scenario, periods)
     known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
     is_sharing = len(sizings) > 1 and not is_jobs
+    weigh = _Rows(scenario, hours, n)
     rows = [
         (_sliced(row, place) if is_sharing else row)._replace(
             load_frac=sizing.demand.hours.load_frac[place]
         )
         for sizing, place in zip(sizings, places, strict=True)
         for sized in sizing.sized
-        for row in _rows(sized, place, market, hours=hours, scenario=scenario, n_scenarios=n)
+        for row in weigh.rows(sized, place, markets.get(sizing.workload, market))
         if row.option.pool in known
     ]
+    problem, rates = _problem(scenario, catalog, sizings, rows, market=market, hours=hours)
+    problem = replace(problem, limits=limits_of(scenario, periods, is_jobs=is_jobs))
+    by_name = {(row.option.workload, row.option.name): row for row in rows}
+    return FleetTable(problem=problem, by_name=by_name, rates=rates)
+
+
+def _problem(
+    scenario: Scenario,
+    catalog: Catalog,
+    sizings: Sequence[Sizing],
+    rows: Sequence[FleetRow],
+    *,
+    market: Market,
+    hours: Floats,
+) -> tuple[SelectionProblem, dict[str, NodeRate]]:
+    """The rows with the pools they run in and the ways to pay for them."""
+    periods = sizings[0].demand.periods
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
     leads = _leads(scenario, catalog)
     deferrable = [sizing for sizing in sizings if is_deferrable(scenario, sizing)]
     waiting = {sizing.workload for sizing in deferrable}
     problem = SelectionProblem(
-        horizon=horizon_of(scenario, hours, periods, n_scenarios=n),
+        horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
         pools=_pools(scenario, catalog, market, used=used),
         terms=tuple(
             terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
@@ -103,12 +126,10 @@ def fleet_table(
         ),
         options=tuple(row.option for row in rows if row.option.workload not in waiting),
         deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in deferrable),
-        limits=limits_of(scenario, periods, is_jobs=is_jobs),
         objective=scenario.objective,
         geometries=tuple(_geometries(rows, catalog)),
     )
-    by_name = {(row.option.workload, row.option.name): row for row in rows}
-    return FleetTable(problem=problem, by_name=by_name, rates=rates)
+    return problem, rates
 
 
 def _sliced(row: FleetRow, place: Ints) -> FleetRow:
@@ -221,27 +242,33 @@ def horizon_of(
     )
 
 
-def _rows(
-    sized: Sized,
-    place: Ints,
-    market: Market,
-    *,
-    hours: Floats,
-    scenario: Scenario,
-    n_scenarios: int,
-) -> Iterator[FleetRow]:
-    seen = set()
-    for rate in rates_for(market.ways, sized.candidate):
-        pool, n_per_node = pool_name(rate), rate.node.n_accelerators
-        if pool in seen or nodes_for(sized.candidate, 1, n_per_node) is None:
-            continue
-        seen.add(pool)
-        held = _with_reserve(sized, scenario.policy.resilience, n_per_node)
-        option = _option(held, place, pool=pool, n_per_node=n_per_node, n_scenarios=n_scenarios)
-        busy_h = float(hours[option.need[0, 0] > 0].sum())
+class _Rows(NamedTuple):
+    """Sized fleets on the pools of a market, over one axis of hours."""
+
+    scenario: Scenario
+    hours: Floats
+    n_scenarios: int
+
+    def rows(self, sized: Sized, place: Ints, market: Market) -> Iterator[FleetRow]:
+        """The fleet on every pool that carries it."""
+        seen = set()
+        for rate in rates_for(market.ways, sized.candidate):
+            pool, n = pool_name(rate), rate.node.n_accelerators
+            if pool not in seen and nodes_for(sized.candidate, 1, n) is not None:
+                seen.add(pool)
+                held = _with_reserve(sized, self.scenario.policy.resilience, n)
+                yield self._row(held, place, market, pool=pool, n_per_node=n)
+
+    def _row(
+        self, sized: Sized, place: Ints, market: Market, *, pool: str, n_per_node: int
+    ) -> FleetRow:
+        option = _option(
+            sized, place, pool=pool, n_per_node=n_per_node, n_scenarios=self.n_scenarios
+        )
+        busy_h = float(self.hours[option.need[0, 0] > 0].sum())
         once = market.porting_usd.get(str(sized.candidate.accelerator), 0.0)
         option = replace(option, once_usd=once, time_s=busy_h / HOURS_PER_WEEK)
-        yield FleetRow(option=option, sized=held, n_per_node=n_per_node)
+        return FleetRow(option=option, sized=sized, n_per_node=n_per_node)
 
 
 def _option(

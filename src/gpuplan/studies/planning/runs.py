@@ -43,8 +43,14 @@ NO_RESERVE = Reserve(
 )
 
 
-def market_for_runs(market: Market, catalog: Catalog) -> Market:
-    """What a run can be made on: nodes of the usual size, and one's own by the hour.
+def market_for_jobs(market: Market) -> Market:
+    """What a run or a job can be made on: rented nodes, and one's own by the hour."""
+    own = [replace(each.rate, purchase="on_demand") for each in market.standing]
+    return indexed(market._replace(rates=(*own, *market.rates), standing=()))
+
+
+def market_for_ranks(market: Market, catalog: Catalog) -> Market:
+    """Nodes of the usual size, for the ranks of a training run.
 
     Ranks on rented servers of one card each would talk over a network that nobody described.
     """
@@ -55,8 +61,7 @@ def market_for_runs(market: Market, catalog: Catalog) -> Market:
         if rate.evidence.source == "user"
         or rate.node.n_accelerators >= sizes.get(rate.node.accelerator, 1)
     ]
-    own = [replace(each.rate, purchase="on_demand") for each in market.standing]
-    return indexed(market._replace(rates=(*own, *whole), standing=()))
+    return indexed(market._replace(rates=tuple(whole)))
 
 
 def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
@@ -87,7 +92,7 @@ def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
 
 
 def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
-    n, power = job.n_accelerators, job.power_w
+    n, power = job.n_replicas, job.power_w
     need = [n if end <= job.wall_s.value else 0 for end in walls]
     each_w = power and replace(power, value=power.value / n, low=power.low / n, high=power.high / n)
     return Sized(
@@ -132,17 +137,23 @@ def training_work(scenario: Scenario, job: SizedJob) -> Training | None:
     return work if isinstance(work, Training) else None
 
 
+def deadline_of(scenario: Scenario, workload: str) -> float | None:
+    """Seconds from now until the run or job has to be done; None where nobody said."""
+    found = scenario.workload(workload)
+    return found.deadline_s if found else None
+
+
 def deadline_result(scenario: Scenario, job: SizedJob) -> SloResult | None:
     """The deadline, and when the run ends; None where there is no deadline."""
-    work = training_work(scenario, job)
-    if work is None or work.deadline_s is None:
+    deadline_s = deadline_of(scenario, job.candidate.workload)
+    if deadline_s is None:
         return None
     return SloResult(
         workload=job.candidate.workload,
         what="deadline",
-        limit_s=work.deadline_s,
+        limit_s=deadline_s,
         reached_s=job.wall_s,
-        is_kept=job.wall_s.value <= work.deadline_s * (1 + 1e-9),
+        is_kept=job.wall_s.value <= deadline_s * (1 + 1e-9),
     )
 
 
@@ -151,14 +162,15 @@ def staggered_lines(
 ) -> Iterator[str]:
     """When runs that cannot be made at once would fit one after the other, by their deadlines."""
     jobs = [(option, job_behind(sizings, option)) for option in problem.options]
-    works = [(option, job, training_work(scenario, job)) for option, job in jobs if job]
-    ends = [work.deadline_s for _, _, work in works if work and work.deadline_s is not None]
+    known = [(option, job) for option, job in jobs if job]
+    found_s = [deadline_of(scenario, option.workload) for option, _ in known]
+    ends = [end_s for end_s in found_s if end_s is not None]
     if len(problem.workloads) < 2 or len(ends) < len(jobs):
         return
     horizon = _even_horizon(problem.horizon, max(ends))
     starts = [
         started
-        for (option, job, _), deadline_s in zip(works, ends, strict=True)
+        for (option, job), deadline_s in zip(known, ends, strict=True)
         for started in training_options(
             horizon,
             option,
@@ -227,17 +239,16 @@ class PricedRun(NamedTuple):
     once_usd: float
     usd_per_accelerator_h: float
 
-    @property
-    def usd_per_month(self) -> float:
-        """What the run costs, by the months that it takes."""
-        return self.usd / (self.job.wall_s.value / MONTH)
-
 
 class ComparedRuns(NamedTuple):
     """The chosen run beside every other that could be paid for, cheapest first."""
 
     chosen: PricedRun
     others: list[PricedRun]
+
+    def usd_per_month(self, run: PricedRun) -> float:
+        """What a run costs over the months of the chosen one: the cheaper run costs less here."""
+        return run.usd / max(1.0, self.chosen.job.wall_s.value / MONTH)
 
 
 def compared_runs(choice: Choice, sizings: Sequence[Sizing]) -> Iterator[ComparedRuns]:
@@ -247,7 +258,19 @@ def compared_runs(choice: Choice, sizings: Sequence[Sizing]) -> Iterator[Compare
         runs = sorted(_priced_runs(choice, sizings, option.workload), key=lambda run: run.usd)
         mine = [run for run in runs if run.job is job]
         if mine:
-            yield ComparedRuns(mine[0], [run for run in runs if run.job is not job])
+            yield ComparedRuns(mine[0], _best_of_kinds(runs, mine[0]))
+
+
+def _best_of_kinds(runs: Sequence[PricedRun], chosen: PricedRun) -> list[PricedRun]:
+    """The cheapest run on each accelerator in each precision that was not chosen."""
+    best: dict[tuple[str, str], PricedRun] = {}
+    for run in runs:
+        best.setdefault(_kind(run), run)
+    return [run for kind, run in best.items() if kind != _kind(chosen)]
+
+
+def _kind(run: PricedRun) -> tuple[str, str]:
+    return str(run.job.candidate.accelerator), run.job.candidate.precision
 
 
 def _priced_runs(choice: Choice, sizings: Sequence[Sizing], workload: str) -> Iterator[PricedRun]:

@@ -9,7 +9,7 @@ from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import Sized, Sizing, SizingMethod
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range, exactly
-from gpuplan.domain.scenario.workload import Batch, Capacity, Generic
+from gpuplan.domain.scenario.workload import Capacity, Generic
 from gpuplan.errors import InputError, one
 from gpuplan.studies.sizing.task import SizingTask, estimate_of
 
@@ -66,7 +66,7 @@ class _GivenSizer:
         is_given = self.task.resilience.max_utilization_frac is not None
         if self.demand.unit == "accelerators" and not is_given:
             return self.task.scenario.growth.target_utilization_frac or 1.0
-        if not is_given and not isinstance(self.workload.work, Batch):
+        if not is_given and not self.task.is_deferrable:
             self._assume(
                 "highest utilization",
                 f"{usual:.0%} of the given capacity",

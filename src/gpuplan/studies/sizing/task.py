@@ -221,7 +221,12 @@ class SizingTask:
         given = self.resilience.max_utilization_frac
         if given is not None:
             return given
-        return BATCH_FRAC if isinstance(self.workload.work, Batch) else usual
+        return BATCH_FRAC if self.is_deferrable else usual
+
+    @property
+    def is_deferrable(self) -> bool:
+        """Whether nobody waits for a single answer: documents, or a one-off job."""
+        return isinstance(self.workload.work, Batch) or self.workload.amount is not None
 
     def candidate(self, accelerator: Accelerator, precision: str) -> Candidate:
         """The workload on this accelerator, in the layout and precision that the user names."""

@@ -9,6 +9,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Generic, Training, Workload
 from gpuplan.studies.sizing.given_capacity import given_sizes
 from gpuplan.studies.sizing.language import by_price, language_sizes
+from gpuplan.studies.sizing.one_off import as_jobs
 from gpuplan.studies.sizing.task import SizingContext, SizingTask, task_of
 
 
@@ -21,9 +22,17 @@ def size_workload(workload: Workload, scenario: Scenario, context: SizingContext
         from gpuplan.studies.sizing.training import training_sizes
 
         return training_sizes(task)  # a run that fails starts again: nothing stands by
+    if workload.amount is not None:
+        return as_jobs(task, _served(_weighing_all(task)))
     found = _served(task)
     notes = reserve_notes(scenario.policy.resilience)
     return replace(found, assumptions=(*found.assumptions, *notes))
+
+
+def _weighing_all(task: SizingTask) -> SizingTask:
+    """Every candidate is sized: of jobs, one that is dearer by the hour may be cheaper in all."""
+    options = replace(task.context.options, is_exhaustive=True)
+    return replace(task, context=replace(task.context, options=options))
 
 
 def _served(task: SizingTask) -> Sizing:

@@ -12,7 +12,7 @@ from gpuplan.domain.plan.answer import Answer, ChosenPlan, PurchaseLine
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.workload import Training, Workload
+from gpuplan.domain.scenario.workload import Workload
 from gpuplan.errors import InputError, one
 from gpuplan.studies.planning.chosen import KINDS as RUN_KINDS
 from gpuplan.units import MONTH
@@ -68,22 +68,27 @@ def run_span_s(plan: ChosenPlan) -> float:
     A plan of services and runs holds both kinds of lines and the total of all; what the services
     leave of it is what the runs cost.
     """
-    n_months = plan.span_s / MONTH
+    span_s = billed_s(plan)
     runs = sum(x.usd_per_month for x in plan.cost_lines if x.what in RUN_CATEGORIES)
     rest = sum(x.usd_per_month for x in plan.cost_lines if x.what not in RUN_CATEGORIES)
     if not runs or all(x.what in RUN_CATEGORIES for x in plan.cost_lines):
-        return plan.span_s
-    found_s = (plan.total_usd - rest * n_months) / runs * MONTH
+        return span_s
+    found_s = (plan.total_usd - rest * span_s / MONTH) / runs * MONTH
     # A total that leaves nothing for the runs is not the lines' own: the statement's difference
     # from the plan shows it.
-    is_short = 0.0 < found_s < plan.span_s * (1 - 1e-9)
-    return found_s if is_short else plan.span_s
+    is_short = 0.0 < found_s < span_s * (1 - 1e-9)
+    return found_s if is_short else span_s
+
+
+def billed_s(plan: ChosenPlan) -> float:
+    """The time that monthly costs are paid for: a run of days is billed in its one month."""
+    return max(plan.span_s, MONTH)
 
 
 def span_of(plan: ChosenPlan, work: Workload | None) -> float:
     """How long this work is paid for."""
-    is_run = work is not None and isinstance(work.work, Training)
-    return run_span_s(plan) if is_run else plan.span_s
+    is_run = work is not None and work.has_end
+    return run_span_s(plan) if is_run else billed_s(plan)
 
 
 def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[Total]:
@@ -93,7 +98,7 @@ def _totals(answer: Answer, plan: ChosenPlan, scenario: Scenario) -> Iterator[To
         if category is None:
             what = f"{line.what!r} is not a known cost category"
             raise one(InputError, answer.name, "plan.cost_lines", what, "make the plan again")
-        span_s = run_span_s(plan) if line.what in RUN_CATEGORIES else plan.span_s
+        span_s = run_span_s(plan) if line.what in RUN_CATEGORIES else billed_s(plan)
         total = Total(category, "plan", "", cents(line.usd_per_month * span_s / MONTH), span_s)
         if category == "hardware":
             yield from _outlay(total, plan, scenario)

@@ -11,7 +11,7 @@ from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedP
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.workload import Batch, Serving, Training, Workload
+from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.domain.system.designed import PoolCost
 from gpuplan.studies.inference.roofline import roofline
 from gpuplan.studies.whole_design.statement import span_of
@@ -43,7 +43,7 @@ def pool_costs(
             usd_per_used_h=per_h / busy if per_h is not None and busy else None,
             tokens=token_costs(total, tokens, weights) if tokens and weights else None,
             services=tuple((p.name, service_cents(tokens, p)) for p in sold if tokens),
-            run_usd=total / 100.0 if work and isinstance(work.work, Training) else None,
+            run_usd=total / 100.0 if work and work.has_end else None,
             energy_j_per_token=drawn * n_months / n if drawn is not None and n else None,
         )
         yield from notes

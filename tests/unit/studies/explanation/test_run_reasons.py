@@ -11,7 +11,7 @@ from gpuplan.domain.scenario.workload import Training
 from gpuplan.domain.training.time import Goodput
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
 from gpuplan.studies.planning.runs import ComparedRuns, PricedRun, checkpoint_costs
-from gpuplan.units import DAY, GB, YEAR
+from gpuplan.units import DAY, GB
 
 
 class Work(Training):
@@ -27,7 +27,8 @@ class Work(Training):
 
 
 def scenario(**work):
-    workload = SimpleNamespace(work=Work(**work))
+    run = Work(**work)
+    workload = SimpleNamespace(work=run, deadline_s=run.deadline_s)
     return SimpleNamespace(workload=lambda name: workload if name == "run" else None)
 
 
@@ -58,17 +59,16 @@ def test_a_run_that_only_porting_makes_dearer_has_no_such_price():
 def test_other_runs_are_compared_by_the_month_and_say_their_porting():
     [row] = run_reasons(scenario(), ComparedRuns(CHOSEN, [OTHER])).why_not
     assert row.answer == "$292 for the run, $100 of it porting; 0.5 days"
-    months = (DAY / (YEAR / 12), DAY / 2 / (YEAR / 12))
-    extra = 292.0 / months[1] - 192.0 / months[0]
-    assert row.extra_usd_per_month == pytest.approx(extra)
+    assert row.extra_usd_per_month == pytest.approx(292.0 - 192.0)  # both within their month
     [other] = run_alternatives(ComparedRuns(CHOSEN, [OTHER]))
-    assert other.extra_usd_per_month == pytest.approx(extra)
+    assert other.extra_usd_per_month == pytest.approx(100.0)
     assert (other.kind, other.fleet) == ("next cheapest", "8 x b")
 
 
 def test_a_deadline_binds_by_its_share():
-    found = run_reasons(scenario(deadline_s=2 * DAY), ComparedRuns(CHOSEN, []))
-    assert found.binding == ("run: the deadline is binding: 50% of it is used",)
+    found = run_reasons(scenario(deadline_s=1.1 * DAY), ComparedRuns(CHOSEN, []))
+    assert found.binding == ("run: the deadline is binding: 91% of it is used",)
+    assert run_reasons(scenario(deadline_s=2 * DAY), ComparedRuns(CHOSEN, [])).binding == ()
     assert run_reasons(scenario(), ComparedRuns(CHOSEN, [])).binding == ()
 
 

@@ -12,7 +12,6 @@ from fakes.plans import chosen
 from fakes.selection import horizon
 from gpuplan.domain.plan.selection import SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
-from gpuplan.domain.scenario.workload import Training
 from gpuplan.studies.planning.groups import (
     SolvedGroup,
     _joined,
@@ -23,15 +22,8 @@ from gpuplan.studies.planning.groups import (
 from gpuplan.studies.planning.options import FleetTable
 
 
-class Run(Training):
-    """A training job of which nothing is asked."""
-
-    def __init__(self):
-        pass
-
-
 def work(name, *, is_run):
-    return SimpleNamespace(name=name, work=Run() if is_run else None)
+    return SimpleNamespace(name=name, has_end=is_run)
 
 
 SCENARIO = SimpleNamespace(workloads=(work("chat", is_run=False), work("run", is_run=True)))

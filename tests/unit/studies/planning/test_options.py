@@ -128,7 +128,7 @@ def test_no_fleet_is_cheaper_than_the_one_that_leads(kinds):
     names = [step.curve.kind for step in found]
     assert all(a != b for a, b in pairwise(names))
     for step in found:
-        factor = step.load / 10.0 * (1 + 1e-9)
+        factor = step.load / 10.0
         costs = {c.kind: cost_usd_per_month(c, load, factor=factor) for c in curves}
         assert costs[step.curve.kind] <= min(costs.values()) * (1 + 1e-6)
 

@@ -20,9 +20,10 @@ from gpuplan.studies.planning.runs import (
     compared_runs,
     job_behind,
     job_line,
-    market_for_runs,
+    market_for_jobs,
+    market_for_ranks,
 )
-from gpuplan.units import DAY, HOUR
+from gpuplan.units import DAY
 
 SLOW, FAST = job("a", n=8, wall_s=3 * DAY), job("b", n=16, wall_s=DAY)
 
@@ -99,7 +100,7 @@ def test_runs_are_compared_at_their_least_price():
     assert other.usd_per_accelerator_h == pytest.approx(2.5)
     assert found.chosen.usd == pytest.approx(choice.usd)
     assert choice.span_s == 3 * DAY
-    assert found.chosen.usd_per_month == pytest.approx(720.0 * 730 * HOUR / (3 * DAY))
+    assert found.usd_per_month(found.chosen) == pytest.approx(720.0)  # all in one month
 
 
 def test_porting_is_in_the_price_and_counted_apart():
@@ -134,7 +135,7 @@ def test_runs_take_whole_servers_or_what_the_user_offers():
         porting_usd={},
         standing=(standing,),
     )
-    found = market_for_runs(market, read_catalog())
+    found = market_for_ranks(market_for_jobs(market), read_catalog())
     assert found.standing == ()
     assert [each.purchase for each in found.rates] == ["on_demand"] * 3
     assert [each.price_usd_per_h.mid for each in found.rates] == [1.0, 24.0, 2.0]
