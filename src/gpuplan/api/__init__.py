@@ -111,8 +111,8 @@ if TYPE_CHECKING:
     from gpuplan.studies.replay.stream import streamed as simulate_stream
     from gpuplan.studies.replay.stream import traced_blocks as trace_blocks
     from gpuplan.studies.system_check.judge import refuse_system
+    from gpuplan.studies.training.fit import training_fit
     from gpuplan.studies.training.scaling import scale
-    from gpuplan.studies.training_fit import training_fit
     from gpuplan.studies.validation.report import predictions_csv
     from gpuplan.studies.validation.report import validate_file as predict_table
     from gpuplan.studies.whole_design.assemble import refuse_design

@@ -66,6 +66,9 @@ TRAINING_COLUMNS: dict[str, object] = {
     "framework": None,
     "task": "pretrain",
     "fabric": None,
+    "devices_per_node": None,
+    "lora_rank": 16,
+    "lora_targets": "all",
 }
 
 
@@ -225,7 +228,7 @@ def training_run(
     """A training run to predict, from keywords.
 
     Columns are those of a training table: seq_len, global_batch, micro_batch, tp, pp, vp, cp, ep,
-    sharding, recompute, precision, framework, task, fabric.
+    sharding, recompute, precision, framework, task, fabric, devices_per_node, lora_rank.
     """
     unknown = columns.keys() - TRAINING_COLUMNS.keys()
     if unknown:

@@ -11,6 +11,7 @@ from gpuplan.cli.options import (
     MODEL,
     TRAINING,
     Cp,
+    DevicesPerNode,
     Dp,
     Ep,
     Json,
@@ -26,7 +27,9 @@ from gpuplan.cli.options import (
     Sequence,
     Strict,
     Tp,
+    TrainingLoraRank,
     TrainingTp,
+    VirtualStages,
     accelerators_in,
     opt,
     user_store,
@@ -37,7 +40,7 @@ from gpuplan.errors import InfeasibleError, InputError, one
 if TYPE_CHECKING:
     from gpuplan.domain.requests.requests import FitRequest
 
-SHARDINGS = {"none": "none", "zero1": "zero1", "zero2": "zero2", "zero3": "zero3", "fsdp": "zero3"}
+SHARDINGS = {name: name for name in ("none", "zero1", "zero2", "zero3", "hsdp")} | {"fsdp": "zero3"}
 
 
 class FitOptions(NamedTuple):
@@ -137,17 +140,23 @@ class FitTrainingOptions(NamedTuple):
     on: On
     tp: TrainingTp = 1
     pp: Pp = 1
+    vp: VirtualStages = None
     cp: Cp = 1
     ep: Ep = 1
     task: Annotated[str, opt(TRAINING, "Kind of training: full, lora, qlora or pretrain.")] = "full"
     sequence: Sequence = 2048
     micro_batch: MicroBatch = 1
+    global_batch: Annotated[
+        int | None,
+        opt(TRAINING, "Global batch size per step, samples; one micro-batch by default.", min=1),
+    ] = None
+    devices_per_node: DevicesPerNode = None
     sharding: Annotated[
         str | None,
         opt(
             TRAINING,
-            "Sharding of the model states: none, zero1, zero2, zero3 or fsdp; "
-            "fsdp by default on several devices.",
+            "Sharding of the model states: none, zero1, zero2, zero3, fsdp or hsdp (hybrid, "
+            "inside servers); fsdp by default on several devices.",
         ),
     ] = None
     recompute: Annotated[
@@ -159,7 +168,7 @@ class FitTrainingOptions(NamedTuple):
     framework: Annotated[
         str | None, opt(TRAINING, "Framework whose defaults apply, e.g. megatron.")
     ] = None
-    lora_rank: Annotated[int, opt(TRAINING, "LoRA rank of lora and qlora tasks.", min=1)] = 16
+    lora_rank: TrainingLoraRank = 16
     overlay: Overlay = None
     strict: Strict = False
     output: Output = Form.TABLE
@@ -169,7 +178,7 @@ class FitTrainingOptions(NamedTuple):
 def fit_training(options: FitTrainingOptions) -> None:
     """Check whether a training or fine-tuning job fits: headroom per GPU, what would help."""
     from gpuplan import api
-    from gpuplan.domain.requests.requests import TrainingRequest
+    from gpuplan.domain.requests.requests import StepSchedule, TrainingRequest
 
     request = TrainingRequest(
         task=options.task,
@@ -185,8 +194,19 @@ def fit_training(options: FitTrainingOptions) -> None:
         optimizer=options.optimizer,
         lora_rank=options.lora_rank,
     )
-    overlays, store = options.overlay or [], user_store()
-    answer = api.training_fit(options.model, options.on, request, overlays=overlays, store=store)
+    schedule = StepSchedule(
+        vp=options.vp or 1,
+        global_batch=options.global_batch,
+        n_per_node=options.devices_per_node or 8,
+    )
+    answer = api.training_fit(
+        options.model,
+        options.on,
+        request,
+        schedule=schedule,
+        overlays=options.overlay or [],
+        store=user_store(),
+    )
     emit(api.training_sheet(answer), chosen(options.output, as_json=options.as_json))
     if options.strict and not answer.fits:
         raise typer.Exit(InfeasibleError.exit_code)

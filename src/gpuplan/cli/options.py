@@ -81,6 +81,13 @@ Rate = Annotated[float | None, opt(LOAD, "Request rate at the peak, requests per
 Sequence = Annotated[
     int, opt(TRAINING, "Sequence length of a training sample, tokens.", "--seq-length", min=1)
 ]
+DevicesPerNode = Annotated[
+    int | None, opt(TRAINING, "Accelerators per server; the usual server's by default.", min=1)
+]
+VirtualStages = Annotated[
+    int | None, opt(MODEL, "Virtual pipeline stages per device (interleaved schedule).", min=1)
+]
+TrainingLoraRank = Annotated[int, opt(TRAINING, "LoRA rank of lora and qlora tasks.", min=1)]
 MicroBatch = Annotated[int, opt(TRAINING, "Micro-batch size per rank, samples.", min=1)]
 Overlay = Annotated[
     list[Path] | None, opt(CATALOG, "Catalog overlay with your own facts (YAML); repeatable.")

@@ -154,6 +154,35 @@ def test_no_failure_rate_is_unknown_never_zero():
     assert 0.9 < known["goodput_frac"] < 1.0
 
 
+def test_a_slow_network_makes_a_long_run_and_a_small_server_too():
+    def run_s(*more):
+        return answer(*FAR, *more)["run_s"]["value"]
+
+    fast, slow = (
+        run_s("--fabric", "3200 Gbit/s per node"),
+        run_s("--fabric", "100 Gbps TCP per node"),
+    )
+    assert slow > 2 * fast
+    assert run_s("--fabric", "3200 Gbit/s per node", "--devices-per-node", "2") < slow
+    assert refusal(*FAR, "--fabric", "fast").problems[0].where == "--fabric"
+
+
+FAR = [
+    "predict-training", "Llama-3.1-8B", "--on", "h100-sxm", "--devices", "64", "--sharding", "fsdp",
+    "--tokens", "1e12", "--json",
+]  # fmt: skip
+
+
+def test_the_memory_of_a_run_is_that_of_fit_training():
+    shape = ["--tp", "4", "--pp", "4", "--vp", "5", "--sharding", "zero1", "--global-batch", "128"]
+    run = answer(*RUN[:8], *shape, "--json")
+    fit = answer("fit-training", "Llama-3.1-70B", "--on", "64xH100", "--seq-length", "8192", *shape,
+                 "--task", "pretrain", "--json")  # fmt: skip
+    assert run["fits"] == fit["fits"]
+    assert run["peak_bytes"] == fit["peak_bytes"]["value"]
+    assert run["headroom_bytes"] == fit["headroom_bytes"]
+
+
 def test_a_table_of_configurations_is_predicted_whole(tmp_path):
     table = tmp_path / "runs.csv"
     table.write_text(

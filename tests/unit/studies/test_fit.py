@@ -2,10 +2,9 @@
 
 import pytest
 
-from gpuplan.domain.requests.requests import FitRequest, TrainingRequest
+from gpuplan.domain.requests.requests import FitRequest
 from gpuplan.errors import InputError
 from gpuplan.studies.fit import fit, survey
-from gpuplan.studies.training_fit import training_fit
 
 LLAMA_8B = "meta-llama/Llama-3.1-8B-Instruct"
 LLAMA_70B = "meta-llama/Llama-3.1-70B-Instruct"
@@ -55,28 +54,3 @@ def test_a_survey_takes_the_fewest_of_each_and_names_the_rest():
     names = {str(card.id) for card, _ in found.refused}
     assert not names & set(tp)
     assert all(why.startswith("not on") for _, why in found.refused)
-
-
-def test_training_states_take_sixteen_bytes_and_more():
-    """8.03 G parameters x 16 bytes over 8 ranks of FSDP, before activations."""
-    request = TrainingRequest(task="full", sequence_tokens=2048)
-    found = training_fit(LLAMA_8B, "8xh100-sxm", request)
-    assert found.job.layout.dp == 8
-    states = found.memory.weights_bytes + found.memory.optimizer_bytes
-    assert states == pytest.approx(12 * 8.03e9 / 8, rel=0.02)
-    assert found.peak.low < found.peak.value < found.peak.high
-
-
-def test_a_job_that_does_not_fit_is_told_what_would():
-    request = TrainingRequest(task="full", sequence_tokens=8192, micro_batch=4)
-    found = training_fit(LLAMA_8B, "h100-sxm", request)
-    assert not found.fits
-    assert found.suggestions
-    sharded = [s for s in found.suggestions if "sharded" in s.change]
-    assert sharded
-    assert all(s.headroom_bytes >= 0 for s in found.suggestions)
-
-
-def test_ranks_must_be_whole_groups():
-    with pytest.raises(InputError, match="groups of 2"):
-        training_fit(LLAMA_8B, "3xh100-sxm", TrainingRequest(task="full", tp=2))

@@ -1,4 +1,4 @@
-"""Bandwidth out of the node: what a table states of the network in, bytes per second out.
+"""The network between nodes: what a table or a person states of it in, rate and kind out.
 
 Where nothing is stated, the usual server of that accelerator is assumed.
 """
@@ -18,10 +18,25 @@ USUAL_BYTES_PER_S = (
 NEWER_BYTES_PER_S = 50.0 * GB
 SITES = {"jean zay": 6.25 * GB}  # four 100 Gbit/s NICs for eight accelerators
 SLOWEST_COMPUTE_GBIT = 40  # slower ones are for management
+# As people write it: 400 Gb/s per GPU, 3200 Gbit/s EFA per node, 50 GB/s per GPU.
+STATED_RATE = re.compile(
+    r"([\d,]+(?:\.\d+)?)\s*(G[Bb]/s|Gbit/s|Gbps|GbE)\b[\w \-]*?"
+    r"\bper (gpu|accelerator|device|node|server)\b",
+    re.IGNORECASE,
+)
+KINDS = (
+    ("infiniband", r"infiniband"),
+    ("efa", r"\befa"),
+    ("tcp", r"\btcp"),
+    ("roce", r"roce|ethernet"),
+)
 
 
 def nic_bytes_per_s(stated: str, accelerator: Accelerator, *, n_node: int) -> tuple[float, bool]:
     """What one accelerator can send out of its node, and whether the table states it."""
+    spoken = STATED_RATE.search(stated)
+    if spoken:
+        return _spoken_bytes_per_s(spoken, n_node), True
     text = stated.lower()
     for site, rate in SITES.items():
         if site in text:
@@ -29,9 +44,6 @@ def nic_bytes_per_s(stated: str, accelerator: Accelerator, *, n_node: int) -> tu
     whole = re.search(r"(\d+)\s*gbps\s*node", text)
     if whole:
         return int(whole[1]) * GBIT / n_node, True
-    per_gpu = re.search(r"(\d+)\s*gb/?s rdma per gpu", text)
-    if per_gpu:
-        return int(per_gpu[1]) * GBIT, True
     found = re.findall(
         r"(\d+)\s*x\s*[a-z0-9\- ]*?(\d+)\s*gb(?:/s|ps|it|e| roce| ib)", _compute_part(text)
     )
@@ -40,6 +52,24 @@ def nic_bytes_per_s(stated: str, accelerator: Accelerator, *, n_node: int) -> tu
     if usable:
         return min(max(usable), 100 * GB), True
     return _usual(accelerator), False
+
+
+def _spoken_bytes_per_s(found: re.Match[str], n_node: int) -> float:
+    """Of one accelerator; a capital B counts bytes, everything else bits."""
+    number, unit, whose = found.groups()
+    rate = float(number.replace(",", "")) * (GB if unit == "GB/s" else GBIT)
+    return rate / n_node if whose.lower() in ("node", "server") else rate
+
+
+def fabric_kind(stated: str) -> str:
+    """The kind of network that the text names; InfiniBand where it names none."""
+    text = stated.lower()
+    return next((kind for kind, words in KINDS if re.search(words, text)), "infiniband")
+
+
+def names_kind(stated: str) -> bool:
+    """Whether the text says what kind of network it is."""
+    return any(re.search(words, stated.lower()) for _, words in KINDS)
 
 
 def _compute_part(text: str) -> str:

@@ -139,7 +139,10 @@ def stack_of(framework: str, *, source: str = "", date: str = "", note: str = ""
     text = f"{framework} {source}".lower()
     for pattern, name in (
         (r"maxtext|xla|jax|paxml|tpu", "xla"),
-        (r"torchtune|litgpt|unsloth|peft|axolotl|trl|llama.?factory|hugging", "finetune"),
+        (
+            r"torchtune|litgpt|unsloth|peft|axolotl|trl|llama.?factory|hugging|transformers\b",
+            "finetune",
+        ),
         (r"internevo|internlm|colossal", "zero"),
     ):
         if re.search(pattern, text):

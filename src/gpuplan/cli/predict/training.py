@@ -9,6 +9,7 @@ from gpuplan.cli.options import (
     TRAINING,
     Accelerator,
     Cp,
+    DevicesPerNode,
     Ep,
     Json,
     MicroBatch,
@@ -16,7 +17,9 @@ from gpuplan.cli.options import (
     Output,
     Pp,
     Sequence,
+    TrainingLoraRank,
     TrainingTp,
+    VirtualStages,
     opt,
 )
 from gpuplan.cli.output import Form, chosen, emit
@@ -43,6 +46,8 @@ COLUMNS = {
     "framework": "framework",
     "task": "task",
     "fabric": "fabric",
+    "devices_per_node": "devices_per_node",
+    "lora_rank": "lora_rank",
 }
 
 
@@ -54,9 +59,7 @@ class TrainingOptions(NamedTuple):
     devices: Annotated[int, opt(MODEL, "Number of accelerators.", "--devices", min=1)] = 8
     tp: TrainingTp = 1
     pp: Pp = 1
-    vp: Annotated[
-        int | None, opt(MODEL, "Virtual pipeline stages per device (interleaved schedule).", min=1)
-    ] = None
+    vp: VirtualStages = None
     cp: Cp = 1
     ep: Ep = 1
     precision: Annotated[str, opt(MODEL, "Compute precision: bf16, fp8 …")] = "bf16"
@@ -68,7 +71,10 @@ class TrainingOptions(NamedTuple):
     )
     sharding: Annotated[
         str,
-        opt(TRAINING, "Sharding: fsdp, zero1, zero2 or zero3; the framework's usual by default."),
+        opt(
+            TRAINING,
+            "Sharding: none, zero1, zero2, zero3, fsdp or hsdp; the framework's usual by default.",
+        ),
     ] = ""
     recompute: Annotated[
         str,
@@ -80,10 +86,17 @@ class TrainingOptions(NamedTuple):
     framework: Annotated[
         str, opt(TRAINING, "Framework whose defaults apply: Megatron, NeMo, torchtitan …")
     ] = ""
+    lora_rank: TrainingLoraRank = 16
     tokens: Annotated[
         float | None, opt(TRAINING, "Total tokens of the run, e.g. 2e12.", min=1.0)
     ] = None
-    fabric: Annotated[str, opt(NETWORK, "Network between servers, e.g. '400 Gb/s per GPU'.")] = ""
+    fabric: Annotated[
+        str,
+        opt(
+            NETWORK, "Network between servers, e.g. '400 Gbit/s per GPU', '100 Gbps TCP per node'."
+        ),
+    ] = ""
+    devices_per_node: DevicesPerNode = None
     mtbf_h: Annotated[
         float | None,
         opt(FAILURES, "Mean time between failures (MTBF) of the job, hours.", min=0.001),

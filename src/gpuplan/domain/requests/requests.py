@@ -54,6 +54,15 @@ class TrainingRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepSchedule:
+    """How micro-batches make a step, and the servers that the ranks stand in."""
+
+    vp: int = 1  # virtual stages of a pipeline rank
+    global_batch: int | None = None  # samples of a step; None: one micro-batch, or a full pipeline
+    n_per_node: int = 8  # accelerators of a server: where hybrid sharding ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
     """What the configuration has to answer."""
 

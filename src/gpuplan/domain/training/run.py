@@ -4,6 +4,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.result import Result
+from gpuplan.domain.training.fit import TrainingFit
 from gpuplan.domain.training.time import Goodput, TrainingForecast
 
 
@@ -14,6 +15,7 @@ class RunForecast(Result):
     model: Model
     columns: tuple[tuple[str, str], ...]
     forecast: TrainingForecast
+    fit: TrainingFit  # memory of the same layout
     goodput: Goodput | None  # None: nothing was said of checkpoints
     n_tokens: float | None  # of the whole run; None: not said
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.training.fit import TrainingFit
 from gpuplan.domain.training.run import RunForecast
 from gpuplan.domain.training.time import Goodput
 from gpuplan.report.document import Document, pick, plain, result_sheet
-from gpuplan.report.formats import count, frac, params
+from gpuplan.report.formats import count, frac, gib, params
 from gpuplan.report.prediction.setup import Measure, measures_table
 from gpuplan.report.table import table
 from gpuplan.units import DAY
@@ -36,7 +37,10 @@ def run_sheet(found: RunForecast) -> Sheet:
         _body(found),
         [measures_table(_measures(found)), _parts_table(found)],
         head=head,
-        remarks=[("Goodput:", _goodput_lines(found.goodput))],
+        remarks=[
+            ("Memory:", (_memory_line(found.fit),)),
+            ("Goodput:", _goodput_lines(found.goodput)),
+        ],
         assumptions=forecast.assumptions,
     )
 
@@ -50,8 +54,21 @@ def _body(found: RunForecast) -> Document:
         **pick(forecast.step, "hfu_frac", "cause"),
         "parts_s": dict(forecast.step.parts_s),
         "run_s": plain(found.run_s),
+        **pick(found.fit, "fits", "is_tight"),
+        "peak_bytes": round(found.fit.peak.value),
+        "headroom_bytes": round(found.fit.headroom_bytes),
         "goodput": found.goodput and pick(found.goodput, *GOODPUT),
     }
+
+
+def _memory_line(fit: TrainingFit) -> str:
+    """Whether the layout fits, as `fit-training` says."""
+    has = gib(fit.job.accelerator.memory.visible_bytes)
+    if not fit.fits:
+        missing = gib(-fit.headroom_bytes)
+        return f"DOES NOT FIT: {missing} missing of {has} per accelerator; see gpuplan fit-training"
+    tight = "; tight: try it first" if fit.is_tight else ""
+    return f"fits: {gib(fit.headroom_bytes)} of {has} per accelerator are left{tight}"
 
 
 def _goodput_lines(share: Goodput | None) -> tuple[str, ...]:

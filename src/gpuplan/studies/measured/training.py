@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuplan.calibration.links.models import fabric_link, link_of
 from gpuplan.calibration.training.constants import training_labels
-from gpuplan.calibration.training.fabric import nic_bytes_per_s
+from gpuplan.calibration.training.fabric import fabric_kind, nic_bytes_per_s
 from gpuplan.calibration.training.models import known_model, model_from
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.calibration.training.stacks import COMPILER, Stack, stack_of
@@ -37,6 +37,7 @@ from gpuplan.studies.measured.names import accelerator_of, named_model
 
 ASSUMED_SEQUENCE_TOKENS = 4096
 ASSUMED_LORA_RANK = 16
+MOST_IN_SERVER = 16  # larger scale-up domains are racks, whatever a server of them holds
 NARROW: tuple[Compute, ...] = ("mxfp8", "fp4")  # formats of the grouped kernel
 GRAPH_HOST_RATIO = 0.2  # of launching a layer, where whole steps are recorded (Assumption)
 ASSUMED_SAMPLES = 8  # per accelerator and step
@@ -97,22 +98,17 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     """The row as nouns; InputError where model or accelerator are unknown."""
     _check_counts(row)
     assumed: list[Assumption] = []
-    stack = stack_of(
-        row.text("framework"),
-        source=row.text("source"),
-        date=row.text("date"),
-        note=row.text("note"),
-    )
-    if "fsdp" in row.lower("sharding") and stack.sharding != "zero3":
-        stack = stack._replace(sharding="zero3")
+    stack = _stack(row)
     accelerator = accelerator_of(row.text("accelerator"), catalog)
     model = _model_of(row, assumed)
     _check_split(row, model, assumed)
-    layout = _layout(row, model, stack, n_node=_n_node(accelerator), assumed=assumed)
+    n_node = row.count("devices_per_node") or _n_node(accelerator)
+    layout = _layout(row, model, stack, n_node=n_node, assumed=assumed)
     setup = _setup(row, model, stack, layout=layout, assumed=assumed)
     if setup.execution.kernels == "grouped" and architecture_class(model) != "dense":
         stack = stack._replace(host_ratio=GRAPH_HOST_RATIO)
-    fabric = fabric_of(accelerator, stated=row.joined("fabric", "accelerator"))
+    stated = row.joined("fabric", "accelerator")
+    fabric = fabric_of(accelerator, stated=stated, n_node=row.count("devices_per_node"))
     return Configuration(
         model=model,
         accelerator=accelerator,
@@ -125,9 +121,19 @@ def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
     )
 
 
+def _stack(row: TrainingRow) -> Stack:
+    stack = stack_of(
+        row.text("framework"),
+        source=row.text("source"),
+        date=row.text("date"),
+        note=row.text("note"),
+    )
+    return stack._replace(sharding="zero3") if "fsdp" in row.lower("sharding") else stack
+
+
 def _check_counts(row: TrainingRow) -> None:
     """Counts are at least one; all that are not are reported at once."""
-    columns = ("seq_len", "global_batch", "micro_batch")
+    columns = ("seq_len", "global_batch", "micro_batch", "devices_per_node")
     counts = {
         "n_accelerators": row.n_accelerators,
         **{column: row.count(column) for column in columns},
@@ -194,18 +200,25 @@ def _cut(model: Model, n_layers: int) -> Model:
     return replace(model, stacks=stacks)
 
 
-def fabric_of(accelerator: Accelerator, *, stated: str = "") -> Fabric:
-    """Links of the accelerator's usual server, with the NICs that the text names."""
-    domain = accelerator.scale_up
-    n_node = _n_node(accelerator)
-    n_domain = domain.n_domain if domain else n_node
+def fabric_of(accelerator: Accelerator, *, stated: str = "", n_node: int | None = None) -> Fabric:
+    """Links of a server, the accelerator's usual one unless its size is given, and its NICs."""
+    n_node = n_node or _n_node(accelerator)
+    n_island = max(n_node, _n_rack(accelerator))
     rate, _ = nic_bytes_per_s(stated, accelerator, n_node=n_node)
-    is_ethernet = re.search(r"roce|ethernet", stated.lower()) and "infiniband" not in stated.lower()
-    kind = "roce" if is_ethernet else "infiniband"
-    inside = link_of(accelerator, n_ranks=min(8, n_domain))
-    return Fabric(
-        n_island=n_domain, inside=inside, outside=fabric_link(rate, fabric=kind), n_node=n_node
-    )
+    outside = fabric_link(rate, fabric=fabric_kind(stated))
+    # Cards of one server that no bridge or switch joins talk over the host's bus.
+    inside = link_of(accelerator, n_ranks=min(8, n_island))
+    return Fabric(n_island=n_island, inside=inside, outside=outside, n_node=n_node)
+
+
+def _n_rack(accelerator: Accelerator) -> int:
+    """Accelerators of a scale-up domain that is larger than a server; 1 where there is none."""
+    domain = accelerator.scale_up
+    if domain is None:
+        return 1
+    if accelerator.vendor == "Google":
+        return domain.n_domain_max  # a slice is cut out of the torus of a whole pod
+    return domain.n_domain if domain.n_domain > MOST_IN_SERVER else 1
 
 
 def _n_node(accelerator: Accelerator) -> int:
@@ -270,9 +283,8 @@ def _sharding(row: TrainingRow, stack: Stack, *, n_near: int) -> tuple[Sharding,
         return "zero3", n_near  # sharded inside a node, copied between nodes
     if "full_shard" in text or "fsdp" in text or "zero3" in text:
         return "zero3", None
-    if "distributed optimizer" in text:
-        return "zero1", None
-    return stack.sharding, None
+    named: dict[str, Sharding] = {"distributed optimizer": "zero1", "none": "none", "ddp": "none"}
+    return named.get(text, stack.sharding), None
 
 
 def _setup(

@@ -1,6 +1,7 @@
 """Training forecasts: the columns of a training table in, its step and its whole run out."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpuplan.calibration.residuals import Spread
 from gpuplan.calibration.training.constants import (
@@ -9,18 +10,27 @@ from gpuplan.calibration.training.constants import (
     read_calibration,
     tier_of,
 )
+from gpuplan.calibration.training.fabric import names_kind, nic_bytes_per_s
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.provenance import Estimate, Tier
+from gpuplan.domain.provenance import Assumption, Estimate, Tier, assume
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput, TrainingForecast
+from gpuplan.errors import InputError, one
+from gpuplan.performance.memory.training.frameworks import PRACTICES
+from gpuplan.performance.memory.training.setups import USUAL_FRAMEWORK, usual_framework
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.performance.training.step import training_step
-from gpuplan.studies.measured.names import named_model
+from gpuplan.studies.measured.names import accelerator_of
 from gpuplan.studies.measured.training import shape_key
 from gpuplan.studies.training.cases import Case, case_of, kind_of
+from gpuplan.studies.training.fit import configuration_fit
+from gpuplan.units import GBIT
+
+# As a table writes what a framework recomputes by default.
+RECOMPUTE_WORDS = {"alternate": "selective"}
 
 
 def predict_training(
@@ -31,16 +41,55 @@ def predict_training(
 
 
 def predict_run(run: TrainingRun) -> RunForecast:
-    """The step with its range, the useful share of the clock, and the length of the run."""
-    columns = dict(run.columns)
-    model = named_model(columns["model"])
+    """The step with its range, its memory, the useful share of the clock, and the whole run."""
+    columns, assumed = with_usual(dict(run.columns))
+    case = case_of(TrainingRow(columns), read_catalog())
+    found = case.configuration
+    predicted = forecast(case)
     return RunForecast(
-        model=model,
+        model=found.model,
         columns=run.columns,
-        forecast=predict_training(columns),
-        goodput=_goodput(run, model.n_params),
+        forecast=replace(predicted, assumptions=(*predicted.assumptions, *assumed)),
+        fit=configuration_fit(found, task=columns["task"], framework=columns["framework"]),
+        goodput=_goodput(run, found.model.n_params),
         n_tokens=run.n_tokens,
     )
+
+
+def with_usual(columns: Mapping[str, str]) -> tuple[dict[str, str], tuple[Assumption, ...]]:
+    """The columns of a run with what its task is usually done with, and what was assumed."""
+    filled = {"task": "pretrain", "framework": "", "recompute": "", "fabric": "", **columns}
+    if filled["task"] not in USUAL_FRAMEWORK:
+        what, fix = f"got {filled['task']!r}", f"use one of {', '.join(USUAL_FRAMEWORK)}"
+        raise one(InputError, "predict-training", "--task", what, fix)
+    accelerator = accelerator_of(filled.get("accelerator", ""), read_catalog())
+    assumed = []
+    if not filled["framework"]:
+        name = filled["framework"] = usual_framework(filled["task"], accelerator.vendor)
+        why = f"the usual framework for {filled['task']}"
+        assumed.append(assume("framework", name, why, "--framework", PRACTICES[name].source))
+    practice = PRACTICES.get(filled["framework"].lower())
+    if not filled["recompute"] and practice is not None:
+        word = practice.execution.recompute
+        filled["recompute"] = RECOMPUTE_WORDS.get(word, word)
+        why = f"the default of {filled['framework']}"
+        assumed.append(assume("activation recomputation", word, why, "--recompute"))
+    return filled, (*assumed, *_network_notes(filled))
+
+
+def _network_notes(columns: Mapping[str, str]) -> list[Assumption]:
+    """The NICs that are assumed between servers; InputError where the text says nothing of them."""
+    row, stated = TrainingRow(columns), columns["fabric"]
+    accelerator = accelerator_of(row.text("accelerator"), read_catalog())
+    n_node = row.count("devices_per_node") or 8
+    rate, is_stated = nic_bytes_per_s(stated, accelerator, n_node=n_node)
+    if is_stated or row.n_accelerators <= n_node:
+        return []
+    if stated and not names_kind(stated):
+        fix = "write e.g. '400 Gbit/s per GPU' or '3200 Gbit/s per node'"
+        raise one(InputError, "predict-training", "--fabric", f"got {stated!r}", fix)
+    value, why = f"{rate / GBIT:,.0f} Gbit/s per accelerator", "the maker's reference server"
+    return [assume("network between servers", value, why, "--fabric")]
 
 
 def _goodput(run: TrainingRun, n_params: float) -> Goodput | None:

@@ -4,7 +4,7 @@ import pytest
 
 from gpuplan.calibration.tables import priors
 from gpuplan.calibration.training.constants import UNKNOWN_BEST_FRAC, best_fracs
-from gpuplan.calibration.training.fabric import nic_bytes_per_s
+from gpuplan.calibration.training.fabric import fabric_kind, names_kind, nic_bytes_per_s
 from gpuplan.calibration.training.models import Dimensions, known_model, model_from
 from gpuplan.calibration.training.stacks import stack_of
 from gpuplan.catalog.load import read_catalog
@@ -98,3 +98,28 @@ def test_unmeasured_accelerators_get_the_middle():
     gb = find_accelerator("GB200", read_catalog()).accelerator
     assert best_fracs(gb)[0] == 0.729
     assert best_fracs(find_accelerator("T4", read_catalog()).accelerator) == UNKNOWN_BEST_FRAC
+
+
+@pytest.mark.parametrize(
+    ("text", "gbit_per_accelerator"),
+    [
+        ("400 Gb/s per GPU", 400),
+        ("400 Gbit/s per accelerator", 400),
+        ("3,200 Gbps EFA per node", 400),
+        ("100 Gbit/s TCP per server", 12.5),
+        ("50 GB/s per GPU", 400),
+    ],
+)
+def test_networks_as_people_write_them(text, gbit_per_accelerator):
+    rate, is_stated = nic_bytes_per_s(text, H100, n_node=8)
+    assert is_stated
+    assert rate * 8 / 1e9 == pytest.approx(gbit_per_accelerator)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("EFA", "efa"), ("100 GbE TCP", "tcp"), ("RoCE v2", "roce"), ("400 Gb/s", "infiniband")],
+)
+def test_kinds_of_networks(text, kind):
+    assert fabric_kind(text) == kind
+    assert names_kind(text) == (kind != "infiniband")

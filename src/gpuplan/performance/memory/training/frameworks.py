@@ -93,6 +93,11 @@ PRACTICES = {
         Execution(recompute="full", kernels="eager", loss="held"),
         "transformers Trainer with gradient checkpointing, PEFT",
     ),
+    "maxtext": Practice(
+        FSDP_STATES,
+        Execution(recompute="full", kernels="compiled", loss="plain"),
+        "MaxText base configuration: 32-bit parameters, every layer recomputed",
+    ),
     "internevo": Practice(
         FP16_STATES,
         Execution(recompute="full", kernels="fused", loss="plain", has_gradient_buffers=True),

@@ -31,12 +31,20 @@ USUAL_FRAMEWORK = {
     "lora": "transformers",
     "qlora": "transformers",
 }
+VENDOR_FRAMEWORK = {"Google": "maxtext"}  # where the usual ones do not run
 
 
-def setup_of(request: TrainingRequest) -> tuple[TrainingSetup, tuple[Assumption, ...]]:
+def usual_framework(task: str, vendor: str = "") -> str:
+    """The framework that most people run a task with on accelerators of this vendor."""
+    return VENDOR_FRAMEWORK.get(vendor) or USUAL_FRAMEWORK[task]
+
+
+def setup_of(
+    request: TrainingRequest, vendor: str = ""
+) -> tuple[TrainingSetup, tuple[Assumption, ...]]:
     """The job in full, with what was assumed; InputError names every word that is unknown."""
     _refuse_unknown(request)
-    framework = request.framework or USUAL_FRAMEWORK[request.task]
+    framework = request.framework or usual_framework(request.task, vendor)
     practice = PRACTICES[framework]
     task: Task = request.task  # type: ignore[assignment]
     setup = TrainingSetup(
@@ -44,7 +52,7 @@ def setup_of(request: TrainingRequest) -> tuple[TrainingSetup, tuple[Assumption,
         states=_states(practice, request),
         micro_batch=request.micro_batch,
         sequence_tokens=request.sequence_tokens,
-        execution=_execution(practice, request),
+        execution=_execution(practice, request.recompute),
         adapter=_adapter(request, framework),
     )
     return setup, _assumptions(request, framework, setup.execution)
@@ -73,10 +81,12 @@ def _states(practice: Practice, request: TrainingRequest) -> StateBytes:
     return dataclasses.replace(practice.states, optimizer_bytes_per_param=kept)
 
 
-def _execution(practice: Practice, request: TrainingRequest) -> Execution:
-    if request.recompute is None:
+def _execution(practice: Practice, asked: str | None) -> Execution:
+    if asked is None:
         return practice.execution
-    recompute: Recompute = request.recompute  # type: ignore[assignment]
+    # What torchtitan calls selective drops every second matrix product, not the scores.
+    is_alternate = asked == "selective" and practice.execution.recompute == "alternate"
+    recompute: Recompute = "alternate" if is_alternate else asked  # type: ignore[assignment]
     return dataclasses.replace(practice.execution, recompute=recompute)
 
 
