@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.catalog.architectures.shape import CONTEXT
 from gpuplan.catalog.model_names import Meant, Name, meant_by, take_apart, without_part
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Checkpoint, Model, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat
@@ -27,6 +29,8 @@ RECALLED = "recalled; parameter count agrees with the published one"
 VOCABULARY_SLACK = 0.005
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
+# Their classes fix the length, whatever a configuration says.
+FIXED_LENGTH = ("encoder", "encoder-decoder", "speech", "vision", "diffusion")
 LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
 
 
@@ -203,12 +207,37 @@ def _nearest(name: Name) -> str:
 @lru_cache(maxsize=64)
 def _read(entry: Entry) -> Model:
     row = json.loads(entry.line)
-    model = read_model(row["config"], name=entry.id, source=row["source"])
+    model = _with_context(
+        read_model(row["config"], name=entry.id, source=row["source"]), row["config"]
+    )
     if row["kind"] != RECALLED:
         return model
     why = "entered from general knowledge and checked by its parameter count only"
     note = _assumption("figures", "recalled", why, change="the path of its config.json")
     return replace(model, assumptions=(*model.assumptions, note))
+
+
+def _with_context(model: Model, config: Mapping[str, object]) -> Model:
+    """The published context; one that only the class's default tells is not known.
+
+    Stored figures leave out what a shape does not need, so what is missing there was published.
+    """
+    published = _contexts().get(model.name)
+    if published is not None:
+        return replace(model, max_context_tokens=published)
+    inner = [part for part in config.values() if isinstance(part, dict)]
+    is_told = any(key in part for key in CONTEXT for part in (config, *inner))
+    if is_told or model.max_context_tokens is None or model.kind in FIXED_LENGTH:
+        return model
+    why = "the catalog has no published figure: the model's own limit is not checked"
+    note = _assumption("longest context", "not known", why, change="the path of its config.json")
+    return replace(model, max_context_tokens=None, assumptions=(*model.assumptions, note))
+
+
+@cache
+def _contexts() -> dict[str, int]:
+    rows = packaged_rows("gpuplan.catalog", "data/model_contexts.csv")
+    return {row["id"]: int(row["context_tokens"]) for row in rows}
 
 
 def _config_path(text: str) -> Path | None:
