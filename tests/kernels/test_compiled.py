@@ -49,7 +49,7 @@ def runs() -> list[bytes]:
         found.append(run.simulate_serving(requests, many).times.ttft_s.tobytes())
     for router in ("round_robin", "power_of_two"):
         alike = fleet_of(limits, n_engines=4, router=router)
-        lock = LockStep(n_engines=2, n_batches=1, own=alike.table, shared_s=floats([0.0, 1e-3]))
+        lock = LockStep(n_engines=2, own=alike.table, shared_s=floats([0.0, 1e-3]))
         grouped = run.simulate_serving(requests, replace(alike, lockstep=lock))
         found.append(grouped.times.e2e_s.tobytes())
     found.append(repr(gaps.gaps_of(requests, fleet_of(limits))).encode())

@@ -94,7 +94,6 @@ def test_a_slow_group_agrees_request_by_request(n):
         n_most = n * limits.max_batch_tokens
         lock = LockStep(
             n_engines=n,
-            n_batches=1,
             own=fleet_of(limits, of).table,
             shared_s=floats(rate_s * np.arange(n_most + 1)),
         )
@@ -122,7 +121,7 @@ def test_a_group_of_one_is_an_engine_by_itself():
         requests = stream_of(draw, 80)
         limits = limits_of(draw, requests)
         alone = fleet_of(limits, n_engines=3, router="least_outstanding")
-        lock = LockStep(n_engines=1, n_batches=1, own=alone.table, shared_s=floats([0.0]))
+        lock = LockStep(n_engines=1, own=alone.table, shared_s=floats([0.0]))
         together = simulate_serving(requests, replace(alone, lockstep=lock))
         apart = simulate_serving(requests, alone)
         assert together.times.e2e_s.tobytes() == apart.times.e2e_s.tobytes()
@@ -136,7 +135,8 @@ def evenly(n_engines: int, n_each: int) -> Requests:
 
 
 @pytest.mark.parametrize(
-    "layout", [ServingLayout(dp=4, ep=4), ServingLayout(pp=2), ServingLayout(tp=2, pp=4)]
+    "layout",
+    [ServingLayout(dp=4, ep=4), ServingLayout(tp=2, pp=4), ServingLayout(dp=4, ep=4, pp=2)],
 )
 def test_equal_loads_take_what_the_formula_says(layout):
     """Where every engine carries the same, the group is the engine of the equal-load table."""
@@ -190,16 +190,16 @@ def test_a_prompt_of_one_attention_replica_holds_up_the_others():
     )
 
 
-def test_a_replica_of_one_engine_steps_by_itself():
+def test_batches_of_a_pipeline_step_by_themselves():
     assert (
-        lockstep_of(work(), USUAL, layout=ServingLayout(tp=8), max_tokens=8, max_sequences=4)
+        lockstep_of(work(), USUAL, layout=ServingLayout(tp=8, pp=2), max_tokens=8, max_sequences=4)
         is None
     )
 
 
 def test_groups_must_be_whole_and_cannot_be_streamed():
     limits = limits_of(np.random.default_rng(0), evenly(1, 1), max_sequences=4)
-    fleet = grouped(limits, work(), ServingLayout(pp=2))
+    fleet = grouped(limits, shared_experts(2), ServingLayout(dp=2, ep=2))
     assert not can_stream(fleet)
     with pytest.raises(InputError, match="groups of 2"):
         simulate_serving(evenly(1, 4), replace(fleet, n_engines=3))

@@ -86,12 +86,11 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockStep:
-    """Engines of one replica that step together, and what they do together."""
+    """Data-parallel ranks that step together, and what they do together."""
 
-    n_engines: int  # of a replica: attention replicas times batches in the pipeline
-    n_batches: int  # that the stages of a pipeline hold at once
+    n_engines: int  # that step together
     own: StepTable  # what an engine does by itself
-    shared_s: Floats  # by the tokens of one batch of all attention replicas: their experts
+    shared_s: Floats  # by the tokens of all: the experts, and the way to them and back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     if fleet.batching is not None or fleet.lockstep is not None or has_features(fleet.limits):
         what = (
             "with fixed batches, prefix caching, priorities, speculative decoding, long prefills, "
-            "or engines in lockstep (PP, DP)"
+            "or data-parallel ranks in lockstep"
         )
         raise one(InputError, "simulate", "--itl", what, "leave it out")
     sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)

@@ -96,6 +96,6 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
         run_routed(sim, accepted, pairs, ROUTERS[fleet.router], seen)
         return
     together = fleet.lockstep
-    sizes = (together.n_engines, together.n_batches, ROUTERS[fleet.router])
+    sizes = (together.n_engines, ROUTERS[fleet.router])
     shared = np.rint(together.shared_s * SCALE).astype(np.int64)
     run_lockstep(sim, accepted, pairs, seen, np.array(sizes, dtype=np.int64), shared)

@@ -50,7 +50,7 @@ class ServingStream:
         check_fleet(no_requests(), fleet)
         if not can_stream(fleet):
             fix = "run it in memory, or use --no-prefix-caching and --batching continuous"
-            what = "with fixed batches, prefix caching, or engines in lockstep (PP, DP)"
+            what = "with fixed batches, prefix caching, or data-parallel ranks in lockstep"
             raise one(InputError, "simulate", "--stream", what, fix)
         self._fleet = fleet
         self._max_held = max_held

@@ -134,7 +134,7 @@ class EvaluatedDeployment:
 
     @cached_property
     def lockstep(self) -> LockStep | None:
-        """How the engines of the replica step together; None where it has one."""
+        """How data-parallel ranks step together; None where there are none."""
         found = lockstep_of(self.work, self.step, layout=self.setup.layout, **self._most)
         return found and replace(found, own=self._with_prefix(found.own))
 
@@ -150,8 +150,8 @@ class EvaluatedDeployment:
     def fleet(self, n_replicas: int = 1, *, router: str = ROUTER, seed: int = 0) -> Fleet:
         """So many replicas behind one router.
 
-        Stages carry as many batches as there are stages; attention replicas have their own. The
-        engines of one replica step together.
+        Stages carry as many batches as there are stages; data-parallel ranks have their own, and
+        step together.
         """
         return Fleet(
             limits=self.limits,

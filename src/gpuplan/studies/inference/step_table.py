@@ -69,24 +69,23 @@ def step_table(
 def lockstep_of(
     work: StepWork, k: StepConstants, *, layout: ServingLayout, max_tokens: int, max_sequences: int
 ) -> LockStep | None:
-    """How the engines of one replica step together; None where it has one engine.
+    """How data-parallel ranks that share experts step together; None where there are none.
 
-    Attention replicas do everything but the experts by themselves. The batches of a pipeline
-    follow each other through its stages: none returns before the slowest has passed.
+    Each does everything by itself but the experts and the all-to-all around them.
     """
-    if layout.n_engines == 1:
+    if layout.dp == 1:
         return None
-    own, n_shared = work, 0
-    if layout.dp > 1:
-        own = work._replace(experts=ExpertMatrices(*(0.0, 0.0, 1.0, 0.0, 0.0, 0.0)))
-        n_shared = layout.dp * max_tokens
-    shared = _load(np.arange(n_shared + 1, dtype=np.float64), 0.0)
-    shared_s = step_parts(work, k, shared).experts_s if n_shared else 0.0
+    own = work._replace(
+        experts=ExpertMatrices(*(0.0, 0.0, 1.0, 0.0, 0.0, 0.0)),
+        exchange=work.exchange._replace(n_dispatches=0.0),
+    )
+    load = _load(np.arange(layout.dp * max_tokens + 1, dtype=np.float64), 0.0)
+    whole, alone = step_parts(work, k, load), step_parts(own, k, load)
+    together_s = whole.experts_s + whole.exchange_s - alone.exchange_s
     return LockStep(
-        n_engines=layout.n_engines,
-        n_batches=layout.pp,
+        n_engines=layout.dp,
         own=step_table(own, k, max_tokens=max_tokens, max_sequences=max_sequences),
-        shared_s=_column(shared_s, shared.prefill_tokens),
+        shared_s=_column(together_s, load.prefill_tokens),
     )
 
 

@@ -263,7 +263,7 @@ def _assumed_policies(
         found.append(Assumption(what="fixed batches", value=value, why=why, change=change))
     if n_parts > 1:
         value = f"{n_parts} engines a replica, each with its share of sequences and cache"
-        why = "batches of a pipeline and data-parallel ranks step together"
+        why = "stages carry several batches at once; data-parallel ranks step together"
         found.append(Assumption(what="layout", value=value, why=why, change=""))
     return found
 

@@ -1,8 +1,8 @@
-"""Engines that step together: attention replicas of one set of experts, batches of one pipeline.
+"""Engines that step together: data-parallel ranks whose attention shares one set of experts.
 
 Every iteration of a group begins and ends for all of its engines at the same instants. It lasts
 as long as the longest of their own parts and what they do together, by the tokens of all. An
-engine without work takes part: it has to serve the experts, or pass its turn in the pipeline.
+engine without work takes part: it has to serve the experts.
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -16,7 +16,7 @@ from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
 
 @part
-def _begin_all(engines: Engines, first: int, n: int, shared: Ints, n_batches: int) -> None:
+def _begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
     """Each engine schedules its step; all of them end when the longest one does."""
     longest, n_tokens = st.ZERO, st.ZERO
     for r in range(first, first + n):
@@ -26,7 +26,7 @@ def _begin_all(engines: Engines, first: int, n: int, shared: Ints, n_batches: in
         longest = max(longest, lasts)
         n_checked = s[st.N_DECODES] * engines.limit[engines.pool[r], st.CHECKED]
         n_tokens += s[st.PREFILL_TOKENS] + n_checked
-    longest += shared[min((n_tokens + n_batches - 1) // n_batches, shared.shape[0] - 1)]
+    longest += shared[min(n_tokens, shared.shape[0] - 1)]
     for r in range(first, first + n):
         s = engines.scalar[r]
         lasts = longest + s[st.FRAC]
@@ -58,9 +58,7 @@ def _is_idle(engines: Engines, first: int, n: int) -> bool:
 
 
 @part
-def _advance_all(
-    engines: Engines, first: int, n: int, until: int, shared: Ints, n_batches: int
-) -> int:
+def _advance_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> int:
     """As `advance` of one engine, for a group; no steps are jumped over."""
     s = engines.scalar[first]
     while True:
@@ -73,7 +71,7 @@ def _advance_all(
             return st.FOREVER
         if s[st.NOW] >= until:
             return int(s[st.NOW])
-        _begin_all(engines, first, n, shared, n_batches)
+        _begin_all(engines, first, n, shared)
 
 
 @part
@@ -91,18 +89,18 @@ def run_lockstep(
 ) -> None:
     """Requests are routed to engines; groups of engines step together.
 
-    `group` is the engines of one group, the batches that its pipeline holds, and the router's
-    policy; `shared` is what the group does together, in ticks by the tokens of one batch of all.
+    `group` is the engines of one group and the router's policy; `shared` is what a group does
+    together, in ticks by the tokens of all its engines.
     """
     event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
-    size, n_batches, policy = group[0], group[1], group[2]
+    size, policy = group[0], group[1]
     for turn in range(n + 1):
         is_over = turn == n
         i = st.NONE if is_over else accepted[turn]
         now = engines.limit[0, st.LAST_INSTANT] if is_over else engines.request[i, st.ARRIVE]
         for first in range(0, event.shape[0], size):
             if is_over or _earliest(event, first, size) <= now:
-                ahead = _advance_all(engines, first, size, now, shared, n_batches)
+                ahead = _advance_all(engines, first, size, now, shared)
                 for r in range(first, first + size):
                     event[r], load[r] = ahead, engines.scalar[r, st.OUTSTANDING]
         if is_over:
