@@ -22,7 +22,7 @@ _COUNT_FIRST = re.compile(r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z])(.+)$", re.
 _COUNT_LAST = re.compile(r"^(.+?)\s*[x×*:]\s*(\d{1,6})$", re.IGNORECASE)
 _SLICE = re.compile(r"^(?:tpu[\s_-]*)?(v4|v5p|v5e|v5litepod|v6e)-(\d{1,6})$", re.IGNORECASE)
 _REMARK = re.compile(r"\(([^()]*)\)")
-_MEMORY = re.compile(r"^(\d{1,4})(?:gi?b?)$")
+_MEMORY = re.compile(r"^(\d{2,3})$|^(\d{1,4})gi?b?$")  # 40, 40g, 40GB
 _FORM = re.compile(r"^(sxm|pcie|nvl|oam)\d*$")
 _MEMORY_KIND = re.compile(r"^(?:hbm|gddr)\d\w?$")
 
@@ -194,7 +194,7 @@ def _properties(tokens: Iterable[str], said: _Said) -> _Said:
         if token in said.family.noise or token in NOISE:
             continue
         if memory:
-            said = replace(said, memory_gib=int(memory[1]))
+            said = replace(said, memory_gib=int(memory[1] or memory[2]))
         elif form:
             said = replace(said, form=form[1])
         elif token in ("hgx", "dgx"):

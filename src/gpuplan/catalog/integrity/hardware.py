@@ -35,6 +35,7 @@ KNOWN_RATIOS: Mapping[tuple[str, str], float] = MappingProxyType(
         ("mi210", "int8"): 1,  # CDNA 2 gains nothing from int8
         ("mi250", "int8"): 1,
         ("mi250x", "int8"): 1,
+        ("rtx-3080", "int8"): 4,  # GeForce halves the 16-bit rate with 32-bit accumulation
         ("rtx-3090", "int8"): 4,  # GeForce halves the 16-bit rate with 32-bit accumulation
         ("rtx-4090", "int8"): 4,
         ("rtx-5090", "int8"): 4,
