@@ -22,10 +22,10 @@ def equal(
     return _check(name, (claimed, "=", found), unit, tolerance, ok=ok)
 
 
-def same_money(name: str, claimed: float, found: float, *, slack_usd: float = CENT) -> Check:
-    """Both must agree to the cent, or to what a cent of the whole bill is by the month."""
-    tolerance = slack_usd / abs(found) if found else 0.0
-    ok = abs(claimed - found) <= slack_usd * (1.0 + ROUNDING)
+def same_money(name: str, claimed: float, found: float) -> Check:
+    """Both must agree to the cent."""
+    tolerance = CENT / abs(found) if found else 0.0
+    ok = abs(claimed - found) <= CENT * (1.0 + ROUNDING)
     return _check(name, (claimed, "=", found), "USD/month", tolerance, ok=ok)
 
 

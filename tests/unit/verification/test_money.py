@@ -21,19 +21,22 @@ def test_the_total_is_its_months(document, failed):
     assert failed(money_checks(document)) == ["bill: months of the span make the total"]
 
 
-def test_a_short_run_is_kept_in_whole_cents(document, pool, failed):
+def test_a_short_run_is_billed_in_its_one_month(document, failed):
     plan = document["plan"]
-    usd = plan["cost_usd_per_month"]["value"]
     plan["span_s"] = MONTH / 1000
-    plan["total_usd"] = usd / 1000
-    pool["purchases"][0]["usd_per_month"] += 5.0  # half a cent of the run
-    plan["cost_lines"][0]["usd_per_month"] += 5.0
-    plan["cost_usd_per_month"]["value"] += 5.0
-    plan["cost_usd_per_month"]["high"] += 5.0
-    plan["total_usd"] += 0.005
-    document["uncertainty"] = None
-    document["alternatives"] = []
+    plan["total_usd"] = plan["cost_usd_per_month"]["value"]
     assert not failed(money_checks(document))
+    plan["total_usd"] /= 1000
+    assert failed(money_checks(document)) == ["bill: months of the span make the total"]
+
+
+def test_runs_that_end_before_the_services_make_the_total_less(document, failed):
+    job = {"name": "docs", "kind": "batch_inference", "batch": {"docs": 1e6, "deadline_h": 24}}
+    document["provenance"]["scenario"]["workloads"].append(job)
+    document["plan"]["total_usd"] -= 100.0
+    assert not failed(money_checks(document))
+    document["plan"]["total_usd"] += 200.0
+    assert failed(money_checks(document)) == ["bill: months of the span make the total"]
 
 
 def test_an_alternative_stands_on_the_basis_of_the_plan(document, failed):
