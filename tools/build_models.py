@@ -38,7 +38,10 @@ STEP_TOWER = {
     "num_hidden_layers": 47, "num_attention_heads": 16, "image_size": 728, "patch_size": 14,
 }  # fmt: skip
 # The source gives GPT-3's shape under BLOOM's name; these are the published figures [BLOOM].
+# Platypus2-70B is Llama-2-70B, with its 8 KV heads; Qwen1.5-1.8B has a head of its own.
 CORRECTED = {
+    "garage-bAInd/Platypus2-70B": {"num_key_value_heads": 8},
+    "Qwen/Qwen1.5-1.8B-Chat": {"tie_word_embeddings": False},
     "bigscience/bloom": {
         "model_type": "bloom", "num_layers": 70, "n_head": 112, "hidden_dim": 14336,
         "ffn_embed_dim": 57344, "tie_word_embeddings": True,
@@ -116,7 +119,7 @@ def more(folder: Path, known: set[str], names: set[str]) -> list[dict[str, objec
     lines = []
     for model_id, row in found.items():
         if model_id.lower() not in known:
-            config = reduced(structural(row), names)
+            config = reduced(completed(model_id, structural(row)), names)
             read_model(config, name=model_id)
             line = {"id": model_id, "config": config, "source": row["source"]}
             line |= {"kind": "derived from litgpt", "licence": "Apache-2.0 repo"}

@@ -153,8 +153,30 @@ def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
         why = f"{text!r} is read as this: {meant.why}"
         notes.append(_assumption("model", entry.id, why, change="MODEL"))
     told = replace(model, assumptions=tuple(notes))
-    is_other = bool(name.precision) and name.precision != entry.name.precision
-    return _with_precision(told, name.precision or entry.name.precision, is_other=is_other)
+    if entry.name.precision and not name.precision:
+        return _unquantized(told, entry)
+    is_other = name.precision != entry.name.precision
+    return _with_precision(told, name.precision, is_other=is_other)
+
+
+def _unquantized(model: Model, entry: Entry) -> Model:
+    """The model that a quantized build was made of, where only the build is in the catalog.
+
+    It is stored as its relatives of one architecture are: some makers train in 8 or 4 bits.
+    """
+    relatives = [_read(e) for e in _entries() if _kind(e) == _kind(entry) and not e.name.precision]
+    stored = next((m.checkpoint for m in relatives), Checkpoint(base=model.checkpoint.base))
+    form = stored.quantized or stored.base
+    why = f"the name says nothing of {entry.name.precision}; the layers are those of {entry.id}"
+    note = _assumption("stored precision", form.name, why, change="--precision")
+    name = re.sub(f"-{entry.name.precision}", "", entry.id, flags=re.IGNORECASE)
+    told = (*model.assumptions, note)
+    return replace(model, name=name, checkpoint=stored, assumptions=told)
+
+
+@cache
+def _kind(entry: Entry) -> str:
+    return str(json.loads(entry.line)["config"].get("model_type"))
 
 
 def _with_precision(model: Model, precision: str, *, is_other: bool = False) -> Model:

@@ -174,3 +174,18 @@ def test_an_indexer_has_its_heads():
     groups = find_model("zai-org/GLM-5").main.groups
     heads = {c.n_index_heads for g in groups for c in g.caches if c.role == "indexer"}
     assert heads == {32}
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("Qwen/Qwen3.6-27B", "bf16"),
+        ("Gemma-4-31B-IT", "bf16"),
+        ("Kimi-K2.6", "int4-g32"),  # its maker trains in four bits
+        ("nvidia/Qwen3.6-27B-NVFP4", "nvfp4"),
+        ("DeepSeek-V3.1", "fp8-block"),
+    ],
+)
+def test_a_name_without_a_precision_is_as_its_maker_published_it(typed, stored):
+    checkpoint = find_model(typed).checkpoint
+    assert (checkpoint.quantized or checkpoint.base).name == stored
