@@ -93,10 +93,18 @@ def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
     sums: dict[str, int] = {}
     for pool in pools:
         if not is_cpu(pool):
-            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + pool.n_accelerators
-    words = [f"{count(n)} × {accelerator_name(name)}" for name, n in sums.items()]
+            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + _n_held(pool)
+    words = [f"{count(n)} × {accelerator_name(name)}" for name, n in sums.items() if n]
     words += [fleet_words(pool) for pool in pools if is_cpu(pool)]
     return " + ".join(words) or "what you already have"
+
+
+def _n_held(pool: PlannedPool) -> int:
+    """Accelerators of the nodes that the pool pays for; one that runs on nodes of another has none.
+
+    Work that takes turns needs more in sum than there are nodes.
+    """
+    return sum(line.n_nodes * line.n_accelerators_per_node for line in pool.purchases)
 
 
 def fleet_words(pool: PlannedPool, *, with_layout: bool = True) -> str:

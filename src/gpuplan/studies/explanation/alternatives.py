@@ -33,6 +33,7 @@ LEAST_ENERGY_FRAC = 0.02  # saved, for a trade-off to be worth a line
 MOST_KINDS = 8  # of accelerators in a mixed fleet
 LEAST_COST_FRAC = 0.005  # saved; below, a second kind is not worth its trouble
 RESERVED = "reserved"
+NEAR = Effort(gap_frac=1e-3)  # of a trade-off: it is compared by the per cent
 
 
 def committed_use(market: Market, choice: Choice, option: FleetOption) -> Iterator[Alternative]:
@@ -96,7 +97,7 @@ def trade_offs(choice: Choice) -> Iterator[Alternative]:
         return
     if any(pool.mean_w == 0 for pool in problem.pools) or problem.limits:
         return  # a draw that nobody published would win by being unknown
-    found = pareto(problem, "energy", n_points=3)
+    found = pareto(problem, "energy", n_points=3, effort=NEAR)
     for point in found[:-1]:
         now = found[-1]  # the cheapest
         if point.other > now.other * (1 - LEAST_ENERGY_FRAC):
@@ -117,7 +118,7 @@ def mixed_fleet(problem: SelectionProblem, fleets: FleetComparison) -> Iterator[
     Each kind carries what it carries alone: a router that sends each as much as it can take.
     """
     parts, demand, chosen_usd = _parts(fleets, problem), fleets.demand, fleets.chosen_usd
-    if len(parts) < 2 or problem.horizon.shape[1] > 1:
+    if len(parts) < 2 or problem.horizon.shape[1] > 1 or len(problem.workloads) > 1:
         return
     load = demand.peak_of(0, 0) * np.asarray(demand.hours.load_frac)[None, None, :]
     mixed = MixedFleet(

@@ -9,7 +9,7 @@ from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import LoadBlock, OwnOrBurst
 from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation
 from gpuplan.domain.plan.selection import FleetOption
-from gpuplan.studies.planning.chosen import Choice, batch_shares
+from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.options import pool_name
 from gpuplan.units import HOUR, HOURS_PER_MONTH, MINUTE, MONTHS_PER_YEAR
 
@@ -51,7 +51,6 @@ def burst_pool(choice: Choice, option: FleetOption) -> BurstPool | None:
     own, cloud = cheapest["owned"], cheapest["on_demand"]
     horizon = choice.table.problem.horizon
     sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
-    sharers += [share.workload for share in batch_shares(choice) if share.pool == option.pool]
     if own is None or cloud is None or horizon.shape[1] > 1 or len(sharers) > 1:
         return None
     pool = choice.pool(option.pool)

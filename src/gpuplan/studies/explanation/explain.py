@@ -23,7 +23,7 @@ from gpuplan.studies.explanation.burst import burst_alternatives, burst_pool, bu
 from gpuplan.studies.explanation.comparison import FleetComparison, comparison_of
 from gpuplan.studies.explanation.growth import committed_reasons, growth_reasons
 from gpuplan.studies.explanation.next_spend import next_spend
-from gpuplan.studies.explanation.reasons import batch_reasons, limit_reasons, prefix_reasons
+from gpuplan.studies.explanation.reasons import limit_reasons, prefix_reasons, window_reasons
 from gpuplan.studies.explanation.rivals import naive_choices, rival_answers
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
 from gpuplan.studies.planning.curves import cost_curves, load_crossovers
@@ -65,11 +65,20 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
         answer,
         plan=plan,
         explanation=reduce(joined, _reasons(inputs, groups, fleets, others), Explanation()),
-        alternatives=tuple(_alternatives(groups, fleets, others, samples=samples)),
+        alternatives=tuple(
+            _of_whole_plan(plan, each) if len(inputs.scenario.workloads) > 1 else each
+            for each in _alternatives(groups, fleets, others, samples=samples)
+        ),
         uncertainty=ranges,
         charts=tuple(curve for each in fleets for curve in _charts(inputs, each)),
         assumptions=(*answer.assumptions, *notes),
     )
+
+
+def _of_whole_plan(plan: ChosenPlan, other: Alternative) -> Alternative:
+    """The alternative of one workload at the price of the whole plan with it."""
+    usd = plan.cost_usd_per_month.value + other.extra_usd_per_month
+    return replace(other, usd_per_month=usd)
 
 
 def joined(first: Explanation, second: Explanation) -> Explanation:
@@ -94,7 +103,7 @@ def _reasons(
     yield from (committed_reasons(inputs, group) for group in groups if not group.choice.is_jobs)
     yield from (limit_reasons(choice) for choice in choices)
     yield from (prefix_reasons(inputs, each.sized) for each in fleets)
-    yield from (batch_reasons(choice) for choice in choices)
+    yield from (window_reasons(choice) for choice in choices)
     for choice, option in options:
         pool = burst_pool(choice, option)
         if pool is not None:

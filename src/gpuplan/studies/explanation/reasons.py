@@ -1,24 +1,30 @@
 """Reasons beyond the comparison of fleets: limits, the prefix cache, deferrable work."""
 
+from collections.abc import Iterator
+
 from gpuplan.domain.plan.answer import Crossover, Explanation
 from gpuplan.domain.plan.sizing import Sized
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.selection.sensitivity.limit_prices import limit_prices
-from gpuplan.studies.planning.chosen import Choice, batch_shares
+from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.prefix import prefix_sensitivity
-from gpuplan.units import HOUR
 
 
-def batch_reasons(choice: Choice) -> Explanation:
-    """Where deferrable work runs, and on how many accelerators."""
-    hours = choice.table.problem.horizon.period_s / HOUR
-    lines = [
-        f"{share.workload}: is deferrable, so it runs in idle hours of {share.pool}: "
-        f"{float(share.n_amount[0].mean()) / hours:,.2f} accelerators on average"
-        for share in batch_shares(choice)
-    ]
-    return Explanation(why=tuple(lines))
+def window_reasons(choice: Choice) -> Explanation:
+    """In which hours deferrable work runs, and beside whom."""
+    return Explanation(why=tuple(_window_lines(choice)))
+
+
+def _window_lines(choice: Choice) -> Iterator[str]:
+    for option in choice.selection.chosen:
+        row = choice.table.row_of(option)
+        if not row.is_window:
+            continue
+        hosts = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
+        beside = ", ".join(name for name in hosts if name != option.workload)
+        where = f" on the nodes of {beside}" if beside else ""
+        yield f"{option.workload}: {row.sized.remarks[-1]}{where}"
 
 
 def limit_reasons(choice: Choice) -> Explanation:

@@ -1,7 +1,7 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from math import ceil
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ from gpuplan.domain.plan.selection import (
     NodePool,
     NodesHeld,
     Selection,
-    Share,
 )
 from gpuplan.domain.plan.sizing import Sized
 from gpuplan.domain.provenance import Assumption, Estimate, Tier
@@ -31,7 +30,7 @@ from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.planning.options import FleetRow, FleetTable
 from gpuplan.studies.power.carbon import emitted_kg
-from gpuplan.units import HOUR, MONTH
+from gpuplan.units import MONTH
 
 KINDS = {
     "upfront": "purchase",
@@ -87,7 +86,7 @@ class Choice(NamedTuple):
 
 def chosen_plan(choice: Choice) -> ChosenPlan:
     """Pools, bill, power and SLOs of the choice; limits are counted for all groups together."""
-    pools = (*_pools(choice), *_batch_pools(choice))
+    pools = tuple(_pools(choice))
     results = tuple(r for option in choice.selection.chosen for r in _slo_results(choice, option))
     lines = tuple(_cost_lines(choice))
     cost = sum(line.usd_per_month for line in lines)
@@ -121,36 +120,6 @@ def _pools(choice: Choice) -> Iterator[PlannedPool]:
         shown.add(option.pool)
         sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
         yield _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1)
-
-
-def batch_shares(choice: Choice) -> list[Share]:
-    """Where deferrable work runs, and for how many accelerator-hours."""
-    names = {work.workload for work in choice.table.problem.deferrable}
-    return [
-        share
-        for share in choice.selection.shares
-        if share.workload in names and share.n_amount.max(initial=0.0) > 1e-6
-    ]
-
-
-def _batch_pools(choice: Choice) -> Iterator[PlannedPool]:
-    """Deferrable work: its mean share of a pool, with the nodes that only it uses."""
-    shown = {option.pool for option in choice.selection.chosen}
-    hours = choice.table.problem.horizon.period_s / HOUR
-    for share in batch_shares(choice):
-        row = choice.table.by_name[share.workload, share.option]
-        lines = () if share.pool in shown else tuple(_purchases(choice, share.pool))
-        shown.add(share.pool)
-        mean = float(share.n_amount[0].max()) / hours
-        pool = _pool(choice, row, is_first=False, is_shared=True)
-        yield replace(
-            pool,
-            n_accelerators=ceil(mean - 1e-9),
-            n_replicas=ceil(mean / row.sized.candidate.n_accelerators - 1e-9),
-            n_spare_replicas=0,
-            purchases=lines,
-            source=_source(lines) or f"runs in idle hours of pool {share.pool}",
-        )
 
 
 def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> PlannedPool:

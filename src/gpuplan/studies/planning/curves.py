@@ -34,7 +34,7 @@ def all_curves(table: FleetTable, workload: str) -> list[FleetCurve]:
     return [
         curve
         for row in table.by_name.values()
-        if row.option.workload == workload
+        if row.option.workload == workload and not row.is_window
         for curve in _curves(row, table.rates)
     ]
 

@@ -11,7 +11,6 @@ from gpuplan.domain.plan.selection import Conflict, NodePool, NodeTerms, Selecti
 from gpuplan.domain.ranges import total
 from gpuplan.studies.market.owned import Standing
 from gpuplan.studies.planning.options import FleetRow, FleetTable, pool_name
-from gpuplan.units import HOUR
 
 SAME_FRAC = 1e-3  # below, a draw has not changed
 MOST_ROUNDS = 3
@@ -72,7 +71,6 @@ def _mean_w(
         busy = busy + row.option.need[0]
     idle = np.maximum(0.0, held * pool.n_accelerators_per_node - busy)
     accelerators_j = float(((busy_w + idle * wall.idle_w) * hour_s).sum())
-    accelerators_j += _batch_h(table, selection, pool) * HOUR * (wall.busy_w - wall.idle_w)
     node_s = float((held * hour_s).sum())
     mean = wall.host_w + wall.ratio * accelerators_j / node_s
     return min(mean, pool.max_w)
@@ -88,16 +86,6 @@ def _row_w(row: FleetRow, wall: WallDraw) -> Floats:
     replicas = np.maximum(need / n_each, 1e-9)
     loads = row.load_frac if len(row.load_frac) else np.ones(need.shape[-1])
     return floats(replicas * sized.power.at(floats(loads * (sized.n_serving / replicas))))
-
-
-def _batch_h(table: FleetTable, selection: Selection, pool: NodePool) -> float:
-    """Accelerator-hours of deferrable work in a pool."""
-    names = {work.workload for work in table.problem.deferrable}
-    return sum(
-        float(share.n_amount[0].sum())
-        for share in selection.shares
-        if share.pool == pool.name and share.workload in names
-    )
 
 
 def at_draws(

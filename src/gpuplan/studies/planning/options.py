@@ -15,8 +15,6 @@ from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
 from gpuplan.domain.plan.selection import (
-    BatchOption,
-    DeferrableWork,
     FleetOption,
     Horizon,
     NodePool,
@@ -28,14 +26,14 @@ from gpuplan.domain.plan.selection import (
 from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
-from gpuplan.domain.scenario.workload import Batch
 from gpuplan.selection.slices import maximal_geometries, mig_rules, time_slices
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
+from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
-from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, YEAR
+from gpuplan.units import HOURS_PER_WEEK, YEAR
 
 NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
 # Assumption: the middle growth is twice as likely as either end.
@@ -49,6 +47,8 @@ class FleetRow(NamedTuple):
     sized: Sized
     n_per_node: int
     load_frac: Floats = floats([])  # by hour, over the peak; empty: as at the peak throughout
+    place: Ints = ints([])  # of each hour of the axis among the hours of the fleet
+    is_window: bool = False  # deferrable work in quiet hours only
 
 
 class FleetTable(NamedTuple):
@@ -64,8 +64,7 @@ class FleetTable(NamedTuple):
 
     def covers(self, sizings: Iterable[Sizing]) -> bool:
         """Whether every workload has at least one option."""
-        deferrable = {work.workload for work in self.problem.deferrable if work.options}
-        return {*self.problem.workloads, *deferrable} == {sizing.workload for sizing in sizings}
+        return {*self.problem.workloads} == {sizing.workload for sizing in sizings}
 
 
 def fleet_table(
@@ -86,13 +85,11 @@ def fleet_table(
     known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
     is_sharing = len(sizings) > 1 and not is_jobs
     weigh = _Rows(scenario, hours, n)
+    quiet = quietest_first(sizings, places)
     rows = [
-        (_sliced(row, place) if is_sharing else row)._replace(
-            load_frac=sizing.demand.hours.load_frac[place]
-        )
+        _sliced(row) if is_sharing else row
         for sizing, place in zip(sizings, places, strict=True)
-        for sized in sizing.sized
-        for row in weigh.rows(sized, place, markets.get(sizing.workload, market))
+        for row in weigh.all_rows(sizing, place, markets.get(sizing.workload, market), quiet=quiet)
         if row.option.pool in known
     ]
     problem, rates = _problem(scenario, catalog, sizings, rows, market=market, hours=hours)
@@ -115,8 +112,6 @@ def _problem(
     used = {row.option.pool for row in rows}
     rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
     leads = _leads(scenario, catalog)
-    deferrable = [sizing for sizing in sizings if is_deferrable(scenario, sizing)]
-    waiting = {sizing.workload for sizing in deferrable}
     problem = SelectionProblem(
         horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
         pools=_pools(scenario, catalog, market, used=used),
@@ -124,20 +119,19 @@ def _problem(
             terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
             for rate in rates.values()
         ),
-        options=tuple(row.option for row in rows if row.option.workload not in waiting),
-        deferrable=tuple(deferrable_of(sizing, rows, periods) for sizing in deferrable),
+        options=tuple(row.option for row in rows),
         objective=scenario.objective,
         geometries=tuple(_geometries(rows, catalog)),
     )
     return problem, rates
 
 
-def _sliced(row: FleetRow, place: Ints) -> FleetRow:
+def _sliced(row: FleetRow) -> FleetRow:
     """Fractional GPUs that several services may share: counted as slices, not as wholes."""
     share = row.sized.candidate.share
     if share is None:
         return row
-    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, place]
+    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, row.place]
     return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
 
 
@@ -155,38 +149,6 @@ def _geometries(rows: Iterable[FleetRow], catalog: Catalog) -> Iterator[SliceGeo
         rules = mig_rules(catalog.mig_profiles_of(first.accelerator))
         used = [rule for rule in rules if rule.kind in kinds]
         yield from maximal_geometries(used, pool=pool)
-
-
-def is_deferrable(scenario: Scenario, sizing: Sizing) -> bool:
-    """Whether it is a stream of documents that need not be done the same day, beside others."""
-    workload = scenario.workload(sizing.workload)
-    work = workload.work if workload else None
-    if not isinstance(work, Batch) or len(scenario.workloads) == 1:
-        return False
-    return work.docs_per_s is not None and work.deadline_s >= DAY
-
-
-def deferrable_of(sizing: Sizing, rows: Sequence[FleetRow], periods: Periods) -> DeferrableWork:
-    """The documents of each period, and what an accelerator-hour of each pool does of them."""
-    mine = [row for row in rows if row.option.workload == sizing.workload]
-    scenarios = range(rows[0].option.need.shape[0])
-    n_periods = len(periods.start_s)
-    rate = floats([[sizing.demand.peak_of(s, q) for q in range(n_periods)] for s in scenarios])
-    return DeferrableWork(
-        workload=sizing.workload,
-        n_work=floats(rate * float(periods.length_s[0])),
-        options=tuple(
-            BatchOption(
-                name=row.option.name,
-                pool=row.option.pool,
-                n_work_per_accelerator_h=row.sized.capacity_per_s.value
-                * HOUR
-                / row.sized.candidate.n_accelerators,
-            )
-            for row in mine
-            if row.sized.capacity_per_s is not None
-        ),
-    )
 
 
 def pool_name(rate: NodeRate) -> str:
@@ -249,6 +211,19 @@ class _Rows(NamedTuple):
     hours: Floats
     n_scenarios: int
 
+    def all_rows(
+        self, sizing: Sizing, place: Ints, market: Market, *, quiet: Ints
+    ) -> Iterator[FleetRow]:
+        """Every fleet of a workload on every pool; of deferrable work in its quiet hours too."""
+        load, every = sizing.demand.hours.load_frac[place], ints(range(len(self.hours)))
+        for sized in sizing.sized:
+            for row in self.rows(sized, place, market):
+                yield row._replace(load_frac=load)
+            if is_deferrable(self.scenario, sizing):
+                for shaped, is_in in in_quiet_hours(sized, sizing.demand, self.hours, quiet):
+                    for row in self.rows(shaped, every, market):
+                        yield _in_window(row, is_in, self.hours)
+
     def rows(self, sized: Sized, place: Ints, market: Market) -> Iterator[FleetRow]:
         """The fleet on every pool that carries it."""
         seen = set()
@@ -268,7 +243,15 @@ class _Rows(NamedTuple):
         busy_h = float(self.hours[option.need[0, 0] > 0].sum())
         once = market.porting_usd.get(str(sized.candidate.accelerator), 0.0)
         option = replace(option, once_usd=once, time_s=busy_h / HOURS_PER_WEEK)
-        return FleetRow(option=option, sized=sized, n_per_node=n_per_node)
+        return FleetRow(option=option, sized=sized, n_per_node=n_per_node, place=place)
+
+
+def _in_window(row: FleetRow, is_in: Floats, hours: Floats) -> FleetRow:
+    """The row under a name that tells its window."""
+    fleet, pool = row.option.name.rsplit(" on ", 1)
+    h_per_day = float(hours[is_in > 0].sum()) / 7
+    option = replace(row.option, name=f"{fleet} {h_per_day:.3g} h/day on {pool}")
+    return row._replace(option=option, load_frac=is_in, is_window=True)
 
 
 def _option(

@@ -28,7 +28,6 @@ def priced(choice: Choice, *options: FleetOption, has_limits: bool = True) -> Ch
 def _without_idle_pools(problem: SelectionProblem) -> SelectionProblem:
     """The problem without pools that nothing could run in: they cost nothing but time."""
     used = {option.pool for option in problem.options}
-    used |= {option.pool for work in problem.deferrable for option in work.options}
     return replace(
         problem,
         pools=tuple(pool for pool in problem.pools if pool.name in used),

@@ -138,7 +138,7 @@ def test_work_that_may_wait_fills_valleys(planned):
     alone = planned(scenario(service(rate=20, **day), prices=prices))
     both = planned(scenario(service(rate=20, **day), waiting, prices=prices))
     assert both.plan.cost_usd_per_month.value == pytest.approx(alone.plan.cost_usd_per_month.value)
-    assert any("is deferrable" in line for line in both.explanation.why)
+    assert any("deferrable: it runs in the quietest" in x for x in both.explanation.why)
 
 
 def test_what_stands_there_is_used_first(planned):
