@@ -135,3 +135,15 @@ def test_every_idle_observation_is_here() -> None:
                 if fact.quantity in ("power_idle", "power_loaded_idle")
             ]
             assert float(row["watts"]) in known
+
+
+def test_mig_profiles_have_the_memory_that_is_left_for_users():
+    gib = {(p.accelerator, p.name): p.memory_bytes / GIB for p in read_catalog().mig_profiles}
+    assert gib["h200-sxm", "1g.18gb"] == 16.0
+    assert [gib["h100-sxm", name] for name in ("1g.10gb", "2g.20gb", "3g.40gb")] == [
+        9.75,
+        19.62,
+        39.5,
+    ]
+    assert gib["h800-sxm", "1g.10gb"] == gib["h100-sxm", "1g.10gb"]
+    assert gib["rtx-pro-6000-ws", "1g.24gb"] == gib["rtx-pro-6000-bw", "1g.24gb"]

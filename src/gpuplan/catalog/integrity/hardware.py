@@ -71,6 +71,7 @@ FLOP_PER_BYTE = (25.0, 700.0)  # matrix peak against memory rate of everything s
 TENSOR_GAIN = 1.8  # matrix units outdo vector units by at least this
 CEILING = (0.4, 1.0)  # best measured matrix product against the peak
 DRIVER_SHARE = 0.9  # error correction takes a sixteenth, reserves a few per cent more
+USABLE_FRAC = 0.85  # of the size in the name of a MIG profile, at the least
 ROUNDING_GIB = 0.5  # profile names round to whole GB
 
 
@@ -284,12 +285,12 @@ def mig_profile(catalog: Catalog) -> Iterator[Finding]:
         if whole is None:
             yield _finding("mig-profile", where, "of an unknown accelerator", "name one we have")
             continue
-        room = whole.memory.marketed_bytes + profile.n_max * ROUNDING_GIB * GIB
+        room = whole.memory.visible_bytes + profile.n_max * ROUNDING_GIB * GIB
         named = re.match(r"^(\d)g\.(\d+)gb$", profile.name)
         sound = (
             named is not None
             and int(named[1]) == profile.n_compute_slices
-            and float(named[2]) * GIB == profile.memory_bytes
+            and USABLE_FRAC * float(named[2]) <= profile.memory_bytes / GIB <= float(named[2])
             and profile.n_max * profile.n_compute_slices <= profile.n_compute_slices_total
             and profile.n_max * profile.memory_bytes <= room
         )
