@@ -88,13 +88,3 @@ def _seasons(profile: tuple[float, ...], n_months: int) -> Floats:
 
 def _highest(monthly: Floats, edges: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
     return floats(np.maximum.reduceat(monthly, edges))
-
-
-def p99_minute_per_s(peak_per_s: float, burstiness_ratio: float) -> float:
-    """The rate that 99 of 100 minutes of the peak hour stay below.
-
-    Counts of a minute have mean m and variance cv² m for renewal arrivals over times that are
-    long against the gaps [Cox1962]; 2.326 deviations of a normal law.
-    """
-    mean = peak_per_s * 60.0
-    return float((mean + 2.326 * burstiness_ratio * np.sqrt(mean)) / 60.0)

@@ -19,6 +19,7 @@ CAUSES = (
     "rows",
     "urgency",
     "recorded lengths",
+    "first requests",
 )
 
 

@@ -1,14 +1,11 @@
 """The week as bands of hours, and the years as quarters."""
 
-import numpy as np
 import pytest
 
-from gpuplan.demand.arrivals import gamma_bursts
 from gpuplan.demand.periods import (
     constant_hours,
     hours_of_profile,
     hours_of_steps,
-    p99_minute_per_s,
     periods_of,
 )
 from gpuplan.demand.profile import MONTH
@@ -69,11 +66,3 @@ def test_seasons_turn_over_the_first_month():
     profile = (1.0, 1.0, 2.0, *[1.0] * 8, 3.0)
     found = periods_of(Growth(per_month_frac=exactly(0.0), monthly_profile=profile), 12 * MONTH)
     assert found.load_ratio[0].tolist() == pytest.approx([2.0, 1.0, 1.0, 3.0])
-
-
-@pytest.mark.parametrize("cv", [1.0, 2.0])
-def test_p99_minute_of_renewal_arrivals(cv):
-    rate = 20.0
-    arrive = gamma_bursts(rate, 200_000.0, cv_ratio=cv, seed=5)
-    per_minute = np.bincount((arrive // 60).astype(int))[:-1] / 60
-    assert p99_minute_per_s(rate, cv) == pytest.approx(np.quantile(per_minute, 0.99), rel=0.03)

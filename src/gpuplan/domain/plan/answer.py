@@ -85,10 +85,10 @@ class Replay:
     run_s: float  # that was run of each hour; more requests would say little more
     n_replicas_least: int  # in any hour
     n_replicas_most: int
-    kept_frac: float  # of all requests: finished within every promised time
+    kept_frac: float  # of all requests: within the SLO that has least to spare
     worst_hour: int  # the hour in which fewest were, from 0
     worst_kept_frac: float
-    broken_hours: tuple[int, ...]  # hours in which a promised statistic breaks beyond chance
+    broken_hours: tuple[int, ...]  # out of SLO beyond chance, or short where the whole is short
     mean_use_frac: float  # of what the running replicas could ever do
     remark: str
 

@@ -52,7 +52,7 @@ class DemandProfile:
     peak_requests_per_s: float | None = None  # or documents, or samples; None: counted otherwise
     n_accelerators: float | None = None  # busy at the peak, where the user counts so
     mean_requests_per_s: float | None = None
-    p99_minute_requests_per_s: float | None = None  # 99 of 100 minutes of the peak hour ask less
+    n_users: float | None = None  # of a closed loop at the peak; its rate is that at the SLOs' pace
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     hours: HourLoads

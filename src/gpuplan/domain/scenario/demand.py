@@ -8,6 +8,7 @@ from gpuplan.domain.ranges import Range
 LengthShape = Literal["fixed", "lognormal", "exponential", "uniform"]
 LatencyMetric = Literal["ttft", "tpot", "itl", "e2e"]
 Statistic = Literal["mean", "p50", "p95", "p99"]
+USUAL_TOKEN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Arrivals:
     mean_requests_per_s: float | None
     burstiness_ratio: float  # deviation over mean of the gaps between arrivals; 1 is Poisson
     n_users: float | None = None
-    n_concurrent: float | None = None  # requests kept in flight: a closed loop
+    n_concurrent: float | None = None  # clients of a closed loop: each asks when it is answered
     hourly_profile: tuple[float, ...] = ()  # relative load: 24 hours of a day or 168 of a week
     steps: tuple[LoadStep, ...] = ()  # rising load, falling duration
     trace: str | None = None  # file
@@ -83,6 +84,20 @@ class Slo:
             if (limit.metric, limit.statistic) == (metric, statistic):
                 return limit.limit_s
         return None
+
+    def response_s(self, output_tokens: float) -> float:
+        """End-to-end latency of a request that just meets every SLO.
+
+        Assumption: a token every 50 ms where no SLO says how fast a response comes.
+        """
+        least = {
+            metric: min((x.limit_s for x in self.limits if x.metric == metric), default=None)
+            for metric in ("ttft", "tpot", "itl", "e2e")
+        }
+        if least["e2e"] is not None:
+            return least["e2e"]
+        token_s = least["tpot"] or least["itl"] or USUAL_TOKEN_S
+        return (least["ttft"] or 0.0) + max(1.0, output_tokens) * token_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,8 @@ output_tokens_per_s, concurrent_requests, load_duration, trace."""
     )
     output_tokens_per_s: Positive | None = optional("Output tokens demanded at the peak", to="")
     concurrent_requests: Positive | None = optional(
-        "Concurrent requests in flight (closed loop)", to="n_concurrent"
+        "Concurrent clients (closed loop); each asks again after its response and think time",
+        to="n_concurrent",
     )
     trace: Text | None = optional(
         "Trace file with one line per request (relative to this file)", example="trace.csv"

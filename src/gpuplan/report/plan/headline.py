@@ -28,6 +28,7 @@ PURCHASES = {
     "owned": "owned",
     "existing": "on nodes you already have",
 }
+CLIENTS = {"users": "users", "concurrent_requests": "concurrent clients"}
 AMOUNTS = {"docs": "documents", "docs_per_day": "documents/day", "samples": "samples"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
 LARGE_ENOUGH = "the fleet is large enough"
@@ -65,9 +66,10 @@ def _demand(answer: Answer, load: PlannedLoad) -> str:
     """Whom or how much it serves; users where the scenario counts them."""
     works = answer.provenance.scenario.get("workloads") or ()
     mine: dict[str, Any] = next((w for w in works if w.get("name") == load.workload), {})
-    users = (mine.get("demand") or {}).get("users")
-    if isinstance(users, int | float):
-        return f" for {count(users)} users"
+    demand = mine.get("demand") or {}
+    for key, words in CLIENTS.items():
+        if isinstance(demand.get(key), int | float):
+            return f" for {count(demand[key])} {words}"
     for key, words in AMOUNTS.items():
         n = (mine.get("batch") or mine.get("work") or {}).get(key)
         if isinstance(n, int | float):

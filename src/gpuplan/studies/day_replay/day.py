@@ -5,14 +5,15 @@ replicas are one run; where the number changes, replicas have come or gone befor
 and a stretch of that hour, which is not counted, fills them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.candidates.slo import STUDENT, LatencyStatistic
+from gpuplan.candidates.slo import QUANTILES, STUDENT, LatencyStatistic
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.plan.answer import Replay
@@ -21,6 +22,7 @@ from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.streams import Load, RequestStreams
 from gpuplan.units import HOUR
 
 WHOLE_REQUESTS = 200_000  # up to so many a day or week is run as it is
@@ -57,12 +59,13 @@ class Day(NamedTuple):
 
 
 class HourResult(NamedTuple):
-    """The SLO attainment of one hour."""
+    """What the requests of one hour got."""
 
     place: int
     n_requests: int
-    n_met: int  # requests within every SLO
+    n_met: Ints  # [SLO] requests within it
     is_violated: bool  # beyond chance
+    served_per_s: float = 0.0  # of a closed loop; else the load itself
 
 
 def day_of(
@@ -124,6 +127,7 @@ def day_stream(runs: FleetSimulator, day: Day, *, draw: int) -> Requests:
     """Fresh draws on a clock that runs by the load of each hour; bursts stay as they are."""
     edges_s = np.arange(len(day.load_per_s) + 1) * day.run_s
     counted = np.concatenate([[0.0], np.cumsum(day.load_per_s)]) * day.run_s
+    assert isinstance(runs.streams, RequestStreams)
     base = runs.streams.at(1.0, max(1, int(np.ceil(counted[-1]))), draw=draw)
     inside = base.take(np.flatnonzero(base.arrive_s < counted[-1]))
     # Hours without load have no slope: an arrival never falls inside them.
@@ -173,10 +177,49 @@ def replay_of(
 ) -> Replay | None:
     """SLO attainment over the day, hour by hour; None where no request came."""
     hours = [hour for run in _stretches(day) for hour in _played(runs, day, requests, run)]
+    return replay_from(hours, runs, day, workload=workload) if hours else None
+
+
+def loop_replay(
+    runs: FleetSimulator, demand: DemandProfile, n_replicas: Ints, *, draw: int
+) -> Replay | None:
+    """The same of a closed loop: the users of each hour on its replicas, on fresh draws."""
+    frac, n = _hours(demand, n_replicas)
+    day = Day(floats(demand.peak_of(0, 0) * frac), n, HOUR)
+    loads = list(zip(day.load_per_s.tolist(), n.tolist(), strict=True))
+    known = {pair: _loop_hour(runs, *pair, draw=draw) for pair in set(loads) if min(pair) > 0}
+    hours = [known[pair]._replace(place=hour) for hour, pair in enumerate(loads) if pair in known]
     if not hours:
         return None
+    found = replay_from(hours, runs, day, workload=demand.workload)
+    return replace(found, remark="each load of the day run once, as a closed loop in equilibrium")
+
+
+def _loop_hour(runs: FleetSimulator, load_per_s: float, n: int, *, draw: int) -> HourResult:
+    """One run of these users: in a steady loop any stretch is as good as the hour."""
+    least = runs.options.n_requests
+    played = runs.streams.played(runs.prepared, Load(load_per_s, draw=draw), n, n=least)
+    n_met = _within(runs.limits, played.outcome)[:, played.rows].sum(axis=1)
+    is_violated = _is_violated(runs, played.outcome, played.rows)
+    rate = n / played.n_replicas * _rate_per_s(played.outcome.requests.arrive_s[played.rows])
+    return HourResult(0, len(played.rows), ints(n_met), is_violated, rate)
+
+
+def _rate_per_s(arrive_s: Floats) -> float:
+    return (len(arrive_s) - 1) / max(float(arrive_s[-1] - arrive_s[0]), 1e-12)
+
+
+def replay_from(
+    hours: Sequence[HourResult], runs: FleetSimulator, day: Day, *, workload: str
+) -> Replay:
+    """The hours together; an SLO of which the day falls short is out in every hour that does."""
     n = sum(hour.n_requests for hour in hours)
-    worst = min(hours, key=lambda hour: (hour.n_met / hour.n_requests, hour.place))
+    needed = np.array([QUANTILES.get(limit.statistic, 0.0) for limit in runs.limits] or [0.0])
+    met = np.array([hour.n_met for hour in hours]) / np.array([[h.n_requests] for h in hours])
+    whole = np.sum([hour.n_met for hour in hours], axis=0) / n
+    binding = int(np.argmin(whole - needed))
+    worst = int(np.argmin(met[:, binding]))
+    is_short = ((met < needed) & (whole < needed)).any(axis=1)
     could = float((day.n_replicas * runs.full_per_s).sum())
     working = day.n_replicas[day.n_replicas > 0]
     return Replay(
@@ -186,11 +229,15 @@ def replay_of(
         run_s=day.run_s,
         n_replicas_least=int(working.min()),
         n_replicas_most=int(working.max()),
-        kept_frac=sum(hour.n_met for hour in hours) / n,
-        worst_hour=worst.place,
-        worst_kept_frac=worst.n_met / worst.n_requests,
-        broken_hours=tuple(hour.place for hour in hours if hour.is_violated),
-        mean_use_frac=float(day.load_per_s.sum()) / could,
+        kept_frac=float(whole[binding]),
+        worst_hour=hours[worst].place,
+        worst_kept_frac=float(met[worst, binding]),
+        broken_hours=tuple(
+            hour.place
+            for hour, short in zip(hours, is_short, strict=True)
+            if hour.is_violated or short
+        ),
+        mean_use_frac=(sum(h.served_per_s for h in hours) or float(day.load_per_s.sum())) / could,
         remark=_remark(day),
     )
 
@@ -231,7 +278,7 @@ def _played(
     at[:n_warm] -= warm_s
     mine = requests_of(at, requests.input_tokens[rows], requests.output_tokens[rows])
     outcome = runs.outcome(mine, int(day.n_replicas[stretch.start]))
-    met = _met(runs.limits, outcome)
+    met = _within(runs.limits, outcome)
     edges = n_warm + np.searchsorted(
         at[n_warm:], [hour * day.run_s for hour in (*stretch, stretch.stop)]
     )
@@ -239,19 +286,25 @@ def _played(
         if last > first:
             inside = np.arange(first, last, dtype=np.int64)
             is_violated = _is_violated(runs, outcome, inside)
-            n_met = int(met[inside].sum())
+            n_met = ints(met[:, inside].sum(axis=1))
             yield HourResult(day.first + hour, int(last - first), n_met, is_violated)
 
 
-def _met(limits: tuple[LatencyLimit, ...], outcome: Outcome) -> Ints:
-    """[request] 1 where it finished within every SLO; of inter-token gaps the mean one counts."""
+def _within(limits: tuple[LatencyLimit, ...], outcome: Outcome) -> NDArray[np.bool_]:
+    """[SLO, request] finished within it; of inter-token gaps a request's mean one counts.
+
+    A limit of a mean, or no limit at all, asks of a request only that it is served.
+    """
     times = outcome.times
     columns = {"ttft": times.ttft_s, "tpot": times.tpot_s, "itl": times.tpot_s, "e2e": times.e2e_s}
-    met = np.asarray(times.is_finished) > 0
-    for limit in limits:
-        if limit.statistic != "mean":
-            met &= columns[limit.metric] <= limit.limit_s
-    return met.astype(np.int64)
+    is_served = np.asarray(times.is_finished) > 0
+    rows = [
+        is_served & (columns[limit.metric] <= limit.limit_s)
+        if limit.statistic in QUANTILES
+        else is_served
+        for limit in limits
+    ]
+    return np.array(rows or [is_served])
 
 
 def _is_violated(runs: FleetSimulator, outcome: Outcome, rows: Ints) -> bool:

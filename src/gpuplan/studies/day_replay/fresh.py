@@ -6,17 +6,22 @@ without the choice that it came from.
 
 from functools import partial
 
+import numpy as np
+
+from gpuplan.domain.columns import Ints, floats, ints
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
 from gpuplan.domain.scenario.workload import Serving, Workload
+from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.errors import InputError
 from gpuplan.studies.day_replay.day import POOL
 from gpuplan.studies.naming import allowed_ids, model_named
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.streams import Load, UserStreams
 from gpuplan.studies.sizing.task import task_of
 
 UNSEEN_DRAW = 3  # sizing and the replay of the choice used 0 to 2
@@ -84,17 +89,30 @@ def _is_of(pool: PlannedPool, candidate: Candidate) -> bool:
 
 def _replayed(runs: FleetSimulator, peak_per_s: float, n_serving: int) -> ReplayedRequests:
     """The peak on so many replicas; a large fleet by one of the pools that it consists of."""
+    if isinstance(runs.streams, UserStreams):
+        return _replayed_users(runs, runs.streams, n_serving)
     n = min(n_serving, POOL)
     rate = peak_per_s * n / n_serving
     requests = runs.streams.at(rate, runs.n_requests(rate), draw=UNSEEN_DRAW)
     outcome = runs.outcome(requests, n)
-    times = outcome.times
+    return _requests(outcome, np.arange(len(requests)), n_serving)
+
+
+def _replayed_users(runs: FleetSimulator, users: UserStreams, n_serving: int) -> ReplayedRequests:
+    """All clients of a closed loop on so many replicas, while all of them ask."""
+    load = Load(users.peak_per_s, draw=UNSEEN_DRAW)
+    played = users.played(runs.prepared, load, n_serving, n=runs.options.n_requests)
+    return _requests(played.outcome, played.rows, n_serving)
+
+
+def _requests(outcome: Outcome, rows: Ints, n_serving: int) -> ReplayedRequests:
+    times, requests = outcome.times, outcome.requests
     return ReplayedRequests(
         n_replicas=n_serving,
-        arrive_s=requests.arrive_s,
-        ttft_s=times.ttft_s,
-        tpot_s=times.tpot_s,
-        e2e_s=times.e2e_s,
-        output_tokens=requests.output_tokens,
-        is_finished=times.is_finished,
+        arrive_s=floats(requests.arrive_s[rows]),
+        ttft_s=floats(times.ttft_s[rows]),
+        tpot_s=floats(times.tpot_s[rows]),
+        e2e_s=floats(times.e2e_s[rows]),
+        output_tokens=ints(requests.output_tokens[rows]),
+        is_finished=ints(times.is_finished[rows]),
     )

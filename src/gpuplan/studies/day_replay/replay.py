@@ -17,6 +17,7 @@ from gpuplan.studies.day_replay.day import (
     POOL,
     day_of,
     day_stream,
+    loop_replay,
     replay_of,
     trace_day,
     trace_stream,
@@ -57,6 +58,8 @@ class ReplayedFleet(NamedTuple):
         n_replicas = hourly_replicas(self.sizing, need, self.chosen)
         recorded, n_whole = runs.streams.recorded, runs.options.n_replayed_whole
         peak = demand.peak_of(0, 0)
+        if demand.n_users is not None:
+            return loop_replay(runs, demand, n_replicas, draw=FRESH_DRAW)
         if recorded is not None and len(demand.hours.load_frac) == 1:
             day = trace_day(recorded, int(n_replicas.max()), peak_per_s=peak, n_whole=n_whole)
             seed = runs.options.seed
@@ -71,7 +74,7 @@ class ReplayedFleet(NamedTuple):
         demand = self.sizing.demand
         hours = demand.hours.load_frac
         violated = np.zeros(len(hours), bool) if day is None else violated_hours(demand, day)
-        n = min(need.n_peak, POOL)
+        n = min(need.n_peak, POOL) if demand.n_users is None else need.n_peak
         peak = demand.peak_of(0, 0) * n / need.n_peak
         if not self.runs.run(peak, n, draw=FRESH_DRAW).meets_slo:
             violated = violated | (hours == hours.max())

@@ -87,13 +87,17 @@ def _load(scenario: Scenario, sizing: Sizing, chosen: Sized | None) -> PlannedLo
     """What the workload asks for, and how long its requests stay on the fleet that was chosen."""
     work = scenario.workload(sizing.workload)
     little = chosen.little if chosen else None
-    peak = sizing.demand.peak_requests_per_s
+    peak, mean = sizing.demand.peak_requests_per_s, sizing.demand.mean_requests_per_s
+    if sizing.demand.n_users is not None and little is not None:
+        # Users of a closed loop ask as fast as they are answered.
+        peak = little.requests_per_s
+        mean = peak * sizing.demand.hours.mean_frac
     return PlannedLoad(
         workload=sizing.workload,
         kind=work.kind if work else "",
         model=(work.model.name or "") if work and work.model else "",
         peak_requests_per_s=peak,
-        mean_requests_per_s=sizing.demand.mean_requests_per_s,
+        mean_requests_per_s=mean,
         residence_s=little.residence_s if little else None,
         n_in_flight=little.residence_s * peak if little and peak else None,
         lines=(*sizing.demand.lines, *_little_lines(little)),

@@ -146,7 +146,9 @@ def _usd_per_token(each: FleetComparison) -> Iterator[str]:
     """On paid hours: idle capacity is in the price of every token."""
     demand = each.demand
     if demand.unit == "requests" and demand.output_tokens > 0 and each.chosen_usd > 0:
-        rate = demand.peak_of(0, 0) * demand.hours.mean_frac * demand.output_tokens
+        little = each.sized.little if demand.n_users is not None else None
+        peak = little.requests_per_s if little else demand.peak_of(0, 0)
+        rate = peak * demand.hours.mean_frac * demand.output_tokens
         usd = each.chosen_usd / (rate * HOURS_PER_MONTH * HOUR) * 1e6
         yield (
             f"{demand.workload}: ${usd:,.2f} per million output tokens at the offered load, idle "

@@ -7,15 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuplan.demand.lengths import within_context
 from gpuplan.demand.sessions import Conversation, closed_loop
+from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import floats
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario.demand import RequestShape
+from gpuplan.domain.scenario.workload import Serving
 from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop
+from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.studies.replay.routed import resting
 from gpuplan.units import DAY
 
@@ -23,6 +28,63 @@ MOST_REQUESTS = 50_000_000  # all are kept in memory
 MOST_THINK_S = DAY
 MOST_TURNS = 10_000
 N_EACH = 50  # requests of one user where no number is given
+
+
+class Users(NamedTuple):
+    """What the users of a closed loop ask, and how long they think."""
+
+    shape: RequestShape
+    think_s: float  # mean pause between a response and the next request
+    cycle_s: float  # about from request to request: their first ones are spread over it
+    max_tokens: int | None = None  # that the model reads and writes in one request
+
+
+def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedLoop:
+    """So many requests of each user, prompts without what the prefix cache holds.
+
+    Users do not begin together: were lengths all alike, they would stay together for ever.
+    """
+    shape = Conversation(
+        message=users.shape.input,
+        answer=users.shape.output,
+        n_turns_mean=1.0,
+        think_s=users.think_s,
+        answer_s_per_token=0.0,
+    )
+    loop = closed_loop(n_users, n_each, request=shape, seed=seed)
+    asked = requests_of(
+        np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, loop.output_tokens)
+    )
+    asked = within_context(asked, users.max_tokens)
+    asked = fresh_requests(asked, users.shape.prefix_hit_frac.mid)
+    think_s = loop.think_s.copy()
+    think_s[::n_each] = stream(seed, "first requests").uniform(0.0, users.cycle_s, n_users)
+    return ClosedLoop(
+        user=loop.user,
+        think_s=floats(think_s),
+        input_tokens=asked.input_tokens,
+        output_tokens=asked.output_tokens,
+    )
+
+
+def users_of(work: Serving, max_tokens: int | None = None) -> Users:
+    """The users that a workload describes; a cycle is a response at its SLOs and a think time."""
+    think_s = work.request.think_s or 0.0
+    cycle_s = work.slo.response_s(work.request.output.mean_tokens) + think_s
+    return Users(work.request, think_s, cycle_s, max_tokens)
+
+
+def described_loop(work: Serving, *, seed: int) -> LoadSource:
+    """The closed loop of a workload, as plans size it."""
+    n_users = max(1, round(work.arrivals.n_concurrent or 1.0))
+    loop = users_loop(users_of(work), n_users, N_EACH, seed=seed)
+    grouping = Grouping(session=loop.user)
+    requests = requests_of(
+        np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
+    )
+    value, why = f"{N_EACH} of each user", "long enough for p99"
+    assumed = Assumption(what="requests", value=value, why=why, change="")
+    return LoadSource(requests=requests, source="scenario", assumptions=(assumed,), loop=loop)
 
 
 class Wanted(NamedTuple):

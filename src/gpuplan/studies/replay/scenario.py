@@ -13,6 +13,7 @@ from gpuplan.domain.simulation.outcome import SloTargets
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.studies.replay.closed_loop import described_loop
 from gpuplan.studies.replay.load import traced_load
 from gpuplan.units import HOUR
 
@@ -76,9 +77,7 @@ def _serving(chosen: Workload, path: Path, duration_s: float | None, seed: int) 
         taken = traced_load((path.parent / arrivals.trace).resolve(), seed=seed)
         return replace(taken, slo=slo)
     if arrivals.n_concurrent is not None and arrivals.peak_requests_per_s is None:
-        what = "keeps so many requests in flight: a closed loop"
-        fix = "give requests_per_s, or simulate with --arrivals closed --users"
-        raise one(InputError, path.name, f"workloads.{chosen.name}.demand", what, fix)
+        return replace(described_loop(chosen.work, seed=seed), slo=slo)
     seconds, assumed = _duration(arrivals, duration_s)
     requests = requests_for(arrivals, chosen.work.request, duration_s=seconds, seed=seed)
     return LoadSource(requests=requests, source="scenario", assumptions=assumed, slo=slo)

@@ -1,10 +1,10 @@
-"""Fleets of candidates that are not simulated: pipeline stages, shared experts, closed loops.
+"""Fleets of candidates that are not simulated: deferrable work, pipeline stages, shared experts.
 
 The regime formulas give means; measured ratios of tails to means give percentiles.
 """
 
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil
 
 from gpuplan.candidates.search import largest_load
 from gpuplan.domain.plan.candidate import Candidate, Rejection
@@ -30,7 +30,6 @@ class AnalyticSizer:
     def __init__(self, task: SizingTask) -> None:
         self.task, self.evaluator, self.limits = task, task.evaluator, task.limits
         self.load = task.serving_load
-        self.is_closed = self.load.regime == "fixed_concurrency"
 
     def capacity_per_s(self, candidate: Candidate) -> float:
         """Requests per second of one replica at its fullest."""
@@ -39,18 +38,14 @@ class AnalyticSizer:
 
     def least(self, candidate: Candidate) -> int:
         """Replicas below which the load cannot be carried at all."""
-        if self.is_closed:
-            return 1
         return max(1, ceil(self.task.peak_per_s / self.capacity_per_s(candidate) - 1e-9))
 
     def least_per_s(self, candidate: Candidate) -> float:
         """More than one replica can carry: what bounds costs from below."""
-        return inf if self.is_closed else self.capacity_per_s(candidate)
+        return self.capacity_per_s(candidate)
 
     def size(self, candidate: Candidate) -> Sized | Rejection:
         """The candidate with its fleet, or why no fleet meets the SLOs."""
-        if self.is_closed:
-            return self._closed(candidate)
         full = self.capacity_per_s(candidate)
         usual = BATCH_FRAC if self.load.regime == "max_load" else SAFE_FRAC
         given = self.task.resilience.max_utilization_frac
@@ -62,35 +57,17 @@ class AnalyticSizer:
             rate = largest_load(lambda x: self._meets(candidate, x), known=least, limit=rate)
         return self._sized(self.task, candidate, rate=rate, full=full)
 
-    def _closed(self, candidate: Candidate) -> Sized | Rejection:
-        """Users who ask again when answered: as many replicas as keep each one's share short."""
-        users = self.load.n_sequences or 1.0
-        n = 1
-        while n < 4 * users and not self._meets(candidate, n):
-            n = max(n + 1, int(1.25 * n))
-        while n > 1 and self._meets(candidate, n - 1):
-            n -= 1
-        if not self._meets(candidate, n):
-            return self._rejected(candidate, None)
-        rate = float(self._served(candidate, n).output_tokens_per_s) / self.load.output_tokens
-        demand = replace(self.task.demand, peak_requests_per_s=rate * n)
-        full = max(rate, self.capacity_per_s(candidate))
-        return self._sized(replace(self.task, demand=demand), candidate, rate=rate, full=full)
-
     def _served(self, candidate: Candidate, share: float | None) -> Served:
-        """One replica: full, at a rate, or as one of so many in a closed loop."""
+        """One replica: full, or at a rate."""
         p = self.evaluator.prepared(candidate)
         regime, case = "max_load", p.case
-        if self.is_closed and share is not None:
-            regime = "fixed_concurrency"
-            case = case._replace(n_sequences=max(1.0, (self.load.n_sequences or 1.0) / share))
-        elif share is not None:
+        if share is not None:
             regime, case = "poisson", case._replace(requests_per_s=share)
         budget = float(p.setup.settings.max_batch_tokens)
         return serve(regime, p.work, p.step, r=p.regime, case=case, batch_tokens=budget)  # type: ignore[arg-type]
 
     def _meets(self, candidate: Candidate, share: float) -> bool:
-        """Every SLO is met by one replica at this rate, or as one of so many."""
+        """Every SLO is met by one replica at this rate."""
         served = self._served(candidate, share)
         return all(self._reached(candidate, x, served).value <= x.limit_s for x in self.limits)
 
@@ -114,12 +91,12 @@ class AnalyticSizer:
             band="by formula, not simulated",
         )
         n = fleet.n_serving
-        served = self._served(candidate, n if self.is_closed else task.peak_per_s / n)
+        served = self._served(candidate, task.peak_per_s / n)
         return replace(
             fleet,
             limits=self._margins(candidate, served),
             power=self._power(candidate, task.peak_per_s / n, served),
-            remarks=("sized by formula: this layout or loop is not simulated",),
+            remarks=("sized by formula: this layout is not simulated",),
         )
 
     def _margins(self, candidate: Candidate, served: Served) -> tuple[LimitMargin, ...]:
@@ -133,8 +110,8 @@ class AnalyticSizer:
         found = power_at_rate(setup, each, max(1.0, float(served.n_running))).get("power_w")
         return LoadPower(found) if found else None
 
-    def _rejected(self, candidate: Candidate, rate: float | None) -> Rejection:
-        served = self._served(candidate, rate or 4 * (self.load.n_sequences or 1.0))
+    def _rejected(self, candidate: Candidate, rate: float) -> Rejection:
+        served = self._served(candidate, rate)
         reached = {x: self._reached(candidate, x, served).value for x in self.limits}
         worst = max(self.limits, key=lambda x: reached[x] / x.limit_s)
         name, worst_s = f"{worst.metric} {worst.statistic}", reached[worst]

@@ -7,7 +7,6 @@ from gpuplan.demand.periods import (
     constant_hours,
     hours_of_profile,
     hours_of_steps,
-    p99_minute_per_s,
     periods_of,
 )
 from gpuplan.demand.statistics import summary
@@ -17,6 +16,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
+from gpuplan.studies.replay.closed_loop import users_of
 from gpuplan.units import HOUR
 
 ReadTrace = Callable[[Path], Requests]
@@ -44,25 +44,25 @@ def _serving(
     lines: list[str] = []
     peak, mean = arrivals.peak_requests_per_s, arrivals.mean_requests_per_s
     inputs, outputs = shape.input.mean_tokens, shape.output.mean_tokens
-    p99 = None
     if arrivals.trace is not None and peak is None:
         seen = summary(_traced(workload, arrivals.trace, read_trace))
         peak, mean = seen.peak_hour_requests_per_s, seen.mean_requests_per_s
-        p99 = seen.p99_minute_requests_per_s
         inputs, outputs = seen.input_tokens_per_s / mean, seen.output_tokens_per_s / mean
         lines.append(f"trace {arrivals.trace}: busiest hour {peak:.3g} requests/s")
     if peak is None and arrivals.n_concurrent is None:
         fix = "give users, requests per second, tokens per second or a trace"
         raise one(InputError, "plan", f"{workload.name}.demand", "no rate is known", fix)
     lines += _rate_lines(work, peak, mean)
-    if peak is not None and p99 is None:
-        p99 = p99_minute_per_s(peak, arrivals.burstiness_ratio)
+    n_users = arrivals.n_concurrent if peak is None else None
+    if n_users is not None:
+        peak = n_users / users_of(work).cycle_s
+        mean = peak * _hours(work).mean_frac
     return DemandProfile(
         workload=workload.name,
         unit="requests",
         peak_requests_per_s=peak,
         mean_requests_per_s=mean,
-        p99_minute_requests_per_s=p99,
+        n_users=n_users,
         input_tokens=inputs,
         output_tokens=outputs,
         hours=_hours(work),
@@ -90,10 +90,17 @@ def _rate_lines(work: Serving, peak: float | None, mean: float | None) -> list[s
     elif peak is not None:
         lines.append(f"peak {peak:.4g} requests/s")
     if arrivals.n_concurrent is not None:
-        lines.append(f"{arrivals.n_concurrent:.0f} requests in flight (closed loop)")
+        lines.append(_loop_line(work, arrivals.n_concurrent))
     if mean is not None and peak is not None and mean < peak:
         lines.append(f"mean {mean:.3g} requests/s, peak over mean {peak / mean:.2g}")
     return lines
+
+
+def _loop_line(work: Serving, n_users: float) -> str:
+    think_s = work.request.think_s or 0.0
+    what = f"{n_users:,.0f} clients of a closed loop, {think_s:g} s of think time"
+    rate = n_users / users_of(work).cycle_s
+    return f"{what}: N = X (R + Z), so {rate:.3g} requests/s where responses just meet the SLOs"
 
 
 def _hours(work: Serving) -> HourLoads:

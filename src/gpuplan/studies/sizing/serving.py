@@ -18,6 +18,7 @@ from gpuplan.studies.inference.configuration import startup
 from gpuplan.studies.power.serving import power_at_rate
 from gpuplan.studies.sizing.draw import power_by_load
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
+from gpuplan.studies.sizing.streams import Load
 from gpuplan.studies.sizing.task import SizingTask, margin_of
 
 # The fluid bound is of mean batches; runs may fill them a little better.
@@ -76,8 +77,8 @@ class ServingSizer:
         )
 
     def _is_pooled(self, load: float) -> bool:
-        """So much load that it is sized as several pools."""
-        return load / self._bound_per_s() > POOL
+        """So much load that it is sized as several pools; a part of a closed loop speaks for it."""
+        return self.demand.n_users is None and load / self._bound_per_s() > POOL
 
     def _holds(
         self,
@@ -93,6 +94,8 @@ class ServingSizer:
         if ceiling is None:
             ceiling = OVERLOAD_RATIO if simulator.limits else simulator.options.max_utilization_frac
         if load * slowness_ratio > ceiling * n * simulator.capacity_per_s():
+            return False
+        if simulator.streams.is_beyond(simulator.prepared, Load(load, slowness_ratio), n):
             return False
         run = simulator.run(
             load, n, slowness_ratio=slowness_ratio, draw=draw, most_longer=most_longer
@@ -149,12 +152,19 @@ class ServingSizer:
             limits=_margins(self.simulator, last),
             little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(
-                peak_frac=peak / (n * self.simulator.capacity_per_s()), safe_frac=None, band=""
+                peak_frac=self._served_per_s(last) / (n * self.simulator.capacity_per_s()),
+                safe_frac=None,
+                band="",
             ),
-            power=power_by_load(prepared, peak / n, self._power(last, n)),
+            power=power_by_load(prepared, self._served_per_s(last) / n, self._power(last, n)),
             cold_start_s=startup(prepared.setup, prepared.memory.weights_bytes).get("total"),
             remarks=remarks,
         )
+
+    def _served_per_s(self, run: SimulatedRun) -> float:
+        """Requests per second at the peak: offered, or what a closed loop comes to."""
+        is_open = self.demand.n_users is None
+        return self.task.peak_per_s if is_open else run.little.requests_per_s
 
     def _carried_per_s(self, peak: float, n: int) -> float:
         """Load of one replica that meets the SLOs: of few looked for, else its share.
@@ -198,7 +208,8 @@ class ServingSizer:
 
     def _verified(self, load: float, n: int) -> int | None:
         """The same on other draws; one more replica until these hold as well."""
-        for more in range(MOST_OVER_FLUID):
+        step = max(1, n // POOL)
+        for more in range(0, MOST_OVER_FLUID * step, step):
             if self.simulator.run(load, n + more, draw=1).meets_slo:
                 return n + more
         return None
@@ -220,7 +231,7 @@ class ServingSizer:
 
     def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)
-        rate = _ranged_rate(self.simulator, self.task.peak_per_s / n * output)
+        rate = _ranged_rate(self.simulator, self._served_per_s(run) / n * output)
         setup = self.simulator.prepared.setup
         return power_at_rate(setup, rate, run.n_running).get("power_w")
 
@@ -235,6 +246,12 @@ class ServingSizer:
             found.append(f"sized as pools of {POOL} replicas, each behind a router of its own")
         return tuple(found)
 
+    def _is_met(self, load: float, n: int) -> bool:
+        simulator = self.simulator
+        if simulator.streams.is_beyond(simulator.prepared, Load(load), n):
+            return False
+        return simulator.run(load, n, most_longer=LONGER).meets_slo
+
     def with_safety(self, sized: Sized) -> Sized:
         """With the highest load that this pool carries, and the need if the model is too fast."""
         n = sized.n_serving
@@ -242,15 +259,16 @@ class ServingSizer:
             n = POOL
         full = n * self.simulator.full_per_s
         known = self.task.peak_per_s * n / sized.n_serving
+        served_ratio = self._served_per_s(self.peak_run(known, n)) / self.task.peak_per_s
         most = largest_load(
-            lambda load: self.simulator.run(load, n, most_longer=LONGER).meets_slo,
+            lambda load: self._is_met(load, n),
             known=known,
-            limit=full,
+            limit=full / served_ratio,
             rel_tol=0.02,
         )
-        safe = most / full
+        safe = served_ratio * most / full
         band = _band(safe, sized.n_serving)
-        use = PoolUtilization(peak_frac=known / full, safe_frac=safe, band=band)
+        use = PoolUtilization(peak_frac=served_ratio * known / full, safe_frac=safe, band=band)
         slow = self._n_slow_end(self.task.peak_per_s)
         carried = min(most / n, _share_of_fewer(known, n)) if n == sized.n_serving else most / n
         rate = _ranged_rate(self.simulator, carried)

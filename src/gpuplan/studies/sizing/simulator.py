@@ -13,33 +13,23 @@ import numpy as np
 from gpuplan.candidates.slo import (
     LatencyStatistic,
     TokenGaps,
-    is_growing,
     latency_statistics,
     meets_limits,
 )
-from gpuplan.demand.generate import requests_for
-from gpuplan.demand.lengths import within_context
-from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import LittleClosure, SizingOptions
-from gpuplan.domain.scenario.demand import Arrivals, LatencyLimit, RequestShape
+from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.simulation.outcome import Outcome
-from gpuplan.domain.traffic.stream import Requests, requests_of
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.performance.kernels.regimes import mixed_extra_s
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.predict import Ranged
-from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.studies.sizing.evaluator import CandidateEvaluator
-from gpuplan.units import HOUR
+from gpuplan.studies.sizing.streams import MANY_REQUESTS, Load, RequestStreams, UserStreams
 
-WARMUP_FRAC = 0.2
-COOLDOWN_FRAC = 0.05  # the last requests meet a fleet that runs empty
-N_TURNOVERS = 30  # times that all in flight are replaced in one run
-LONGEST_S = 30 * 86400.0
-MANY_REQUESTS = 400_000
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
 SHORT = 4
 LONGER = 4
@@ -49,66 +39,6 @@ FAR_RATIO = 1.5
 FULL_RATIO = 3.0  # of the fullest rate: the queue never empties
 LEAST_LEFT = 64  # requests that must have left for a rate to be told
 MIXED_RATIO = 1.06  # inferred shares of gaps with a prompt fall short of counted ones by up to this
-
-
-class RequestStreams:
-    """Requests of a unit rate, by how many are needed and which draw."""
-
-    def __init__(
-        self,
-        arrivals: Arrivals,
-        shape: RequestShape,
-        seed: int,
-        *,
-        recorded: Requests | None = None,
-        max_tokens: int | None = None,
-    ) -> None:
-        self._arrivals = replace(
-            arrivals, peak_requests_per_s=1.0, mean_requests_per_s=1.0, hourly_profile=(), steps=()
-        )
-        self._shape, self._seed = shape, seed
-        self._recorded, self._max_tokens = recorded, max_tokens
-        self._base = cache(self._drawn)
-
-    def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
-        """About so many requests at this rate; cached tokens are left out of the prompts."""
-        base = self._base(n_requests, draw)
-        rate = max(requests_per_s, n_requests / LONGEST_S)
-        return requests_of(base.arrive_s / rate, base.input_tokens, base.output_tokens)
-
-    def _fresh(self, drawn: Requests) -> Requests:
-        """Prompts without what is found in the cache, as they are timed and not as they share."""
-        bare = requests_of(drawn.arrive_s, drawn.input_tokens, np.maximum(1, drawn.output_tokens))
-        bare = within_context(bare, self._max_tokens)
-        return fresh_requests(bare, self._shape.prefix_hit_frac.mid)
-
-    @property
-    def recorded(self) -> Requests | None:
-        """The trace as it is, at its own rate; None: arrivals are drawn."""
-        return None if self._recorded is None else self._fresh(self._recorded)
-
-    def _drawn(self, n_requests: int, draw: int) -> Requests:
-        seed = self._seed + 7919 * draw
-        if self._recorded is not None:
-            return self._fresh(busiest_hour(self._recorded, n_requests, seed))
-        n_s = float(n_requests)
-        return self._fresh(requests_for(self._arrivals, self._shape, duration_s=n_s, seed=seed))
-
-
-def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
-    """The busiest hour of a trace at a unit rate, repeated, each time turned by a random shift."""
-    start, rate = peak_hour(recorded.arrive_s)
-    inside = (recorded.arrive_s >= start) & (recorded.arrive_s < start + HOUR)
-    hour = recorded.take(np.flatnonzero(inside))
-    # In units of the mean gap, so that one request comes in one unit of time.
-    at = (hour.arrive_s - start) * rate
-    rng = np.random.default_rng(seed)
-    n_turns = -(-n_requests // len(hour))
-    turns = [(at + rng.uniform(0, len(hour))) % len(hour) for _ in range(n_turns)]
-    arrive = np.concatenate([turn + k * len(hour) for k, turn in enumerate(turns)])
-    order = np.argsort(arrive, kind="stable")
-    row = np.tile(np.arange(len(hour)), n_turns)[order]
-    return requests_of(arrive[order], hour.input_tokens[row], hour.output_tokens[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +73,7 @@ class FleetSimulator:
         self,
         candidate: Candidate,
         evaluator: CandidateEvaluator,
-        streams: RequestStreams,
+        streams: RequestStreams | UserStreams,
         *,
         limits: tuple[LatencyLimit, ...],
         options: SizingOptions,
@@ -189,36 +119,35 @@ class FleetSimulator:
         times: more replicas would not make the draws any surer.
         """
         rate = requests_per_s * slowness_ratio
+        load = Load(requests_per_s, slowness_ratio, draw)
         n = self.n_requests(rate)
         if rate > LIKELY_FRAC * n_replicas * self.capacity_per_s():
-            first = self._once(rate, n_replicas, slowness_ratio, draw, n // SHORT)
+            first = self._once(load, n_replicas, n // SHORT)
             if not first.meets_slo and _is_far(first):
                 return first
-        found = self._once(rate, n_replicas, slowness_ratio, draw, n)
+        found = self._once(load, n_replicas, n)
         for longer in (LONGER, MOST_LONGER):
             if not found.is_undecided or longer > most_longer or n * longer > MANY_REQUESTS:
                 break
-            found = self._once(rate, n_replicas, slowness_ratio, draw, n * longer)
+            found = self._once(load, n_replicas, n * longer)
         return found
 
-    def _simulated(
-        self, rate: float, n_replicas: int, slowness: float, draw: int, n: int
-    ) -> SimulatedRun:
+    def _simulated(self, load: Load, n_replicas: int, n: int) -> SimulatedRun:
+        slowness = load.slowness_ratio
         limits = tuple(replace(x, limit_s=x.limit_s / slowness) for x in self.limits)
-        requests = self.streams.at(rate, n, draw=draw)
-        outcome = self.outcome(requests, n_replicas)
-        rows = _measured(len(requests))
+        played = self.streams.played(self.prepared, load, n_replicas, n=n)
+        outcome, rows = played.outcome, played.rows
         columns = _columns(outcome, rows)
         little = _little(outcome, rows)
-        n_running = little.n_counted / n_replicas
+        n_running = little.n_counted / played.n_replicas
         gaps = self._gaps(outcome, rows, n_running)
         latencies = latency_statistics(limits, columns, gaps)
-        is_overloaded = is_growing(requests.arrive_s, requests.arrive_s + outcome.times.e2e_s)
+        is_met = meets_limits(latencies) and outcome.n_refused == 0
         return SimulatedRun(
-            meets_slo=meets_limits(latencies) and outcome.n_refused == 0 and not is_overloaded,
+            meets_slo=is_met and not played.is_overloaded,
             latencies=latencies,
-            is_overloaded=is_overloaded,
-            little=little,
+            is_overloaded=played.is_overloaded,
+            little=_of_all(little, n_replicas / played.n_replicas),
             n_running=n_running,
             tpot_mean_s=float(columns["tpot"].mean()) if len(columns["tpot"]) else 0.0,
             gaps=gaps,
@@ -259,8 +188,9 @@ class FleetSimulator:
 
         The closed form takes mean batches; a run may fill them better. The larger one counts.
         """
-        n = self.options.n_requests
-        waiting = self.streams.at(FULL_RATIO * self.capacity_per_s(), n)
+        if isinstance(self.streams, UserStreams):
+            return self.capacity_per_s()
+        waiting = self.streams.at(FULL_RATIO * self.capacity_per_s(), self.options.n_requests)
         outcome = self.outcome(waiting, 1)
         left = np.sort((waiting.arrive_s + outcome.times.e2e_s)[outcome.finished])
         if len(left) < LEAST_LEFT:
@@ -273,10 +203,7 @@ class FleetSimulator:
     def n_requests(self, rate: float) -> int:
         """Requests of a run that is long enough for its percentiles."""
         in_flight = rate * self.residence_s
-        n = self.options.n_requests
-        while n < N_TURNOVERS * in_flight and n < MANY_REQUESTS:
-            n *= 2
-        return n
+        return self.streams.n_requests(in_flight, least=self.options.n_requests)
 
     def _gaps(self, outcome: Outcome, rows: Ints, n_running: float) -> TokenGaps:
         """How many gaps between tokens hold a prompt, and how long those are."""
@@ -305,10 +232,6 @@ def _is_far(trial: SimulatedRun) -> bool:
     return any(each.value_s > FAR_RATIO * limit.limit_s for limit, each in trial.latencies)
 
 
-def _measured(n: int) -> Ints:
-    return np.arange(int(WARMUP_FRAC * n), max(1, int((1.0 - COOLDOWN_FRAC) * n)), dtype=np.int64)
-
-
 def _columns(outcome: Outcome, rows: Ints) -> dict[str, Floats]:
     times = outcome.times
     many = rows[outcome.requests.output_tokens[rows] > 1]
@@ -331,4 +254,17 @@ def _little(outcome: Outcome, rows: Ints) -> LittleClosure:
         n_in_flight=rate * residence,
         n_counted=float(inside.sum() / span_s),
         cache_tokens=float((inside * held).sum() / span_s),
+    )
+
+
+def _of_all(little: LittleClosure, ratio: float) -> LittleClosure:
+    """Of a whole fleet, where a part of it was run."""
+    if ratio == 1.0:
+        return little
+    return replace(
+        little,
+        requests_per_s=ratio * little.requests_per_s,
+        n_in_flight=ratio * little.n_in_flight,
+        n_counted=ratio * little.n_counted,
+        cache_tokens=ratio * little.cache_tokens,
     )

@@ -13,7 +13,7 @@ from gpuplan.candidates.reserve import reserve_for
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.performance import ServingLoad
+from gpuplan.domain.inference.performance import Regime, ServingLoad
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.plan.candidate import Candidate, Rejection
@@ -35,9 +35,11 @@ from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
 from gpuplan.errors import InputError, one
 from gpuplan.studies.naming import allowed_ids, model_named
+from gpuplan.studies.replay.closed_loop import users_of
 from gpuplan.studies.sizing.demand import ReadTrace, demand_of
 from gpuplan.studies.sizing.evaluator import CandidateEvaluator
-from gpuplan.studies.sizing.simulator import FleetSimulator, RequestStreams
+from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.streams import RequestStreams, UserStreams
 
 DEFAULTS = SizingOptions()
 BATCH_FRAC = 0.95  # utilization of deferrable work, which needs no room for chance
@@ -141,15 +143,14 @@ class SizingTask:
         """What predictions need to know of the load."""
         work, demand = self.workload.work, self.demand
         hit = 0.0 if isinstance(work, Training | Generic) else work.request.prefix_hit_frac.mid
-        n_concurrent = work.arrivals.n_concurrent if isinstance(work, Serving) else None
-        is_open = demand.peak_requests_per_s is not None and isinstance(work, Serving)
-        closed = "fixed_concurrency" if n_concurrent is not None else "max_load"
+        is_closed = demand.n_users is not None
+        served: Regime = "fixed_concurrency" if is_closed else "poisson"
         return ServingLoad(
-            regime="poisson" if is_open else closed,  # type: ignore[arg-type]
+            regime=served if isinstance(work, Serving) else "max_load",
             input_tokens=max(1.0, demand.input_tokens),
             output_tokens=max(1.0, demand.output_tokens),
-            n_sequences=n_concurrent,
-            requests_per_s=demand.peak_requests_per_s,
+            n_sequences=demand.n_users,
+            requests_per_s=None if is_closed else demand.peak_requests_per_s,
             cached_input_frac=hit,
         )
 
@@ -182,26 +183,29 @@ class SizingTask:
         )
 
     @cached_property
-    def streams(self) -> RequestStreams | None:
-        """Draws of the described arrivals, or the peak hour of a trace; None: nobody waits."""
-        work = self.workload.work
+    def streams(self) -> RequestStreams | UserStreams | None:
+        """Draws of the described load, or the peak hour of a trace; None: nobody waits."""
+        work, demand = self.workload.work, self.demand
         if not isinstance(work, Serving):
             return None
+        seed, max_tokens = self.context.options.seed, self.model.max_context_tokens
+        if demand.n_users is not None:
+            return UserStreams(
+                users_of(work, max_tokens),
+                demand.n_users,
+                seed,
+                waits=any(limit.metric in ("ttft", "e2e") for limit in self.limits),
+            )
         recorded = None
         if work.arrivals.trace is not None and self.context.read_trace is not None:
             recorded = self.context.read_trace(Path(work.arrivals.trace))
-        seed = self.context.options.seed
         return RequestStreams(
-            work.arrivals,
-            work.request,
-            seed,
-            recorded=recorded,
-            max_tokens=self.model.max_context_tokens,
+            work.arrivals, work.request, seed, recorded=recorded, max_tokens=max_tokens
         )
 
     def simulator(self, candidate: Candidate) -> FleetSimulator | None:
         """Fleets of the candidate, simulated; None where a formula has to do."""
-        if self.serving_load.regime != "poisson" or self.streams is None:
+        if self.streams is None:
             return None
         return FleetSimulator(
             candidate,

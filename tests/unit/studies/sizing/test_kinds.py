@@ -1,4 +1,4 @@
-"""Work that is sized by formula: batches, closed loops, stages, samples of known cost."""
+"""Work that is sized by formula: batches, stages, samples of known cost."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.demand import demand_of
-from gpuplan.studies.sizing.simulator import busiest_hour
+from gpuplan.studies.sizing.streams import busiest_hour
 from gpuplan.studies.sizing.task import SizingContext
 from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.units import HOUR
@@ -58,26 +58,6 @@ def test_half_the_time_takes_twice_the_machines():
     short = next(job for job in found if job.candidate == long.candidate)
     assert short.n_replicas == pytest.approx(2 * long.n_replicas, abs=1)
     assert short.accelerator_s.value == pytest.approx(long.accelerator_s.value, rel=1e-6)
-
-
-def closed(n_concurrent, limit_s=0.05):
-    arrivals = replace(
-        SERVED.work.arrivals, peak_requests_per_s=None, mean_requests_per_s=None,
-        n_concurrent=n_concurrent, n_users=None,
-    )  # fmt: skip
-    slo = Slo(limits=(LatencyLimit(metric="tpot", statistic="mean", limit_s=limit_s),))
-    return replace(SERVED, work=replace(SERVED.work, arrivals=arrivals, slo=slo))
-
-
-def test_a_closed_loop_is_sized_by_its_concurrency():
-    counts = [sizes(closed(n)).sized[0].n_accelerators for n in (8, 64, 256, 1024)]
-    assert counts == sorted(counts)
-    assert counts[-1] > counts[0]
-
-
-def test_a_looser_promise_never_takes_more_in_a_closed_loop():
-    tight, loose = sizes(closed(256, 0.03)), sizes(closed(256, 0.09))
-    assert loose.sized[0].n_accelerators <= tight.sized[0].n_accelerators
 
 
 def test_a_model_too_large_for_its_island_gets_stages():
@@ -153,7 +133,6 @@ def test_no_load_is_told():
 def test_demand_says_how_its_peak_was_found():
     demand = demand_of(SERVED, CHAT)
     assert demand.lines == ("6000 users x 2 requests an hour at the peak = 3.33 requests/s",)
-    assert demand.p99_minute_requests_per_s > demand.peak_requests_per_s
     assert {a.what for a in demand.assumptions} == {"hours of the day"}
 
 

@@ -46,7 +46,9 @@ def test_a_closed_loop_has_users_and_no_rate():
     changed = replace(workload, work=replace(workload.work, arrivals=arrivals))
     found = task_of(changed, replace(CHAT, workloads=(changed,)), CONTEXT)
     assert (found.serving_load.regime, found.serving_load.n_sequences) == ("fixed_concurrency", 32)
-    assert found.simulator(found.candidate(CATALOG.accelerators["h100-sxm"], "fp8")) is None
+    # 2 s to the first token and 350 tokens of 40 ms: each user asks every 16 s.
+    assert found.peak_per_s == pytest.approx(32 / 16.0)
+    assert found.streams.n_users(found.peak_per_s) == pytest.approx(32)
 
 
 def test_mean_and_longest_requests():
