@@ -3,7 +3,7 @@
 Nothing is judged here. What cannot run is proposed all the same and leaves later with a reason.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import Accelerator, MigProfile
@@ -112,6 +112,17 @@ def with_stages(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:
         replace(found, layout=replace(found.layout, pp=pp))
         for found in widest.values()
         for pp in STAGES
+    )
+
+
+def over_servers(
+    found: Sequence[Candidate], networks: Mapping[str, Sequence[float]]
+) -> tuple[Candidate, ...]:
+    """The same inside one server, and stages over servers that are joined at each stated rate."""
+    return tuple(
+        replace(each, layout=replace(each.layout, network_bytes_per_s=rate))
+        for each in found
+        for rate in (None, *(networks.get(each.accelerator, ()) if each.layout.pp > 1 else ()))
     )
 
 

@@ -18,7 +18,7 @@ from gpuplan.inputs.scenario.changes import with_changes
 from gpuplan.inputs.scenario.read import scenario_document, scenario_of
 from gpuplan.inputs.scenario.short_form import short_scenario, with_flags
 from gpuplan.inputs.traces.read import read_trace
-from gpuplan.studies.market.offers import Market, market_of, no_price
+from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
 from gpuplan.studies.naming import with_overlays
 from gpuplan.studies.sizing.task import SizingContext
 
@@ -52,6 +52,7 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
     around = SizingContext(
         catalog=catalog,
         price=_price_of(market, scenario),
+        networks=networks_of(market),
         options=options,
         store=request.store,
         read_trace=cache(lambda path: read_trace(path).requests),

@@ -11,6 +11,7 @@ from gpuplan.candidates.reserve import reserve_for
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
@@ -33,7 +34,7 @@ from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, q
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
-from gpuplan.units import HOURS_PER_WEEK, YEAR
+from gpuplan.units import GBIT, HOURS_PER_WEEK, YEAR
 
 NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
 # Assumption: the middle growth is twice as likely as either end.
@@ -152,8 +153,15 @@ def _geometries(rows: Iterable[FleetRow], catalog: Catalog) -> Iterator[SliceGeo
 
 
 def pool_name(rate: NodeRate) -> str:
-    """Equal nodes are one pool, whoever they come from; processors also by their size."""
+    """Equal nodes are one pool, whoever they come from; processors also by their size.
+
+    Rented nodes whose network replicas may span are a pool of their own.
+    """
     node = rate.node
+    is_spanned = rate.terms.is_for_spanning or rate.evidence.source == "user"
+    if is_spanned and rate.capital is None and node.network_bytes_per_s is not None:
+        gbit = f" at {node.network_bytes_per_s / GBIT:g} Gbit/s"
+        return f"{node.accelerator} x{node.n_accelerators}{gbit}"
     size = f" {node.n_vcpus} vCPU" if node.accelerator.startswith("cpu") else ""
     return f"{node.accelerator}{size} x{node.n_accelerators}"
 
@@ -229,8 +237,11 @@ class _Rows(NamedTuple):
         seen = set()
         for rate in rates_for(market.ways, sized.candidate):
             pool, n = pool_name(rate), rate.node.n_accelerators
-            if pool not in seen and nodes_for(sized.candidate, 1, n) is not None:
-                seen.add(pool)
+            if pool in seen:
+                continue
+            seen.add(pool)
+            is_placed = nodes_for(sized.candidate, 1, n) is not None
+            if is_placed and _spans_all(market, pool, sized.candidate.layout):
                 held = _with_reserve(sized, self.scenario.policy.resilience, n)
                 yield self._row(held, place, market, pool=pool, n_per_node=n)
 
@@ -252,6 +263,13 @@ def _in_window(row: FleetRow, is_in: Floats, hours: Floats) -> FleetRow:
     h_per_day = float(hours[is_in > 0].sum()) / 7
     option = replace(row.option, name=f"{fleet} {h_per_day:.3g} h/day on {pool}")
     return row._replace(option=option, load_frac=is_in, is_window=True)
+
+
+def _spans_all(market: Market, pool: str, layout: ServingLayout) -> bool:
+    """Whether a replica of several nodes finds its network on every node of the pool."""
+    if layout.network_bytes_per_s is None:
+        return True
+    return all(rate.node.joins(layout) for rate in market.ways if pool_name(rate) == pool)
 
 
 def _option(

@@ -1,7 +1,6 @@
 """Unit costs of a plan: each pool by accelerator-hour, token and run; and the bill by team."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from gpuplan.cost.per_unit import price_weights, service_cents, team_costs, token_costs
 from gpuplan.cost.statement import cents
@@ -152,7 +151,11 @@ def _timed(
     name, _, number = pool.engine.partition(" ")
     batch = max(1, round(load.n_in_flight / n))
     request = PredictRequest(
-        **asdict(pool.layout.spread),
+        tp=pool.layout.tp,
+        pp=pool.layout.pp,
+        dp=pool.layout.dp,
+        ep=pool.layout.ep,
+        cp=pool.layout.cp,
         engine=name,
         engine_version=number or None,
         precision=pool.precision if format_named(pool.precision) else None,
