@@ -84,6 +84,7 @@ class Capital:
     residual_frac: Range  # of the hardware, got back at the end of life
     life_s: float
     discount_frac_per_year: float
+    purchase: "NodePurchase | None" = None  # the outlay by cause; None: it is past
 
     @property
     def residuals_usd(self) -> tuple[float, float, float]:

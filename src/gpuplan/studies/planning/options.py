@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuplan.candidates.reserve import reserve_for
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.cost.annuity import running_discount
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.inference.serving import ServingLayout
@@ -57,7 +58,7 @@ class FleetTable(NamedTuple):
 
     problem: SelectionProblem
     by_name: dict[tuple[str, str], FleetRow]  # workload, option
-    rates: dict[str, NodeRate]  # by the name of the terms
+    rates: dict[str, NodeRate]  # by the name of the terms; of existing nodes by their pool
 
     def row_of(self, option: FleetOption) -> FleetRow:
         """What the option was made of."""
@@ -206,7 +207,7 @@ def horizon_of(
     return Horizon(
         hour_s=floats(np.asarray(hours_per_week) / HOURS_PER_WEEK * length_s),
         upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR)),
-        running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR)),
+        running_discount_frac=floats([running_discount(s, length_s, yearly) for s in start]),
         end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR)),
         probability_frac=floats(PROBABILITIES[n_scenarios]),
     )
