@@ -52,7 +52,10 @@ class Standing(NamedTuple):
 
 def site_power(scenario: Scenario) -> EnergyPlace:
     """What power costs where owned nodes stand, and what that rests on."""
-    place = place_at(None, site=scenario.site)
+    site = scenario.site
+    if site is not None and None not in (site.pue_ratio, site.electricity_usd_per_j):
+        site = replace(site, region=None)  # nothing is asked of it, so it need not be known
+    place = place_at(None, site=site)
     return place._replace(assumptions=place.without(CARBON_KEY))
 
 
