@@ -17,6 +17,7 @@ from gpuplan.candidates.propose import (
 )
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.inference.performance import EngineChoice
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.workload import Layout
 from gpuplan.performance.serving.engines import vllm_settings
@@ -111,8 +112,12 @@ def test_stages_stand_on_the_widest_layout():
 def test_stages_are_tried_over_every_stated_network():
     staged = with_stages([named("h100-sxm", 8)])[:1]
     spread = over_servers([*staged, named("h100-sxm", 8)], {"h100-sxm": (50e9, 400e9)})
-    assert [c.layout.network_bytes_per_s for c in spread] == [None, 50e9, 400e9, None]
-    assert len({c.name for c in spread}) == 4
+    assert [c.layout.network_bytes_per_s for c in spread] == [50e9, 400e9, None]
+    assert len({c.name for c in spread}) == 3
+    assert [c.layout.network_bytes_per_s for c in over_servers(staged, {})] == [None]
+    small = replace(staged[0], layout=ServingLayout(tp=2, pp=2))
+    rates = [c.layout.network_bytes_per_s for c in over_servers([small], {"h100-sxm": (50e9,)})]
+    assert rates == [None, 50e9]
 
 
 def test_a_replica_that_no_server_holds_is_rejected_with_what_would_help():

@@ -67,6 +67,13 @@ class Candidate:
         return n_replicas * self.n_accelerators
 
     @property
+    def spread(self) -> str:
+        """What one replica takes: TP2, DP8 EP8, a fraction as 1/2 GPU, a MIG slice as 3g.40gb."""
+        if self.share is None:
+            return self.layout.name
+        return self.share.name if self.share.kind == "mig" else f"{self.share.name} GPU"
+
+    @property
     def name(self) -> str:
         """Short and unique among the candidates of a workload."""
         layout = self.layout

@@ -27,7 +27,8 @@ from gpuplan.domain.plan.sizing import Sized
 from gpuplan.domain.provenance import Assumption, Estimate, Tier
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.studies.planning.options import FleetRow, FleetTable
+from gpuplan.studies.planning.options import FleetTable
+from gpuplan.studies.planning.rows import FleetRow
 from gpuplan.studies.power.carbon import emitted_kg
 from gpuplan.units import MONTH
 

@@ -14,7 +14,6 @@ from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.rates import NodeRate
-from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
 from gpuplan.domain.plan.selection import (
     FleetOption,
@@ -22,17 +21,16 @@ from gpuplan.domain.plan.selection import (
     NodePool,
     NodeTerms,
     SelectionProblem,
-    SliceGeometry,
     WallDraw,
 )
 from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
-from gpuplan.selection.slices import maximal_geometries, mig_rules, time_slices
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
 from gpuplan.studies.planning.limits import limits_of
+from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
 from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
 from gpuplan.units import GBIT, HOURS_PER_WEEK, YEAR
@@ -40,17 +38,6 @@ from gpuplan.units import GBIT, HOURS_PER_WEEK, YEAR
 NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
 # Assumption: the middle growth is twice as likely as either end.
 PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
-
-
-class FleetRow(NamedTuple):
-    """An option with the sized fleet behind it."""
-
-    option: FleetOption
-    sized: Sized
-    n_per_node: int
-    load_frac: Floats = floats([])  # by hour, over the peak; empty: as at the peak throughout
-    place: Ints = ints([])  # of each hour of the axis among the hours of the fleet
-    is_window: bool = False  # deferrable work in quiet hours only
 
 
 class FleetTable(NamedTuple):
@@ -89,11 +76,12 @@ def fleet_table(
     weigh = _Rows(scenario, hours, n)
     quiet = quietest_first(sizings, places)
     rows = [
-        _sliced(row) if is_sharing else row
+        row
         for sizing, place in zip(sizings, places, strict=True)
         for row in weigh.all_rows(sizing, place, markets.get(sizing.workload, market), quiet=quiet)
         if row.option.pool in known
     ]
+    rows = with_fractions(rows, is_sharing=is_sharing)
     problem, rates = _problem(scenario, catalog, sizings, rows, market=market, hours=hours)
     problem = replace(problem, limits=limits_of(scenario, periods, is_jobs=is_jobs))
     by_name = {(row.option.workload, row.option.name): row for row in rows}
@@ -123,34 +111,9 @@ def _problem(
         ),
         options=tuple(row.option for row in rows),
         objective=scenario.objective,
-        geometries=tuple(_geometries(rows, catalog)),
+        geometries=tuple(geometries_of(rows, catalog)),
     )
     return problem, rates
-
-
-def _sliced(row: FleetRow) -> FleetRow:
-    """Fractional GPUs that several services may share: counted as slices, not as wholes."""
-    share = row.sized.candidate.share
-    if share is None:
-        return row
-    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, row.place]
-    return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
-
-
-def _geometries(rows: Iterable[FleetRow], catalog: Catalog) -> Iterator[SliceGeometry]:
-    """How shared accelerators of each pool may be cut: MIG profiles mix, time slices do not."""
-    pools: dict[str, dict[str, Candidate]] = {}
-    for row in rows:
-        if row.option.slice_kind:
-            pools.setdefault(row.option.pool, {})[row.option.slice_kind] = row.sized.candidate
-    for pool, kinds in pools.items():
-        for kind, candidate in kinds.items():
-            if candidate.share is not None and candidate.share.kind == "time_slice":
-                yield time_slices(kind, candidate.share.n_per_accelerator, pool=pool)
-        first = next(iter(kinds.values()))
-        rules = mig_rules(catalog.mig_profiles_of(first.accelerator))
-        used = [rule for rule in rules if rule.kind in kinds]
-        yield from maximal_geometries(used, pool=pool)
 
 
 def pool_name(rate: NodeRate) -> str:
