@@ -29,7 +29,8 @@ N_BATCHES = 8
 # Of both runs' means: bursts that outlast a block make deviations look half as large as they are,
 # and a sound plan must not be refused by chance once in ten thousand times.
 N_DEVIATIONS = 7.0
-LEAST_TOLERANCE = 0.05
+# Waiting is what bursts move most; eight runs of a bursty load were apart by 11 % in TTFT p95.
+LEAST_TOLERANCE = {"ttft": 0.15, "tpot": 0.05, "e2e": 0.1}
 STATISTICS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 LITTLE_TOLERANCE = 0.1
 
@@ -134,7 +135,7 @@ def _latency_checks(claim: _Slo, replay: ReplayedRequests) -> Iterator[Check]:
         return
     found = _statistic(values, claim.statistic)
     spread = _half_width(values, claim.statistic)
-    tolerance = max(LEAST_TOLERANCE, spread / found if found > 0 else 1.0)
+    tolerance = max(LEAST_TOLERANCE[claim.metric], spread / found if found > 0 else 1.0)
     named = f"{claim.name}: fresh replay"
     yield equal(named, claim.reached_s, found, "s", tolerance=tolerance)
     if claim.reached_s <= claim.limit_s:
