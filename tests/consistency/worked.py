@@ -8,9 +8,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-import yaml
-
 from gpuplan import api
+from gpuplan.inputs.documents.yaml_reader import read_yaml
 from gpuplan.units import DAY, HOUR, KW, MS
 from shared_data import ROOT
 
@@ -29,7 +28,7 @@ FUNCTIONS = {"ceil": math.ceil, "min": min, "max": max}
 
 def questions() -> list[Document]:
     """All of them, in the order of the file."""
-    return yaml.safe_load(FILE.read_text(encoding="utf-8"))["questions"]
+    return read_yaml(FILE).data["questions"]
 
 
 def answered(question: Document) -> Document:
