@@ -5,6 +5,8 @@
     python3 dev.py test    the tests
     python3 dev.py check   every check: format, lint, types, imports, catalog, tests
     python3 dev.py lock    write requirements.lock anew
+    python3 dev.py consistency [--examples 10000] [--questions all]
+                           drawn scenarios of every kind and worked questions
     python3 dev.py numba   the kernel tests on the oldest and the newest numba that is supported
 
 Needs Python 3.11 or newer and nothing else.
@@ -28,6 +30,7 @@ LOCK = ROOT / "requirements.lock"
 def main() -> int:
     """Run the job that was named."""
     jobs = {"demo": demo, "test": test, "check": check, "lock": lock, "numba": numba}
+    jobs["consistency"] = consistency
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if sys.version_info < (3, 11):  # noqa: UP036  (an older Python should say so, not fail)
         print("gpuplan needs Python 3.11 or newer; this is " + sys.version.split()[0])
@@ -72,6 +75,20 @@ def check(arguments: list[str]) -> int:
     ]
     codes = [run(BIN / step[0], *step[1:]) for step in steps]
     return max([*codes, test(arguments)])
+
+
+def consistency(arguments: list[str]) -> int:
+    """Plans of drawn scenarios held against every other verb; more of them than the tests draw."""
+    names = {"--examples": "GPUPLAN_CONSISTENCY_EXAMPLES", "--questions": "GPUPLAN_QUESTIONS"}
+    rest = list(arguments)
+    for option, name in names.items():
+        if option in rest:
+            place = rest.index(option)
+            os.environ[name] = rest[place + 1]
+            del rest[place : place + 2]
+    set_up()
+    tests = ["tests/consistency", "-n", "auto", *rest]
+    return run(BIN / "python", "-m", "pytest", *tests)
 
 
 def lock(_: list[str]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuplan import api
 from gpuplan.inputs.documents.yaml_reader import read_yaml
-from gpuplan.units import DAY, HOUR, KW, MS
+from gpuplan.units import DAY, HOUR, KW, MONTH, MS
 from shared_data import ROOT
 
 FILE = ROOT / "examples" / "questions.yaml"
@@ -47,8 +47,8 @@ def _value(node: ast.AST) -> float:
         return node.value
     if isinstance(node, ast.BinOp):
         return OPERATORS[type(node.op)](_value(node.left), _value(node.right))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return FUNCTIONS[node.func.id](*map(_value, node.args))
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in FUNCTIONS:
+        return FUNCTIONS[ast.unparse(node.func)](*map(_value, node.args))
     raise ValueError(f"{ast.unparse(node)}: only plain arithmetic is understood")
 
 
@@ -94,7 +94,8 @@ def _hours(plan: Document) -> float:
         line["n_nodes"] * line["n_accelerators_per_node"] * line["paid_frac"]
         for line in _lines(plan)
     )
-    return sum(paid) * plan["span_s"] / HOUR
+    # Runs that end within a month are billed in one.
+    return sum(paid) * max(plan["span_s"], MONTH) / HOUR
 
 
 def _latency_ms(metric: str) -> Callable[[Document], float]:

@@ -23,7 +23,9 @@ from gpuplan.errors import PlannerError
 from shared_data import ROOT
 
 FOLDER = Path(__file__).parent / "documents"
-EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").glob("*.yaml") if path.name != "questions.yaml"
+)
 TODAY = datetime.date(2026, 11, 16)
 VOLATILE = {"wall_s", "requests_per_wall_s", "cpu_s", "package_version", "catalog_sha256"}
 TOLERANCE = 1e-8

@@ -46,7 +46,7 @@ def memory_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
         workload = facts.scenario.workload(pool["workload"])
         if model is None or card is None or workload is None or is_cpu(pool):
             continue
-        have = _have_bytes(pool, card.memory.visible_bytes) / GB
+        have = have_bytes(pool, card.memory.visible_bytes) / GB
         if isinstance(workload.work, Training):
             need = _training_bytes(pool, model, workload.work) / GB
         else:
@@ -59,7 +59,7 @@ def element_bytes(precision: str) -> float:
     return ELEMENT_BYTES.get(precision, 0.25)
 
 
-def _have_bytes(pool: Document, visible_bytes: float) -> float:
+def have_bytes(pool: Document, visible_bytes: float) -> float:
     """What a replica may use of one accelerator: all of it, or its slice."""
     share = str(pool.get("share") or "")
     if "/" in share:

@@ -24,7 +24,7 @@ from gpuplan.verification.claims import (
     pools_of,
     purchases_of,
 )
-from gpuplan.verification.memory import element_bytes
+from gpuplan.verification.memory import element_bytes, have_bytes
 
 FLOP_PER_PARAM = 2.0  # one multiplication and one addition, forward
 TRAINED = {"pretraining": 6.0, "full": 6.0, "lora": 4.0, "qlora": 4.0}
@@ -85,7 +85,8 @@ def _latency_checks(document: Document, placed: _Placed, model: Model) -> Iterat
     work = placed.workload.work
     assert isinstance(work, Serving)
     width = element_bytes(placed.pool["precision"])
-    read = model.main.n_active_params * width / (n * placed.card.memory.bytes_per_s)
+    bytes_per_s = n_per_replica(placed.pool) * _bytes_per_s(placed.pool, placed.card)
+    read = model.main.n_active_params * width / bytes_per_s
     lengths = work.request.input
     prompt = min(lengths.mean_tokens, lengths.p50_tokens or lengths.mean_tokens)
     fresh = prompt * (1.0 - work.request.prefix_hit_frac.high)
@@ -98,6 +99,16 @@ def _latency_checks(document: Document, placed: _Placed, model: Model) -> Iterat
         elif what.startswith(("ttft", "e2e")):
             yield at_least(f"{name}: arithmetic of a prompt", value, prefill, "s")
     yield from _work_checks(document, placed, model)
+
+
+def _bytes_per_s(pool: Document, card: Accelerator) -> float:
+    """Bandwidth that a replica may have of one card: all in its turn, or that of its MIG slice."""
+    share = str(pool.get("share") or "")
+    if not share.endswith("gb"):
+        return card.memory.bytes_per_s
+    # Memory and its bandwidth are cut together, in eighths.
+    slice_frac = have_bytes(pool, card.memory.visible_bytes) / card.memory.visible_bytes
+    return card.memory.bytes_per_s * slice_frac
 
 
 def _work_checks(document: Document, placed: _Placed, model: Model) -> Iterator[Check]:

@@ -30,7 +30,7 @@ N_BATCHES = 8
 # and a sound plan must not be refused by chance once in ten thousand times.
 N_DEVIATIONS = 7.0
 # Waiting is what bursts move most; eight runs of a bursty load were apart by 11 % in TTFT p95.
-LEAST_TOLERANCE = {"ttft": 0.15, "tpot": 0.05, "e2e": 0.1}
+LEAST_TOLERANCE = {"ttft": 0.15, "tpot": 0.1, "e2e": 0.1}
 STATISTICS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 LITTLE_TOLERANCE = 0.1
 

@@ -20,6 +20,15 @@ def test_a_token_waits_for_its_weights(document, facts):
     assert check.found == pytest.approx(6.98e9 * 2 / 3.35e12, rel=0.01)
 
 
+def test_a_mig_slice_has_its_part_of_the_bandwidth(document, pool, facts):
+    name = "assistant tpot p95: reading the weights once"
+    whole = named(physics_checks(document, facts))[name].found
+    pool["share"] = "1g.20gb"
+    assert named(physics_checks(document, facts))[name].found == pytest.approx(4 * whole, rel=0.05)
+    pool["share"] = "1/4"  # in its turn a time slice has all of it
+    assert named(physics_checks(document, facts))[name].found == whole
+
+
 def test_a_prompt_waits_for_its_arithmetic(document, facts):
     check = named(physics_checks(document, facts))["assistant ttft p95: arithmetic of a prompt"]
     assert check.found == pytest.approx(2 * 6.98e9 * 800 / 989e12, rel=0.01)

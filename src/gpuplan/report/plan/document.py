@@ -1,5 +1,6 @@
 """A plan as a document for machines and as the text of plan.yaml."""
 
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +10,10 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.report.document import SCHEMA_VERSION
 
 KIND = "gpuplan-plan"
+# Names may look like values: infinity is an engine, 08 a zone, 1:30 a ratio, no a country.
+_LIKE_A_VALUE = re.compile(
+    r"[-+.]*[0-9][0-9a-zA-Z_.:+-]*|[-+]?\.?(?i:inf|infinity|nan)|(?i:yes|no|on|off|null|true|false|~)"
+)
 Document = dict[str, Any]
 
 _HEAD = """\
@@ -69,17 +74,9 @@ _Dumper.add_representer(_Numbers, _floats)
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    """A word in quotes where a reader could take it for a number: infinity is also a name."""
-    style = "'" if _is_number(text) else None
+    """A word in quotes where a reader could take it for a number or a truth value."""
+    style = "'" if _LIKE_A_VALUE.fullmatch(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 _Dumper.add_representer(str, _text)

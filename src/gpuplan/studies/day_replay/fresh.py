@@ -22,7 +22,7 @@ from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.streams import Load, UserStreams
-from gpuplan.studies.sizing.task import task_of
+from gpuplan.studies.sizing.task import SizingTask, task_of
 
 UNSEEN_DRAW = 3  # sizing and the replay of the choice used 0 to 2
 
@@ -59,21 +59,20 @@ def fresh_replay(inputs: PlanInputs, answer: Answer, name: str) -> ReplayedReque
     is_served = workload is not None and isinstance(workload.work, Serving)
     if len(pools) != 1 or not is_served or workload is None or workload.capacities:
         return None
-    runs = _simulator(inputs, workload, pools[0])
-    load = next(each for each in answer.load if each.workload == name)
-    n_serving = pools[0].n_replicas - pools[0].n_spare_replicas
-    if runs is None or not load.peak_requests_per_s or n_serving < 1:
-        return None
-    return _replayed(runs, load.peak_requests_per_s, n_serving)
-
-
-def _simulator(inputs: PlanInputs, workload: Workload, pool: PlannedPool) -> FleetSimulator | None:
-    """The simulator of the pool's own layout: the planner's where it is at hand, else made anew."""
-    known = inputs.around.simulators
-    for key, runs in known.items():
-        if key[0] == workload.name and _is_of(pool, key[1]):
-            return runs
     task = task_of(workload, inputs.scenario, inputs.around)
+    runs = _simulator(task, pools[0])
+    n_serving = pools[0].n_replicas - pools[0].n_spare_replicas
+    if runs is None or n_serving < 1:
+        return None
+    # SLOs are met until growth asks for more: the first period's peak is the one that they name.
+    return _replayed(runs, task.demand.peak_of(0, 0), n_serving)
+
+
+def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
+    """The simulator of the pool's own layout: the planner's where it is at hand, else made anew."""
+    for key, runs in task.context.simulators.items():
+        if key[0] == task.workload.name and _is_of(pool, key[1]):
+            return runs
     found = [each for each in candidates_of(task)[0].kept if _is_of(pool, each)]
     return task.simulator(found[0]) if found else None
 
