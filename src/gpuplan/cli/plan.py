@@ -77,10 +77,6 @@ class PlanOptions(NamedTuple):
     ] = None
     budget: Annotated[Count, opt(COMMON, "Maximum cost, USD per month.", min=0)] = None
     out: Annotated[Path | None, opt(COMMON, "Plan file to write, e.g. plan.yaml.", "--out")] = None
-    save: Annotated[
-        Path | None,
-        opt(COMMON, "Scenario file to write from a description, e.g. scenario.yaml.", "--save"),
-    ] = None
     precision: Precision = None
     kv_precision: KvPrecision = None
     prefix_cache_hit_rate: Annotated[
@@ -132,9 +128,16 @@ class PlanOptions(NamedTuple):
     samples: Annotated[
         int, opt(ANALYSIS, "Monte Carlo samples of uncertain inputs; 0 is none.", min=0)
     ] = 200
-    robust: Annotated[
+    confidence: Annotated[
         Count,
-        opt(ANALYSIS, "Share of samples in which SLOs must be met, e.g. 0.9.", min=0, max=1),
+        opt(
+            SLO,
+            "Least probability of meeting all SLOs, 0 to 1; 0.8 by default.",
+            "--confidence",
+            "--robust",
+            min=0,
+            max=1,
+        ),
     ] = None
     replay: Annotated[
         str, opt(ANALYSIS, "Simulated share of the load: usual samples long days, full is all.")
@@ -162,12 +165,11 @@ OF_THE_RUN = {
     "what_if",
     "set_key",
     "samples",
-    "robust",
+    "confidence",
     "replay",
     "seed",
     "check",
     "out",
-    "save",
     "html",
     "verbose",
     "output",
@@ -178,26 +180,11 @@ OF_THE_RUN = {
 def plan(options: PlanOptions) -> None:
     """Plan a fleet: which accelerators, how many, from where, at what cost, and why."""
     request = _request(options)
-    _describe(request, options.save)
     if options.what_if:
         form = chosen(options.output, as_json=options.as_json)
         _compare(request, tuple(options.what_if), form)
     else:
         _plan(request, options)
-
-
-def _describe(request: "PlanRequest", save: Path | None) -> None:
-    """Say first how a description in words was understood, and keep it as a file if asked."""
-    from gpuplan import api
-    from gpuplan.cli.output import write_whole
-
-    found = api.describe(request)
-    if found is None:
-        return
-    typer.echo("\n".join(api.description_lines(found)), err=True)
-    if save is not None:
-        write_whole(save, api.scenario_text(found))
-        typer.echo(f"wrote {save}; next: gpuplan plan {save}", err=True)
 
 
 def _request(options: PlanOptions) -> "PlanRequest":
@@ -210,7 +197,7 @@ def _request(options: PlanOptions) -> "PlanRequest":
         changes=tuple(options.set_key or ()),
         seed=options.seed,
         n_samples=options.samples,
-        robust_frac=options.robust,
+        min_probability_frac=options.confidence,
         is_check=options.check,
         overlays=tuple(options.overlay or ()),
         store=user_store(options.store),

@@ -25,7 +25,6 @@ from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.runs import market_for_jobs, market_for_ranks, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
-from gpuplan.studies.uncertainty.robust import robust_sizings
 
 
 def plan(request: PlanRequest) -> Answer:
@@ -36,7 +35,6 @@ def plan(request: PlanRequest) -> Answer:
     lost = without_fleet(sizings)
     if lost:
         return infeasible_answer(inputs, sizings, infeasible_lines(lost))
-    sizings = robust_sizings(sizings, scenario, request)
 
     def solve(
         mine: Sequence[Sizing], is_jobs: bool, before: Sequence[Choice]

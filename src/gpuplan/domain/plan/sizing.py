@@ -153,6 +153,15 @@ class LoadPower(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedLoad:
+    """The most load that one replica carries within every SLO, by how far the model errs."""
+
+    n_deviations: tuple[float, ...]  # of the model's error, rising: above 0 it is too slow
+    load_per_s: tuple[float, ...]  # falls as the error rises; 0: no load is within the SLOs
+    down_frac: float  # of the time that a replica is in repair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
     """A candidate with the number of replicas that keeps its promises."""
 
@@ -161,7 +170,7 @@ class Sized:
     need: ReplicaNeed
     reserve: Reserve
     capacity_per_s: Estimate | None  # that one replica carries within the promises
-    n_slow_end: int | None = None  # at the peak, if the model errs to its slow end
+    carried: CarriedLoad | None = None  # None: nobody waits for an answer
     limits: tuple[LimitMargin, ...] = ()
     little: LittleClosure | None = None
     utilization: PoolUtilization
@@ -231,7 +240,8 @@ class Sizing:
 
     workload: str
     demand: DemandProfile
-    sized: tuple[Sized, ...] = ()  # cheapest first where prices are known
+    sized: tuple[Sized, ...] = ()  # that may be chosen; cheapest first where prices are known
+    compared: tuple[Sized, ...] = ()  # shown beside them: narrower, unmeasured or too uncertain
     jobs: tuple[SizedJob, ...] = ()
     rejected: tuple[Rejection, ...] = ()
     skipped: tuple[NotSized, ...] = ()
@@ -257,6 +267,7 @@ class SizingOptions:
     is_exhaustive: bool = False  # simulate every candidate, also those that cannot win
     slack_frac: float = 0.0  # simulate also those whose least cost is within this of another's
     max_utilization_frac: float = 0.7  # where only a capacity is known
+    min_probability_frac: float | None = None  # of meeting all SLOs; None: at the predicted speed
     n_replayed_whole: int = 200_000  # requests of a day or week that is replayed as it is
 
 

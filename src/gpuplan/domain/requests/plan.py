@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.provenance import Assumption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +19,7 @@ class PlanRequest:
     changes: tuple[str, ...] = ()  # key=value, set before reading
     seed: int = 0
     n_samples: int = 200  # of uncertain inputs; 0: none
-    robust_frac: float | None = None  # of the samples that every fleet must be enough for
+    min_probability_frac: float | None = None  # of meeting all SLOs; None: as the scenario says
     is_check: bool = False  # limits of money, power and count are judged after, not kept to
     overlays: tuple[Path, ...] = ()
     store: Path | None = None
@@ -28,21 +27,3 @@ class PlanRequest:
     tree: Mapping[str, Any] | None = (
         None  # the scenario itself, as written; then the target names it
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Understood:
-    """A key of the scenario, its value, and the words that it was read from."""
-
-    key: str
-    value: Any
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """What a description in words amounts to: the scenario, and what that rests on."""
-
-    tree: Mapping[str, Any]
-    understood: tuple[Understood, ...]
-    assumptions: tuple[Assumption, ...]

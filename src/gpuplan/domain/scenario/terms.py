@@ -11,14 +11,6 @@ FailureDomain = Literal["none", "gpu", "replica", "node", "rack", "zone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedHost:
-    """What an offer says of a node beside its accelerators; None is not stated."""
-
-    n_vcpus: int | None = None
-    network_bytes_per_s: float | None = None  # towards other nodes, one direction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedOffer:
     """Something to be had at a price by the hour."""
 
@@ -27,7 +19,7 @@ class StatedOffer:
     price_usd_per_h: Range  # of one node
     n_accelerators_per_node: int
     purchase: Purchase
-    host: OfferedHost = OfferedHost()
+    n_vcpus_per_node: int | None = None
     cloud: str | None = None
     region: str | None = None
     n_nodes_max: int | None = None  # quota
@@ -117,6 +109,7 @@ class Resilience:
     survive: FailureDomain
     n_failures: int
     max_utilization_frac: float | None = None  # None: whatever is safe for the pool
+    min_probability_frac: float | None = None  # of meeting all SLOs; None: the usual one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

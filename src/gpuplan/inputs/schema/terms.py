@@ -98,6 +98,12 @@ class PolicySpec(Strict):
     max_utilization_frac: PositiveFrac | None = optional(
         "Maximum utilization at the peak", to="resilience.max_utilization_frac", example=0.7
     )
+    min_probability_frac: PositiveFrac | None = optional(
+        "Least probability of meeting all SLOs, from model error, demand and failures; "
+        "left out: 0.8",
+        to="resilience.min_probability_frac",
+        example=0.8,
+    )
     tensor_parallel_across_islands: bool = key(
         "Whether tensor parallelism may span NVLink domains",
         to="is_tensor_across_islands_allowed",
@@ -134,14 +140,7 @@ class OfferSpec(Strict):
         default=1,
         why="single accelerators can be rented, unless stated otherwise",
     )
-    vcpus_per_node: Count | None = optional(
-        "vCPUs of one node, for CPU nodes", "vCPUs", to="host.n_vcpus", example=16
-    )
-    network_gbit_per_s: Positive | None = optional(
-        "Line rate of one node towards other nodes; without it no replica spans nodes",
-        to="host.network_bytes_per_s",
-        example=3200,
-    )
+    vcpus_per_node: Count | None = optional("vCPUs of one node, for CPU nodes", "vCPUs", example=16)
     purchase: PurchaseOption = key(
         "Purchase option", default="on_demand", why="on demand, unless stated otherwise"
     )

@@ -27,7 +27,6 @@ from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import FleetTable
 from gpuplan.studies.sizing.serving import ServingSizer
 from gpuplan.studies.sizing.simulator import FleetSimulator
-from gpuplan.studies.sizing.task import SizingTask
 
 FRESH_DRAW = 2  # sizing used 0 and 1
 LEAST_MORE = 8  # replicas more that are tried in any case
@@ -142,14 +141,7 @@ def with_safe_utilization(
         safe = fleet.sizer.with_safety(fleet.sized)
         done.append(fleet.sizing_with(safe))
         by_name |= {
-            name: row._replace(
-                sized=replace(
-                    row.sized,
-                    utilization=safe.utilization,
-                    n_slow_end=safe.n_slow_end,
-                    capacity_per_s=safe.capacity_per_s,
-                )
-            )
+            name: row._replace(sized=replace(row.sized, utilization=safe.utilization))
             for name, row in by_name.items()
             if name[0] == sizing.workload and row.sized.candidate == fleet.sized.candidate
         }
@@ -207,24 +199,15 @@ def replayed_fleet(inputs: PlanInputs, sizing: Sizing, chosen: Selection) -> Rep
     names = [o.name.rsplit(" on ", 1)[0] for o in chosen.chosen if o.workload == sizing.workload]
     sized = next((s for s in sizing.sized if names and s.candidate.name == names[0]), None)
     runs = None if sized is None else _runs(inputs, sizing, sized)
-    task = _task(inputs, sizing)
+    task = inputs.task(sizing)
     if sized is None or runs is None or task is None:
         return None
     return ReplayedFleet(sizing, sized, runs, ServingSizer(task, runs), chosen)
 
 
-def _task(inputs: PlanInputs, sizing: Sizing) -> SizingTask | None:
-    workload = inputs.scenario.workload(sizing.workload)
-    if workload is None:
-        return None
-    return SizingTask(
-        workload=workload, scenario=inputs.scenario, demand=sizing.demand, context=inputs.around
-    )
-
-
 def _runs(inputs: PlanInputs, sizing: Sizing, sized: Sized) -> FleetSimulator | None:
     """The simulator of one fleet; None where it was not simulated."""
-    task = _task(inputs, sizing)
+    task = inputs.task(sizing)
     if task is None or task.workload.model is None or task.workload.model.name is None:
         return None
     if not isinstance(task.workload.work, Serving) or sized.method != "simulated":

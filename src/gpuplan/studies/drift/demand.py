@@ -1,5 +1,6 @@
 """The demand that the next plan is made for, in: the old plan and telemetry; out: its request."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -81,8 +82,15 @@ def changed_request(
                     request[key] = max(1, round(value))
             work["request"] = request
     today = date.fromisoformat(asked.as_of or old.provenance.as_of)
-    return PlanRequest(
+    fresh = PlanRequest(
         target=old.name, today=today, seed=asked.seed, tree=tree | {"workloads": works}
+    )
+    risk = old.decision.risk
+    # As sure as the old plan was meant to be, or as bare.
+    return replace(
+        fresh,
+        min_probability_frac=risk.level_frac if risk else None,
+        n_samples=fresh.n_samples if risk else 0,
     )
 
 

@@ -13,7 +13,6 @@ from gpuplan.studies.explanation.rejected import rejected_of
 from gpuplan.studies.planning.chosen import weak_prices
 from gpuplan.studies.planning.groups import SolvedGroup, whole_plan, whole_proof
 from gpuplan.studies.planning.inputs import PlanInputs
-from gpuplan.studies.uncertainty.robust import robust_notes
 
 
 def planned_answer(inputs: PlanInputs, groups: Sequence[SolvedGroup]) -> Answer:
@@ -69,7 +68,6 @@ def _assumptions(inputs: PlanInputs, sizings: Sequence[Sizing]) -> tuple[Assumpt
         *inputs.scenario.assumptions,
         *inputs.market.assumptions,
         *(note for sizing in sizings for note in sizing.assumptions),
-        *robust_notes(inputs.scenario, inputs.request),
     )
     return tuple(dict.fromkeys(notes))
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 from gpuplan.domain.columns import floats
+from gpuplan.domain.plan.comparison import ComparisonRow
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile, Sized, Sizing
 from gpuplan.studies.planning.chosen import Choice, held_in
@@ -21,6 +23,7 @@ class FleetComparison:
     sizing: Sizing
     sized: Sized  # the chosen one
     curves: list[FleetCurve]
+    rows: tuple[ComparisonRow, ...] = ()  # of the comparison, the chosen one first
 
     @property
     def demand(self) -> DemandProfile:
@@ -37,10 +40,21 @@ class FleetComparison:
         """The fleet that was chosen for the service."""
         return self.curves[0]
 
+    @property
+    def row(self) -> ComparisonRow | None:
+        """The chosen row; None where the service has no comparison."""
+        return next((row for row in self.rows if row.is_chosen), None)
+
+    @property
+    def rivals(self) -> list[ComparisonRow]:
+        """Rows that could have been chosen instead, the cheapest first."""
+        others = [row for row in self.rows if row.evidence.is_eligible and not row.is_chosen]
+        return sorted(others, key=row_usd)
+
     @cached_property
     def chosen_usd(self) -> float:
-        """USD a month of the chosen fleet."""
-        return cost_usd_per_month(self.chosen, self.demand)
+        """USD a month of the chosen fleet, as billed; by its curve where nothing is compared."""
+        return row_usd(self.row) if self.row else cost_usd_per_month(self.chosen, self.demand)
 
     @cached_property
     def kinds(self) -> list[tuple[FleetCurve, float]]:
@@ -57,10 +71,25 @@ class FleetComparison:
         candidate = curve.candidate
         if str(candidate.accelerator).startswith("cpu"):
             return f"{nodes} x {candidate.offer or candidate.accelerator}"
-        return f"{nodes * curve.n_per_node} x {candidate.accelerator} {candidate.spread}"
+        return f"{nodes * curve.n_per_node} x {candidate.accelerator} TP{candidate.layout.tp}"
 
 
-def comparison_of(group: SolvedGroup, sizing: Sizing) -> FleetComparison | None:
+def row_usd(row: ComparisonRow) -> float:
+    """USD a month of a row; endless where it has no fleet."""
+    return inf if row.usd_per_month is None else row.usd_per_month
+
+
+def row_name(row: ComparisonRow) -> str:
+    """How many of what, in which layout and precision."""
+    if row.layout is None:
+        return f"{row.accelerator} {row.precision}"
+    layout = row.layout.spread.name
+    return f"{row.n_accelerators} x {row.accelerator} {layout} {row.precision}"
+
+
+def comparison_of(
+    group: SolvedGroup, sizing: Sizing, rows: Sequence[ComparisonRow] = ()
+) -> FleetComparison | None:
     """All fleets of a service that could be paid for; None where none has a capacity."""
     choice = group.choice
     option = next((o for o in choice.selection.chosen if o.workload == sizing.workload), None)
@@ -75,7 +104,7 @@ def comparison_of(group: SolvedGroup, sizing: Sizing) -> FleetComparison | None:
         (curve for curve in curves if curve.name != first.name),
         key=lambda curve: (cost_usd_per_month(curve, sizing.demand), curve.name),
     )
-    return FleetComparison(sizing, choice.table.row_of(option).sized, [first, *rest])
+    return FleetComparison(sizing, choice.table.row_of(option).sized, [first, *rest], tuple(rows))
 
 
 def _as_purchased(choice: Choice, pool: str, mine: Sequence[FleetCurve]) -> FleetCurve:

@@ -12,6 +12,8 @@ from gpuplan.domain.plan.answer import (
     Explanation,
     Uncertainty,
 )
+from gpuplan.domain.plan.comparison import ComparisonRow, Decision
+from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.studies.day_replay.replay import latency_curves
 from gpuplan.studies.explanation.alternatives import (
     committed_use,
@@ -20,17 +22,23 @@ from gpuplan.studies.explanation.alternatives import (
     trade_offs,
 )
 from gpuplan.studies.explanation.burst import burst_alternatives, burst_pool, burst_reasons
-from gpuplan.studies.explanation.comparison import FleetComparison, comparison_of
-from gpuplan.studies.explanation.growth import growth_reasons, order_reasons
+from gpuplan.studies.explanation.comparison import (
+    FleetComparison,
+    comparison_of,
+    row_name,
+    row_usd,
+)
+from gpuplan.studies.explanation.growth import committed_reasons, growth_reasons
 from gpuplan.studies.explanation.next_spend import next_spend
 from gpuplan.studies.explanation.reasons import limit_reasons, prefix_reasons, window_reasons
+from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
 from gpuplan.studies.explanation.rivals import naive_choices, rival_answers
+from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
 from gpuplan.studies.planning.curves import cost_curves, load_crossovers
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.runs import compared_runs
-from gpuplan.studies.uncertainty.robust import robust_alternatives
 from gpuplan.studies.uncertainty.run_samples import run_uncertainty_of
 from gpuplan.studies.uncertainty.samples import (
     ComparedFleets,
@@ -39,7 +47,7 @@ from gpuplan.studies.uncertainty.samples import (
     sampling_notes,
     whole_uncertainty,
 )
-from gpuplan.units import HOUR, HOURS_PER_MONTH, HOURS_PER_WEEK, MONTH
+from gpuplan.units import HOURS_PER_WEEK, MONTH
 
 N_ALTERNATIVES = 8
 
@@ -49,13 +57,13 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     if answer.plan is None:
         return answer
     services = [group for group in groups if not group.choice.is_jobs]
-    found = [comparison_of(group, sizing) for group in services for sizing in group.sizings]
+    rows = [(g, s, compared_rows(inputs, g, s)) for g in services for s in g.sizings]
+    found = [comparison_of(g, s, [each.row for each in mine]) for g, s, mine in rows]
     fleets = [each for each in found if each is not None]
-    samples = _samples(inputs, fleets)
-    ranges = _uncertainty(inputs, answer.plan, fleets, samples)
-    runs = [group for group in groups if group.choice.is_jobs]
-    if ranges is None and not services:
-        ranges = run_uncertainty_of(inputs, runs, plan=answer.plan)
+    decision = decision_of(inputs, rows)
+    ranges = _ranges(inputs, answer.plan, groups, fleets)
+    if ranges is not None and decision.risk is not None:
+        ranges = replace(ranges, kept_frac=decision.risk.probability_frac)
     notes = sampling_notes(is_run=not fleets) if ranges is not None else ()
     plan = answer.plan
     if ranges is not None:
@@ -67,11 +75,38 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
         explanation=reduce(joined, _reasons(inputs, groups, fleets, others), Explanation()),
         alternatives=tuple(
             _of_whole_plan(plan, each) if len(inputs.scenario.workloads) > 1 else each
-            for each in _alternatives(groups, fleets, others, samples=samples)
+            for each in _alternatives(groups, fleets, others, rows=decision.comparison)
         ),
         uncertainty=ranges,
         charts=tuple(curve for each in fleets for curve in _charts(inputs, each)),
         assumptions=(*answer.assumptions, *notes),
+        decision=decision,
+    )
+
+
+def _ranges(
+    inputs: PlanInputs,
+    plan: ChosenPlan,
+    groups: Sequence[SolvedGroup],
+    fleets: Sequence[FleetComparison],
+) -> Uncertainty | None:
+    """Ranges of the services' cost, or of a run that stands alone."""
+    found = _uncertainty(inputs, plan, fleets, _samples(inputs, fleets))
+    if found is None and all(group.choice.is_jobs for group in groups):
+        return run_uncertainty_of(inputs, groups, plan=plan)
+    return found
+
+
+def decision_of(
+    inputs: PlanInputs, rows: Sequence[tuple[SolvedGroup, Sizing, list[PricedRow]]]
+) -> Decision:
+    """The comparison of every service, its front and its odds."""
+    flat = [each for *_, mine in rows for each in mine]
+    risks = [ServiceRisk(inputs, group, sizing, mine) for group, sizing, mine in rows if mine]
+    return Decision(
+        comparison=tuple(each.row for each in flat),
+        pareto=pareto_rows(flat),
+        risk=plan_risk(inputs, risks),
     )
 
 
@@ -99,8 +134,8 @@ def _reasons(
     for each in fleets:
         yield _fleet_reasons(inputs, each, others)
     for each in fleets:
-        yield order_reasons(inputs.scenario, each.demand)
-    yield from (growth_reasons(inputs, group) for group in groups if not group.choice.is_jobs)
+        yield growth_reasons(inputs.scenario, each.demand, each.chosen)
+    yield from (committed_reasons(inputs, group) for group in groups if not group.choice.is_jobs)
     yield from (limit_reasons(choice) for choice in choices)
     yield from (prefix_reasons(inputs, each.sized) for each in fleets)
     yield from (window_reasons(choice) for choice in choices)
@@ -133,26 +168,21 @@ def _why(each: FleetComparison) -> Iterator[str]:
     if each.sized.reserve.n_spare:
         yield f"{name}: {each.sized.reserve.why}"
     yield from _usd_per_token(each)
-    if len(each.kinds) > 1:
-        curve, usd = each.kinds[1]
-        share = (usd - each.chosen_usd) / usd if usd else 0.0
+    if each.row is not None and each.rivals:
+        after = each.rivals[0]
+        share = 1.0 - each.chosen_usd / row_usd(after)
         yield (
-            f"{name}: {each.fleet_name(each.chosen)} is the cheapest feasible fleet; the next is "
-            f"{each.fleet_name(curve)} at ${usd:,.0f}/month ({share:.0%} saved)"
+            f"{name}: {row_name(each.row)} is the cheapest fleet that may be chosen; the next is "
+            f"{row_name(after)} at ${row_usd(after):,.0f}/month ({share:.0%} saved)"
         )
 
 
 def _usd_per_token(each: FleetComparison) -> Iterator[str]:
     """On paid hours: idle capacity is in the price of every token."""
-    demand = each.demand
-    if demand.unit == "requests" and demand.output_tokens > 0 and each.chosen_usd > 0:
-        little = each.sized.little if demand.n_users is not None else None
-        peak = little.requests_per_s if little else demand.peak_of(0, 0)
-        rate = peak * demand.hours.mean_frac * demand.output_tokens
-        usd = each.chosen_usd / (rate * HOURS_PER_MONTH * HOUR) * 1e6
+    if each.row is not None and each.row.usd_per_million_tokens:
         yield (
-            f"{demand.workload}: ${usd:,.2f} per million output tokens at the offered load, idle "
-            "paid hours included"
+            f"{each.demand.workload}: ${each.row.usd_per_million_tokens:,.2f} per million output "
+            "tokens at the offered load, idle paid hours included"
         )
 
 
@@ -171,15 +201,11 @@ def _alternatives(
     fleets: Sequence[FleetComparison],
     others: Sequence[Alternative],
     *,
-    samples: Samples | None,
+    rows: Sequence[ComparisonRow],
 ) -> Iterator[Alternative]:
     """Alternatives in the order in which they are shown."""
-    if samples is not None:
-        for each in fleets:
-            usd = each.chosen_usd
-            yield from robust_alternatives(each.chosen, each.demand, samples, chosen_usd=usd)
-    for each in fleets:
-        yield from _other_accelerators(each)
+    for name in dict.fromkeys(row.workload for row in rows):
+        yield from _other_rows([row for row in rows if row.workload == name])
     services = [group.choice for group in groups if not group.choice.is_jobs]
     if len(fleets) == len(services) == 1:
         yield from mixed_fleet(services[0].table.problem, fleets[0])
@@ -194,15 +220,28 @@ def _alternatives(
             yield from run_alternatives(compared)
 
 
-def _other_accelerators(each: FleetComparison) -> Iterator[Alternative]:
-    for place, (curve, usd) in enumerate(each.kinds[1 : N_ALTERNATIVES + 1]):
+def _other_rows(rows: Sequence[ComparisonRow]) -> Iterator[Alternative]:
+    """Rows of the comparison beside the chosen one, the cheapest of each accelerator first."""
+    chosen = next((row.usd_per_month for row in rows if row.is_chosen), None)
+    others = [row for row in rows if not row.is_chosen and row.usd_per_month is not None]
+    shown = sorted(others, key=lambda row: (not row.evidence.is_eligible, row_usd(row)))
+    for place, row in enumerate(shown[:N_ALTERNATIVES]):
+        usd = row_usd(row)
+        is_next = place == 0 and row.evidence.is_eligible
         yield Alternative(
-            kind="next cheapest" if place == 0 else "another accelerator",
-            fleet=each.fleet_name(curve),
+            kind="next cheapest" if is_next else _kind(row),
+            fleet=row_name(row),
             usd_per_month=usd,
-            extra_usd_per_month=usd - each.chosen_usd,
-            remark=f"{each.sizing.workload}, {curve.name.rsplit(', ', 1)[1]}",
+            extra_usd_per_month=usd - (chosen or 0.0),
+            power_w=row.evidence.power_w or 0.0,
+            remark=f"{row.workload}: {row.evidence.note or row.evidence.price_source}",
         )
+
+
+def _kind(row: ComparisonRow) -> str:
+    if row.evidence.is_eligible:
+        return "another accelerator"
+    return "lower precision" if "narrower" in row.evidence.note else "not measured"
 
 
 def _other_ways(

@@ -49,12 +49,6 @@ def next_spend(
         yield f"${SUM_USD:,.0f}/month more does not pay for the next replica"
     yield from _committed(others, demand)
     yield from _precisions(curves, demand)
-    more = (sized.n_slow_end or 0) - sized.n_serving
-    if more > 0:
-        yield (
-            f"{_replicas(more)} would meet the SLOs even at the slow end of the model's range; "
-            "measuring one replica costs less"
-        )
 
 
 def _replicas(n: int) -> str:

@@ -9,7 +9,7 @@ from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.plan.answer import WhyNot
 from gpuplan.domain.plan.sizing import Sizing
-from gpuplan.studies.explanation.comparison import FleetComparison
+from gpuplan.studies.explanation.comparison import FleetComparison, row_name, row_usd
 from gpuplan.studies.explanation.rejected import ORDER
 from gpuplan.studies.market.offers import Market
 from gpuplan.studies.planning.curves import cost_usd_per_month
@@ -54,7 +54,9 @@ def _rivals(fleets: FleetComparison, market: Market, catalog: Catalog) -> Iterat
         each = rate.price_usd_per_h.mid / max(1, rate.node.n_accelerators)
         kind = rate.node.accelerator
         prices[kind] = min(each, prices.get(kind, each))
-    priced = {curve.kind: (fleets.fleet_name(curve), usd) for curve, usd in fleets.kinds}
+    priced: dict[str, tuple[str, float]] = {}
+    for row in [*([fleets.row] if fleets.row else []), *fleets.rivals]:
+        priced.setdefault(row.accelerator, (row_name(row), row_usd(row)))
     for kind, usd_per_h in prices.items():
         card = catalog.accelerators.get(AcceleratorId(kind))
         if kind in priced:
@@ -102,15 +104,14 @@ def _rejected(sizing: Sizing, kind: str) -> tuple[str, float | None, str] | None
 def naive_choices(fleets: FleetComparison) -> Iterator[WhyNot]:
     """Rate over capacity, and the dearest accelerator: what they cost, and what they violate."""
     yield from _by_throughput(fleets)
-    dearest = max(fleets.curves, key=lambda curve: curve.usd_per_node_h / max(1, curve.n_per_node))
-    if dearest.kind != fleets.chosen.kind:
-        same = [curve for curve in fleets.curves if curve.kind == dearest.kind]
-        usd = min(cost_usd_per_month(curve, fleets.demand) for curve in same)
+    dearest = max(fleets.rivals, key=lambda row: row_usd(row) / row.n_accelerators, default=None)
+    mine = fleets.row
+    if dearest is not None and mine is not None and dearest.accelerator != mine.accelerator:
         yield WhyNot(
             question="buy the priciest accelerator",
-            fleet=dearest.kind,
+            fleet=row_name(dearest),
             answer="does the same work; the extra cost buys nothing that was asked for",
-            extra_usd_per_month=usd - fleets.chosen_usd,
+            extra_usd_per_month=row_usd(dearest) - fleets.chosen_usd,
         )
 
 
@@ -132,5 +133,6 @@ def _by_throughput(fleets: FleetComparison) -> Iterator[WhyNot]:
         question="load over throughput, rounded up",
         fleet=f"{n} replica{'s' if n > 1 else ''} instead of {sized.n_replicas}",
         answer=answer,
-        extra_usd_per_month=cost_usd_per_month(bare, demand) - fleets.chosen_usd,
+        extra_usd_per_month=cost_usd_per_month(bare, demand)
+        - cost_usd_per_month(fleets.chosen, demand),
     )

@@ -150,6 +150,12 @@ class Ranged:
             sources=self._known.constants.sources,
         )
 
+    def full_throughput(self, value: float) -> Estimate:
+        """The fullest rate with its spread: at a given load throughput is the load itself."""
+        full = replace(self._setup, load=replace(self._setup.load, regime="max_load"))
+        ranged = Ranged(full, self._known, cells=self._cells, kind=self._kind)
+        return ranged.estimate("output_tokens_per_s", value)
+
     def tail(self, metric: str, mean: float) -> Estimate:
         """A percentile from the mean, at the ratio that measurements show."""
         regime = self._setup.load.regime

@@ -9,22 +9,23 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.domain.plan.sizing import PriceOf, SizingOptions
+from gpuplan.domain.plan.sizing import PriceOf, Sizing, SizingOptions
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests.plan import Description, PlanRequest
+from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.scenario.changes import with_changes
 from gpuplan.inputs.scenario.read import scenario_document, scenario_of
+from gpuplan.inputs.scenario.short_form import short_scenario, with_flags
 from gpuplan.inputs.traces.read import read_trace
-from gpuplan.inputs.words.flags import with_flags
-from gpuplan.inputs.words.read import described_scenario
-from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
-from gpuplan.studies.naming import lexicon, with_overlays
-from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.market.offers import Market, market_of, no_price
+from gpuplan.studies.naming import with_overlays
+from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
 FULL_REQUESTS = 20_000_000  # of a replay in full: memory ends there
+USUAL_PROBABILITY_FRAC = 0.8  # of meeting all SLOs, where nobody asks for another
 ALSO_SIZED_FRAC = 0.3  # fleets whose least cost is within this of the best are sized too
 
 
@@ -38,6 +39,15 @@ class PlanInputs(NamedTuple):
     market: Market
     around: SizingContext
 
+    def task(self, sizing: Sizing) -> SizingTask | None:
+        """The workload of a sizing, as its sizers are asked; None: not in the scenario."""
+        workload = self.scenario.workload(sizing.workload)
+        if workload is None:
+            return None
+        return SizingTask(
+            workload=workload, scenario=self.scenario, demand=sizing.demand, context=self.around
+        )
+
 
 def plan_inputs(request: PlanRequest) -> PlanInputs:
     """Scenario, catalog and prices of a request; CatalogError where nothing has a price."""
@@ -47,18 +57,34 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
     market = market_of(scenario, catalog, offers=offers, today=request.today)
     if not market.ways:
         raise no_price(market)
-    options = SizingOptions(seed=request.seed, slack_frac=ALSO_SIZED_FRAC)
+    options = SizingOptions(
+        seed=request.seed,
+        slack_frac=ALSO_SIZED_FRAC,
+        min_probability_frac=probability_asked(scenario, request),
+    )
     if request.is_replay_full:
         options = replace(options, n_replayed_whole=FULL_REQUESTS)
     around = SizingContext(
         catalog=catalog,
         price=_price_of(market, scenario),
-        networks=networks_of(market),
         options=options,
         store=request.store,
         read_trace=cache(lambda path: read_trace(path).requests),
     )
     return PlanInputs(request, scenario, tree, catalog, market, around)
+
+
+def probability_asked(scenario: Scenario, request: PlanRequest) -> float | None:
+    """Of meeting all SLOs: by flag, by the policy, else the usual one; None: nothing is sampled."""
+    asked = request.min_probability_frac
+    if asked is None:
+        asked = scenario.policy.resilience.min_probability_frac
+    if request.n_samples == 0:
+        if request.min_probability_frac is not None:
+            fix = "leave --samples out, or give some"
+            raise one(InputError, "plan", "--confidence", "has no samples to be judged by", fix)
+        return None
+    return USUAL_PROBABILITY_FRAC if asked is None else asked
 
 
 def _price_of(market: Market, scenario: Scenario) -> PriceOf:
@@ -91,15 +117,8 @@ def _document(request: PlanRequest) -> tuple[Document, Path | None, tuple[Assump
     if is_file_name(request.target):
         path = Path(request.target)
         return with_flags(scenario_document(path), request.given), path.parent, ()
-    document, described = described_scenario(request.target, request.given, lexicon(request.store))
-    return document, None, described.assumptions
-
-
-def description_of(request: PlanRequest) -> Description | None:
-    """What a description in words was understood as; None where a file or a tree is asked for."""
-    if request.tree is not None or is_file_name(request.target):
-        return None
-    return described_scenario(request.target, request.given, lexicon(request.store))[1]
+    document, assumptions = short_scenario(request.target, request.given)
+    return document, None, assumptions
 
 
 def is_file_name(target: str) -> bool:

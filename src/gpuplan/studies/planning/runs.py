@@ -101,7 +101,6 @@ def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
         need=ReplicaNeed(n_replicas=ints([[need]])),
         reserve=NO_RESERVE,
         capacity_per_s=None,
-        n_slow_end=job.n_slow_end,
         limits=(),
         little=None,
         utilization=PoolUtilization(peak_frac=None, safe_frac=None, band=""),

@@ -5,21 +5,14 @@ from dataclasses import replace
 
 from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.candidates import prune as cut
-from gpuplan.candidates.propose import (
-    ProposalSpec,
-    on_shares,
-    over_servers,
-    propose,
-    shares_of,
-    with_stages,
-)
+from gpuplan.candidates.propose import ProposalSpec, on_shares, propose, shares_of, with_stages
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings
 from gpuplan.domain.model.precision import NumberFormat, format_named
 from gpuplan.domain.plan.candidate import Candidate, Pruned, Rejection
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.errors import InputError, Problem, one
+from gpuplan.errors import Problem
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
@@ -28,6 +21,7 @@ from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.units import GB
 
 ENGINE = EngineChoice(name="vllm", version="0.15")
+COMPARED = ("fp8", "nvfp4", "mxfp4", "int4")  # shown beside the published format
 SMALL_MODEL_FRAC = 0.5  # of an accelerator's memory: below, slices of it are tried
 
 
@@ -36,12 +30,11 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     evaluator = task.evaluator
     spec, assumed = _spec(task)
     found = propose(spec, evaluator.accelerators.values(), _settings_for)
-    networks = task.context.networks
-    found = (*over_servers(found, networks), *_on_slices(spec, evaluator))
+    found = (*found, *_on_slices(spec, evaluator))
+    found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
-    stages = with_stages(_short_everywhere(pruned))
-    staged = cut.prune(over_servers(stages, networks), checks)
+    staged = cut.prune(with_stages(_short_everywhere(pruned)), checks)
     both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
     return both, (*task.policy_assumptions, *assumed)
 
@@ -61,7 +54,6 @@ def _checks(task: SizingTask) -> list[cut.Check]:
         ),
         lambda candidate: _context_check(evaluator, candidate),
         cut.memory_check(evaluator.longest_memory, lambda c: _smallest_fit(evaluator, c)),
-        cut.placement_check(task.context.price),
         cut.idle_check(task.limits, evaluator.idle_times),
         lambda candidate: _chunk_check(task, candidate),
     ]
@@ -147,31 +139,41 @@ def _on_slices(spec: ProposalSpec, evaluator: CandidateEvaluator) -> tuple[Candi
     return tuple(found)
 
 
-def _precisions(task: SizingTask) -> list[NumberFormat]:
-    """Formats that workload and policy both allow; empty where neither names any."""
-    workload, allowed = task.workload, task.scenario.policy.precisions
-    where = f"{workload.name}.precision"
-    named = [format_named(name) for name in (workload.precisions or allowed)]
-    known = [form for form in named if form is not None]
-    if len(known) < len(named):
-        raise one(InputError, "plan", where, "names an unknown format", "see the docs")
-    if workload.precisions and allowed:
-        both = {form.name for p in allowed if (form := format_named(p))}
-        known = [form for form in known if form.name in both]
-        if not known:
-            what = f"{', '.join(workload.precisions)} against {', '.join(allowed)}"
-            raise one(InputError, "plan", where, what, "allow one format in both")
-    return known
+def _is_compared(task: SizingTask, candidate: Candidate) -> bool:
+    """Whether a precision that nobody asked for is shown: the card computes in it, and is sold.
+
+    Where it has units for 4-bit floats, these take the place of 4-bit integers.
+    """
+    form = format_named(candidate.precision)
+    card = task.evaluator.accelerators[candidate.accelerator]
+    if form is None or form.compute not in card.peak_flop_per_s or candidate.share is not None:
+        return False
+    is_nvidia = card.instruction_set.startswith("sm_")
+    others = {"int4"} if "fp4" in card.peak_flop_per_s else set()
+    if form.name in others | {"mxfp4" if is_nvidia else "nvfp4"}:
+        return False
+    return task.context.price(candidate, 1) is not None and task.is_mainstream(candidate)
+
+
+def _compared_precisions(task: SizingTask, published: NumberFormat) -> list[NumberFormat]:
+    """The published format and the usual narrower ones; none where the policy names some."""
+    if task.scenario.policy.precisions:
+        return []
+    narrow = [form for name in COMPARED if (form := format_named(name)) is not None]
+    return [published, *(form for form in narrow if form.stored_bytes < published.stored_bytes)]
 
 
 def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
     workload, model = task.workload, task.model
     published = model.checkpoint.quantized or model.checkpoint.base
-    known = _precisions(task)
-    precisions = known or [published]
+    asked = [form for name in task.asked_precisions if (form := format_named(name)) is not None]
+    others = _compared_precisions(task, published)
+    precisions = list({form.name: form for form in (*(asked or [published]), *others)}.values())
     stored, assumed = storage_of(model, precisions[0], format_named(workload.cache_precision or ""))
     assumptions = [a for a in assumed if a.what != "precision"]
-    assumptions += _format_assumptions(published, is_given=bool(known))
+    assumptions += _format_assumptions(
+        published, is_given=bool(workload.precisions or task.scenario.policy.precisions)
+    )
     spec = ProposalSpec(
         workload=workload.name,
         precisions=tuple(form.name for form in precisions),

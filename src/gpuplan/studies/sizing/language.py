@@ -1,6 +1,6 @@
-"""Fleets of a served language model: the cheapest candidates first, until none left can win."""
+"""Fleets of a served language model: the best layout of every accelerator and precision."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,28 +14,121 @@ from gpuplan.domain.plan.sizing import NotSized, PriceOf, Sized, Sizing
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.studies.sizing.analytic import AnalyticSizer
 from gpuplan.studies.sizing.candidates import candidates_of
+from gpuplan.studies.sizing.likely import is_likely, likely, probability_of
 from gpuplan.studies.sizing.serving import ServingSizer
 from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.task import SizingTask
 
 FAR_MORE = 64  # times the least number: beyond, no search for what is still worth its price
-NEW_KIND_RATIO = 3.0  # of the cheapest: up to there a kind of accelerator gets its own fleet sized
+SURE_FRAC = 0.95  # of meeting all SLOs: at the same price no surer fleet is looked for
+NO_PRICE = "no price is known, so it cannot be compared"
 
 
 def language_sizes(task: SizingTask) -> Sizing:
     """Every candidate of a language model behind an engine: sized, rejected or skipped."""
     pruned, assumed = candidates_of(task)
-    found = _CheapestFirst(task).sizes(pruned.kept)
-    sized = [each for each in found if isinstance(each, Sized)]
+    found = list(_sizes(task, pruned.kept))
+    chosen, others = _eligible(task, [each for each in found if isinstance(each, Sized)])
     rejected = [each for each in found if isinstance(each, Rejection)]
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
-        sized=by_price(sized, task.context.price),
+        sized=by_price(chosen, task.context.price),
+        compared=by_price(others, task.context.price),
         rejected=(*pruned.rejected, *rejected),
         skipped=tuple(each for each in found if isinstance(each, NotSized)),
         assumptions=(*task.demand.assumptions, *assumed, *_assumptions(task)),
     )
+
+
+def _sizes(
+    task: SizingTask, candidates: Sequence[Candidate]
+) -> Iterator[Sized | Rejection | NotSized]:
+    """The best layout of every accelerator and precision; of unmeasured ones if it is cheaper."""
+    rows: dict[tuple[str, str], list[Candidate]] = {}
+    for each in candidates:
+        if task.context.price(each, 1) is None and not task.context.options.is_exhaustive:
+            yield NotSized(
+                candidate=each, n_replicas_least=1, cost_least_usd_per_h=None, why=NO_PRICE
+            )
+        else:
+            rows.setdefault((str(each.accelerator), each.precision), []).append(each)
+    measured = {key for key, group in rows.items() if task.is_mainstream(group[0])}
+    rivals: list[Floats] = []
+    for key in sorted(rows, key=lambda key: key not in measured):
+        first = rows[key][0]
+        is_asked = task.is_asked(first)
+        row = _Row(task, rivals=() if key in measured else rivals, is_asked=is_asked)
+        yield from _surest(task, row.sizes(rows[key]))
+        if key in measured and is_asked:
+            rivals += row.costs
+
+
+def row_sizes(task: SizingTask, candidate: Candidate) -> list[Sized]:
+    """Fleets of every layout that was looked at on the candidate's accelerator and precision."""
+    kind = (candidate.accelerator, candidate.precision)
+    layouts = [
+        each
+        for name, each in task.context.simulators
+        if name == task.workload.name and (each.accelerator, each.precision) == kind
+    ]
+    found = _surest(task, _Row(task).sizes(layouts))
+    return [each for each in found if isinstance(each, Sized) and is_likely(task, each)]
+
+
+def _surest(
+    task: SizingTask, found: Sequence[Sized | Rejection | NotSized]
+) -> Iterator[Sized | Rejection | NotSized]:
+    """What was found, less fleets that another of the row equals in price and beats in odds."""
+    sized = [each for each in found if isinstance(each, Sized)]
+    odds = {each.candidate: probability_of(task, each) or 0.0 for each in sized}
+    costs = {each.candidate: _hourly_usd(task, each) for each in sized}
+    for each in found:
+        better = [
+            other.candidate
+            for other in sized
+            if isinstance(each, Sized)
+            and np.all(costs[other.candidate] <= costs[each.candidate])
+            and odds[other.candidate] > odds[each.candidate]
+        ]
+        if not better or not isinstance(each, Sized):
+            yield each
+            continue
+        why = f"costs no less than {better[0].name}, which meets the SLOs more surely"
+        usd = float(costs[each.candidate][-1])
+        yield NotSized(
+            candidate=each.candidate,
+            n_replicas_least=each.n_replicas,
+            cost_least_usd_per_h=usd,
+            why=why,
+        )
+
+
+def _hourly_usd(task: SizingTask, sized: Sized) -> Floats:
+    """USD per hour at every number of replicas that some hour asks for, the lowest load first."""
+    loads, place = np.unique(loads_of(task.demand).ravel(), return_index=True)
+    replicas = sized.need.n_replicas.ravel()[place] + sized.reserve.n_spare * (loads > 0)
+    usd = [task.context.price(sized.candidate, int(n)) if n else 0.0 for n in replicas]
+    return np.array([np.inf if each is None else each for each in usd])
+
+
+def _eligible(task: SizingTask, sized: Sequence[Sized]) -> tuple[list[Sized], list[Sized]]:
+    """Fleets that may be chosen, and those that are shown beside them.
+
+    Chosen are precisions as published or as asked for, on stacks that measurements cover or that
+    are named, with the probability asked for; what no fleet offers is not insisted on.
+    """
+    rules: tuple[Callable[[Sized], bool], ...] = (
+        lambda each: task.is_asked(each.candidate),
+        lambda each: task.is_named(each.candidate) or task.is_measured(each.candidate),
+        lambda each: is_likely(task, each),
+    )
+    found = list(sized)
+    for is_right in rules:
+        found = [each for each in found if is_right(each)] or found
+    if not any(task.is_asked(each.candidate) for each in found):
+        return [], list(sized)
+    return found, [each for each in sized if each not in found]
 
 
 def by_price(sized: Sequence[Sized], price: PriceOf) -> tuple[Sized, ...]:
@@ -75,16 +168,24 @@ class _Bounded:
         )
 
 
-class _CheapestFirst:
-    """Candidates in order of the least they can cost; the search ends where none can win."""
+class _Row:
+    """The cheapest layout of one accelerator at one precision, those that could be it tried."""
 
-    def __init__(self, task: SizingTask) -> None:
-        self.task = task
+    def __init__(
+        self, task: SizingTask, *, rivals: Sequence[Floats] = (), is_asked: bool = True
+    ) -> None:
+        self.task, self._is_asked = task, is_asked
+        self._best_odds = 0.0  # of what is sized
         self.analytic = AnalyticSizer(task)
         self._loads, self._place = np.unique(loads_of(task.demand).ravel(), return_inverse=True)
-        self._sized_costs: list[Floats] = []  # of what is sized, by load
-        self._slack_ratio = 1.0 + task.context.options.slack_frac
-        self._kinds: set[str] = set()  # accelerators of which a fleet is sized
+        self._sized_costs = list(rivals)  # by load, of what a fleet must be cheaper than
+        is_alone = len(task.scenario.workloads) == 1
+        self._slack_ratio = 1.0 + (0.0 if is_alone else task.context.options.slack_frac)
+
+    @property
+    def costs(self) -> list[Floats]:
+        """USD per hour by load of every fleet that is likely enough, and of the rivals."""
+        return self._sized_costs
 
     def sizes(self, candidates: Sequence[Candidate]) -> list[Sized | Rejection | NotSized]:
         """What became of each candidate, the cheapest first."""
@@ -98,11 +199,10 @@ class _CheapestFirst:
         found = self._too_many(each.candidate, each.n_least) or self._size(each)
         if isinstance(found, Sized):
             found = self._too_many(each.candidate, found.n_replicas) or found
-        if isinstance(found, Sized):
+        if isinstance(found, Sized) and is_likely(self.task, found):
+            self._best_odds = max(self._best_odds, probability_of(self.task, found) or 0.0)
             costs = self._costs(each.candidate, self._n_at_loads(found))
-            if costs is not None:
-                self._sized_costs.append(costs)
-                self._kinds.add(str(each.candidate.accelerator))
+            self._sized_costs += [] if costs is None else [costs]
         return found
 
     def _bounded(self, candidate: Candidate) -> _Bounded:
@@ -147,7 +247,8 @@ class _CheapestFirst:
 
     def _size(self, each: _Bounded) -> Sized | Rejection | NotSized:
         if each.simulator is None:
-            return self.analytic.size(each.candidate)
+            found = self.analytic.size(each.candidate)
+            return likely(self.task, found) or found if isinstance(found, Sized) else found
         n_worth = self._n_worth(each)
         sized = ServingSizer(self.task, each.simulator).size(n_most=n_worth)
         if sized is not None:
@@ -176,9 +277,7 @@ class _CheapestFirst:
         is_high = self._loads >= self.task.peak_per_s
         n = np.where(is_high, np.maximum(each.n_at_loads, n_peak), each.n_at_loads)
         costs = self._costs(each.candidate, n)
-        is_known = str(each.candidate.accelerator) in self._kinds
-        ratio = self._slack_ratio if is_known else max(NEW_KIND_RATIO, self._slack_ratio)
-        return costs is not None and self._enough(costs, ratio) is not None
+        return costs is not None and self._enough(costs) is not None
 
     def _too_expensive(self, each: _Bounded, n_worth: int) -> NotSized:
         """Simulated only up to the number beyond which it cannot win."""
@@ -186,7 +285,7 @@ class _CheapestFirst:
         cost = self._cost(each.candidate, n)
         enough = min(float(costs[-1]) for costs in self._sized_costs)
         least = f"{n} replicas or more are needed" + (f", {cost:.2f} USD/h" if cost else "")
-        why = f"{least}: {n_worth} violate an SLO; {enough:.2f} USD/h is enough"
+        why = f"{least}: {n_worth} are not enough; {enough:.2f} USD/h is"
         return replace(each, n_least=n, cost_usd_per_h=cost).skipped(why)
 
     def _too_many(self, candidate: Candidate, n_replicas: int) -> Rejection | None:
@@ -200,8 +299,8 @@ class _CheapestFirst:
         if self.task.context.options.is_exhaustive:
             return ""
         if least is None:
-            return "no price is known, so it cannot be compared"
-        enough = self._enough(least, self._slack_ratio)
+            return NO_PRICE
+        enough = self._enough(least)
         if enough is None:
             return ""
         return (
@@ -209,10 +308,14 @@ class _CheapestFirst:
             f"{enough:.2f} USD/h is enough"
         )
 
-    def _enough(self, least: Floats, ratio: float) -> float | None:
+    def _enough(self, least: Floats) -> float | None:
         """What another costs at the highest load that is cheaper at every load; None: none is."""
+        # At the same price a fleet may still be the surer one.
+        is_tie_open = self._is_asked and self._best_odds < SURE_FRAC
+        room = 1e-9 if is_tie_open else -1e-9
         for costs in self._sized_costs:
-            if bool(np.all(least >= costs)) and bool(least[-1] > costs[-1] * ratio):
+            most = costs[-1] * self._slack_ratio
+            if bool(np.all(least >= costs)) and bool(least[-1] > most * (1 + room)):
                 return float(costs[-1])
         return None
 

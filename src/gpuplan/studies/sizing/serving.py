@@ -1,12 +1,17 @@
 """The smallest fleet of one candidate that meets its SLOs, by simulation."""
 
 from dataclasses import replace
-from math import ceil, inf
+from functools import cache
+from math import ceil
+
+import numpy as np
 
 from gpuplan.candidates.need import load_points, need_of
+from gpuplan.candidates.risk import rate_within
 from gpuplan.candidates.search import largest_load, smallest_that_holds, staffing_bracket
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.sizing import (
+    CarriedLoad,
     LimitMargin,
     LittleClosure,
     PoolUtilization,
@@ -16,7 +21,9 @@ from gpuplan.domain.plan.sizing import (
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.configuration import startup
 from gpuplan.studies.power.serving import power_at_rate
+from gpuplan.studies.sizing.carried import OVERLOAD_RATIO, LatencyProfile
 from gpuplan.studies.sizing.draw import power_by_load
+from gpuplan.studies.sizing.likely import likely_need, with_odds
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
 from gpuplan.studies.sizing.streams import Load
 from gpuplan.studies.sizing.task import SizingTask, margin_of
@@ -24,14 +31,10 @@ from gpuplan.studies.sizing.task import SizingTask, margin_of
 # The fluid bound is of mean batches; runs may fill them a little better.
 SOUND_FRAC = 0.9
 TOKEN_SLACK_RATIO = 1.1
-OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
 MOST_OVER_FLUID = 16
 POOL = 32  # larger fleets are sized as pools of so many, each behind its own router
 LOAD_TOLERANCE_FRAC = 0.01
-FEW = 2  # replicas; of so few one may carry far more than its share of today's peak
-ROUGH_FRAC = 0.15  # how closely that is looked for
 USUAL_BAND = (0.70, 0.90)
-RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
 
 
 class ServingSizer:
@@ -39,6 +42,7 @@ class ServingSizer:
 
     def __init__(self, task: SizingTask, simulator: FleetSimulator) -> None:
         self.task, self.demand, self.simulator = task, task.demand, simulator
+        self._profile = cache(self._profile_of)
 
     def least(self) -> int:
         """Replicas below which the load cannot be carried at all, whatever the luck."""
@@ -133,23 +137,51 @@ class ServingSizer:
         if n is None:
             return _no_fleet(self.simulator)
         need = need_of(self.demand, self._by_load(peak, n))
-        return self._measured(n, need=need, remarks=self._remarks(peak, n))
+        return self._likely(need, n_most=n_most, remarks=self._remarks(peak, n))
 
     def resized(self, sized: Sized, *, need: ReplicaNeed, remark: str) -> Sized:
         """The same candidate in another number, measured anew."""
-        return self._measured(need.n_peak, need=need, remarks=(*sized.remarks, remark))
+        remarks = (*sized.remarks, remark)
+        found = self._likely(need, n_most=None, remarks=remarks)
+        assert found is not None
+        return found
+
+    def _likely(
+        self, need: ReplicaNeed, *, n_most: int | None, remarks: tuple[str, ...]
+    ) -> Sized | None:
+        """At least so many, as surely as is asked for; None: that takes more than the most."""
+        candidate = self.simulator.candidate
+        found = likely_need(self.task, candidate, need, self._carried, n_most=n_most)
+        if found is None:
+            return None
+        sized = self._measured(found.n_peak, need=found, remarks=remarks)
+        return with_odds(self.task, sized, need.n_peak)
+
+    def _carried(self, n: int) -> CarriedLoad:
+        """What each of so many replicas carries, all of them up."""
+        return self._profile(n).carried(self.task.down_frac(self.simulator.candidate))
+
+    def _profile_of(self, n: int) -> LatencyProfile:
+        """Latencies of so many over their load; of one pool, where there are several."""
+        peak = self.task.peak_per_s
+        n_run = POOL if self._is_pooled(peak) else n
+        return LatencyProfile(self.simulator, n_replicas=n_run, load=peak * n_run / n)
 
     def _measured(self, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]) -> Sized:
         """What so many replicas reach, hold and draw at the peak."""
         prepared, peak = self.simulator.prepared, self.task.peak_per_s
         last = self.peak_run(peak, n)
+        reserve = self.task.reserve(self.simulator.candidate, n)
+        carried = self._carried(n + reserve.n_spare)
+        most = n * float(np.interp(0.0, carried.n_deviations, carried.load_per_s))
         return Sized(
             candidate=self.simulator.candidate,
             method="simulated",
             need=need,
-            reserve=self.task.reserve(self.simulator.candidate, n),
-            capacity_per_s=_ranged_rate(self.simulator, self._carried_per_s(peak, n)),
-            limits=_margins(self.simulator, last),
+            reserve=reserve,
+            capacity_per_s=rate_within(carried, most, n=n, peak=peak),
+            carried=carried,
+            limits=_margins(self._profile(n), last),
             little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(
                 peak_frac=self._served_per_s(last) / (n * self.simulator.capacity_per_s()),
@@ -165,22 +197,6 @@ class ServingSizer:
         """Requests per second at the peak: offered, or what a closed loop comes to."""
         is_open = self.demand.n_users is None
         return self.task.peak_per_s if is_open else run.little.requests_per_s
-
-    def _carried_per_s(self, peak: float, n: int) -> float:
-        """Load of one replica that meets the SLOs: of few looked for, else its share.
-
-        One that has little to do today must not seem full: growth and samples rest on this.
-        """
-        if n > FEW or peak <= 0:
-            return peak / n
-        # What is in doubt does not hold: a rough figure is not worth a long run.
-        most = largest_load(
-            lambda load: self._holds(load, n, most_longer=1),
-            known=peak,
-            limit=n * self.simulator.capacity_per_s(),
-            rel_tol=ROUGH_FRAC,
-        )
-        return min(most / n, _share_of_fewer(peak, n))
 
     def _by_load(self, peak: float, n_peak: int) -> dict[float, int]:
         """Replicas at a few loads; what carries a higher load carries a lower one."""
@@ -220,15 +236,6 @@ class ServingSizer:
             return self.simulator.run(peak, n)
         return self.simulator.run(peak * POOL / n, POOL)
 
-    def _n_slow_end(self, peak: float) -> int | None:
-        """Replicas if every step takes as long as the slow end of the model's range."""
-        simulator = self.simulator
-        slowness = simulator.ranged().estimate("tpot_mean_ms", 1.0).high
-        idle = simulator.evaluator.idle_times(simulator.candidate)
-        if any(slowness * idle.of(limit.metric) > limit.limit_s for limit in simulator.limits):
-            return None  # even alone on an idle replica a request would be late
-        return self.n_at(peak, slowness_ratio=slowness)
-
     def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)
         rate = _ranged_rate(self.simulator, self._served_per_s(run) / n * output)
@@ -253,7 +260,7 @@ class ServingSizer:
         return simulator.run(load, n, most_longer=LONGER).meets_slo
 
     def with_safety(self, sized: Sized) -> Sized:
-        """With the highest load that this pool carries, and the need if the model is too fast."""
+        """With the highest utilization at which this very pool meets its SLOs."""
         n = sized.n_serving
         if self._is_pooled(self.task.peak_per_s):
             n = POOL
@@ -269,33 +276,29 @@ class ServingSizer:
         safe = served_ratio * most / full
         band = _band(safe, sized.n_serving)
         use = PoolUtilization(peak_frac=served_ratio * known / full, safe_frac=safe, band=band)
-        slow = self._n_slow_end(self.task.peak_per_s)
-        carried = min(most / n, _share_of_fewer(known, n)) if n == sized.n_serving else most / n
-        rate = _ranged_rate(self.simulator, carried)
-        return replace(sized, utilization=use, n_slow_end=slow, capacity_per_s=rate)
+        return replace(sized, utilization=use)
 
 
-def _margins(simulator: FleetSimulator, run: SimulatedRun) -> tuple[LimitMargin, ...]:
+def _margins(profile: LatencyProfile, run: SimulatedRun) -> tuple[LimitMargin, ...]:
     """Each latency SLO beside what the run reached, with the range of the model."""
-    ranged = simulator.ranged()
     return tuple(
         margin_of(
             limit,
-            replace(ranged.estimate(RANGED[limit.metric], each.value_s), tier="simulated"),
+            Estimate(
+                value=each.value_s,
+                low=each.value_s * low,
+                high=each.value_s * high,
+                tier="simulated",
+            ),
             each.bound_s,
         )
-        for limit, each in run.latencies
+        for (limit, each), (low, high) in zip(run.latencies, profile.ranges(), strict=True)
     )
 
 
 def _ranged_rate(simulator: FleetSimulator, per_s: float) -> Estimate:
     ranged = simulator.ranged().estimate("output_tokens_per_s", per_s)
     return replace(ranged, tier="simulated")
-
-
-def _share_of_fewer(load: float, n: int) -> float:
-    """Of one replica if there were one fewer, which would not do; inf where there is one alone."""
-    return load / (n - 1) * (1 - 1e-9) if n > 1 else inf
 
 
 def _most_tried(fluid: float) -> int:

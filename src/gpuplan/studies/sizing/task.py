@@ -1,23 +1,27 @@
 """What sizing one workload starts from, and the fleets that need no simulation."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
 from gpuplan.candidates.need import need_in_proportion
 from gpuplan.candidates.prune import policy_check
 from gpuplan.candidates.reserve import reserve_for
+from gpuplan.candidates.risk import carried_by_range
+from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.nodes import node_sizes
+from gpuplan.design.spares import ACCELERATOR_MTBF_S
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import Regime, ServingLoad
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.network import Model
+from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import (
+    CarriedLoad,
     DemandProfile,
     LimitMargin,
     PoolUtilization,
@@ -73,8 +77,6 @@ class SizingContext:
 
     catalog: Catalog
     price: PriceOf = by_count
-    # Stated rates between servers, by accelerator: what replicas of several servers may count on.
-    networks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     options: SizingOptions = DEFAULTS
     store: Path | None = None
     read_trace: ReadTrace | None = None
@@ -283,13 +285,77 @@ class SizingTask:
             need=need,
             reserve=self.reserve(candidate, n),
             capacity_per_s=safe_per_s,
-            n_slow_end=ceil(peak / safe_per_s.low - 1e-9),
+            carried=self._carried(candidate, safe_per_s, full_per_s, method),
             utilization=PoolUtilization(
                 peak_frac=peak / (n * full_per_s) if n else None,
                 safe_frac=safe_frac,
                 band=band,
             ),
         )
+
+    @cached_property
+    def asked_precisions(self) -> tuple[str, ...]:
+        """Formats that workload and policy both allow; the published one where neither names any.
+
+        InputError where a name is unknown, or both name some and have none in common.
+        """
+        where = f"{self.workload.name}.precision"
+        names = self.workload.precisions or self.scenario.policy.precisions
+        forms = [format_named(name) for name in names]
+        if None in forms:
+            raise one(InputError, "plan", where, "names an unknown format", "see the docs")
+        found = [form.name for form in forms if form is not None]
+        if self.workload.precisions and self.scenario.policy.precisions:
+            allowed = [format_named(name) for name in self.scenario.policy.precisions]
+            both = {form.name for form in allowed if form is not None}
+            found = [name for name in found if name in both]
+        if names and not found:
+            what = f"{', '.join(names)} against {', '.join(self.scenario.policy.precisions)}"
+            raise one(InputError, "plan", where, what, "allow one format in both")
+        published = self.model.checkpoint.quantized or self.model.checkpoint.base
+        return tuple(found) or (published.name,)
+
+    def is_asked(self, candidate: Candidate) -> bool:
+        """Whether its precision is the published one, or one that the user names."""
+        return candidate.precision in self.asked_precisions
+
+    @cached_property
+    def named_accelerators(self) -> frozenset[str]:
+        """Accelerators that the user names: allowed, offered at a price, owned or to be bought."""
+        prices = self.scenario.prices
+        given = [each.accelerator for each in prices.offers]
+        given += [each.accelerator for each in prices.hardware]
+        given += [each.accelerator for each in self.scenario.owned]
+        ids = (find_accelerator(name, self.catalog).accelerator.id for name in given)
+        return self.allowed[0] | frozenset(str(name) for name in ids)
+
+    def is_named(self, candidate: Candidate) -> bool:
+        """Whether the user names its accelerator."""
+        return str(candidate.accelerator) in self.named_accelerators
+
+    def is_measured(self, candidate: Candidate) -> bool:
+        """Whether measurements cover its stack: model class, engine, accelerator and precision."""
+        return self.evaluator.ranged(candidate).estimate("tpot_mean_ms", 1.0).tier != "estimated"
+
+    def is_mainstream(self, candidate: Candidate) -> bool:
+        """Whether measurements cover its accelerator at a precision that is asked for."""
+        precisions = (candidate.precision, *self.asked_precisions)
+        return any(self.is_measured(replace(candidate, precision=name)) for name in precisions)
+
+    def down_frac(self, candidate: Candidate) -> float:
+        """Share of the time that a replica is in repair: one accelerator fails, all stop."""
+        repair_s = self.scenario.policy.build.spares.repair_s
+        up = ACCELERATOR_MTBF_S / (ACCELERATOR_MTBF_S + repair_s)
+        return float(1.0 - up**candidate.n_accelerators)
+
+    def _carried(
+        self, candidate: Candidate, safe_per_s: Estimate, full_per_s: float, method: SizingMethod
+    ) -> CarriedLoad | None:
+        """What a replica carries within its SLOs; a capacity that was given is within them."""
+        if not isinstance(self.workload.work, Serving) or safe_per_s.value <= 0:
+            return None
+        ratio = full_per_s / safe_per_s.value if method == "given" else 1.0
+        return carried_by_range(safe_per_s.scaled(ratio), down_frac=self.down_frac(candidate))
 
 
 def task_of(workload: Workload, scenario: Scenario, context: SizingContext) -> SizingTask:

@@ -9,6 +9,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Generic, Training, Workload
 from gpuplan.studies.sizing.given_capacity import given_sizes
 from gpuplan.studies.sizing.language import by_price, language_sizes
+from gpuplan.studies.sizing.likely import likely
 from gpuplan.studies.sizing.one_off import as_jobs
 from gpuplan.studies.sizing.task import SizingContext, SizingTask, task_of
 
@@ -37,13 +38,19 @@ def _weighing_all(task: SizingTask) -> SizingTask:
 
 def _served(task: SizingTask) -> Sizing:
     given, is_complete = given_sizes(task)
+    given = _likely(task, given)
     if is_complete or isinstance(task.workload.work, Generic):
         return given
     if task.model.kind in ("encoder", "vision", "diffusion"):
         from gpuplan.studies.sizing.networks import network_sizes
 
-        return _merged(given, network_sizes(task), task.context.price)
+        return _merged(given, _likely(task, network_sizes(task)), task.context.price)
     return _merged(given, language_sizes(task), task.context.price)
+
+
+def _likely(task: SizingTask, sizing: Sizing) -> Sizing:
+    """Fleets that are not simulated, as large as the probability asked for takes."""
+    return replace(sizing, sized=tuple(likely(task, each) or each for each in sizing.sized))
 
 
 def _merged(given: Sizing, estimated: Sizing, price: PriceOf) -> Sizing:
@@ -53,6 +60,7 @@ def _merged(given: Sizing, estimated: Sizing, price: PriceOf) -> Sizing:
     return replace(
         estimated,
         sized=by_price([*given.sized, *rest], price),
+        compared=tuple(s for s in estimated.compared if s.candidate.accelerator not in known),
         rejected=tuple(r for r in estimated.rejected if r.candidate.accelerator not in known),
         skipped=tuple(s for s in estimated.skipped if s.candidate.accelerator not in known),
         assumptions=(*given.assumptions, *estimated.assumptions),

@@ -55,7 +55,8 @@ TREE = {
 
 def answer(*loads: PlannedLoad, plan: object | None = "fleet"):
     scenario = SimpleNamespace(scenario=TREE, as_of="2026-11-16")
-    return SimpleNamespace(load=loads, plan=plan, name="x", provenance=scenario)
+    bare = SimpleNamespace(risk=None)
+    return SimpleNamespace(load=loads, plan=plan, name="x", provenance=scenario, decision=bare)
 
 
 def test_without_a_forecast_the_observed_peak_counts_and_that_is_said():
@@ -116,3 +117,12 @@ def test_only_the_observed_service_is_corrected():
     assert changed[0]["slo"]["tpot_p95_ms"] == 40.0
     assert changed[1] == TREE["workloads"][1]
     assert corrected(request, LOAD, {}).tree["workloads"] == TREE["workloads"]
+
+
+def test_a_new_plan_is_as_sure_as_the_old_one_was_meant_to_be():
+    old = answer(LOAD)
+    old.decision.risk = SimpleNamespace(level_frac=0.95)
+    request = changed_request(old, LOAD, demand=5.0, observed=OBSERVED, asked=ReplanRequest())
+    assert (request.min_probability_frac, request.n_samples) == (0.95, 200)
+    bare = changed_request(answer(LOAD), LOAD, demand=5.0, observed=OBSERVED, asked=ReplanRequest())
+    assert (bare.min_probability_frac, bare.n_samples) == (None, 0)

@@ -3,17 +3,20 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from fakes.fleets import candidate, curve, demand, rate, rejection, sized, sizing
+from fakes.plans import comparison_row
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.plan.answer import Explanation, WhyNot
+from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.domain.plan.sizing import LimitMargin, NotSized, PoolUtilization
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.explanation.comparison import FleetComparison
 from gpuplan.studies.explanation.explain import (
     _binding,
-    _other_accelerators,
+    _other_rows,
     _usd_per_token,
     _utilization_curves,
     _why,
@@ -27,7 +30,17 @@ H100, L40S, A100 = "h100-sxm", "l40s", "a100-sxm-80gb"
 def fleets(*curves, peak=10.0, chosen=None, **rest):
     """The first curve is the chosen one, with as many replicas as carry the peak."""
     found = sizing(peak, **rest)
-    return FleetComparison(found, chosen or sized(2, peak_frac=0.5), list(curves))
+    rows = [_row(each, peak, is_chosen=place == 0) for place, each in enumerate(curves)]
+    return FleetComparison(found, chosen or sized(2, peak_frac=0.5), list(curves), tuple(rows))
+
+
+def _row(each, peak, *, is_chosen):
+    """The curve as a row of the comparison: whole accelerators at the peak."""
+    n = int(each.n_nodes(np.array([peak]))[0]) * each.n_per_node
+    return comparison_row(
+        each.kind, n_accelerators=n, n_replicas=n, layout=PoolLayout(tp=1, pp=1), precision="bf16",
+        usd_per_month=n * each.usd_per_node_h * 730, is_chosen=is_chosen,
+    )  # fmt: skip
 
 
 def three(**rest):
@@ -58,18 +71,16 @@ def test_fleets_are_named_by_whole_nodes_and_cpus_by_their_offer():
 
 def test_the_next_cheapest_is_said_with_what_is_saved():
     [line] = [line for line in _why(three()) if "cheapest" in line]
-    assert f"2 x {H100} TP1 is the cheapest feasible fleet" in line
-    assert f"1 x {A100} TP1 at $2,920/month (50% saved)" in line
+    assert f"2 x {H100} TP1 bf16 is the cheapest fleet that may be chosen" in line
+    assert f"1 x {A100} TP1 bf16 at $2,920/month (50% saved)" in line
 
 
-def test_a_token_costs_the_month_over_its_tokens():
-    load = demand(10.0, (1.0, 0.5), (84.0, 84.0), output_tokens=100.0)
+def test_a_token_costs_what_its_row_says():
     found = fleets(curve(H100, 5.0, 1.0))
-    found = replace(found, sizing=replace(found.sizing, demand=load))
+    [row] = found.rows
+    found = replace(found, rows=(replace(row, usd_per_million_tokens=1.234),))
     [line] = _usd_per_token(found)
-    tokens = 10.0 * 0.75 * 100.0 * 730 * 3600
-    usd = 730 * 1.0 * (2 + 1) / 2  # two nodes for half of the week, one for the other half
-    assert f"${usd / tokens * 1e6:,.2f} per million output tokens" in line
+    assert "$1.23 per million output tokens" in line
 
 
 def test_the_tightest_slo_binds():
@@ -85,11 +96,14 @@ def test_the_tightest_slo_binds():
     assert [*_binding(fleets(curve(H100, 5.0, 1.0)))] == []
 
 
-def test_other_accelerators_carry_their_price_and_purchase_option():
-    found = [*_other_accelerators(three())]
-    assert [each.kind for each in found] == ["next cheapest", "another accelerator"]
-    assert [each.extra_usd_per_month for each in found] == pytest.approx([2 * 730, 3 * 730])
-    assert found[1].remark == "w, on_demand"
+def test_other_rows_carry_their_price_and_why_they_are_no_headline():
+    rows = three().rows
+    narrow = replace(rows[2].evidence, is_eligible=False, note="narrower than published")
+    rows = (*rows[:2], replace(rows[2], evidence=narrow))
+    found = [*_other_rows(rows)]
+    assert [each.kind for each in found] == ["next cheapest", "lower precision"]
+    assert [each.extra_usd_per_month for each in found] == pytest.approx([3 * 730, 2 * 730])
+    assert found[1].remark == "chat: narrower than published"
 
 
 def test_utilization_follows_the_hours_and_stays_below_the_peak():
@@ -127,7 +141,7 @@ def test_priciest_cheapest_and_largest_are_told_apart():
     found = answers(three(), *RATES)
     assert found["the priciest accelerator"].answer == "it was chosen"
     cheapest = found["the cheapest per hour"]
-    assert cheapest.fleet == f"10 x {L40S} TP1"
+    assert cheapest.fleet == f"10 x {L40S} TP1 bf16"
     assert cheapest.extra_usd_per_month == pytest.approx(3 * 730)
     # Equal in memory with the H100: by name the later one stands for both.
     assert found["the largest by memory"].extra_usd_per_month is None
@@ -175,11 +189,11 @@ def test_load_over_throughput_says_what_it_would_violate():
     assert "is enough here" in naive(sized(4, peak_frac=0.99)).answer
 
 
-def test_the_dearest_accelerator_is_priced_at_its_cheapest_purchase():
+def test_the_dearest_accelerator_is_priced_as_its_row():
     found = fleets(
         curve(H100, 5.0, 1.0),
-        curve(A100, 10.0, 4.0),
-        curve(A100, 10.0, 3.0, name="reserved"),
+        curve(A100, 10.0, 3.0),
+        curve(L40S, 1.0, 0.5),
     )
     dearest = [*naive_choices(found)][-1]
     assert dearest.question == "buy the priciest accelerator"

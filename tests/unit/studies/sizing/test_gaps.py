@@ -45,7 +45,9 @@ def runs(rate):
     task = task_of(workload, CHAT, SizingContext(catalog=read_catalog(), options=options))
     pruned, _ = candidates_of(task)
     [candidate] = [
-        c for c in pruned.kept if c.layout.tp == 2 and c.settings.max_batch_tokens == 8192
+        c
+        for c in pruned.kept
+        if c.layout.tp == 2 and c.settings.max_batch_tokens == 8192 and c.precision == "fp8"
     ]
     return task.simulator(candidate), task.streams
 

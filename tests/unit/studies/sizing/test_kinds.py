@@ -112,7 +112,7 @@ def test_samples_of_known_cost():
     [h100] = sizing.sized
     assert h100.capacity_per_s.value == pytest.approx(0.7 * 0.30 * 989.4, rel=0.01)
     assert h100.n_serving == 5
-    assert h100.n_slow_end == 10
+    assert h100.carried is None
     assert h100.capacity_per_s.tier == "assumed"
     assert "MFU" in {a.what for a in sizing.assumptions}
 

@@ -1,0 +1,207 @@
+"""What the odds of a plan are, what other odds cost, and what a measurement is worth."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from gpuplan.candidates.risk import (
+    DEMAND_SPREAD_FRAC,
+    N_SAMPLES,
+    FleetRisk,
+    RiskSamples,
+    risk_samples,
+)
+from gpuplan.domain.columns import floats
+from gpuplan.domain.plan.comparison import PlanRisk, RiskFleet
+from gpuplan.domain.plan.sizing import Sized, Sizing
+from gpuplan.studies.explanation.rows import PricedRow, row_choice, rows_alone
+from gpuplan.studies.planning.groups import SolvedGroup
+from gpuplan.studies.planning.inputs import PlanInputs
+from gpuplan.studies.sizing.language import row_sizes
+from gpuplan.studies.sizing.likely import is_likely, likely
+from gpuplan.studies.sizing.task import SizingTask
+
+GAMBLE_FRAC, SAFE_FRAC = 0.5, 0.95
+CAUSES = {"n_deviations": "model error", "demand_ratio": "demand", "luck_frac": "failures"}
+N_ROWS = 2  # rows that are sized anew for another probability, and the chosen one
+N_SPEEDS = 9  # even quantiles of the model's error that a measurement may show
+
+
+class ServiceRisk:
+    """The odds of one service, with everything that it could be served by."""
+
+    def __init__(
+        self, inputs: PlanInputs, group: SolvedGroup, sizing: Sizing, rows: Sequence[PricedRow]
+    ) -> None:
+        self.inputs, self.group, self.sizing = inputs, group, sizing
+        self.rows = [each for each in rows if each.row.evidence.is_eligible and each.sized]
+        self.chosen = next((each for each in self.rows if each.row.is_chosen), None)
+        self.samples = risk_samples(inputs.around.options.seed)
+
+    @property
+    def peak(self) -> float:
+        """Load at the peak of the first period."""
+        return self.sizing.demand.peak_of(0, 0)
+
+    def is_enough(self, samples: RiskSamples) -> np.ndarray:
+        """[sample] 1 where the chosen fleet meets all SLOs."""
+        sized = self.chosen.sized if self.chosen else None
+        if sized is None or sized.carried is None:
+            return np.ones(len(samples.luck_frac), dtype=np.int64)
+        return FleetRisk(sized.carried, samples).is_enough(sized.n_replicas, self.peak)
+
+    def fleet_at(self, level: float) -> RiskFleet:
+        """The cheapest of the compared fleets, resized for another probability."""
+        none = RiskFleet(
+            level_frac=level,
+            fleet="",
+            usd_per_month=None,
+            extra_usd_per_month=None,
+            probability_frac=None,
+        )
+        rows = sorted(self.rows, key=lambda each: self._guess(each, level))[:N_ROWS]
+        if self.chosen is not None and self.chosen not in rows:
+            rows.append(self.chosen)
+        found = [fleet for row in rows if (fleet := self._row_at(row, level)) is not None]
+        return min(found, key=lambda each: each.usd_per_month or 0.0, default=none)
+
+    def _row_at(self, row: PricedRow, level: float) -> RiskFleet | None:
+        """The row at another probability, its layout chosen anew; None: it does not reach it."""
+        sized = self._resized(row.sized, level) if row.sized else []
+        if not sized or self.chosen is None:
+            return None
+        mine = replace(self.sizing, sized=tuple(sized), compared=())
+        sizings = [mine if each is self.sizing else each for each in self.group.sizings]
+        alone = rows_alone(self.inputs, self.group._replace(sizings=sizings), mine)
+        choice = row_choice(self.inputs, alone, alone.table.problem.options)
+        if choice is None:
+            return None
+        at = choice.table.row_of(choice.selection.chosen[0]).sized
+        return RiskFleet(
+            level_frac=level,
+            fleet=_fleet_text(at),
+            usd_per_month=choice.usd_per_month,
+            extra_usd_per_month=choice.usd_per_month - self.chosen.usd,
+            probability_frac=self._probability(at),
+        )
+
+    def _guess(self, row: PricedRow, level: float) -> float:
+        """About what the row costs at this level: replicas in proportion."""
+        sized = row.sized
+        if sized is None or sized.carried is None:
+            return float("inf")
+        n = FleetRisk(sized.carried, self.samples).fewest(self.peak, level, most=10**5)
+        return float("inf") if n is None else row.usd * n / max(1, sized.n_replicas)
+
+    def _task(self, level: float) -> SizingTask | None:
+        options = replace(self.inputs.around.options, min_probability_frac=level)
+        around = replace(self.inputs.around, options=options)
+        return self.inputs._replace(around=around).task(self.sizing)
+
+    def _resized(self, sized: Sized, level: float) -> list[Sized]:
+        """Fleets of the same accelerator and precision for another probability."""
+        task = self._task(level)
+        if task is None:
+            return []
+        if sized.method == "simulated":
+            return row_sizes(task, sized.candidate)
+        found = likely(task, sized)
+        return [found] if found is not None and is_likely(task, found) else []
+
+    def _probability(self, sized: Sized) -> float | None:
+        if sized.carried is None:
+            return None
+        return FleetRisk(sized.carried, self.samples).probability(sized.n_replicas, self.peak)
+
+    def measured_usd(self) -> float | None:
+        """USD a month on average if the speed of the chosen fleet were known before it is bought.
+
+        For each speed that may show: as many replicas as demand and failures then ask for, or the
+        next row, whichever is cheaper. None where no level is asked for.
+        """
+        level = self.inputs.around.options.min_probability_frac
+        sized = self.chosen.sized if self.chosen else None
+        if level is None or self.chosen is None or sized is None or sized.carried is None:
+            return None
+        other = min((each.usd for each in self.rows if each is not self.chosen), default=np.inf)
+        each_usd = self.chosen.usd / max(1, sized.n_replicas)
+        speeds = np.quantile(self.samples.n_deviations, (np.arange(N_SPEEDS) + 0.5) / N_SPEEDS)
+        costs = []
+        for z in speeds:
+            known = self.samples._replace(
+                n_deviations=floats(np.full(len(self.samples.luck_frac), z))
+            )
+            n = FleetRisk(sized.carried, known).fewest(self.peak, level, most=10**4)
+            n_least = 1 + sized.reserve.n_spare
+            usd = np.inf if n is None else max(n, n_least) * each_usd
+            costs.append(min(usd, other))
+        return None if not np.isfinite(costs).all() else float(np.mean(costs))
+
+
+def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk | None:
+    """The odds of all services together; None where nothing is sampled."""
+    mine = [each for each in services if each.chosen is not None]
+    if inputs.request.n_samples == 0 or not mine:
+        return None
+    level, samples = inputs.around.options.min_probability_frac, mine[0].samples
+    whole = _together(mine, samples)
+    now = sum(each.chosen.usd for each in mine if each.chosen)
+    fleets = tuple(_fleets(mine, level)) if len(mine) == 1 else ()
+    known = [each.measured_usd() for each in mine]
+    saved = None if None in known else now - sum(usd for usd in known if usd is not None)
+    return PlanRisk(
+        level_frac=level,
+        probability_frac=whole,
+        by_cause={what: _together(mine, samples.only(cause)) for cause, what in CAUSES.items()},
+        fleets=fleets,
+        measurement_usd_per_month=saved,
+        lines=tuple(_lines(whole, level, saved)),
+    )
+
+
+def _together(services: Sequence[ServiceRisk], samples: RiskSamples) -> float:
+    """Share of the samples in which every service meets its SLOs."""
+    return float(np.mean(prod((each.is_enough(samples) for each in services), start=1)))
+
+
+def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[RiskFleet]:
+    [only] = services
+    chosen = only.chosen
+    if chosen is None or chosen.sized is None:
+        return
+    levels = [(GAMBLE_FRAC, False), (level or GAMBLE_FRAC, True), (SAFE_FRAC, False)]
+    for at, is_plan in sorted(levels):
+        if is_plan:
+            yield RiskFleet(
+                level_frac=at,
+                fleet=_fleet_text(chosen.sized),
+                usd_per_month=chosen.usd,
+                extra_usd_per_month=0.0,
+                probability_frac=chosen.row.probability_frac,
+            )
+        elif at != level:
+            yield only.fleet_at(at)
+
+
+def _lines(whole: float, level: float | None, saved: float | None) -> Iterator[str]:
+    if level is not None and whole < level:
+        yield f"no fleet meets all SLOs with {level:.0%} probability; this one: {whole:.0%}"
+    if saved is not None and saved > 0:
+        yield (
+            f"measuring one replica first is worth ${saved:,.0f}/month on average: its speed is "
+            "what is least known"
+        )
+    yield (
+        f"{N_SAMPLES:,} samples: the model's error as measurements outside its fit show it, demand "
+        f"within {DEMAND_SPREAD_FRAC:.0%} of the forecast four times of five, failures as in "
+        "large clusters"
+    )
+
+
+def _fleet_text(sized: Sized) -> str:
+    candidate, n = sized.candidate, sized.n_replicas
+    replicas = f"{n} replica{'s' if n != 1 else ''}"
+    kind, layout = candidate.accelerator, candidate.layout.name
+    return f"{sized.n_accelerators} x {kind} ({replicas}, {layout}, {candidate.precision})"

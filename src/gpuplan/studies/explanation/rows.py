@@ -1,0 +1,258 @@
+"""The comparison table, in: a solved group; out: one row for each accelerator and precision.
+
+A row is chosen, billed and judged as the plan itself is: a plan forced to it costs the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from gpuplan.domain.plan.answer import ChosenPlan
+from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.comparison import ComparisonRow, ParetoRow, RowEvidence
+from gpuplan.domain.plan.selection import FleetOption, Selection
+from gpuplan.domain.plan.sizing import Sized, Sizing
+from gpuplan.studies.explanation.rejected import ORDER, nearest_first
+from gpuplan.studies.planning.chosen import Choice, chosen_plan
+from gpuplan.studies.planning.deferrable import is_deferrable
+from gpuplan.studies.planning.draw import with_draw
+from gpuplan.studies.planning.groups import SolvedGroup
+from gpuplan.studies.planning.inputs import PlanInputs
+from gpuplan.studies.planning.options import FleetTable, fleet_table
+from gpuplan.studies.planning.priced import priced
+from gpuplan.studies.sizing.likely import probability_of
+from gpuplan.studies.sizing.task import SizingTask
+from gpuplan.units import HOUR, HOURS_PER_MONTH
+
+UNMEASURED = "estimated: no measurement covers this stack"
+LIMITED = "the limits of the scenario, or what can be had, do not allow it"
+Key = tuple[str, str]  # accelerator, precision
+
+
+class PricedRow(NamedTuple):
+    """A row with the choice and the fleet behind it; None: it has none."""
+
+    row: ComparisonRow
+    choice: Choice | None = None
+    sized: Sized | None = None
+
+    @property
+    def usd(self) -> float:
+        """USD a month; endless where there is no fleet."""
+        return float("inf") if self.row.usd_per_month is None else self.row.usd_per_month
+
+
+def compared_rows(inputs: PlanInputs, group: SolvedGroup, sizing: Sizing) -> list[PricedRow]:
+    """All rows of a service: the chosen one first, then by price, those without a fleet last."""
+    task = inputs.task(sizing)
+    if task is None or is_deferrable(inputs.scenario, sizing):
+        return []
+    rows = _Rows(inputs, group, sizing, task)
+    found = [*rows.priced(), *rows.rejected()]
+    return sorted(found, key=lambda each: (not each.row.is_chosen, each.usd, each.row.accelerator))
+
+
+def rows_alone(inputs: PlanInputs, group: SolvedGroup, sizing: Sizing) -> Choice:
+    """Everything that was sized for one service, to choose from as if it stood alone."""
+    wide = [
+        replace(each, sized=(*each.sized, *each.compared), compared=()) for each in group.sizings
+    ]
+    table = fleet_table(inputs.scenario, inputs.catalog, wide, market=inputs.market)
+    options = tuple(o for o in table.problem.options if o.workload == sizing.workload)
+    problem = replace(
+        table.problem,
+        options=options,
+        deferrable=(),
+        limits=group.choice.table.problem.limits,
+    )
+    chosen = replace(group.choice.selection, chosen=())
+    return group.choice._replace(table=table._replace(problem=problem), selection=chosen)
+
+
+def row_choice(inputs: PlanInputs, alone: Choice, options: Sequence[FleetOption]) -> Choice | None:
+    """The cheapest of these options, its draw at its load included; None: the limits forbid it."""
+    found = priced(alone, *options)
+    if found is None:
+        return None
+
+    def again(table: FleetTable) -> Selection:
+        tried = priced(alone._replace(table=table), *options)
+        return found.selection if tried is None else tried.selection
+
+    standing = inputs.market.standing
+    table, selection = with_draw(found.table, found.selection, standing, choose=again)
+    return found._replace(table=table, selection=selection)
+
+
+class _Rows:
+    def __init__(
+        self, inputs: PlanInputs, group: SolvedGroup, sizing: Sizing, task: SizingTask
+    ) -> None:
+        self.inputs, self.sizing, self.task = inputs, sizing, task
+        self.choice = group.choice
+        self.alone = rows_alone(inputs, group, sizing)
+        self.chosen = group.choice.selection.option_of(sizing.workload)
+        self.eligible = {_key(each.candidate) for each in sizing.sized}
+
+    def priced(self) -> Iterator[PricedRow]:
+        """Rows with a fleet, each at the least that it costs."""
+        by_key: dict[Key, list[FleetOption]] = {}
+        for option in self.alone.table.problem.options:
+            candidate = self.alone.table.row_of(option).sized.candidate
+            # What may be chosen stands for its row, whatever else was sized for it.
+            if _key(candidate) not in self.eligible or self._is_eligible(candidate):
+                by_key.setdefault(_key(candidate), []).append(option)
+        for options in by_key.values():
+            found = row_choice(self.inputs, self.alone, options)
+            if found is None:
+                first = self.alone.table.row_of(options[0]).sized.candidate
+                yield PricedRow(self._without(first, LIMITED, "see the limits of the plan"))
+                continue
+            sized = found.table.row_of(found.selection.chosen[0]).sized
+            yield PricedRow(self._row(found, sized), found, sized)
+
+    def _is_eligible(self, candidate: Candidate) -> bool:
+        return any(each.candidate == candidate for each in self.sizing.sized)
+
+    def _row(self, choice: Choice, sized: Sized) -> ComparisonRow:
+        plan = chosen_plan(choice)
+        pool, candidate = plan.pools[0], sized.candidate
+        mine = self.choice.table.row_of(self.chosen).sized.candidate
+        usd = choice.usd_per_month
+        return ComparisonRow(
+            workload=self.sizing.workload,
+            accelerator=str(candidate.accelerator),
+            precision=candidate.precision,
+            layout=pool.layout,
+            n_replicas=pool.n_replicas,
+            n_accelerators=pool.n_accelerators,
+            usd_per_month=usd,
+            usd_per_million_tokens=self._usd_per_million_tokens(usd, sized),
+            latency={f"{x.metric}_{x.statistic}_s": x.reached_s.value for x in sized.limits},
+            probability_frac=probability_of(self.task, sized),
+            is_chosen=_key(candidate) == _key(mine),
+            evidence=self._evidence(sized, plan),
+        )
+
+    def _evidence(self, sized: Sized, plan: ChosenPlan) -> RowEvidence:
+        return RowEvidence(
+            is_eligible=_key(sized.candidate) in self.eligible,
+            power_w=plan.power_w.value if plan.power_w else None,
+            tier=self._tier(sized.candidate),
+            price_source=plan.pools[0].source,
+            note="; ".join(self._notes(sized)),
+        )
+
+    def _usd_per_million_tokens(self, usd_per_month: float, sized: Sized) -> float | None:
+        """On paid hours: idle capacity is in the price of every output token."""
+        demand = self.sizing.demand
+        if demand.unit != "requests" or demand.output_tokens <= 0:
+            return None
+        little = sized.little if demand.n_users is not None else None
+        peak = little.requests_per_s if little else demand.peak_of(0, 0)
+        grown = float(demand.periods.load_ratio[0].mean() / demand.periods.load_ratio[0, 0])
+        tokens = (
+            peak * grown * demand.hours.mean_frac * demand.output_tokens * HOURS_PER_MONTH * HOUR
+        )
+        return usd_per_month / tokens * 1e6 if tokens > 0 else None
+
+    def _tier(self, candidate: Candidate) -> str:
+        if candidate.engine is None:
+            return "given" if candidate.offer else "estimated"
+        return "fitted" if self.task.is_measured(candidate) else "estimated"
+
+    def _notes(self, sized: Sized) -> Iterator[str]:
+        candidate, level = sized.candidate, self.inputs.around.options.min_probability_frac
+        if candidate.is_quantized_below:
+            yield "narrower than published: check the quality on your own task"
+        if candidate.engine is not None and not self.task.is_measured(candidate):
+            yield UNMEASURED
+        found = probability_of(self.task, sized)
+        if level is not None and found is not None and found < level:
+            yield f"no number of replicas reaches {level:.0%}"
+
+    def rejected(self) -> Iterator[PricedRow]:
+        """Accelerators that can be paid for and have no fleet as published or asked for."""
+        fleets = {key for key, _ in self.eligible}
+        fleets |= {str(each.candidate.accelerator) for each in self.sizing.compared}
+        sold = {rate.node.accelerator for rate in self.inputs.market.ways} - fleets
+        mine: dict[Key, list[Rejection]] = {}
+        for each in nearest_first(self.sizing.rejected):
+            card = str(each.candidate.accelerator)
+            if card in sold and each.constraint != "policy" and self._is_asked(each.candidate):
+                mine.setdefault(_key(each.candidate), []).append(each)
+        for found in mine.values():
+            nearest = min(found, key=lambda each: ORDER.index(each.constraint))
+            yield PricedRow(self._without(nearest.candidate, nearest.reason, nearest.relaxation))
+
+    def _is_asked(self, candidate: Candidate) -> bool:
+        """Whether the user, or a measurement, knows the accelerator at a precision asked for."""
+        if candidate.engine is None:
+            return True
+        is_known = self.task.is_named(candidate) or self.task.is_measured(candidate)
+        return is_known and self.task.is_asked(candidate)
+
+    def _without(self, candidate: Candidate, reason: str, relaxation: str) -> ComparisonRow:
+        return ComparisonRow(
+            workload=self.sizing.workload,
+            accelerator=str(candidate.accelerator),
+            precision=candidate.precision,
+            layout=None,
+            n_replicas=0,
+            n_accelerators=0,
+            usd_per_month=None,
+            usd_per_million_tokens=None,
+            latency={},
+            probability_frac=None,
+            is_chosen=False,
+            evidence=RowEvidence(
+                is_eligible=False,
+                power_w=None,
+                tier=self._tier(candidate),
+                price_source="",
+                reason=reason,
+                relaxation=relaxation,
+            ),
+        )
+
+
+def _key(candidate: Candidate) -> Key:
+    return str(candidate.accelerator), candidate.precision
+
+
+def pareto_rows(rows: Sequence[PricedRow]) -> tuple[ParetoRow, ...]:
+    """Fleets that no other of their workload beats in cost, latency, power and risk at once."""
+    points = [point for each in rows if (point := _point(each)) is not None]
+    return tuple(
+        one for one in points if not any(_beats(other, one) for other in points if other != one)
+    )
+
+
+def _point(each: PricedRow) -> ParetoRow | None:
+    row, sized = each.row, each.sized
+    if sized is None or row.usd_per_month is None or row.probability_frac is None:
+        return None
+    used = [limit.reached_s.value / limit.limit_s for limit in sized.limits]
+    return ParetoRow(
+        workload=row.workload,
+        accelerator=row.accelerator,
+        precision=row.precision,
+        n_accelerators=row.n_accelerators,
+        usd_per_month=row.usd_per_month,
+        latency_frac=max(used, default=0.0),
+        power_w=row.evidence.power_w,
+        risk_frac=1.0 - row.probability_frac,
+    )
+
+
+def _beats(one: ParetoRow, other: ParetoRow) -> bool:
+    """No worse in anything and better in something; a draw that is unknown beats none."""
+    if one.workload != other.workload:
+        return False
+    mine, yours = _measures(one), _measures(other)
+    return all(a <= b for a, b in zip(mine, yours, strict=True)) and mine != yours
+
+
+def _measures(point: ParetoRow) -> tuple[float, ...]:
+    power = float("inf") if point.power_w is None else point.power_w
+    return point.usd_per_month, point.latency_frac, power, point.risk_frac

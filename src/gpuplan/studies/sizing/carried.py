@@ -1,0 +1,129 @@
+"""The load that a replica carries at every error of the model, from a few runs of one fleet.
+
+Two errors move together. Latencies at a load lie as far from the model as measurements of such
+latencies do; steps that are slower also bring a fleet nearer to its fullest rate, as far as
+measured throughput lies from the model. The worse of both counts.
+"""
+
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from gpuplan.candidates.risk import DEVIATIONS, Z_80, error_ratio
+from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.plan.sizing import CarriedLoad
+from gpuplan.domain.provenance import Estimate
+from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.streams import Load
+
+LOWER_FRACS = (0.6, 0.25, 0.04)  # of the planned load, down to where all is well
+HIGHER_RATIOS = (1.3, 1.8, 3.0, 5.0, 9.0, 16.0, 30.0)  # up to where nothing is
+SURE_DEVIATIONS, LUCKY_DEVIATIONS = 1.65, -0.5  # of the model's error, at which that is judged
+OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
+N_FINE = 161
+OUT_RATIO = 1.5  # of a limit: what is told of a queue that grows
+RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
+
+
+class LatencyProfile:
+    """Latencies of so many replicas over their load, and what the model's error makes of them."""
+
+    def __init__(self, simulator: FleetSimulator, *, n_replicas: int, load: float) -> None:
+        self._runs, self._n, self._load = simulator, n_replicas, load
+        self._limits_s = floats([limit.limit_s for limit in simulator.limits])
+
+    @cached_property
+    def _measured(self) -> tuple[Floats, Floats]:
+        """Loads of one replica, and [load, SLO] latencies, as far as no queue grows."""
+        rows: dict[float, list[float]] = {}
+        known = 1.0 if self._run(1.0, rows) else 0.0
+        for ratio in HIGHER_RATIOS if known else ():
+            if not self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
+                break
+            if not self._run(ratio, rows):
+                self._run(sqrt(known * ratio), rows)
+                break
+            known = ratio
+        for frac in LOWER_FRACS:
+            if rows and self._is_met(rows[min(rows)], SURE_DEVIATIONS):
+                break
+            self._run(frac, rows)
+        loads = sorted(rows)
+        # More load never makes a fleet faster, whatever chance did to single runs.
+        table = np.array([rows[load] for load in loads]).reshape(len(loads), len(self._limits_s))
+        return floats(loads), floats(np.maximum.accumulate(table))
+
+    def _run(self, ratio: float, rows: dict[float, list[float]]) -> bool:
+        """Whether so much of the planned load is served without a growing queue; it is kept."""
+        load = ratio * self._load
+        if load > OVERLOAD_RATIO * self._n * self._runs.capacity_per_s():
+            return False
+        if self._runs.streams.is_beyond(self._runs.prepared, Load(load), self._n):
+            return False
+        run = self._runs.run(load, self._n, most_longer=1)
+        if run.is_overloaded or run.n_refused:
+            return False
+        rows[load / self._n] = [max(each.value_s, 1e-9) for _, each in run.latencies]
+        return True
+
+    def _is_met(self, latencies_s: list[float], n_deviations: float) -> bool:
+        """Whether these latencies are within their SLOs if the model errs so far."""
+        at = floats([n_deviations])
+        errors = [float(error_ratio(unit, at)[0]) for unit in self._errors[0]]
+        return bool(np.all(np.array(latencies_s) * errors <= self._limits_s))
+
+    @cached_property
+    def _errors(self) -> tuple[list[Estimate], Estimate]:
+        """Range of each latency at a load, and of the time of steps at the fullest rate."""
+        ranged = self._runs.ranged()
+        latencies = [ranged.estimate(RANGED[limit.metric], 1.0) for limit in self._runs.limits]
+        return latencies, ranged.full_throughput(1.0).rate(1.0)
+
+    def latencies_s(self, loads: Floats, n_deviations: Floats) -> Floats:
+        """[error, load, SLO] latencies of a replica's loads if the model errs so far."""
+        known, table = self._measured
+        by_metric, of_steps = self._errors
+        slow = error_ratio(of_steps, n_deviations)[:, None]
+        columns = []
+        for place, unit in enumerate(by_metric):
+            error = error_ratio(unit, n_deviations)[:, None]
+            told = _interpolated(loads[None, :], known, table[:, place]) * error
+            stepped = _interpolated(loads[None, :] * slow, known, table[:, place]) * slow
+            columns.append(np.where(slow > 1, np.maximum(told, stepped), told))
+        shape = (len(by_metric), len(n_deviations), len(loads))
+        return floats(np.array(columns).reshape(shape).transpose(1, 2, 0))
+
+    def carried(self, down_frac: float) -> CarriedLoad:
+        """The most load of one replica within every SLO, at every error of the model."""
+        known, _ = self._measured
+        most = floats(np.zeros(len(DEVIATIONS)))
+        if len(known):
+            fine = floats(np.geomspace(known[0], known[-1], N_FINE))
+            stable = known[-1] / np.maximum(1.0, error_ratio(self._errors[1], DEVIATIONS))
+            is_met = np.all(self.latencies_s(fine, DEVIATIONS) <= self._limits_s, axis=2)
+            is_met &= fine[None, :] <= stable[:, None] * (1 + 1e-9)
+            n_met = np.logical_and.accumulate(is_met, axis=1).sum(axis=1)
+            most = np.where(n_met > 0, fine[np.maximum(n_met, 1) - 1], 0.0)
+        return CarriedLoad(
+            n_deviations=tuple(DEVIATIONS.tolist()),
+            load_per_s=tuple(np.minimum.accumulate(most).tolist()),
+            down_frac=down_frac,
+        )
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Of each SLO, the ends of its 80 % range at the planned load, over the middle."""
+        known, _ = self._measured
+        each = self._load / self._n
+        if len(known) == 0 or known[-1] < each * (1 - 1e-9):
+            return [(unit.low, unit.high) for unit in self._errors[0]]
+        found = self.latencies_s(floats([each]), floats([-Z_80, 0.0, Z_80]))[:, 0, :]
+        # What has no end is out of its SLO by half.
+        low, middle, high = np.where(np.isfinite(found), found, OUT_RATIO * self._limits_s)
+        return [(float(a / m), float(b / m)) for a, m, b in zip(low, middle, high, strict=True)]
+
+
+def _interpolated(loads: Floats, known: Floats, latencies_s: Floats) -> Floats:
+    """Latencies between measured loads, on log scales; above the last one the queue grows."""
+    found = np.exp(np.interp(np.log(loads), np.log(known), np.log(latencies_s)))
+    return floats(np.where(loads > known[-1] * (1 + 1e-9), np.inf, found))

@@ -1,0 +1,144 @@
+"""Fleets that meet their SLOs with the probability asked for, in: a sized fleet; out: a larger one.
+
+A fleet sized for the predicted speed sits on its SLOs: a little more demand, or a model a little
+slower than predicted, and it is too small.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from gpuplan.candidates.need import loads_of
+from gpuplan.candidates.risk import FleetRisk, rate_within, risk_samples
+from gpuplan.domain.columns import ints
+from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.plan.sizing import CarriedLoad, ReplicaNeed, Sized
+from gpuplan.studies.sizing.task import SizingTask
+
+MOST_RATIO = 16  # of the replicas that the predicted speed needs: beyond, more do not help
+N_FEWER = 3  # tries to do with fewer than are known to be enough
+N_ROUNDS = 4  # larger fleets share their load better: the need is asked for again
+
+CarriedBy = Callable[[int], CarriedLoad]  # what each of so many replicas carries
+Wanted = Callable[[int], ReplicaNeed | None]  # what is asked for by the figures of so many
+
+
+def risk_of(task: SizingTask, carried: CarriedLoad) -> FleetRisk:
+    """The odds of fleets that carry so much, on the samples of this plan."""
+    return FleetRisk(carried, risk_samples(task.context.options.seed))
+
+
+def likely(task: SizingTask, sized: Sized, *, n_most: int | None = None) -> Sized | None:
+    """A fleet that is not simulated, as large as the probability asked for takes; None: above."""
+    if sized.carried is None:
+        return sized
+    known = sized.carried
+    need = likely_need(task, sized.candidate, sized.need, lambda _: known, n_most=n_most)
+    return None if need is None else with_odds(task, replace(sized, need=need), sized.n_serving)
+
+
+def likely_need(
+    task: SizingTask,
+    candidate: Candidate,
+    need: ReplicaNeed,
+    carried_by: CarriedBy,
+    *,
+    n_most: int | None = None,
+) -> ReplicaNeed | None:
+    """As many replicas as the probability asked for takes; None: above the most that is asked for.
+
+    As it is where none is asked for, and where no number of replicas reaches it.
+    """
+    level = task.context.options.min_probability_frac
+    if level is None or need.n_peak == 0 or task.peak_per_s <= 0:
+        return need
+    n_spare = task.reserve(candidate, need.n_peak).n_spare
+
+    def wanted(n: int) -> ReplicaNeed | None:
+        """By what each of so many carries: fewer share their load less well."""
+        return _need(task, need, risk_of(task, carried_by(n + n_spare)), level, n_spare=n_spare)
+
+    return _enough(need, wanted, need.n_peak if n_most is None else n_most, is_open=n_most is None)
+
+
+def _enough(need: ReplicaNeed, wanted: Wanted, n_most: int, *, is_open: bool) -> ReplicaNeed | None:
+    """The first number that is enough by its own figures; None: the most is not."""
+    found = need
+    for _ in range(N_ROUNDS):
+        asked = wanted(found.n_peak)
+        if asked is None:
+            return need
+        if asked.n_peak <= found.n_peak:
+            return _fewer(found, asked, wanted)
+        if not is_open and asked.n_peak > n_most:
+            if found.n_peak >= n_most:
+                return None
+            ceiling = np.minimum(asked.n_replicas, n_most)
+            asked = ReplicaNeed(n_replicas=ints(np.maximum(need.n_replicas, ceiling)))
+        found = asked
+    return found
+
+
+def _fewer(found: ReplicaNeed, asked: ReplicaNeed, wanted: Wanted) -> ReplicaNeed:
+    """The fewest between what is asked for and what is enough, each by its own figures."""
+    for _ in range(N_FEWER):
+        if asked.n_peak >= found.n_peak:
+            break
+        again = wanted(asked.n_peak)
+        if again is not None and again.n_peak <= asked.n_peak:
+            return asked
+        share = (asked.n_peak + found.n_peak) / (2.0 * found.n_peak)
+        middle = np.ceil(found.n_replicas * share - 1e-9).astype(np.int64)
+        asked = ReplicaNeed(n_replicas=ints(np.maximum(asked.n_replicas, middle)))
+    return found
+
+
+def probability_of(task: SizingTask, sized: Sized) -> float | None:
+    """How likely the fleet meets all SLOs at the first period's peak; None: nobody waits."""
+    if sized.carried is None:
+        return None
+    return risk_of(task, sized.carried).probability(sized.n_replicas, task.peak_per_s)
+
+
+def is_likely(task: SizingTask, sized: Sized) -> bool:
+    """Whether the fleet reaches the probability asked for; where none is, every one does."""
+    level = task.context.options.min_probability_frac
+    found = probability_of(task, sized)
+    return level is None or found is None or found >= level
+
+
+def _need(
+    task: SizingTask, need: ReplicaNeed, risk: FleetRisk, level: float, *, n_spare: int
+) -> ReplicaNeed | None:
+    """Replicas by the hour that carry its load so surely, spares being of use too."""
+    loads, place = np.unique(loads_of(task.demand), return_inverse=True)
+    most = MOST_RATIO * (int(need.n_replicas.max()) + 1)
+    fewest = [risk.fewest(float(load), level, most=most) for load in loads]
+    if any(n is None for n in fewest):
+        return None
+    wanted = np.array([max(0, (n or 0) - n_spare) for n in fewest], dtype=np.int64)
+    by_hour = wanted[place].reshape(need.n_replicas.shape)
+    return ReplicaNeed(n_replicas=ints(np.maximum(need.n_replicas, by_hour)))
+
+
+def with_odds(task: SizingTask, found: Sized, n_predicted: int) -> Sized:
+    """The fleet with what it carries that surely, the spares it counts on, and why it grew."""
+    level = task.context.options.min_probability_frac
+    if level is None or found.carried is None or found.n_serving == 0 or task.peak_per_s <= 0:
+        return found
+    risk, peak, n = risk_of(task, found.carried), task.peak_per_s, found.n_serving
+    fewest = risk.fewest(peak, level, most=MOST_RATIO * (n + 1)) or n
+    reserve = replace(found.reserve, n_headroom=max(0, min(found.reserve.n_spare, fewest - n)))
+    load = risk.most_load(n + reserve.n_headroom, level)
+    rate = rate_within(found.carried, load, n=n, peak=peak)
+    found = replace(found, reserve=reserve, capacity_per_s=rate)
+    if n == n_predicted:
+        return found
+    n_spare = found.reserve.n_spare
+    odds = [risk.probability(each + n_spare, peak) for each in (n_predicted, n)]
+    remark = (
+        f"{n - n_predicted} more than the predicted speed needs: all SLOs are met with "
+        f"{odds[1]:.0%} probability, not {odds[0]:.0%}"
+    )
+    return replace(found, remarks=(*found.remarks, remark))

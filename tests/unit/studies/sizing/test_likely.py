@@ -1,0 +1,169 @@
+"""Fleets as likely as asked for: against simulation of every sample, and laws that hold for any."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuplan.candidates.risk import Z_80, error_ratio, risk_samples
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.columns import floats
+from gpuplan.domain.plan.sizing import SizingOptions
+from gpuplan.domain.scenario.demand import LatencyLimit, Slo
+from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.studies.sizing.candidates import candidates_of
+from gpuplan.studies.sizing.carried import RANGED, LatencyProfile
+from gpuplan.studies.sizing.language import language_sizes, row_sizes
+from gpuplan.studies.sizing.likely import is_likely, probability_of
+from gpuplan.studies.sizing.serving import ServingSizer
+from gpuplan.studies.sizing.task import SizingContext, task_of
+
+CHAT = read_scenario(Path(__file__).parents[4] / "examples" / "chat.yaml")
+AROUND = SizingContext(catalog=read_catalog(), options=SizingOptions(n_requests=3000))
+N_BRUTE = 120
+
+
+def sizer(level, *, tp=2, rate=None, limits=None, survive="none"):
+    [workload] = CHAT.workloads
+    work = workload.work
+    if rate is not None:
+        arrivals = replace(work.arrivals, peak_requests_per_s=rate, mean_requests_per_s=rate)
+        work = replace(work, arrivals=arrivals)
+    if limits is not None:
+        work = replace(work, slo=Slo(limits=limits))
+    workload = replace(workload, work=work)
+    resilience = replace(CHAT.policy.resilience, survive=survive)
+    scenario = replace(
+        CHAT, workloads=(workload,), policy=replace(CHAT.policy, resilience=resilience)
+    )
+    options = replace(AROUND.options, min_probability_frac=level)
+    task = task_of(workload, scenario, replace(AROUND, options=options, simulators={}))
+    pruned, _ = candidates_of(task)
+    [candidate] = [c for c in pruned.kept if c.layout.tp == tp and c.precision == "fp8"]
+    return ServingSizer(task, task.simulator(candidate))
+
+
+def brute_force(found: ServingSizer, n: int) -> float:
+    """Every sample simulated by itself: its demand, its failures, its slowness, its latencies."""
+    samples = risk_samples(3, N_BRUTE)
+    runs, ranged = found.simulator, found.simulator.ranged()
+    down_frac = found.task.down_frac(runs.candidate)
+    rng = np.random.default_rng(5)
+    met = []
+    for z, demand in zip(samples.n_deviations, samples.demand_ratio, strict=True):
+        n_up = n - rng.binomial(n, down_frac)
+        load, at = found.task.peak_per_s * demand, floats([z])
+        slow = float(error_ratio(ranged.full_throughput(1.0).rate(1.0), at)[0])
+        plain = runs.run(load, n_up, most_longer=1)
+        slowed = runs.run(load, n_up, slowness_ratio=max(1.0, slow), most_longer=1)
+        is_met = not plain.is_overloaded and not slowed.is_overloaded
+        for limit, each in plain.latencies:
+            error = float(error_ratio(ranged.estimate(RANGED[limit.metric], 1.0), at)[0])
+            is_met = is_met and each.value_s * error <= limit.limit_s
+        is_met = is_met and all(each.value_s <= limit.limit_s for limit, each in slowed.latencies)
+        met.append(is_met)
+    return float(np.mean(met))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_probability_is_that_of_samples_simulated_one_by_one(n):
+    found = sizer(None)
+    sized = found._measured(n, need=replace_need(found.size(), n), remarks=())
+    assert probability_of(found.task, sized) == pytest.approx(brute_force(found, n), abs=0.08)
+
+
+def replace_need(sized, n):
+    return replace(sized.need, n_replicas=np.full_like(sized.need.n_replicas, n))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+def test_a_fleet_reaches_its_level_and_is_never_smaller_than_predicted(level):
+    plain, likely = sizer(None).size(), (asked := sizer(level)).size()
+    assert is_likely(asked.task, likely)
+    assert likely.n_serving >= plain.n_serving
+    if likely.n_serving > plain.n_serving:
+        assert "more than the predicted speed needs" in likely.remarks[-1]
+
+
+def test_a_higher_level_never_takes_fewer_and_a_spare_counts():
+    counts = [sizer(level).size().n_serving for level in (0.5, 0.8, 0.95)]
+    assert counts == sorted(counts)
+    spared = sizer(0.8, survive="replica").size()
+    assert spared.n_serving < counts[1] + 1
+    assert spared.n_replicas >= counts[1]
+
+
+def test_a_range_that_crosses_its_limit_and_near_certainty_never_meet():
+    """At the planned load, without spares: over nine in ten means that both ends are within."""
+    for n in (2, 3, 6):
+        found = sizer(None)
+        sized = found._measured(n, need=replace_need(found.size(), n), remarks=())
+        only = risk_samples(0).only("n_deviations")
+        carried = np.interp(only.n_deviations, sized.carried.n_deviations, sized.carried.load_per_s)
+        p = float(np.mean(carried >= found.task.peak_per_s / n * (1 - 1e-9)))
+        is_within = all(x.reached_s.high <= x.limit_s for x in sized.limits)
+        assert (p >= 0.905) <= is_within
+        assert is_within <= (p >= 0.885)
+
+
+def test_what_is_late_when_idle_keeps_its_predicted_size():
+    tight = (LatencyLimit(metric="tpot", statistic="p95", limit_s=0.026),)
+    found = sizer(0.95, rate=1.0, limits=tight)
+    sized = found.size()
+    assert not is_likely(found.task, sized)
+    assert sized.n_serving == sizer(None, rate=1.0, limits=tight).size().n_serving
+
+
+def test_a_slower_model_carries_less_and_latencies_rise_with_the_error():
+    found = sizer(None)
+    profile = LatencyProfile(found.simulator, n_replicas=2, load=found.task.peak_per_s)
+    carried = profile.carried(0.0)
+    assert list(carried.load_per_s) == sorted(carried.load_per_s, reverse=True)
+    each = floats([found.task.peak_per_s / 2])
+    slow, plain, fast = profile.latencies_s(each, floats([Z_80, 0.0, -Z_80]))[:, 0, :]
+    assert np.all(slow > plain)
+    assert np.all(plain > fast)
+
+
+def test_too_many_for_their_worth_are_given_up():
+    found = sizer(0.8)
+    n = found.size().n_serving
+    assert found.size(n_most=n - 1) is None
+    assert found.size(n_most=n).n_serving == n
+
+
+# ── rows: the best layout of each accelerator and precision ─────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def chat():
+    [workload] = CHAT.workloads
+    options = replace(AROUND.options, min_probability_frac=0.8)
+    task = task_of(workload, CHAT, replace(AROUND, options=options, simulators={}))
+    return task, language_sizes(task)
+
+
+def test_what_was_asked_for_may_be_chosen_and_other_precisions_are_shown(chat):
+    task, found = chat
+    assert {each.candidate.precision for each in found.sized} == {"fp8"}
+    assert {each.candidate.precision for each in found.compared} == {"bf16", "int4"}
+    assert all(is_likely(task, each) for each in found.sized)
+
+
+def test_no_fleet_of_a_row_costs_as_much_and_is_less_sure(chat):
+    task, found = chat
+    fleets = [(each.n_accelerators, probability_of(task, each)) for each in found.sized]
+    for n, odds in fleets:
+        assert not any(m <= n and other > odds for m, other in fleets)
+
+
+def test_a_row_is_sized_anew_for_another_level(chat):
+    task, found = chat
+    options = replace(task.context.options, min_probability_frac=0.95)
+    surer = replace(task, context=replace(task.context, options=options))
+    again = row_sizes(surer, found.sized[0].candidate)
+    assert again
+    assert all(probability_of(surer, each) >= 0.95 for each in again)
+    least = min(each.n_accelerators for each in again)
+    assert least >= min(each.n_accelerators for each in found.sized)
