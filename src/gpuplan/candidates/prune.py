@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import InferenceMemory
-from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Constraint, Pruned, Rejection
 from gpuplan.domain.scenario.demand import LatencyLimit
@@ -13,9 +12,6 @@ from gpuplan.errors import Problem
 from gpuplan.units import GB
 
 Check = Callable[[Candidate], Rejection | None]
-# Narrow weights are unpacked to 16 bits inside the kernels of these and later [vLLM-Marlin].
-UNPACKS_FROM = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120")
-SIXTEEN = ("bf16", "fp16")
 
 
 def prune(found: Iterable[Candidate], checks: Sequence[Check]) -> Pruned:
@@ -55,36 +51,16 @@ def policy_check(allowed: frozenset[str], forbidden: frozenset[str]) -> Check:
     return check
 
 
-def precision_check(cards: Mapping[str, Accelerator]) -> Check:
-    """The device computes in this format, or can unpack it to one that it computes in."""
-
-    def check(candidate: Candidate) -> Rejection | None:
-        card = cards[candidate.accelerator]
-        form = format_named(candidate.precision)
-        peaks = card.peak_flop_per_s
-        if form is None or form.compute in peaks:
-            return None
-        has_sixteen = any(name in peaks for name in SIXTEEN)
-        is_unpacked = form.is_quantized and card.instruction_set[:6].rstrip("a") in UNPACKS_FROM
-        if has_sixteen and (is_unpacked or not form.is_quantized):
-            return None
-        known = ", ".join(sorted(peaks))
-        reason = f"{card.name} does not compute in {form.compute or form.name} (has {known})"
-        wide = next((name for name in SIXTEEN if name in peaks), "fp32")
-        return rejection(candidate, "precision", reason, f"allow {wide} for this workload")
-
-    return check
-
-
-def layout_check(problems_of: Callable[[Candidate], Sequence[Problem]]) -> Check:
-    """Heads, experts and layers come in whole numbers."""
+def problem_check(
+    constraint: Constraint, problems_of: Callable[[Candidate], Sequence[Problem]]
+) -> Check:
+    """The first problem that was found, as a rejection."""
 
     def check(candidate: Candidate) -> Rejection | None:
         problems = problems_of(candidate)
         if not problems:
             return None
-        first = problems[0]
-        return rejection(candidate, "layout", first.what, first.fix)
+        return rejection(candidate, constraint, problems[0].what, problems[0].fix)
 
     return check
 

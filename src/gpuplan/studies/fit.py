@@ -18,6 +18,7 @@ from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.studies.naming import formats_named, model_named, with_overlays
+from gpuplan.studies.support import support_problems
 
 DEFAULT_CONTEXT_TOKENS = 8192
 
@@ -37,7 +38,10 @@ def fit(
     deployment, assumed = _deployment(
         model, choice.accelerator, request, n_given=choice.n_accelerators or 1
     )
-    problems = layout_problems(model, deployment.storage, deployment.layout)
+    problems = [
+        *layout_problems(model, deployment.storage, deployment.layout),
+        *support_problems(choice.accelerator, deployment.storage, deployment.engine.name),
+    ]
     if problems:
         raise InputError("fit", problems)
     answer = dataclasses.replace(
@@ -66,8 +70,11 @@ def survey(
     assumed: list[Assumption] = []
     for accelerator in catalog.accelerators.values():
         deployment, assumed = _deployment(model, accelerator, request, n_given=1)
-        found = fewest(deployment)
-        if found is None:
+        unable = support_problems(accelerator, deployment.storage, deployment.engine.name)
+        found = None if unable else fewest(deployment)
+        if unable:
+            refused.append((accelerator, unable[0].what))
+        elif found is None:
             refused.append((accelerator, f"not on {most_tp(accelerator)} or fewer"))
         else:
             fits.append(found)

@@ -1,6 +1,7 @@
 """Names as people type them to nouns of the catalog: models, accelerators, formats, overlays."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -71,16 +72,20 @@ def formats_named(
     verb: str, precision: str | None, cache_precision: str | None
 ) -> tuple[NumberFormat | None, NumberFormat | None]:
     """The formats of weights and cache; None is what was left out."""
-    found, problems = [], []
-    for flag, name in (("--precision", precision), ("--kv-precision", cache_precision)):
-        form = format_named(name) if name else None
-        if name and form is None:
-            known = ", ".join(sorted(FORMATS))
-            problems.append(Problem(flag, f"got {name!r}", f"use one of {known}"))
-        found.append(form)
-    if problems:
-        raise InputError(verb, problems)
-    return found[0], found[1]
+    flags = (("--precision", precision), ("--kv-precision", cache_precision))
+    weights, kept = (one_format(verb, flag, name) if name else None for flag, name in flags)
+    return weights, kept
+
+
+def one_format(verb: str, where: str, name: str) -> NumberFormat:
+    """The format of this name; InputError that names the nearest where there is none."""
+    form = format_named(name)
+    if form is not None:
+        return form
+    near = get_close_matches(name.strip().lower(), FORMATS, n=2, cutoff=0.5)
+    fix = f"use {' or '.join(near)}; " if near else ""
+    known = ", ".join(sorted(FORMATS))
+    raise InputError(verb, [Problem(where, f"got {name!r}", f"{fix}known are {known}")])
 
 
 def with_overlays(catalog: Catalog, overlays: Sequence[Path]) -> Catalog:

@@ -19,7 +19,6 @@ def demand(peak, hours, ratios=((1.0,),)):
         peak_requests_per_s=peak,
         n_accelerators=None,
         mean_requests_per_s=peak,
-        p99_minute_requests_per_s=peak,
         input_tokens=1.0,
         output_tokens=1.0,
         hours=HourLoads(

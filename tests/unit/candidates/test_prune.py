@@ -18,6 +18,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.workload import Layout
+from gpuplan.errors import Problem
 from gpuplan.performance.serving.engines import vllm_settings
 from gpuplan.units import GB
 
@@ -40,10 +41,15 @@ def test_names_are_unique():
     assert len({c.name for c in FOUND}) == len(FOUND)
 
 
+def no_fp8(candidate):
+    has = "fp8" in CARDS[candidate.accelerator].peak_flop_per_s
+    return [] if has else [Problem("--precision", "has no fp8", "use bf16")]
+
+
 def test_kept_and_rejected_are_all():
     checks = [
         cut.policy_check(frozenset(), frozenset({"t4"})),
-        cut.precision_check(CARDS),
+        cut.problem_check("precision", no_fp8),
         cut.domain_check(CARDS, is_crossing_allowed=False),
     ]
     pruned = cut.prune(FOUND, checks)
@@ -54,19 +60,6 @@ def test_kept_and_rejected_are_all():
 
 def named(card, tp=1):
     return next(c for c in FOUND if c.accelerator == card and c.layout.tp == tp)
-
-
-@pytest.mark.parametrize(
-    ("card", "is_kept"),
-    [("h100-sxm", True), ("l4", True), ("a100-sxm-80gb", True), ("v100-pcie-32gb", False),
-     ("t4", False), ("mi210", False), ("mi300x", True), ("tpu-v5p", False), ("tpu-v6e", True),
-     ("cpu-xeon-8480", False)],
-)  # fmt: skip
-def test_fp8_needs_units_or_kernels_that_unpack_it(card, is_kept):
-    rejected = cut.precision_check(CARDS)(named(card))
-    assert (rejected is None) == is_kept
-    if rejected:
-        assert "16" in rejected.relaxation
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.studies.inference.predict import predict_inference
 from gpuplan.studies.naming import formats_named, model_named, with_overlays
 from gpuplan.studies.power.serving import serving_power
+from gpuplan.studies.support import support_problems
 
 DEFAULT_INPUT_TOKENS = 1024
 DEFAULT_OUTPUT_TOKENS = 256
@@ -97,10 +98,13 @@ def setup_of(
     formats = formats_named("predict", request.precision, request.cache_precision)
     storage, assumed_formats = storage_of(model, *formats)
     layout = _layout(request, choice.n_accelerators)
-    problems = layout_problems(model, storage, layout)
+    engine, assumed_engine = _engine(request)
+    problems = [
+        *layout_problems(model, storage, layout),
+        *support_problems(choice.accelerator, storage, engine.name),
+    ]
     if problems:
         raise InputError("predict", problems)
-    engine, assumed_engine = _engine(request)
     load, assumed_load = _load(request.load or LoadRequest())
     settings = engine_settings(
         engine.name, version_pair(engine.name, engine.version), choice.accelerator

@@ -18,6 +18,7 @@ from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.studies.sizing.evaluator import CandidateEvaluator
 from gpuplan.studies.sizing.task import SizingTask
+from gpuplan.studies.support import support_problems
 from gpuplan.units import GB
 
 ENGINE = EngineChoice(name="vllm", version="0.15")
@@ -47,8 +48,8 @@ def _checks(task: SizingTask) -> list[cut.Check]:
     evaluator, policy = task.evaluator, task.scenario.policy
     return [
         cut.policy_check(*task.allowed),
-        cut.precision_check(evaluator.accelerators),
-        cut.layout_check(lambda c: _layout_problems(evaluator, c)),
+        cut.problem_check("precision", lambda c: _support_problems(evaluator, c)),
+        cut.problem_check("layout", lambda c: _layout_problems(evaluator, c)),
         cut.domain_check(
             evaluator.accelerators, is_crossing_allowed=policy.is_tensor_across_islands_allowed
         ),
@@ -62,6 +63,12 @@ def _checks(task: SizingTask) -> list[cut.Check]:
 def _layout_problems(evaluator: CandidateEvaluator, candidate: Candidate) -> Sequence[Problem]:
     storage = evaluator.storage(candidate.precision, candidate.cache_precision)
     return layout_problems(evaluator.model, storage, candidate.layout)
+
+
+def _support_problems(evaluator: CandidateEvaluator, candidate: Candidate) -> Sequence[Problem]:
+    storage = evaluator.storage(candidate.precision, candidate.cache_precision)
+    card = evaluator.accelerators[candidate.accelerator]
+    return support_problems(card, storage, candidate.engine.name if candidate.engine else "")
 
 
 def _context_check(evaluator: CandidateEvaluator, candidate: Candidate) -> Rejection | None:

@@ -38,7 +38,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
 from gpuplan.errors import InputError, one
-from gpuplan.studies.naming import allowed_ids, model_named
+from gpuplan.studies.naming import allowed_ids, model_named, one_format
 from gpuplan.studies.replay.closed_loop import users_of
 from gpuplan.studies.sizing.demand import ReadTrace, demand_of
 from gpuplan.studies.sizing.evaluator import CandidateEvaluator
@@ -301,10 +301,7 @@ class SizingTask:
         """
         where = f"{self.workload.name}.precision"
         names = self.workload.precisions or self.scenario.policy.precisions
-        forms = [format_named(name) for name in names]
-        if None in forms:
-            raise one(InputError, "plan", where, "names an unknown format", "see the docs")
-        found = [form.name for form in forms if form is not None]
+        found = [one_format("plan", where, name).name for name in names]
         if self.workload.precisions and self.scenario.policy.precisions:
             allowed = [format_named(name) for name in self.scenario.policy.precisions]
             both = {form.name for form in allowed if form is not None}
