@@ -17,6 +17,7 @@ from gpuplan.units import HOUR, HOURS_PER_WEEK, MONTH, MONTHS_PER_YEAR
 
 N_MONTHS_PER_PERIOD = 3  # a quarter: how often budgets and orders are made
 SCENARIOS = ("mid", "low", "high")
+MOST_RATIO = 1e4  # of the first month's load: beyond, no plan means anything
 
 
 def constant_hours() -> HourLoads:
@@ -61,12 +62,23 @@ def periods_of(growth: Growth, horizon_s: float) -> Periods:
     edges = np.arange(0, n_months, N_MONTHS_PER_PERIOD)
     length_s = np.diff(np.append(edges * MONTH, horizon_s))
     ratios = [_highest(_months(by_name[name], growth, n_months), edges) for name in names]
+    _check_ratio(
+        max(float(np.max(ratio)) for ratio in ratios), max(rates.low, rates.high), n_months
+    )
     return Periods(
         scenarios=names,
         start_s=floats(edges * MONTH),
         length_s=floats(length_s),
         load_ratio=floats(ratios),
     )
+
+
+def _check_ratio(ratio: float, per_month_frac: float, n_months: int) -> None:
+    """InputError where the load grows beyond all reason; overflow counts as such."""
+    if not ratio <= MOST_RATIO:
+        what = f"{per_month_frac:.0%} a month is {ratio:.3g} times the load in {n_months} months"
+        fix = f"give growth that stays below {MOST_RATIO:,.0f} times, or a shorter horizon"
+        raise one(InputError, "growth", "per_month_frac", what, fix)
 
 
 def _months(rate: float, growth: Growth, n_months: int) -> Floats:

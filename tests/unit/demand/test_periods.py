@@ -66,3 +66,10 @@ def test_seasons_turn_over_the_first_month():
     profile = (1.0, 1.0, 2.0, *[1.0] * 8, 3.0)
     found = periods_of(Growth(per_month_frac=exactly(0.0), monthly_profile=profile), 12 * MONTH)
     assert found.load_ratio[0].tolist() == pytest.approx([2.0, 1.0, 1.0, 3.0])
+
+
+@pytest.mark.parametrize("rate", [0.35, 1.0, 9.0])
+def test_growth_beyond_all_reason_is_refused(rate):
+    with pytest.raises(InputError, match="times the load in 36 months"):
+        periods_of(Growth(per_month_frac=exactly(rate)), 36 * MONTH)
+    assert periods_of(Growth(per_month_frac=exactly(0.25)), 36 * MONTH).load_ratio.max() < 1e4

@@ -36,8 +36,6 @@ from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_dra
 from gpuplan.units import HOURS_PER_WEEK, YEAR
 
 NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
-# Assumption: the middle growth is twice as likely as either end.
-PROBABILITIES = {1: (1.0,), 3: (0.5, 0.25, 0.25)}
 
 
 class FleetRow(NamedTuple):
@@ -200,8 +198,14 @@ def horizon_of(
         upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR)),
         running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR)),
         end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR)),
-        probability_frac=floats(PROBABILITIES[n_scenarios]),
+        probability_frac=_probability_frac(n_scenarios),
     )
+
+
+def _probability_frac(n_scenarios: int) -> Floats:
+    """Assumption: the middle growth, which comes first, is twice as likely as any other."""
+    weights = np.array([2.0, *np.ones(n_scenarios - 1)])
+    return floats(weights / weights.sum())
 
 
 class _Rows(NamedTuple):
