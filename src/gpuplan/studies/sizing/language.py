@@ -258,7 +258,7 @@ class _Row:
 
     def _n_worth(self, each: _Bounded) -> int | None:
         """The most replicas at the peak whose cost leaves the choice open; None: no such end."""
-        is_all = self.task.context.options.is_exhaustive
+        is_all = self._is_sized_anyway(each.candidate)
         if is_all or not self._sized_costs or each.costs_usd_per_h is None:
             return None
         low = each.n_least
@@ -296,7 +296,7 @@ class _Row:
     def _why_skipped(self, each: _Bounded) -> str:
         """Why it need not be simulated: one that is sized costs less at every load there is."""
         least = each.costs_usd_per_h
-        if self.task.context.options.is_exhaustive:
+        if self._is_sized_anyway(each.candidate):
             return ""
         if least is None:
             return NO_PRICE
@@ -307,6 +307,11 @@ class _Row:
             f"not simulated: at the highest load it costs at least {least[-1]:.2f} USD/h, "
             f"{enough:.2f} USD/h is enough"
         )
+
+    def _is_sized_anyway(self, candidate: Candidate) -> bool:
+        """Whether no price of others rules it out: nodes that are there already cost little."""
+        options = self.task.context.options
+        return options.is_exhaustive or str(candidate.accelerator) in self.task.owned
 
     def _enough(self, least: Floats) -> float | None:
         """What another costs at the highest load that is cheaper at every load; None: none is."""

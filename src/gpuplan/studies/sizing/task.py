@@ -119,6 +119,12 @@ class SizingTask:
         return node_sizes(self.catalog)
 
     @cached_property
+    def owned(self) -> frozenset[str]:
+        """Accelerators that the user has already: they are weighed whatever others cost."""
+        names = [nodes.accelerator for nodes in self.scenario.owned]
+        return frozenset(str(find_accelerator(x, self.catalog).accelerator.id) for x in names)
+
+    @cached_property
     def allowed(self) -> tuple[frozenset[str], frozenset[str]]:
         """Accelerators that the policy allows, none for all of them, and those it forbids."""
         return self._policy_names[0]
