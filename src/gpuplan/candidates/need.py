@@ -13,20 +13,20 @@ from gpuplan.domain.columns import Floats, ints
 from gpuplan.domain.plan.sizing import DemandProfile, ReplicaNeed
 
 N_POINTS = 5
-MOST_RATIO = 4.0
+RATIOS = (4.0, 32.0)  # of the first peak: steps of growth
 LEAST_FRAC = 0.1  # of the highest load: below, the need of this load is kept
 
 
 def load_points(demand: DemandProfile) -> list[float]:
-    """Loads worth sizing: the peak of the first period, lower hours, and growth up to fourfold.
+    """Loads worth sizing: the peak of the first period, lower hours, and growth step by step.
 
-    Beyond fourfold a pool gains little by its size: the need goes on in proportion.
+    Beyond the last step a pool gains little by its size: the need goes on in proportion.
     """
     loads = loads_of(demand)
     today = float(loads[0, 0].max())
     top = float(loads.max())
     low = max(float(loads[loads > 0].min(initial=today)), LEAST_FRAC * today)
-    points = {today, min(top, MOST_RATIO * today)}
+    points = {today, *(min(top, ratio * today) for ratio in RATIOS)}
     if low < today * (1 - 1e-9):
         points |= {float(x) for x in np.geomspace(low, today, N_POINTS)[:-1]}
     return sorted(points)

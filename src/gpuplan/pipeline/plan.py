@@ -11,6 +11,7 @@ from gpuplan.domain.scenario.workload import Training
 from gpuplan.pipeline.verify import certified
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
 from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
+from gpuplan.studies.explanation.owned import is_better, usd_per_month, with_owned, without_owned
 from gpuplan.studies.explanation.rejected import (
     conflict_lines,
     infeasible_lines,
@@ -22,6 +23,7 @@ from gpuplan.studies.planning.draw import with_draw
 from gpuplan.studies.planning.groups import ROUNDS, SolvedGroup, select_from, solve_groups
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
+from gpuplan.studies.planning.owned_first import OwnedReach, owned_parts, owned_reach
 from gpuplan.studies.planning.runs import market_for_jobs, market_for_ranks, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
@@ -35,16 +37,50 @@ def plan(request: PlanRequest) -> Answer:
     lost = without_fleet(sizings)
     if lost:
         return infeasible_answer(inputs, sizings, infeasible_lines(lost))
+    found = _groups(inputs, sizings)
+    reach = owned_reach(inputs, sizings)
+    if reach is not None:
+        return _beside_owned(inputs, sizings, found, reach)
+    return _answer(inputs, sizings, found)
+
+
+def _groups(inputs: PlanInputs, sizings: Sequence[Sizing]) -> list[SolvedGroup] | tuple[str, ...]:
+    """What is chosen for all workloads; or why there is no plan."""
 
     def solve(
         mine: Sequence[Sizing], is_jobs: bool, before: Sequence[Choice]
     ) -> SolvedGroup | tuple[str, ...]:
         return _solved(inputs, mine, is_jobs=is_jobs, before=before)
 
-    found = solve_groups(scenario, sizings, solve)
+    return solve_groups(inputs.scenario, sizings, solve)
+
+
+def _answer(
+    inputs: PlanInputs, sizings: Sequence[Sizing], found: list[SolvedGroup] | tuple[str, ...]
+) -> Answer:
     if isinstance(found, tuple):
         return infeasible_answer(inputs, sizings, found)
     return certified(inputs, planned_answer(inputs, found))
+
+
+def _beside_owned(
+    inputs: PlanInputs,
+    sizings: Sequence[Sizing],
+    found: list[SolvedGroup] | tuple[str, ...],
+    reach: OwnedReach,
+) -> Answer:
+    """The better of two plans: others beside owned nodes that are not enough, or in their place."""
+    parts = owned_parts(inputs, sizings, reach)
+    both = _groups(parts.inputs, parts.sizings) if parts else ()
+    keeps = parts is not None and isinstance(both, list) and is_better(both, found)
+    if parts is None or isinstance(both, tuple) or not keeps:
+        usd = None if isinstance(both, tuple) else usd_per_month(both)
+        answer = _answer(inputs, sizings, found)
+        return without_owned(inputs, reach, answer, usd_with=usd)
+    bare = infeasible_answer(inputs, sizings, ())
+    usd = None if isinstance(found, tuple) else usd_per_month(found)
+    answer = with_owned(inputs, (reach, parts), both, whole=bare, usd_without=usd)
+    return certified(inputs, answer)
 
 
 def what_if(request: PlanRequest, changes: tuple[str, ...]) -> tuple[Answer, Answer]:

@@ -5,7 +5,7 @@ faster than the arithmetic units work; what is trained takes its six operations 
 token [Kaplan2020, Williams2009].
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpuplan.domain.hardware.devices import Accelerator
@@ -54,14 +54,23 @@ class _Placed(NamedTuple):
         known = [peaks[name] for name in (*names, "bf16", "fp16", "fp32") if name in peaks]
         return max(known, default=max(peaks.values(), default=0.0))
 
+    @property
+    def replicas_flop_per_s(self) -> float:
+        """Dense peak of all replicas of the pool."""
+        n = self.pool["n_replicas"] * n_per_replica(self.pool) * fraction_of(self.pool)
+        return float(n * self.peak_flop_per_s)
+
 
 def physics_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
     """Latencies, run times, work and power of every pool whose facts are known."""
-    for placed in _placed(document, facts):
+    all_placed = list(_placed(document, facts))
+    for placed in all_placed:
         if isinstance(placed.workload.work, Training):
             yield from _run_checks(document, placed)
         elif placed.model is not None and isinstance(placed.workload.work, Serving):
             yield from _latency_checks(document, placed, placed.model)
+            beside = [each for each in all_placed if each.workload == placed.workload]
+            yield from _work_checks(document, placed.model, beside)
     yield from _power_checks(document, facts)
 
 
@@ -98,7 +107,6 @@ def _latency_checks(document: Document, placed: _Placed, model: Model) -> Iterat
             yield at_least(f"{name}: reading the weights once", value, read, "s")
         elif what.startswith(("ttft", "e2e")):
             yield at_least(f"{name}: arithmetic of a prompt", value, prefill, "s")
-    yield from _work_checks(document, placed, model)
 
 
 def _bytes_per_s(pool: Document, card: Accelerator) -> float:
@@ -111,20 +119,19 @@ def _bytes_per_s(pool: Document, card: Accelerator) -> float:
     return card.memory.bytes_per_s * slice_frac
 
 
-def _work_checks(document: Document, placed: _Placed, model: Model) -> Iterator[Check]:
-    """The load's arithmetic against all accelerators that serve it."""
-    work, pool = placed.workload.work, placed.pool
-    load = next((x for x in document["load"] if x["workload"] == placed.workload.name), None)
+def _work_checks(document: Document, model: Model, placed: Sequence[_Placed]) -> Iterator[Check]:
+    """The load's arithmetic against all accelerators that serve it, in all of its pools."""
+    work, name = placed[0].workload.work, placed[0].workload.name
+    load = next((x for x in document["load"] if x["workload"] == name), None)
     if load is None or load["peak_requests_per_s"] is None or not isinstance(work, Serving):
         return
     shape = work.request
     fresh = shape.input.mean_tokens * (1.0 - shape.prefix_hit_frac.high)
     tokens = load["peak_requests_per_s"] * (fresh + shape.output.mean_tokens)
     flop_per_s = FLOP_PER_PARAM * model.main.n_active_params * tokens
-    n = pool["n_replicas"] * n_per_replica(pool) * fraction_of(pool)
-    have = n * placed.peak_flop_per_s * MOST_SERVING_FRAC
-    name = f"{placed.workload.name}: arithmetic of the load within the peak"
-    yield at_most(name, flop_per_s / TFLOP, have / TFLOP, "TFLOP/s")
+    have = sum(each.replicas_flop_per_s for each in placed) * MOST_SERVING_FRAC
+    what = f"{name}: arithmetic of the load within the peak"
+    yield at_most(what, flop_per_s / TFLOP, have / TFLOP, "TFLOP/s")
 
 
 def _run_checks(document: Document, placed: _Placed) -> Iterator[Check]:

@@ -131,6 +131,11 @@ class FleetOption:
     time_s: float = 0.0  # what the objective "time" counts
     slice_kind: str = ""  # a fraction of an accelerator: 1g.10gb …; empty: whole ones
 
+    @property
+    def first_period(self) -> int:
+        """The first period in which anything is needed; 0 where nothing ever is."""
+        return int((self.need[0].max(axis=1) > 0).argmax())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceGeometry:

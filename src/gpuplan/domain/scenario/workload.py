@@ -169,6 +169,15 @@ Work = Serving | Batch | Training | Generic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBand:
+    """The part of a workload's load that one of its fleets carries: above low, up to high."""
+
+    of: str  # the workload
+    low_per_s: float
+    high_per_s: float | None  # None: all that is above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """One piece of work with what the user demands of it."""
 
@@ -183,6 +192,7 @@ class Workload:
     capacities: tuple[Capacity, ...] = ()
     layout: Layout | None = None
     data_path: DataPath | None = None
+    band: LoadBand | None = None  # None: the whole load
 
     @property
     def is_training(self) -> bool:

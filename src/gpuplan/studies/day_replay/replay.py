@@ -153,7 +153,8 @@ def hourly_replicas(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Int
     hours = ints(need.n_replicas[0, 0])
     option = chosen.option_of(sizing.workload)
     sharers = [each for each in chosen.chosen if each.pool == option.pool]
-    nodes = sum(held.n_nodes[0, 0] for held in chosen.held if held.pool == option.pool)
+    start = option.first_period
+    nodes = sum(held.n_nodes[0, start] for held in chosen.held if held.pool == option.pool)
     is_steady = bool(np.all(nodes == np.max(nodes)))
     return ints(np.full_like(hours, hours.max())) if is_steady and len(sharers) == 1 else hours
 

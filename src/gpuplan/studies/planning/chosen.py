@@ -125,8 +125,9 @@ def _pools(choice: Choice) -> Iterator[PlannedPool]:
 def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> PlannedPool:
     candidate, option = row.sized.candidate, row.option
     lines = tuple(_purchases(choice, option.pool)) if is_first else ()
-    n_nodes = int(sum(h.n_nodes[0, 0] for h in held_in(choice, option.pool)).max(initial=0))
-    need = int(option.need[0, 0].max(initial=0)) + option.n_reserve
+    start = option.first_period
+    n_nodes = int(sum(h.n_nodes[0, start] for h in held_in(choice, option.pool)).max(initial=0))
+    need = int(option.need[0, start].max(initial=0)) + option.n_reserve
     is_cpu = str(candidate.accelerator).startswith("cpu")
     n = need if is_shared else n_nodes * row.n_per_node
     if option.slice_kind:
@@ -159,7 +160,7 @@ def _layout(candidate: Candidate, n_per_node: int) -> PoolLayout:
 def _whole_need(choice: Choice, pool: str) -> int:
     """Accelerators of a pool that others take whole, at their most in the first period."""
     whole = [o for o in choice.selection.chosen if o.pool == pool and not o.slice_kind]
-    return sum(int(o.need[0, 0].max(initial=0)) + o.n_reserve for o in whole)
+    return sum(int(o.need[0, o.first_period].max(initial=0)) + o.n_reserve for o in whole)
 
 
 def _shared_source(option: FleetOption) -> str:
@@ -179,7 +180,7 @@ def _use(choice: Choice, row: FleetRow) -> PoolUse:
     if found.peak_frac is not None and sized.n_serving:
         hour_s = choice.table.problem.horizon.hour_s
         # Accelerators that are needed follow the load; spares are paid for besides.
-        need = row.option.need[0, 0]
+        need = row.option.need[0, row.option.first_period]
         share = float((need * hour_s).sum() / ((need + row.option.n_reserve) * hour_s).sum())
         mean = found.peak_frac * share
     return PoolUse(

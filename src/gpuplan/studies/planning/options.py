@@ -82,7 +82,7 @@ def fleet_table(
     n = n_scenarios(scenario, periods)
     known = {pool_name(rate) for rate in market.ways if is_known(rate, scenario, catalog)}
     is_sharing = len(sizings) > 1 and not is_jobs
-    weigh = _Rows(scenario, hours, n)
+    weigh = _Rows(scenario, hours, (n, len(periods.start_s)))
     quiet = quietest_first(sizings, places)
     rows = [
         _sliced(row) if is_sharing else row
@@ -213,7 +213,7 @@ class _Rows(NamedTuple):
 
     scenario: Scenario
     hours: Floats
-    n_scenarios: int
+    shape: tuple[int, int]  # scenarios, periods
 
     def all_rows(
         self, sizing: Sizing, place: Ints, market: Market, *, quiet: Ints
@@ -241,10 +241,8 @@ class _Rows(NamedTuple):
     def _row(
         self, sized: Sized, place: Ints, market: Market, *, pool: str, n_per_node: int
     ) -> FleetRow:
-        option = _option(
-            sized, place, pool=pool, n_per_node=n_per_node, n_scenarios=self.n_scenarios
-        )
-        busy_h = float(self.hours[option.need[0, 0] > 0].sum())
+        option = _option(sized, place, pool=pool, n_per_node=n_per_node, shape=self.shape)
+        busy_h = float(self.hours[option.need[0, option.first_period] > 0].sum())
         once = market.porting_usd.get(str(sized.candidate.accelerator), 0.0)
         option = replace(option, once_usd=once, time_s=busy_h / HOURS_PER_WEEK)
         return FleetRow(option=option, sized=sized, n_per_node=n_per_node, place=place)
@@ -259,10 +257,13 @@ def _in_window(row: FleetRow, is_in: Floats, hours: Floats) -> FleetRow:
 
 
 def _option(
-    sized: Sized, place: Ints, *, pool: str, n_per_node: int, n_scenarios: int
+    sized: Sized, place: Ints, *, pool: str, n_per_node: int, shape: tuple[int, int]
 ) -> FleetOption:
-    candidate = sized.candidate
+    candidate, (n_scenarios, n_periods) = sized.candidate, shape
     replicas = sized.need.n_replicas[:n_scenarios][:, :, place]
+    # A fleet that is not needed from the first period on was sized from its own first one.
+    late = n_periods - replicas.shape[1]
+    replicas = np.pad(replicas, ((0, 0), (late, 0), (0, 0)))
     table = [accelerators_for(candidate, n, n_per_node) or 0 for n in range(replicas.max() + 1)]
     return FleetOption(
         workload=candidate.workload,

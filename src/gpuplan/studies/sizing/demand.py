@@ -1,7 +1,10 @@
 """Demand of one workload: what a scenario says about arrivals, hours and growth, in figures."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from gpuplan.demand.periods import (
     constant_hours,
@@ -10,22 +13,65 @@ from gpuplan.demand.periods import (
     periods_of,
 )
 from gpuplan.demand.statistics import summary
+from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
+from gpuplan.domain.scenario.workload import Batch, Generic, LoadBand, Serving, Training, Workload
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.studies.replay.closed_loop import users_of
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, MONTH
 
 ReadTrace = Callable[[Path], Requests]
+LEAST_FRAC = 1e-6  # of the peak: below, a band of the load is empty
 
 
 def demand_of(
     workload: Workload, scenario: Scenario, *, read_trace: ReadTrace | None = None
 ) -> DemandProfile:
     """The peak, the hours of the week and the years, and how they were found."""
+    whole = _whole_demand(workload, scenario, read_trace=read_trace)
+    return whole if workload.band is None else _in_band(whole, workload.band)
+
+
+def _in_band(whole: DemandProfile, band: LoadBand) -> DemandProfile:
+    """What lies between two loads, from the first period on in which there is any.
+
+    Hours are those of the highest period: in others that is never less than their true load.
+    """
+    peak, most = whole.peak_requests_per_s or 0.0, band.high_per_s or np.inf
+
+    def part(load: Floats) -> Floats:
+        return floats(np.clip(load, band.low_per_s, most) - band.low_per_s)
+
+    loads = part(floats(peak * whole.periods.load_ratio))
+    first = int((loads[0] > LEAST_FRAC * peak).argmax())
+    hours = part(floats(peak * whole.periods.load_ratio.max() * whole.hours.load_frac))
+    shares = replace(whole.hours, load_frac=floats(hours / hours.max()))
+    now, periods = float(loads[0, first]), whole.periods
+    return replace(
+        whole,
+        peak_requests_per_s=now,
+        mean_requests_per_s=now * shares.mean_frac,
+        hours=shares,
+        periods=replace(
+            periods,
+            start_s=floats(periods.start_s[first:]),
+            length_s=floats(periods.length_s[first:]),
+            load_ratio=floats(loads[:, first:] / now),
+        ),
+        lines=(*whole.lines, f"{now:.4g} of them are carried by this fleet{_from(periods, first)}"),
+    )
+
+
+def _from(periods: Periods, first: int) -> str:
+    return f" from month {float(periods.start_s[first]) / MONTH + 1:.0f} on" if first else ""
+
+
+def _whole_demand(
+    workload: Workload, scenario: Scenario, *, read_trace: ReadTrace | None
+) -> DemandProfile:
     work = workload.work
     periods = periods_of(scenario.growth, scenario.budget.horizon_s)
     if isinstance(work, Serving):

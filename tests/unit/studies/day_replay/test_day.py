@@ -178,6 +178,7 @@ class _Held:
 class _Option:
     def __init__(self, name):
         self.workload, self.name, self.pool = "chat", f"{name} on pool", "pool"
+        self.first_period = 0
 
 
 class _Chosen:
