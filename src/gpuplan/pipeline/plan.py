@@ -23,7 +23,12 @@ from gpuplan.studies.planning.draw import with_draw
 from gpuplan.studies.planning.groups import ROUNDS, SolvedGroup, select_from, solve_groups
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
-from gpuplan.studies.planning.owned_first import OwnedReach, owned_parts, owned_reach
+from gpuplan.studies.planning.owned_first import (
+    OwnedReach,
+    markets_of_owned,
+    owned_parts,
+    owned_reach,
+)
 from gpuplan.studies.planning.runs import market_for_jobs, market_for_ranks, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
@@ -129,7 +134,8 @@ def _table(inputs: PlanInputs, sizings: Sequence[Sizing], *, is_jobs: bool) -> F
     """What can be chosen: jobs may take one's own nodes by the hour, training whole nodes only."""
     scenario, catalog = inputs.scenario, inputs.catalog
     if not is_jobs:
-        return fleet_table(scenario, catalog, sizings, market=inputs.market)
+        owned = markets_of_owned(inputs)
+        return fleet_table(scenario, catalog, sizings, market=inputs.market, markets=owned)
     market = market_for_jobs(inputs.market)
     whole = market_for_ranks(market, catalog)
     runs = {work.name: whole for work in scenario.workloads if isinstance(work.work, Training)}

@@ -15,6 +15,7 @@ from gpuplan.domain.plan.sizing import Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import OwnedNodes
 from gpuplan.domain.scenario.workload import Generic, LoadBand, Serving, Workload
+from gpuplan.studies.market.offers import Market
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.workload import size_workload
 
@@ -115,6 +116,13 @@ def owned_parts(
         if own.sized and rest.sized:
             return OwnedParts(split, [own, rest, *others], reach)
     return None
+
+
+def markets_of_owned(inputs: PlanInputs) -> dict[str, Market]:
+    """For workloads that are the part on owned nodes: nothing but those."""
+    standing = inputs.market._replace(rates=())
+    bands = {work.name: work.band for work in inputs.scenario.workloads}
+    return {name: standing for name, band in bands.items() if band and band.low_per_s == 0.0}
 
 
 def _in_two(scenario: Scenario, name: str, load_per_s: float) -> Scenario:

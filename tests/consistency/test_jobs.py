@@ -1,0 +1,150 @@
+"""Job kinds side by side, owned nodes and teams: no plan that its own numbers contradict."""
+
+from math import ceil, isfinite
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import gpuplan
+
+MODEL = "meta-llama/Llama-3.1-8B-Instruct"
+REQUEST = {"input_tokens": 500, "output_tokens": 100}
+OFFERS = [
+    {"accelerator": "H100", "usd_per_accelerator_h": 3.0},
+    {"accelerator": "L40S", "usd_per_accelerator_h": 1.2},
+]
+RATES = {"H100": 15.0, "L40S": 5.0}
+BATCH_FRAC, SERVING_FRAC = 0.95, 0.7  # utilization at which a given capacity is counted
+DAYS = [1, 1, 1, 1, 1, 2, 4, 7, 9, 10, 10, 10, 9, 10, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+
+
+def capacity() -> list:
+    return [{"accelerator": name, "requests_per_s": rate} for name, rate in RATES.items()]
+
+
+def workload(name: str, kind: str, **rest) -> dict:
+    given = {"model": MODEL, "request": REQUEST, "capacity": capacity()}
+    return {"name": name, "kind": kind, **given, **rest}
+
+
+def chat(rate: float, *, is_daily: bool, **rest) -> dict:
+    demand = {"requests_per_s": rate} | ({"hourly_profile": DAYS} if is_daily else {})
+    slo = {"ttft_p95_ms": 1000}
+    return workload("chat", "online_inference", demand=demand, slo=slo, **rest)
+
+
+def docs(name: str = "docs", *, hours: float = 24.0, **amount) -> dict:
+    return workload(name, "batch_inference", batch={**amount, "deadline_h": hours})
+
+
+def training(days: float) -> dict:
+    run = {"tokens": 5e9, "mfu_frac": 0.4, "deadline_days": days}
+    small = "meta-llama/Llama-3.2-1B"
+    return {"name": "run", "kind": "pretraining", "model": small, "training": run}
+
+
+def tree(*works: dict, **rest) -> dict:
+    return {"name": "jobs", "workloads": list(works), "prices": {"offers": OFFERS},
+            "policy": {"accelerators": {"allowed": ["H100", "L40S"]}, "survive": "none"},
+            **rest}  # fmt: skip
+
+
+def planned(*works: dict, **rest) -> gpuplan.Answer:
+    return gpuplan.plan(tree(*works, **rest), n_samples=0)
+
+
+def paid_h(pool) -> float:
+    """Accelerator-hours that a pool pays for in a month."""
+    return sum(p.n_nodes * p.n_accelerators_per_node * p.paid_frac * 730 for p in pool.purchases)
+
+
+def test_a_one_off_job_costs_its_hours_whatever_the_horizon():
+    short, long = (
+        planned(docs(docs=1e7, hours=48), budget={"horizon_months": n}).plan for n in (3, 36)
+    )
+    assert short.total_usd == long.total_usd
+    least_h = 1e7 / (RATES["H100"] * BATCH_FRAC) / 3600
+    assert long.total_usd == pytest.approx(3.0 * least_h, rel=0.01)
+    assert long.slo.is_kept
+
+
+@given(
+    n=st.floats(1e4, 1e8), hours=st.floats(1.0, 400.0), rate=st.floats(1.0, 200.0),
+    is_daily=st.booleans(), days=st.floats(2.0, 60.0),
+    kinds=st.sets(st.sampled_from(["chat", "one-off", "stream", "run"]), min_size=1),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_mix_of_kinds_is_planned_within_its_deadlines(n, hours, rate, is_daily, days, kinds):
+    works = {
+        "chat": chat(rate, is_daily=is_daily),
+        "one-off": docs("heap", docs=n, hours=hours),
+        "stream": docs("stream", docs_per_day=n / 10),
+        "run": training(days),
+    }
+    answer = planned(*(works[kind] for kind in sorted(kinds)))
+    plan = answer.plan
+    assert plan is not None
+    assert plan.slo.is_kept
+    assert isfinite(plan.total_usd)
+    assert plan.total_usd > 0
+    assert {pool.workload for pool in plan.pools} == {works[kind]["name"] for kind in kinds}
+    for pool in plan.pools:
+        assert pool.n_replicas > 0
+    deadlines = {p.workload: p for p in plan.slo.promises if p.what == "deadline"}
+    assert ("heap" in deadlines) == ("one-off" in kinds)
+    for found in deadlines.values():
+        assert found.reached_s.value <= found.limit_s * (1 + 1e-9)
+    if kinds == {"stream"}:
+        _is_enough(plan.pools[0], n / 10 / 86_400, BATCH_FRAC)
+
+
+def _is_enough(pool, rate: float, ceiling: float) -> None:
+    each = RATES["H100" if "h100" in pool.accelerator else "L40S"] * ceiling
+    assert pool.n_replicas >= ceil(rate / each - 1e-6)
+
+
+@given(rate=st.floats(1.0, 60.0), n=st.floats(1e5, 5e6))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_stream_beside_a_service_never_costs_more_than_apart(rate, n):
+    both = planned(chat(rate, is_daily=True), docs(docs_per_day=n)).plan
+    apart = [planned(chat(rate, is_daily=True)).plan, planned(docs(docs_per_day=n)).plan]
+    total = sum(plan.cost_usd_per_month.value for plan in apart)
+    assert both.cost_usd_per_month.value <= total * (1 + 1e-6)
+    each = RATES["H100"] * BATCH_FRAC * 3600
+    assert sum(paid_h(pool) for pool in both.pools) >= n / 24 * 730 / each * (1 - 1e-6)
+
+
+OWNED = [{"accelerator": "L40S", "nodes": 2, "accelerators_per_node": 4}]
+
+
+@pytest.mark.parametrize(
+    ("rate", "kinds"), [(20.0, {"existing"}), (200.0, {"existing", "on_demand"})]
+)
+def test_what_is_owned_serves_as_far_as_it_goes(rate, kinds):
+    answer = planned(chat(rate, is_daily=False), owned=OWNED)
+    lines = [line for pool in answer.plan.pools for line in pool.purchases]
+    assert {line.purchase for line in lines} == kinds
+    without = planned(chat(rate, is_daily=False)).plan.cost_usd_per_month.value
+    assert answer.plan.cost_usd_per_month.value < without
+    carried = sum(
+        pool.n_replicas * RATES["H100" if "h100" in pool.accelerator else "L40S"] * SERVING_FRAC
+        for pool in answer.plan.pools
+    )
+    assert carried >= rate * (1 - 1e-6)
+
+
+def test_owned_nodes_that_growth_outruns_are_joined_by_others_later():
+    growth = {"per_month_frac": 0.1}
+    answer = planned(chat(20.0, is_daily=False), owned=OWNED, growth=growth)
+    assert any("your 8 x L40S carry about 28" in line for line in answer.explanation.why)
+    purchases = {line.purchase: line for pool in answer.plan.pools for line in pool.purchases}
+    assert purchases["existing"].n_nodes == 2
+    assert purchases["on_demand"].paid_frac < 1.0
+
+
+def test_owned_nodes_that_are_replaced_are_named():
+    dear = [{**OWNED[0], "accelerator": "L40S", "nodes": 1, "node_max_kw": 60.0}]
+    site = {"electricity_usd_per_kwh": 5.0}
+    answer = planned(chat(200.0, is_daily=False), owned=dear, site=site)
+    assert any("so they are replaced" in line for line in answer.explanation.why)
