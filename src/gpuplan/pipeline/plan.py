@@ -44,9 +44,11 @@ def plan(request: PlanRequest) -> Answer:
         return infeasible_answer(inputs, sizings, infeasible_lines(lost))
     found = _groups(inputs, sizings)
     reach = owned_reach(inputs, sizings)
-    if reach is not None:
-        return _beside_owned(inputs, sizings, found, reach)
-    return _answer(inputs, sizings, found)
+    if reach is None:
+        answer = _answer(inputs, sizings, found)
+    else:
+        answer = _beside_owned(inputs, sizings, found, reach)
+    return answer if answer.plan is None else certified(inputs, answer)
 
 
 def _groups(inputs: PlanInputs, sizings: Sequence[Sizing]) -> list[SolvedGroup] | tuple[str, ...]:
@@ -65,7 +67,7 @@ def _answer(
 ) -> Answer:
     if isinstance(found, tuple):
         return infeasible_answer(inputs, sizings, found)
-    return certified(inputs, planned_answer(inputs, found))
+    return planned_answer(inputs, found)
 
 
 def _beside_owned(
@@ -84,8 +86,7 @@ def _beside_owned(
         return without_owned(inputs, reach, answer, usd_with=usd)
     bare = infeasible_answer(inputs, sizings, ())
     usd = None if isinstance(found, tuple) else usd_per_month(found)
-    answer = with_owned(inputs, (reach, parts), both, whole=bare, usd_without=usd)
-    return certified(inputs, answer)
+    return with_owned(inputs, (reach, parts), both, whole=bare, usd_without=usd)
 
 
 def what_if(request: PlanRequest, changes: tuple[str, ...]) -> tuple[Answer, Answer]:
