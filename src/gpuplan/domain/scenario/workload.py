@@ -173,8 +173,8 @@ class LoadBand:
     """The part of a workload's load that one of its fleets carries: above low, up to high."""
 
     of: str  # the workload
-    low_per_s: float
-    high_per_s: float | None  # None: all that is above
+    low_requests_per_s: float
+    high_requests_per_s: float | None  # None: all that is above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,9 @@ def markets_of_owned(inputs: PlanInputs) -> dict[str, Market]:
     """For workloads that are the part on owned nodes: nothing but those."""
     standing = inputs.market._replace(rates=())
     bands = {work.name: work.band for work in inputs.scenario.workloads}
-    return {name: standing for name, band in bands.items() if band and band.low_per_s == 0.0}
+    return {
+        name: standing for name, band in bands.items() if band and band.low_requests_per_s == 0.0
+    }
 
 
 def _in_two(scenario: Scenario, name: str, load_per_s: float) -> Scenario:
@@ -130,8 +132,8 @@ def _in_two(scenario: Scenario, name: str, load_per_s: float) -> Scenario:
     workload = scenario.workload(name)
     assert workload is not None
     bands = {
-        "owned": LoadBand(of=name, low_per_s=0.0, high_per_s=load_per_s),
-        "rest": LoadBand(of=name, low_per_s=load_per_s, high_per_s=None),
+        "owned": LoadBand(of=name, low_requests_per_s=0.0, high_requests_per_s=load_per_s),
+        "rest": LoadBand(of=name, low_requests_per_s=load_per_s, high_requests_per_s=None),
     }
     parts = (replace(workload, name=f"{name} ({what})", band=b) for what, b in bands.items())
     rest = (work for work in scenario.workloads if work.name != name)

@@ -40,10 +40,10 @@ def _in_band(whole: DemandProfile, band: LoadBand) -> DemandProfile:
 
     Hours are those of the highest period: in others that is never less than their true load.
     """
-    peak, most = whole.peak_requests_per_s or 0.0, band.high_per_s or np.inf
+    peak, most = whole.peak_requests_per_s or 0.0, band.high_requests_per_s or np.inf
 
     def part(load: Floats) -> Floats:
-        return floats(np.clip(load, band.low_per_s, most) - band.low_per_s)
+        return floats(np.clip(load, band.low_requests_per_s, most) - band.low_requests_per_s)
 
     loads = part(floats(peak * whole.periods.load_ratio))
     first = int((loads[0] > LEAST_FRAC * peak).argmax())
