@@ -105,8 +105,9 @@ if TYPE_CHECKING:
     from gpuplan.studies.replay.load import drawn_load
     from gpuplan.studies.replay.marks import with_lengths, with_priorities, with_shared_prefix
     from gpuplan.studies.replay.network import is_network
+    from gpuplan.studies.replay.planned import simulate_planned
     from gpuplan.studies.replay.replicas import simulate_load, with_gaps
-    from gpuplan.studies.replay.scenario import scenario_load
+    from gpuplan.studies.replay.scenario import scenario_load, with_described
     from gpuplan.studies.replay.stream import drawn_blocks
     from gpuplan.studies.replay.stream import streamed as simulate_stream
     from gpuplan.studies.replay.stream import traced_blocks as trace_blocks

@@ -290,3 +290,51 @@ def test_single_gaps_are_told_when_asked():
     assert json.loads(drawn("--json").stdout)["itl_s"] is None
     found = drawn("--itl", "--stream")
     assert isinstance(found.exception, InputError)
+
+
+def test_a_plan_names_fleet_and_load_itself(tmp_path: Path):
+    beside = CliRunner().invoke(app, ["simulate", str(tmp_path / "plan.yaml"), "--on", "H100"])
+    assert isinstance(beside.exception, InputError)
+    assert "--on: conflicts with a plan file" in str(beside.exception)
+    missing = CliRunner().invoke(app, ["simulate", "--model", "Llama-3.1-8B", "--rate", "1"])
+    assert isinstance(missing.exception, InputError)
+    assert "or give a plan file" in str(missing.exception)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scenario = Path(__file__).parents[3] / "examples" / "chat.yaml"
+    path = tmp_path_factory.mktemp("plan") / "plan.yaml"
+    made = CliRunner().invoke(app, ["plan", str(scenario), "--out", str(path)])
+    assert made.exit_code == 0, made.output
+    return path
+
+
+def planned(*arguments: object):
+    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+
+
+def test_a_plan_file_is_simulated_with_nothing_typed_again(plan: Path, tmp_path: Path):
+    out = tmp_path / "requests.csv"
+    found = planned(plan, "--json", "--out", out, "--duration", "600s")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["n_requests"] == document["n_completed"]
+    assert len(out.read_text().splitlines()) == document["n_requests"] + 1
+    assert 0.01 < document["ttft_s"]["p95"] < 2.0
+
+
+def test_a_table_and_a_chart_of_a_plan(plan: Path, tmp_path: Path):
+    chart = tmp_path / "load.html"
+    found = planned(plan, "--chart", chart, "--duration", "300s", "--seed", 3)
+    assert found.exit_code == 0, found.output
+    assert "TTFT" in found.stdout
+    assert chart.exists()
+
+
+def test_a_scenario_is_no_plan(tmp_path: Path):
+    path = tmp_path / "scenario.yaml"
+    path.write_text("version: 1\nname: x\n")
+    found = planned(path)
+    assert isinstance(found.exception, InputError)
+    assert "is no plan" in str(found.exception)

@@ -11,6 +11,7 @@ from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.cli.simulate.conflicts import (
     check_fleet,
     check_options,
+    check_plan,
     is_network,
     with_network_load,
     with_recorded_lengths,
@@ -26,7 +27,7 @@ from gpuplan.cli.simulate.files import (
 )
 from gpuplan.cli.simulate.load import load, trace_query
 from gpuplan.cli.simulate.options import SimulateOptions
-from gpuplan.cli.simulate.parse import sizes
+from gpuplan.cli.simulate.parse import seconds, sizes
 from gpuplan.cli.simulate.request import drawn_load, simulate_request
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def simulate(options: SimulateOptions) -> None:
     """Simulate a fleet serving requests: latency, throughput, utilization, SLO attainment.
 
     Requests come from --trace, from --scenario, or are generated: --rate 5 --input-tokens 1000
-    --output-tokens 200.
+    --output-tokens 200. A plan file alone is simulated as it is: its fleet at its peak load.
     """
     with cleaning_up():
         _simulate(options)
@@ -55,6 +56,13 @@ def simulate(options: SimulateOptions) -> None:
 
 def _simulate(options: SimulateOptions) -> None:
     form = chosen(options.output, as_json=options.as_json)
+    check_plan(options)
+    if options.plan is not None:
+        check_targets(options.out, options.chart or [])
+        sheet, charts = _planned(options, options.plan)
+        emit(sheet, form)
+        show_charts(options.chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
+        return
     options = with_recorded_lengths(with_network_load(options))
     query, drawn = trace_query(options), drawn_load(options)
     check_targets(options.out, options.chart or [])
@@ -72,12 +80,9 @@ def _simulate(options: SimulateOptions) -> None:
 def _in_memory(
     options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest"
 ) -> "Shown":
-    request = replace(
-        request,
-        slo=request.slo or taken.slo,
-        precision=options.precision or taken.precision,
-        cache_precision=options.kv_precision or taken.cache_precision,
-    )
+    from gpuplan import api
+
+    request = api.with_described(request, taken)
     options = options._replace(model=options.model or taken.model)
     if options.fleet is not None:
         return _autoscaled(options, options.fleet, taken, request)
@@ -86,6 +91,23 @@ def _in_memory(
     if options.sweep_replicas is None:
         return _run(options, taken, request)
     return _sweep(options, taken, request)
+
+
+def _planned(options: SimulateOptions, path: Path) -> "Shown":
+    from gpuplan import api
+
+    with busy(SIMULATING):
+        found = api.simulate_planned(
+            path,
+            options.workload,
+            duration_s=seconds(options.duration, "--duration"),
+            seed=options.seed,
+            overlays=options.overlay or [],
+            store=user_store(),
+        )
+    if options.out is not None:
+        write_requests(options.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found)
 
 
 def _network(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":

@@ -28,6 +28,27 @@ def check_options(options: SimulateOptions) -> None:
         raise InputError("simulate", problems)
 
 
+def check_plan(options: SimulateOptions) -> None:
+    """A plan names its fleet and load itself; without one, accelerators must be named."""
+    from gpuplan.errors import InputError, Problem
+
+    if options.plan is None:
+        if not options.on:
+            fix = "name the accelerators of a replica, e.g. --on H100, or give a plan file"
+            raise InputError("simulate", [Problem("--on", "missing", fix)])
+        return
+    usual = SimulateOptions()._asdict()
+    free = ("plan", "workload", "duration", "seed", "overlay", "out", "chart", "output", "as_json")
+    beside = {
+        f"--{name.replace('_', '-')}": value != usual[name]
+        for name, value in options._asdict().items()
+        if name not in free
+    }
+    problems = _conflicts(beside, "a plan file", "remove it; the plan names fleet and load")
+    if problems:
+        raise InputError("simulate", problems)
+
+
 def check_fleet(options: SimulateOptions) -> None:
     """A fleet file defines the replicas itself, and is simulated as a whole."""
     from gpuplan.errors import InputError

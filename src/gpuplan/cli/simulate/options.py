@@ -28,6 +28,7 @@ from gpuplan.cli.options import (
     Precision,
     Seed,
     accelerators_in,
+    arg,
     model_in,
     opt,
 )
@@ -70,7 +71,12 @@ class Batching(StrEnum):
 class SimulateOptions(NamedTuple):
     """Every option of the command, as typed."""
 
-    on: Annotated[str, accelerators_in(COMMON, "Accelerators of one replica, e.g. H100 or 2xH100.")]
+    plan: Annotated[
+        Path | None, arg("Plan file (gpuplan plan --out plan.yaml) whose fleet is simulated.")
+    ] = None
+    on: Annotated[
+        str, accelerators_in(COMMON, "Accelerators of one replica, e.g. H100 or 2xH100.")
+    ] = ""
     model: Annotated[Text, model_in(COMMON)] = None
     trace: Annotated[
         Path | None,

@@ -29,8 +29,11 @@ class ReplicaRequest:
     pp: int = 1
     dp: int = 1
     ep: int = 1
+    cp: int = 1
+    share: str = ""  # of one accelerator: 1/4 or a MIG profile; empty: all of it
     adapters: LoraUse | None = None
     calibration: str | None = None  # file of constants refitted with runs of one's own
+    cached_input_frac: float = 0.0  # of each prompt, left out of the requests: found in the cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

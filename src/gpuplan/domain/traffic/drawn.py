@@ -61,3 +61,4 @@ class LoadSource:
     model: str | None = None  # that a scenario names
     precision: str | None = None  # of the weights, that a scenario allows
     cache_precision: str | None = None
+    cached_input_frac: float = 0.0  # of each prompt, left out of the requests: held in the cache

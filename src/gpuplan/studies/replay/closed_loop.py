@@ -28,6 +28,9 @@ MOST_REQUESTS = 50_000_000  # all are kept in memory
 MOST_THINK_S = DAY
 MOST_TURNS = 10_000
 N_EACH = 50  # requests of one user where no number is given
+LEAST_EACH = 16
+DESCRIBED_REQUESTS = 200_000  # of a described loop, about
+COUNTED_FRAC = 0.75  # of a described loop's rows are asked before all end together
 
 
 class Users(NamedTuple):
@@ -75,16 +78,24 @@ def users_of(work: Serving, max_tokens: int | None = None) -> Users:
 
 
 def described_loop(work: Serving, *, seed: int) -> LoadSource:
-    """The closed loop of a workload, as plans size it."""
+    """The closed loop of a workload, as plans size it; users have rows to spare at the end."""
     n_users = max(1, round(work.arrivals.n_concurrent or 1.0))
-    loop = users_loop(users_of(work), n_users, N_EACH, seed=seed)
+    n_each = max(LEAST_EACH, min(N_EACH, DESCRIBED_REQUESTS // n_users))
+    loop = users_loop(users_of(work), n_users, n_each, seed=seed)
     grouping = Grouping(session=loop.user)
     requests = requests_of(
         np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
     )
-    value, why = f"{N_EACH} of each user", "long enough for p99"
-    assumed = Assumption(what="requests", value=value, why=why, change="")
-    return LoadSource(requests=requests, source="scenario", assumptions=(assumed,), loop=loop)
+    n_all = round(COUNTED_FRAC * n_users * n_each)
+    value, why = f"{n_all:,}", "each user asks often enough for the loop to settle"
+    return LoadSource(
+        requests=requests,
+        source="scenario",
+        assumptions=(Assumption(what="requests", value=value, why=why, change=""),),
+        loop=loop,
+        n_loop=n_all,
+        cached_input_frac=work.request.prefix_hit_frac.mid,
+    )
 
 
 class Wanted(NamedTuple):

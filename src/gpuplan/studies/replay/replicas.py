@@ -6,11 +6,14 @@ from pathlib import Path
 from time import perf_counter
 
 from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.candidates.propose import shared_device, shares_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.demand.lengths import within_context
 from gpuplan.demand.statistics import summary
 from gpuplan.domain.calibration.constants import InferenceCalibration
-from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
+from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import EngineSettings, LoraUse
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
@@ -74,13 +77,29 @@ def prepared(
     if len(requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
-    choice = find_accelerator(accelerator_name, catalog)
     replica = _scheduler(asked).replica or ReplicaRequest()
-    request = PredictRequest(
+    choice = share_of(find_accelerator(accelerator_name, catalog), catalog, replica.share)
+    request = _predicted(asked, replica, requests)
+    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    assumed += unused_accelerators(choice, setup.layout)
+    settings = _settings(setup.settings, _scheduler(asked))
+    load = _with_cached(setup.load, replica.cached_input_frac)
+    setup = replace(setup, settings=settings, drafts=_scheduler(asked).drafts, load=load)
+    fleet, assumed_fleet = fleet_of(setup, requests, asked)
+    assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
+    return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
+
+
+def _predicted(
+    asked: SimulateRequest, replica: ReplicaRequest, requests: Requests
+) -> PredictRequest:
+    """The same deployment as predictions are asked for it."""
+    return PredictRequest(
         tp=replica.tp or asked.tp,
         pp=replica.pp,
         dp=replica.dp,
         ep=replica.ep,
+        cp=replica.cp,
         n_replicas=asked.n_replicas,
         precision=asked.precision,
         cache_precision=asked.cache_precision,
@@ -88,13 +107,27 @@ def prepared(
         engine_version=asked.engine_version,
         load=_mean_load(requests, replica.adapters),
     )
-    setup, assumed = setup_of(model_named(model_name, store), choice, request)
-    assumed += unused_accelerators(choice, setup.layout)
-    settings = _settings(setup.settings, _scheduler(asked))
-    setup = replace(setup, settings=settings, drafts=_scheduler(asked).drafts)
-    fleet, assumed_fleet = fleet_of(setup, requests, asked)
-    assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
-    return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
+
+
+def share_of(choice: AcceleratorChoice, catalog: Catalog, name: str) -> AcceleratorChoice:
+    """The accelerator, or the part of it that is named."""
+    if not name:
+        return choice
+    card = choice.accelerator
+    shares = shares_of(card, catalog.mig_profiles_of(card.id), 0.0)
+    found = {share.name: share for share in shares}
+    if name not in found:
+        fix = f"use one of: {', '.join(found) or 'none'}"
+        raise one(InputError, "simulate", "share", f"{card.name} has no {name!r}", fix)
+    return replace(choice, accelerator=shared_device(card, found[name]), n_accelerators=1)
+
+
+def _with_cached(load: ServingLoad, cached_frac: float) -> ServingLoad:
+    """Whole prompts, where requests hold only what the prefix cache does not."""
+    if not cached_frac:
+        return load
+    whole = load.input_tokens / (1.0 - cached_frac)
+    return replace(load, input_tokens=whole, cached_input_frac=cached_frac)
 
 
 def replayed(
@@ -148,6 +181,10 @@ def simulate_load(
 ) -> Simulation:
     """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
+    if taken.source == "scenario":
+        # Lengths are drawn: none is longer than what the model reads.
+        most = ready.setup.model.max_context_tokens
+        taken = replace(taken, requests=within_context(taken.requests, most))
     found = replayed(ready, taken.requests, asked, taken=taken, told=told)
     if taken.loop is not None or not found.statistics.is_overloaded:
         return found

@@ -4,15 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from gpuplan.demand.generate import requests_for
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.demand import Arrivals, LatencyLimit, RequestShape, Slo
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.domain.simulation.outcome import SloTargets
+from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
 from gpuplan.domain.traffic.drawn import LoadSource
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.scenario.read import read_scenario
+from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.studies.replay.closed_loop import described_loop
 from gpuplan.studies.replay.load import traced_load
 from gpuplan.units import HOUR
@@ -24,8 +29,21 @@ def scenario_load(
     path: Path, workload: str | None = None, *, duration_s: float | None = None, seed: int = 0
 ) -> LoadSource:
     """Requests of one workload of the file; InputError where it has none that can be replayed."""
-    scenario = read_scenario(path)
-    chosen = _chosen(scenario, workload, path.name)
+    return described_load(
+        read_scenario(path), workload, path=path, duration_s=duration_s, seed=seed
+    )
+
+
+def described_load(
+    scenario: Scenario,
+    workload: str | None,
+    *,
+    path: Path,
+    duration_s: float | None = None,
+    seed: int = 0,
+) -> LoadSource:
+    """Requests of one workload of a scenario, whose traces lie beside the path."""
+    chosen = served_workload(scenario, workload, path.name)
     growth = scenario.growth.per_month_frac.mid
     taken = (
         _batch(chosen.work, duration_s, seed)
@@ -55,7 +73,8 @@ def _own(scenario: Scenario, chosen: Workload) -> list[Assumption]:
     return told
 
 
-def _chosen(scenario: Scenario, name: str | None, file: str) -> Workload:
+def served_workload(scenario: Scenario, name: str | None, file: str) -> Workload:
+    """The workload of that name that requests are sent to; InputError where there is none."""
     served = [work for work in scenario.workloads if isinstance(work.work, Serving | Batch)]
     names = ", ".join(work.name for work in served)
     if not served:
@@ -79,8 +98,42 @@ def _serving(chosen: Workload, path: Path, duration_s: float | None, seed: int) 
     if arrivals.n_concurrent is not None and arrivals.peak_requests_per_s is None:
         return replace(described_loop(chosen.work, seed=seed), slo=slo)
     seconds, assumed = _duration(arrivals, duration_s)
-    requests = requests_for(arrivals, chosen.work.request, duration_s=seconds, seed=seed)
-    return LoadSource(requests=requests, source="scenario", assumptions=assumed, slo=slo)
+    shape = chosen.work.request
+    drawn = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
+    bare = requests_of(drawn.arrive_s, drawn.input_tokens, np.maximum(1, drawn.output_tokens))
+    hit = shape.prefix_hit_frac.mid
+    return LoadSource(
+        requests=fresh_requests(bare, hit),
+        source="scenario",
+        assumptions=(*assumed, *_cached(hit)),
+        slo=slo,
+        cached_input_frac=hit,
+    )
+
+
+def _cached(hit_frac: float) -> list[Assumption]:
+    """Requests hold what must be read; what is cached is private to each conversation."""
+    if not hit_frac:
+        return []
+    value = f"{hit_frac:.0%} of each prompt, private to its conversation"
+    why = "hits save prefill, not memory; requests are shown without what is found"
+    change = "workloads[].request.prefix_hit_frac"
+    return [Assumption(what="prefix cache", value=value, why=why, change=change)]
+
+
+def with_described(asked: SimulateRequest, taken: LoadSource) -> SimulateRequest:
+    """What was asked, completed with what the source of the load says."""
+    scheduler = asked.scheduler or EngineRequest()
+    replica = scheduler.replica or ReplicaRequest()
+    if taken.cached_input_frac:
+        replica = replace(replica, cached_input_frac=taken.cached_input_frac)
+    return replace(
+        asked,
+        slo=asked.slo or taken.slo,
+        precision=asked.precision or taken.precision,
+        cache_precision=asked.cache_precision or taken.cache_precision,
+        scheduler=replace(scheduler, replica=replica),
+    )
 
 
 def _batch(work: Batch, duration_s: float | None, seed: int) -> LoadSource:

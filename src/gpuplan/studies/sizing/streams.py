@@ -117,7 +117,10 @@ class RequestStreams:
         if self._recorded is not None:
             return self._fresh(busiest_hour(self._recorded, n_requests, seed))
         n_s = float(n_requests)
-        return self._fresh(requests_for(self._arrivals, self._shape, duration_s=n_s, seed=seed))
+        drawn = requests_for(self._arrivals, self._shape, duration_s=n_s, seed=seed)
+        # As many came as chance would have it: the clock makes them one a unit of time.
+        arrive = drawn.arrive_s * (len(drawn) / n_s)
+        return self._fresh(requests_of(arrive, drawn.input_tokens, drawn.output_tokens))
 
 
 def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
@@ -169,7 +172,8 @@ class UserStreams:
         Slower steps are a slower clock: as many users, who think for fewer of its ticks.
         """
         n_run = min(n_replicas, THINKING_POOL if self._users.think_s else LOOP_POOL)
-        n_users = max(1, round(self.n_users(load.requests_per_s) * n_run / n_replicas))
+        # The fullest replicas: a share of the requests meets them that no percentile leaves out.
+        n_users = max(1, ceil(self.n_users(load.requests_per_s) * n_run / n_replicas - 1e-6))
         loop = self._loop(n_users, max(LOOP_TURNOVERS, ceil(n / n_users)), load.draw)
         if load.slowness_ratio != 1.0:
             loop = replace(loop, think_s=loop.think_s / load.slowness_ratio)
