@@ -8,7 +8,6 @@ from gpuplan.domain.plan.answer import (
     Curve,
     Explanation,
     LimitUse,
-    PlanCostLine,
     PlannedLoad,
     PlannedPool,
     PlanProof,
@@ -24,6 +23,7 @@ from gpuplan.domain.plan.answer import (
     Uncertainty,
     WhyNot,
 )
+from gpuplan.domain.plan.bill import CashLine, PeriodCost, PlanBill, PlanCostLine
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.domain.plan.comparison import (
     ComparisonRow,
@@ -98,6 +98,20 @@ def decision() -> Decision:
     return Decision(comparison=rows, pareto=(front,), risk=risk)
 
 
+def bill(usd_per_month: float, n_months: int = 36) -> PlanBill:
+    total, span_s = n_months * usd_per_month, n_months * 730 * 3600.0
+    line = CashLine(
+        what="rent", workload="chat", name="n2-H100x2", source="price-list, 2026-08-22",
+        start_s=0.0, span_s=span_s, usd=total,
+    )  # fmt: skip
+    month = PeriodCost(start_s=0.0, span_s=span_s, n_accelerators=6, usd_per_month=usd_per_month)
+    return PlanBill(
+        cost_lines=(PlanCostLine(what="rent", usd_per_month=usd_per_month),),
+        once_usd=0.0, total_usd=total, span_s=span_s, present_value_usd=total,
+        cash_flow=(line,), by_period=(month,),
+    )  # fmt: skip
+
+
 def chosen(n: int = 6, *, is_kept: bool = True, is_within: bool = True) -> ChosenPlan:
     promise = SloResult(
         workload="chat", what="ttft p95", limit_s=2.0, reached_s=estimate(0.4), is_kept=is_kept
@@ -107,14 +121,11 @@ def chosen(n: int = 6, *, is_kept: bool = True, is_within: bool = True) -> Chose
         cost_usd_per_month=estimate(n // 2 * 5.9 * 730),
         power_w=estimate(n * 900.0),
         slo=SloResults(is_kept=is_kept, promises=(promise,)),
-        cost_lines=(PlanCostLine(what="rent", usd_per_month=n // 2 * 5.9 * 730),),
+        bill=bill(n // 2 * 5.9 * 730),
         limits=(
             LimitUse(name="budget.usd_per_month", used="$12,921", limit="$20,000",
                      used_frac=0.646, is_kept=is_within),
         ),
-        once_usd=0.0,
-        total_usd=36 * n // 2 * 5.9 * 730,
-        span_s=36 * 730 * 3600.0,
         energy_j_per_month=1e9,
         carbon_kg_per_month=None,
     )  # fmt: skip

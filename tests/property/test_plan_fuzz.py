@@ -11,9 +11,11 @@ from gpuplan.errors import InputError
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
 from gpuplan.inputs.scenario.read import scenario_from_dict
-from gpuplan.inputs.scenario.short_form import short_scenario
+from gpuplan.inputs.words.read import described_scenario
 from gpuplan.report.plan.document import plan_document, plan_text
+from gpuplan.studies.naming import lexicon
 
+LEXICON = lexicon()
 WORDS = st.sampled_from(
     ["Llama-3.3-70B", "6000 users", "chat", "5 requests/s", "fp8", "on H100 or L40S", "n+1", "rag",
      "ttft 2 s", "tpot 40 ms", "$20k/month", "2200/350 tokens", "20% active", "1e9 users", "",
@@ -31,9 +33,9 @@ JUNK = st.one_of(
 @given(st.lists(st.one_of(WORDS, st.text(max_size=12)), max_size=6).map(", ".join))
 def test_any_line_is_a_scenario_or_is_refused(text):
     with suppress(InputError):
-        document, notes = short_scenario(text, {})
-        assert all(note.change.startswith("--") for note in notes)
-        scenario_from_dict(document.data, name="line")
+        _, found = described_scenario(text, {}, LEXICON)
+        assert all(note.change for note in found.assumptions)
+        scenario_from_dict(found.tree, name="line")
 
 
 def paths(value, path=()):

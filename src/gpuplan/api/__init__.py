@@ -71,7 +71,12 @@ if TYPE_CHECKING:
     from gpuplan.report.plan.document import plan_text
     from gpuplan.report.plan.explanation import explain_sheet
     from gpuplan.report.plan.replanning import replan_sheet
-    from gpuplan.report.plan.scenario import scenario_sheet
+    from gpuplan.report.plan.scenario import (
+        description_lines,
+        description_sheet,
+        scenario_sheet,
+        scenario_text,
+    )
     from gpuplan.report.prediction.fit import fit_sheet, survey_sheet
     from gpuplan.report.prediction.network import network_sheet
     from gpuplan.report.prediction.scaling import scale_sheet
@@ -102,6 +107,7 @@ if TYPE_CHECKING:
     from gpuplan.report.telemetry.forecast import forecast_sheet
     from gpuplan.report.telemetry.reclaim import reclaim_patches
     from gpuplan.studies.planning.gate import refuse
+    from gpuplan.studies.planning.inputs import description_of as describe
     from gpuplan.studies.replay.load import drawn_load
     from gpuplan.studies.replay.marks import with_lengths, with_priorities, with_shared_prefix
     from gpuplan.studies.replay.network import is_network

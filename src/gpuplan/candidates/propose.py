@@ -3,7 +3,7 @@
 Nothing is judged here. What cannot run is proposed all the same and leaves later with a reason.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import Accelerator, MigProfile
@@ -113,6 +113,25 @@ def with_stages(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:
         for found in widest.values()
         for pp in STAGES
     )
+
+
+def over_servers(
+    found: Sequence[Candidate], networks: Mapping[str, Sequence[float]]
+) -> tuple[Candidate, ...]:
+    """The same inside one server, or stages over servers that are joined at each stated rate."""
+    return tuple(
+        replace(each, layout=replace(each.layout, network_bytes_per_s=rate))
+        for each in found
+        for rate in _rates_between(each, networks.get(each.accelerator, ()))
+    )
+
+
+def _rates_between(candidate: Candidate, stated: Sequence[float]) -> tuple[float | None, ...]:
+    """Rates between servers to judge it with; None: inside one server."""
+    if candidate.layout.pp == 1 or not stated:
+        return (None,)
+    is_small = candidate.n_accelerators <= USUAL_NODE
+    return (None, *stated) if is_small else tuple(stated)
 
 
 def shares_of(

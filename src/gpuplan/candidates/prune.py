@@ -7,6 +7,7 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import InferenceMemory
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Constraint, Pruned, Rejection
+from gpuplan.domain.plan.sizing import PriceOf
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.errors import Problem
 from gpuplan.units import GB
@@ -81,6 +82,28 @@ def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool)
             else f"{card.name} has no scale-up link for tensor parallelism over {n_joined}"
         )
         fix = "set policy.tensor_parallel_across_islands: true, at the price of slow collectives"
+        return rejection(candidate, "island", reason, fix)
+
+    return check
+
+
+def placement_check(price_of: PriceOf) -> Check:
+    """Servers are to be had that a replica fits into, or that are joined fast enough to span."""
+
+    def check(candidate: Candidate) -> Rejection | None:
+        layout, card = candidate.layout, candidate.accelerator
+        single = replace(candidate, layout=replace(layout, tp=1, pp=1, dp=1, ep=1, cp=1))
+        is_placed = layout.n_accelerators == 1 or price_of(candidate, 1) is not None
+        if is_placed or price_of(single, 1) is None:
+            return None
+        stage = replace(layout, pp=1, network_bytes_per_s=None)
+        if price_of(replace(candidate, layout=stage), 1) is None:
+            reason = f"no offer has {stage.n_accelerators} {card} in one server"
+            fix = f"offer servers with {stage.n_accelerators} or more of them in prices.offers"
+            return rejection(candidate, "island", reason, fix)
+        n = layout.n_accelerators
+        reason = f"a replica of {n} {card} spans servers, and no offer states a network for it"
+        fix = "state prices.offers[].network_gbit_per_s, or site.network of your own"
         return rejection(candidate, "island", reason, fix)
 
     return check

@@ -4,13 +4,12 @@ A common name and a size alone stand for one model of the catalog (`data/aliases
 with a size and no generation stands for the newest generation that has this size.
 """
 
-import csv
 import re
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.precision import FORMATS
 
 QUIET = {"instruct", "chat", "hf", "it", "meta", "base", "arch", "nvidia", "inst", "preview"}
@@ -80,25 +79,26 @@ def without_part(text: str) -> str:
 
 @cache
 def _aliases() -> dict[str, Meant]:
-    return {_spelling(row["alias"]): Meant(row["id"], row["why"]) for row in _alias_rows()}
-
-
-@cache
-def _alias_rows() -> tuple[dict[str, str], ...]:
-    text = files("gpuplan.catalog").joinpath("data/aliases.csv").read_text("utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    return {
+        _spelling(row["alias"]): Meant(row["id"], row["why"])
+        for row in packaged_rows("gpuplan.catalog", "data/aliases.csv")
+    }
 
 
 def _spelling(text: str) -> str:
     """The words of a name without separators, owner and precision."""
     words = re.split(r"[\s_\-]+", without_part(text).lower().rpartition("/")[2])
-    return "".join(word for word in words if word not in PRECISIONS)
+    return "".join(word for word in words if word not in {*PRECISIONS, "instruct", "chat"})
+
+
+def is_alias(text: str) -> bool:
+    """Whether the text is a name in wide use."""
+    return _spelling(text) in _aliases()
 
 
 def meant_by(text: str, known: Iterable[tuple[str, Name]]) -> Meant | None:
     """The model of a common name, of a size alone, or of a family and a size; None: of none."""
-    name, found = take_apart(text), _aliases()
-    return found.get(_spelling(text)) or found.get(name.key) or _newest(name, known)
+    return _aliases().get(_spelling(text)) or _newest(take_apart(text), known)
 
 
 def _newest(name: Name, known: Iterable[tuple[str, Name]]) -> Meant | None:

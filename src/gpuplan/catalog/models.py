@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.architectures.shape import CONTEXT
-from gpuplan.catalog.model_names import Meant, Name, meant_by, take_apart, without_part
+from gpuplan.catalog.model_names import Meant, Name, is_alias, meant_by, take_apart, without_part
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Checkpoint, Model, Part
@@ -56,6 +56,12 @@ def find_model(text: str) -> Model:
     return _by_name(wanted)
 
 
+def is_model_name(text: str) -> bool:
+    """Whether the text is a model's whole name, or a common name of one."""
+    plain = _plain(text)
+    return is_alias(text) or any(_plain(entry.id) == plain for entry in _entries())
+
+
 def models_in_catalog() -> tuple[str, ...]:
     """Ids of all models whose figures are in the package."""
     return tuple(entry.id for entry in _entries())
@@ -94,7 +100,7 @@ def _by_name(text: str) -> Model:
 
 def _meant(text: str) -> Meant | None:
     """What a common name stands for; a name typed as the publisher writes it stands for itself."""
-    if any(_plain(entry.id) == _plain(text) for entry in _entries()):
+    if any(_spelled(entry.id) == _spelled(text) for entry in _entries()):
         return None
     return meant_by(text, ((entry.id, entry.name) for entry in _entries()))
 
@@ -130,6 +136,10 @@ def _as_typed(text: str, found: list[Entry]) -> list[Entry]:
     """A name typed whole means that one, not its relatives."""
     wanted = _plain(text)
     return [entry for entry in found if _plain(entry.id) == wanted] or found
+
+
+def _spelled(text: str) -> str:
+    return without_part(text).lower().rpartition("/")[2]
 
 
 def _plain(text: str) -> str:

@@ -103,11 +103,17 @@ def _packaged_offers() -> tuple[Offer, ...]:
     return (*_accelerator_offers(), *_cpu_offers())
 
 
-def _accelerator_offers() -> Iterator[Offer]:
-    clouds = {
+@cache
+def clouds_priced() -> dict[str, tuple[date, str]]:
+    """Clouds that the package has prices of, with the day and the source of those."""
+    return {
         row["cloud"]: (date.fromisoformat(row["price_date"]), row["source"])
         for row in csv.DictReader(_lines("offers_clouds.csv"))
     }
+
+
+def _accelerator_offers() -> Iterator[Offer]:
+    clouds = clouds_priced()
     shapes = _shapes()
     rows = csv.reader(_lines("offers_prices.csv"))
     next(rows)

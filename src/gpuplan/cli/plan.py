@@ -77,6 +77,10 @@ class PlanOptions(NamedTuple):
     ] = None
     budget: Annotated[Count, opt(COMMON, "Maximum cost, USD per month.", min=0)] = None
     out: Annotated[Path | None, opt(COMMON, "Plan file to write, e.g. plan.yaml.", "--out")] = None
+    save: Annotated[
+        Path | None,
+        opt(COMMON, "Scenario file to write from a description, e.g. scenario.yaml.", "--save"),
+    ] = None
     precision: Precision = None
     kv_precision: KvPrecision = None
     prefix_cache_hit_rate: Annotated[
@@ -170,6 +174,7 @@ OF_THE_RUN = {
     "seed",
     "check",
     "out",
+    "save",
     "html",
     "verbose",
     "output",
@@ -180,11 +185,26 @@ OF_THE_RUN = {
 def plan(options: PlanOptions) -> None:
     """Plan a fleet: which accelerators, how many, from where, at what cost, and why."""
     request = _request(options)
+    _describe(request, options.save)
     if options.what_if:
         form = chosen(options.output, as_json=options.as_json)
         _compare(request, tuple(options.what_if), form)
     else:
         _plan(request, options)
+
+
+def _describe(request: "PlanRequest", save: Path | None) -> None:
+    """Say first how a description in words was understood, and keep it as a file if asked."""
+    from gpuplan import api
+    from gpuplan.cli.output import write_whole
+
+    found = api.describe(request)
+    if found is None:
+        return
+    typer.echo("\n".join(api.description_lines(found)), err=True)
+    if save is not None:
+        write_whole(save, api.scenario_text(found))
+        typer.echo(f"wrote {save}; next: gpuplan plan {save}", err=True)
 
 
 def _request(options: PlanOptions) -> "PlanRequest":

@@ -11,10 +11,11 @@ from gpuplan.cli.options import ANALYSIS, Json, Out, Output, arg, opt
 from gpuplan.cli.output import Form, chosen, emit, write_whole
 from gpuplan.errors import InputError, one
 
-app = group("Check a scenario file; print its JSON Schema.")
+app = group("Check a scenario file; write one from words; print its JSON Schema.")
 
 Kind = Annotated[str, opt(ANALYSIS, "Template: chat, training, finetune, embeddings or mixed.")]
 Force = Annotated[bool, opt(OUTPUT, "Overwrite a file that exists.")]
+Words = Annotated[str, arg('Description: "Llama-3.3-70B, 6000 users, chat".')]
 File = Annotated[Path, arg("Scenario file (YAML or JSON).")]
 
 
@@ -40,6 +41,25 @@ def check(file: File, output: Output = Form.TABLE, as_json: Json = False) -> Non
     emit(sheet, chosen(output, as_json=as_json))
 
 
+def write(
+    words: Words, out: Out = None, output: Output = Form.TABLE, as_json: Json = False
+) -> None:
+    """Write the scenario of a description in words, and say how it was understood."""
+    from datetime import date
+
+    from gpuplan import api
+    from gpuplan.domain.requests.plan import PlanRequest
+
+    found = api.describe(PlanRequest(target=words, today=date.today()))
+    if found is None:
+        raise one(InputError, "scenario", words, "is a file", 'give words: "70B, 6000 users"')
+    if out is None:
+        emit(api.description_sheet(found), chosen(output, as_json=as_json))
+        return
+    write_whole(out, api.scenario_text(found))
+    typer.echo(f"wrote {out}; next: gpuplan plan {out}", err=True)
+
+
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors and other tools."""
     from gpuplan import api
@@ -48,4 +68,5 @@ def schema() -> None:
 
 
 add_to(app, "check", check)
+add_to(app, "write", write)
 add_to(app, "schema", schema)

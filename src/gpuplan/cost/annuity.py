@@ -1,8 +1,9 @@
 """Present values and equal payments of amounts over time, at a yearly interest."""
 
 from collections.abc import Sequence
+from math import ceil
 
-from gpuplan.units import MONTHS_PER_YEAR
+from gpuplan.units import MONTH, MONTHS_PER_YEAR
 
 
 def monthly_frac(yearly_frac: float) -> float:
@@ -32,3 +33,12 @@ def monthly_capital(
     """The equal monthly payment worth an outlay today less a residual at the end."""
     worth = outlay - residual * discount(n_months, yearly_frac)
     return worth / annuity(n_months, yearly_frac)
+
+
+def running_discount(start_s: float, length_s: float, yearly_frac: float) -> float:
+    """The worth today of one unit paid evenly over a time, at the end of each month of it."""
+    first, end = start_s / MONTH, (start_s + length_s) / MONTH
+    months = range(int(first), max(int(first) + 1, ceil(end * (1 - 1e-12))))
+    parts = [max(0.0, min(month + 1.0, end) - max(month, first)) for month in months]
+    worth = sum(p * discount(m + 1, yearly_frac) for m, p in zip(months, parts, strict=True))
+    return worth / sum(parts)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from gpuplan.cost.statement import shares_of
+from gpuplan.cost.statement import purchase_parts, shares_of
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.statement import CostCategory
 from gpuplan.domain.plan.selection import BillKind, BillLine
@@ -18,6 +18,9 @@ KINDS: dict[BillKind, CostCategory] = {
     "once": "porting",
     "residual": "residual",
 }
+
+
+OWNED: tuple[BillKind, ...] = ("upfront", "committed", "existing", "burst")
 
 
 def cents_by_cause(
@@ -38,14 +41,17 @@ def cents_by_cause(
 
 
 def _causes(line: BillLine, rate: NodeRate | None) -> list[tuple[CostCategory, float]]:
-    """The causes of running owned nodes with their weights; any other line has one cause."""
-    whole = [(KINDS[line.kind], 1.0)]
-    if rate is None or rate.purchase != "owned" or line.kind not in ("committed", "existing"):
+    """The causes of owning and running nodes with their weights; any other line has one cause."""
+    whole: list[tuple[CostCategory, float]] = [(KINDS[line.kind], 1.0)]
+    if rate is None or rate.capital is None or line.kind not in OWNED:
         return whole
+    if line.kind == "upfront":
+        buy = rate.capital.purchase
+        return [(c, part) for c, part in purchase_parts(buy).items() if part] if buy else whole
     # The outlay is a line of its own: the hours hold all causes but capital.
     parts: list[tuple[CostCategory, float]] = [
         (next((c for c in get_args(CostCategory) if c == part.name), "other"), part.usd_per_h.mid)
         for part in rate.parts
-        if part.usd_per_h.mid > 0 and (part.name != "capital" or rate.capital is None)
+        if part.usd_per_h.mid > 0 and part.name != "capital"
     ]
     return parts or whole

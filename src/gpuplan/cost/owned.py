@@ -53,6 +53,7 @@ def owned_rate(
         residual_frac=ownership.residual_frac,
         life_s=ownership.life_s,
         discount_frac_per_year=ownership.discount_frac_per_year,
+        purchase=purchase,
     )
     support = purchase.hardware_usd.times(running.support_frac_per_year / HOURS_PER_YEAR)
     parts = (

@@ -107,6 +107,7 @@ def _node(offer: market.Offer) -> NodeKind:
         n_vcpus=offer.shape.n_vcpu,
         cloud=offer.cloud,
         region=offer.region or None,
+        network_bytes_per_s=offer.shape.network_bytes_per_s,
     )
 
 
@@ -244,9 +245,10 @@ def _user_rate(index: int, offer: terms.StatedOffer) -> Outcome:
         name=offer.name,
         accelerator=offer.accelerator,
         n_accelerators=offer.n_accelerators_per_node,
-        n_vcpus=offer.n_vcpus_per_node,
+        n_vcpus=offer.host.n_vcpus,
         cloud=offer.cloud,
         region=offer.region,
+        network_bytes_per_s=offer.host.network_bytes_per_s,
     )
     key = f"user/{index}/{offer.name}/{offer.purchase}"
     price = offer.price_usd_per_h

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.plan.bill import PlanBill
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.domain.plan.comparison import Decision, RowEvidence
 from gpuplan.errors import InputError
@@ -59,8 +60,9 @@ def _with_nouns(body: dict[str, Any]) -> dict[str, Any]:
     rows = found["decision"].get("comparison")
     if isinstance(rows, list):
         found["decision"]["comparison"] = [_apart(row, RowEvidence, "evidence") for row in rows]
-    plan = found.get("plan")
+    plan = _apart(found.get("plan"), PlanBill, "bill")
     pools = plan.get("pools") if isinstance(plan, dict) else None
+    found["plan"] = plan
     if isinstance(plan, dict) and isinstance(pools, list):
         found["plan"] = {**plan, "pools": [_apart(each, PoolLayout, "layout") for each in pools]}
     return found

@@ -6,9 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from gpuplan.catalog.architectures.read import read_model
-from gpuplan.catalog.models import find_model
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.models import find_model, is_model_name
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.offers import clouds_priced
 from gpuplan.catalog.overlay import apply_overlay
+from gpuplan.catalog.regions import find_region
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
@@ -17,7 +20,37 @@ from gpuplan.domain.scenario.terms import Policy
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.documents.document import Document, KeyPath, show_path
 from gpuplan.inputs.documents.yaml_reader import read_yaml
+from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 
+MIN_NAME = 2
+PLACE_WORDS = {
+    "eu": "EU",
+    "europe": "EU",
+    "european union": "EU",
+    "us": "USA",
+    "usa": "USA",
+    "u.s.": "USA",
+    "united states": "USA",
+    "america": "USA",
+    "uk": "GBR",
+}
+CLOUD_WORDS = {
+    "amazon": "aws",
+    "aws": "aws",
+    "amazon web services": "aws",
+    "gcp": "gcp",
+    "google": "gcp",
+    "google cloud": "gcp",
+    "azure": "azure",
+    "microsoft azure": "azure",
+    "oracle": "oci",
+    "oracle cloud": "oci",
+    "oci": "oci",
+    "digitalocean": "do",
+    "digital ocean": "do",
+    "lambda labs": "lambda",
+}
+COMMON_WORDS = ("do",)  # that are names of clouds too
 KINDS = ("tpu", "cpu", "gaudi", "trainium", "inferentia")  # as their ids begin
 
 
@@ -48,6 +81,71 @@ def group_ids(name: str, catalog: Catalog) -> frozenset[str]:
         if (word == card.vendor.casefold() and not str(card.id).startswith("cpu-"))
         or (word in KINDS and str(card.id).startswith(word))
     )
+
+
+def lexicon(store: Path | None = None) -> Lexicon:
+    """What descriptions in words need of the catalog."""
+    catalog = read_catalog()
+    return Lexicon(
+        model=lambda text: _described_model(text, store),
+        card=lambda text: _card(text, catalog),
+        cloud=_cloud,
+        place=_place,
+        nearest_models=_nearest_models,
+    )
+
+
+def _described_model(text: str, store: Path | None) -> NamedModel | None:
+    """The model of a text that is surely a name: whole, common, or with a number in it."""
+    is_name = is_model_name(text) or (any(map(str.isdigit, text)) and text[:1].isalpha())
+    if not is_name or len(text) < MIN_NAME or group_ids(text, read_catalog()):
+        return None
+    try:
+        model = model_named(text, store)
+    except InputError:
+        return None
+    why = next((note.why for note in model.assumptions if note.what == "model"), "")
+    stored = [note.value for note in model.assumptions if note.what == "stored precision"]
+    return NamedModel(text if stored else model.name, model.kind, why)
+
+
+def _nearest_models(text: str) -> str:
+    try:
+        return f"it is {find_model(text).name}"
+    except InputError as error:
+        return error.problems[0].fix
+
+
+def _card(text: str, catalog: Catalog) -> str | None:
+    """An accelerator, vendor or kind as typed, without the ending of a plural."""
+    for name in dict.fromkeys((text, text.removesuffix("s"))):
+        if group_ids(name, catalog):
+            return name
+        try:
+            choice = find_accelerator(name, catalog)
+        except InputError:
+            continue
+        if choice.n_accelerators == 1:
+            return name
+    return None
+
+
+def _cloud(text: str) -> str | None:
+    word = text.strip().casefold()
+    is_known = word in clouds_priced() and word not in COMMON_WORDS
+    return CLOUD_WORDS.get(word) or (word if is_known else None)
+
+
+def _place(text: str) -> str | None:
+    """A country, the European Union or a region of a cloud, by the id that policies use."""
+    word = text.strip().casefold()
+    if word in PLACE_WORDS:
+        return PLACE_WORDS[word]
+    try:
+        region, _ = find_region(text)
+    except InputError:
+        return None
+    return region.id if region.kind in ("cloud", "country") else None
 
 
 def model_named(text: str, store: Path | None = None) -> Model:

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuplan.domain.plan.certificate import Check
 from gpuplan.units import HOURS_PER_MONTH, MONTH
+from gpuplan.verification.cash import cash_checks
 from gpuplan.verification.claims import (
     CENT,
     ROUNDING,
@@ -28,6 +29,7 @@ def money_checks(document: Document) -> Iterator[Check]:
     yield same_money("bill: cost lines add up to the monthly cost", cost, lines)
     yield from _paid_checks(document)
     yield _total_check(document)
+    yield from cash_checks(document)
     yield at_least("bill: paid once", plan["total_usd"], plan["once_usd"], "USD")
     yield from _proof_checks(document)
     yield from _range_checks(document)

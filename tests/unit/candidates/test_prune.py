@@ -9,6 +9,7 @@ from gpuplan.candidates.propose import (
     ProposalSpec,
     layouts_for,
     on_shares,
+    over_servers,
     propose,
     shared_device,
     shares_of,
@@ -16,6 +17,7 @@ from gpuplan.candidates.propose import (
 )
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.inference.performance import EngineChoice
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.workload import Layout
 from gpuplan.errors import Problem
@@ -98,6 +100,37 @@ def test_stages_stand_on_the_widest_layout():
     staged = with_stages([named("h100-sxm", 4), named("h100-sxm", 8), named("l4")])
     assert {(c.accelerator, c.layout.tp) for c in staged} == {("h100-sxm", 8), ("l4", 1)}
     assert {c.layout.pp for c in staged} == {2, 4, 8, 16}
+
+
+def test_stages_are_tried_over_every_stated_network():
+    staged = with_stages([named("h100-sxm", 8)])[:1]
+    spread = over_servers([*staged, named("h100-sxm", 8)], {"h100-sxm": (50e9, 400e9)})
+    assert [c.layout.network_bytes_per_s for c in spread] == [50e9, 400e9, None]
+    assert len({c.name for c in spread}) == 3
+    assert [c.layout.network_bytes_per_s for c in over_servers(staged, {})] == [None]
+    small = replace(staged[0], layout=ServingLayout(tp=2, pp=2))
+    rates = [c.layout.network_bytes_per_s for c in over_servers([small], {"h100-sxm": (50e9,)})]
+    assert rates == [None, 50e9]
+
+
+def test_a_replica_that_no_server_holds_is_rejected_with_what_would_help():
+    def price(candidate, n_replicas):
+        layout = candidate.layout
+        is_placed = layout.n_accelerators <= 8 or layout.network_bytes_per_s is not None
+        return float(n_replicas) if is_placed else None
+
+    check = cut.placement_check(price)
+    [staged, *_] = with_stages([named("h100-sxm", 8)])
+    assert check(named("h100-sxm", 8)) is None
+    found = check(staged)
+    assert found.constraint == "island"
+    assert "no offer states a network" in found.reason
+    assert "network_gbit_per_s" in found.relaxation
+    assert check(replace(staged, layout=replace(staged.layout, network_bytes_per_s=1e9))) is None
+    wide = named("gb200", 64)
+    assert "no offer has 64 gb200 in one server" in check(wide).reason
+    # What has no price at all is said elsewhere.
+    assert cut.placement_check(lambda *_: None)(staged) is None
 
 
 def test_small_chunks_are_tried_where_single_gaps_are_promised():

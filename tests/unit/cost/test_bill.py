@@ -115,7 +115,9 @@ def test_capital_is_cash_once_and_no_hour_holds_it(chosen):
     """Trap 34."""
     n_bought = sum(order.n_nodes for order in chosen.orders)
     assert n_bought > 0
-    assert causes_of(chosen)["hardware"] == n_bought * 315_000_00
+    causes = causes_of(chosen)
+    assert causes["hardware"] == n_bought * 300_000_00
+    assert causes["freight"] == n_bought * 15_000_00
 
 
 def test_running_costs_are_shared_out_by_their_causes_alone(chosen):

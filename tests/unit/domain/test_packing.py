@@ -1,9 +1,12 @@
 """Replicas fill whole nodes; none is cut across two unless it is larger than one."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.plan.candidate import AcceleratorShare, Candidate
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
@@ -37,6 +40,19 @@ def test_tensor_groups_stay_inside_nodes():
     assert nodes_for(candidate(tp=4, pp=4), 1, 8) == 2
     assert nodes_for(candidate(tp=3, pp=4), 1, 8) is None
     assert accelerators_for(candidate(tp=8), 1, 4) is None
+
+
+def test_a_served_replica_spans_nodes_only_over_the_network_it_was_judged_with():
+    engine = EngineChoice(name="vllm", version="0.15")
+    inside = candidate(tp=4, pp=4, engine=engine)
+    assert nodes_for(inside, 2, 16) == 2
+    assert nodes_for(inside, 1, 8) is None
+    joined = replace(inside, layout=replace(inside.layout, network_bytes_per_s=50e9))
+    assert nodes_for(joined, 1, 8) == 2
+    assert nodes_for(joined, 1, 2) is None
+    experts = replace(joined, layout=ServingLayout(dp=8, ep=8, network_bytes_per_s=50e9))
+    assert nodes_for(experts, 1, 8) == 1
+    assert nodes_for(experts, 1, 4) is None
 
 
 def test_parts_of_an_accelerator_share_it():

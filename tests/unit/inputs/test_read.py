@@ -103,7 +103,7 @@ def test_documents_of_a_day_have_a_mean_and_a_peak() -> None:
     assert work.arrivals.peak_requests_per_s == pytest.approx(23.1, abs=0.1)
     assert scenario.workloads[0].capacities[0].is_per_node
     assert scenario.prices.offers[0].name == "cpu-16"
-    assert scenario.prices.offers[0].n_vcpus_per_node == 16
+    assert scenario.prices.offers[0].host.n_vcpus == 16
 
 
 def test_large_training() -> None:

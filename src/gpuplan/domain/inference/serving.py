@@ -13,6 +13,13 @@ class ServingLayout:
     dp: int = 1  # attention replicas that share the experts (DP-attention)
     ep: int = 1  # expert parallelism: accelerators sharing the experts; 1 = sharded by tp
     cp: int = 1  # context parallel: copies that share each sequence's prompt and cache
+    # Of one server towards the others, one direction; None: inside one server.
+    network_bytes_per_s: float | None = None
+
+    @property
+    def n_joined(self) -> int:
+        """Accelerators of one stage, which talk in every layer."""
+        return self.tp * self.dp * self.cp
 
     @property
     def n_accelerators(self) -> int:

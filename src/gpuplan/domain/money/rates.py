@@ -3,6 +3,7 @@
 from datetime import date
 from typing import Literal
 
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.ranges import Range
@@ -35,6 +36,14 @@ class NodeKind:
     n_vcpus: int | None = None
     cloud: str | None = None
     region: str | None = None
+    network_bytes_per_s: float | None = None  # towards other nodes, one direction; None: not stated
+
+    def joins(self, layout: ServingLayout) -> bool:
+        """Whether one replica of this layout can stand here: inside a node, or over its network."""
+        wanted, there = layout.network_bytes_per_s, self.network_bytes_per_s
+        if layout.n_accelerators <= self.n_accelerators:
+            return True
+        return wanted is not None and there is not None and there >= wanted * (1 - 1e-9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,7 @@ class RateTerms:
     n_nodes_max: int | None = None
     cold_start_s: Range | None = None
     interruptions_per_s: float | None = None  # of one node
+    is_for_spanning: bool = False  # a cheaper node of this size states no network to span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +84,7 @@ class Capital:
     residual_frac: Range  # of the hardware, got back at the end of life
     life_s: float
     discount_frac_per_year: float
+    purchase: "NodePurchase | None" = None  # the outlay by cause; None: it is past
 
     @property
     def residuals_usd(self) -> tuple[float, float, float]:

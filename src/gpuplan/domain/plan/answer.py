@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuplan.domain.noun import dataclass
+from gpuplan.domain.plan.bill import PlanBill, PlanCostLine
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.domain.plan.certificate import Check
 from gpuplan.domain.plan.comparison import Decision
@@ -94,14 +95,6 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanCostLine:
-    """One line of the bill; the lines add up to the cent."""
-
-    what: str
-    usd_per_month: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse:
     """A limit that the user set, and how much of it the plan takes."""
 
@@ -120,14 +113,31 @@ class ChosenPlan:
     cost_usd_per_month: Estimate
     power_w: Estimate | None  # at the wall, at the peak; low is the mean draw; None: unknown
     slo: SloResults
-    cost_lines: tuple[PlanCostLine, ...]
+    bill: PlanBill
     limits: tuple[LimitUse, ...]
-    once_usd: float  # purchase and porting, before the first month
-    total_usd: float  # over the span below
-    span_s: float  # the horizon of a service; a run from start to end
     energy_j_per_month: float | None
     carbon_kg_per_month: float | None
     replays: tuple[Replay, ...] = ()  # of services that were simulated
+
+    @property
+    def cost_lines(self) -> tuple[PlanCostLine, ...]:
+        """The bill by cause, by the month."""
+        return self.bill.cost_lines
+
+    @property
+    def once_usd(self) -> float:
+        """Purchase and porting."""
+        return self.bill.once_usd
+
+    @property
+    def total_usd(self) -> float:
+        """The whole bill, in the money of its day."""
+        return self.bill.total_usd
+
+    @property
+    def span_s(self) -> float:
+        """The horizon of a service; a run from start to end."""
+        return self.bill.span_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,12 +67,21 @@ class Candidate:
         return n_replicas * self.n_accelerators
 
     @property
+    def spread(self) -> str:
+        """What one replica takes: TP2, DP8 EP8, a fraction as 1/2 GPU, a MIG slice as 3g.40gb."""
+        if self.share is None:
+            return self.layout.name
+        return self.share.name if self.share.kind == "mig" else f"{self.share.name} GPU"
+
+    @property
     def name(self) -> str:
         """Short and unique among the candidates of a workload."""
         layout = self.layout
         ways = (("tp", layout.tp), ("pp", layout.pp), ("dp", layout.dp), ("ep", layout.ep))
         spread = [f"{what}{n}" for what, n in ways if n > 1 or what == "tp"]
         parts = [self.offer or str(self.accelerator), *spread, self.precision]
+        if layout.network_bytes_per_s is not None:
+            parts.append(f"over {layout.network_bytes_per_s * 8 / 1e9:g} Gbit/s")
         if self.cache_precision and self.cache_precision not in ("bf16", "fp16"):
             parts.append(f"kv-{self.cache_precision}")
         if self.share is not None:
@@ -113,8 +122,16 @@ class PoolLayout:
     sharding: str = ""  # of a run: how parameters and their states are spread over dp
     share: str = ""  # that a replica takes of one accelerator: 1/4, a MIG profile; empty: all
     n_servers_per_replica: int = 1
+    network_bytes_per_s: float | None = None  # of a server, that a replica of several counts on
 
     @property
     def spread(self) -> ServingLayout:
         """The same as a layout that the performance model knows."""
-        return ServingLayout(tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep, cp=self.cp)
+        return ServingLayout(
+            tp=self.tp,
+            pp=self.pp,
+            dp=self.dp,
+            ep=self.ep,
+            cp=self.cp,
+            network_bytes_per_s=self.network_bytes_per_s,
+        )

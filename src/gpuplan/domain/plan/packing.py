@@ -9,7 +9,8 @@ def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | N
     """Whole nodes that so many replicas take; None where a replica cannot stand there.
 
     A replica that fits into a node never straddles two. One that is larger than a node takes
-    whole nodes of its own, and its tensor-parallel groups stay inside them.
+    whole nodes of its own, whose network it was judged with. Ranks that talk in every layer stay
+    inside one of them; of a run, those of tensor parallelism.
     """
     if candidate.is_node or n_replicas <= 0:
         return max(0, n_replicas)
@@ -17,11 +18,14 @@ def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | N
         return None
     if candidate.share is not None:
         return ceil(candidate.n_accelerators_for(n_replicas) / n_per_node)
-    size, group = candidate.n_accelerators, candidate.layout.tp
+    size, layout = candidate.n_accelerators, candidate.layout
     if size <= n_per_node:
         return ceil(n_replicas / (n_per_node // size))
+    is_served = candidate.engine is not None
+    group = layout.n_joined if is_served else layout.tp
+    is_apart = is_served and layout.network_bytes_per_s is None
     is_split_inside_groups = group > n_per_node or n_per_node % group != 0
-    return None if is_split_inside_groups else n_replicas * ceil(size / n_per_node)
+    return None if is_apart or is_split_inside_groups else n_replicas * ceil(size / n_per_node)
 
 
 def accelerators_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.domain.noun import dataclass
+from gpuplan.domain.provenance import Assumption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +28,21 @@ class PlanRequest:
     tree: Mapping[str, Any] | None = (
         None  # the scenario itself, as written; then the target names it
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """A key of the scenario, its value, and the words that it was read from."""
+
+    key: str
+    value: Any
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a description in words amounts to: the scenario, and what that rests on."""
+
+    tree: Mapping[str, Any]
+    understood: tuple[Understood, ...]
+    assumptions: tuple[Assumption, ...]

@@ -33,6 +33,11 @@ class RequestShape:
     prefix_hit_frac: Range  # of input tokens found in the cache: saves prefill, not residency
     n_turns: float  # requests of one conversation
     think_s: float | None = None  # pause of the user between turns
+    audio_s: float | None = None  # of one request to a speech model
+    image_width_px: int | None = None
+    image_height_px: int | None = None
+    n_steps: int | None = None  # of denoising
+    n_frames: int | None = None  # of a clip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,14 @@ FailureDomain = Literal["none", "gpu", "replica", "node", "rack", "zone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedHost:
+    """What an offer says of a node beside its accelerators; None is not stated."""
+
+    n_vcpus: int | None = None
+    network_bytes_per_s: float | None = None  # towards other nodes, one direction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedOffer:
     """Something to be had at a price by the hour."""
 
@@ -19,7 +27,7 @@ class StatedOffer:
     price_usd_per_h: Range  # of one node
     n_accelerators_per_node: int
     purchase: Purchase
-    n_vcpus_per_node: int | None = None
+    host: OfferedHost = OfferedHost()
     cloud: str | None = None
     region: str | None = None
     n_nodes_max: int | None = None  # quota

@@ -140,7 +140,14 @@ class OfferSpec(Strict):
         default=1,
         why="single accelerators can be rented, unless stated otherwise",
     )
-    vcpus_per_node: Count | None = optional("vCPUs of one node, for CPU nodes", "vCPUs", example=16)
+    vcpus_per_node: Count | None = optional(
+        "vCPUs of one node, for CPU nodes", "vCPUs", to="host.n_vcpus", example=16
+    )
+    network_gbit_per_s: Positive | None = optional(
+        "Line rate of one node towards other nodes; without it no replica spans nodes",
+        to="host.network_bytes_per_s",
+        example=3200,
+    )
     purchase: PurchaseOption = key(
         "Purchase option", default="on_demand", why="on demand, unless stated otherwise"
     )

@@ -52,6 +52,7 @@ UNITS = {
     "samples per second": Unit("_samples_per_s", "_samples_per_s"),
     "tokens per second": Unit("_tokens_per_s", "_tokens_per_s"),
     "tokens": Unit("_tokens", "_tokens"),
+    "pixels": Unit("_px", "_px"),
     "samples": Unit("_samples", "_samples"),
     "accelerators": Unit("_accelerators", "_accelerators"),
     "nodes": Unit("_nodes", "_nodes"),

@@ -28,8 +28,10 @@ _HEAD = """\
 def plan_document(answer: Answer) -> Document:
     """The machine-readable plan; reading it back gives the same answer."""
     body = _plain(asdict(answer))
-    for pool in (body["plan"] or {}).get("pools", ()):
-        pool.update(pool.pop("layout"))
+    if body["plan"]:
+        body["plan"].update(body["plan"].pop("bill"))
+        for pool in body["plan"]["pools"]:
+            pool.update(pool.pop("layout"))
     body.update(body.pop("decision"))
     for row in body["comparison"]:
         row.update(row.pop("evidence"))

@@ -130,8 +130,9 @@ def mixed_fleet(problem: SelectionProblem, fleets: FleetComparison) -> Iterator[
     found = select(replace(problem, options=(), mixed=(mixed,)), Effort(gap_frac=1e-4, max_s=5.0))
     if not isinstance(found, Selection):
         return
-    most = {share.option: float(share.n_amount.max()) for share in found.shares}
-    used = {kind: round(n) for kind, n in most.items() if n > 0.5}
+    # Shares are in replicas: each takes all accelerators of its layout.
+    most = {share.option: round(float(share.n_amount.max())) for share in found.shares}
+    used = {kind: n * parts[kind].n_accelerators_per_replica for kind, n in most.items() if n}
     months = problem.horizon.period_s / HOUR / HOURS_PER_MONTH
     usd = sum(line.nominal_cents for line in found.bill) / 100.0 / months
     if len(used) > 1 and usd <= chosen_usd * (1 - LEAST_COST_FRAC):

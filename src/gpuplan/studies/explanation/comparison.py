@@ -71,7 +71,7 @@ class FleetComparison:
         candidate = curve.candidate
         if str(candidate.accelerator).startswith("cpu"):
             return f"{nodes} x {candidate.offer or candidate.accelerator}"
-        return f"{nodes * curve.n_per_node} x {candidate.accelerator} TP{candidate.layout.tp}"
+        return f"{nodes * curve.n_per_node} x {candidate.accelerator} {candidate.spread}"
 
 
 def row_usd(row: ComparisonRow) -> float:

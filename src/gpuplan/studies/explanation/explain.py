@@ -28,7 +28,7 @@ from gpuplan.studies.explanation.comparison import (
     row_name,
     row_usd,
 )
-from gpuplan.studies.explanation.growth import committed_reasons, growth_reasons
+from gpuplan.studies.explanation.growth import growth_reasons, order_reasons
 from gpuplan.studies.explanation.next_spend import next_spend
 from gpuplan.studies.explanation.reasons import limit_reasons, prefix_reasons, window_reasons
 from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
@@ -134,8 +134,8 @@ def _reasons(
     for each in fleets:
         yield _fleet_reasons(inputs, each, others)
     for each in fleets:
-        yield growth_reasons(inputs.scenario, each.demand, each.chosen)
-    yield from (committed_reasons(inputs, group) for group in groups if not group.choice.is_jobs)
+        yield order_reasons(inputs.scenario, each.demand)
+    yield from (growth_reasons(inputs, group) for group in groups if not group.choice.is_jobs)
     yield from (limit_reasons(choice) for choice in choices)
     yield from (prefix_reasons(inputs, each.sized) for each in fleets)
     yield from (window_reasons(choice) for choice in choices)

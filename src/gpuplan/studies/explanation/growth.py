@@ -1,22 +1,27 @@
 """When to order, in: owned nodes, growth and lead time; out: the day, the bridge, the need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil, inf, log
 from typing import NamedTuple
 
-from gpuplan.domain.columns import floats
+import numpy as np
+
+from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.plan.answer import Crossover, Explanation, GrowthRow
-from gpuplan.domain.plan.cost_curve import FleetCurve
+from gpuplan.domain.plan.bill import CashLine, PeriodCost
+from gpuplan.domain.plan.selection import FleetOption, SelectionProblem
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.selection.sensitivity.recourse import recost
-from gpuplan.studies.planning.curves import costs_usd_per_month
+from gpuplan.studies.planning.bill import plan_bill
+from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import fleet_table
-from gpuplan.units import MONTHS_PER_YEAR, WEEK, WEEKS_PER_MONTH
+from gpuplan.studies.planning.priced import priced
+from gpuplan.units import MONTH, MONTHS_PER_YEAR, WEEK, WEEKS_PER_MONTH
 
 
 class OrderTiming(NamedTuple):
@@ -34,13 +39,12 @@ class OrderTiming(NamedTuple):
         return self.bridge_weeks > 0
 
 
-def growth_reasons(scenario: Scenario, demand: DemandProfile, curve: FleetCurve) -> Explanation:
+def order_reasons(scenario: Scenario, demand: DemandProfile) -> Explanation:
     """When to order, and how many there will be, for every growth that was given."""
     orders = orders_of(scenario, demand)
     return Explanation(
         why=tuple(_order_lines(scenario.growth, orders[0])) if orders else (),
         crossovers=tuple(_order_row(order) for order in orders),
-        growth=growth_counts(scenario, demand, curve),
     )
 
 
@@ -101,23 +105,48 @@ def _order_lines(growth: Growth, order: OrderTiming) -> Iterator[str]:
     yield f"in 12 months {order.n_in_a_year} accelerators are needed"
 
 
-def committed_reasons(inputs: PlanInputs, group: SolvedGroup) -> Explanation:
-    """What the plan costs under other growth when its orders stay and only renting adapts."""
-    choice, names = group.choice, group.sizings[0].demand.periods.scenarios
-    if not choice.selection.orders or len(names) < 2 or inputs.scenario.objective == "regret":
+def growth_reasons(inputs: PlanInputs, group: SolvedGroup) -> Explanation:
+    """The plan's fleet under every growth that was given, and with the orders of this plan."""
+    names = group.sizings[0].demand.periods.scenarios
+    n_periods = group.choice.table.problem.horizon.shape[1]
+    if n_periods < 2 or len(names) < 2 or inputs.scenario.objective == "regret":
         return Explanation()
     every = replace(inputs.scenario, objective="regret")  # all growths, not the middle one alone
-    table = fleet_table(every, inputs.catalog, group.sizings, market=inputs.market)
-    rates = inputs.scenario.growth.per_month_frac
-    by_name = {"low": rates.low, "mid": rates.mid, "high": rates.high}
-    costs = recost(table.problem, choice.selection) / choice.n_months
+    problem = fleet_table(every, inputs.catalog, group.sizings, market=inputs.market).problem
+    rows = _growth_rows(inputs.scenario, group, problem)
+    return Explanation(why=tuple(_committed(inputs.scenario, group, problem)), growth=tuple(rows))
+
+
+def _committed(scenario: Scenario, group: SolvedGroup, problem: SelectionProblem) -> Iterator[str]:
+    """What the plan costs under other growth when its orders stay and only renting adapts."""
+    choice, by_name = group.choice, _rates(scenario)
+    if not choice.selection.orders:
+        return
+    names = group.sizings[0].demand.periods.scenarios
+    costs = recost(_undiscounted(problem), choice.selection) / choice.n_months
     parts = [
         f"{by_name[name]:.0%}/month "
         + (f"${usd:,.0f}/month" if usd < inf else "more nodes than can be rented")
         for name, usd in sorted(zip(names, costs, strict=True), key=lambda row: by_name[row[0]])
     ]
-    line = "with the nodes ordered here and the rest rented, growth of " + ", of ".join(parts)
-    return Explanation(why=(f"{line} (in today's money)",))
+    yield "with the nodes ordered here and the rest rented, growth of " + ", of ".join(parts)
+
+
+def _rates(scenario: Scenario) -> dict[str, float]:
+    rates = scenario.growth.per_month_frac
+    return {"low": rates.low, "mid": rates.mid, "high": rates.high}
+
+
+def _undiscounted(problem: SelectionProblem) -> SelectionProblem:
+    """The problem in the money of each day: months are told in that money alone."""
+    even = floats(np.ones(problem.horizon.shape[1]))
+    time = replace(
+        problem.horizon,
+        upfront_discount_frac=even,
+        running_discount_frac=even,
+        end_discount_frac=1.0,
+    )
+    return replace(problem, horizon=time)
 
 
 def _order_row(order: OrderTiming) -> Crossover:
@@ -131,38 +160,59 @@ def _order_row(order: OrderTiming) -> Crossover:
     )
 
 
-def growth_counts(
-    scenario: Scenario, demand: DemandProfile, curve: FleetCurve
-) -> tuple[GrowthRow, ...]:
-    """Counts and cost of the chosen kind of fleet under every growth that was given."""
-    periods, rates = demand.periods, scenario.growth.per_month_frac
-    if len(periods.start_s) < 2:
-        return ()
-    by_name = {"low": rates.low, "mid": rates.mid, "high": rates.high}
-    return tuple(
-        _growth_row(demand, curve, place=periods.scenarios.index(name), per_month_frac=rate)
-        for name, rate in by_name.items()
-        if name in periods.scenarios
-    )
+def _growth_rows(
+    scenario: Scenario, group: SolvedGroup, problem: SelectionProblem
+) -> Iterator[GrowthRow]:
+    """The chosen kind of fleet under low, middle and high growth, priced as a plan is."""
+    periods, choice = group.sizings[0].demand.periods, group.choice
+    known = {(option.workload, option.name): option for option in problem.options}
+    for name, rate in _rates(scenario).items():
+        if name not in periods.scenarios:
+            continue
+        at = periods.scenarios.index(name)
+        options = [
+            replace(o, need=ints(known[o.workload, o.name].need[at : at + 1]))
+            for o in choice.selection.chosen
+            if (o.workload, o.name) in known
+        ]
+        found = priced(choice, *options, has_limits=False)
+        if found is not None:
+            ratio = float(periods.load_ratio[at, -1])
+            yield from _rows(found, name=name, per_month_frac=rate, load_ratio=ratio)
 
 
-def _growth_row(
-    demand: DemandProfile, curve: FleetCurve, *, place: int, per_month_frac: float
-) -> GrowthRow:
-    periods = demand.periods
-    factors = floats(periods.load_ratio[place] / periods.load_ratio[0, 0])
-    usd = costs_usd_per_month(curve, demand, factors)
-    nodes = curve.n_nodes(floats(factors * demand.peak_of(0, 0)))
-    first, last = (f"{int(n) * curve.n_per_node} x {curve.kind}" for n in nodes[[0, -1]])
-    weights = periods.length_s / periods.length_s.sum()
-    return GrowthRow(
-        workload=demand.workload,
-        name=periods.scenarios[place],
-        per_month_frac=per_month_frac,
-        load_ratio=float(periods.load_ratio[place, -1]),
-        first_fleet=first,
-        last_fleet=last,
-        first_usd_per_month=float(usd[0]),
-        last_usd_per_month=float(usd[-1]),
-        mean_usd_per_month=float((usd * weights).sum()),
-    )
+def _rows(
+    choice: Choice, *, name: str, per_month_frac: float, load_ratio: float
+) -> Iterator[GrowthRow]:
+    """One row for each workload: its part of the bill, by what it uses."""
+    bill = plan_bill(choice)
+    last = len(bill.by_period) - 1
+    for option in choice.selection.chosen:
+        mine = [line for line in bill.cash_flow if line.workload == option.workload]
+        yield GrowthRow(
+            workload=option.workload,
+            name=name,
+            per_month_frac=per_month_frac,
+            load_ratio=load_ratio,
+            first_fleet=_fleet(choice, option, 0),
+            last_fleet=_fleet(choice, option, last),
+            first_usd_per_month=_month_usd(choice, mine, bill.by_period[0]),
+            last_usd_per_month=_month_usd(choice, mine, bill.by_period[last]),
+            mean_usd_per_month=sum(line.usd for line in mine) / choice.n_months,
+        )
+
+
+def _month_usd(choice: Choice, mine: Sequence[CashLine], period: PeriodCost) -> float:
+    """A month of a period: what runs in it, and its part of what is paid at once."""
+    once = sum(line.usd for line in mine if not line.span_s)
+    runs = sum(x.usd for x in mine if x.span_s and x.start_s == period.start_s)
+    return runs / (period.span_s / MONTH) + once / choice.n_months
+
+
+def _fleet(choice: Choice, option: FleetOption, period: int) -> str:
+    """How many of what the option holds in a period: whole nodes where it has them to itself."""
+    pool = choice.pool(option.pool)
+    n = int(option.need[0, period].max(initial=0)) + option.n_reserve
+    if all(o.pool != option.pool or o is option for o in choice.selection.chosen):
+        n = pool.nodes_for(n) * pool.n_accelerators_per_node
+    return f"{n} x {pool.accelerator}"

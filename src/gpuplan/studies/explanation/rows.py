@@ -13,6 +13,7 @@ from gpuplan.domain.plan.comparison import ComparisonRow, ParetoRow, RowEvidence
 from gpuplan.domain.plan.selection import FleetOption, Selection
 from gpuplan.domain.plan.sizing import Sized, Sizing
 from gpuplan.studies.explanation.rejected import ORDER, nearest_first
+from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice, chosen_plan
 from gpuplan.studies.planning.deferrable import is_deferrable
 from gpuplan.studies.planning.draw import with_draw
@@ -115,7 +116,7 @@ class _Rows:
         return any(each.candidate == candidate for each in self.sizing.sized)
 
     def _row(self, choice: Choice, sized: Sized) -> ComparisonRow:
-        plan = chosen_plan(choice)
+        plan = chosen_plan(choice, plan_bill(choice))
         pool, candidate = plan.pools[0], sized.candidate
         mine = self.choice.table.row_of(self.chosen).sized.candidate
         usd = choice.usd_per_month

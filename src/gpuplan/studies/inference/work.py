@@ -11,6 +11,7 @@ from gpuplan.domain.inference.serving import LoraUse, ServingLayout, StorageForm
 from gpuplan.domain.model.network import Model
 from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.step import StepWork
+from gpuplan.performance.serving.exchange import point_to_point_curve
 from gpuplan.performance.serving.work import step_work
 
 NETWORK = "network"  # a scale-up link of this name is a network between nodes
@@ -57,22 +58,29 @@ def deployment_work(
     adapters: LoraUse | None,
 ) -> StepWork:
     """Work that does not depend on the load."""
-    return all_floats(
-        step_work(
-            model.value,
-            accelerator.value,
-            storage=storage,
-            layout=layout,
-            link=_link(accelerator.value, layout, engine),
-            adapters=adapters,
-        )
+    work = step_work(
+        model.value,
+        accelerator.value,
+        storage=storage,
+        layout=layout,
+        link=_link(accelerator.value, layout, engine),
+        adapters=adapters,
     )
+    return all_floats(_over_servers(work, layout))
 
 
 def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> LinkModel:
+    """What joins the ranks of one stage, which stand in one server."""
     scale_up = accelerator.scale_up
     if scale_up is not None and scale_up.name == NETWORK:
         return fabric_link(scale_up.bytes_per_s)
     engine = LINK_ENGINES.get(engine_name, engine_name)
-    n_ranks = layout.tp * layout.dp * layout.cp
-    return link_of(accelerator, n_ranks=max(2, n_ranks), engine=engine)
+    return link_of(accelerator, n_ranks=max(2, layout.n_joined), engine=engine)
+
+
+def _over_servers(work: StepWork, layout: ServingLayout) -> StepWork:
+    """Stages of several servers send over the network, each rank its share, over all NICs."""
+    if layout.network_bytes_per_s is None or layout.pp == 1:
+        return work
+    stage = point_to_point_curve(fabric_link(layout.network_bytes_per_s))
+    return work._replace(exchange=work.exchange._replace(stage=stage))

@@ -53,6 +53,15 @@ class Market(NamedTuple):
         return min((price for price in prices if price is not None), default=None)
 
 
+def networks_of(market: Market) -> dict[str, tuple[float, ...]]:
+    """Rates between nodes that are stated, by accelerator, the slowest first."""
+    stated: dict[str, set[float]] = {}
+    for rate in market.ways:
+        if rate.node.network_bytes_per_s is not None and rate.purchase != "spot":
+            stated.setdefault(rate.node.accelerator, set()).add(rate.node.network_bytes_per_s)
+    return {name: tuple(sorted(found)) for name, found in stated.items()}
+
+
 def indexed(market: Market) -> Market:
     """The market with its ways in order of accelerators: prices are asked for very often."""
     ways: dict[str, tuple[NodeRate, ...]] = {}
@@ -70,8 +79,17 @@ def rates_for(rates: Iterable[NodeRate], candidate: Candidate) -> Iterator[NodeR
     for rate in rates:
         is_mine = rate.capital is not None and not candidate.is_node
         is_own = not candidate.offer or rate.node.name == candidate.offer or is_mine
-        if is_own and rate.node.accelerator == candidate.accelerator and rate.purchase != "spot":
+        is_kind = rate.node.accelerator == candidate.accelerator and rate.purchase != "spot"
+        if is_own and is_kind and _can_stand(rate, candidate):
             yield rate
+
+
+def _can_stand(rate: NodeRate, candidate: Candidate) -> bool:
+    """Whether a replica stands inside a node of this rate, or over its stated network."""
+    if candidate.layout.network_bytes_per_s is None and rate.terms.is_for_spanning:
+        return False
+    is_judged = candidate.engine is not None and not candidate.is_node
+    return not is_judged or rate.node.joins(candidate.layout)
 
 
 def market_of(

@@ -24,6 +24,7 @@ from gpuplan.domain.money.rates import (
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.site import OwnedNodes
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.studies.power.carbon import CARBON_KEY, EnergyPlace, place_at
 from gpuplan.studies.power.node_draw import NodeWatts, node_watts
@@ -51,7 +52,10 @@ class Standing(NamedTuple):
 
 def site_power(scenario: Scenario) -> EnergyPlace:
     """What power costs where owned nodes stand, and what that rests on."""
-    place = place_at(None, site=scenario.site)
+    site = scenario.site
+    if site is not None and None not in (site.pue_ratio, site.electricity_usd_per_j):
+        site = replace(site, region=None)  # nothing is asked of it, so it need not be known
+    place = place_at(None, site=site)
     return place._replace(assumptions=place.without(CARBON_KEY))
 
 
@@ -65,7 +69,12 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: EnergyPlace) -> 
         if owned.node_max_w is not None:
             share = power.mean_w / power.max_w if power.max_w else 0.7
             power = NodeWatts(max_w=owned.node_max_w, mean_w=owned.node_max_w * share)
-        node = NodeKind(name=name, accelerator=str(accelerator.id), n_accelerators=n)
+        node = NodeKind(
+            name=name,
+            accelerator=str(accelerator.id),
+            n_accelerators=n,
+            network_bytes_per_s=_network(scenario, owned),
+        )
         rate = standing_rate(
             node,
             _running(scenario, power, place, n_nodes=owned.n_nodes),
@@ -75,6 +84,16 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: EnergyPlace) -> 
         yield Standing(
             rate=replace(rate, id=f"existing/{name}", terms=terms), n_nodes=owned.n_nodes
         )
+
+
+def _network(scenario: Scenario, owned: OwnedNodes | None) -> float | None:
+    """What one own node has towards others: its NICs, else the site's; None where neither is."""
+    if owned is not None and owned.n_nics and owned.nic_bytes_per_s:
+        return owned.n_nics * owned.nic_bytes_per_s
+    network = scenario.site.network if scenario.site else None
+    if network is None:
+        return None
+    return network.n_nics_per_node * network.nic_bytes_per_s / network.oversubscription_ratio
 
 
 def bought_nodes(
@@ -91,7 +110,10 @@ def bought_nodes(
         if price is None:
             continue
         node = NodeKind(
-            name=f"bought {accelerator.id} x{n}", accelerator=str(accelerator.id), n_accelerators=n
+            name=f"bought {accelerator.id} x{n}",
+            accelerator=str(accelerator.id),
+            n_accelerators=n,
+            network_bytes_per_s=_network(scenario, None),
         )
         terms, notes = bought_terms(scenario, catalog, str(accelerator.id), n, price=price)
         yield owned_rate(

@@ -108,10 +108,14 @@ def newest_days(offers: Iterable[Offer], today: date) -> int:
 
 
 def _cheapest(offers: Iterable[Carried], today: date, oldest: int) -> list[Carried]:
-    """The cheapest of equal instances that has a price: more expensive ones can never win."""
-    groups: dict[tuple[str, float], list[Carried]] = defaultdict(list)
+    """The cheapest of equal instances that has a price: more expensive ones can never win.
+
+    Those that state their network are had besides: only they can carry replicas of several nodes.
+    """
+    groups: dict[tuple[str, float, bool], list[Carried]] = defaultdict(list)
     for each in offers:
-        groups[each.accelerator, each.offer.n_accelerators].append(each)
+        is_stated = each.offer.shape.network_bytes_per_s is not None
+        groups[each.accelerator, each.offer.n_accelerators, is_stated].append(each)
     best = []
     for equal in groups.values():
         ordered = sorted(equal, key=lambda e: (e.offer.usd_per_h, e.offer.cloud, e.offer.region))
@@ -134,8 +138,32 @@ def _rates(
     found = [(each, of(each.offer)) for each in offers]
     kept = (_marked(_as_sockets(rate), e.indicative) for e, part in found for rate in part.kept)
     return Rates(
-        kept=tuple(kept), refused=tuple(refusal for _, part in found for refusal in part.refused)
+        kept=tuple(_for_spanning([*kept])),
+        refused=tuple(refusal for _, part in found for refusal in part.refused),
     )
+
+
+def _for_spanning(rates: Sequence[NodeRate]) -> Iterator[NodeRate]:
+    """Without what is dearer and no better: of two nodes of a size, one may state its network."""
+    for rate in rates:
+        equal = (
+            other
+            for other in rates
+            if other.purchase == "on_demand"
+            and other.node.accelerator == rate.node.accelerator
+            and other.node.n_accelerators == rate.node.n_accelerators
+            and (other.node.network_bytes_per_s is None) != (rate.node.network_bytes_per_s is None)
+        )
+        on_demand = next(
+            (r for r in rates if r.node == rate.node and r.purchase == "on_demand"), rate
+        )
+        is_dearer = any(
+            other.price_usd_per_h.mid <= on_demand.price_usd_per_h.mid for other in equal
+        )
+        if not is_dearer:
+            yield rate
+        elif rate.node.network_bytes_per_s is not None and rate.purchase == "on_demand":
+            yield replace(rate, terms=replace(rate.terms, is_for_spanning=True))
 
 
 def _marked(rate: NodeRate, why: str) -> NodeRate:

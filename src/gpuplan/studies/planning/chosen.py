@@ -5,17 +5,16 @@ from dataclasses import asdict
 from math import ceil
 from typing import NamedTuple
 
-from gpuplan.cost.bill import cents_by_cause
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import (
     ChosenPlan,
-    PlanCostLine,
     PlannedPool,
     PoolUse,
     PurchaseLine,
     SloResult,
     SloResults,
 )
+from gpuplan.domain.plan.bill import PlanBill
 from gpuplan.domain.plan.candidate import Candidate, PoolLayout
 from gpuplan.domain.plan.selection import (
     BillLine,
@@ -28,19 +27,10 @@ from gpuplan.domain.plan.sizing import Sized
 from gpuplan.domain.provenance import Assumption, Estimate, Tier
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.studies.planning.options import FleetRow, FleetTable
+from gpuplan.studies.planning.options import FleetTable
+from gpuplan.studies.planning.rows import FleetRow
 from gpuplan.studies.power.carbon import emitted_kg
 from gpuplan.units import MONTH
-
-KINDS = {
-    "upfront": "purchase",
-    "committed": "committed nodes",
-    "existing": "existing nodes",
-    "burst": "on-demand nodes",
-    "spot": "spot nodes",
-    "once": "porting, once",
-    "residual": "residual value",
-}
 
 
 class Choice(NamedTuple):
@@ -84,22 +74,17 @@ class Choice(NamedTuple):
         return self.table.problem.pool(name)
 
 
-def chosen_plan(choice: Choice) -> ChosenPlan:
+def chosen_plan(choice: Choice, bill: PlanBill) -> ChosenPlan:
     """Pools, bill, power and SLOs of the choice; limits are counted for all groups together."""
     pools = tuple(_pools(choice))
     results = tuple(r for option in choice.selection.chosen for r in _slo_results(choice, option))
-    lines = tuple(_cost_lines(choice))
-    cost = sum(line.usd_per_month for line in lines)
     return ChosenPlan(
         pools=pools,
-        cost_usd_per_month=_ranged(cost, choice),
+        cost_usd_per_month=_ranged(choice),
         power_w=_power(choice),
         slo=SloResults(is_kept=all(r.is_kept for r in results), promises=results),
-        cost_lines=lines,
+        bill=bill,
         limits=(),
-        once_usd=_once(choice),
-        total_usd=choice.usd,
-        span_s=choice.span_s,
         energy_j_per_month=sum(_energy_j(choice).values()) / choice.n_months
         if _is_drawn(choice)
         else None,
@@ -256,25 +241,9 @@ def _terms_usd(choice: Choice, terms: str, pool: str) -> float:
     return sum(line.nominal_cents for line in lines) / 100.0
 
 
-def _cost_lines(choice: Choice) -> Iterator[PlanCostLine]:
-    """The bill by cause, in the money of its day, spread over the months of the span."""
-    for what, cents in _causes(choice).items():
-        if cents:
-            yield PlanCostLine(what=what, usd_per_month=cents / 100.0 / choice.n_months)
-
-
-def _causes(choice: Choice) -> dict[str, int]:
-    """Cents by cause: energy, rent, hardware …; of runs by the kind of bill line."""
-    if not choice.is_jobs:
-        return dict(cents_by_cause(choice.bill, choice.table.rates).items())
-    found: dict[str, int] = {}
-    for line in choice.bill:
-        found[KINDS[line.kind]] = found.get(KINDS[line.kind], 0) + line.nominal_cents
-    return found
-
-
-def _ranged(cost: float, choice: Choice) -> Estimate:
-    """The bill with the range of its prices."""
+def _ranged(choice: Choice) -> Estimate:
+    """The month of the bill with the range of its prices."""
+    cost = choice.usd_per_month
     low = high = mid = 0.0
     for held in choice.selection.held:
         rate = choice.table.rates.get(held.terms)
@@ -285,11 +254,6 @@ def _ranged(cost: float, choice: Choice) -> Estimate:
         high += usd * price.high / price.mid
     rest = cost - mid
     return Estimate(value=cost, low=low + rest, high=high + rest, tier="estimated")
-
-
-def _once(choice: Choice) -> float:
-    kinds = ("upfront", "once")
-    return sum(b.nominal_cents for b in choice.bill if b.kind in kinds) / 100.0
 
 
 def _peak_nodes(choice: Choice, pool: str) -> int:

@@ -13,7 +13,8 @@ from gpuplan.domain.plan.answer import Crossover, Curve
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Estimate
-from gpuplan.studies.planning.options import FleetRow, FleetTable, pool_name
+from gpuplan.studies.planning.options import FleetTable, pool_name
+from gpuplan.studies.planning.rows import FleetRow
 from gpuplan.units import HOURS_PER_MONTH
 
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for

@@ -10,7 +10,8 @@ from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.selection import Conflict, NodePool, NodeTerms, Selection, WallDraw
 from gpuplan.domain.ranges import total
 from gpuplan.studies.market.owned import Standing
-from gpuplan.studies.planning.options import FleetRow, FleetTable, pool_name
+from gpuplan.studies.planning.options import FleetTable, pool_name
+from gpuplan.studies.planning.rows import FleetRow
 
 SAME_FRAC = 1e-3  # below, a draw has not changed
 MOST_ROUNDS = 3

@@ -13,11 +13,13 @@ from math import inf
 from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import ChosenPlan, PlanProof, Replay, SloResult, SloResults
+from gpuplan.domain.plan.bill import PlanBill
 from gpuplan.domain.plan.selection import Conflict, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.selection.choose import select
+from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice, carbon_kg_per_month, chosen_plan
 from gpuplan.studies.planning.options import FleetTable
 from gpuplan.studies.planning.runs import as_fleets, deadline_result, job_behind
@@ -117,7 +119,7 @@ def whole_plan(scenario: Scenario, groups: Sequence[SolvedGroup]) -> ChosenPlan:
 
 def _group_plan(scenario: Scenario, group: SolvedGroup) -> ChosenPlan:
     plan = replace(
-        chosen_plan(group.choice),
+        chosen_plan(group.choice, plan_bill(group.choice)),
         carbon_kg_per_month=carbon_kg_per_month(group.choice, scenario),
         replays=group.replays,
     )
@@ -145,11 +147,8 @@ def _joined(first: ChosenPlan, second: ChosenPlan) -> ChosenPlan:
         cost_usd_per_month=_sum(first.cost_usd_per_month, second.cost_usd_per_month),
         power_w=_sum(first.power_w, second.power_w) if first.power_w and second.power_w else None,
         slo=_slo(first.slo.promises + second.slo.promises),
-        cost_lines=first.cost_lines + second.cost_lines,
+        bill=_joined_bill(first.bill, second.bill),
         limits=first.limits + second.limits,
-        once_usd=first.once_usd + second.once_usd,
-        total_usd=first.total_usd + second.total_usd,
-        span_s=max(first.span_s, second.span_s),
         energy_j_per_month=_both(first.energy_j_per_month, second.energy_j_per_month),
         carbon_kg_per_month=_both(first.carbon_kg_per_month, second.carbon_kg_per_month),
         replays=first.replays + second.replays,
@@ -159,6 +158,19 @@ def _joined(first: ChosenPlan, second: ChosenPlan) -> ChosenPlan:
 def _both(first: float | None, second: float | None) -> float | None:
     """The sum; None where a part is not known."""
     return None if first is None or second is None else first + second
+
+
+def _joined_bill(first: PlanBill, second: PlanBill) -> PlanBill:
+    """Services with the runs beside them: the periods are those of the services."""
+    return PlanBill(
+        cost_lines=first.cost_lines + second.cost_lines,
+        once_usd=first.once_usd + second.once_usd,
+        total_usd=first.total_usd + second.total_usd,
+        span_s=max(first.span_s, second.span_s),
+        present_value_usd=first.present_value_usd + second.present_value_usd,
+        cash_flow=first.cash_flow + second.cash_flow,
+        by_period=first.by_period,
+    )
 
 
 def _sum(first: Estimate, second: Estimate) -> Estimate:

@@ -11,16 +11,17 @@ from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import PriceOf, Sizing, SizingOptions
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.requests.plan import Description, PlanRequest
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.scenario.changes import with_changes
 from gpuplan.inputs.scenario.read import scenario_document, scenario_of
-from gpuplan.inputs.scenario.short_form import short_scenario, with_flags
 from gpuplan.inputs.traces.read import read_trace
-from gpuplan.studies.market.offers import Market, market_of, no_price
-from gpuplan.studies.naming import with_overlays
+from gpuplan.inputs.words.flags import with_flags
+from gpuplan.inputs.words.read import described_scenario
+from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
+from gpuplan.studies.naming import lexicon, with_overlays
 from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
@@ -67,6 +68,7 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
     around = SizingContext(
         catalog=catalog,
         price=_price_of(market, scenario),
+        networks=networks_of(market),
         options=options,
         store=request.store,
         read_trace=cache(lambda path: read_trace(path).requests),
@@ -117,8 +119,15 @@ def _document(request: PlanRequest) -> tuple[Document, Path | None, tuple[Assump
     if is_file_name(request.target):
         path = Path(request.target)
         return with_flags(scenario_document(path), request.given), path.parent, ()
-    document, assumptions = short_scenario(request.target, request.given)
-    return document, None, assumptions
+    document, described = described_scenario(request.target, request.given, lexicon(request.store))
+    return document, None, described.assumptions
+
+
+def description_of(request: PlanRequest) -> Description | None:
+    """What a description in words was understood as; None where a file or a tree is asked for."""
+    if request.tree is not None or is_file_name(request.target):
+        return None
+    return described_scenario(request.target, request.given, lexicon(request.store))[1]
 
 
 def is_file_name(target: str) -> bool:

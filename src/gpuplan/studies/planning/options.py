@@ -9,10 +9,11 @@ import numpy as np
 
 from gpuplan.candidates.reserve import reserve_for
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.cost.annuity import running_discount
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.rates import NodeRate
-from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
 from gpuplan.domain.plan.selection import (
     FleetOption,
@@ -20,33 +21,21 @@ from gpuplan.domain.plan.selection import (
     NodePool,
     NodeTerms,
     SelectionProblem,
-    SliceGeometry,
     WallDraw,
 )
 from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
-from gpuplan.selection.slices import maximal_geometries, mig_rules, time_slices
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
 from gpuplan.studies.planning.limits import limits_of
+from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
 from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
-from gpuplan.units import HOURS_PER_WEEK, YEAR
+from gpuplan.units import GBIT, HOURS_PER_WEEK, YEAR
 
 NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
-
-
-class FleetRow(NamedTuple):
-    """An option with the sized fleet behind it."""
-
-    option: FleetOption
-    sized: Sized
-    n_per_node: int
-    load_frac: Floats = floats([])  # by hour, over the peak; empty: as at the peak throughout
-    place: Ints = ints([])  # of each hour of the axis among the hours of the fleet
-    is_window: bool = False  # deferrable work in quiet hours only
 
 
 class FleetTable(NamedTuple):
@@ -54,7 +43,7 @@ class FleetTable(NamedTuple):
 
     problem: SelectionProblem
     by_name: dict[tuple[str, str], FleetRow]  # workload, option
-    rates: dict[str, NodeRate]  # by the name of the terms
+    rates: dict[str, NodeRate]  # by the name of the terms; of existing nodes by their pool
 
     def row_of(self, option: FleetOption) -> FleetRow:
         """What the option was made of."""
@@ -85,11 +74,12 @@ def fleet_table(
     weigh = _Rows(scenario, hours, (n, len(periods.start_s)))
     quiet = quietest_first(sizings, places)
     rows = [
-        _sliced(row) if is_sharing else row
+        row
         for sizing, place in zip(sizings, places, strict=True)
         for row in weigh.all_rows(sizing, place, markets.get(sizing.workload, market), quiet=quiet)
         if row.option.pool in known
     ]
+    rows = with_fractions(rows, is_sharing=is_sharing)
     problem, rates = _problem(scenario, catalog, sizings, rows, market=market, hours=hours)
     problem = replace(problem, limits=limits_of(scenario, periods, is_jobs=is_jobs))
     by_name = {(row.option.workload, row.option.name): row for row in rows}
@@ -119,39 +109,21 @@ def _problem(
         ),
         options=tuple(row.option for row in rows),
         objective=scenario.objective,
-        geometries=tuple(_geometries(rows, catalog)),
+        geometries=tuple(geometries_of(rows, catalog)),
     )
     return problem, rates
 
 
-def _sliced(row: FleetRow) -> FleetRow:
-    """Fractional GPUs that several services may share: counted as slices, not as wholes."""
-    share = row.sized.candidate.share
-    if share is None:
-        return row
-    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, row.place]
-    return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
-
-
-def _geometries(rows: Iterable[FleetRow], catalog: Catalog) -> Iterator[SliceGeometry]:
-    """How shared accelerators of each pool may be cut: MIG profiles mix, time slices do not."""
-    pools: dict[str, dict[str, Candidate]] = {}
-    for row in rows:
-        if row.option.slice_kind:
-            pools.setdefault(row.option.pool, {})[row.option.slice_kind] = row.sized.candidate
-    for pool, kinds in pools.items():
-        for kind, candidate in kinds.items():
-            if candidate.share is not None and candidate.share.kind == "time_slice":
-                yield time_slices(kind, candidate.share.n_per_accelerator, pool=pool)
-        first = next(iter(kinds.values()))
-        rules = mig_rules(catalog.mig_profiles_of(first.accelerator))
-        used = [rule for rule in rules if rule.kind in kinds]
-        yield from maximal_geometries(used, pool=pool)
-
-
 def pool_name(rate: NodeRate) -> str:
-    """Equal nodes are one pool, whoever they come from; processors also by their size."""
+    """Equal nodes are one pool, whoever they come from; processors also by their size.
+
+    Rented nodes whose network replicas may span are a pool of their own.
+    """
     node = rate.node
+    is_spanned = rate.terms.is_for_spanning or rate.evidence.source == "user"
+    if is_spanned and rate.capital is None and node.network_bytes_per_s is not None:
+        gbit = f" at {node.network_bytes_per_s / GBIT:g} Gbit/s"
+        return f"{node.accelerator} x{node.n_accelerators}{gbit}"
     size = f" {node.n_vcpus} vCPU" if node.accelerator.startswith("cpu") else ""
     return f"{node.accelerator}{size} x{node.n_accelerators}"
 
@@ -196,7 +168,7 @@ def horizon_of(
     return Horizon(
         hour_s=floats(np.asarray(hours_per_week) / HOURS_PER_WEEK * length_s),
         upfront_discount_frac=floats((1 + yearly) ** (-start / YEAR)),
-        running_discount_frac=floats((1 + yearly) ** (-(start + length_s / 2) / YEAR)),
+        running_discount_frac=floats([running_discount(s, length_s, yearly) for s in start]),
         end_discount_frac=float((1 + yearly) ** (-n * length_s / YEAR)),
         probability_frac=_probability_frac(n_scenarios),
     )
@@ -233,8 +205,11 @@ class _Rows(NamedTuple):
         seen = set()
         for rate in rates_for(market.ways, sized.candidate):
             pool, n = pool_name(rate), rate.node.n_accelerators
-            if pool not in seen and nodes_for(sized.candidate, 1, n) is not None:
-                seen.add(pool)
+            if pool in seen:
+                continue
+            seen.add(pool)
+            is_placed = nodes_for(sized.candidate, 1, n) is not None
+            if is_placed and _spans_all(market, pool, sized.candidate.layout):
                 held = _with_reserve(sized, self.scenario.policy.resilience, n)
                 yield self._row(held, place, market, pool=pool, n_per_node=n)
 
@@ -254,6 +229,13 @@ def _in_window(row: FleetRow, is_in: Floats, hours: Floats) -> FleetRow:
     h_per_day = float(hours[is_in > 0].sum()) / 7
     option = replace(row.option, name=f"{fleet} {h_per_day:.3g} h/day on {pool}")
     return row._replace(option=option, load_frac=is_in, is_window=True)
+
+
+def _spans_all(market: Market, pool: str, layout: ServingLayout) -> bool:
+    """Whether a replica of several nodes finds its network on every node of the pool."""
+    if layout.network_bytes_per_s is None:
+        return True
+    return all(rate.node.joins(layout) for rate in market.ways if pool_name(rate) == pool)
 
 
 def _option(

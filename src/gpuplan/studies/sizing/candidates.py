@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.candidates import prune as cut
-from gpuplan.candidates.propose import ProposalSpec, on_shares, propose, shares_of, with_stages
+from gpuplan.candidates.propose import (
+    ProposalSpec,
+    on_shares,
+    over_servers,
+    propose,
+    shares_of,
+    with_stages,
+)
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings
@@ -31,11 +38,13 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     evaluator = task.evaluator
     spec, assumed = _spec(task)
     found = propose(spec, evaluator.accelerators.values(), _settings_for)
-    found = (*found, *_on_slices(spec, evaluator))
+    networks = task.context.networks
+    found = (*over_servers(found, networks), *_on_slices(spec, evaluator))
     found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
-    staged = cut.prune(with_stages(_short_everywhere(pruned)), checks)
+    stages = with_stages(_short_everywhere(pruned))
+    staged = cut.prune(over_servers(stages, networks), checks)
     both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
     return both, (*task.policy_assumptions, *assumed)
 
@@ -55,6 +64,7 @@ def _checks(task: SizingTask) -> list[cut.Check]:
         ),
         lambda candidate: _context_check(evaluator, candidate),
         cut.memory_check(evaluator.longest_memory, lambda c: _smallest_fit(evaluator, c)),
+        cut.placement_check(task.context.price),
         cut.idle_check(task.limits, evaluator.idle_times),
         lambda candidate: _chunk_check(task, candidate),
     ]

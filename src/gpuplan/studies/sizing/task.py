@@ -1,6 +1,6 @@
 """What sizing one workload starts from, and the fleets that need no simulation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -77,6 +77,8 @@ class SizingContext:
 
     catalog: Catalog
     price: PriceOf = by_count
+    # Stated rates between servers, by accelerator: what replicas of several servers may count on.
+    networks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     options: SizingOptions = DEFAULTS
     store: Path | None = None
     read_trace: ReadTrace | None = None

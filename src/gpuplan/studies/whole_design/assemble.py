@@ -107,9 +107,9 @@ def _shared_site(groups: tuple[GroupDesign, ...], scenario: Scenario) -> tuple[F
 
 
 def _shared_pools(plan: ChosenPlan) -> Iterator[Finding]:
-    """Pools without a purchase of their own: their share of the servers is billed elsewhere."""
-    what = "runs on servers that are billed under another pool: its cost is in theirs"
-    fix = "read dollars per paid hour there, times the hours of this pool"
+    """Pools without a purchase of their own: they share servers and pay by their use."""
+    what = "runs on servers that are listed under another pool, and pays for its use of them"
+    fix = "read the unit costs: the bill of shared servers is split by accelerator-hours"
     for pool in plan.pools:
         if not pool.purchases:
             yield note("shared", pool.workload, what, fix)

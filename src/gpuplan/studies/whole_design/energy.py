@@ -31,7 +31,7 @@ def with_energy(
     found = []
     for made, weight in zip(groups, weights, strict=True):
         work = scenario.workload(made.group.workload)
-        span_s, drawn_w = span_of(plan, work), mean_w * weight / sum(weights)
+        span_s, drawn_w = span_of(plan, made.group.workload), mean_w * weight / sum(weights)
         powered = _carbon(made, drawn_w, span_s, scenario=scenario, catalog=catalog)
         found.append(_deferred(powered, work, scenario, catalog=catalog, span_s=span_s))
     return tuple(found)

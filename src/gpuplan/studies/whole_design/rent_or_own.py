@@ -60,7 +60,7 @@ def rent_or_own_of(
             fix = "give prices.hardware and prices.offers"
             yield note("price-unknown", group.server, what, fix)
             continue
-        span_s = span_of(plan, scenario.workload(group.workload))
+        span_s = span_of(plan, group.workload)
         used, lifetime = _used_frac(group, own, scenario, span_s=span_s)
         compared = _compared(group, own, rent, used_frac=used, scenario=scenario)
         yield replace(compared, begins=begins)

@@ -1,7 +1,6 @@
 """Unit costs of a plan: each pool by accelerator-hour, token and run; and the bill by team."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from gpuplan.cost.per_unit import price_weights, service_cents, team_costs, token_costs
 from gpuplan.cost.statement import cents
@@ -14,7 +13,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.domain.system.designed import PoolCost
 from gpuplan.studies.inference.roofline import roofline
-from gpuplan.studies.whole_design.statement import span_of
+from gpuplan.studies.whole_design.statement import cash_flow_of, span_of
 from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 
@@ -25,9 +24,9 @@ def pool_costs(
     loads = {load.workload: load for load in answer.load}
     for pool in plan.pools:
         work, load = scenario.workload(pool.workload), loads.get(pool.workload)
-        n_months = span_of(plan, work) / MONTH
-        total = cents(sum(p.usd_per_month for p in pool.purchases) * n_months)
-        hours = paid_hours(pool) * n_months
+        n_months = span_of(plan, pool.workload) / MONTH
+        total = cents(sum(x.usd for x in cash_flow_of(plan) if x.workload == pool.workload))
+        hours = paid_hours(plan, pool.workload)
         per_h = total / 100.0 / hours if hours else None
         busy = pool.use.mean_frac
         tokens = _tokens(work, load, plan.span_s, scenario) if work else None
@@ -74,11 +73,25 @@ def costs_by_team(
     return team_costs(total, used, idle=idle, unassigned=unassigned) if used and total else ()
 
 
-def paid_hours(pool: PlannedPool) -> float:
-    """Accelerator-hours that are paid for in a month."""
+def paid_hours(plan: ChosenPlan, workload: str) -> float:
+    """Accelerator-hours over the span that the workload pays for: of shared nodes by its use."""
+    paid: dict[str, float] = {}
+    mine: dict[str, float] = {}
+    for line in cash_flow_of(plan):
+        is_mine = line.workload == workload
+        paid[line.name] = paid.get(line.name, 0.0) + line.usd
+        mine[line.name] = mine.get(line.name, 0.0) + line.usd * is_mine
     return sum(
-        p.n_nodes * p.n_accelerators_per_node * p.paid_frac * HOURS_PER_MONTH
+        p.n_nodes
+        * p.n_accelerators_per_node
+        * p.paid_frac
+        * HOURS_PER_MONTH
+        # The purchase is paid as long as the work that its pool is listed under.
+        * (span_of(plan, pool.workload) / MONTH)
+        * (mine[p.offer] / paid[p.offer])
+        for pool in plan.pools
         for p in pool.purchases
+        if paid.get(p.offer)
     )
 
 
@@ -152,7 +165,11 @@ def _timed(
     name, _, number = pool.engine.partition(" ")
     batch = max(1, round(load.n_in_flight / n))
     request = PredictRequest(
-        **asdict(pool.layout.spread),
+        tp=pool.layout.tp,
+        pp=pool.layout.pp,
+        dp=pool.layout.dp,
+        ep=pool.layout.ep,
+        cp=pool.layout.cp,
         engine=name,
         engine_version=number or None,
         precision=pool.precision if format_named(pool.precision) else None,

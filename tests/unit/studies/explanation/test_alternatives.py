@@ -9,6 +9,7 @@ import pytest
 from fakes.fleets import curve, demand, rate, sized, sizing
 from fakes.selection import horizon
 from gpuplan.domain.columns import ints
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.rates import PriceEvidence, RateTerms
 from gpuplan.domain.plan.selection import (
     BillLine,
@@ -73,6 +74,25 @@ def test_a_mix_is_offered_where_trying_everything_finds_it_cheaper(peak):
     if found:
         assert found[0].usd_per_month == pytest.approx(tried[best] * 730)
         assert found[0].fleet == f"{best[0]} x small + {best[1]} x large"
+
+
+def test_a_mix_names_accelerators_not_replicas():
+    """Replicas of two accelerators each: twice as many of them."""
+    fleets = compared(12.5)
+    [alone] = mixed_fleet(problem(), fleets)
+    pairs = [
+        replace(
+            each,
+            candidate=replace(each.candidate, layout=ServingLayout(tp=2)),
+            n_per_node=2,
+        )
+        for each in fleets.curves
+    ]
+    pools = tuple(replace(pool, n_accelerators_per_node=2) for pool in problem().pools)
+    [found] = mixed_fleet(replace(problem(), pools=pools), replace(fleets, curves=pairs))
+    assert alone.fleet == "1 x small + 1 x large"
+    assert found.fleet == "2 x small + 2 x large"
+    assert found.usd_per_month == alone.usd_per_month
 
 
 def test_a_mix_survives_the_loss_of_any_one_replica():

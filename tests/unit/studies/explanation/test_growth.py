@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import date
 from math import inf
 from types import SimpleNamespace
 
@@ -9,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.fleets import curve, demand
-from gpuplan.domain.columns import floats
-from gpuplan.domain.plan.sizing import Periods
+from fakes.fleets import demand
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.demand import Growth
-from gpuplan.studies.explanation.growth import growth_counts, growth_reasons, order_of, orders_of
+from gpuplan.pipeline.plan import plan
+from gpuplan.studies.explanation.growth import order_of, order_reasons, orders_of
 from gpuplan.units import DAY
 
 GROWTH = Growth(
@@ -81,7 +82,7 @@ def test_utilization_comes_from_the_load_where_it_is_not_given():
 
 
 def reasons(scenario):
-    return growth_reasons(scenario, demand(1.0), curve("a", 1.0, 1.0))
+    return order_reasons(scenario, demand(1.0))
 
 
 def test_a_late_order_is_due_now_and_bridged():
@@ -112,20 +113,41 @@ def test_growth_that_never_comes_is_said_and_every_rate_has_its_row():
     assert [row.what for row in rows] == [f"growth of {x}/month" for x in ("5%", "2%", "10%")]
 
 
-def test_counts_follow_the_load_of_each_period():
-    periods = Periods(
-        scenarios=("mid", "high"),
-        start_s=floats([0.0, 1.0]),
-        length_s=floats([1.0, 3.0]),
-        load_ratio=floats([[1.0, 1.5], [1.0, 3.0]]),
-    )
-    load = demand(10.0, periods=periods)
-    scenario = owning(growth=replace(GROWTH, per_month_frac=Range(low=0.01, mid=0.05, high=0.1)))
-    mid, high = growth_counts(scenario, load, curve("a", 5.0, 2.0))
-    assert (mid.name, high.name) == ("mid", "high")
-    assert (mid.first_fleet, mid.last_fleet) == ("2 x a", "3 x a")
-    assert (high.first_fleet, high.last_fleet) == ("2 x a", "6 x a")
-    assert high.last_usd_per_month == pytest.approx(6 * 2 * 730)
-    # A quarter of the time at two nodes, three quarters at three.
-    assert mid.mean_usd_per_month == pytest.approx((0.25 * 2 + 0.75 * 3) * 2 * 730)
-    assert growth_counts(scenario, demand(10.0), curve("a", 5.0, 2.0)) == ()
+def tree(**budget):
+    """Ten accelerators now, 10 % more every month; nodes of two at $4/h, or bought."""
+    offer = {"name": "cloud", "accelerator": "H100", "usd_per_node_h": 4.0}
+    return {
+        "version": 1,
+        "name": "growing",
+        "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 10}}],
+        "growth": {"per_month_frac": {"low": 0.0, "mid": 0.05, "high": 0.1}},
+        "budget": {"horizon_months": 12, **budget},
+        "policy": {"accelerators": {"allowed": ["H100"]}},
+        "prices": {"offers": [{**offer, "accelerators_per_node": 2}]},
+    }
+
+
+def grown(**budget):
+    request = PlanRequest(target="tree", tree=tree(**budget), today=date(2026, 11, 1), n_samples=0)
+    return plan(request)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_the_middle_growth_costs_what_the_plan_costs(rate):
+    answer = grown(discount_rate_frac_per_year=rate)
+    low, mid, high = answer.explanation.growth
+    assert [row.name for row in (low, mid, high)] == ["low", "mid", "high"]
+    cost = answer.plan.cost_usd_per_month.value
+    assert mid.mean_usd_per_month == pytest.approx(cost, abs=0.01)
+    assert mid.mean_usd_per_month * 12 == pytest.approx(answer.plan.total_usd, abs=0.1)
+    periods = answer.plan.bill.by_period
+    assert mid.first_usd_per_month == pytest.approx(periods[0].usd_per_month, abs=0.01)
+    assert mid.last_usd_per_month == pytest.approx(periods[-1].usd_per_month, abs=0.01)
+    assert mid.last_fleet == f"{periods[-1].n_accelerators} x h100-sxm"
+    assert low.mean_usd_per_month < mid.mean_usd_per_month < high.mean_usd_per_month
+
+
+def test_without_growth_there_are_no_rows():
+    still = {key: value for key, value in tree().items() if key != "growth"}
+    request = PlanRequest(target="tree", tree=still, today=date(2026, 11, 1), n_samples=0)
+    assert plan(request).explanation.growth == ()

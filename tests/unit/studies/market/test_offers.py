@@ -7,12 +7,13 @@ import pytest
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
+from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.market import InstanceShape, Offer
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import scenario_from_dict
-from gpuplan.studies.market.offers import has_room, market_of, no_price
+from gpuplan.studies.market.offers import has_room, market_of, networks_of, no_price
 from gpuplan.studies.market.places import countries, fits, is_place_allowed
 from gpuplan.studies.market.published import fresh_days, oldest_days
 
@@ -25,10 +26,10 @@ TREE = {
 
 
 def shape(n: float = 8, **rest) -> InstanceShape:
-    given = {"accelerators": ("h100-sxm",), "ram_bytes": 1e12, "n_vcpu": 96, **rest}
-    return InstanceShape(
-        cloud="acme", name="m8", n_accelerators=n, network_bytes_per_s=None, **given
-    )
+    given = {"accelerators": ("h100-sxm",), "ram_bytes": 1e12, "n_vcpu": 96}
+    given |= {"network_bytes_per_s": None, **rest}
+    name = "m8" if given["network_bytes_per_s"] is None else "m8-joined"
+    return InstanceShape(cloud="acme", name=name, n_accelerators=n, **given)
 
 
 def offer(usd: float, *, age_days: int = 10, spot: float | None = None, **rest) -> Offer:
@@ -192,6 +193,31 @@ def test_a_price_holds_for_whole_nodes_only():
     assert found.price_usd_per_h(candidate(tp=4), 3) == 32.0
     other = replace(candidate(), accelerator=AcceleratorId("l4"))
     assert found.price_usd_per_h(other, 1) is None
+
+
+def staged(network_bytes_per_s: float | None) -> Candidate:
+    layout = ServingLayout(tp=8, pp=2, network_bytes_per_s=network_bytes_per_s)
+    return replace(candidate(), layout=layout, engine=EngineChoice(name="vllm", version="0.15"))
+
+
+def test_replicas_of_several_servers_need_a_stated_network():
+    plain, joined = offer(16.0), offer(24.0, network_bytes_per_s=400e9)
+    assert market(plain).price_usd_per_h(staged(None), 1) is None
+    assert market(plain).price_usd_per_h(staged(50e9), 1) is None
+    both = market(plain, joined)
+    assert networks_of(both) == {"h100-sxm": (400e9,)}
+    assert both.price_usd_per_h(staged(50e9), 2) == 4 * 24.0
+    assert both.price_usd_per_h(staged(500e9), 1) is None
+    # Inside one server the network is not worth its price.
+    assert both.price_usd_per_h(candidate(tp=8), 1) == 16.0
+    assert [rate.terms.is_for_spanning for rate in both.rates] == [False, True]
+
+
+def test_a_node_that_states_its_network_at_a_lower_price_serves_all():
+    found = market(offer(16.0, network_bytes_per_s=400e9), offer(24.0))
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
+    assert found.price_usd_per_h(staged(400e9), 1) == 32.0
+    assert found.price_usd_per_h(candidate(tp=8), 1) == 16.0
 
 
 @pytest.mark.parametrize(

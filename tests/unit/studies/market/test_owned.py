@@ -8,7 +8,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
 from gpuplan.domain.money.rates import Capital
 from gpuplan.domain.ranges import exactly
-from gpuplan.domain.scenario.site import OwnedNodes, Site
+from gpuplan.domain.scenario.site import NodeNetwork, OwnedNodes, Site
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.market.owned import (
@@ -124,3 +124,21 @@ def test_staff_is_shared_by_the_nodes_and_support_follows_the_price():
     alone = replace(scenario, owned=(replace(nodes, n_nodes=1),))
     [one] = standing_nodes(alone, CATALOG, site_power(alone))
     assert one.rate.price_usd_per_h.mid == pytest.approx(3 * found.rate.price_usd_per_h.mid)
+
+
+def test_own_nodes_are_joined_by_their_nics_or_the_sites_network():
+    nodes = OwnedNodes(accelerator="h100-sxm", n_nodes=2, n_accelerators_per_node=8)
+    nics = replace(nodes, n_nics=8, nic_bytes_per_s=50e9)
+    network = NodeNetwork(
+        kind="infiniband", n_nics_per_node=4, nic_bytes_per_s=25e9, oversubscription_ratio=2.0
+    )
+
+    def joined(site: Site | None, owned: OwnedNodes) -> float | None:
+        scenario = replace(SCENARIO, site=site, owned=(owned,))
+        [found] = standing_nodes(scenario, CATALOG, site_power(scenario))
+        return found.rate.node.network_bytes_per_s
+
+    assert joined(None, nodes) is None
+    assert joined(None, nics) == 400e9
+    assert joined(Site(network=network), nodes) == 50e9
+    assert joined(Site(network=network), nics) == 400e9

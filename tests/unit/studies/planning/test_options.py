@@ -70,11 +70,12 @@ def periods(n, length_s=YEAR / 4):
     )
 
 
-def test_money_is_discounted_at_the_middle_of_its_period():
+def test_running_costs_are_paid_at_the_end_of_each_month():
     scenario = SimpleNamespace(budget=SimpleNamespace(discount_frac_per_year=0.21))
     found = horizon_of(scenario, floats([100.0, 68.0]), periods(4))
     assert found.upfront_discount_frac == pytest.approx(1.21 ** -np.array([0, 0.25, 0.5, 0.75]))
-    assert found.running_discount_frac[1] == pytest.approx(1.21**-0.375)
+    months = 1.21 ** -(np.array([4, 5, 6]) / 12)
+    assert found.running_discount_frac[1] == pytest.approx(months.mean())
     assert found.end_discount_frac == pytest.approx(1 / 1.21)
     assert found.period_s == pytest.approx(YEAR / 4)
     assert list(found.probability_frac) == [1.0]

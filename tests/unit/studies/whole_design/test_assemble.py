@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fakes.plans import answer as fake_answer
-from fakes.plans import chosen
+from fakes.plans import bill, chosen
 from gpuplan import api
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
 from gpuplan.cli.app import app
 from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
-from gpuplan.domain.plan.answer import PlanCostLine
+from gpuplan.domain.plan.bill import CashLine
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InfeasibleError, InputError, ViolationError
 from gpuplan.inputs.scenario.read import scenario_from_dict
@@ -28,8 +28,8 @@ from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_sheet
 from gpuplan.report.system.files import statement_csv
 from gpuplan.studies.whole_design.assemble import refuse_design
-from gpuplan.studies.whole_design.statement import CATEGORIES, statement_of_plan
-from gpuplan.units import GB, GIB, HOUR, MONTH
+from gpuplan.studies.whole_design.statement import CATEGORIES, by_month, statement_of_plan
+from gpuplan.units import GB, GIB, MONTH
 from shared_data import ROOT
 
 TREE = {
@@ -118,12 +118,10 @@ def test_statement_is_the_plan_to_the_cent(name, request, catalog):
     assert money.difference_cents == 0
     n_months = answer.plan.span_s / MONTH
     found = money.statement.cents_by_category
-    outlay = ("network", "spares", "freight", "tax", "installation")
     for line in answer.plan.cost_lines:
         total = found[CATEGORIES[line.what]]
-        if line.what == "hardware":
-            total += sum(found.get(part, 0) for part in outlay)
         assert total / 100 == pytest.approx(line.usd_per_month * n_months, abs=0.01)
+    assert money.npv_usd == pytest.approx(answer.plan.bill.present_value_usd, abs=0.5)
 
 
 def test_outlay_by_cause_is_what_hardware_and_its_extras_cost(bought, bought_plan):
@@ -285,50 +283,58 @@ def test_a_pool_on_machines_of_another_says_so(mixed_plan, catalog):
 
 
 def test_an_unknown_cause_of_cost_is_refused(bought_plan, catalog):
-    lines = (PlanCostLine(what="magic", usd_per_month=1.0),)
+    plan = bought_plan.plan
+    flow = (replace(plan.bill.cash_flow[0], what="magic"),)
+    strange = replace(plan, bill=replace(plan.bill, cash_flow=flow))
     with pytest.raises(InputError, match="magic"):
-        design_plan(replace(bought_plan, plan=replace(bought_plan.plan, cost_lines=lines)), catalog)
+        design_plan(replace(bought_plan, plan=strange), catalog)
 
 
 SCENARIO = scenario_from_dict(TREE, name="tree")
-
-
-@given(
-    months=st.floats(0.01, 60.0),
-    usd=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=4),
-    back_usd=st.floats(0.0, 1e5),
+SUMS = st.tuples(
+    st.sampled_from(["hardware", "rent", "energy", "residual"]),
+    st.floats(0.0, 1.0),
+    st.one_of(st.just(0.0), st.floats(0.001, 1.0)),
+    st.integers(-10_000_000, 10_000_000),
 )
-def test_every_cent_of_any_plan_is_in_the_statement_once(months, usd, back_usd):
-    names = ("hardware", "rent", "energy", "on-demand nodes")
-    lines = [PlanCostLine(what=n, usd_per_month=u) for n, u in zip(names, usd, strict=False)]
-    lines.append(PlanCostLine(what="residual", usd_per_month=-back_usd))
-    billed = max(1.0, months)  # a run of days is billed in its one month
-    total = sum(line.usd_per_month for line in lines) * billed
-    base = replace(chosen(), cost_lines=tuple(lines), span_s=months * 730 * HOUR, total_usd=total)
+
+
+@given(months=st.floats(0.01, 60.0), sums=st.lists(SUMS, min_size=1, max_size=6))
+def test_every_cent_of_any_plan_is_in_the_statement_once(months, sums):
+    span_s = months * MONTH
+    flow = tuple(
+        CashLine(
+            what=what, workload="chat", name="node", source="", start_s=start * span_s,
+            span_s=length * (1 - start) * span_s, usd=cents / 100,
+        )
+        for what, start, length, cents in sums
+    )  # fmt: skip
+    base = replace(chosen(), bill=replace(bill(1.0), span_s=span_s, cash_flow=flow))
     found = statement_of_plan(fake_answer(plan=base), base, SCENARIO)
-    wanted = sum(round(line.usd_per_month * billed * 100) for line in lines)
-    assert found.total_cents == sum(found.cents_by_month) == wanted
+    assert found.total_cents == sum(found.cents_by_month) == sum(cents for *_, cents in sums)
     assert all(len(line.cents) == found.n_months + 1 for line in found.lines)
     assert found.n_months - 1 < months * (1 + 1e-9)
     assert found.n_months >= months * (1 - 1e-8)
 
 
-def test_runs_on_machines_that_are_there_are_no_rent():
-    base = chosen()
-    pool = base.pools[0]
-    held = replace(pool.purchases[0], purchase="existing", offer="your h100-sxm x2")
-    lines = (PlanCostLine(what="on-demand nodes", usd_per_month=held.usd_per_month),)
-    base = replace(base, pools=(replace(pool, purchases=(held,)),), cost_lines=lines)
-    (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
-    assert (found.category, found.name) == ("other", "your h100-sxm x2")
+def test_sums_fall_in_the_months_in_which_they_are_paid():
+    def line(start, length, usd):
+        return CashLine(
+            what="rent", workload="w", name="n", source="", start_s=start * MONTH,
+            span_s=length * MONTH, usd=usd,
+        )  # fmt: skip
+
+    assert by_month(line(0, 0, 5.0), 3) == (500, 0, 0, 0)
+    assert by_month(line(2, 0, 5.0), 3) == (0, 0, 500, 0)
+    assert by_month(line(0, 3, 3.0), 3) == (0, 100, 100, 100)
+    assert by_month(line(1, 1.5, 3.0), 3) == (0, 0, 200, 100)
 
 
-def test_a_line_that_no_purchase_explains_stays_whole():
-    base = chosen()
-    lines = (PlanCostLine(what="rent", usd_per_month=base.cost_lines[0].usd_per_month + 1.0),)
-    base = replace(base, cost_lines=lines)
-    (found,) = statement_of_plan(fake_answer(plan=base), base, SCENARIO).lines
-    assert (found.category, found.name, found.source) == ("rent", "plan", "")
+def test_a_file_that_dates_no_sum_is_read_evenly_and_says_so():
+    plan = replace(chosen(), bill=replace(bill(100.0), cash_flow=()))
+    found = statement_of_plan(fake_answer(plan=plan), plan, SCENARIO)
+    assert found.cents_by_month == (0, *[10_000] * 36)
+    assert any(note.what == "costs by month" for note in found.assumptions)
 
 
 def test_files_and_document(bought, tmp_path, bought_plan):
@@ -395,10 +401,12 @@ def with_team(answer, *teams):
         "teams": [{"name": team} for team in dict.fromkeys(t for t in teams if t)],
     }
     pools = tuple(replace(pool, workload=name) for name in names)
+    bill = answer.plan.bill
+    flow = tuple(replace(line, workload=name) for name in names for line in bill.cash_flow)
     return replace(
         answer,
         provenance=replace(answer.provenance, scenario=scenario),
-        plan=replace(answer.plan, pools=pools),
+        plan=replace(answer.plan, pools=pools, bill=replace(bill, cash_flow=flow)),
     )
 
 

@@ -1,0 +1,244 @@
+"""Phrases of load: who asks, how often, how much there is to do, and how long each piece is."""
+
+from typing import NamedTuple
+
+from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, means, states
+from gpuplan.units import DAY, HOUR
+
+
+class Rate(NamedTuple):
+    """Pieces of work per second, and the period that they were counted over."""
+
+    unit: str
+    per_s: float
+    period_s: float
+
+
+PEOPLE = (
+    r"(?:users?|people|persons?|engineers|developers|devs|employees|customers|clients|students"
+    r"|seats|analysts|colleagues|researchers|staff|members|dau|mau)"
+)
+REQUESTS = r"(?:requests?|reqs?|queries|query|calls?|prompts?|messages?|completions?|chats|turns)"
+DOCS = (
+    r"(?:docs?|documents?|texts?|pages?|articles?|e-?mails?|tickets?|records?|reviews?|pdfs?|files?"
+    r"|chunks?|passages?|items?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
+    r"|products?|transcripts?|contracts?|pairs)"
+)
+IMAGES = r"(?:images?|pictures?|photos?|pics|imgs?|clips?|videos?)"
+AUDIO = r"(?:of\s+)?(?:audio|speech|recordings?|podcasts?|voice|sound|calls|meetings|video)"
+AUDIO_UNITS = {"h": HOUR, "m": 60.0, "s": 1.0}
+UNITS = {"request": REQUESTS, "doc": DOCS, "image": IMAGES}
+OF_ONE = (
+    r"(?:each|apiece|a\s+piece|(?:/|\bper\b|\ba\b)\s*(?:docs?|documents?|requests?|pages?|texts?|chunks?"
+    r"|quer(?:y|ies)|prompts?|passages?|articles?|images?|e-?mails?|tickets?|items?|records?))"
+)
+KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"
+KIND_OF += r"|support|product|api|inference|http|peak|llm|the|our|more)\s+)*"
+
+
+def _unit(phrase: Phrase) -> str:
+    """Which kind of piece the phrase counts."""
+    return next((name for name in (*UNITS, "token") if phrase.get(name)), "request")
+
+
+def _rated(unit: str, per_s: float, period_s: float) -> Facts:
+    return {f"rate.{unit}": Rate(unit, per_s, period_s)}
+
+
+def _rate(phrase: Phrase) -> Facts:
+    period = phrase.period_s()
+    return _rated(_unit(phrase), phrase.number() / period, period)
+
+
+def _short_rate(phrase: Phrase) -> Facts:
+    unit = "token" if phrase.get("short")[0] == "t" else "request"
+    period = {"s": 1.0, "m": 60.0, "h": HOUR, "d": DAY}[phrase.get("short")[-1]]
+    return _rated(unit, phrase.number() / period, period)
+
+
+def _audio_s(phrase: Phrase) -> float:
+    return phrase.number() * AUDIO_UNITS[(phrase.get("hours") or phrase.get("hours2"))[0]]
+
+
+def _audio_rate(phrase: Phrase) -> Facts:
+    period = phrase.period_s()
+    return _rated("audio_s", _audio_s(phrase) / period, period)
+
+
+def _amount(phrase: Phrase) -> Facts:
+    return {f"amount.{_unit(phrase)}": phrase.number()}
+
+
+def _concurrent(phrase: Phrase) -> Facts:
+    if phrase.get("people"):
+        return {"demand.users": phrase.number(), "demand.active_frac": 1.0}
+    agents = {"use": "agents"} if phrase.get("agents") else {}
+    return {"demand.concurrent_requests": phrase.number(), **agents}
+
+
+def _lengths(phrase: Phrase) -> Facts:
+    return {
+        "request.input_tokens": phrase.number("n"),
+        "request.output_tokens": phrase.number("m"),
+    }
+
+
+def _size(phrase: Phrase) -> Facts:
+    return {
+        "request.image_width_px": int(phrase.get("width")),
+        "request.image_height_px": int(phrase.get("height") or phrase.get("width")),
+    }
+
+
+_PIECES = "|".join(f"(?P<{name}>{pattern})" for name, pattern in UNITS.items())
+_TOKEN = r"(?P<token>(?:output\s+|generated\s+|decode\s+|out\s+)?tok(?:en)?s?)"
+_HOURS = r"(?P<hours>hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s)"
+_IS = r"\s*(?:length|len|size)?\s*(?:of|=|:|is|~|≈|about|around)?\s*"
+_IN = r"(?:in(?:puts?)?|prompts?|isl|prefill)"
+_OUT = r"(?:out(?:puts?)?|answers?|responses?|completions?|osl|decode|generated|generation)"
+_LONG_IN = r"(?:inputs?|prompts?|isl|prefill)"
+_LONG_OUT = r"(?:outputs?|answers?|responses?|completions?|osl|decode)"
+_END = r"(?:[\s-]*tok(?:en)?s?\b|(?!\s*[\w%/]))"
+_TOK = r"(?:[\s-]*tok(?:en)?s?)?"
+
+HOURS = (
+    means(
+        r"\b(?:24\s*/\s*7|around the clock|flat load|constant load)", **{"demand.peak_to_mean": 1.0}
+    ),
+    means(
+        r"\b(?:in|during|only\s+in)?\s*(?:business|office|working)\s+hours(?:\s+only)?\b",
+        hours=(9, 18),
+    ),
+)
+
+LENGTHS = (
+    Rule(
+        r"{n}[\s-]*(?P<token>tok(?:en)?s?)\s+(?:of\s+)?(?:training\s+|text\s+)?(?:dataset|corpus|data)\b",
+        _amount,
+    ),
+    Rule(
+        rf"{{n}}{_TOK}[\s-]*{_IN}{_TOK}\s*(?:/|,|and|\+|-|→|->)?\s*{{m}}{_TOK}[\s-]*{_OUT}{_TOK}\b",
+        _lengths,
+    ),
+    Rule(
+        rf"\b{_LONG_IN}{_TOK}{_IS}{{n}}{_TOK}\s*(?:/|,|;|and)?\s*{_LONG_OUT}{_TOK}{_IS}{{m}}{_TOK}(?![\w%/])",
+        _lengths,
+    ),
+    Rule(r"{n}\s*(?:/|→|->)\s*{m}(?:\s*tok(?:en)?s?)?(?![\w/])", _lengths),
+    states(
+        r"\bmax(?:imum|\.)?\s+context(?:\s+(?:length|window))?(?:\s+of)?\s*{n}(?:\s*tokens?)?\b",
+        "max_context_tokens",
+    ),
+    states(r"{n}[\s-]*(?:tokens?\s+)?max(?:imum)?\s+context\b", "max_context_tokens"),
+    states(rf"{{n}}{_TOK}\s*(?:of\s+)?(?:context|ctx)(?:\s+(?:window|length|each))?\b", "context"),
+    states(rf"\b(?:context|ctx)(?:\s+window)?{_IS}{{n}}{_TOK}(?![\w%])", "context"),
+    states(r"\bseq(?:uence)?(?:\s*len(?:gth)?)?(?:\s+of|=|:)?\s*{n}\b", "training.sequence_tokens"),
+    states(r"{n}[\s-]*(?:token\s+)?sequences?(?:\s+length)?\b", "training.sequence_tokens"),
+    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_OUT}\b(?!\s*/)", "request.output_tokens"),
+    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_IN}\b", "request.input_tokens"),
+    states(rf"\b{_LONG_OUT}{_TOK}{_IS}{{n}}{_END}", "request.output_tokens"),
+    states(rf"\b{_LONG_IN}{_TOK}{_IS}{{n}}{_END}", "request.input_tokens"),
+    states(rf"{{n}}\s*tok(?:en)?s?\s*{OF_ONE}", "request.input_tokens"),
+    states(r"{n}[\s-]+tok(?:en)?(?=\s+[a-z]+)(?!\s+(?:of|in|out|per|a)\b)", "request.input_tokens"),
+    states(
+        r"{n}\s*%\s*(?:of\s+\w+\s+)?(?:prefix|prompt|kv|cache[d]?)(?:[\s-]*cache[d]?)?"
+        r"(?:[\s-]*(?:hits?|reuse|cached))?(?:[\s-]*rate)?\b",
+        "request.prefix_hit_frac",
+        0.01,
+    ),
+    states(
+        r"\b(?:prefix[\s-]*)?cache[\s-]*hit(?:[\s-]*rate)?(?:\s+of|=|:)?\s*{n}\s*%",
+        "request.prefix_hit_frac",
+        0.01,
+    ),
+    states(r"{n}\s*(?:turns|rounds)(?:\s+(?:each|per\s+\w+))?\b(?!\s*/)", "request.turns"),
+    Rule(r"{t}\s*(?:of\s+)?think(?:ing)?(?:\s+time)?\b", lambda p: {"think": p.seconds()}),
+    Rule(r"\bthink(?:ing)?\s+time(?:\s+of|:|=)?\s*{t}", lambda p: {"think": p.seconds()}),
+    Rule(
+        r"(?<![\w.])(?P<width>\d{3,4})\s*[x×*]\s*(?P<height>\d{3,4})(?:\s*px|\s*pixels)?\b", _size
+    ),
+    Rule(r"(?<![\w.])(?P<width>\d{3,4})\s*(?:px|pixels?)\b", _size),
+    states(r"{n}\s*(?:denoising|diffusion|inference|sampling|euler)?\s*steps\b", "request.steps"),
+    states(r"{n}\s*frames\b(?!\s*/)", "request.frames"),
+    Rule(
+        r"{t}[\s-]*(?:(?:audio\s+)?(?:clips|segments|utterances|snippets)|(?:long\s+)?calls)\b"
+        r"(?:\s+each)?(?!\s*(?:/|per))",
+        lambda p: {"request.audio_s": p.seconds()},
+    ),
+)
+
+LOADS = (
+    states(
+        r"{n}\s*%\s*(?:of\s+(?:them|users|people)\s+)?(?:are\s+)?(?:active|online|concurrent(?:ly)?)\b"
+        r"(?:\s+at\s+(?:the\s+)?(?:peak|once))?",
+        "demand.active_frac",
+        0.01,
+    ),
+    states(
+        rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*(?:active\s+)?(?:user|person|seat|head)"
+        r"\s*(?:/|per|an?|and)?\s*h(?:our)?\b",
+        "demand.requests_per_user_per_h",
+    ),
+    states(
+        rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*h(?:our)?\s*(?:/|per|for|by)?\s*(?:each)?\s*"
+        r"(?:active\s+)?(?:user|person|each|of\s+them)\b",
+        "demand.requests_per_user_per_h",
+    ),
+    Rule(
+        rf"{{n}}\s*(?:concurrent|simultaneous|parallel|in[\s-]flight)\s+(?:\w+\s+)??"
+        rf"(?:(?P<people>{PEOPLE})|(?P<agents>agents?)|{REQUESTS}|sessions?|streams?|conversations?"
+        r"|jobs)\b",
+        _concurrent,
+    ),
+    Rule(
+        rf"\b(?:concurrency|in[\s-]flight)(?:\s+of|\s*=|:)?\s*{{n}}(?:\s*{REQUESTS})?\b",
+        _concurrent,
+    ),
+    Rule(
+        r"{n}\s*(?:(?:coding|ai|software|autonomous|llm|code)\s+)*(?P<agents>agents)\b", _concurrent
+    ),
+    states(
+        r"{n}\s*(?:(?:daily|monthly|weekly|active|registered|total|internal|our|online|business)\s+)*"
+        rf"{PEOPLE}\b",
+        "demand.users",
+    ),
+    states(
+        r"\bpeak(?:\s+(?:is|of|at|load))*\s*{n}\s*(?:x|×|times)(?:\s+(?:the\s+)?(?:mean|average|avg))?",
+        "demand.peak_to_mean",
+    ),
+    states(
+        r"\bpeak[\s-](?:to|over)[\s-](?:mean|average|avg)(?:\s+ratio)?(?:\s+of|=|:)?\s*{n}\b",
+        "demand.peak_to_mean",
+    ),
+    states(
+        r"{n}\s*(?:x|×|times)\s+(?:the\s+mean\s+at\s+(?:the\s+)?)?peak\b", "demand.peak_to_mean"
+    ),
+    Rule(rf"{{n}}\s*(?:audio[\s-]*)?{_HOURS}\s*(?:{AUDIO})?\s*{{per}}(?:\s*{AUDIO})?", _audio_rate),
+    Rule(r"{n}\s*(?P<short>[rq]p[smhd]|tps)\b", _short_rate),
+    Rule(rf"(?<![€£$]){{n}}\s*{KIND_OF}(?:(?:{_PIECES}|{_TOKEN})\s*)?{{per}}", _rate),
+    Rule(
+        rf"{{n}}\s*(?:audio[\s-]*{_HOURS}|{_HOURS.replace('<hours', '<hours2')}\s+{AUDIO})\b",
+        lambda p: {"amount.audio_s": _audio_s(p)},
+    ),
+    states(r"{n}\s*epochs?\b", "training.epochs"),
+    states(
+        r"\bglobal\s+batch(?:\s+size)?(?:\s+of|=|:)?\s*{n}\s*tokens", "training.global_batch_tokens"
+    ),
+    Rule(r"{n}\s*(?P<token>tok(?:en)?s)\b", _amount),
+    Rule(
+        r"{n}\s*(?:(?:training|labelled|labeled|instruction|preference|chat)\s+)*"
+        r"(?:samples?|examples?|rows?|instructions?|conversations)\b",
+        lambda p: {"amount.sample": p.number()},
+    ),
+    states(
+        rf"\b(?:top[\s-]*|re-?rank(?:ing)?\s+){{n}}(?:\s*{DOCS})?(?:\s+per\s+query)?\b",
+        "docs_per_query",
+    ),
+    states(rf"{{n}}\s*{DOCS}\s*(?:/|per)\s*(?:query|request|question)\b", "docs_per_query"),
+    Rule(rf"{{n}}\s*{KIND_OF}(?:{_PIECES})\b", _amount),
+    Rule(
+        r"(?<![\w.\-])(?P<size>\d+(?:\.\d+)?)\s*(?:b|billion)\b"
+        r"(?:[\s-]*(?:dense|parameters?|params?|model|network|llm))*",
+        lambda p: {"params_b": float(p.get("size"))},
+    ),
+)

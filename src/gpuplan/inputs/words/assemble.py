@@ -1,0 +1,363 @@
+"""Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
+
+from math import ceil
+
+from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
+from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.lexicon import NamedModel
+from gpuplan.inputs.words.scan import Named
+from gpuplan.inputs.words.tasks import USES
+from gpuplan.units import DAY, HOUR, MONTH
+
+LOADS = (
+    "users",
+    "requests_per_s",
+    "requests_per_day",
+    "output_tokens_per_s",
+    "concurrent_requests",
+)
+OF_WORK = ("demand.", "request.", "slo.", "layout.", "precision", "kv_precision", "max_context")
+KINDS = ("finetuning", "pretraining", "training", "batch", "online", "process")  # first wins
+PIECES = ("doc", "image", "audio_s", "request")
+BY_MODEL = {"speech": "transcription", "diffusion": "images", "encoder": "embeddings"}
+DOCS_PER_QUERY = 50
+QUERY_TOKENS = 32
+TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
+PEAK_UTILIZATION_FRAC = 0.7
+QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
+REQUESTS_PER_S = 1.0
+DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
+
+
+def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
+    """The workloads and terms that the facts describe."""
+    kind = _kind(draft, models)
+    if kind == "generic":
+        _generic(draft)
+    elif kind in DEADLINE_S:
+        _run(draft, kind, models)
+    else:
+        _services(draft, kind, models)
+    _terms(draft, is_job=kind in (*DEADLINE_S, "batch_inference"))
+
+
+def _kind(draft: Draft, models: tuple[Named, ...]) -> str:
+    """The kind of workload that the words amount to."""
+    stated = draft.take("kind")
+    said = next((kind for kind in KINDS if stated and kind in stated.value), "")
+    if "method" in draft.facts or said == "finetuning":
+        return "finetuning"
+    if said in ("pretraining", "training"):
+        return "pretraining"
+    is_asked = any(field.startswith("demand.") for field in draft.facts)
+    amounts = [unit for unit in (*PIECES, "token") if f"amount.{unit}" in draft.facts]
+    if (amounts and not is_asked) or said == "batch" or (said != "online" and _is_stream(draft)):
+        return "batch_inference"
+    is_load = any(field.startswith(("rate.", "demand.", "slo.")) for field in draft.facts)
+    if not models and "use" not in draft.facts and "owned" in draft.facts and not is_load:
+        return "generic"
+    return "online_inference"
+
+
+def _is_stream(draft: Draft) -> bool:
+    """Pieces counted by the day or longer, for which nobody is said to wait."""
+    if any(field.startswith("slo.") for field in draft.facts):
+        return False
+    rates = [draft.value(f"rate.{unit}") for unit in ("doc", "image", "audio_s")]
+    return any(rate is not None and rate.period_s >= DAY for rate in rates)
+
+
+def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
+    """The use case, and why it is that one."""
+    stated = draft.value("use") or ()
+    named = next((use for use in USES if use in stated), None)
+    if model is not None and model.kind in BY_MODEL:
+        by_model = BY_MODEL[model.kind]
+        if model.is_reranker:
+            by_model = "reranking"
+        if by_model == "images" and "wan" in model.name.lower():
+            by_model = "video"
+        return by_model, f"usual for {by_model}"
+    if named is not None and (model is None or named not in BY_MODEL.values()):
+        return named, f"usual for {named}"
+    if named == "embeddings":
+        return named, "usual for embeddings"
+    units = {"image": "images", "audio_s": "transcription"}
+    for unit, use in units.items():
+        if model is None and any(f"{part}.{unit}" in draft.facts for part in ("rate", "amount")):
+            return use, f"usual for {use}"
+    return "chat", "usual for chat, as no use case was named"
+
+
+def _model(draft: Draft, at: KeyPath, named: Named | None, default: str, why: str) -> None:
+    path = (*at, "model")
+    if named is None:
+        draft.assume(path, default, "model", f"no model was named; {why}")
+        return
+    draft.put(path, named.model.name, named.words)
+    if named.model.why:
+        draft.note("model", named.model.name, named.model.why, "name another, or --model")
+
+
+def _generic(draft: Draft) -> None:
+    """Hardware whose work is not described: as busy as such fleets are."""
+    draft.tree["workloads"] = [{"name": "all work", "kind": "generic"}]
+    total = sum(nodes * per_node for _, nodes, per_node in draft.value("owned"))
+    busy = draft.take("policy.max_utilization_frac")
+    at: KeyPath = ("workloads", 0, "work", "accelerators")
+    if busy is not None:
+        draft.put(at, round(total * busy.value, 3), busy.words)
+        return
+    why = f"{PEAK_UTILIZATION_FRAC:.0%} of what is owned is busy at the peak, as no load was stated"
+    draft.assume(at, round(total * PEAK_UTILIZATION_FRAC, 3), "busy accelerators", why)
+
+
+def _run(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
+    """A training or fine-tuning run."""
+    draft.take("use")
+    at: KeyPath = ("workloads", 0)
+    draft.tree["workloads"] = [{"name": "run", "kind": kind}]
+    default = USES["chat"].model if kind == "pretraining" else USES["summarization"].model
+    size = draft.take("params_b")
+    if size is not None and not models:
+        draft.put((*at, "model", "params_b"), size.value, size.words)
+    else:
+        _model(draft, at, models[0] if models else None, default, "usual for training")
+    training: KeyPath = (*at, "training")
+    if kind == "finetuning" and not draft.move("method", (*training, "method")):
+        why = "LoRA is a choice of quality: never made unasked"
+        draft.assume((*training, "method"), "full", "method of fine-tuning", why)
+    draft.move("amount.token", (*training, "tokens"))
+    for unit in ("sample", "doc", "image"):
+        draft.move(f"amount.{unit}", (*training, "samples"))
+    draft.move("context", (*training, "sequence_tokens"))
+    for field in [name for name in draft.facts if name.startswith("training.")]:
+        draft.move(field, (*at, *field.split(".")))
+    _deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S[kind])
+    _moved(draft, at, ("layout.", "precision"))
+
+
+def _deadline(draft: Draft, path: KeyPath, unit_s: float, usual_s: float) -> None:
+    if "deadline_s" not in draft.facts and "span_s" in draft.facts:
+        draft.facts["deadline_s"] = draft.facts.pop("span_s")
+    if not draft.move("deadline_s", path, 1 / unit_s):
+        why = "no deadline was named"
+        draft.assume(path, usual_s / unit_s, f"deadline ({path[-1]})", why)
+
+
+def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
+    """One workload per model; of several, the one that writes is first and sets the pace."""
+    ordered = sorted(models, key=lambda named: named.model.kind in BY_MODEL)
+    first = ordered[0] if ordered else None
+    use, why = _use(draft, first.model if first else None)
+    stated = draft.take("use")
+    if stated is not None:
+        draft.read_as("use case", use, stated.words)
+    draft.tree["workloads"] = [{"name": use, "kind": kind}]
+    at: KeyPath = ("workloads", 0)
+    _model(draft, at, first, USES[use].model, why)
+    _request(draft, at, use, why)
+    if kind == "batch_inference":
+        _batch(draft, at)
+    else:
+        _demand(draft, at)
+        _slo(draft, at, use, why)
+    _moved(draft, at, OF_WORK)
+    _index(draft, use)
+    for named in ordered[1:]:
+        _stage(draft, named, kind)
+
+
+def _index(draft: Draft, use: str) -> None:
+    """Documents that are searched, not processed with every request."""
+    corpus = draft.take("amount.doc") if use == "rag" else None
+    if corpus is not None:
+        draft.read_as("documents searched", corpus.value, corpus.words)
+        why = "embedding them is a job of its own"
+        change = f'"embed {corpus.value:g} documents in a day"'
+        draft.note("index of documents", "not planned", why, change)
+
+
+def _request(draft: Draft, at: KeyPath, use: str, why: str) -> None:
+    """The shape of one request: as stated, else as usual."""
+    usual, shape = USES[use], (*at, "request")
+    if "request.input_tokens" in draft.facts:
+        draft.move("context", (*at, "max_context_tokens"))
+    draft.move("context", (*shape, "input_tokens"))
+    draft.move("think", (*shape, "think_time_s"))
+    _moved(draft, at, ("request.",))
+    draft.assume((*shape, "input_tokens"), usual.input_tokens, "prompt length (tokens)", why)
+    for key, value in usual.keys.items():
+        draft.assume((*shape, key), value, key.replace("_", " "), why)
+    output = usual.output_tokens
+    if use == "transcription":
+        output = round(TOKENS_PER_AUDIO_S * draft.tree["workloads"][at[1]]["request"]["audio_s"])
+        why = "150 words a minute of speech, 1.3 tokens a word"
+    draft.assume((*shape, "output_tokens"), output, "output length (tokens)", why)
+    if usual.prefix_hit_frac:
+        hit = usual.prefix_hit_frac
+        draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
+
+
+def _piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
+    """Requests that one unit of work makes: a second of audio is a part of one."""
+    request = draft.tree["workloads"][at[1]]["request"]
+    if unit == "audio_s":
+        return 1.0 / float(request["audio_s"])
+    if unit == "token":
+        return 1.0 / max(1.0, float(request["input_tokens"]))
+    return 1.0
+
+
+def _batch(draft: Draft, at: KeyPath) -> None:
+    """Documents of a job or of a stream, with their deadline."""
+    batch: KeyPath = (*at, "batch")
+    for unit in (*PIECES, "token"):
+        amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
+        if amount is not None:
+            pieces = amount.value * _piece_of(draft, at, unit)
+            draft.put((*batch, "docs"), ceil(pieces), amount.words)
+        if rate is not None:
+            pieces = rate.value.per_s * DAY * _piece_of(draft, at, unit)
+            draft.put((*batch, "docs_per_day"), round(pieces, 3), rate.words)
+    if not draft.has((*batch, "docs")):
+        why = "no amount was named"
+        if not draft.has((*batch, "docs_per_day")):
+            draft.assume((*batch, "docs_per_day"), DAY * REQUESTS_PER_S, "documents per day", why)
+    if not draft.has((*batch, "docs")) and "deadline_s" not in draft.facts:
+        why = 'nobody is said to wait: a day\'s work within a day; online is e.g. "p95 200 ms"'
+        draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
+        return
+    _deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
+
+
+def _demand(draft: Draft, at: KeyPath) -> None:
+    """The load of an online service."""
+    demand: KeyPath = (*at, "demand")
+    for unit in PIECES:
+        rate = draft.take(f"rate.{unit}")
+        if rate is None:
+            continue
+        per_s = rate.value.per_s * _piece_of(draft, at, unit)
+        is_daily = rate.value.period_s >= DAY
+        key = "requests_per_day" if is_daily else "requests_per_s"
+        draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
+    tokens = draft.take("rate.token")
+    if tokens is not None:
+        draft.put((*demand, "output_tokens_per_s"), tokens.value.per_s, tokens.words)
+        if "out" not in tokens.words and "gen" not in tokens.words:
+            why = "tokens per second of a service are taken as output tokens"
+            draft.note("tokens per second", "output", why, '"… output tokens/s"')
+    _moved(draft, at, ("demand.",))
+    _hours(draft, demand)
+    if not any(draft.has((*demand, key)) for key in LOADS):
+        why = "no load was named"
+        draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
+
+
+def _hours(draft: Draft, demand: KeyPath) -> None:
+    hours = draft.take("hours")
+    if hours is None:
+        return
+    start, end = hours.value
+    profile = [1.0 if start <= hour < end else QUIET_FRAC for hour in range(24)]
+    draft.put((*demand, "hourly_profile"), profile, hours.words)
+    why = "outside the hours that are named a tenth of the peak is left"
+    change = "--set workloads[0].demand.hourly_profile=…"
+    draft.note("hours of the day", f"{start}:00 to {end}:00", why, change)
+
+
+def _slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
+    """Targets as stated; where a whole response is limited, none but that."""
+    _moved(draft, at, ("slo.",))
+    slo: KeyPath = (*at, "slo")
+    is_whole = any(draft.has((*slo, f"e2e_{statistic}_s")) for statistic in ("p50", "p95", "p99"))
+    if is_whole:
+        return
+    for key, limit in USES[use].slo.items():
+        metric = key.split("_")[0]
+        others = draft.tree["workloads"][at[1]].get("slo", {})
+        if not any(other.startswith(f"{metric}_") for other in others):
+            draft.assume((*slo, key), limit, f"SLO {key}", why)
+
+
+def _stage(draft: Draft, named: Named, kind: str) -> None:
+    """A further model of a pipeline, with the rate that the first one's queries make."""
+    use, why = _use(draft, named.model)
+    works = draft.tree["workloads"]
+    at: KeyPath = ("workloads", len(works))
+    name = use if all(work["name"] != use for work in works) else f"{use} {len(works) + 1}"
+    works.append({"name": name, "kind": kind})
+    draft.put((*at, "model"), named.model.name, named.words)
+    per_query, input_tokens = 1.0, USES[use].input_tokens
+    if use == "reranking":
+        stated = draft.take("docs_per_query")
+        per_query = stated.value if stated else DOCS_PER_QUERY
+        draft.note("documents reranked per query", f"{per_query:g}", "usual of retrieval", "top N")
+    if use == "embeddings":
+        input_tokens = QUERY_TOKENS
+        why = "a query is embedded once; documents of the index are not counted"
+    draft.assume((*at, "request", "input_tokens"), input_tokens, f"{use}: tokens", why)
+    draft.assume((*at, "request", "output_tokens"), USES[use].output_tokens, f"{use}: output", why)
+    for key, value in USES[use].keys.items():
+        draft.assume((*at, "request", key), value, f"{use}: {key}", why)
+    _derived(draft, at, per_query, kind)
+    if kind == "online_inference":
+        for key, limit in USES[use].slo.items():
+            draft.assume((*at, "slo", key), limit, f"{use}: SLO {key}", why)
+
+
+def _derived(draft: Draft, at: KeyPath, per_query: float, kind: str) -> None:
+    """The load of a stage from that of the first workload."""
+    first, mine = draft.tree["workloads"][0], draft.tree["workloads"][at[1]]
+    if kind == "batch_inference":
+        scaled = {"docs", "docs_per_day"}
+        mine["batch"] = {k: v * per_query if k in scaled else v for k, v in first["batch"].items()}
+        return
+    demand = first.get("demand", {})
+    if "users" in demand:
+        active = demand.get("active_frac", ACTIVE_FRAC)
+        hourly = demand.get("requests_per_user_per_h", REQUESTS_PER_USER_PER_H)
+        mine["demand"] = {"requests_per_s": demand["users"] * active * hourly / HOUR * per_query}
+        return
+    scaled = {"requests_per_s", "requests_per_day", "concurrent_requests"}
+    mine["demand"] = {k: v * per_query if k in scaled else v for k, v in demand.items()}
+
+
+def _moved(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:
+    """Facts that are keys of a workload under their own names."""
+    for field in [name for name in draft.facts if name.startswith(prefixes)]:
+        draft.move(field, (*at, *field.split(".")))
+
+
+def _terms(draft: Draft, *, is_job: bool) -> None:
+    """Budget, growth, site, owned hardware and policy."""
+    _money(draft, is_job=is_job)
+    owned = draft.take("owned")
+    if owned is not None:
+        nodes = [
+            {"accelerator": card, "nodes": n, "accelerators_per_node": per_node}
+            for card, n, per_node in owned.value
+        ]
+        draft.put(("owned",), nodes, owned.words)
+    if "span_s" in draft.facts:
+        draft.move("span_s", ("budget", "horizon_months"), 1 / MONTH)
+    roots = ("policy.", "budget.", "growth.", "site.", "objective")
+    for field in [name for name in draft.facts if name.startswith(roots)]:
+        draft.move(field, tuple(field.split(".")))
+
+
+def _money(draft: Draft, *, is_job: bool) -> None:
+    fact = draft.take("money")
+    if fact is None:
+        return
+    usd, period_s = fact.value
+    if period_s is None and is_job:
+        draft.put(("budget", "total_usd"), usd, fact.words)
+        return
+    if period_s is None:
+        why = "a budget without a period is taken per month, as the work goes on"
+        draft.note("budget", f"{usd:g} USD per month", why, '"$… in total", or --budget')
+    per_month = usd if period_s is None else usd * MONTH / period_s
+    draft.put(("budget", "usd_per_month"), round(per_month, 2), fact.words)

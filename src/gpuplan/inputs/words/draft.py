@@ -1,0 +1,110 @@
+"""A scenario that is being assembled: facts are used once, what is assumed is noted."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.plan import Understood
+from gpuplan.errors import Problem
+from gpuplan.inputs.documents.document import KeyPath, set_key, show_path
+from gpuplan.inputs.words.flags import KEYS, how_to_set
+from gpuplan.inputs.words.scan import Fact
+
+COLLECTED = ("use", "kind", "owned")  # may be stated several times, as lists of names may
+
+
+class Draft:
+    """A tree in the making; every fact is used once, or stays visible."""
+
+    def __init__(self, name: str, facts: Mapping[str, Fact], given: Mapping[str, Any]) -> None:
+        self.facts = dict(facts)
+        self.given = {KEYS[flag] for flag, value in given.items() if value is not None}
+        self.tree: dict[str, Any] = {"version": 1, "name": name, "workloads": []}
+        self.understood: list[Understood] = []
+        self.assumed: list[Assumption] = []
+
+    def value(self, field: str) -> Any:
+        """The value of a fact that is not used yet, or None."""
+        return self.facts[field].value if field in self.facts else None
+
+    def take(self, field: str) -> Fact | None:
+        """A fact, which counts as used from now on."""
+        return self.facts.pop(field, None)
+
+    def move(self, field: str, path: KeyPath, factor: float = 1.0) -> bool:
+        """Set a key to the value of a fact; False where it was not stated."""
+        fact = self.take(field)
+        if fact is not None:
+            value = fact.value if factor == 1.0 else fact.value * factor
+            self.put(path, value, fact.words)
+        return fact is not None
+
+    def put(self, path: KeyPath, value: Any, words: str) -> None:
+        """Set a key that was stated in these words."""
+        plain = _plain(value)
+        set_key(self.tree, path, plain)
+        self.read_as(show_path(path), plain, words)
+
+    def read_as(self, key: str, value: Any, words: str) -> None:
+        """Note how words were understood."""
+        self.understood.append(Understood(key=key, value=value, words=words))
+
+    def has(self, path: KeyPath) -> bool:
+        """Whether a key is set, or will be by a flag."""
+        inner: Any = self.tree
+        for step in path:
+            is_there = step in inner if isinstance(inner, dict) else isinstance(step, int)
+            if not is_there:
+                return path in self.given
+            inner = inner[step]
+        return True
+
+    def assume(self, path: KeyPath, value: Any, what: str, why: str) -> None:
+        """Set a key that neither words nor flags state, and note it."""
+        if self.has(path):
+            return
+        set_key(self.tree, path, value)
+        shown = value if isinstance(value, str) else f"{value:g}"
+        self.note(what, shown, why, how_to_set(path))
+
+    def note(self, what: str, value: str, why: str, change: str) -> None:
+        """Note an assumption."""
+        self.assumed.append(Assumption(what=what, value=value, why=why, change=change))
+
+
+def merged(facts: Iterable[Fact]) -> tuple[dict[str, Fact], list[Problem]]:
+    """Facts by field; names are collected, and values that contradict each other are problems."""
+    found: dict[str, Fact] = {}
+    problems = []
+    for fact in facts:
+        first = found.get(fact.field)
+        if fact.field in COLLECTED or type(fact.value) is tuple:
+            found[fact.field] = _joined(first, fact)
+        elif first is None:
+            found[fact.field] = fact
+        elif first.value != fact.value:
+            what = f"contradicts {first.words!r}"
+            problems.append(Problem(place_of(fact.words, fact.start), what, "keep one of them"))
+    return found, problems
+
+
+def place_of(words: str, start: int) -> str:
+    """Words and where they stand, as a person finds them."""
+    return f"{words!r} at character {start + 1}"
+
+
+def _joined(first: Fact | None, fact: Fact) -> Fact:
+    value = fact.value if isinstance(fact.value, tuple) else (fact.value,)
+    if first is None:
+        return fact._replace(value=value)
+    both = tuple(dict.fromkeys((*first.value, *value)))
+    return first._replace(value=both, words=f"{first.words}, {fact.words}")
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers without a point, lists for tuples."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value

@@ -1,0 +1,182 @@
+"""The pattern language of phrases, in: templates such as "{n} users"; out: facts of a match.
+
+Names of models, accelerators, clouds and regions are marked in the text before, each by a run of
+one private character, so that a template sees them as {model}, {card}, {cloud} and {place}.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from gpuplan.units import DAY, HOUR, MINUTE, MONTH, MS, WEEK, YEAR
+
+MARKS = {"model": "\ue000", "card": "\ue001", "cloud": "\ue002", "place": "\ue003"}
+SCALES = {
+    "k": 1e3,
+    "thousand": 1e3,
+    "m": 1e6,
+    "mm": 1e6,
+    "mn": 1e6,
+    "mio": 1e6,
+    "million": 1e6,
+    "b": 1e9,
+    "bn": 1e9,
+    "billion": 1e9,
+    "t": 1e12,
+    "tn": 1e12,
+    "trillion": 1e12,
+}
+WORDS = {
+    "a": 1.0,
+    "an": 1.0,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "four": 4.0,
+    "five": 5.0,
+    "six": 6.0,
+    "seven": 7.0,
+    "eight": 8.0,
+    "nine": 9.0,
+    "ten": 10.0,
+    "twelve": 12.0,
+    "half a": 0.5,
+    "half an": 0.5,
+    "a couple of": 2.0,
+    "hundred": 100.0,
+    "a hundred": 100.0,
+}
+SECONDS = {
+    "ms": MS,
+    "milliseconds?": MS,
+    "s": 1.0,
+    "secs?": 1.0,
+    "seconds?": 1.0,
+    "mins?": MINUTE,
+    "minutes?": MINUTE,
+    "h": HOUR,
+    "hrs?": HOUR,
+    "hours?": HOUR,
+    "d": DAY,
+    "days?": DAY,
+    "nights?": DAY,
+    "weeks?": WEEK,
+    "months?": MONTH,
+    "mo": MONTH,
+    "quarters?": 3 * MONTH,
+    "years?": YEAR,
+    "yrs?": YEAR,
+}
+ADVERBS = {
+    "hourly": HOUR,
+    "daily": DAY,
+    "nightly": DAY,
+    "weekly": WEEK,
+    "monthly": MONTH,
+    "yearly": YEAR,
+}
+
+
+def _any(words: Sequence[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?"
+_SCALE = rf"(?:\s?(?P<NAME_scale>{_any(list(SCALES))})(?![a-z\d]))?"
+_SPELLED = rf"(?:{_any(list(WORDS))})(?=\s+(?:thousand|million|billion|trillion)\b)"
+_NUMBER = rf"(?:(?<![\w.,])(?P<NAME>{_DIGITS}|{_SPELLED})\+?{_SCALE})"
+_TIME_NUMBER = rf"(?<![\w.,])(?P<NAME>{_DIGITS}|{_any(list(WORDS))})"
+_TIME = rf"(?:{_TIME_NUMBER}[\s-]*(?P<NAME_unit>{_any(list(SECONDS))})(?![a-z]))"
+_UNIT_OR_TIME = rf"(?:(?:{_TIME_NUMBER}[\s-]*)?\b(?P<NAME_unit>{_any(list(SECONDS))})(?![a-z]))"
+_PER = (
+    rf"(?:\s*(?:/|\bper\b|\ban?\b|\bevery\b|\beach\b)\s*(?P<per>{_any(list(SECONDS))})\b"
+    rf"|\s+(?P<adverb>{_any(list(ADVERBS))})\b)"
+)
+_JOIN = r"(?:\s*(?:,|/|\+|&|\bor\b|\band\b|\band/or\b)+\s*(?:on\s+|in\s+)?(?:the\s+)?)"
+
+
+@cache
+def compiled(template: str) -> re.Pattern[str]:
+    """The template with its numbers {n} {m}, times {t}, {per} and names filled in."""
+    pattern = template
+    for name in ("n", "m"):
+        pattern = pattern.replace(f"{{{name}}}", _NUMBER.replace("NAME", name))
+    pattern = pattern.replace("{t}", _TIME.replace("NAME", "t")).replace("{per}", _PER)
+    pattern = pattern.replace("{ot}", _UNIT_OR_TIME.replace("NAME", "t"))
+    for name, mark in MARKS.items():
+        pattern = pattern.replace(f"{{{name}}}", f"(?P<{name}>{mark}+)")
+        many = f"(?P<{name}s>{mark}+(?:{_JOIN}{mark}+)*)"
+        pattern = pattern.replace(f"{{{name}s}}", many)
+    return re.compile(pattern, re.IGNORECASE)
+
+
+class Phrase:
+    """A match of a template: its numbers, times and names."""
+
+    def __init__(self, match: re.Match[str], names: Mapping[int, str]) -> None:
+        self.match = match
+        self._names = names
+
+    def get(self, group: str) -> str:
+        """The text of a group in small letters; empty where the phrase has none."""
+        found = self.match.groupdict().get(group)
+        return (found or "").lower()
+
+    def number(self, group: str = "n") -> float:
+        """A number with its scale: 10k is 10,000."""
+        scale = SCALES.get(self.get(f"{group}_scale"), 1.0)
+        return _value(self.get(group)) * scale
+
+    def seconds(self, group: str = "t") -> float:
+        """A time in seconds; a unit without a number is one of it."""
+        return (_value(self.get(group)) if self.get(group) else 1.0) * _seconds_of(
+            self.get(f"{group}_unit")
+        )
+
+    def period_s(self) -> float:
+        """Seconds of the unit after "per"."""
+        adverb = self.get("adverb")
+        return ADVERBS[adverb] if adverb else _seconds_of(self.get("per"))
+
+    def names(self, group: str) -> list[str]:
+        """The marked names within a group, in the order typed."""
+        start, end = self.match.span(group)
+        return [name for at, name in sorted(self._names.items()) if start <= at < end]
+
+
+Facts = Mapping[str, Any]
+
+
+class Rule(NamedTuple):
+    """A template of a phrase, and the facts that it states."""
+
+    template: str
+    make: Callable[[Phrase], Facts]
+
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """Where the phrase stands."""
+        return compiled(self.template).finditer(text)
+
+
+def states(template: str, field: str, factor: float = 1.0) -> Rule:
+    """A rule whose only number is the value of a field, in its unit times a factor."""
+    return Rule(template, lambda p: {field: round(p.number() * factor, 12)})
+
+
+def means(template: str, **facts: Any) -> Rule:
+    """A rule of words that always mean the same."""
+    return Rule(template, lambda _: facts)
+
+
+def _value(text: str) -> float:
+    if text in WORDS:
+        return WORDS[text]
+    return float(text.replace(",", "").replace("_", ""))
+
+
+def _seconds_of(unit: str) -> float:
+    for pattern, seconds in SECONDS.items():
+        if re.fullmatch(pattern, unit):
+            return seconds
+    raise KeyError(unit)

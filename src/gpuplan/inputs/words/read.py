@@ -1,0 +1,179 @@
+"""A scenario from words, in: a description and flags; out: its document and what it rests on.
+
+What neither words nor flags say is taken from the use case, and each such value is an assumption
+that names its flag. The document then goes the way of every scenario file.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.plan import Description
+from gpuplan.errors import InputError, Problem
+from gpuplan.inputs.documents.document import Document
+from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.inputs.words.assemble import assemble
+from gpuplan.inputs.words.draft import Draft, merged, place_of
+from gpuplan.inputs.words.flags import with_flags
+from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
+from gpuplan.inputs.words.scan import REFUSED, Fact, Named, Scan, scan
+
+MAX_TEXT = 2000
+EXAMPLES = {
+    "users": "6000 users",
+    "requests": "5 requests/s",
+    "queries": "5 queries/s",
+    "docs": "5M docs/day",
+    "documents": "100M documents in a week",
+    "hours": "10k hours/day of audio",
+    "images": "2 images/s",
+    "tokens": "50M tokens",
+    "context": "30k context",
+    "input": "4k in 1k out",
+    "ttft": "TTFT p95 < 1 s",
+    "tpot": "TPOT 40 ms",
+    "latency": "latency p95 < 2 s",
+    "budget": "budget $20k/month",
+    "deadline": "in 3 days",
+    "weekend": "this weekend",
+    "growth": "growth 10%/month",
+    "doubles": "load doubles in a year",
+    "own": "we own 64 A100",
+    "spot": "spot",
+    "survive": "survive a node",
+    "europe": "in Europe",
+    "power": "50 kW",
+    "chat": "chat",
+    "agents": "coding agents",
+    "embeddings": "embeddings",
+    "transcribe": "transcribe",
+    "summarize": "summarize",
+    "fine-tune": "fine-tune with LoRA",
+    "pretrain": "pretrain",
+    "premises": "on premises",
+}
+PARTS = "a model, what it is for, and a load: " + ", ".join(
+    f'"{EXAMPLES[word]}"' for word in ("users", "docs", "ttft", "budget", "europe")
+)
+
+
+def described_scenario(
+    text: str, given: Mapping[str, Any], lexicon: Lexicon
+) -> tuple[Document, Description]:
+    """The scenario of a description and flags, and what it rests on; flags win over words."""
+    if len(text) > MAX_TEXT:
+        fix = f"write at most {MAX_TEXT} characters, or a scenario file"
+        raise InputError("plan", [Problem("description", f"has {len(text)} characters", fix)])
+    found = scan(text, lexicon)
+    facts, problems = merged(found.facts)
+    models = _models(found, given, lexicon)
+    problems += _faults(text, found, models, lexicon, is_task=any(map(_is_task, facts)))
+    if problems:
+        raise InputError("plan", problems)
+    draft = Draft(shorten(printable(text.strip()) or str(given.get("model")), 80), facts, given)
+    assemble(draft, models)
+    if draft.facts:
+        raise InputError("plan", [_unused(fact) for fact in draft.facts.values()])
+    document = with_flags(Document(name="the description", data=draft.tree), given)
+    return document, Description(
+        tree=document.data,
+        understood=tuple(draft.understood),
+        assumptions=(*_ignored(found), *draft.assumed),
+    )
+
+
+TERMS_ONLY = (
+    "policy.",
+    "budget.",
+    "growth.",
+    "site.",
+    "objective",
+    "money",
+    "precision",
+    "layout.",
+)
+
+
+def _is_task(field: str) -> bool:
+    """Whether a fact says something about the work itself."""
+    return not field.startswith((*TERMS_ONLY, "kv_precision", "deadline_s", "span_s", "hours"))
+
+
+def _models(found: Scan, given: Mapping[str, Any], lexicon: Lexicon) -> tuple[Named, ...]:
+    """The models that words and the flag name; the flag takes the place of the first."""
+    models = found.models
+    if given.get("model"):
+        name = str(given["model"])
+        known = lexicon.model(name) or NamedModel(name, "decoder")
+        models = (Named(known._replace(name=name), "--model", 0), *models[1:])
+    return models
+
+
+def _faults(
+    text: str, found: Scan, models: tuple[Named, ...], lexicon: Lexicon, *, is_task: bool
+) -> list[Problem]:
+    """Choices between models, numbers and negations that no phrase takes, and a missing task."""
+    is_known = bool(models) or is_task
+    strange = [each for each in found.rest if _is_weighty(each[0]) or not is_known]
+    faults = _either(text, found.models)
+    faults += [_not_understood(*each, lexicon, is_named=bool(models)) for each in strange]
+    if not is_known and not strange:
+        faults.append(Problem("description", "names neither a model nor a task", f"write {PARTS}"))
+    return faults
+
+
+def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
+    """Models of which one is to be chosen: each is a scenario of its own."""
+    for one, other in pairwise(models):
+        between = text[one.start + len(one.words) : other.start]
+        if re.fullmatch(r"\s*,?\s*(?:or|vs\.?|versus|instead of)\s+", between, re.IGNORECASE):
+            both = f"{one.words!r} or {other.words!r}"
+            return [Problem(both, "is a choice between models", "plan each, then compare")]
+    return []
+
+
+def _is_weighty(words: str) -> bool:
+    """Words that would change the plan: numbers, and whatever is denied."""
+    has_digit = any(letter.isdigit() for letter in words)
+    return has_digit or bool(REFUSED & set(words.lower().split()))
+
+
+def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool) -> Problem:
+    what, fix = "is not understood", _nearest(words)
+    has_digit = any(letter.isdigit() for letter in words) and words[0].isalpha()
+    if has_digit and not is_named:
+        what, fix = "is no model of the catalog", lexicon.nearest_models(words)
+    return Problem(place_of(shorten(printable(words), 60), start), what, fix)
+
+
+def _nearest(words: str) -> str:
+    """The phrase that is understood and most like these words."""
+    for word in sorted(words.lower().split(), key=len, reverse=True):
+        close = difflib.get_close_matches(word, list(EXAMPLES), n=1, cutoff=0.6)
+        if close:
+            return f'nearest: "{EXAMPLES[close[0]]}"'
+    return f"write e.g. {PARTS}"
+
+
+def _ignored(found: Scan) -> list[Assumption]:
+    """Words without a number that no phrase takes: named, and left out."""
+    return [
+        Assumption(
+            what="words not understood",
+            value=place_of(shorten(printable(words), 60), start),
+            why=f"they are left out; {_nearest(words)}",
+            change="reword them, or write a scenario file",
+        )
+        for words, start in found.rest
+    ]
+
+
+def _unused(fact: Fact) -> Problem:
+    fix = "leave it out"
+    if fact.field == "currency":
+        fix = "prices are in US dollars: write $"
+    where = place_of(shorten(printable(fact.words), 60), fact.start)
+    return Problem(where, "has no place in this kind of work", fix)

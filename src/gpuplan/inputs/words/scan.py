@@ -1,0 +1,219 @@
+"""A description taken apart, in: words; out: the facts stated, and the words that are none.
+
+First names are marked, then each rule takes the phrases that it knows out of the text. Rules look
+for their phrases anywhere: the order of phrases does not matter, and no phrase is read twice.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from gpuplan.inputs.words.amounts import HOURS, LENGTHS, LOADS
+from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
+from gpuplan.inputs.words.phrases import MARKS, Phrase
+from gpuplan.inputs.words.targets import DEADLINES, GROWTH, LIMITS, MONEY
+from gpuplan.inputs.words.tasks import TASKS
+from gpuplan.inputs.words.terms import TERMS
+
+# What is more particular comes first: "50 tokens/s per user" before "50 tokens/s".
+RULES = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS, *DEADLINES, *TASKS)
+MAX_WORDS = 5  # of a name
+_WORD = re.compile(r"[^\s,;:+&()\"'“”!?|]+")
+_GAP = re.compile(r"[ \t]+")
+_COUNT = re.compile(r"\d{1,6}\s*[x×*](?=[a-z])", re.IGNORECASE)
+_CARD_WORDS = re.compile(
+    r"\d+\s*gi?b|\d{1,4}|sxm\d?|pcie|nvl\d*|hbm\w*|ada|pro|max-?q|workstation|v\d\w*|nvidia|amd|intel"
+    r"|rtx|geforce|tesla|instinct|tpu|gaudi|trainium|inferentia|super|ti",
+    re.IGNORECASE,
+)
+# Words that publishers put into names and people say of the work: apart, they are no name.
+_APART = re.compile(r"(?:nv|mx)?fp\d+|bf16|int\d|awq|gptq|w\da\d+|chat|it|preview|inst", re.I)
+_PLACE_BEFORE = re.compile(r"\b(?:in|within|from|at|near|inside)\s+(?:the\s+)?$", re.IGNORECASE)
+_PLACE_AFTER = re.compile(r"\s*(?:$|[,;]|only\b|regions?\b|data\s*cent)", re.IGNORECASE)
+_SIZE = re.compile(r"\d+(?:\.\d+)?b", re.IGNORECASE)
+_NO_SIZE_AFTER = re.compile(r"[\s-]*(?:tok(?:en)?s?|docs?|documents?|pages?|requests?)\b", re.I)
+REFUSED = frozenset(
+    ("not", "no", "without", "except", "excluding", "never", "avoid", "none", "nor", "neither")
+)
+
+
+class Fact(NamedTuple):
+    """A field with its value, and the words that state it."""
+
+    field: str
+    value: Any
+    words: str
+    start: int
+
+
+class Named(NamedTuple):
+    """A model, and the words that name it."""
+
+    model: NamedModel
+    words: str
+    start: int
+
+
+class Scan(NamedTuple):
+    """What a description states, the models that it names, and what is not understood."""
+
+    facts: tuple[Fact, ...]
+    models: tuple[Named, ...]
+    rest: tuple[tuple[str, int], ...]  # words and where they begin
+
+
+class _Marked(NamedTuple):
+    text: str
+    names: Mapping[int, str]
+    models: tuple[Named, ...]
+
+
+def scan(text: str, lexicon: Lexicon) -> Scan:
+    """The facts of a description; whatever no rule takes is returned as rest."""
+    marked = _marked(text, lexicon)
+    left, facts = marked.text, []
+    for rule in RULES:
+        for match in list(rule.matches(left)):
+            if not match.group().strip():
+                continue
+            start, end = match.span()
+            stated = rule.make(Phrase(match, marked.names))
+            words = _typed(text, left, start, end)
+            facts += [Fact(field, value, words, start) for field, value in stated.items()]
+            left = left[:start] + " " * (end - start) + left[end:]
+    return Scan(tuple(facts), marked.models, tuple(_rest(text, left)))
+
+
+def _typed(text: str, left: str, start: int, end: int) -> str:
+    """The words of a phrase as typed, without those that other phrases took from its midst."""
+    kept = (text[i] if left[i] != " " else " " for i in range(start, end))
+    return " ".join("".join(kept).split()).strip(" ,;:")
+
+
+def _marked(text: str, lexicon: Lexicon) -> _Marked:
+    """The text with every name replaced by as many marks of its kind."""
+    left = text
+    names: dict[int, str] = {}
+    models: list[Named] = []
+    for start, end, model in _models(text, lexicon):
+        models.append(Named(model, text[start:end], start))
+        left = _with_mark(left, "model", start, end)
+    finders = (("cloud", _any_name, lexicon.cloud), ("card", _card, lexicon.card))
+    for kind, window, find in (*finders, ("place", _place, lexicon.place)):
+        for start, end, name in _found(left, window, find):
+            names[start] = name
+            left = _with_mark(left, kind, start, end)
+    # A model is taken by its mark alone: what is said about it stands in phrases of their own.
+    left = left.replace(MARKS["model"], " ")
+    return _Marked(left, names, tuple(models))
+
+
+def _with_mark(text: str, kind: str, start: int, end: int) -> str:
+    return text[:start] + MARKS[kind] * (end - start) + text[end:]
+
+
+def _windows(text: str, at: int, words: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Spans of several words from this one on, the longest first; only blanks lie between."""
+    n = 1
+    while (
+        n < MAX_WORDS
+        and at + n < len(words)
+        and _GAP.fullmatch(text[words[at + n - 1].end() : words[at + n].start()])
+    ):
+        n += 1
+    for size in range(n, 0, -1):
+        yield words[at].start(), words[at + size - 1].end()
+
+
+def _models(text: str, lexicon: Lexicon) -> Iterator[tuple[int, int, NamedModel]]:
+    """Every name of a model; a word such as fp8 that stands apart is not part of a name."""
+    words, end = list(_WORD.finditer(text)), 0
+    for at, word in enumerate(words):
+        if word.start() < end or not word.group()[0].isalnum():
+            continue
+        for start, last in _windows(text, at, words):
+            stop = start + len(text[start:last].rstrip(".-/"))
+            found = _model(text, start, stop, lexicon)
+            if found is not None:
+                yield start, stop, found
+                end = stop
+                break
+
+
+def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | None:
+    name = text[start:end]
+    parts = name.split()
+    if len(parts) > 1 and any(_APART.fullmatch(part) for part in parts):
+        return None
+    if _SIZE.fullmatch(parts[-1]) and _NO_SIZE_AFTER.match(text, end):
+        return None  # 50B tokens
+    return lexicon.model(name)
+
+
+def _found(
+    text: str, window: Callable[[str, int, int], str | None], find: Callable[[str], str | None]
+) -> Iterator[tuple[int, int, str]]:
+    words, done = list(_WORD.finditer(text)), 0
+    for at, word in enumerate(words):
+        if word.start() < done:
+            continue
+        for first, last in _windows(text, at, words):
+            count = _COUNT.match(text, first, last)
+            start = count.end() if count else first
+            end = start + len(text[start:last].rstrip(".-/"))
+            name = window(text, start, end)
+            found = find(name) if name else None
+            if found is not None:
+                yield start, end, found
+                done = end
+                break
+
+
+def _card(text: str, start: int, end: int) -> str | None:
+    """What may be the name of an accelerator: one word, and others only as parts of such names."""
+    first, *others = text[start:end].split() or [""]
+    is_tail = all(_CARD_WORDS.fullmatch(word) for word in others)
+    is_pair = len(others) == 1 and _CARD_WORDS.fullmatch(first) is not None
+    return text[start:end] if is_tail or is_pair else None
+
+
+def _any_name(text: str, start: int, end: int) -> str | None:
+    return text[start:end]
+
+
+def _place(text: str, start: int, end: int) -> str | None:
+    """A region stands after "in", or alone between commas, or looks like one: us-east-1."""
+    is_after_in = _PLACE_BEFORE.search(text[:start]) is not None
+    is_alone = not text[:start].strip() or text[:start].rstrip()[-1:] in (",", ";")
+    is_region = re.fullmatch(r"[a-z]+-[a-z]+-?\d\w*", text[start:end], re.IGNORECASE)
+    if is_after_in or is_region or (is_alone and _PLACE_AFTER.match(text, end)):
+        return text[start:end]
+    return None
+
+
+@cache
+def _silent() -> frozenset[str]:
+    """Words that say nothing about a plan."""
+    path = files("gpuplan.inputs.words").joinpath("silent.txt")
+    return frozenset(path.read_text("utf-8").split())
+
+
+def _rest(text: str, left: str) -> Iterator[tuple[str, int]]:
+    """Runs of words that no rule took and that are not silent."""
+    run: list[re.Match[str]] = []
+    for word in _WORD.finditer(left):
+        plain = word.group().strip(".-–—=~≈/%*<>").lower()
+        if not plain or plain in _silent():
+            continue
+        if run and not text[run[-1].end() : word.start()].isspace():
+            yield _run(text, run)
+            run = []
+        run.append(word)
+    if run:
+        yield _run(text, run)
+
+
+def _run(text: str, words: list[re.Match[str]]) -> tuple[str, int]:
+    return text[words[0].start() : words[-1].end()].strip(), words[0].start()

@@ -1,0 +1,226 @@
+"""Phrases of targets: SLOs, deadlines, money, power, growth."""
+
+from typing import NamedTuple
+
+from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, means, states
+from gpuplan.units import DAY, HOUR, MONTH, MS, YEAR
+
+PERCENT = 0.01
+# The strictest statistic that the scenario has for what people name.
+STATISTICS = {
+    "ttft": {"p50": "p50", "median": "p50", "p99": "p99"},
+    "tpot": {
+        "p50": "mean",
+        "median": "mean",
+        "mean": "mean",
+        "average": "mean",
+        "avg": "mean",
+        "p99": "p99",
+    },
+    "itl": {"p99": "p99"},
+    "e2e": {"p50": "p50", "median": "p50", "p99": "p99"},
+}
+
+
+class Money(NamedTuple):
+    """US dollars, in total or per period."""
+
+    usd: float
+    period_s: float | None
+
+
+_MOST = (
+    r"\s*(?:is|must be|should be|stays?|target|slo|of|at|:|=|<=?|≤|under|below|within|in|less than"
+    r"|at most|no more than|max(?:imum)?|up to)*\s*"
+)
+_STAT = r"(?P<STAT>p50|p90|p95|p99|median|mean|average|avg)"
+_TTFT = r"(?:ttft|time[\s-]to[\s-]first[\s-]token|first[\s-]token(?:\s+(?:latency|time))?)"
+_TPOT = r"(?:tpot|time[\s-]per[\s-]output[\s-]token|time[\s-]per[\s-]token)"
+_ITL = r"(?:itl|inter[\s-]token[\s-]latency)"
+_E2E = (
+    r"(?:e2e|end[\s-]to[\s-]end)(?:\s+(?:latency|time))?|latency|response\s+times?|respon(?:d|ses?)"
+    r"|answers?"
+)
+
+
+def _limit(metric: str) -> Rule:
+    words = {"ttft": _TTFT, "tpot": _TPOT, "itl": _ITL, "e2e": _E2E}[metric]
+    before, after = _STAT.replace("STAT", "before"), _STAT.replace("STAT", "after")
+    last = _STAT.replace("STAT", "last")
+    return Rule(
+        rf"(?:\b{before}\s+)?\b(?P<metric>{words})(?:\s*\(?{after}\)?)?{_MOST}"
+        rf"{{t}}(?:\s*(?:at\s+)?\(?{last}\)?)?",
+        lambda p: _target(metric, p),
+    )
+
+
+def _target(metric: str, phrase: Phrase) -> Facts:
+    said = phrase.get("before") or phrase.get("after") or phrase.get("last")
+    statistic = STATISTICS[metric].get(said, "p95")
+    unit, factor = ("s", 1.0) if metric == "e2e" else ("ms", 1 / MS)
+    return {f"slo.{metric}_{statistic}_{unit}": round(phrase.seconds() * factor, 9)}
+
+
+def _bare(phrase: Phrase) -> Facts:
+    """A percentile or a few seconds without a metric: the whole response is meant."""
+    return _target("e2e", phrase)
+
+
+def _speed(phrase: Phrase) -> Facts:
+    """Tokens per second of one user, as the time per token."""
+    return {"slo.tpot_p95_ms": round(1e3 / phrase.number(), 6)}
+
+
+def _money(phrase: Phrase) -> Facts:
+    is_rate = bool(phrase.get("per") or phrase.get("adverb"))
+    usd = phrase.number()
+    if phrase.get("capex") or phrase.get("capex2"):
+        return {"budget.capex_usd": usd}
+    if phrase.get("monthly"):
+        return {"money": Money(usd, MONTH)}
+    return {"money": Money(usd, phrase.period_s() if is_rate else None)}
+
+
+def _growth(phrase: Phrase) -> Facts:
+    """Compound growth per month from a factor over a time."""
+    words = {"doubl": 2.0, "tripl": 3.0, "quadrupl": 4.0}
+    verb = phrase.get("verb")
+    factor = next((words[stem] for stem in words if verb.startswith(stem)), 0.0) or phrase.number()
+    months = max(phrase.seconds(), DAY) / MONTH
+    return {"growth.per_month_frac": round(factor ** (1 / months) - 1, 6)}
+
+
+def _growth_rate(phrase: Phrase) -> Facts:
+    monthly = (1 + phrase.number() * PERCENT) ** (MONTH / phrase.period_s()) - 1
+    sign = -1 if phrase.get("shrinks") else 1
+    return {"growth.per_month_frac": round(sign * monthly, 6)}
+
+
+def _deadline(phrase: Phrase) -> Facts:
+    return {"deadline_s": phrase.seconds()}
+
+
+def _power(field: str) -> Rule:
+    where = r"\s*(?:/|per|a)\s*rack" if "rack" in field else ""
+    return Rule(
+        rf"(?:power\s*)?(?:limit|budget|capacity)?(?:\s+of|:)?\s*{{n}}\s*(?P<unit>kw|mw|kilowatts?|"
+        rf"megawatts?)\b{where}(?:\s*(?:of\s+)?(?:it\s+)?(?:power|site|limit|available|capacity))*",
+        lambda p: {field: p.number() * (1e3 if p.get("unit").startswith("m") else 1.0)},
+    )
+
+
+_USD = r"(?:\$|us\$|usd\s*)"
+_LIMIT = (
+    r"(?:(?:monthly\s+|total\s+|our\s+|a\s+)*budget|spend(?:ing)?|cost|under|below|less\s+than|at\s+most"
+    r"|max(?:imum)?|up\s+to|within|for|<=?|≤|cap(?:ped)?(?:\s+at)?|no\s+more\s+than|:|of|is)"
+)
+_LOAD = r"(?:load|demand|traffic|usage|volume|users?)"
+
+GROWTH = (
+    Rule(
+        rf"(?:(?:{_LOAD}|it|and|which|that)\s+)*(?:will\s+|to\s+|expected\s+to\s+)*"
+        r"(?P<verb>doubl(?:es?|ing)|tripl(?:es?|ing)|quadrupl(?:es?|ing))\s*"
+        r"(?:in|within|every|each|per|over|after|by)?\s*(?:the\s+)?(?:next\s+)?{ot}",
+        _growth,
+    ),
+    Rule(
+        rf"(?:{_LOAD}\s+)?(?:will\s+)?(?:grows?|growing|growth(?:\s+of)?|increases?|\+)\s*(?:by\s+)?"
+        r"{n}\s*(?:x|×|times|fold)\s*(?:in|within|every|per|over|/|a)?\s*{t}",
+        _growth,
+    ),
+    Rule(
+        r"{n}\s*(?:x|×|times)\s*(?:growth|more\s+load|the\s+load)?\s*(?:in|within|over|per|after)\s*{t}",
+        _growth,
+    ),
+    Rule(
+        rf"(?:{_LOAD}\s+)?(?:will\s+)?(?:(?P<shrinks>shrink\w*|declin\w+|fall\w*)|grow(?:s|ing|th)?"
+        r"|increas(?:es?|ing)|\+)(?:\s+(?:rate|of|by|is|at|=|:))*\s*{n}\s*%{per}(?:\s+growth)?",
+        _growth_rate,
+    ),
+    Rule(r"\+?\s*{n}\s*%\s*(?P<adverb>monthly|yearly|weekly)\s+growth\b", _growth_rate),
+    Rule(r"\+?\s*{n}\s*%{per}\s*(?:growth|more)?", _growth_rate),
+)
+
+LIMITS = (
+    Rule(
+        r"{n}\s*tok(?:en)?s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\s*(?:/|per|for\s+each|for\s+every|for\s+a)?\s*"
+        r"(?:each|user|request|stream|session)\b",
+        _speed,
+    ),
+    *(_limit(metric) for metric in ("ttft", "tpot", "itl", "e2e")),
+    Rule(rf"\b(?P<before>p50|p95|p99|p90|median){_MOST}{{t}}", _bare),
+    Rule(
+        r"(?:\b(?:in|within|under|below|at most|less than)|<=?|≤)\s*{n}\s*"
+        r"(?P<u>ms|milliseconds|s|secs?|seconds?)\b(?:\s*(?:each|per\s+\w+))?(?:\s*(?:latency|e2e))?",
+        lambda p: {"slo.e2e_p95_s": p.number() * (MS if p.get("u").startswith("m") else 1.0)},
+    ),
+    states(r"{n}\s*%\s*(?:availability|uptime|available)\b", "slo.availability_frac", PERCENT),
+    states(r"\b(?:availability|uptime)(?:\s+of|:|=)?\s*{n}\s*%", "slo.availability_frac", PERCENT),
+)
+
+MONEY = (
+    Rule(
+        r"(?:[€£¥]\s*{n}|{m}\s*(?:€|£|eur(?:os?)?|gbp|chf)\b)(?:{per})?", lambda p: {"currency": 0}
+    ),
+    Rule(
+        rf"(?:{_LIMIT}\s*)*{_USD}\s*{{n}}\s*(?P<capex>capex|(?:of\s+)?capital|to\s+spend\s+on\s+hardware)",
+        _money,
+    ),
+    Rule(rf"(?P<capex2>capex){_MOST}(?:{_USD})?\s*{{n}}", _money),
+    states(
+        rf"(?:electricity|energy|power)?\s*(?:at|:|of|costs?|price)*\s*{_USD}\s*{{n}}\s*(?:/|per|a)\s*kwh\b"
+        r"(?:\s+(?:electricity|energy|power))?",
+        "site.electricity_usd_per_kwh",
+    ),
+    Rule(rf"(?:{_LIMIT}\s*)*{_USD}\s*{{n}}(?:{{per}})?(?:\s+(?:budget|total|max))?", _money),
+    Rule(
+        rf"(?:{_LIMIT}\s*)*{{n}}\s*(?:\$|usd|dollars?|bucks)(?:{{per}})?(?:\s+(?:budget|total|max))?",
+        _money,
+    ),
+    Rule(
+        r"\b(?P<monthly>monthly\s+)?budget(?:\s*(?:of|is|:|=))?\s*{n}(?:{per})?(?![\w%])",
+        _money,
+    ),
+    _power("site.rack.power_kw"),
+    _power("site.power_kw"),
+    states(r"{n}\s*racks\b", "site.racks"),
+    states(r"\bpue(?:\s+of|\s*=|:)?\s*{n}\b", "site.pue"),
+    states(
+        r"(?:max(?:imum)?|at\s+most|up\s+to|target)?\s*{n}\s*%\s*(?:max(?:imum)?\s+|peak\s+)*utili[sz]ation",
+        "policy.max_utilization_frac",
+        PERCENT,
+    ),
+    states(
+        r"(?:max(?:imum)?\s+)?utili[sz]ation(?:\s*(?:of|at most|up to|<=?|≤|below|:))*\s*{n}\s*%",
+        "policy.max_utilization_frac",
+        PERCENT,
+    ),
+    states(r"\bmfu(?:\s+of|\s*=|:)?\s*{n}\s*%", "training.mfu_frac", PERCENT),
+    states(r"{n}\s*%\s*mfu\b", "training.mfu_frac", PERCENT),
+)
+
+DEADLINES = (
+    Rule(
+        r"\b(?:horizon(?:\s+of|:)?|planning\s+for)\s+{t}",
+        lambda p: {"budget.horizon_months": p.seconds() / MONTH},
+    ),
+    Rule(r"{t}\s+horizon\b", lambda p: {"budget.horizon_months": p.seconds() / MONTH}),
+    means(
+        r"\b(?:(?:this|over\s+the|over|on\s+the|by\s+the\s+end\s+of\s+the|in\s+a|in\s+the)\s+)"
+        r"week-?end\b",
+        deadline_s=2 * DAY,
+    ),
+    means(r"\b(?:over\s*night|tonight|by\s+(?:tomorrow\s+)?morning)\b", deadline_s=12 * HOUR),
+    means(r"\b(?:by|until|till|before)\s+tomorrow\b|\btoday\b|\b(?:a|one)\s+day\b", deadline_s=DAY),
+    means(r"\bthis\s+week\b", deadline_s=7 * DAY),
+    means(r"\bthis\s+month\b", deadline_s=MONTH),
+    means(r"\bthis\s+year\b", deadline_s=YEAR),
+    Rule(
+        r"(?:\b(?:in|within|under|deadline(?:\s+of)?|due(?:\s+in)?|finish(?:ed)?(?:\s+in|\s+within)?"
+        r"|done(?:\s+in|\s+within)?|complete(?:d)?(?:\s+in)?|take\s+at\s+most|at\s+most|max(?:imum)?"
+        r"|less\s+than|no\s+more\s+than)\s+|<=?\s*|≤\s*|:\s*)+(?:the\s+next\s+)?{t}(?:\s+deadline)?",
+        _deadline,
+    ),
+    Rule(r"{t}\s+deadline\b", _deadline),
+    Rule(r"\b(?:for|during|over)\s+(?:the\s+next\s+)?{t}", lambda p: {"span_s": p.seconds()}),
+)

@@ -1,0 +1,136 @@
+"""Phrases of intent: what is to be done, and what is usual for it where nothing is said."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpuplan.inputs.words.phrases import Rule, means
+
+LARGE = "meta-llama/Llama-3.3-70B-Instruct"
+SMALL = "meta-llama/Llama-3.1-8B-Instruct"
+
+
+class Use(NamedTuple):
+    """What is usual for a use case; assumptions, not measurements."""
+
+    input_tokens: int
+    output_tokens: int
+    slo: Mapping[str, float]
+    prefix_hit_frac: float = 0.0
+    model: str = LARGE
+    keys: Mapping[str, float] = {}  # further keys of a request
+
+
+# The first that the words name is meant: a RAG chatbot is RAG.
+USES = {
+    "rag": Use(4000, 300, {"ttft_p95_ms": 3000, "tpot_p95_ms": 50}),
+    "agents": Use(30000, 500, {"ttft_p95_ms": 4000, "tpot_p95_ms": 50}, 0.9),
+    "reranking": Use(512, 0, {"e2e_p95_s": 0.5}, model="BAAI/bge-reranker-v2-m3"),
+    "embeddings": Use(256, 0, {"e2e_p95_s": 0.2}, model="BAAI/bge-m3"),
+    "transcription": Use(
+        4, 100, {"e2e_p95_s": 5.0}, model="openai/whisper-large-v3", keys={"audio_s": 30}
+    ),
+    "video": Use(
+        77,
+        0,
+        {"e2e_p95_s": 900.0},
+        model="Wan-AI/Wan2.1-T2V-14B",
+        keys={"image_width_px": 832, "image_height_px": 480, "frames": 81, "steps": 50},
+    ),
+    "images": Use(
+        77,
+        0,
+        {"e2e_p95_s": 20.0},
+        model="stabilityai/stable-diffusion-xl-base-1.0",
+        keys={"image_width_px": 1024, "image_height_px": 1024, "steps": 28},
+    ),
+    "summarization": Use(6000, 400, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
+    "translation": Use(800, 800, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}, model=SMALL),
+    "classification": Use(600, 10, {"e2e_p95_s": 2.0}, model=SMALL),
+    "extraction": Use(2000, 200, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
+    "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}),
+    "reasoning": Use(1000, 4000, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
+    "chat": Use(2000, 300, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
+}
+
+_ALL = (
+    r"(?:\s+(?:service|workload|pipeline|system|app(?:lication)?|model|tasks?|jobs?|api|backend))?"
+)
+TASKS: tuple[Rule, ...] = (
+    means(r"\bqlora\b", kind="finetuning", method="qlora"),
+    means(r"\bq-lora\b", kind="finetuning", method="qlora"),
+    means(
+        r"\blora\b(?:[\s-]*fine-?\s?tun(?:e|ing))?(?:\s+adapters?)?",
+        kind="finetuning",
+        method="lora",
+    ),
+    means(
+        r"\bfull(?:[\s-]+(?:parameter|weight))?[\s-]*(?:fine-?\s?tun(?:e|ing)|ft|sft)\b",
+        kind="finetuning",
+        method="full",
+    ),
+    means(
+        r"\b(?:fine-?\s?tun(?:e|es|ed|ing)|finetun(?:e|ing)|sft|instruction[\s-]tun(?:e|ing))\b",
+        kind="finetuning",
+    ),
+    means(
+        r"\b(?:pre-?\s?train(?:s|ed|ing)?|continued\s+pre-?training)\b(?:\s+from\s+scratch)?",
+        kind="pretraining",
+    ),
+    means(r"\btrain(?:s|ing)?\b(?:\s+from\s+scratch)?(?:\s+run)?", kind="training"),
+    means(r"\bfrom\s+scratch\b", kind="pretraining"),
+    means(
+        r"\b(?:batch|offline|bulk|back-?fill|asynchronous(?:ly)?|async)\b(?:\s+(?:inference|jobs?|processing))?",
+        kind="batch",
+    ),
+    means(
+        r"\b(?:online|real[\s-]?time|interactive|live|streaming|low[\s-]latency)\b", kind="online"
+    ),
+    means(
+        rf"\b(?:rag|retrieval[\s-]augmented(?:[\s-]generation)?|knowledge[\s-]base|(?:semantic\s+|"
+        rf"enterprise\s+)?search){_ALL}\b",
+        use="rag",
+    ),
+    means(
+        rf"\b(?:coding|code|software)\s+(?:agents?|assistants?)|\bagent(?:s|ic)?{_ALL}\b",
+        use="agents",
+    ),
+    means(r"\bre-?rank(?:s|er|ers|ing)?\b", use="reranking"),
+    means(
+        rf"\b(?:text\s+)?embed(?:s|ded|der|ding|dings)?{_ALL}\b|\bvectori[sz](?:e|ing)\b|\bvectors\b",
+        use="embeddings",
+    ),
+    means(
+        rf"\b(?:transcri(?:be|bes|bing|ption|ptions)|speech[\s-]to[\s-]text|speech\s+recognition|asr|stt)"
+        rf"{_ALL}\b",
+        use="transcription",
+    ),
+    means(
+        r"\b(?:text[\s-]to[\s-]video|video\s+generation|generate\s+videos?|videos?|clips)\b",
+        use="video",
+    ),
+    means(
+        rf"\b(?:text[\s-]to[\s-]image|image\s+generation|generate\s+(?:images?|pictures?)|images?|pictures?)"
+        rf"{_ALL}\b",
+        use="images",
+    ),
+    means(rf"\bsummar(?:i[sz]e|i[sz]es|i[sz]ing|i[sz]ation|y|ies){_ALL}\b", use="summarization"),
+    means(rf"\btranslat(?:e|es|ing|ion|ions){_ALL}\b", use="translation"),
+    means(
+        rf"\b(?:classif(?:y|ies|ying|ication)|label(?:l?ing)?|tag(?:ging)?|moderat(?:e|ion)|sentiment)"
+        rf"{_ALL}\b",
+        use="classification",
+    ),
+    means(rf"\b(?:extract(?:s|ing|ion)?|ocr|pars(?:e|ing)){_ALL}\b", use="extraction"),
+    means(
+        rf"\b(?:code[\s-]+completions?|auto-?complet(?:e|ion)|copilot|completion){_ALL}\b",
+        use="completion",
+    ),
+    means(r"\breasoning\b", use="reasoning"),
+    means(
+        rf"\b(?:chat(?:bots?)?|assistants?|conversations?|conversational|customer\s+support|support\s+bot"
+        rf"|q\s*&\s*a|question[\s-]answering){_ALL}\b",
+        use="chat",
+    ),
+    means(r"\b(?:coding|code)\b", use="agents"),
+    means(r"\b(?:process|score|generate|run\s+through|analy[sz]e)\b", kind="process"),
+)

@@ -1,0 +1,163 @@
+"""Descriptions in words: phrases in any order, each read once or named."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuplan.errors import InputError
+from gpuplan.inputs.scenario.read import scenario_from_dict
+from gpuplan.inputs.words.read import described_scenario
+from gpuplan.inputs.words.tasks import USES
+from gpuplan.studies.naming import lexicon
+from unit.inputs.words.table import CHAT, LOADS, REFUSED, RUN, RUNS, SENTENCES, SERVICE, TERMS, W
+
+LEXICON = lexicon()
+PLAIN = "Qwen3-32B, chat, 10 users, "
+
+
+def described(text, **flags):
+    return described_scenario(text, flags, LEXICON)[1]
+
+
+def at(tree, path):
+    for step in path.split("."):
+        tree = tree[int(step)] if step.isdigit() else tree[step]
+    return tree
+
+
+def check(text, expected):
+    tree = described(text).tree
+    scenario_from_dict(tree, name="words")
+    for path, value in expected.items():
+        found = at(tree, path)
+        assert found == (pytest.approx(value) if isinstance(value, float | int) else value), path
+
+
+@pytest.mark.parametrize(("words", "key", "value"), LOADS, ids=lambda x: str(x)[:40])
+def test_loads(words, key, value):
+    check(CHAT + words, {W + key: value})
+
+
+@pytest.mark.parametrize(("words", "key", "value"), SERVICE, ids=lambda x: str(x)[:40])
+def test_requests_and_targets(words, key, value):
+    check(PLAIN + words, {W + key: value, W + "demand.users": 10})
+
+
+@pytest.mark.parametrize(("words", "key", "value"), TERMS, ids=lambda x: str(x)[:40])
+def test_terms(words, key, value):
+    check(PLAIN + words, {key: value, W + "demand.users": 10})
+
+
+@pytest.mark.parametrize(("words", "key", "value"), RUNS, ids=lambda x: str(x)[:40])
+def test_runs(words, key, value):
+    check(RUN + words, {W + key: value})
+
+
+@pytest.mark.parametrize(("words", "expected"), SENTENCES, ids=lambda x: str(x)[:50])
+def test_sentences(words, expected):
+    check(words, expected)
+
+
+def test_a_hundred_and_fifty_phrases_and_more():
+    assert len(LOADS) + len(SERVICE) + len(TERMS) + len(RUNS) + len(SENTENCES) >= 150
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED, ids=lambda x: str(x)[:40])
+def test_what_cannot_be_placed_is_named(words, said):
+    with pytest.raises(InputError) as caught:
+        described(words)
+    assert said in str(caught.value)
+
+
+def test_words_without_weight_are_named_and_the_plan_goes_on():
+    found = described("Qwen3-32B, 100 users, purple unicorns")
+    [note] = [each for each in found.assumptions if each.what == "words not understood"]
+    assert note.value == "'purple unicorns' at character 23"
+    assert at(found.tree, W + "demand.users") == 100
+
+
+# One phrase of each key: several would contradict each other.
+INDEPENDENT = list(
+    {
+        key: words
+        for words, key, _ in [*SERVICE, *TERMS]
+        if not key.startswith(("slo.e2e", "request.turns", "slo.itl"))
+    }.values()
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(INDEPENDENT), max_size=6, unique=True), st.randoms())
+def test_the_order_of_phrases_does_not_matter(chosen, chance: random.Random):
+    phrases = ["Qwen3-32B", "chat", "10 users", *chosen]
+    try:
+        first = dict(described(", ".join(phrases)).tree)
+    except InputError:
+        return  # two of them contradict each other
+    chance.shuffle(phrases)
+    second = dict(described(", ".join(phrases)).tree)
+    first["name"] = second["name"] = ""
+    assert _sorted_names(second) == _sorted_names(first)
+
+
+def _sorted_names(value):
+    """Lists of names in one order: of several names the order says nothing."""
+    if isinstance(value, dict):
+        return {key: _sorted_names(item) for key, item in value.items()}
+    is_names = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return sorted(value) if is_names else value
+
+
+NONSENSE = st.text(alphabet="bcdfjkvwxz", min_size=4, max_size=8)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.sampled_from(INDEPENDENT), max_size=4, unique=True), NONSENSE, st.booleans())
+def test_nothing_typed_is_dropped_in_silence(chosen, strange, has_number):
+    word = f"7{strange}" if has_number else strange
+    text = ", ".join(["Qwen3-32B", "chat", "10 users", *chosen, word])
+    said = ""
+    try:
+        said = " ".join(note.value for note in described(text).assumptions)
+    except InputError as error:
+        said = str(error)
+    assert word in said or "contradicts" in said
+
+
+@pytest.mark.parametrize(("words", "key", "value"), [*SERVICE, *TERMS], ids=lambda x: str(x)[:40])
+def test_every_stated_phrase_is_shown_as_understood(words, key, value):
+    shown = described(PLAIN + words).understood
+    paths = [each.key.replace("[", ".").replace("]", "") for each in shown]
+    assert any(path in (key, W + key) for path in paths), paths
+
+
+def test_flags_win_over_words_and_over_what_is_usual():
+    found = described("Qwen3-32B, 10 users, chat", users=99.0, ttft_p95_ms=800.0, input_tokens=123)
+    work = found.tree["workloads"][0]
+    assert work["demand"]["users"] == 99
+    assert work["slo"] == {"ttft_p95_ms": 800, "tpot_p95_ms": USES["chat"].slo["tpot_p95_ms"]}
+    assert work["request"]["input_tokens"] == 123
+
+
+def test_a_model_may_come_from_its_flag_alone():
+    found = described("10 users, chat", model="llama 70b")
+    assert found.tree["workloads"][0]["model"] == "llama 70b"
+
+
+def test_every_assumption_says_how_to_change_it():
+    notes = described("Qwen3-32B, 10 users, agents").assumptions
+    assert {"--input-tokens", "--output-tokens", "--ttft-p95-ms"} <= {n.change for n in notes}
+    assert all(note.why and note.change for note in notes)
+
+
+@pytest.mark.parametrize("use", sorted(USES))
+def test_every_use_makes_a_scenario_that_is_read(use):
+    tree = described(f"10 users, {use}").tree
+    assert scenario_from_dict(tree, name="words").workloads[0].name == use
+
+
+def test_a_target_for_the_whole_response_stands_alone():
+    work = described("Qwen3-32B, 10 users, chat", e2e_p95_s=9.0).tree["workloads"][0]
+    assert work["slo"] == {"e2e_p95_s": 9.0}
