@@ -1,0 +1,83 @@
+"""A plan of a service is what simulate and fit say of the same fleet."""
+
+import numpy as np
+from hypothesis import assume, given, settings
+
+from consistency.plans import planned
+from consistency.strategies import KINDS
+from gpuplan import api
+from gpuplan.domain.requests.requests import FitRequest
+from gpuplan.domain.scenario.demand import TokenLengths
+from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
+from gpuplan.domain.traffic.drawn import DrawnLoad
+
+FEW = settings(settings.get_profile("consistency"), max_examples=12)
+
+
+def service(tree):
+    """The plan of a service without a cached prefix, which simulate draws in another way."""
+    work = tree["workloads"][0]
+    assume("prefix_hit_frac" not in work["request"])
+    answer = planned(tree)
+    assume(answer.plan is not None)
+    pool = answer.plan.pools[0]
+    assume(not pool.layout.share)
+    return work, answer, pool
+
+
+def simulated(work, pool, *, seed=11):
+    demand, request = work["demand"], work["request"]
+    load = DrawnLoad(
+        requests_per_s=demand["requests_per_s"],
+        law="gamma" if "burstiness_cv" in demand else "poisson",
+        burstiness_ratio=demand.get("burstiness_cv"),
+        input=TokenLengths(shape="fixed", mean_tokens=request["input_tokens"]),
+        output=TokenLengths(shape="fixed", mean_tokens=request["output_tokens"]),
+        n_requests=8000,
+    )
+    layout = pool.layout
+    asked = SimulateRequest(
+        tp=layout.tp,
+        n_replicas=pool.n_replicas - pool.n_spare_replicas,
+        precision=pool.precision,
+        scheduler=EngineRequest(
+            replica=ReplicaRequest(tp=layout.tp, pp=layout.pp, dp=layout.dp, ep=layout.ep)
+        ),
+        seed=seed,
+        warmup_s=None,
+    )
+    n = layout.tp * layout.pp * layout.dp
+    return api.simulate(
+        work["model"], f"{n}x{pool.accelerator}", api.drawn_load(load, seed=seed), asked
+    )
+
+
+@FEW
+@given(KINDS["chat"])
+def test_a_plan_is_what_simulate_says(tree):
+    work, answer, pool = service(tree)
+    found = simulated(work, pool)
+    times, n = found.outcome.times, len(found.outcome.times.ttft_s)
+    rows = slice(n // 5, n - n // 20)
+    columns = {"ttft p95": times.ttft_s[rows], "tpot p95": times.tpot_s[rows]}
+    for row in answer.plan.slo.promises:
+        values = np.asarray(columns[row.what])
+        parts = [np.quantile(part, 0.95) for part in np.array_split(values, 8)]
+        chance = 7 * np.sqrt(2) * np.std(parts, ddof=1) / np.sqrt(8)
+        gap = abs(float(np.quantile(values, 0.95)) - row.reached_s.value)
+        assert gap <= max(chance, 0.15 * row.reached_s.value), row.what
+
+
+@FEW
+@given(KINDS["chat"])
+def test_a_planned_replica_fits(tree):
+    work, _, pool = service(tree)
+    request = work["request"]
+    asked = FitRequest(
+        tp=pool.layout.tp,
+        precision=pool.precision,
+        context_tokens=request["input_tokens"] + request["output_tokens"],
+    )
+    n = pool.layout.tp * pool.layout.pp * pool.layout.dp
+    assume(n == pool.layout.tp)
+    assert api.fit(work["model"], f"{n}x{pool.accelerator}", asked).fits
