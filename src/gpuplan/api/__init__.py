@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     from gpuplan.studies.validation.report import predictions_csv
     from gpuplan.studies.validation.report import validate_file as predict_table
     from gpuplan.studies.whole_design.assemble import refuse_design
-    from gpuplan.verification.certify import refuse_disagreement
+    from gpuplan.verification.certify import refuse_disagreement, refuse_unverified
 
 __getattr__ = lazy_names(__name__, __file__)
 show_with(Presenter())

@@ -245,6 +245,7 @@ def _plan(request: "PlanRequest", options: PlanOptions) -> None:
 
     with busy("planning; the first run compiles its kernels"):
         answer = api.plan(request)
+    api.refuse_unverified(answer)
     # Files first: a reader that closes the pipe early must not cost the plan.
     _write(answer, options.out, options.html)
     sheet = api.plan_sheet(answer)
@@ -258,6 +259,8 @@ def _compare(request: "PlanRequest", changes: tuple[str, ...], form: Form) -> No
 
     with busy("planning twice"):
         before, after = api.what_if(request, changes)
+    api.refuse_unverified(before)
+    api.refuse_unverified(after)
     emit(api.diff_sheet(before, after), form)
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.certificate import Check
 from gpuplan.domain.plan.facts import PlanFacts
 from gpuplan.errors import Problem, ViolationError
 from gpuplan.verification.claims import Document, same
+from gpuplan.verification.comparison import comparison_checks
 from gpuplan.verification.counts import count_checks
 from gpuplan.verification.limits import limit_checks
 from gpuplan.verification.memory import memory_checks
@@ -36,6 +38,12 @@ def _checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
     yield from service_checks(document, facts)
     yield from limit_checks(document, facts)
     yield from money_checks(document)
+    yield from comparison_checks(document, facts)
+
+
+def refuse_unverified(answer: Answer) -> None:
+    """Raise ViolationError where a plan disagrees with its own figures: it is not to be shown."""
+    refuse_disagreement(answer.name, answer.proof.certificate if answer.proof else ())
 
 
 def refuse_disagreement(name: str, checks: tuple[Check, ...], fix: str = FIX) -> None:

@@ -107,23 +107,11 @@ def _estimates(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, A
 
 
 def _other_prices(document: Document) -> Iterator[Check]:
-    """Alternatives and rows of the comparison: on the plan's own basis, to the cent."""
+    """Alternatives stand on the plan's own basis, to the cent."""
     cost = document["plan"]["cost_usd_per_month"]["value"]
-    rows = [("alternative", row) for row in document.get("alternatives") or ()]
-    rows += [("comparison", row) for row in document.get("comparison") or ()]
-    for place, (kind, row) in enumerate(rows):
-        name = f"{kind} {place + 1} ({row.get('fleet') or row.get('accelerator')})"
-        extra = row.get("extra_usd_per_month")
-        if extra is not None:
-            dearer = row["usd_per_month"] - cost
-            named = f"{name}: difference from the plan"
-            yield same_money(named, extra, dearer)
-        if row.get("n_nodes") and row.get("price_usd_per_node_h"):
-            found = row["n_nodes"] * row["price_usd_per_node_h"] * HOURS_PER_MONTH
-            found *= row.get("paid_frac") or 1.0
-            price = row["usd_per_month"]
-            named = f"{name}: nodes x price x hours"
-            yield same_money(named, price, found)
+    for place, row in enumerate(document.get("alternatives") or ()):
+        named = f"alternative {place + 1} ({row['fleet']}): difference from the plan"
+        yield same_money(named, row["extra_usd_per_month"], row["usd_per_month"] - cost)
     uncertain = document.get("uncertainty")
     if uncertain is not None:
         sampled = uncertain["cost_usd_per_month"]["value"]

@@ -1,12 +1,18 @@
 """The whole certificate: a sound plan passes, and any changed number is found."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
 from gpuplan.domain.plan.certificate import Check
 from gpuplan.errors import ViolationError
-from gpuplan.verification.certify import certificate_of, disagreement, refuse_disagreement
+from gpuplan.verification.certify import (
+    certificate_of,
+    disagreement,
+    refuse_disagreement,
+    refuse_unverified,
+)
 from gpuplan.verification.claims import is_number
 from gpuplan.verification.seal import seal_checks
 
@@ -100,3 +106,12 @@ def test_a_disagreement_names_both_numbers():
         refuse_disagreement("plan.yaml", (check,))
     assert error.value.exit_code == 4
     refuse_disagreement("plan.yaml", ())
+
+
+def test_a_plan_that_disagrees_is_not_shown(planned):
+    refuse_unverified(planned.answer)
+    proof = planned.answer.proof
+    turned = replace(proof.certificate[5], ok=False)
+    with pytest.raises(ViolationError):
+        refuse_unverified(replace(planned.answer, proof=replace(proof, certificate=(turned,))))
+    refuse_unverified(replace(planned.answer, proof=None))

@@ -52,14 +52,6 @@ def test_an_alternative_stands_on_the_basis_of_the_plan(document, failed):
     assert name == "alternative 1 (4 x l40s): difference from the plan"
 
 
-def test_a_row_of_the_comparison_is_nodes_times_price(document, failed):
-    row = {"accelerator": "l40s", "n_nodes": 2, "price_usd_per_node_h": 1.5}
-    document["comparison"] = [{**row, "usd_per_month": 2 * 1.5 * 730}]
-    assert not failed(money_checks(document))
-    document["comparison"] = [{**row, "usd_per_month": 2 * 1.5 * 720}]
-    assert len(failed(money_checks(document))) == 1
-
-
 def test_a_bound_above_the_bill_is_no_bound(document, failed):
     document["proof"]["bound_usd"] = 2 * document["proof"]["bill_usd"]
     assert "proof: the bound is no dearer" in failed(money_checks(document))
