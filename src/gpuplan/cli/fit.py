@@ -73,7 +73,9 @@ class FitOptions(NamedTuple):
             max=1.0,
         ),
     ] = None
-    engine_version: Annotated[str, opt(ENGINE, "vLLM version whose memory rules apply.")] = "0.11"
+    engine_version: Annotated[str | None, opt(ENGINE, "vLLM version whose memory rules apply.")] = (
+        None
+    )
     max_num_seqs: MaxSeqs = None
     max_loras: Annotated[
         int, opt(ENGINE, "LoRA adapters in GPU memory at once (vLLM's max_loras).", min=0)
@@ -109,6 +111,7 @@ def _fit_request(options: FitOptions) -> "FitRequest":
     from gpuplan.domain.requests.requests import FitRequest
 
     lora = LoraSlots(n_slots=options.max_loras, max_rank=options.max_lora_rank)
+    given = options.engine_version
     return FitRequest(
         tp=options.tp,
         pp=options.pp,
@@ -119,7 +122,7 @@ def _fit_request(options: FitOptions) -> "FitRequest":
         precision=options.precision,
         cache_precision=options.kv_precision,
         memory_use_frac=options.gpu_memory_utilization,
-        engine_version=_version(options.engine_version),
+        engine_version=None if given is None else _version(given),
         max_sequences=options.max_num_seqs,
         lora=lora if options.max_loras else None,
     )

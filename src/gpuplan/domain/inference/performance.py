@@ -27,6 +27,11 @@ class EngineChoice:
     version: str = ""  # empty: not said
 
 
+# Recent versions that measurements cover: taken by every verb where none is named.
+USUAL_VERSIONS = {"vllm": "0.15", "sglang": "0.5", "trtllm": "1.0"}
+USUAL_ENGINE = EngineChoice(name="vllm", version=USUAL_VERSIONS["vllm"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLoad:
     """What one deployment of all its replicas has to answer."""

@@ -8,6 +8,8 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate, Override
 from gpuplan.domain.result import Result
 
+OVERLOAD_FRAC = 0.98  # of the rate: what is answered less is not for want of requests
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction(Result):
@@ -20,6 +22,17 @@ class Prediction(Result):
     startup: Mapping[str, Estimate]  # by phase, and their total
     assumptions: tuple[Assumption, ...] = ()
     overrides: tuple[Override, ...] = ()
+
+    @property
+    def served_per_s(self) -> float:
+        """Requests per second that are answered, all replicas."""
+        return self.served.output_tokens_per_s.value / self.setup.load.output_tokens
+
+    @property
+    def is_overloaded(self) -> bool:
+        """More requests come than are answered: waits grow for as long as the rate lasts."""
+        asked = self.setup.load.requests_per_s
+        return asked is not None and self.served_per_s < OVERLOAD_FRAC * asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ class FitRequest:
     precision: str | None = None
     cache_precision: str | None = None
     memory_use_frac: float | None = None
-    engine_version: tuple[int, int] = (0, 11)
+    engine_version: tuple[int, int] | None = None  # None: the usual one
     lora: LoraSlots | None = None
     max_sequences: int | None = None
 

@@ -8,6 +8,7 @@ and the default share is 0.92 instead of 0.90 [vLLM-0.11, vLLM-0.21].
 from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.performance import USUAL_ENGINE
 from gpuplan.domain.inference.serving import EngineSettings, LoraSlots
 from gpuplan.units import GIB
 
@@ -20,6 +21,7 @@ SORT_BYTES_PER_LOGIT = 38.0
 FUSED_BYTES_PER_LOGIT = 17.0
 LARGE_DEVICE_BYTES = 70 * GIB
 FUSED_SINCE = (0, 21)
+USUAL_VERSION = tuple(int(part) for part in USUAL_ENGINE.version.split("."))
 # TensorRT-LLM's benchmarks hand 0.95 of what the weights leave to the cache
 # [TensorRT-LLM-perf-overview]; its sampler works on what it needs only.
 TRTLLM_USE_FRAC = 0.97
@@ -33,7 +35,7 @@ def engine_settings(
     engine: str, version: tuple[int, int] | None, accelerator: Accelerator
 ) -> EngineSettings:
     """The engine with its defaults for this device; engines not listed are set up like vLLM."""
-    vllm = vllm_settings(accelerator, version=version if engine == "vllm" and version else (0, 11))
+    vllm = vllm_settings(accelerator, version=version if engine == "vllm" else None)
     if engine == "trtllm":
         return replace(
             vllm,
@@ -58,7 +60,7 @@ def engine_settings(
 def vllm_settings(
     accelerator: Accelerator,
     *,
-    version: tuple[int, int] = (0, 11),
+    version: tuple[int, int] | None = None,
     memory_use_frac: float | None = None,
     max_sequences: int | None = None,
     lora: LoraSlots | None = None,
@@ -67,9 +69,10 @@ def vllm_settings(
     # Large devices get larger batches, except the A100, where they cost throughput.
     is_large = accelerator.memory.visible_bytes >= LARGE_DEVICE_BYTES
     is_large = is_large and not accelerator.id.startswith("a100")
-    is_fused = version >= FUSED_SINCE
+    major, minor = version or USUAL_VERSION
+    is_fused = (major, minor) >= FUSED_SINCE
     return EngineSettings(
-        name=f"vllm {version[0]}.{version[1]}",
+        name=f"vllm {major}.{minor}",
         memory_use_frac=memory_use_frac or (0.92 if is_fused else 0.90),
         max_sequences=max_sequences or (1024 if is_large else 256),
         max_batch_tokens=8192 if is_large else 2048,

@@ -1,9 +1,15 @@
 """Predictions and rooflines of serving as documents and tables."""
 
 from collections.abc import Iterator
+from math import ceil
 
 from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.inference.prediction import PhasePoint, Prediction, Roofline
+from gpuplan.domain.inference.prediction import (
+    OVERLOAD_FRAC,
+    PhasePoint,
+    Prediction,
+    Roofline,
+)
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import Document, pick, pick_each, result_sheet, sourced
 from gpuplan.report.formats import count, percent, three
@@ -64,10 +70,22 @@ def predict_sheet(found: Prediction) -> Sheet:
     return result_sheet(
         _body(found),
         [measures_table(_measures(found)), _breakdown_table(found)],
-        head=_head(found.setup),
-        remarks=[("Warnings:", (*missing, *novel))],
+        head=_head(found.setup) + (": overloaded" if found.is_overloaded else ""),
+        remarks=[("Warnings:", (*missing, *_overload(found), *novel))],
         assumptions=found.assumptions,
         overrides=found.overrides,
+    )
+
+
+def _overload(found: Prediction) -> tuple[str, ...]:
+    """A rate that cannot be held, first: its latencies are those of a queue that grows."""
+    if not found.is_overloaded:
+        return ()
+    asked, n = found.setup.load.requests_per_s or 0.0, round(found.setup.n_replicas)
+    least = ceil(n * OVERLOAD_FRAC * asked / found.served_per_s)
+    return (
+        f"overloaded: {asked:.3g} requests/s come, {found.served_per_s:.3g} are served; waits grow "
+        f"for as long as the rate lasts. At least {count(least)} replicas would keep up",
     )
 
 
@@ -76,6 +94,7 @@ def _body(found: Prediction) -> Document:
     return {
         **_setup_document(found.setup),
         **pick(served, "fits", "n_running", unknown="unknown_labels"),
+        "is_overloaded": found.is_overloaded,
         **{name: sourced(getattr(served, name)) for name, *_ in MEASURES},
         **{name: sourced(value) for name, value in found.power.items()},
         "startup_s": {phase: sourced(value) for phase, value in found.startup.items()},

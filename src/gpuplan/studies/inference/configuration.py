@@ -11,7 +11,13 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import AcceleratorChoice
-from gpuplan.domain.inference.performance import EngineChoice, Regime, ServingLoad, ServingSetup
+from gpuplan.domain.inference.performance import (
+    USUAL_VERSIONS,
+    EngineChoice,
+    Regime,
+    ServingLoad,
+    ServingSetup,
+)
 from gpuplan.domain.inference.prediction import Prediction
 from gpuplan.domain.inference.serving import (
     EngineSettings,
@@ -36,7 +42,6 @@ from gpuplan.studies.support import support_problems
 
 DEFAULT_INPUT_TOKENS = 1024
 DEFAULT_OUTPUT_TOKENS = 256
-DEFAULT_VERSIONS = {"vllm": "0.15", "sglang": "0.5", "trtllm": "1.0"}
 # Regimes that say nothing without this number.
 NEEDS = {
     "static_batch": "--concurrency",
@@ -140,7 +145,7 @@ def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
     name = engine_family(request.engine)
     if request.engine_version:
         return EngineChoice(name=name, version=request.engine_version), []
-    version = DEFAULT_VERSIONS.get(name, "")
+    version = USUAL_VERSIONS.get(name, "")
     why = (
         "a recent version that measurements cover"
         if version

@@ -106,7 +106,9 @@ def replica_forecast(of: EvaluatedDeployment) -> ReplicaForecast:
     start_s = float(serve_start_s(of.work, of.step, of.regime, case, run.tpot_mean_s))
     first_s = start_s + run.wait_mean_s
     e2e_s = first_s + case.output_tokens * run.tpot_mean_s
-    served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, run.n_running)
+    # What queues does not run: Little's law counts it, the engine's limits do not.
+    n_running = min(run.n_running, of.most_running)
+    served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, n_running)
     return ReplicaForecast(served, run.tpot_p50_s, said)
 
 

@@ -14,7 +14,7 @@ from gpuplan.candidates.propose import (
     with_stages,
 )
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.performance import EngineChoice
+from gpuplan.domain.inference.performance import USUAL_ENGINE
 from gpuplan.domain.inference.serving import EngineSettings
 from gpuplan.domain.model.precision import NumberFormat, format_named
 from gpuplan.domain.plan.candidate import Candidate, Pruned, Rejection
@@ -28,7 +28,6 @@ from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.studies.support import support_problems
 from gpuplan.units import GB
 
-ENGINE = EngineChoice(name="vllm", version="0.15")
 COMPARED = ("fp8", "nvfp4", "mxfp4", "int4")  # shown beside the published format
 SMALL_MODEL_FRAC = 0.5  # of an accelerator's memory: below, slices of it are tried
 
@@ -50,7 +49,9 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
 
 
 def _settings_for(card: Accelerator) -> EngineSettings:
-    return engine_settings(ENGINE.name, version_pair(ENGINE.name, ENGINE.version), card)
+    return engine_settings(
+        USUAL_ENGINE.name, version_pair(USUAL_ENGINE.name, USUAL_ENGINE.version), card
+    )
 
 
 def _checks(task: SizingTask) -> list[cut.Check]:
@@ -197,7 +198,7 @@ def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
         cache_precision=stored.cache.name,
         narrow=tuple(f.name for f in precisions if f.stored_bytes < published.stored_bytes),
         is_moe=model.is_moe,
-        engine=ENGINE,
+        engine=USUAL_ENGINE,
         layout=workload.layout,
         limits_gaps=any(limit.metric == "itl" for limit in task.limits),
     )
@@ -205,7 +206,7 @@ def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
 
 
 def _format_assumptions(published: NumberFormat, *, is_given: bool) -> list[Assumption]:
-    value = f"{ENGINE.name} {ENGINE.version} with its defaults"
+    value = f"{USUAL_ENGINE.name} {USUAL_ENGINE.version} with its defaults"
     why = "a recent version that measurements cover"
     engine = assume("engine", value, why, "")
     if is_given:

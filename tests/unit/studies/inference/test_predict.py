@@ -1,17 +1,26 @@
 """Predictions of whole deployments with the package's own calibration."""
 
 from dataclasses import replace
+from math import ceil
 
 import pytest
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.inference.performance import EngineChoice, ServingLoad, ServingSetup
+from gpuplan.domain.inference.performance import (
+    USUAL_ENGINE,
+    EngineChoice,
+    ServingLoad,
+    ServingSetup,
+)
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.precision import FORMATS
+from gpuplan.domain.requests.requests import FitRequest, LoadRequest, PredictRequest
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.studies.fit import fit
+from gpuplan.studies.inference.configuration import predict
 from gpuplan.studies.inference.predict import predict_inference
 
 CHAT = ServingLoad(regime="fixed_concurrency", input_tokens=1024, output_tokens=256, n_sequences=16)
@@ -115,3 +124,21 @@ def test_the_rate_of_a_closed_loop_lies_where_its_latencies_lie():
     ):  # fmt: skip
         assert bound == pytest.approx(16 * 256 / (first_s + 255 * each_s), rel=1e-6)
     assert found.e2e_mean_s.high == pytest.approx(ttft.high + 255 * tpot.high)
+
+
+def test_a_rate_that_cannot_be_held_is_called_overload_and_runs_no_more_than_fits():
+    asked = LoadRequest(requests_per_s=200.0, input_tokens=1000, output_tokens=250)
+    over = predict("Llama-3.1-8B", "H100", PredictRequest(load=asked))
+    assert over.is_overloaded
+    # 1,250 tokens of 128 KiB each are 164 MB: some 400 find room beside the weights.
+    assert 200 < over.served.n_running < 450
+    least = ceil(0.98 * 200.0 / over.served_per_s)
+    enough = predict("Llama-3.1-8B", "H100", PredictRequest(load=asked, n_replicas=least))
+    assert not enough.is_overloaded
+
+
+def test_every_verb_takes_the_same_version_where_none_is_named():
+    request = PredictRequest(load=LoadRequest(requests_per_s=1.0))
+    served = predict("Llama-3.1-8B", "H100", request).setup
+    assert (served.engine.name, served.engine.version) == (USUAL_ENGINE.name, USUAL_ENGINE.version)
+    assert fit("Llama-3.1-8B", "H100", FitRequest()).deployment.engine.name == served.settings.name
