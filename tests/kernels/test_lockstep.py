@@ -18,7 +18,7 @@ from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.stream import can_stream
 from gpuplan.studies.inference.step_table import lockstep_of, step_table
-from kernels.cases import fleet_of, limits_of, stream_of, true_time_s
+from kernels.cases import bent_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.reference import Engine, Request, Rules
 
 EXPERTS = ExpertMatrices(
@@ -113,6 +113,28 @@ def test_a_slow_group_agrees_request_by_request(n):
         for name, values in (("ttft_s", "first_s"), ("e2e_s", "end_s"), ("wait_s", "start_s")):
             expected = np.array([getattr(row, values) for row in rows]) - requests.arrive_s
             np.testing.assert_allclose(getattr(found.times, name), expected, rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_jumping_equals_stepping_bit_for_bit(is_ahead):
+    for seed in range(60):
+        draw = np.random.default_rng(7000 + seed)
+        requests = stream_of(draw, 150)
+        limits = limits_of(draw, requests, is_ahead=is_ahead)
+        table = bent_table(draw, limits)
+        rate_s = float(draw.choice([0.0, 1e-5]))
+        shared_s = floats(1e-3 + rate_s * np.arange(3 * limits.max_batch_tokens + 1))
+        lock = LockStep(n_engines=3, own=table, shared_s=shared_s)
+        fleet = Fleet(
+            limits=limits, table=table, n_engines=6, router="least_outstanding", lockstep=lock
+        )
+        jumped = simulate_serving(requests, fleet, method="jump", bin_s=0.1)
+        stepped = simulate_serving(requests, fleet, method="step", bin_s=0.1)
+        for name in ("wait_s", "ttft_s", "e2e_s"):
+            one, other = getattr(jumped.times, name), getattr(stepped.times, name)
+            assert one.tobytes() == other.tobytes(), (seed, name)
+        assert jumped.totals.n_steps == stepped.totals.n_steps
+        assert jumped.totals.n_preemptions == stepped.totals.n_preemptions
 
 
 def test_a_group_of_one_is_an_engine_by_itself():

@@ -22,7 +22,7 @@ LONGEST_GAP = 1 << 45  # picoseconds
 
 
 @part
-def _fitting(e: AnyEngine, k: int) -> tuple[int, int]:
+def fitting(e: AnyEngine, k: int) -> tuple[int, int]:
     """The most steps, up to k, whose blocks are free, and these blocks."""
     s, bits = e.scalar, e.limit[st.BLOCK_BITS]
     needed = blocks_on_the_way(e, position_after(e, k - 1))
@@ -114,7 +114,7 @@ def plan_jump(e: AnyEngine) -> tuple[int, int, int, int, int]:
     could be admitted ends it as soon as a step could see it.
     """
     s = e.scalar
-    most, needed = _fitting(e, steps_reaching(e, next_finish(e.scalar, e.word)))
+    most, needed = fitting(e, steps_reaching(e, next_finish(e.scalar, e.word)))
     if most == 0:
         return 0, 0, 0, 0, 0
     k, first, growth, regime = on_line(e, most)

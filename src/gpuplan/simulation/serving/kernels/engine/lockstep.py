@@ -5,13 +5,28 @@ as long as the longest of their own parts and what they do together, by the toke
 engine without work takes part: it has to serve the experts.
 """
 
+import numpy as np
+
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.account import account
+from gpuplan.simulation.serving.kernels.engine.jump import (
+    LONGEST,
+    LONGEST_GAP,
+    fitting,
+    on_line,
+)
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.loop import complete
+from gpuplan.simulation.serving.kernels.engine.lists import learn, next_finish
+from gpuplan.simulation.serving.kernels.engine.loop import complete, has_no_prompt, skip
+from gpuplan.simulation.serving.kernels.engine.positions import (
+    blocks_on_the_way,
+    position_after,
+    steps_reaching,
+)
 from gpuplan.simulation.serving.kernels.engine.queue import see_arrivals
 from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, route
 from gpuplan.simulation.serving.kernels.engine.schedule import begin
-from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Engines, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
 
@@ -26,6 +41,8 @@ def _begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
         longest = max(longest, lasts)
         n_checked = s[st.N_DECODES] * engines.limit[engines.pool[r], st.CHECKED]
         n_tokens += s[st.PREFILL_TOKENS] + n_checked
+        if s[st.PREFILL_TOKENS] + n_checked == 0:
+            engines.flight_s[r, 0] = engines.flight_s[r, 1] = 0.0
     longest += shared[min(n_tokens, shared.shape[0] - 1)]
     for r in range(first, first + n):
         s = engines.scalar[r]
@@ -58,8 +75,131 @@ def _is_idle(engines: Engines, first: int, n: int) -> bool:
 
 
 @part
+def _plan_all(engines: Engines, first: int, n: int) -> int:
+    """Decode steps that nothing can interrupt in any engine of the group; 0: one must be scheduled.
+
+    Each engine notes its first step and how much longer every further one is.
+    """
+    most = st.ZERO
+    for r in range(first, first + n):
+        e, s = held(one_engine(engines, r)), engines.scalar[r]
+        if not e.limit[st.IS_JUMPING] or e.limit[st.CHECKED] != 1 or not has_no_prompt(e):
+            return st.ZERO
+        # Who has come may be heard of after the next step, or fit where another does not.
+        if s[st.WAIT_HEAD] >= 0 and (s[st.BLOCKED] == 0 or e.limit[st.IS_PRIORITY]):
+            return st.ZERO
+        s[st.PLAN_LASTS] = s[st.PLAN_BLOCKS] = 0
+        if s[st.N_DECODES] > 0:
+            k, _ = fitting(e, steps_reaching(e, next_finish(e.scalar, e.word)))
+            if k == 0:
+                return st.ZERO
+            k, begins, growth, regime = on_line(e, k)
+            s[st.PLAN_LASTS], s[st.PLAN_BLOCKS], s[st.PLAN_REGIME] = begins, growth, regime
+            most = k if most == 0 else min(most, k)
+    return most
+
+
+@part
+def _longest(engines: Engines, first: int, n: int) -> int:
+    """The engine whose next step is the longest; of equals, the one that grows most."""
+    best = first
+    for r in range(first + 1, first + n):
+        s, b = engines.scalar[r], engines.scalar[best]
+        is_tie = s[st.PLAN_LASTS] == b[st.PLAN_LASTS]
+        if s[st.PLAN_LASTS] > b[st.PLAN_LASTS] or (
+            is_tie and s[st.PLAN_BLOCKS] > b[st.PLAN_BLOCKS]
+        ):
+            best = r
+    return best
+
+
+@part
+def _while_longest(engines: Engines, first: int, n: int, best: int, k: int) -> int:
+    """Steps, up to k, for which that engine's stay the longest."""
+    b = engines.scalar[best]
+    for r in range(first, first + n):
+        s = engines.scalar[r]
+        gain = s[st.PLAN_BLOCKS] - b[st.PLAN_BLOCKS]
+        if gain > 0:
+            k = min(k, (b[st.PLAN_LASTS] - s[st.PLAN_LASTS]) // gain + 1)
+    return k
+
+
+@part
+def _lasting(k: int, begins: int, growth: int) -> int:
+    """Duration of k steps, each longer than the one before by `growth`."""
+    return k * begins + growth * (k * (k - 1) // 2)
+
+
+@part
+def _within(k: int, begins: int, growth: int, gap: int) -> int:
+    """The most steps, up to k, that last no longer than `gap`."""
+    if _lasting(k, begins, growth) <= gap:
+        return k
+    linear = begins - 0.5 * growth
+    guess = int(2.0 * gap / (linear + np.sqrt(linear * linear + 2.0 * growth * gap)))
+    guess = min(max(guess, 0), k)
+    while guess > 0 and _lasting(guess, begins, growth) > gap:
+        guess -= 1
+    while guess < k and _lasting(guess + 1, begins, growth) <= gap:
+        guess += 1
+    return guess
+
+
+@part
+def _n_together(engines: Engines, first: int, n: int) -> int:
+    """Tokens of a step in which all engines decode."""
+    n_tokens = st.ZERO
+    for r in range(first, first + n):
+        n_tokens += engines.scalar[r, st.N_DECODES]
+    return n_tokens
+
+
+@part
+def _jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> bool:
+    """Take as many decode steps at once as nothing interrupts and as end by then, if any."""
+    k = _plan_all(engines, first, n)
+    if k == 0:
+        return False
+    best = _longest(engines, first, n)
+    k = _while_longest(engines, first, n, best, k)
+    lead = engines.scalar[best]
+    begins = lead[st.PLAN_LASTS] + shared[min(_n_together(engines, first, n), shared.shape[0] - 1)]
+    growth = lead[st.PLAN_BLOCKS]
+    if float(k) * (begins + float(k) * growth) > LONGEST:
+        k = max(1, LONGEST // (begins + k * growth))
+    ahead = until - lead[st.NOW]
+    if ahead < LONGEST_GAP:
+        # A jump may end at that instant, and a part of a picosecond later.
+        k = _within(k, begins, growth, ((ahead + 1) << st.FRAC_BITS) - 1 - lead[st.FRAC])
+    if k <= 0:
+        return False
+    lasts = _lasting(k, begins, growth) + lead[st.FRAC]
+    earlier = _lasting(k - 1, begins, growth) + lead[st.FRAC]
+    end = (lead[st.NOW] + (lasts >> st.FRAC_BITS), lasts & st.FRAC_MASK)
+    begun = lead[st.NOW] + (earlier >> st.FRAC_BITS)
+    for r in range(first, first + n):
+        e, s = held(one_engine(engines, r)), engines.scalar[r]
+        if s[st.N_DECODES] == 0:
+            _sit_out(e, end, begun)
+        else:
+            needed = blocks_on_the_way(e, position_after(e, k - 1))
+            skip(e, (k, needed, s[st.PLAN_REGIME]), end, begun)
+    return True
+
+
+@part
+def _sit_out(e: AnyEngine, end: tuple[int, int], begun: int) -> None:
+    """An engine without work waits for the others."""
+    s = e.scalar
+    account(e.scalar, e.bins, end[0], float(e.limit[st.N_BLOCKS] - s[st.FREE]), (0.0, 0.0))
+    s[st.NOW], s[st.FRAC] = end
+    learn(e.scalar, e.limit, begun)
+
+
+@part
 def _advance_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> int:
-    """As `advance` of one engine, for a group; no steps are jumped over."""
+    """As `advance` of one engine, for a group."""
     s = engines.scalar[first]
     while True:
         if s[st.IN_FLIGHT]:
@@ -71,7 +211,8 @@ def _advance_all(engines: Engines, first: int, n: int, until: int, shared: Ints)
             return st.FOREVER
         if s[st.NOW] >= until:
             return int(s[st.NOW])
-        _begin_all(engines, first, n, shared)
+        if not _jump_all(engines, first, n, until, shared):
+            _begin_all(engines, first, n, shared)
 
 
 @part

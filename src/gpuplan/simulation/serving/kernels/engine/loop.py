@@ -65,7 +65,7 @@ def _first_finished(e: AnyEngine, after: int) -> int:
 
 
 @part
-def _finish_decodes(e: AnyEngine) -> None:
+def finish_decodes(e: AnyEngine) -> None:
     """Whatever has all its tokens leaves, in order of admission: so its text grows old."""
     after = e.scalar[st.STEP] - e.scalar[st.GAIN]
     while True:
@@ -148,7 +148,7 @@ def complete(e: AnyEngine) -> None:
     move(e, st.ONE)
     _unpark(e, before)
     _start_decodes(e)
-    _finish_decodes(e)
+    finish_decodes(e)
     learn(e.scalar, e.limit, begun)
 
 
@@ -195,25 +195,31 @@ def _jump(e: AnyEngine, until: int) -> int:
         _note_plan(e, (k, lasts, needed, regime, earlier))
         return int(end)
     begun = s[st.NOW] + ((earlier + s[st.FRAC]) >> st.FRAC_BITS)
-    lasts += s[st.FRAC]
-    used = e.limit[st.N_BLOCKS] - s[st.FREE] + 0.5 * needed
-    account(e.scalar, e.bins, end, used, peaks_s(e, regime, k, moved(e, k)))
-    s[st.NOW], s[st.FRAC] = end, lasts & st.FRAC_MASK
-    s[st.COMPUTED] += k * s[st.N_DECODES] * (n_drafts(e) + 1)
-    s[st.N_STEPS] += k
-    take(e, needed)
-    move(e, k)
-    _finish_decodes(e)
-    learn(e.scalar, e.limit, begun)
+    skip(e, (k, needed, regime), (end, (lasts + s[st.FRAC]) & st.FRAC_MASK), begun)
     return TAKEN
 
 
 @part
-def _is_decoding_only(e: AnyEngine) -> bool:
+def skip(e: AnyEngine, plan: tuple[int, int, int], end: tuple[int, int], begun: int) -> None:
+    """So many decode steps are taken at once, with their blocks; the last of them begins there."""
+    s, (k, needed, regime) = e.scalar, plan
+    used = e.limit[st.N_BLOCKS] - s[st.FREE] + 0.5 * needed
+    account(e.scalar, e.bins, end[0], used, peaks_s(e, regime, k, moved(e, k)))
+    s[st.NOW], s[st.FRAC] = end
+    s[st.COMPUTED] += k * s[st.N_DECODES] * (n_drafts(e) + 1)
+    s[st.N_STEPS] += k
+    take(e, needed)
+    move(e, k)
+    finish_decodes(e)
+    learn(e.scalar, e.limit, begun)
+
+
+@part
+def has_no_prompt(e: AnyEngine) -> bool:
     """No prompt is half computed, and nobody waits who might be admitted."""
     s = e.scalar
     is_waiting = s[st.BLOCKED] == 0 and next_to_admit(e) >= 0
-    return bool(s[st.N_PARTIALS] == 0 and s[st.N_DECODES] > 0 and not is_waiting)
+    return bool(s[st.N_PARTIALS] == 0 and not is_waiting)
 
 
 @part
@@ -248,7 +254,7 @@ def advance(e: AnyEngine, until: int) -> int:
         if s[st.NOW] >= until:
             return int(s[st.NOW])
         planned = MUST_SCHEDULE
-        if e.limit[st.IS_JUMPING] and _is_decoding_only(e):
+        if e.limit[st.IS_JUMPING] and s[st.N_DECODES] > 0 and has_no_prompt(e):
             planned = _jump(e, until)
         if planned > TAKEN:
             return planned
