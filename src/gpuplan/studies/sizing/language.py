@@ -21,6 +21,7 @@ from gpuplan.studies.sizing.task import SizingTask
 
 FAR_MORE = 64  # times the least number: beyond, no search for what is still worth its price
 SURE_FRAC = 0.95  # of meeting all SLOs: at the same price no surer fleet is looked for
+SHOWN_FRAC = 0.1  # of the price of a row that nobody asked for
 NO_PRICE = "no price is known, so it cannot be compared"
 
 
@@ -58,10 +59,16 @@ def _sizes(
     for key in sorted(rows, key=lambda key: key not in measured):
         first = rows[key][0]
         is_asked = task.is_asked(first)
+        group = rows[key] if is_asked else _simplest(rows[key])
         row = _Row(task, rivals=() if key in measured else rivals, is_asked=is_asked)
-        yield from _surest(task, row.sizes(rows[key]))
+        yield from _surest(task, row.sizes(group))
         if key in measured and is_asked:
             rivals += row.costs
+
+
+def _simplest(row: Sequence[Candidate]) -> list[Candidate]:
+    """Layouts of one engine a replica, where there are any: of what is only shown, enough."""
+    return [each for each in row if each.layout.n_engines == 1] or list(row)
 
 
 def row_sizes(task: SizingTask, candidate: Candidate) -> list[Sized]:
@@ -71,6 +78,8 @@ def row_sizes(task: SizingTask, candidate: Candidate) -> list[Sized]:
         each
         for name, each in task.context.simulators
         if name == task.workload.name and (each.accelerator, each.precision) == kind
+        # Replicas of several engines take long to simulate: others of them are not looked for.
+        if each.layout.n_engines == 1 or each == candidate
     ]
     found = _surest(task, _Row(task).sizes(layouts))
     return [each for each in found if isinstance(each, Sized) and is_likely(task, each)]
@@ -318,9 +327,11 @@ class _Row:
         # At the same price a fleet may still be the surer one.
         is_tie_open = self._is_asked and self._best_odds < SURE_FRAC
         room = 1e-9 if is_tie_open else -1e-9
+        # Of what is only shown, a layout that is cheaper by less than this is not looked for.
+        near = 1.0 if self._is_asked else 1.0 - SHOWN_FRAC
         for costs in self._sized_costs:
             most = costs[-1] * self._slack_ratio
-            if bool(np.all(least >= costs)) and bool(least[-1] > most * (1 + room)):
+            if bool(np.all(least >= near * costs)) and bool(least[-1] > near * most * (1 + room)):
                 return float(costs[-1])
         return None
 

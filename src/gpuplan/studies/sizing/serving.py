@@ -33,6 +33,7 @@ SOUND_FRAC = 0.9
 TOKEN_SLACK_RATIO = 1.1
 MOST_OVER_FLUID = 16
 POOL = 32  # larger fleets are sized as pools of so many, each behind its own router
+LEAST_POOL = 4
 LOAD_TOLERANCE_FRAC = 0.01
 USUAL_BAND = (0.70, 0.90)
 
@@ -43,6 +44,10 @@ class ServingSizer:
     def __init__(self, task: SizingTask, simulator: FleetSimulator) -> None:
         self.task, self.demand, self.simulator = task, task.demand, simulator
         self._profile = cache(self._profile_of)
+        # Replicas of several engines are simulated engine by engine: fewer of them make a pool.
+        n_engines = simulator.candidate.layout.n_engines
+        self._most_longer = MOST_LONGER if n_engines == 1 else 1
+        self._n_pool = max(LEAST_POOL, POOL // n_engines)
 
     def least(self) -> int:
         """Replicas below which the load cannot be carried at all, whatever the luck."""
@@ -82,7 +87,7 @@ class ServingSizer:
 
     def _is_pooled(self, load: float) -> bool:
         """So much load that it is sized as several pools; a part of a closed loop speaks for it."""
-        return self.demand.n_users is None and load / self._bound_per_s() > POOL
+        return self.demand.n_users is None and load / self._bound_per_s() > self._n_pool
 
     def _holds(
         self,
@@ -91,7 +96,6 @@ class ServingSizer:
         *,
         slowness_ratio: float = 1.0,
         draw: int = 0,
-        most_longer: int = MOST_LONGER,
     ) -> bool:
         """So many replicas meet the SLOs, below the highest utilization that is allowed."""
         simulator, ceiling = self.simulator, self.task.resilience.max_utilization_frac
@@ -102,25 +106,26 @@ class ServingSizer:
         if simulator.streams.is_beyond(simulator.prepared, Load(load, slowness_ratio), n):
             return False
         run = simulator.run(
-            load, n, slowness_ratio=slowness_ratio, draw=draw, most_longer=most_longer
+            load, n, slowness_ratio=slowness_ratio, draw=draw, most_longer=self._most_longer
         )
         return run.meets_slo
 
     def _n_in_pools(self, load: float, *, slowness_ratio: float) -> int | None:
         """Fleets of many pools: what one pool carries, times as many as it takes."""
-        full = POOL * self.simulator.capacity_per_s() / slowness_ratio
+        full = self._n_pool * self.simulator.capacity_per_s() / slowness_ratio
 
         def holds(at: float) -> bool:
             # Many pools rest on this one: it holds on two sets of draws, or it does not hold.
             return all(
-                self._holds(at, POOL, slowness_ratio=slowness_ratio, draw=draw) for draw in (0, 1)
+                self._holds(at, self._n_pool, slowness_ratio=slowness_ratio, draw=draw)
+                for draw in (0, 1)
             )
 
         known = 0.25 * full
         if not holds(known):
             return None
         most = largest_load(holds, known=known, limit=full, rel_tol=LOAD_TOLERANCE_FRAC)
-        return ceil(load / most * POOL - 1e-9)
+        return ceil(load / most * self._n_pool - 1e-9)
 
     def size(self, *, n_most: int | None = None) -> Sized | Rejection | None:
         """The candidate with its fleet, verified on fresh draws; or why no fleet meets the SLOs.
@@ -130,7 +135,7 @@ class ServingSizer:
         peak = self.task.peak_per_s
         n = self.n_at(peak, n_most=n_most)
         is_cut = n_most is not None and n_most < _most_tried(peak / self._bound_per_s())
-        if n is None and is_cut:
+        if is_cut and (n is None or n > n_most):  # type: ignore[operator]
             return None
         if n is not None and not self._is_pooled(peak):
             n = self._verified(peak, n)
@@ -164,7 +169,7 @@ class ServingSizer:
     def _profile_of(self, n: int) -> LatencyProfile:
         """Latencies of so many over their load; of one pool, where there are several."""
         peak = self.task.peak_per_s
-        n_run = POOL if self._is_pooled(peak) else n
+        n_run = self._n_pool if self._is_pooled(peak) else n
         return LatencyProfile(self.simulator, n_replicas=n_run, load=peak * n_run / n)
 
     def _measured(self, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]) -> Sized:
@@ -224,9 +229,10 @@ class ServingSizer:
 
     def _verified(self, load: float, n: int) -> int | None:
         """The same on other draws; one more replica until these hold as well."""
-        step = max(1, n // POOL)
+        step = max(1, n // self._n_pool)
         for more in range(0, MOST_OVER_FLUID * step, step):
-            if self.simulator.run(load, n + more, draw=1).meets_slo:
+            run = self.simulator.run(load, n + more, draw=1, most_longer=self._most_longer)
+            if run.meets_slo:
                 return n + more
         return None
 
@@ -234,7 +240,7 @@ class ServingSizer:
         """A run at this size; of one pool, where there are several."""
         if not self._is_pooled(peak):
             return self.simulator.run(peak, n)
-        return self.simulator.run(peak * POOL / n, POOL)
+        return self.simulator.run(peak * self._n_pool / n, self._n_pool)
 
     def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)
@@ -250,7 +256,9 @@ class ServingSizer:
             why = _violations(self.simulator.run(peak, n - 1))
             found.append(f"{n - 1} {verb} not enough: {why}")
         if is_pooled:
-            found.append(f"sized as pools of {POOL} replicas, each behind a router of its own")
+            found.append(
+                f"sized as pools of {self._n_pool} replicas, each behind a router of its own"
+            )
         return tuple(found)
 
     def _is_met(self, load: float, n: int) -> bool:
@@ -263,7 +271,7 @@ class ServingSizer:
         """With the highest utilization at which this very pool meets its SLOs."""
         n = sized.n_serving
         if self._is_pooled(self.task.peak_per_s):
-            n = POOL
+            n = self._n_pool
         full = n * self.simulator.full_per_s
         known = self.task.peak_per_s * n / sized.n_serving
         served_ratio = self._served_per_s(self.peak_run(known, n)) / self.task.peak_per_s

@@ -126,8 +126,9 @@ class FleetSimulator:
             if not first.meets_slo and _is_far(first):
                 return first
         found = self._once(load, n_replicas, n)
+        n_most = MANY_REQUESTS // self.candidate.layout.n_engines
         for longer in (LONGER, MOST_LONGER):
-            if not found.is_undecided or longer > most_longer or n * longer > MANY_REQUESTS:
+            if not found.is_undecided or longer > most_longer or n * longer > n_most:
                 break
             found = self._once(load, n_replicas, n * longer)
         return found
