@@ -148,3 +148,46 @@ def test_owned_nodes_that_are_replaced_are_named():
     site = {"electricity_usd_per_kwh": 5.0}
     answer = planned(chat(200.0, is_daily=False), owned=dear, site=site)
     assert any("so they are replaced" in line for line in answer.explanation.why)
+
+
+TEAMS = [{"name": "a", "quota_accelerators": 4}, {"name": "b", "quota_accelerators": 3}]
+
+
+@pytest.mark.parametrize("quota", [3, 4, 8])
+def test_a_quota_limits_what_a_team_takes(quota):
+    teams = [{**TEAMS[0], "quota_accelerators": quota}, TEAMS[1]]
+    works = chat(40.0, is_daily=False, team="a"), {**docs(docs_per_day=2e6), "team": "b"}
+    answer = planned(*works, teams=teams)
+    if quota < 4:  # 40 / (15 x 0.7) is 3.8
+        assert answer.plan is None
+        assert "4 accelerators would be enough" in " ".join(answer.explanation.conflicts)
+        return
+    taken = {pool.workload: pool.n_replicas for pool in answer.plan.pools}
+    assert taken["chat"] <= quota
+    assert taken["docs"] <= 3
+    uses = {use.name: use for use in answer.plan.limits}
+    assert uses["teams.a.quota_accelerators"].is_kept
+
+
+def test_a_quota_that_binds_makes_the_plan_no_cheaper():
+    free, bound = (
+        planned(chat(5.0, is_daily=False, team="a"), teams=[{"name": "a", **quota}]).plan
+        for quota in ({}, {"quota_accelerators": 1})
+    )
+    assert free.pools[0].accelerator == "l40s"  # two of them, at $1.20
+    assert bound.pools[0].accelerator == "h100-sxm"
+    assert bound.cost_usd_per_month.value >= free.cost_usd_per_month.value
+
+
+def test_higher_priority_goes_first_where_limits_do_not_leave_room_for_all():
+    works = (
+        chat(40.0, is_daily=False, priority=10),
+        {**docs(docs_per_day=2e6), "priority": -1},
+    )
+    limit = {"survive": "none", "max_accelerators": 4}
+    answer = planned(*works, policy=limit)
+    assert answer.plan is None
+    text = " ".join(answer.explanation.conflicts)
+    assert "by priority chat would be served first" in text
+    assert "docs (priority -1): no room is left" in text
+    assert "would be enough (now 4 accelerators)" in text

@@ -14,13 +14,20 @@ from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
 from gpuplan.studies.explanation.owned import is_better, usd_per_month, with_owned, without_owned
 from gpuplan.studies.explanation.rejected import (
     conflict_lines,
+    first_served_lines,
     infeasible_lines,
     unsettled_lines,
     without_fleet,
 )
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.draw import with_draw
-from gpuplan.studies.planning.groups import ROUNDS, SolvedGroup, select_from, solve_groups
+from gpuplan.studies.planning.groups import (
+    ROUNDS,
+    SolvedGroup,
+    by_priority,
+    select_from,
+    solve_groups,
+)
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.owned_first import (
@@ -66,8 +73,19 @@ def _answer(
     inputs: PlanInputs, sizings: Sequence[Sizing], found: list[SolvedGroup] | tuple[str, ...]
 ) -> Answer:
     if isinstance(found, tuple):
-        return infeasible_answer(inputs, sizings, found)
+        return infeasible_answer(inputs, sizings, (*found, *_priority_lines(inputs, sizings)))
     return planned_answer(inputs, found)
+
+
+def _priority_lines(inputs: PlanInputs, sizings: Sequence[Sizing]) -> tuple[str, ...]:
+    """Who gets what there is where not all fit, and what has to wait."""
+    for names in by_priority(inputs.scenario):
+        works = [work for work in inputs.scenario.workloads if work.name in names]
+        first = inputs._replace(scenario=replace(inputs.scenario, workloads=tuple(works)))
+        found = _groups(first, [sizing for sizing in sizings if sizing.workload in names])
+        if isinstance(found, list):
+            return first_served_lines(inputs.scenario, names, found)
+    return ()
 
 
 def _beside_owned(

@@ -45,7 +45,7 @@ def best(problem: SelectionProblem, effort: Effort) -> Selection | None:
 
 def cheapest(problem: SelectionProblem, effort: Effort) -> Selection | None:
     """The cheapest choice: one program where that is quick, else in parts with a proven gap."""
-    if is_small(problem):
+    if is_small(problem) or any(limit.workloads for limit in problem.limits):
         return solve_exactly(model(tables(problem)), effort)
     # Its parts take as long to load as a small problem takes to solve.
     from gpuplan.selection.large.solve import solve_large  # noqa: PLC0415

@@ -9,6 +9,8 @@ from gpuplan.units import KW
 from gpuplan.verification.claims import (
     Document,
     at_most,
+    fraction_of,
+    n_per_replica,
     pools_of,
     purchases_of,
     same_verdict,
@@ -28,6 +30,7 @@ def limit_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
         if most is not None and name not in shown:
             yield at_most(f"limit {name}", used, most, unit, tolerance=ROUNDING)
     yield from _quota_checks(document, scenario)
+    yield from _team_checks(document, scenario)
     yield from _owned_checks(document, scenario)
 
 
@@ -39,7 +42,8 @@ def _uses(document: Document, scenario: Scenario) -> Iterator[tuple[str, float, 
         yield "budget.usd_per_month", cost, budget.usd_per_month, "USD/month"
     yield "budget.total_usd", plan["total_usd"], budget.total_usd, "USD"
     yield "budget.capex_usd", plan["once_usd"], budget.capex_usd, "USD"
-    count = sum(pool["n_accelerators"] for pool in pools_of(document))
+    held = purchases_of(document)
+    count = sum(line["n_nodes"] * line["n_accelerators_per_node"] for line in held)
     most = scenario.policy.n_accelerators_max
     yield "policy.max_accelerators", count, most, "accelerators"
     if site is not None and site.power_w is not None and plan["power_w"]:
@@ -56,6 +60,17 @@ def _quota_checks(document: Document, scenario: Scenario) -> Iterator[Check]:
         used = sum(x["n_nodes"] for x in purchases_of(document) if x["offer"] == offer)
         if used:
             yield at_most(f"quota of {offer}", used, most, "nodes")
+
+
+def _team_checks(document: Document, scenario: Scenario) -> Iterator[Check]:
+    """Accelerators of a team's workloads within its quota."""
+    for team in scenario.teams:
+        mine = {work.name for work in scenario.workloads if work.team == team.name}
+        pools = [pool for pool in pools_of(document) if pool["workload"] in mine]
+        used = sum(pool["n_replicas"] * n_per_replica(pool) * fraction_of(pool) for pool in pools)
+        if used and team.n_accelerators_quota is not None:
+            name = f"quota of team {team.name}"
+            yield at_most(name, used, team.n_accelerators_quota, "accelerators")
 
 
 def _owned_checks(document: Document, scenario: Scenario) -> Iterator[Check]:

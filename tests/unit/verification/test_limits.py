@@ -38,7 +38,7 @@ def test_a_violation_that_is_shown_is_no_disagreement(document, facts, failed):
 
 
 def test_too_many_accelerators_are_found(document, pool, facts, failed):
-    pool["n_accelerators"] = 65
+    pool["purchases"][0]["n_nodes"] = 65
     assert failed(limit_checks(document, facts)) == ["limit policy.max_accelerators"]
 
 

@@ -6,7 +6,7 @@ load stands still: an hour of the day, or a block of a load-duration curve.
 
 from typing import Literal, NamedTuple
 
-from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.scenario.terms import Purchase
 
@@ -199,6 +199,9 @@ class NamedLimit:
     pools: tuple[str, ...] = ()  # empty: all
     purchases: tuple[Purchase, ...] = ()  # empty: all, existing nodes too
     periods: tuple[int, ...] = ()  # empty: all
+    workloads: tuple[
+        str, ...
+    ] = ()  # of accelerators: what these need, not what is held; empty: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +226,14 @@ class SelectionProblem:
     def pool(self, name: str) -> NodePool:
         """The pool of this name."""
         return next(pool for pool in self.pools if pool.name == name)
+
+
+def needed_accelerators(problem: SelectionProblem, option: FleetOption) -> Floats:
+    """[scenario, period, hour] accelerators of an option, reserve included; slices as parts."""
+    cuts = [dict(g.counts).get(option.slice_kind, 0) for g in problem.geometries]
+    each = max(cuts, default=0) if option.slice_kind else 1
+    need = option.need / max(1, each)
+    return floats(need + option.n_reserve * (need > 0))
 
 
 # ── what was chosen ──────────────────────────────────────────────────────────────────────────────

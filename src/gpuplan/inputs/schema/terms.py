@@ -242,7 +242,9 @@ class TeamSpec(Strict):
 
     name: Text = key("Name of the team", example="search")
     quota_accelerators: Count | None = optional(
-        "Guaranteed quota of the team", to="n_accelerators_quota", example=24
+        "Quota: accelerators that the workloads of the team may take together",
+        to="n_accelerators_quota",
+        example=24,
     )
     share: Positive = key(
         "Fair-share weight among the teams",

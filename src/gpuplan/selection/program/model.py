@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.plan.selection import LimitKind, NamedLimit
+from gpuplan.domain.plan.selection import LimitKind, NamedLimit, needed_accelerators
 from gpuplan.selection.program.builder import INF, Builder, Program
 from gpuplan.selection.program.layout import Layout, counted, layout
 from gpuplan.selection.program.measures import Total, expected, instant_rate, total
@@ -289,6 +289,8 @@ def named_limit(
     tab: Tables, lay: Layout, builder: Builder, *, limit: NamedLimit
 ) -> tuple[Ints, float]:
     """The rows of a limit, and what they were divided by to keep numbers near one."""
+    if limit.workloads:
+        return _need_rows(tab, lay, builder, limit=limit), 1.0
     keep = counted(tab, lay, limit)
     n_scenarios = tab.shape[0]
     if limit.kind not in SUMMED:
@@ -306,6 +308,15 @@ def named_limit(
         columns = np.flatnonzero(values)
         builder.put(np.full(len(columns), row), columns, values[columns] / scale)
     return rows, scale
+
+
+def _need_rows(tab: Tables, lay: Layout, builder: Builder, *, limit: NamedLimit) -> Ints:
+    """Accelerators that options of the named workloads need, reserve included, at every hour."""
+    rows = builder.rows(tab.shape, upper=limit.most)
+    for i, option in enumerate(tab.problem.options):
+        if option.workload in limit.workloads:
+            builder.put(rows, lay.choose[i], needed_accelerators(tab.problem, option))
+    return rows
 
 
 def _instant_rows(

@@ -15,6 +15,7 @@ from gpuplan.domain.plan.selection import (
     Selection,
     SelectionProblem,
     Share,
+    needed_accelerators,
 )
 from gpuplan.units import HOUR
 
@@ -166,6 +167,10 @@ def limit_used(problem: SelectionProblem, selection: Selection, limit: NamedLimi
         return sum(option.time_s for option in here)
     if limit.kind in ("upfront", "spend"):
         return _money(problem, selection, limit)
+    if limit.workloads:
+        mine = [o for o in selection.chosen if o.workload in limit.workloads]
+        needs = [needed_accelerators(problem, option) for option in mine]
+        return float(np.sum(needs, axis=0).max()) if needs else 0.0
     n_periods = problem.horizon.shape[1]
     periods = list(limit.periods or range(n_periods))
     used = np.zeros(problem.horizon.shape)

@@ -9,7 +9,9 @@ from gpuplan.domain.plan.answer import Rejected
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.selection import Conflict, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
+from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.market.offers import Market, rates_for
+from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.limits import amount_text
 
 # The later a test fails, the nearer the candidate came.
@@ -128,3 +130,17 @@ def conflict_lines(found: Conflict, problem: SelectionProblem) -> Iterator[str]:
 def unsettled_lines(rounds: range) -> tuple[str, ...]:
     """The replay violates an SLO however many replicas were added."""
     return (f"an SLO is still violated after {len(rounds)} rounds of adding replicas",)
+
+
+def first_served_lines(
+    scenario: Scenario, names: Sequence[str], groups: Sequence[SolvedGroup]
+) -> tuple[str, ...]:
+    """Workloads of higher priority with what they would get and cost; the others have to wait."""
+    fleets = ", ".join(o.name for group in groups for o in group.choice.selection.chosen)
+    usd = sum(group.choice.usd_per_month for group in groups)
+    late = [work for work in scenario.workloads if work.name not in names]
+    waiting = ", ".join(f"{work.name} (priority {work.priority})" for work in late)
+    return (
+        f"by priority {', '.join(names)} would be served first: {fleets}, ${usd:,.0f}/month",
+        f"{waiting}: no room is left for it within the limits above",
+    )

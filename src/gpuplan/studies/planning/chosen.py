@@ -122,7 +122,7 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
         workload=option.workload,
         accelerator=str(candidate.accelerator),
         n_accelerators=0 if is_cpu else n,
-        n_replicas=1 if choice.is_jobs else row.sized.n_replicas,
+        n_replicas=1 if row.is_run else row.sized.n_replicas,
         layout=_layout(candidate, row.n_per_node),
         precision=candidate.precision,
         source=_source(lines) if is_first else _shared_source(option),

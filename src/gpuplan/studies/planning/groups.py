@@ -196,3 +196,10 @@ def whole_proof(groups: Sequence[SolvedGroup]) -> PlanProof:
         n_rounds=max(group.n_rounds for group in groups),
         status=", ".join(dict.fromkeys(proof.status for proof in proofs)),
     )
+
+
+def by_priority(scenario: Scenario) -> Iterator[tuple[str, ...]]:
+    """Workloads that go first where limits do not leave room for all: fewer and fewer of them."""
+    levels = sorted({work.priority for work in scenario.workloads})
+    for least in levels[1:]:
+        yield tuple(work.name for work in scenario.workloads if work.priority >= least)

@@ -54,6 +54,7 @@ def _rest(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
     if policy.n_accelerators_max is not None:
         most = float(policy.n_accelerators_max)
         yield NamedLimit(name="policy.max_accelerators", kind="accelerators", most=most)
+    yield from _quotas(scenario)
     if site is not None and site.power_w is not None:
         pue_ratio = (site.pue_ratio or 1.0) if site.is_facility_power else 1.0
         yield NamedLimit(name="site.power_kw", kind="power", most=site.power_w / pue_ratio)
@@ -63,3 +64,16 @@ def _rest(scenario: Scenario, periods: Periods) -> Iterator[NamedLimit]:
         n_years = len(periods.start_s) * float(periods.length_s[0]) / YEAR
         most = policy.carbon_max_kg_per_year * n_years
         yield NamedLimit(name="policy.max_co2_t_per_year", kind="carbon", most=most)
+
+
+def _quotas(scenario: Scenario) -> Iterator[NamedLimit]:
+    """Accelerators that the workloads of a team may take together."""
+    for team in scenario.teams:
+        mine = tuple(work.name for work in scenario.workloads if work.team == team.name)
+        if mine and team.n_accelerators_quota is not None:
+            yield NamedLimit(
+                name=f"teams.{team.name}.quota_accelerators",
+                kind="accelerators",
+                most=float(team.n_accelerators_quota),
+                workloads=mine,
+            )

@@ -26,6 +26,7 @@ from gpuplan.domain.plan.selection import (
 from gpuplan.domain.plan.sizing import HourLoads, Periods, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
+from gpuplan.domain.scenario.workload import Training
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import lead_time_s, worth_by_age
 from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
@@ -220,7 +221,11 @@ class _Rows(NamedTuple):
         busy_h = float(self.hours[option.need[0, option.first_period] > 0].sum())
         once = market.porting_usd.get(str(sized.candidate.accelerator), 0.0)
         option = replace(option, once_usd=once, time_s=busy_h / HOURS_PER_WEEK)
-        return FleetRow(option=option, sized=sized, n_per_node=n_per_node, place=place)
+        workload = self.scenario.workload(sized.candidate.workload)
+        is_run = workload is not None and isinstance(workload.work, Training)
+        return FleetRow(
+            option=option, sized=sized, n_per_node=n_per_node, place=place, is_run=is_run
+        )
 
 
 def _in_window(row: FleetRow, is_in: Floats, hours: Floats) -> FleetRow:

@@ -25,6 +25,7 @@ class FleetRow(NamedTuple):
     load_frac: Floats = floats([])  # by hour, over the peak; empty: as at the peak throughout
     place: Ints = ints([])  # of each hour of the axis among the hours of the fleet
     is_window: bool = False  # deferrable work in quiet hours only
+    is_run: bool = False  # all accelerators train together
 
 
 def with_fractions(rows: Sequence[FleetRow], *, is_sharing: bool) -> list[FleetRow]:

@@ -22,11 +22,13 @@ EMPTY = {
 }
 
 
-def scenario(*, budget=None, n_max=None, carbon=None, site=None):
+def scenario(*, budget=None, n_max=None, carbon=None, site=None, teams=()):
     return SimpleNamespace(
         budget=SimpleNamespace(**{**EMPTY, **(budget or {})}),
         policy=SimpleNamespace(n_accelerators_max=n_max, carbon_max_kg_per_year=carbon),
         site=site,
+        teams=teams,
+        workloads=tuple(SimpleNamespace(name=n, team=t) for n, t in (("chat", "a"), ("docs", "b"))),
     )
 
 
@@ -101,3 +103,14 @@ def test_a_violated_slo_or_limit_fails_a_check_only(is_kept, is_within):
         with pytest.raises(ViolationError):
             refuse(planned, is_check=True)
     assert all("violated" in fault.what or "uses" in fault.what for fault in found)
+
+
+def test_a_quota_counts_the_workloads_of_its_team_alone():
+    teams = [
+        SimpleNamespace(name=name, n_accelerators_quota=quota)
+        for name, quota in (("a", 8), ("b", None), ("nobody", 4))
+    ]
+    [found] = limits_of(scenario(teams=teams), periods(1, MONTH))
+    assert (found.name, found.kind) == ("teams.a.quota_accelerators", "accelerators")
+    assert found.most == 8.0
+    assert found.workloads == ("chat",)
