@@ -84,9 +84,8 @@ def _with_chunks(usual: EngineSettings, n_tokens: int) -> EngineSettings:
 def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
     """Powers of two up to the scale-up domain or a usual node; experts by EP as well as by TP."""
     asked = spec.layout
-    if asked is not None and (asked.n_tensor or asked.n_pipeline or asked.n_expert):
-        tp, pp = asked.n_tensor or 1, asked.n_pipeline or 1
-        return [ServingLayout(tp=tp, pp=pp, ep=asked.n_expert or 1)]
+    if asked is not None and (insisted := _insisted(asked)) is not None:
+        return [insisted]
     n_domain = card.scale_up.n_domain if card.scale_up else 1
     most = 1 if card.is_cpu else min(MOST_TENSOR, max(USUAL_NODE, n_domain))
     sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
@@ -95,6 +94,15 @@ def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
         layouts += [ServingLayout(tp=tp, ep=tp) for tp in sizes if tp > 1]
         layouts += [ServingLayout(tp=1, dp=n, ep=n) for n in sizes if n > 1]
     return layouts
+
+
+def _insisted(asked: Layout) -> ServingLayout | None:
+    """The layout that the user insists on; None where no size is given."""
+    sizes = (asked.n_tensor, asked.n_pipeline, asked.n_data, asked.n_expert, asked.n_context)
+    if not any(sizes):
+        return None
+    tp, pp, dp, ep, cp = (size or 1 for size in sizes)
+    return ServingLayout(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp)
 
 
 def with_stages(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:

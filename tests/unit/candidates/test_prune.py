@@ -89,6 +89,9 @@ def test_an_idle_replica_that_is_too_slow_says_by_how_much():
 def test_the_user_may_insist_on_a_layout():
     layouts = layouts_for(replace(ASK, layout=Layout(n_tensor=4, n_pipeline=2)), CARDS["l4"])
     assert [(x.tp, x.pp) for x in layouts] == [(4, 2)]
+    experts = layouts_for(replace(ASK, layout=Layout(n_data=8, n_expert=8)), CARDS["h200-sxm"])
+    assert experts == [ServingLayout(dp=8, ep=8)]
+    assert len(layouts_for(replace(ASK, layout=Layout(sharding="fsdp")), CARDS["l4"])) > 1
 
 
 def test_experts_are_dealt_out_as_well_as_cut():

@@ -31,6 +31,7 @@ class ReplicaRequest:
     ep: int = 1
     cp: int = 1
     share: str = ""  # of one accelerator: 1/4 or a MIG profile; empty: all of it
+    network_bytes_per_s: float | None = None  # of a server, where a replica spans several
     adapters: LoraUse | None = None
     calibration: str | None = None  # file of constants refitted with runs of one's own
     cached_input_frac: float = 0.0  # of each prompt, left out of the requests: found in the cache

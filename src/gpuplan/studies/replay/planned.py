@@ -131,6 +131,7 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
         ep=layout.ep,
         cp=layout.cp,
         share=layout.share,
+        network_bytes_per_s=layout.network_bytes_per_s,
     )
     return SimulateRequest(
         n_replicas=n_replicas,

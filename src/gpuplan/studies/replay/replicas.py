@@ -84,7 +84,9 @@ def prepared(
     assumed += unused_accelerators(choice, setup.layout)
     settings = _settings(setup.settings, _scheduler(asked))
     load = _with_cached(setup.load, replica.cached_input_frac)
-    setup = replace(setup, settings=settings, drafts=_scheduler(asked).drafts, load=load)
+    layout = replace(setup.layout, network_bytes_per_s=replica.network_bytes_per_s)
+    drafts = _scheduler(asked).drafts
+    setup = replace(setup, layout=layout, settings=settings, drafts=drafts, load=load)
     fleet, assumed_fleet = fleet_of(setup, requests, asked)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
     return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)

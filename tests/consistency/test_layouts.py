@@ -1,0 +1,145 @@
+"""Every layout of a plan runs: it fits by `fit`, it simulates, it spans servers over a network.
+
+Dense models, experts and latent attention on accelerators that hold them in one, in a server, or
+over several.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from consistency.plans import planned, reopened
+from gpuplan import api
+from gpuplan.catalog.offers import read_offers
+from gpuplan.domain.plan.answer import Answer, PlannedPool
+from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.requests.requests import FitRequest
+from gpuplan.report.plan.document import plan_text
+from gpuplan.studies.naming import model_named
+
+CASES = {
+    "dense on one": ("Qwen/Qwen3-8B", "L40S"),
+    "dense, tensor parallel": ("meta-llama/Llama-3.3-70B-Instruct", "A100"),
+    "dense, on AMD": ("meta-llama/Llama-3.3-70B-Instruct", "MI300X"),
+    "dense, over servers": ("meta-llama/Llama-3.1-405B-Instruct", "H100"),
+    "experts": ("Qwen/Qwen3-235B-A22B", "H200"),
+    "experts in 4 bits": ("openai/gpt-oss-120b", "H100"),
+    "latent attention": ("deepseek-ai/DeepSeek-R1", "H200"),
+    "latent attention over servers": ("deepseek-ai/DeepSeek-R1", "H100"),
+    "latent attention, large memory": ("deepseek-ai/DeepSeek-R1", "B300"),
+}
+CONTEXT_TOKENS = 1200
+
+
+def scenario(name: str, layout: dict[str, int] | None = None) -> dict[str, object]:
+    model, on = CASES[name]
+    workload = {
+        "name": "service",
+        "kind": "online_inference",
+        "model": model,
+        "demand": {"requests_per_s": 1},
+        "request": {"input_tokens": 1000, "output_tokens": 200},
+        "slo": {"ttft_p95_ms": 5000, "tpot_p95_ms": 120},
+        **({"layout": layout} if layout else {}),
+    }
+    policy = {"accelerators": {"allowed": [on]}}
+    return {"version": 1, "name": name, "workloads": [workload], "policy": policy}
+
+
+def pool_of(answer: Answer) -> PlannedPool:
+    assert answer.plan is not None, answer.explanation.conflicts
+    [pool] = answer.plan.pools
+    return pool
+
+
+def assert_fits(model: str, accelerator: str, precision: str, layout: PoolLayout) -> None:
+    """By `gpuplan fit`, with the published mix of formats where the plan has it."""
+    checkpoint = model_named(model, None).checkpoint
+    is_own = precision == (checkpoint.quantized or checkpoint.base).name
+    request = FitRequest(
+        tp=layout.tp,
+        pp=layout.pp,
+        dp=layout.dp,
+        ep=layout.ep,
+        context_tokens=CONTEXT_TOKENS,
+        precision=None if is_own else precision,
+        engine_version=(0, 15),
+    )
+    found = api.fit(model, f"{layout.spread.n_accelerators}x{accelerator}", request)
+    assert found.fits, f"{model} on {accelerator} as {layout}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_layout_of_a_plan_fits(name):
+    answer = planned(scenario(name), n_samples=0)
+    pool = pool_of(answer)
+    assert_fits(CASES[name][0], pool.accelerator, pool.precision, pool.layout)
+    n_each = pool.layout.spread.n_accelerators
+    assert pool.n_accelerators >= pool.n_replicas * n_each
+    assert reopened(answer) == answer
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_layouts_of_all_rows_fit(name):
+    answer = planned(scenario(name), n_samples=0)
+    for row in answer.decision.comparison:
+        if row.layout is not None and not row.layout.share:
+            assert_fits(CASES[name][0], row.accelerator, row.precision, row.layout)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_layout_of_a_plan_is_simulated(name, tmp_path):
+    answer = planned(scenario(name), n_samples=0)
+    path: Path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(answer), encoding="utf-8")
+    found = api.simulate_planned(path, duration_s=1800.0)
+    assert found.outcome.n_completed == found.outcome.n_requests
+    for promise in answer.plan.slo.promises:
+        metric, statistic = promise.what.split()
+        value = getattr(getattr(found.statistics, metric), f"{statistic}_s")
+        assert value == pytest.approx(promise.reached_s.value, rel=0.15), promise.what
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_replicas_span_servers_only_over_a_stated_network(name):
+    pool = pool_of(planned(scenario(name), n_samples=0))
+    stated = {
+        (offer.cloud, offer.instance): offer.shape.network_bytes_per_s for offer in read_offers()
+    }
+    is_spread = pool.layout.n_servers_per_replica > 1
+    assert is_spread == ("over servers" in name)
+    for line in pool.purchases:
+        # Ranks that talk in every layer are in one server.
+        assert line.n_accelerators_per_node % pool.layout.spread.n_joined == 0
+        if is_spread:
+            assert stated[line.cloud, line.offer] >= pool.layout.network_bytes_per_s
+
+
+def test_data_parallel_attention_is_simulated_too(tmp_path):
+    """Asked for by the user: DP8 EP8 in one server, as DeepSeek is served."""
+    tree = scenario("latent attention", {"dp": 8, "ep": 8})
+    pool = pool_of(planned(tree, n_samples=0))
+    assert (pool.layout.tp, pool.layout.dp, pool.layout.ep) == (1, 8, 8)
+
+
+def test_without_a_stated_network_there_is_no_plan_and_a_reason():
+    tree = scenario("latent attention over servers")
+    tree["prices"] = {
+        "offers": [
+            {
+                "name": "pair",
+                "accelerator": "H100",
+                "usd_per_node_h": 20,
+                "accelerators_per_node": 8,
+            }
+        ]
+    }
+    answer = planned(tree, n_samples=0)
+    assert answer.plan is None
+    reasons = [r for r in answer.rejected if r.constraint == "island"]
+    assert any("states a network" in r.reason for r in reasons)
+    assert any("network_gbit_per_s" in r.relaxation for r in reasons)
+    tree["prices"]["offers"][0]["network_gbit_per_s"] = 400
+    pool = pool_of(planned(tree, n_samples=0))
+    assert pool.layout.n_servers_per_replica == 2
+    assert pool.layout.network_bytes_per_s == 50e9
