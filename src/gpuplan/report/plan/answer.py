@@ -8,6 +8,7 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
 from gpuplan.report.plan.certificate import certificate_line
+from gpuplan.report.plan.comparison import risk_lines, rows_table
 from gpuplan.report.plan.details import detail_tables
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import (
@@ -57,6 +58,7 @@ def plan_sheet(answer: Answer) -> Sheet:
         whole_tables=_rows_only(everything),
         remarks=(
             ("Why:", why_lines(answer)[:N_LINES]),
+            ("Odds:", tuple(risk_lines(answer))[:N_LINES]),
             ("Assumptions that matter most:", tuple(weightiest(answer))[:N_LINES]),
             ("More:", (NEXT,)),
         ),
@@ -77,6 +79,8 @@ def _certificate_lines(answer: Answer) -> Iterator[str]:
 
 
 def _details(answer: Answer) -> Iterator[Table]:
+    if answer.decision.comparison:
+        yield replace(rows_table(answer, is_short=False), title="Comparison in full")
     if answer.alternatives and answer.plan is not None:
         yield replace(_comparison_table(answer, answer.plan, None), title="Alternatives in full")
     yield from detail_tables(answer, n_most=N_REJECTED)
@@ -116,7 +120,10 @@ def _first_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
         yield _change_table(answer)
         yield _nearest_table(answer)
         return
-    yield _comparison_table(answer, answer.plan, N_ALTERNATIVES if is_short else None)
+    if answer.decision.comparison:
+        yield rows_table(answer, is_short=is_short)
+    if not is_short or not answer.decision.comparison:
+        yield _comparison_table(answer, answer.plan, N_ALTERNATIVES if is_short else None)
     yield _slo_table(answer.plan, N_SLOS if is_short else None)
     yield _cost_table(answer.plan, N_PURCHASES if is_short else None)
 

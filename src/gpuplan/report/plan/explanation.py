@@ -13,7 +13,18 @@ from gpuplan.report.plan.headline import headline
 from gpuplan.report.table import table
 
 N_SHOWN = 20
-PARTS = ("name", "explanation", "uncertainty", "alternatives", "rejected", "assumptions", "proof")
+PARTS = (
+    "name",
+    "comparison",
+    "pareto",
+    "risk",
+    "explanation",
+    "uncertainty",
+    "alternatives",
+    "rejected",
+    "assumptions",
+    "proof",
+)
 
 
 def explain_sheet(answer: Answer) -> Sheet:

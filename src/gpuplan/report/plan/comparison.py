@@ -1,0 +1,129 @@
+"""The comparison and the odds of a plan, in: an answer; out: a table and a few lines."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.plan.comparison import ComparisonRow, RiskFleet
+from gpuplan.domain.sheet import Table
+from gpuplan.report.formats import accelerator_name, count, percent, signed_usd, usd
+from gpuplan.report.plan.headline import slo_name, with_names
+from gpuplan.report.table import table
+from gpuplan.units import MS
+
+N_ROWS = 8  # on the first screen
+N_SHOWN_BESIDE = 3  # of them, that could not be chosen
+UNKNOWN = "unknown"
+
+
+def rows_table(answer: Answer, *, is_short: bool) -> Table:
+    """Every accelerator and precision beside the plan; on the first screen the best few."""
+    rows = answer.decision.comparison
+    shown = _best(rows) if is_short else list(rows)
+    rest = f"; {len(shown)} of {len(rows)}" if len(shown) < len(rows) else ""
+    return table(f"Comparison, the plan first{rest}", shown, _columns(rows, is_short=is_short))
+
+
+def _columns(
+    rows: Sequence[ComparisonRow], *, is_short: bool
+) -> dict[str, Callable[[ComparisonRow], str]]:
+    names = dict.fromkeys(name for row in rows for name in row.latency)
+    first: dict[str, Callable[[ComparisonRow], str]] = {}
+    if len({row.workload for row in rows}) > 1:
+        first = {"workload": lambda row: row.workload}
+    return {
+        **first,
+        "fleet": _fleet,
+        ">$/month": lambda row: _usd(row.usd_per_month),
+        ">$/Mtok": lambda row: _dollars(row.usd_per_million_tokens),
+        **{f">{_title(name)}": partial(_latency, name) for name in names},
+        ">P(SLOs)": lambda row: _odds(row.probability_frac),
+        ">kW": _kw,
+        "note": _note if is_short else _whole_note,
+    }
+
+
+def _best(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The plan, what could have been chosen instead, then what is cheaper but was not asked for."""
+    chosen = [row for row in rows if row.is_chosen]
+    fleets = [row for row in rows if row.usd_per_month is not None and not row.is_chosen]
+    others = [row for row in fleets if row.evidence.is_eligible]
+    beside = [row for row in fleets if not row.evidence.is_eligible][:N_SHOWN_BESIDE]
+    n_others = max(0, N_ROWS - len(chosen) - len(beside))
+    return [*chosen, *others[:n_others], *beside][:N_ROWS]
+
+
+def _fleet(row: ComparisonRow) -> str:
+    """Accelerators, replicas and how each is sharded, precision: 6 × H100 SXM (3 × TP2) FP8."""
+    name, precision = accelerator_name(row.accelerator), row.precision.upper()
+    if row.layout is None:
+        return f"{name} {precision}"
+    n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
+    share = f" on {row.layout.share}" if row.layout.share else ""
+    return f"{n} ({row.n_replicas} × {row.layout.spread.name}{share}) {precision}"
+
+
+def _title(name: str) -> str:
+    """ttft_p95_s as TTFT p95."""
+    return slo_name(name.removesuffix("_s").replace("_", " "))
+
+
+def _usd(amount: float | None) -> str:
+    return "none" if amount is None else usd(amount)
+
+
+def _dollars(amount: float | None) -> str:
+    return "" if amount is None else f"{amount:,.2f}"
+
+
+def _latency(name: str, row: ComparisonRow) -> str:
+    seconds = row.latency.get(name)
+    return "" if seconds is None else f"{seconds / MS:,.0f} ms"
+
+
+def _odds(share: float | None) -> str:
+    return "" if share is None else percent(share)
+
+
+def _kw(row: ComparisonRow) -> str:
+    if row.usd_per_month is None:
+        return ""
+    power_w = row.evidence.power_w
+    return UNKNOWN if power_w is None else f"{power_w / 1e3:,.1f}"
+
+
+def _note(row: ComparisonRow) -> str:
+    """In a word or two; the whole note stands in the full table."""
+    if row.is_chosen:
+        return "this plan"
+    words = {"narrower": "narrower", "estimated": "unmeasured", "no number": "too unsure"}
+    return ", ".join(word for key, word in words.items() if key in row.evidence.note)
+
+
+def _whole_note(row: ComparisonRow) -> str:
+    evidence = row.evidence
+    why = "; ".join(filter(None, (evidence.reason, evidence.relaxation)))
+    return "; ".join(filter(None, ("this plan" if row.is_chosen else "", evidence.note, why)))
+
+
+def risk_lines(answer: Answer) -> Iterator[str]:
+    """What other odds would cost, and what a measurement is worth."""
+    risk = answer.decision.risk
+    if risk is None:
+        return
+    for fleet in risk.fleets:
+        if fleet.level_frac != risk.level_frac:
+            yield _odds_line(fleet)
+    yield from risk.lines
+
+
+def _odds_line(fleet: RiskFleet) -> str:
+    level = percent(fleet.level_frac)
+    if fleet.usd_per_month is None or fleet.probability_frac is None:
+        return f"{level} probability: no fleet reaches it"
+    extra = fleet.extra_usd_per_month or 0.0
+    price = "the plan's own price" if abs(extra) < 0.5 else f"{signed_usd(extra)}/month"
+    return (
+        f"{level} probability or more: {with_names(fleet.fleet)}, {usd(fleet.usd_per_month)}/month "
+        f"({price}), met with {percent(fleet.probability_frac)}"
+    )
