@@ -1,11 +1,10 @@
-"""Whether a run meets its latency SLOs at the upper confidence bound, and waits in a queue.
+"""Whether a run meets its latency SLOs at the upper confidence bound.
 
 Percentiles are of requests after the warm-up. Their error is taken from the spread of the
 percentile over consecutive batches of requests, which are nearly independent [Law2015].
 """
 
 from collections.abc import Mapping
-from math import log
 
 import numpy as np
 
@@ -17,7 +16,6 @@ N_BATCHES = 10
 STUDENT = 1.383  # 90 % of Student's law with 9 degrees of freedom, one-sided
 LEAST_BACKLOG = 64
 GROWTH_FRAC = 0.25
-BEYOND_FRACS = {"mean": None, "p50": 0.50, "p95": 0.05, "p99": 0.01}  # of the waits
 QUANTILES: Mapping[Statistic, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
@@ -105,21 +103,3 @@ def latency_statistics(
 def meets_limits(latencies: tuple[tuple[LatencyLimit, LatencyStatistic], ...]) -> bool:
     """Every SLO is met at the upper confidence bound."""
     return all(each.bound_s <= limit.limit_s for limit, each in latencies)
-
-
-def wait_ratio(busy_frac: float, statistic: str) -> float:
-    """Wait over service time of Poisson arrivals before even services (M/D/1).
-
-    The mean is exact [Pollaczek1930]; tails fall off as heavy traffic has them: a request waits
-    at all with the chance of finding the server busy, and then for a time with the exponential
-    law of that mean [Kingman1962].
-    """
-    if not 0 <= busy_frac < 1:
-        raise ValueError(f"a queue at {busy_frac:g} of its capacity has no mean wait")
-    mean = busy_frac / (2.0 * (1.0 - busy_frac))
-    chance = BEYOND_FRACS[statistic]
-    if chance is None:
-        return mean
-    if busy_frac <= chance:
-        return 0.0
-    return mean / busy_frac * log(busy_frac / chance)

@@ -24,7 +24,7 @@ def network_time_s(
     basis: SpeedBasis,
     n_devices: float = 1,
 ) -> float:
-    """One batch: arithmetic and traffic in turn, launches after; never below the roofline.
+    """One batch: arithmetic and traffic in turn, launches beside or after; above the roofline.
 
     Plain arithmetic: columns of batches, devices and constants pass through as well.
     """
@@ -35,9 +35,14 @@ def network_time_s(
     busy_s += (traffic + constants.weight_ratio * work.weight_bytes) / rates.bytes_per_s
     spread_s = constants.scale_ratio * busy_s * split_frac(n_devices, constants.split_ratio)
     least_s = roofline_s(work, device, n_devices)
-    # The larger of the two, written so that it holds for columns too.
-    larger_s = 0.5 * (least_s + spread_s + abs(least_s - spread_s))
-    return larger_s + constants.launch_s * work.n_kernels
+    device_s = _larger(least_s, spread_s)
+    launches_s = constants.launch_s * work.n_kernels
+    return _larger(device_s, launches_s) if basis.is_overlapped else device_s + launches_s
+
+
+def _larger(one: float, other: float) -> float:
+    """The larger of two, written so that it holds for columns too."""
+    return 0.5 * (one + other + abs(one - other))
 
 
 def based_on(device: Device, basis: SpeedBasis) -> Device:

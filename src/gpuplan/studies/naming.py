@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.model_names import without_part
 from gpuplan.catalog.models import find_model, is_model_name
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import clouds_priced
@@ -106,7 +107,7 @@ def _described_model(text: str, store: Path | None) -> NamedModel | None:
         return None
     why = next((note.why for note in model.assumptions if note.what == "model"), "")
     stored = [note.value for note in model.assumptions if note.what == "stored precision"]
-    return NamedModel(text if stored else model.name, model.kind, why)
+    return NamedModel(text if stored else without_part(model.name), model.kind, why)
 
 
 def _nearest_models(text: str) -> str:

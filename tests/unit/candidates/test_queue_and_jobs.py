@@ -1,33 +1,10 @@
-"""Formulas where nothing is simulated: a queue, and jobs with a deadline."""
+"""Formulas where nothing is simulated: jobs with a deadline."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.candidates.jobs import Deadline, fewest_for, part_of_node, wall_s, whole_nodes
-from gpuplan.candidates.slo import wait_ratio
-
-
-@pytest.mark.parametrize("busy", [0.3, 0.5, 0.7, 0.85])
-def test_waits_of_even_services(busy):
-    """Against Lindley's recursion: the mean is exact, tails err to the safe side."""
-    rng = np.random.default_rng(7)
-    gaps = rng.exponential(1 / busy, 400_000)
-    waits = np.empty(len(gaps))
-    now = 0.0
-    for i, gap in enumerate(gaps):
-        waits[i] = now
-        now = max(0.0, now + 1.0 - gap)
-    assert wait_ratio(busy, "mean") == pytest.approx(waits.mean(), rel=0.05)
-    for statistic, quantile in (("p95", 0.95), ("p99", 0.99)):
-        true = np.quantile(waits, quantile)
-        assert 0.9 * true <= wait_ratio(busy, statistic) <= 1.5 * true
-
-
-def test_a_full_queue_has_no_wait_to_tell():
-    with pytest.raises(ValueError, match="no mean wait"):
-        wait_ratio(1.0, "p95")
 
 
 @given(

@@ -73,7 +73,11 @@ def basis_of(kind: NetworkKind) -> SpeedBasis:
     """Whether this kind follows the mean of a board's figures, relative to which board."""
     names = {"encoder": "A100 (40GB)", "denoiser": "H100", "vision-cpu": "i9_10940x"}
     reference = devices()[names.get(kind, "RTX 3090")][1]
-    return SpeedBasis(reference=reference, is_mean=kind not in ("encoder", "vision-cpu"))
+    return SpeedBasis(
+        reference=reference,
+        is_mean=kind not in ("encoder", "vision-cpu"),
+        is_overlapped=kind == "denoiser",
+    )
 
 
 def base_name(model: str) -> str:

@@ -9,6 +9,8 @@ from gpuplan.domain.result import Result
 
 # vision: CNN and ViT; encoder: BERT-like; denoiser: diffusion transformers.
 NetworkKind = Literal["vision", "vision-training", "vision-cpu", "encoder", "denoiser"]
+# Measured as a whole and carried over by the figures of boards.
+PipelineKind = Literal["pipeline", "speech"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class SpeedBasis:
 
     reference: Device
     is_mean: bool
+    # Launches run ahead of the device: they show only where the device waits for them.
+    is_overlapped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ class NetworkForecast(Result):
     """One batch of a network on one kind of accelerator, with its range."""
 
     name: str
-    kind: NetworkKind | Literal["pipeline"]
+    kind: NetworkKind | PipelineKind
     accelerator: Accelerator
     batch: int
     work: NetworkWork | None  # None where a measured pipeline was carried over

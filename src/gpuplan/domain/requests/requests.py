@@ -116,3 +116,4 @@ class NetworkRequest:
     height_px: int = 1024
     width_px: int = 1024
     n_frames: int = 1
+    audio_s: float = 30.0

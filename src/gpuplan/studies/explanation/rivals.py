@@ -104,7 +104,8 @@ def _rejected(sizing: Sizing, kind: str) -> tuple[str, float | None, str] | None
 def naive_choices(fleets: FleetComparison) -> Iterator[WhyNot]:
     """Rate over capacity, and the dearest accelerator: what they cost, and what they violate."""
     yield from _by_throughput(fleets)
-    dearest = max(fleets.rivals, key=lambda row: row_usd(row) / row.n_accelerators, default=None)
+    counted = [row for row in fleets.rivals if row.n_accelerators]  # CPU nodes have none
+    dearest = max(counted, key=lambda row: row_usd(row) / row.n_accelerators, default=None)
     mine = fleets.row
     if dearest is not None and mine is not None and dearest.accelerator != mine.accelerator:
         yield WhyNot(

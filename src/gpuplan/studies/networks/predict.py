@@ -1,6 +1,6 @@
 """Networks that are no language models: by name to their work, and to the time of a batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -13,11 +13,12 @@ from gpuplan.calibration.networks.stored import (
     network_estimate,
 )
 from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.model_names import without_part
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.vision import vision_networks
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.model.other import Device, NetworkForecast, NetworkKind, NetworkWork
+from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork
 from gpuplan.domain.model.vision import VisionNetwork
 from gpuplan.domain.provenance import Assumption, Estimate, assume
 from gpuplan.domain.requests.requests import NetworkRequest
@@ -33,6 +34,12 @@ from gpuplan.performance.other_networks import (
     vision_work,
 )
 from gpuplan.studies.naming import model_named, with_overlays
+from gpuplan.studies.networks.speech import (
+    benchmarked_board,
+    board_figures,
+    sixteen_bits,
+    speech_forecast,
+)
 
 FLOP_PER_MAC = 2.0
 USUAL_IMAGE_PX = 224
@@ -52,10 +59,14 @@ def predict_network(
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(accelerator_name, catalog)
     card, told = choice.accelerator, list(choice.assumptions)
-    if name in benchmarks():
+    model = None if vision_named(name) else _model(name)
+    if model is None and not vision_named(name):
         return _pipeline(name, card, told)
-    kind, work, assumed = _work(name, card, request)
-    precision = request.precision or _sixteen(card)
+    if model is not None and model.kind == "speech":
+        return speech_forecast(model, card, request, told)
+    name = model_label(model) if model is not None else name
+    kind, work, assumed = _work(name, model, card, request)
+    precision = request.precision or sixteen_bits(card)
     stack = STACKS[kind]
     told += assumed
     told.append(assume("software", stack, "what the measurements ran on", ""))
@@ -74,14 +85,9 @@ def predict_network(
     )
 
 
-def _sixteen(card: Accelerator) -> str:
-    return "fp16" if "fp16" in card.peak_flop_per_s else "bf16"
-
-
 def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkForecast:
-    figures = board_figures()
-    device = device_of(card, _sixteen(card))
-    rate = benchmark_rate(name, device, known=figures, speed_ratio=speed_ratio)
+    board = benchmarked_board(card)
+    rate = benchmark_rate(name, board, known=board_figures(), speed_ratio=speed_ratio)
     batch_s = Estimate(
         value=1 / rate.value,
         low=1 / rate.high,
@@ -101,13 +107,22 @@ def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkFo
     )
 
 
+def vision_named(name: str) -> list[VisionNetwork]:
+    """The image networks of this name, one of each picture size."""
+    short = name.split(".", maxsplit=1)[0]
+    return [network for network in vision_networks() if network.name.split(".")[0] == short]
+
+
+def model_label(model: Model) -> str:
+    """The name that measurements know a model by: without its owner and the part of a pipeline."""
+    return without_part(model.name).rpartition("/")[2]
+
+
 def _work(
-    name: str, card: Accelerator, request: NetworkRequest
+    name: str, model: Model | None, card: Accelerator, request: NetworkRequest
 ) -> tuple[NetworkKind, NetworkWork, list[Assumption]]:
-    found = [n for n in vision_networks() if n.name.split(".")[0] == name.split(".", maxsplit=1)[0]]
-    if found:
-        return _vision(found, card, request)
-    model = _model(name)
+    if model is None:
+        return _vision(vision_named(name), card, request)
     if model.kind == "encoder":
         return _encoder(model, card, request)
     if model.kind == "diffusion":
@@ -158,24 +173,16 @@ def _encoder(
     return "vision-cpu", on_processor(work), told
 
 
-def _model(name: str) -> Model:
+def _model(name: str) -> Model | None:
+    """The model of this name; None where it is a measured pipeline that is no model."""
     try:
         return model_named(name)
     except InputError as error:
+        if name in benchmarks():
+            return None
         networks = sorted({n.name.split(".")[0] for n in vision_networks()} | set(benchmarks()))
         near = get_close_matches(name, networks, n=5, cutoff=0.4)
         fix = f"{error.problems[0].fix}; among networks: {', '.join(near or networks[:8])}"
         raise one(
             InputError, "predict-network", name, "is neither a network nor a model", fix
         ) from None
-
-
-def board_figures() -> Mapping[str, Device]:
-    """Every board of the catalog at the precision that benchmarks use: 8-bit if it can."""
-    found = {}
-    for card in read_catalog().accelerators.values():
-        peaks = card.peak_flop_per_s
-        eight = next((name for name in ("int8", "fp8", "fp16", "bf16") if name in peaks), None)
-        if eight is not None:
-            found[str(card.id)] = device_of(card, eight)
-    return found

@@ -1,98 +1,238 @@
-"""Fleets for networks that are no language models: batches, their time, and a queue."""
+"""Fleets for networks that are no language models: batches, their time, and a simulated queue."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from typing import NamedTuple
 
+import numpy as np
+
 from gpuplan.candidates.prune import rejection
-from gpuplan.candidates.slo import wait_ratio
+from gpuplan.domain.columns import floats
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import LimitMargin, Sized, Sizing
-from gpuplan.domain.provenance import Assumption, assume
+from gpuplan.domain.provenance import assume
 from gpuplan.domain.requests.requests import NetworkRequest
+from gpuplan.domain.scenario.demand import LatencyLimit, RequestShape
+from gpuplan.domain.scenario.workload import Generic, Serving, Training
+from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
+from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import CatalogError
+from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.studies.networks.predict import predict_network
+from gpuplan.studies.sizing.streams import RequestStreams
 from gpuplan.studies.sizing.task import SizingTask, margin_of
+from gpuplan.units import GB
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+HIGHEST_FRAC = 0.95  # utilization beyond which a queue has no steady part worth the name
+WEIGHTS_FRAC = 0.9  # of the memory: the rest is for activations and the runtime
+BYTES_PER_PARAM = 2.0
+LEAST_REQUESTS, MOST_REQUESTS, TURNOVERS = 4_000, 50_000, 10
+WARMUP_FRAC = 0.1
+BISECTIONS = 3
+ALMOST = 0.999
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
-class _Served(NamedTuple):
-    """A batch size with its predicted time and the latencies that it leads to."""
+class _Queue(NamedTuple):
+    """Requests before servers of one kind that take what waits as a batch."""
 
-    forecast: NetworkForecast
-    margins: tuple[LimitMargin, ...]
+    streams: RequestStreams
+    table: BatchTable
+    limits: tuple[LatencyLimit, ...]
+    best: NetworkForecast  # the largest batch
+
+    @property
+    def full_per_s(self) -> float:
+        """Rate of one server that never rests."""
+        return self.best.samples_per_s.value
+
+    def latencies_s(self, n_servers: int, requests_per_s: float) -> tuple[float, ...]:
+        """Latency by the statistic of each limit, at this rate on so many servers."""
+        n = min(MOST_REQUESTS, max(LEAST_REQUESTS, TURNOVERS * n_servers * self.best.batch))
+        arrive_s = self.streams.at(requests_per_s, n).arrive_s
+        ones = np.ones(len(arrive_s), dtype=np.int64)
+        servers = BatchServers(
+            policy=BatchPolicy(max_batch=self.best.batch, max_delay_s=0.0),
+            table=self.table,
+            n_engines=n_servers,
+            router="least_outstanding" if n_servers > 1 else "round_robin",
+        )
+        outcome = simulate_servers(requests_of(arrive_s, ones, ones), servers)
+        e2e_s = outcome.times.e2e_s[int(WARMUP_FRAC * len(arrive_s)) :]
+        return tuple(_statistic(e2e_s, limit.statistic) for limit in self.limits)
+
+    def holds(self, n_servers: int, requests_per_s: float) -> bool:
+        """Whether every limit is met at this rate."""
+        if requests_per_s > HIGHEST_FRAC * n_servers * self.full_per_s:
+            return False
+        found = self.latencies_s(n_servers, requests_per_s)
+        return all(each <= limit.limit_s for each, limit in zip(found, self.limits, strict=True))
+
+    def n_servers(self, requests_per_s: float, *, most_frac: float) -> int | None:
+        """The fewest servers that hold the rate; None where far more than enough do not."""
+        least = max(1, ceil(requests_per_s / (most_frac * self.full_per_s)))
+        n, most = least, 4 * least + 8
+        while n <= most and not self.holds(n, requests_per_s):
+            n += max(1, n // 20)
+        return n if n <= most else None
+
+    def safe_per_s(self, n_servers: int, requests_per_s: float) -> float:
+        """The highest rate of one of so many servers that meets the limits."""
+        low, high = requests_per_s, HIGHEST_FRAC * n_servers * self.full_per_s
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.holds(n_servers, middle) else (low, middle)
+        # A pool of fewer carries less than in proportion: one fewer was not enough.
+        fewer = max(1, n_servers - 1)
+        return min(low / n_servers, requests_per_s / fewer * ALMOST) if n_servers > 1 else low
 
 
 def network_sizes(task: SizingTask) -> Sizing:
     """The network on every accelerator, processors included."""
-    busy_frac = task.ceiling_frac(task.context.options.max_utilization_frac)
     sized, rejected = task.on_each_accelerator(
-        "fp16", lambda candidate, card: _size(task, candidate, card, busy_frac=busy_frac)
+        "fp16", lambda candidate, card: _size(task, candidate, card)
     )
-    assumed: tuple[Assumption, ...] = ()
-    if task.resilience.max_utilization_frac is None:
-        why = "batches of such networks are sized by formula, with room for chance"
-        change = "policy.max_utilization_frac"
-        value = f"{busy_frac:.0%}"
-        assumed = (assume("highest utilization", value, why, change),)
+    why = "requests wait for the batch that runs, then go together with those that wait"
+    batching = assume("batching", f"dynamic, up to {BATCHES[-1]}", why, "capacity of the workload")
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
         sized=tuple(sized),
         rejected=rejected,
-        assumptions=(*task.policy_assumptions, *task.demand.assumptions, *assumed),
+        assumptions=(*task.policy_assumptions, *task.demand.assumptions, batching),
     )
 
 
-def _size(
-    task: SizingTask, candidate: Candidate, card: Accelerator, *, busy_frac: float
-) -> Sized | Rejection:
-    """The batch that carries most within the SLOs, and as many accelerators as it takes."""
+def _size(task: SizingTask, candidate: Candidate, card: Accelerator) -> Sized | Rejection:
+    """As many accelerators as the load takes with the largest batch that the SLOs allow."""
     candidate = replace(candidate, layout=ServingLayout())
+    needed = task.model.n_params * BYTES_PER_PARAM
+    if needed > WEIGHTS_FRAC * card.memory.marketed_bytes and not card.is_cpu:
+        what = f"weights of {needed / GB:.1f} GB need more than its memory"
+        return rejection(candidate, "memory", what, "use an accelerator with more memory")
     try:
-        served = [_served(task, card, batch, busy_frac=busy_frac) for batch in BATCHES]
+        forecasts = [_forecast(task, card, batch) for batch in BATCHES]
     except CatalogError as error:
         # The speed of such networks follows the power limit too; some makers publish none.
         first = error.problems[0]
         return rejection(candidate, "software", f"{first.where}: {first.what}", first.fix)
-    within = [each for each in served if all(margin.is_kept for margin in each.margins)]
-    if not within:
-        return _rejected(candidate, served[0])
-    best = max(within, key=lambda each: each.forecast.samples_per_s.value)
-    rate = best.forecast.samples_per_s
+    streams = _streams(task)
+    if not task.limits or streams is None:
+        return _by_rate(task, candidate, forecasts)
+    return _queued(task, candidate, forecasts, streams)
+
+
+def _streams(task: SizingTask) -> RequestStreams | None:
+    """Arrivals at a rate; of a closed loop, at the rate that its users reach within their SLOs."""
+    work = task.workload.work
+    if isinstance(task.streams, RequestStreams) or not isinstance(work, Serving):
+        return task.streams if isinstance(task.streams, RequestStreams) else None
+    return RequestStreams(work.arrivals, work.request, task.context.options.seed)
+
+
+def _forecast(task: SizingTask, card: Accelerator, batch: int) -> NetworkForecast:
+    return predict_network(task.model.name, str(card.id), network_request(task, batch))
+
+
+def network_request(task: SizingTask, batch: int) -> NetworkRequest:
+    """One batch of what the workload asks for: texts, pictures or recordings."""
+    usual = NetworkRequest(batch=batch, n_tokens=max(1, round(task.demand.input_tokens)))
+    work = task.workload.work
+    if isinstance(work, Training | Generic):
+        return usual
+    shape: RequestShape = work.request
+    return replace(
+        usual,
+        n_steps=shape.n_steps or usual.n_steps,
+        width_px=shape.image_width_px or usual.width_px,
+        height_px=shape.image_height_px or usual.height_px,
+        n_frames=shape.n_frames or usual.n_frames,
+        audio_s=shape.audio_s or usual.audio_s,
+    )
+
+
+def _by_rate(task: SizingTask, candidate: Candidate, forecasts: Sequence[NetworkForecast]) -> Sized:
+    """Nobody waits: full batches, one after the other."""
+    best = max(forecasts, key=lambda each: each.samples_per_s.value)
+    busy_frac = task.ceiling_frac(HIGHEST_FRAC)
+    return _fleet(task, candidate, best, busy_frac, "by its rate: nobody waits")
+
+
+def _queued(
+    task: SizingTask,
+    candidate: Candidate,
+    forecasts: Sequence[NetworkForecast],
+    streams: RequestStreams,
+) -> Sized | Rejection:
+    """A request may find a batch running: two of them must pass within the limit."""
+    limit = min(task.limits, key=lambda each: each.limit_s)
+    alone = [each for each in forecasts[:1] if each.batch_s.value <= limit.limit_s]
+    fitting = [each for each in forecasts if 2 * each.batch_s.value <= limit.limit_s] or alone
+    if not fitting:
+        return _rejected(candidate, forecasts[0], limit)
+    best = max(fitting, key=lambda each: each.samples_per_s.value)
+    queue = _Queue(streams, _table(forecasts), task.limits, best)
+    n = queue.n_servers(task.peak_per_s, most_frac=task.ceiling_frac(HIGHEST_FRAC))
+    if n is None:
+        return _rejected(candidate, forecasts[0], limit)
+    busy_frac = queue.safe_per_s(n, task.peak_per_s) / queue.full_per_s
+    fleet = _fleet(task, candidate, best, min(busy_frac, task.ceiling_frac(1.0)), "queue simulated")
+    return replace(fleet, limits=_margins(queue, fleet.need.n_peak, task.peak_per_s))
+
+
+def _margins(queue: _Queue, n_servers: int, requests_per_s: float) -> tuple[LimitMargin, ...]:
+    """Latencies at the size that was chosen; their range is that of the batch's time."""
+    time = queue.best.batch_s
+    found = queue.latencies_s(n_servers, requests_per_s)
+    return tuple(
+        margin_of(limit, time.scaled(reached / time.value), reached)
+        for limit, reached in zip(queue.limits, found, strict=True)
+    )
+
+
+def _fleet(
+    task: SizingTask, candidate: Candidate, best: NetworkForecast, busy_frac: float, band: str
+) -> Sized:
+    rate = best.samples_per_s
     fleet = task.fleet_in_proportion(
         candidate,
         replace(rate.scaled(busy_frac), sources=()),
         full_per_s=rate.value,
         safe_frac=busy_frac,
         method="analytic",
-        band="by formula, not simulated",
+        band=band,
     )
-    batch = f"batches of {best.forecast.batch} in {best.forecast.batch_s.value * 1e3:.1f} ms"
-    return replace(fleet, limits=best.margins, remarks=(batch,))
+    batch = f"batches of up to {best.batch}, {best.batch_s.value * 1e3:.4g} ms each"
+    return replace(fleet, remarks=(batch,))
 
 
-def _served(task: SizingTask, card: Accelerator, batch: int, *, busy_frac: float) -> _Served:
-    assert task.workload.model is not None
-    request = NetworkRequest(batch=batch, n_tokens=max(1, round(task.demand.input_tokens)))
-    found = predict_network(task.workload.model.name or "", str(card.id), request)
-    margins = []
-    for limit in task.limits:
-        reached = found.batch_s.scaled(1.0 + wait_ratio(busy_frac, limit.statistic))
-        margins.append(margin_of(limit, reached, reached.value))
-    return _Served(found, tuple(margins))
+def _table(forecasts: Sequence[NetworkForecast]) -> BatchTable:
+    """Time of every size: between two that are predicted, on the line through them."""
+    sizes = [each.batch for each in forecasts]
+    times = [each.batch_s.value for each in forecasts]
+    batch_s = np.interp(np.arange(sizes[-1] + 1), [0, *sizes], [0.0, *times])
+    nothing = np.zeros_like(batch_s)
+    return BatchTable(
+        batch_s=floats(batch_s), arithmetic_s=floats(nothing), memory_s=floats(nothing)
+    )
 
 
-def _rejected(candidate: Candidate, served: _Served) -> Rejection:
-    worst = max(served.margins, key=lambda each: each.bound_s / each.limit_s)
+def _statistic(values: "np.ndarray[tuple[int], np.dtype[np.float64]]", statistic: str) -> float:
+    chance = QUANTILES.get(statistic)
+    return float(values.mean() if chance is None else np.quantile(values, chance))
+
+
+def _rejected(candidate: Candidate, one: NetworkForecast, limit: LatencyLimit) -> Rejection:
+    took_s = one.batch_s.value
     reason = (
-        f"one sample alone with its wait takes {worst.bound_s * 1e3:.0f} ms, "
-        f"{worst.metric} {worst.statistic} must be within {worst.limit_s * 1e3:.0f} ms"
+        f"one sample takes {took_s * 1e3:.4g} ms alone, {limit.metric} {limit.statistic} "
+        f"must be within {limit.limit_s * 1e3:.4g} ms"
     )
-    fix = f"set {worst.metric} {worst.statistic} to {worst.bound_s * 1.05e3:.0f} ms"
-    metric = worst.metric if worst.metric != "itl" else "tpot"
-    found = rejection(candidate, metric, reason, fix)
-    return replace(found, gap_ratio=worst.bound_s / worst.limit_s)
+    fix = f"set {limit.metric} {limit.statistic} to {max(2 * took_s, limit.limit_s) * 1e3:.0f} ms"
+    found = rejection(candidate, limit.metric if limit.metric != "itl" else "tpot", reason, fix)
+    return replace(found, gap_ratio=max(took_s / limit.limit_s, 1.0))

@@ -41,7 +41,7 @@ def _served(task: SizingTask) -> Sizing:
     given = _likely(task, given)
     if is_complete or isinstance(task.workload.work, Generic):
         return given
-    if task.model.kind in ("encoder", "vision", "diffusion"):
+    if task.model.kind in ("encoder", "vision", "diffusion", "speech"):
         from gpuplan.studies.sizing.networks import network_sizes
 
         return _merged(given, _likely(task, network_sizes(task)), task.context.price)

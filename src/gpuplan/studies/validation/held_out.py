@@ -34,7 +34,7 @@ from gpuplan.domain.model.other import (
 )
 from gpuplan.performance import collectives, other_networks, power
 from gpuplan.performance.kernels import curves
-from gpuplan.studies.networks.predict import board_figures
+from gpuplan.studies.networks.speech import board_figures
 
 Floats = NDArray[np.float64]
 Folds = Mapping[Hashable, Floats]

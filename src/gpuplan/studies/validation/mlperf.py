@@ -11,7 +11,7 @@ from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
 from gpuplan.errors import InputError, one
 from gpuplan.performance.other_networks import speed_ratio
-from gpuplan.studies.networks.predict import board_figures
+from gpuplan.studies.networks.speech import board_figures
 
 Row = dict[str, str]
 

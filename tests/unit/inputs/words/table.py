@@ -253,7 +253,7 @@ SENTENCES = [
     (
         "SDXL 2 images/s",
         {
-            W + "model": "stabilityai/stable-diffusion-xl-base-1.0/unet",
+            W + "model": "stabilityai/stable-diffusion-xl-base-1.0",
             W + "demand.requests_per_s": 2,
             W + "request.image_width_px": 1024,
         },

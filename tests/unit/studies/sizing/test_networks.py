@@ -1,0 +1,100 @@
+"""Networks that are no language models: latency follows the load, one model has one cost."""
+
+import pytest
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.plan.sizing import Sized
+from gpuplan.domain.requests.requests import NetworkRequest
+from gpuplan.inputs.scenario.read import scenario_from_dict
+from gpuplan.studies.networks.predict import predict_network
+from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.sizing.workload import size_workload
+
+CATALOG = read_catalog()
+
+
+def sizing(model, cards, *, slo=None, demand=None, batch=None, **request):
+    work = {
+        "name": "w",
+        "kind": "batch_inference" if batch else "online_inference",
+        "model": model,
+        "request": {"input_tokens": 256, "output_tokens": 0, **request},
+    }
+    work |= {"batch": batch} if batch else {"demand": demand, "slo": slo or {"e2e_p95_s": 1.0}}
+    tree = {"name": "s", "workloads": [work], "policy": {"accelerators": {"allowed": cards}}}
+    scenario = scenario_from_dict(tree)
+    return size_workload(scenario.workloads[0], scenario, SizingContext(catalog=CATALOG))
+
+
+def sized(*arguments, **keys) -> Sized:
+    [found] = sizing(*arguments, **keys).sized
+    return found
+
+
+def test_latency_rises_with_the_load_of_one_board_and_stays_within_the_limit():
+    quiet = sized("bge-m3", ["l4"], demand={"requests_per_s": 5})
+    busy = sized("bge-m3", ["l4"], demand={"requests_per_s": 60})
+    assert quiet.need.n_peak == busy.need.n_peak == 1
+    assert quiet.limits[0].reached_s.value < busy.limits[0].reached_s.value
+    assert all(each.limits[0].is_kept for each in (quiet, busy))
+
+
+def test_a_quiet_service_answers_in_little_more_than_the_time_of_one():
+    one_s = predict_network("flux", "h100-sxm", NetworkRequest(n_steps=28)).batch_s.value
+    rate = {"requests_per_s": 0.02 / one_s}
+    found = sized("flux", ["h100-sxm"], demand=rate, slo={"e2e_p95_s": 20.0}, steps=28)
+    assert found.limits[0].reached_s.value == pytest.approx(one_s, rel=0.1)
+
+
+def test_more_load_never_takes_fewer_boards():
+    counts = [
+        sized("SDXL", ["h100-sxm"], demand={"requests_per_s": rate}, slo={"e2e_p95_s": 20.0})
+        for rate in (0.5, 1, 2, 4, 8)
+    ]
+    numbers = [each.need.n_peak for each in counts]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] >= 8 * counts[0].utilization.safe_frac * numbers[0] / 2
+
+
+def test_a_tighter_slo_never_takes_fewer_boards():
+    wide, tight = (
+        sized("flux", ["h100-sxm"], demand={"requests_per_s": 2}, slo={"e2e_p95_s": limit})
+        for limit in (60.0, 12.0)
+    )
+    assert wide.need.n_peak <= tight.need.n_peak
+
+
+def test_two_flux_images_a_second_are_served_on_h100():
+    found = sized("flux", ["h100-sxm"], demand={"requests_per_s": 2}, slo={"e2e_p95_s": 20.0})
+    # 5.3 s an image: 10.6 boards busy, and room for chance.
+    assert 11 <= found.need.n_peak <= 15
+
+
+def test_what_takes_longer_than_the_limit_is_rejected_with_its_time():
+    found = sizing("flux", ["h100-sxm"], demand={"requests_per_s": 1}, slo={"e2e_p95_s": 1.0})
+    assert not found.sized
+    reasons = [each.reason for each in found.rejected if each.candidate.accelerator == "h100-sxm"]
+    assert "one sample takes" in reasons[0]
+
+
+def test_weights_that_do_not_fit_are_rejected():
+    found = sizing("flux", ["l4"], demand={"requests_per_s": 0.01}, slo={"e2e_p95_s": 900.0})
+    [rejected] = [each for each in found.rejected if each.candidate.accelerator == "l4"]
+    assert "23.8 GB" in rejected.reason
+
+
+def test_ten_thousand_hours_a_day_take_five_a100():
+    found = sized(
+        "whisper large-v3",
+        ["a100-sxm-80gb"],
+        batch={"docs_per_day": 1_200_000, "deadline_h": 24},
+        audio_s=30,
+    )
+    # 10,000 h in 24 h is 417 times real time; one board does 92 at best.
+    assert found.need.n_peak == 5
+
+
+def test_a_closed_loop_of_clients_is_sized_by_what_they_ask():
+    found = sized("bge-m3", ["l4"], demand={"concurrent_requests": 100})
+    assert found.need.n_peak >= 1
+    assert found.limits[0].is_kept
