@@ -12,11 +12,12 @@ from gpuplan.errors import InputError, one
 KINDS: dict[BillKind, CostCategory] = {
     "upfront": "hardware",
     "committed": "reservation",
-    "existing": "other",
+    "existing": "owned nodes",
     "burst": "rent",
     "spot": "spot",
     "once": "porting",
     "residual": "residual",
+    "staff": "staff",
 }
 
 
@@ -42,7 +43,10 @@ def cents_by_cause(
 
 def _causes(line: BillLine, rate: NodeRate | None) -> list[tuple[CostCategory, float]]:
     """The causes of owning and running nodes with their weights; any other line has one cause."""
-    whole: list[tuple[CostCategory, float]] = [(KINDS[line.kind], 1.0)]
+    is_own_hour = rate is not None and rate.purchase == "owned" and line.kind == "committed"
+    whole: list[tuple[CostCategory, float]] = [
+        ("owned nodes" if is_own_hour else KINDS[line.kind], 1.0)
+    ]
     if rate is None or rate.capital is None or line.kind not in OWNED:
         return whole
     if line.kind == "upfront":

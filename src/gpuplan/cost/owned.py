@@ -1,4 +1,4 @@
-"""The price of an hour of an owned node by cause: capital, support, energy, space, staff."""
+"""The price of an hour of an owned node by cause: capital, support, energy, space, licences."""
 
 from math import isfinite
 
@@ -85,13 +85,12 @@ def standing_rate(
 
 
 def running_parts(node: NodeKind, running: NodeRunning) -> tuple[RatePart, ...]:
-    """Energy by average draw, demand and space by highest draw, licences, staff; zero parts too."""
+    """Energy by average draw, demand and space by highest draw, licences; zero parts too."""
     facility_w = running.highest_w * running.pue_ratio
     hourly = {
         "demand charge": facility_w * running.demand_usd_per_w_month / HOURS_PER_MONTH,
         "space": running.highest_w * running.colocation_usd_per_w_month / HOURS_PER_MONTH,
         "licences": running.licence_usd_per_accelerator_year * node.n_accelerators / HOURS_PER_YEAR,
-        "staff": running.staff_usd_per_year / HOURS_PER_YEAR,
     }
     energy_j = running.average_w * running.pue_ratio * HOUR
     energy = RatePart(name="energy", usd_per_h=running.electricity_usd_per_j.times(energy_j))

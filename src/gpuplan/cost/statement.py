@@ -12,7 +12,7 @@ RENT_CATEGORIES: dict[str, CostCategory] = {
     "spot": "spot",
     "reserved": "reservation",
     "capacity_block": "reservation",
-    "owned": "other",
+    "owned": "owned nodes",
 }
 
 
@@ -131,5 +131,5 @@ def _running_parts(own: OwnNode, n: int) -> dict[CostCategory, Range]:
         "space": exactly(peak_w * run.colocation_usd_per_w_month),
         "support": own.purchase.hardware_usd.times(monthly_support),
         "licences": exactly(licences_usd / MONTHS_PER_YEAR),
-        "staff": exactly(run.staff_usd_per_year * n / MONTHS_PER_YEAR),
+        "staff": exactly(own.staff_usd_per_year / MONTHS_PER_YEAR),
     }

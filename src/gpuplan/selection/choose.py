@@ -12,6 +12,7 @@ from gpuplan.selection.program.model import Goal, Model, model
 from gpuplan.selection.program.solver import Answer, Effort, solve
 from gpuplan.selection.program.tables import Tables, tables
 from gpuplan.selection.sensitivity.conflict import conflict
+from gpuplan.selection.site import best_with_site
 
 MEASURES: dict[Objective, Total] = {
     "cost": "worth",
@@ -35,6 +36,8 @@ def select(problem: SelectionProblem, effort: Effort | None = None) -> Selection
 
 def best(problem: SelectionProblem, effort: Effort) -> Selection | None:
     """The best choice by the problem's objective; None where there is none."""
+    if problem.site_usd_per_h:
+        return best_with_site(problem, lambda given: best(given, effort))
     if problem.objective == "cost":
         return cheapest(problem, effort)
     tab = tables(problem)

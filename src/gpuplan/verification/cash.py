@@ -17,6 +17,8 @@ def cash_checks(document: Document) -> Iterator[Check]:
         return  # a file of before sums had dates
     total = sum(line["usd"] for line in lines)
     yield equal("cash flow: sums make the total", plan["total_usd"], total, "USD")
+    once = sum(line["usd"] for line in lines if not line["span_s"] and line["usd"] > 0)
+    yield equal("cash flow: outlays are what is paid once", plan["once_usd"], once, "USD")
     ends = max(line["start_s"] + line["span_s"] for line in lines)
     yield at_most("cash flow: within the span", ends, plan["span_s"], "s", tolerance=ROUNDING)
     if plan.get("present_value_usd") and not _is_discounted(document):

@@ -190,16 +190,18 @@ def test_every_hidden_cost_has_a_line():
     running = replace(
         RUNNING,
         licence_usd_per_accelerator_year=4_500.0,
-        staff_usd_per_year=20_000.0,
         demand_usd_per_w_month=0.015,
     )
     buy = replace(PURCHASE, tax_frac=0.08, install_frac=0.02, gear_frac=0.12, spares_frac=0.03)
-    account = life(replace(OWN, purchase=buy, running=running), rented_node_h=10.0)
+    own = replace(OWN, purchase=buy, running=running, staff_usd_per_year=20_000.0)
+    account = life(own, rented_node_h=10.0)
     assert set(account.cents_by_category) == {
         *("hardware", "freight", "tax", "installation", "network", "spares", "residual"),
         *("energy", "cooling", "demand charge", "space", "support", "licences", "staff", "rent"),
     }
     assert account.cents_by_category["licences"] == 8 * 4_500_00 * 4
+    assert account.cents_by_category["staff"] == pytest.approx(20_000_00 * 4, abs=48)
+    assert life(own, n_owned=4).cents_by_category["staff"] == account.cents_by_category["staff"]
 
 
 def test_parts_sum_to_totals_to_the_cent():

@@ -196,4 +196,3 @@ class NodeRunning:
     colocation_usd_per_w_month: float = 0.0  # of the machine's highest draw
     support_frac_per_year: float = 0.0  # of the hardware price
     licence_usd_per_accelerator_year: float = 0.0
-    staff_usd_per_year: float = 0.0  # this node's share

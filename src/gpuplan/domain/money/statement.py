@@ -24,6 +24,7 @@ CostCategory = Literal[
     "licences",
     "staff",
     "storage",
+    "owned nodes",
     "rent",
     "reservation",
     "spot",
@@ -111,3 +112,4 @@ class OwnNode:
     life_months: int
     residual_frac: Range  # of the hardware price
     evidence: PriceEvidence
+    staff_usd_per_year: float = 0.0  # of the site, however many nodes stand there

@@ -25,7 +25,7 @@ LIMIT_UNITS: dict[LimitKind, str] = {
     "carbon": "kg",
     "time": "s",
 }
-BillKind = Literal["upfront", "committed", "existing", "burst", "spot", "once", "residual"]
+BillKind = Literal["upfront", "committed", "existing", "burst", "spot", "once", "residual", "staff"]
 Status = Literal["optimal", "within gap", "not proven"]
 COMMITTED: tuple[Purchase, ...] = ("owned", "reserved", "capacity_block")
 
@@ -217,6 +217,7 @@ class SelectionProblem:
     geometries: tuple[SliceGeometry, ...] = ()
     limits: tuple[NamedLimit, ...] = ()
     objective: Objective = "cost"
+    site_usd_per_h: float = 0.0  # staff: paid all the time where any node is one's own
 
     @property
     def workloads(self) -> tuple[str, ...]:

@@ -160,7 +160,19 @@ def _cost(plan: ChosenPlan) -> str:
         return f"{usd(plan.total_usd)} total, {month}"
     if is_uneven(plan):
         return f"{usd(plan.total_usd)} in {span(plan.span_s)}, {month} while all of it runs"
-    return month
+    return f"{_growing(plan)}{month}"
+
+
+def _growing(plan: ChosenPlan) -> str:
+    """The fleet at the end and today's month, where the fleet grows and the month is a mean."""
+    periods = plan.bill.by_period
+    if len(periods) < 2 or periods[0].n_accelerators == periods[-1].n_accelerators:
+        return ""
+    first, last = periods[0], periods[-1]
+    return (
+        f"{usd(first.usd_per_month)}/month now; with growth to {count(last.n_accelerators)} "
+        f"accelerators, on average over {span(plan.span_s)} "
+    )
 
 
 def _with_range(cost: Estimate, per: str) -> str:
@@ -170,7 +182,7 @@ def _with_range(cost: Estimate, per: str) -> str:
 
 def is_uneven(plan: ChosenPlan) -> bool:
     """Whether runs end before the services do: then no month is like the others."""
-    even = plan.once_usd + plan.cost_usd_per_month.value * plan.span_s / MONTH
+    even = plan.cost_usd_per_month.value * plan.span_s / MONTH
     return plan.total_usd < (1 - UNEVEN_FRAC) * even
 
 

@@ -107,9 +107,8 @@ def _order_lines(growth: Growth, order: OrderTiming) -> Iterator[str]:
 
 def growth_reasons(inputs: PlanInputs, group: SolvedGroup) -> Explanation:
     """The plan's fleet under every growth that was given, and with the orders of this plan."""
-    names = group.sizings[0].demand.periods.scenarios
     n_periods = group.choice.table.problem.horizon.shape[1]
-    if n_periods < 2 or len(names) < 2 or inputs.scenario.objective == "regret":
+    if n_periods < 2 or inputs.scenario.objective == "regret":
         return Explanation()
     every = replace(inputs.scenario, objective="regret")  # all growths, not the middle one alone
     problem = fleet_table(every, inputs.catalog, group.sizings, market=inputs.market).problem
@@ -120,10 +119,14 @@ def growth_reasons(inputs: PlanInputs, group: SolvedGroup) -> Explanation:
 def _committed(scenario: Scenario, group: SolvedGroup, problem: SelectionProblem) -> Iterator[str]:
     """What the plan costs under other growth when its orders stay and only renting adapts."""
     choice, by_name = group.choice, _rates(scenario)
-    if not choice.selection.orders:
-        return
     names = group.sizings[0].demand.periods.scenarios
-    costs = recost(_undiscounted(problem), choice.selection) / choice.n_months
+    if not choice.selection.orders or len(names) < 2:
+        return
+    # The plan's own prices: draws at its load are in them.
+    given = choice.table.problem
+    same = replace(problem, pools=given.pools, terms=given.terms)
+    staff = sum(b.nominal_cents for b in choice.bill if b.kind == "staff") / 100.0
+    costs = (recost(_undiscounted(same), choice.selection) + staff) / choice.n_months
     parts = [
         f"{by_name[name]:.0%}/month "
         + (f"${usd:,.0f}/month" if usd < inf else "more nodes than can be rented")

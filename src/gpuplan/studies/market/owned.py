@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.nodes import node_sizes
-from gpuplan.cost.annuity import annuity, discount, monthly_capital
 from gpuplan.cost.defaults import colocation_of, purchase_of, support_of
 from gpuplan.cost.owned import hardware_price, owned_rate, standing_rate
 from gpuplan.domain.columns import Floats, floats
@@ -28,7 +27,7 @@ from gpuplan.domain.scenario.site import OwnedNodes
 from gpuplan.domain.scenario.terms import HardwarePrice
 from gpuplan.studies.power.carbon import CARBON_KEY, EnergyPlace, place_at
 from gpuplan.studies.power.node_draw import NodeWatts, node_watts
-from gpuplan.units import MONTH, YEAR
+from gpuplan.units import HOURS_PER_YEAR, MONTH, YEAR
 
 # Assumptions, each told where it is used.
 LIFE_S = 4 * YEAR
@@ -77,7 +76,7 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: EnergyPlace) -> 
         )
         rate = standing_rate(
             node,
-            _running(scenario, power, place, n_nodes=owned.n_nodes),
+            _running(scenario, power, place),
             evidence=PriceEvidence(source="user"),
         )
         terms = replace(rate.terms, n_nodes_max=owned.n_nodes)
@@ -153,48 +152,66 @@ def lead_time_s(scenario: Scenario, given: HardwarePrice | None) -> float:
     return lead.mid if lead else 0.0
 
 
-def worth_by_age(capital: Capital, period_s: float, n_periods: int) -> Floats:
-    """What a node is still worth after so many periods: the rest of its annuity and residual.
+def staff_usd_per_h(scenario: Scenario) -> float:
+    """What the staff of a site costs, however many nodes stand there."""
+    return (scenario.prices.staff_usd_per_year or 0.0) / HOURS_PER_YEAR
 
-    At this worth the hourly price and money up front say the same, whatever the horizon.
+
+def worth_by_age(capital: Capital, period_s: float, n_periods: int) -> Floats:
+    """What a node sells for after so many periods: straight from its price to its residual value.
+
+    Freight, tax, installation and gear are not got back.
     """
-    life, rate = capital.life_s / MONTH, capital.discount_frac_per_year
-    residual = capital.residuals_usd[1]
-    paid = monthly_capital(capital.outlay_usd.mid, residual, n_months=life, yearly_frac=rate)
-    left = [max(0.0, life - age * period_s / MONTH) for age in range(n_periods + 1)]
-    return floats([paid * annuity(m, rate) + residual * discount(m, rate) for m in left])
+    price, residual = capital.hardware_usd.mid, capital.residuals_usd[1]
+    used = [min(1.0, age * period_s / capital.life_s) for age in range(n_periods + 1)]
+    return floats([price + (residual - price) * share for share in used])
 
 
 def _ownership(scenario: Scenario) -> tuple[Ownership, list[Assumption]]:
-    budget, notes = scenario.budget, []
+    """Bought nodes are held to the end of the horizon, at most as long as they live, then sold."""
+    budget = scenario.budget
+    life_s, residual = budget.depreciation_s or LIFE_S, budget.residual_frac or RESIDUAL_FRAC
+    held_s = min(life_s, budget.horizon_s)
+    left = 1.0 - held_s / life_s
+    resale = Range(
+        low=residual.low + (1.0 - residual.low) * left,
+        mid=residual.mid + (1.0 - residual.mid) * left,
+        high=residual.high + (1.0 - residual.high) * left,
+    )
+    ownership = Ownership(
+        life_s=held_s,
+        residual_frac=resale,
+        discount_frac_per_year=budget.discount_frac_per_year,
+    )
+    return ownership, [*_ownership_notes(scenario, ownership)]
+
+
+def _ownership_notes(scenario: Scenario, found: Ownership) -> Iterator[Assumption]:
+    budget, resale = scenario.budget, found.residual_frac
     if budget.depreciation_s is None:
-        notes.append(
-            assume(
-                "life of bought nodes",
-                "4 years",
-                "a usual life in the books",
-                "budget.depreciation_years",
-            )
+        yield assume(
+            "life of bought nodes",
+            "4 years",
+            "a usual life in the books",
+            "budget.depreciation_years",
         )
     if budget.residual_frac is None:
-        notes.append(
-            assume(
-                "worth of bought nodes at the end of life",
-                "0 … 10 … 25 %",
-                "second-hand prices vary widely",
-                "budget.residual_frac",
-            )
+        yield assume(
+            "worth of bought nodes at the end of life",
+            "0 … 10 … 25 %",
+            "second-hand prices vary widely",
+            "budget.residual_frac",
         )
-    return Ownership(
-        life_s=budget.depreciation_s or LIFE_S,
-        residual_frac=budget.residual_frac or RESIDUAL_FRAC,
-        discount_frac_per_year=budget.discount_frac_per_year,
-    ), notes
+    if found.life_s < (budget.depreciation_s or LIFE_S):
+        yield assume(
+            f"resale of bought nodes after {found.life_s / MONTH:.0f} months",
+            f"{resale.low:.0%} … {resale.mid:.0%} … {resale.high:.0%} of their price",
+            "the horizon ends before their life: a straight line to their worth at its end",
+            "budget.horizon_months",
+        )
 
 
-def _running(
-    scenario: Scenario, power: NodeWatts, place: EnergyPlace, *, n_nodes: int
-) -> NodeRunning:
+def _running(scenario: Scenario, power: NodeWatts, place: EnergyPlace) -> NodeRunning:
     prices, site = scenario.prices, scenario.site
     return NodeRunning(
         average_w=power.mean_w,
@@ -205,7 +222,6 @@ def _running(
         colocation_usd_per_w_month=prices.colocation_usd_per_w_month or 0.0,
         support_frac_per_year=prices.support_frac_per_year or 0.0,
         licence_usd_per_accelerator_year=prices.licence_usd_per_accelerator_year or 0.0,
-        staff_usd_per_year=(prices.staff_usd_per_year or 0.0) / max(1, n_nodes),
     )
 
 
@@ -213,7 +229,7 @@ def _bought_running(
     scenario: Scenario, power: NodeWatts, place: EnergyPlace
 ) -> tuple[NodeRunning, tuple[Assumption, ...]]:
     """Running costs of a bought node: space and support are told where nobody gave them."""
-    running = _running(scenario, power, place, n_nodes=1)
+    running = _running(scenario, power, place)
     support, told = support_of(scenario.prices.support_frac_per_year)
     space, more = colocation_of(
         scenario.prices.colocation_usd_per_w_month, has_own_site=scenario.site is not None

@@ -53,7 +53,7 @@ def _cash_flow(choice: Choice) -> Iterator[CashLine]:
                     yield CashLine(
                         what=what,
                         workload=workload,
-                        name=rate.node.name if rate else line.pool,
+                        name=rate.node.name if rate else line.pool or "site",
                         source=evidence_text(rate) if rate else "",
                         start_s=start_s,
                         span_s=span_s,
@@ -104,7 +104,7 @@ def _hours(choice: Choice, pool: str, period: int) -> dict[str, float]:
     hour_h = choice.table.problem.horizon.hour_s / HOUR
     found: dict[str, float] = {}
     for option in choice.selection.chosen:
-        if option.pool == pool:
+        if pool in (option.pool, ""):  # a site is for all
             need = float((option.need[0, period] * hour_h).sum()) * _size(choice, option)
             found[option.workload] = found.get(option.workload, 0.0) + need
     return found or {"": 1.0}

@@ -30,7 +30,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.planning.options import FleetTable
 from gpuplan.studies.planning.rows import FleetRow
 from gpuplan.studies.power.carbon import emitted_kg
-from gpuplan.units import MONTH
+from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 
 class Choice(NamedTuple):
@@ -189,7 +189,10 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
         peak = int(held.n_nodes.max())
         mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
         mean *= len(share_periods) * horizon.period_s / (choice.n_months * MONTH)
+        usd = _terms_usd(choice, held.terms, pool) / choice.n_months
         price = _price(rate, choice.pool(pool))
+        if rate is not None and rate.capital is not None and not rate.capital.is_sunk:
+            price = price.scaled(usd / (mean * HOURS_PER_MONTH) / price.value)  # as billed
         yield PurchaseLine(
             purchase="existing" if held.terms.startswith("existing") else held.purchase,
             offer=rate.node.name if rate else pool,
@@ -199,7 +202,7 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
             n_accelerators_per_node=choice.pool(pool).n_accelerators_per_node,
             paid_frac=mean / peak,
             price_usd_per_node_h=price,
-            usd_per_month=_terms_usd(choice, held.terms, pool) / choice.n_months,
+            usd_per_month=usd,
             price_date=_date(rate),
             price_source=rate.evidence.source if rate else "",
             mean_w_per_node=choice.pool(pool).mean_w or None,

@@ -28,7 +28,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.studies.market.offers import Market, rates_for
-from gpuplan.studies.market.owned import lead_time_s, worth_by_age
+from gpuplan.studies.market.owned import lead_time_s, staff_usd_per_h, worth_by_age
 from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
@@ -82,7 +82,13 @@ def fleet_table(
     ]
     rows = with_fractions(rows, is_sharing=is_sharing)
     problem, rates = _problem(scenario, catalog, sizings, rows, market=market, hours=hours)
-    problem = replace(problem, limits=limits_of(scenario, periods, is_jobs=is_jobs))
+    # The staff of a site is paid for services; for runs where there is nothing else.
+    is_staffed = not is_jobs or all(work.has_end for work in scenario.workloads)
+    problem = replace(
+        problem,
+        limits=limits_of(scenario, periods, is_jobs=is_jobs),
+        site_usd_per_h=staff_usd_per_h(scenario) if is_staffed else 0.0,
+    )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
     return FleetTable(problem=problem, by_name=by_name, rates=rates)
 

@@ -1,6 +1,7 @@
 """A plan with everything around it, assembled: money, findings, assumptions, checklist."""
 
 from collections.abc import Iterator
+from datetime import date
 
 from gpuplan.cost.items import carbon_usd_per_month, loan_interest_usd, storage_usd_per_month
 from gpuplan.cost.statement import cents
@@ -24,7 +25,7 @@ from gpuplan.domain.system.designed import (
 from gpuplan.domain.system.findings import Finding, note
 from gpuplan.errors import InfeasibleError, Problem, ViolationError, one
 from gpuplan.studies.system_check.placement import Remark, assumptions_in, findings_in
-from gpuplan.studies.whole_design.rent_or_own import own_instead, rent_or_own_of
+from gpuplan.studies.whole_design.rent_or_own import design_market, own_instead, rent_or_own_of
 from gpuplan.studies.whole_design.statement import statement_of_plan
 from gpuplan.studies.whole_design.unit_costs import costs_by_team, pool_costs
 
@@ -46,9 +47,12 @@ def money_of(
     account = statement_of_plan(answer, plan, scenario)
     units = [*pool_costs(answer, plan, scenario)]
     pools = tuple(cost for cost in units if isinstance(cost, PoolCost))
-    instead = [*own_instead(servers, scenario, catalog)]
     begins = answer.provenance.as_of
-    compared = [*rent_or_own_of(servers, scenario, catalog, plan=plan, begins=begins)]
+    market = design_market(scenario, catalog, date.fromisoformat(begins))
+    instead = [*own_instead(servers, market, catalog)]
+    compared = [
+        *rent_or_own_of(servers, scenario, catalog, plan=plan, market=market, begins=begins)
+    ]
     remarks = [*units, *instead, *compared, *account.assumptions]
     return Money(
         statement=account,

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from math import ceil
 from typing import NamedTuple
 
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
 from gpuplan.cost.rent_or_own import npv_by_utilization, own_or_burst, rent_or_own
+from gpuplan.cost.statement import evidence_text
 from gpuplan.cost.value import book_years, break_even, npv_range_usd
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.rates import NodeKind, NodeRate, PriceEvidence, RatePart
@@ -17,10 +19,11 @@ from gpuplan.domain.plan.answer import ChosenPlan
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.workload import Training
+from gpuplan.domain.scenario.terms import Purchase
 from gpuplan.domain.system.designed import OwnInstead, RentOrOwn, ServerGroup
 from gpuplan.domain.system.findings import note
-from gpuplan.studies.market.owned import bought_nodes, bought_terms, site_power
+from gpuplan.studies.market.offers import Market, market_of
+from gpuplan.studies.market.owned import bought_terms, site_power
 from gpuplan.studies.planning.draw import at_ratio
 from gpuplan.studies.power.node_draw import moved_w, node_watts
 from gpuplan.studies.system_check.alternatives import boards, server_usd
@@ -45,14 +48,15 @@ def rent_or_own_of(
     catalog: Catalog,
     *,
     plan: ChosenPlan,
+    market: Market,
     begins: str,
 ) -> Iterator[RentOrOwn | Remark]:
-    """Each group rented, owned, and the best of both, over the life of an owned server."""
+    """Each group rented, owned, and the best of both, over the time a server is held."""
     for group in groups:
-        if not _is_open(group, scenario):
+        if not _is_open(group, market):
             continue
         own, notes = own_node(scenario, catalog, group)
-        rent = _rent(group, scenario, catalog)
+        rent = _rent(group, market)
         if own is None or rent is None:
             missing = "to buy" if own is None else "to rent"
             what = f"no price {missing} {group.accelerator} is known: "
@@ -68,27 +72,28 @@ def rent_or_own_of(
         yield lifetime
 
 
-def _is_open(group: ServerGroup, scenario: Scenario) -> bool:
-    """Whether there is a choice: not for existing servers, nor for an hour priced as owned."""
+def _is_open(group: ServerGroup, market: Market) -> bool:
+    """Whether there is a choice: not for existing servers, nor where only an hour has a price."""
     if group.purchase == "existing" or not group.n_accelerators_per_node:
         return False
-    return not group.is_own or bool(scenario.prices.hardware)
+    rate = _own_rate(market, group.accelerator)
+    return not group.is_own if rate is None else rate.capital is not None
 
 
 def _used_frac(
     group: ServerGroup, own: OwnNode, scenario: Scenario, *, span_s: float
 ) -> tuple[float, Assumption]:
-    """The share of a server's life in which the group is needed: a run is over when it is done."""
+    """The share of the time a server is held in which it is needed: a run ends when it is done."""
     paid = 1.0 if group.is_own else min(1.0, group.paid_frac)
     work = scenario.workload(group.workload)
-    is_run = work is not None and isinstance(work.work, Training)
+    is_run = work is not None and work.has_end
     share = min(1.0, span_s / (own.life_months * MONTH)) if is_run else 1.0
-    value = "as long as the server lives"
+    value = f"all {own.life_months} months that a server is held"
     if is_run and share < 1:
         value = f"{span_s / MONTH:.1f} of {own.life_months} months; then servers stand idle"
     what = f"how long {group.workload} needs its servers"
-    why = "owning is compared with renting over a server's life"
-    return paid * share, assume(what, value, why, "budget.depreciation_years")
+    why = "owning is compared with renting over the time that a server is held"
+    return paid * share, assume(what, value, why, "budget.horizon_months")
 
 
 def own_node(
@@ -119,26 +124,41 @@ def own_node(
         life_months=max(1, round(terms.ownership.life_s / MONTH)),
         residual_frac=terms.ownership.residual_frac,
         evidence=PriceEvidence(source=source, is_weak=not is_given),
+        staff_usd_per_year=scenario.prices.staff_usd_per_year or 0.0,
     ), (*price_notes, *notes, *site_power(scenario).assumptions)
 
 
-def _rent(group: ServerGroup, scenario: Scenario, catalog: Catalog) -> Rent | None:
-    """The group's own price; of a bought group the user's offer, else the cheapest published."""
+def design_market(scenario: Scenario, catalog: Catalog, today: date) -> Market:
+    """What a plan of that day could have rented or bought, nodes of one's own with it."""
+    allowed: tuple[Purchase, ...] = (*scenario.policy.purchases, "owned", "on_demand")
+    policy = replace(scenario.policy, purchases=tuple(dict.fromkeys(allowed)))
+    asked = replace(scenario, policy=policy)
+    return market_of(asked, catalog, offers=read_offers(), today=today)
+
+
+def _rent(group: ServerGroup, market: Market) -> Rent | None:
+    """The group's own price; of a bought group the cheapest that a plan could have rented."""
     if not group.is_own:
         usd_per_h = group.price_usd_per_node_h / group.n_accelerators_per_node
         return Rent(usd_per_h, group.server, "the plan")
-    mine = [
-        Rent(o.price_usd_per_h.mid / o.n_accelerators_per_node, o.name, "user")
-        for o in scenario.prices.offers
-        if o.purchase == "on_demand"
-        and find_accelerator(o.accelerator, catalog).accelerator.id == group.accelerator
+    found = [
+        Rent(rate.price_usd_per_h.mid / rate.node.n_accelerators, _name(rate), evidence_text(rate))
+        for rate in market.rates
+        if rate.purchase == "on_demand" and rate.node.accelerator == group.accelerator
     ]
-    published = [
-        Rent(o.usd_per_h / o.n_accelerators, f"{o.cloud} {o.instance}", str(o.price_date))
-        for o in read_offers()
-        if o.accelerator == group.accelerator and o.n_accelerators and o.usd_per_h
-    ]
-    return min(mine or published, key=lambda rent: rent.usd_per_h, default=None)
+    return min(found, key=lambda rent: rent.usd_per_h, default=None)
+
+
+def _name(rate: NodeRate) -> str:
+    return " ".join(filter(None, (rate.node.cloud, rate.node.name)))
+
+
+def _own_rate(market: Market, accelerator: str) -> NodeRate | None:
+    """The cheapest hour of a node of one's own: as the user prices it, or bought."""
+    mine = [r for r in market.rates if r.purchase == "owned" and r.node.accelerator == accelerator]
+    return min(
+        mine, key=lambda r: r.price_usd_per_h.mid / max(1, r.node.n_accelerators), default=None
+    )
 
 
 def _month(n_nodes: int, used_frac: float) -> list[LoadBlock]:
@@ -189,18 +209,11 @@ def _compared(
 
 
 def own_instead(
-    groups: tuple[ServerGroup, ...], scenario: Scenario, catalog: Catalog
+    groups: tuple[ServerGroup, ...], market: Market, catalog: Catalog
 ) -> Iterator[OwnInstead | Assumption]:
-    """Rented servers against bought ones, where the user knows what hardware costs."""
-    allowed = (*scenario.policy.purchases, "owned")
-    asked = replace(scenario, policy=replace(scenario.policy, purchases=allowed))
-    rates = {
-        rate.node.accelerator: rate
-        for rate in bought_nodes(asked, catalog, site_power(scenario))
-        if isinstance(rate, NodeRate)
-    }
+    """Rented servers against owned ones, where the user knows what these cost."""
     for group in groups:
-        rate, n = rates.get(group.accelerator), group.n_accelerators_per_node
+        rate, n = _own_rate(market, group.accelerator), group.n_accelerators_per_node
         if group.is_own or rate is None:
             continue
         each = _at_load(group, rate, catalog).usd_per_accelerator_h

@@ -78,6 +78,8 @@ def paid_hours(plan: ChosenPlan, workload: str) -> float:
     paid: dict[str, float] = {}
     mine: dict[str, float] = {}
     for line in cash_flow_of(plan):
+        if not line.span_s:
+            continue  # an hour of equal nodes costs the same to run, whoever bought them
         is_mine = line.workload == workload
         paid[line.name] = paid.get(line.name, 0.0) + line.usd
         mine[line.name] = mine.get(line.name, 0.0) + line.usd * is_mine

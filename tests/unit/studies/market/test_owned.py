@@ -15,6 +15,7 @@ from gpuplan.studies.market.owned import (
     bought_nodes,
     lead_time_s,
     site_power,
+    staff_usd_per_h,
     standing_nodes,
     worth_by_age,
 )
@@ -83,21 +84,6 @@ def test_nothing_is_bought_unless_the_policy_allows_it():
     }
 
 
-def test_worth_falls_from_the_outlay_to_the_residual():
-    """Without interest a node loses the same every month."""
-    capital = Capital(
-        hardware_usd=exactly(1200.0),
-        outlay_usd=exactly(1200.0),
-        residual_frac=exactly(0.0),
-        life_s=12 * MONTH,
-        discount_frac_per_year=0.0,
-    )
-    worth = worth_by_age(capital, MONTH, 13)
-    assert worth[0] == pytest.approx(1200.0)
-    assert worth[6] == pytest.approx(600.0)
-    assert worth[12] == worth[13] == pytest.approx(0.0)
-
-
 def test_lead_times_are_the_offers_own_or_the_scenarios():
     given = HardwarePrice(accelerator="h100-sxm", lead_time_s=exactly(30 * DAY))
     assert lead_time_s(SCENARIO, given) == 30 * DAY
@@ -113,17 +99,27 @@ def test_a_region_gives_what_the_site_leaves_open():
     assert "site.pue" not in {note.change for note in given.assumptions}
 
 
-def test_staff_is_shared_by_the_nodes_and_support_follows_the_price():
-    """Three nodes share one salary: 87,600 USD a year are 3.33 USD an hour and node."""
+def test_staff_is_paid_by_the_site_and_by_no_node():
+    """87,600 USD a year are 10 USD an hour, however many nodes stand there."""
     prices = replace(SCENARIO.prices, staff_usd_per_year=87_600.0)
     site = Site(pue_ratio=1.0, electricity_usd_per_j=exactly(0.0))
     nodes = OwnedNodes(accelerator="h100-sxm", n_nodes=3, n_accelerators_per_node=8)
     scenario = replace(SCENARIO, prices=prices, site=site, owned=(nodes,))
     [found] = standing_nodes(scenario, CATALOG, site_power(scenario))
-    assert found.rate.price_usd_per_h.mid == pytest.approx(87_600 / 8760 / 3, rel=1e-3)
-    alone = replace(scenario, owned=(replace(nodes, n_nodes=1),))
-    [one] = standing_nodes(alone, CATALOG, site_power(alone))
-    assert one.rate.price_usd_per_h.mid == pytest.approx(3 * found.rate.price_usd_per_h.mid)
+    assert found.rate.price_usd_per_h.mid == 0.0
+    assert staff_usd_per_h(scenario) == pytest.approx(10.0)
+
+
+def test_what_is_not_sold_with_a_node_is_not_got_back():
+    """Bought for 1,000 and 200 of freight, residual 10 %: sold at half its life for 550."""
+    capital = Capital(
+        hardware_usd=exactly(1000.0), outlay_usd=exactly(1200.0), residual_frac=exactly(0.1),
+        life_s=12 * MONTH, discount_frac_per_year=0.1,
+    )  # fmt: skip
+    worth = worth_by_age(capital, MONTH, 13)
+    assert worth[0] == pytest.approx(1000.0)
+    assert worth[6] == pytest.approx(550.0)
+    assert worth[12] == worth[13] == pytest.approx(100.0)
 
 
 def test_own_nodes_are_joined_by_their_nics_or_the_sites_network():
