@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gpuplan.domain.plan.answer import Alternative, Answer, ChosenPlan, PlannedLoad, SloResult
+from gpuplan.domain.plan.bill import PlanCostLine
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
@@ -243,7 +244,13 @@ def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
     lines.sort(key=lambda line: -line.usd_per_month)
     title = f"Cost: {usd_range(plan.cost_usd_per_month)} per month"
     found = table(title, lines[:n_most], columns)
-    if len(lines) < 2:
+    others = [(line.what, *[""] * 5, usd(line.usd_per_month), "") for line in _unbought(plan)]
+    if len(lines) + len(others) < 2:
         return found
     total = ("total", *[""] * 5, usd(plan.cost_usd_per_month.value), "")
-    return replace(found, rows=(*found.rows, total))
+    return replace(found, rows=(*found.rows, *others, total))
+
+
+def _unbought(plan: ChosenPlan) -> list[PlanCostLine]:
+    """Lines of the bill that no purchase of nodes stands behind."""
+    return [line for line in plan.cost_lines if line.what in ("staff", "porting")]

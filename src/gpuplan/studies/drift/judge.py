@@ -20,12 +20,9 @@ def judged(
     seen, drifts, ahead = found
     added, saved = _difference(old.plan, new.plan)
     advice, reasons = _advice(old, new, asked=asked, added=added, saved=saved)
-    step = added
-    if asked.max_added_accelerators is not None and abs(added) > asked.max_added_accelerators:
-        step = asked.max_added_accelerators if added > 0 else -asked.max_added_accelerators
-        if advice == "change":
-            advice = "change in steps"
-            reasons = (*reasons, f"{abs(added)} at once is above the change budget of {abs(step)}")
+    step, advice, reasons = _step(new.plan, asked, added, advice, reasons, saved=saved)
+    share = step / added if added else 1.0
+    once = new.plan.once_usd if new.plan is not None and advice != "keep" else 0.0
     return Replanned(
         old=old,
         new=new,
@@ -35,10 +32,38 @@ def judged(
         advice=advice,
         reasons=reasons,
         n_added=added,
-        saved_usd_per_month=saved,
-        once_usd=new.plan.once_usd if new.plan is not None and advice != "keep" else 0.0,
+        saved_usd_per_month=saved * share if advice == "change in steps" else saved,
+        once_usd=once * share,
         n_step=0 if advice == "keep" else step,
         assumptions=assumptions,
+    )
+
+
+def _step(
+    plan: ChosenPlan | None,
+    asked: ReplanRequest,
+    added: int,
+    advice: Advice,
+    reasons: tuple[str, ...],
+    *,
+    saved: float,
+) -> tuple[int, Advice, tuple[str, ...]]:
+    """How many accelerators to change now: whole nodes, within the change budget."""
+    most = asked.max_added_accelerators
+    if most is None or plan is None or abs(added) <= most or advice != "change":
+        return added, advice, reasons
+    size = min(
+        (p.n_accelerators_per_node for pool in plan.pools for p in pool.purchases), default=1
+    )
+    step = most // size * size
+    if not step:
+        why = f"a node has {size} accelerators: the change budget of {most} allows none"
+        return 0, "keep", (*reasons, why)
+    why = f"{abs(added)} at once is above the change budget of {most}; all of them: "
+    return (
+        step if added > 0 else -step,
+        "change in steps",
+        (*reasons, f"{why}{-saved:+,.0f} $/month"),
     )
 
 

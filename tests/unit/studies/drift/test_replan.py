@@ -103,6 +103,16 @@ def test_a_change_budget_makes_steps(old):
     found = replan(old, service(40.0, old=old).telemetry(), asked)
     assert found.advice == "change in steps"
     assert found.n_step == 1 < found.n_added
+    whole = replan(old, service(40.0, old=old).telemetry(), ReplanRequest())
+    share = found.n_step / found.n_added
+    assert found.saved_usd_per_month == pytest.approx(whole.saved_usd_per_month * share)
+
+
+def test_a_budget_below_one_node_changes_nothing(old):
+    asked = ReplanRequest(max_added_accelerators=0)
+    found = replan(old, service(40.0, old=old).telemetry(), asked)
+    assert (found.advice, found.n_step) == ("keep", 0)
+    assert any("the change budget of 0 allows none" in reason for reason in found.reasons)
 
 
 def test_a_broken_promise_is_drift(old):
