@@ -1,0 +1,138 @@
+"""One bill: every verb prints the same money, to the cent, at the time at which it is paid."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consistency.plans import failed, planned
+from gpuplan.catalog.load import read_catalog
+from gpuplan.pipeline.design import design_plan
+from gpuplan.report.plan.difference import diff_sheet
+from gpuplan.units import MONTH
+
+CONSISTENCY = settings.get_profile("consistency")
+CATALOG = read_catalog()
+
+
+@st.composite
+def fleets(draw):
+    """Accelerators for so many hours, growing or not, rented or bought, discounted or not."""
+    growth = draw(st.sampled_from([None, {"low": 0.0, "mid": 0.03, "high": 0.06}]))
+    tree = {
+        "version": 1,
+        "name": "drawn",
+        "workloads": [
+            {"name": "w", "kind": "generic", "work": {"accelerators": draw(st.integers(1, 60))}}
+        ],
+        "policy": {"accelerators": {"allowed": ["H100"]}},
+        "budget": {
+            "horizon_months": draw(st.sampled_from([12, 24, 36, 60])),
+            "discount_rate_frac_per_year": draw(st.sampled_from([0.0, 0.08])),
+        },
+        "site": {"power_kw": 5000, "pue": 1.3, "electricity_usd_per_kwh": 0.12},
+        "prices": {
+            "offers": [
+                {
+                    "name": "cloud",
+                    "accelerator": "H100",
+                    "usd_per_accelerator_h": draw(st.sampled_from([1.5, 2.5, 4.0])),
+                    "accelerators_per_node": draw(st.sampled_from([1, 8])),
+                }
+            ]
+        },
+    }
+    if growth:
+        tree["growth"] = {"per_month_frac": growth}
+    if draw(st.booleans()):
+        tree["prices"]["hardware"] = [{"accelerator": "H100", "usd_per_node": 260_000}]
+        tree["prices"]["staff_usd_per_year"] = draw(st.sampled_from([0, 90_000]))
+    return tree
+
+
+def cents(usd: float) -> int:
+    return round(usd * 100)
+
+
+@CONSISTENCY
+@given(fleets())
+def test_parts_make_the_bill_to_the_cent(tree):
+    answer = planned(tree)
+    plan, bill = answer.plan, answer.plan.bill
+    months = plan.span_s / MONTH
+    assert not failed(answer.proof.certificate)
+    assert sum(cents(line.usd) for line in bill.cash_flow) == cents(bill.total_usd)
+    assert cents(sum(x.usd_per_month for x in bill.cost_lines) * months) == cents(bill.total_usd)
+    mean = sum(p.usd_per_month * p.span_s for p in bill.by_period) / plan.span_s
+    assert mean == pytest.approx(plan.cost_usd_per_month.value, abs=0.01)
+    by_cause = Counter()
+    for line in bill.cash_flow:
+        by_cause[line.what] += cents(line.usd)
+    told = {x.what: cents(x.usd_per_month * months) for x in bill.cost_lines}
+    assert {what: n for what, n in by_cause.items() if n} == pytest.approx(told, abs=1)
+
+
+@CONSISTENCY
+@given(fleets())
+def test_a_plan_and_its_design_hold_the_same_money(tree):
+    answer = planned(tree)
+    money = design_plan(answer, CATALOG).money
+    assert money.difference_cents == 0
+    assert money.npv_usd == pytest.approx(answer.plan.bill.present_value_usd, rel=1e-6, abs=0.5)
+    by_month = [0] * (money.statement.n_months + 1)
+    for line in answer.plan.bill.cash_flow:
+        if not line.span_s:
+            by_month[round(line.start_s / MONTH)] += cents(line.usd)
+    capital = ("hardware", "network", "spares", "freight", "tax", "installation", "residual")
+    once = [0] * len(by_month)
+    for line in money.statement.lines:
+        if line.category in capital:
+            once = [a + b for a, b in zip(once, line.cents, strict=True)]
+    assert once == by_month  # bought in the month of the order, sold in the last
+
+
+@CONSISTENCY
+@given(fleets())
+def test_a_discount_of_nothing_changes_nothing(tree):
+    budget = {**tree["budget"], "discount_rate_frac_per_year": 0.0}
+    bill = planned({**tree, "budget": budget}).plan.bill
+    assert cents(bill.present_value_usd) == pytest.approx(cents(bill.total_usd), abs=1)
+
+
+@CONSISTENCY
+@given(fleets())
+def test_the_middle_growth_is_the_plan(tree):
+    answer = planned(tree)
+    for row in answer.explanation.growth:
+        if row.name == "mid":
+            cost = answer.plan.cost_usd_per_month.value
+            assert row.mean_usd_per_month == pytest.approx(cost, abs=0.01)
+
+
+@CONSISTENCY
+@given(fleets(), st.sampled_from([1.1, 2.0]))
+def test_dearer_offers_never_make_a_plan_cheaper(tree, ratio):
+    [offer] = tree["prices"]["offers"]
+    dear = {**offer, "usd_per_accelerator_h": offer["usd_per_accelerator_h"] * ratio}
+    other = {**tree, "prices": {**tree["prices"], "offers": [dear]}}
+    first, second = (planned(each).plan.bill.present_value_usd for each in (tree, other))
+    assert second >= first - 0.01
+
+
+@CONSISTENCY
+@given(fleets())
+def test_a_plan_differs_from_itself_by_nothing(tree):
+    answer = planned(tree)
+    assert diff_sheet(answer, answer).document["cost_difference_usd_per_month"] == 0.0
+
+
+@CONSISTENCY
+@given(fleets(), st.sampled_from([50_000, 300_000]))
+def test_staff_is_paid_once_or_not_at_all(tree, usd_per_year):
+    prices = {**tree["prices"], "staff_usd_per_year": usd_per_year}
+    bill = planned({**tree, "prices": prices}).plan.bill
+    paid = sum(line.usd for line in bill.cash_flow if line.what == "staff")
+    years = tree["budget"]["horizon_months"] / 12
+    is_own = any(line.what == "hardware" for line in bill.cash_flow)
+    assert paid == pytest.approx(usd_per_year * years if is_own else 0.0, abs=0.05)
