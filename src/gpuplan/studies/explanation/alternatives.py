@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuplan.cost.per_unit import service_cents
 from gpuplan.domain.columns import floats
+from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import Tokens
 from gpuplan.domain.plan.answer import Alternative
 from gpuplan.domain.plan.selection import (
@@ -25,7 +26,9 @@ from gpuplan.selection.sensitivity.pareto import pareto
 from gpuplan.studies.explanation.comparison import FleetComparison
 from gpuplan.studies.market.offers import Market
 from gpuplan.studies.planning.chosen import Choice
-from gpuplan.studies.planning.options import pool_name
+from gpuplan.studies.planning.groups import SolvedGroup
+from gpuplan.studies.planning.options import pool_name, terms_of
+from gpuplan.studies.planning.priced import paid_by
 from gpuplan.units import HOUR, HOURS_PER_MONTH, KWH, YEAR
 
 MOST_OPTIONS = 400  # above, trade-offs would take longer than the plan itself
@@ -36,30 +39,33 @@ RESERVED = "reserved"
 NEAR = Effort(gap_frac=1e-3)  # of a trade-off: it is compared by the per cent
 
 
-def committed_use(market: Market, choice: Choice, option: FleetOption) -> Iterator[Alternative]:
-    """The same nodes under the cheapest published commitment: weak evidence, so only shown."""
-    offered = [
-        rate
-        for rate in market.shown
-        if rate.purchase == "reserved" and pool_name(rate) == option.pool
-    ]
-    if not offered or choice.is_jobs:
-        return
-    best = min(offered, key=lambda rate: (rate.price_usd_per_h.mid, rate.id))
-    pool = choice.pool(option.pool)
-    nodes = pool.nodes_for(int(option.need.max()) + option.n_reserve)
-    now = choice.usd / choice.n_months
-    usd = nodes * best.price_usd_per_h.mid * HOURS_PER_MONTH
-    if usd < now:
-        years = (best.terms.term_s or 0.0) / YEAR
-        term = f"{years:.0f} year{'s' if years > 1 else ''}, {best.evidence.note}"
-        yield Alternative(
-            kind=RESERVED,
-            fleet=f"{nodes * pool.n_accelerators_per_node} x {pool.accelerator}",
-            usd_per_month=usd,
-            extra_usd_per_month=usd - now,
-            remark=f"{option.workload}: {term}; ask for a quote and enter it",
-        )
+def shown_offers(market: Market, group: SolvedGroup, option: FleetOption) -> Iterator[Alternative]:
+    """The same fleet with prices that no plan rests on: commitments, marketplaces, old lists."""
+    choice, periods = group.choice, group.sizings[0].demand.periods
+    cheapest: dict[str, NodeRate] = {}
+    for rate in sorted(market.shown, key=lambda rate: (rate.price_usd_per_h.mid, rate.id)):
+        if pool_name(rate) == option.pool and rate.purchase in (RESERVED, "on_demand"):
+            cheapest.setdefault(rate.purchase, rate)
+    for rate in cheapest.values() if not choice.is_jobs else ():
+        terms = (*choice.table.problem.terms, terms_of(rate, periods))
+        found = paid_by(choice, terms)
+        if found is not None and found.selection.worth_cents < choice.selection.worth_cents:
+            yield _offered(choice, found, option, rate)
+
+
+def _offered(choice: Choice, found: Choice, option: FleetOption, rate: NodeRate) -> Alternative:
+    pool, usd = choice.pool(option.pool), found.usd_per_month
+    held = [h for h in found.selection.held if h.terms == rate.id]
+    nodes = sum(int(h.n_nodes.max(initial=0)) for h in held)
+    years = (rate.terms.term_s or 0.0) / YEAR
+    term = f"{years:.0f} year{'s' if years > 1 else ''}, " if years else f"{rate.node.cloud}, "
+    return Alternative(
+        kind=RESERVED if rate.purchase == RESERVED else "indicative price",
+        fleet=f"{nodes * pool.n_accelerators_per_node} x {pool.accelerator}",
+        usd_per_month=usd,
+        extra_usd_per_month=usd - choice.usd_per_month,
+        remark=f"{option.workload}: {term}{rate.evidence.note}; ask for a quote and enter it",
+    )
 
 
 def token_services(

@@ -11,6 +11,7 @@ from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.options import pool_name
+from gpuplan.studies.planning.priced import paid_by
 from gpuplan.units import HOUR, HOURS_PER_MONTH, MINUTE, MONTHS_PER_YEAR
 
 
@@ -61,20 +62,27 @@ def burst_pool(choice: Choice, option: FleetOption) -> BurstPool | None:
     return BurstPool(option, own, cloud, blocks)
 
 
-def burst_alternatives(pool: BurstPool) -> Iterator[Alternative]:
-    """The pool owned as a whole, and rented as a whole."""
-    months = pool.n_hours / HOURS_PER_MONTH
-    totals = pool.best.usd_by_owned
-    for kind, n_owned in (("own everything", len(totals) - 1), ("rent everything", 0)):
-        usd = totals[n_owned]
-        if usd > min(totals):
-            yield Alternative(
-                kind=kind,
-                fleet=f"{n_owned} nodes owned",
-                usd_per_month=usd / months,
-                extra_usd_per_month=(usd - min(totals)) / months,
-                remark=f"{pool.option.workload}: ${usd / months * MONTHS_PER_YEAR:,.0f}/year",
-            )
+def burst_alternatives(choice: Choice, option: FleetOption) -> Iterator[Alternative]:
+    """The pool owned as a whole, and rented as a whole, each with the bill of that choice."""
+    for kind, is_owned in (("own everything", True), ("rent everything", False)):
+        terms = [
+            given
+            for given in choice.table.problem.terms
+            if given.pool != option.pool or (given.purchase == "owned") == is_owned
+        ]
+        found = paid_by(choice, terms)
+        if found is None or found.selection.worth_cents <= choice.selection.worth_cents:
+            continue
+        held = [h for h in found.selection.held if h.pool == option.pool and h.purchase == "owned"]
+        n_owned = sum(int(h.n_nodes.max(initial=0)) for h in held)
+        usd = found.usd_per_month
+        yield Alternative(
+            kind=kind,
+            fleet=f"{n_owned} nodes owned",
+            usd_per_month=usd,
+            extra_usd_per_month=usd - choice.usd_per_month,
+            remark=f"{option.workload}: ${usd * MONTHS_PER_YEAR:,.0f}/year",
+        )
 
 
 def burst_reasons(pool: BurstPool) -> Explanation:

@@ -16,8 +16,8 @@ from gpuplan.domain.plan.comparison import ComparisonRow, Decision
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.studies.day_replay.replay import latency_curves
 from gpuplan.studies.explanation.alternatives import (
-    committed_use,
     mixed_fleet,
+    shown_offers,
     token_services,
     trade_offs,
 )
@@ -212,9 +212,8 @@ def _alternatives(
     yield from others
     for choice in services:
         for option in choice.selection.chosen:
-            pool = burst_pool(choice, option)
-            if pool is not None:
-                yield from burst_alternatives(pool)
+            if burst_pool(choice, option) is not None:
+                yield from burst_alternatives(choice, option)
     for group in groups:
         for compared in compared_runs(group.choice, group.sizings) if group.choice.is_jobs else ():
             yield from run_alternatives(compared)
@@ -250,7 +249,7 @@ def _other_ways(
     """Committed-use discounts, tokens from an API, and less energy for more money."""
     for group in services:
         for option in group.choice.selection.chosen:
-            yield from committed_use(inputs.market, group.choice, option)
+            yield from shown_offers(inputs.market, group, option)
         yield from trade_offs(group.choice)
     for each in fleets:
         yield from token_services(inputs.scenario, each.demand, chosen_usd=each.chosen_usd)

@@ -4,9 +4,10 @@ The bill is that of the selection itself, so that an alternative costs to the ce
 that is forced to take it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuplan.domain.plan.selection import FleetOption, Selection, SelectionProblem
+from gpuplan.domain.plan.selection import FleetOption, NodeTerms, Selection, SelectionProblem
 from gpuplan.selection.choose import select
 from gpuplan.studies.planning.chosen import Choice
 
@@ -23,6 +24,13 @@ def priced(choice: Choice, *options: FleetOption, has_limits: bool = True) -> Ch
     asked = replace(problem, options=(*rest, *options), limits=limits, objective="cost")
     found = select(_without_idle_pools(asked))
     return choice._replace(selection=found) if isinstance(found, Selection) else None
+
+
+def paid_by(choice: Choice, terms: Sequence[NodeTerms]) -> Choice | None:
+    """The same options paid for on these terms alone; None where they are not enough."""
+    problem = replace(choice.table.problem, terms=tuple(terms))
+    offered = choice._replace(table=choice.table._replace(problem=problem))
+    return priced(offered, *choice.selection.chosen)
 
 
 def _without_idle_pools(problem: SelectionProblem) -> SelectionProblem:

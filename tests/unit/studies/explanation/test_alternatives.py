@@ -23,8 +23,8 @@ from gpuplan.domain.scenario.terms import TokenPrice
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.selection.choose import select
 from gpuplan.studies.explanation.alternatives import (
-    committed_use,
     mixed_fleet,
+    shown_offers,
     token_services,
     trade_offs,
 )
@@ -179,14 +179,34 @@ def reserved(usd):
     )
 
 
+def marketplace(usd):
+    note = "marketplace price"
+    evidence = PriceEvidence(source="list", is_weak=True, note=note)
+    return rate("small", usd, evidence=evidence)
+
+
+def shown(mine, *rates):
+    periods = SimpleNamespace(length_s=[730 * 3600.0], start_s=[0.0])
+    sizings = [SimpleNamespace(demand=SimpleNamespace(periods=periods))]
+    group = SimpleNamespace(choice=mine, sizings=sizings)
+    return [*shown_offers(market(*rates), group, mine.selection.chosen[0])]
+
+
 def test_a_committed_use_discount_is_shown_where_it_is_cheaper():
     mine = choice(problem(), options=(option("small", 3, n_reserve=1),))
     assert isinstance(mine.selection.bill[0], BillLine)
-    [found] = committed_use(market(reserved(0.6), reserved(0.7)), mine, mine.selection.chosen[0])
+    [found] = shown(mine, reserved(0.6), reserved(0.7))
     assert found.kind == "reserved"
     assert found.usd_per_month == pytest.approx(4 * 0.6 * 730)
     assert found.extra_usd_per_month == pytest.approx(4 * (0.6 - 1.0) * 730)
     assert "3 years, list price" in found.remark
-    dear = market(reserved(1.1))
-    assert [*committed_use(dear, mine, mine.selection.chosen[0])] == []
-    assert [*committed_use(market(), mine, mine.selection.chosen[0])] == []
+    assert shown(mine, reserved(1.1)) == shown(mine) == []
+
+
+def test_a_marketplace_price_is_shown_beside_the_plan_and_marked():
+    mine = choice(problem(), options=(option("small", 3, n_reserve=1),))
+    [found] = shown(mine, marketplace(0.9))
+    assert (found.kind, found.fleet) == ("indicative price", "4 x small")
+    assert found.usd_per_month == pytest.approx(4 * 0.9 * 730)
+    assert "marketplace price" in found.remark
+    assert shown(mine, marketplace(1.1)) == []

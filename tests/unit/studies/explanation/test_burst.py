@@ -1,16 +1,22 @@
 """Own the base, rent the peak: sums by hand, and every number of owned nodes tried."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.fleets import rate
+from fakes.selection import horizon
 from gpuplan.domain.columns import ints
 from gpuplan.domain.money.rates import RateTerms
 from gpuplan.domain.money.worth import LoadBlock
-from gpuplan.domain.plan.selection import FleetOption
+from gpuplan.domain.plan.selection import FleetOption, NodePool, NodeTerms, SelectionProblem
 from gpuplan.domain.ranges import Range
+from gpuplan.selection.choose import select
 from gpuplan.studies.explanation.burst import BurstPool, burst_alternatives, burst_reasons
+from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.options import FleetTable
 
 OPTION = FleetOption(workload="teams", name="o", pool="h100 x1", need=ints([[[1]]]))
 HOURS = (118 * 52, 30 * 52, 20 * 52)
@@ -28,11 +34,27 @@ def usd(nodes, n_owned, *, own=1.45, cloud=3.0):
     return n_owned * sum(HOURS) * own + rented * cloud
 
 
+def alternatives(nodes, *, own=1.45, cloud=3.0):
+    """The alternatives to the best choice of the same problem."""
+    terms = tuple(
+        NodeTerms(name=name, pool="h100 x1", purchase=name, usd_per_node_h=price)
+        for name, price in (("owned", own), ("on_demand", cloud))
+    )
+    node = NodePool(name="h100 x1", accelerator="h100", n_accelerators_per_node=1)
+    option = replace(OPTION, need=ints([[list(nodes)]]))
+    time = horizon(hours=HOURS)
+    problem = SelectionProblem(horizon=time, pools=(node,), terms=terms, options=(option,))
+    table = FleetTable(problem=problem, by_name={}, rates={})
+    found = Choice(table, select(problem))
+    return found, {each.kind: each for each in burst_alternatives(found, option)}
+
+
 def test_all_owned_and_all_rented_cost_what_the_hours_say():
     nodes = (16, 40, 60)
-    found = {each.kind: each for each in burst_alternatives(pool(nodes))}
+    mine, found = alternatives(nodes)
     months = sum(HOURS) / 730
     best = usd(nodes, 16)
+    assert mine.usd_per_month == pytest.approx(best / months)
     for kind, n_owned in (("own everything", 60), ("rent everything", 0)):
         assert found[kind].usd_per_month == pytest.approx(usd(nodes, n_owned) / months)
         assert found[kind].extra_usd_per_month == pytest.approx(
@@ -42,8 +64,7 @@ def test_all_owned_and_all_rented_cost_what_the_hours_say():
 
 
 def test_what_is_best_is_no_alternative():
-    kinds = {each.kind for each in burst_alternatives(pool((8, 8, 8)))}
-    assert kinds == {"rent everything"}
+    assert {*alternatives((8, 8, 8))[1]} == {"rent everything"}
 
 
 @given(st.lists(st.integers(0, 30), min_size=3, max_size=3), st.floats(0.2, 2.9))
