@@ -75,17 +75,16 @@ def _token_checks(
 
 
 def _chosen_checks(name: str, row: Document, document: Document) -> Iterator[Check]:
-    """The chosen row is the plan; of a plan for several workloads, its own pool."""
-    pools = [pool for pool in pools_of(document) if pool["workload"] == row["workload"]]
+    """The chosen row is the plan."""
+    pools = pools_of(document)
     if len(pools) != 1:
-        return
+        return  # rows of several workloads are priced each as if it stood alone
     [pool] = pools
     yield same(f"{name}: is the plan's accelerator", row["accelerator"], pool["accelerator"])
     claimed, found = row["n_replicas"], pool["n_replicas"]
     yield equal(f"{name}: is the plan's replicas", claimed, found, "replicas")
-    if len(document["load"]) == 1:
-        cost = document["plan"]["cost_usd_per_month"]["value"]
-        yield same_money(f"{name}: costs what the plan costs", row["usd_per_month"], cost)
+    cost = document["plan"]["cost_usd_per_month"]["value"]
+    yield same_money(f"{name}: costs what the plan costs", row["usd_per_month"], cost)
 
 
 def _risk_checks(document: Document) -> Iterator[Check]:
@@ -95,8 +94,9 @@ def _risk_checks(document: Document) -> Iterator[Check]:
         if row["usd_per_month"] is None:
             continue
         name = f"odds of {row['level_frac']:.0%} ({row['fleet']})"
-        dearer = row["usd_per_month"] - cost
-        yield same_money(f"{name}: difference from the plan", row["extra_usd_per_month"], dearer)
+        extra, dearer = row["extra_usd_per_month"], row["usd_per_month"] - cost
+        if len(document["load"]) == 1:
+            yield same_money(f"{name}: difference from the plan", extra, dearer)
         if row["probability_frac"] is not None:
             level = row["level_frac"]
             yield at_most(f"{name}: reach their level", level, row["probability_frac"], "")

@@ -145,16 +145,17 @@ class _Rows:
         )
 
     def _usd_per_million_tokens(self, usd_per_month: float, sized: Sized) -> float | None:
-        """On paid hours: idle capacity is in the price of every output token."""
+        """On paid hours: idle capacity is in the price of every output token that is written."""
         demand = self.sizing.demand
         if demand.unit != "requests" or demand.output_tokens <= 0:
             return None
         little = sized.little if demand.n_users is not None else None
-        peak = little.requests_per_s if little else demand.peak_of(0, 0)
-        grown = float(demand.periods.load_ratio[0].mean() / demand.periods.load_ratio[0, 0])
-        tokens = (
-            peak * grown * demand.hours.mean_frac * demand.output_tokens * HOURS_PER_MONTH * HOUR
-        )
+        # Capacity may be paid for as if the peak lasted; tokens come at the mean rate all the same.
+        rate = little.requests_per_s if little else demand.mean_requests_per_s
+        if rate is None:
+            rate = (demand.peak_requests_per_s or 0.0) * demand.hours.mean_frac
+        grown = float(demand.periods.load_ratio[0].mean())
+        tokens = rate * grown * demand.output_tokens * HOURS_PER_MONTH * HOUR
         return usd_per_month / tokens * 1e6 if tokens > 0 else None
 
     def _tier(self, candidate: Candidate) -> str:
