@@ -44,11 +44,12 @@ def with_fractions(rows: Sequence[FleetRow], *, is_sharing: bool) -> list[FleetR
 
 
 def _is_beaten(row: FleetRow, whole: Iterable[FleetRow]) -> bool:
-    """Whether whole accelerators do it in the same nodes, with no more of them at any time."""
+    """Whether whole accelerators do it as precisely in the same nodes, with no more at any time."""
     mine = row.option
     return row.sized.candidate.share is not None and any(
         other.option.workload == mine.workload
         and other.option.pool == mine.pool
+        and other.sized.candidate.precision == row.sized.candidate.precision
         and other.option.n_reserve <= mine.n_reserve
         and bool((other.option.need <= mine.need).all())
         for other in whole

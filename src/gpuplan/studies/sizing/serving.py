@@ -272,9 +272,10 @@ class ServingSizer:
         n = sized.n_serving
         if self._is_pooled(self.task.peak_per_s):
             n = self._n_pool
-        full = n * self.simulator.full_per_s
         known = self.task.peak_per_s * n / sized.n_serving
         served_ratio = self._served_per_s(self.peak_run(known, n)) / self.task.peak_per_s
+        # An engine that preempts when it is overfull does less than at a load that it carries.
+        full = max(n * self.simulator.full_per_s, served_ratio * known)
         most = largest_load(
             lambda load: self._is_met(load, n),
             known=known,

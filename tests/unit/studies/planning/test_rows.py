@@ -39,6 +39,13 @@ def test_a_fraction_stays_where_it_takes_fewer_accelerators():
     assert with_fractions([row(n=2, share=HALF), spare], is_sharing=False)[0].sized.n_serving == 2
 
 
+def test_a_fraction_is_not_beaten_by_a_lower_precision():
+    whole, half = row(n=1), row(n=2, share=HALF)
+    narrow = replace(whole.sized.candidate, precision="int4")
+    other = whole._replace(sized=replace(whole.sized, candidate=narrow))
+    assert with_fractions([half, other], is_sharing=False) == [half, other]
+
+
 def test_a_fraction_stays_where_no_whole_one_is_on_its_nodes():
     half, elsewhere = row(n=1, share=HALF), row(n=1, pool="l40s x8")
     assert with_fractions([half, elsewhere], is_sharing=False) == [half, elsewhere]
