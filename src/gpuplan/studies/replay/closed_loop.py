@@ -60,7 +60,9 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
     )
     asked = within_context(asked, users.max_tokens)
     asked = fresh_requests(asked, users.shape.prefix_hit_frac.mid)
-    think_s = loop.think_s.copy()
+    # Think times of exactly this mean: N = X (R + Z) holds in a short run as well.
+    ratio = users.think_s / float(loop.think_s.mean()) if users.think_s else 0.0
+    think_s = ratio * loop.think_s
     think_s[::n_each] = stream(seed, "first requests").uniform(0.0, users.cycle_s, n_users)
     return ClosedLoop(
         user=loop.user,

@@ -33,8 +33,8 @@ MANY_REQUESTS = 400_000
 NEXT_SEED = 7919  # between draws
 # Replicas of a closed loop that are run: the router keeps what is outstanding even, so a few
 # speak for all. Where users think, chance moves a little more of them to one than to another.
-LOOP_POOL, THINKING_POOL = 1, 4
-LOOP_TURNOVERS = 16  # requests of each user, at least
+LOOP_POOL, THINKING_POOL = 1, 2
+LOOP_TURNOVERS = 12  # requests of each user, at least: they begin spread over a cycle
 BIN_S = 60.0
 
 
@@ -151,8 +151,8 @@ class UserStreams:
         self._loop = cache(self._drawn)
 
     def n_requests(self, in_flight: float, *, least: int) -> int:
-        """Requests of a run; what the users add to it is seen to where it is drawn."""
-        return least // 2
+        """Requests of a run: a loop holds itself near its mean, so fewer say as much."""
+        return least // 3
 
     def n_users(self, requests_per_s: float) -> float:
         """Users that this rate stands for."""

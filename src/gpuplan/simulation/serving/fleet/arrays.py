@@ -1,6 +1,7 @@
 """A fleet and its requests as the arrays that kernels read and write."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -100,13 +101,18 @@ def _stacked(parts: list[np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate(padded))
 
 
+@lru_cache(maxsize=4)
+def _draws(seed: int) -> Floats:
+    """Times between failures, spot reclaims and repairs, in units of their mean; never written."""
+    first, _ = np.random.SeedSequence(seed).spawn(2)
+    return np.random.default_rng(first).standard_exponential((3, N_DRAWS))
+
+
 def elastic_of(jobs: Jobs, fleet: ElasticFleet) -> el.Elastic:
     """The fleet as it is when the first request comes."""
-    streams = np.random.SeedSequence(fleet.seed).spawn(2)
     leaves_bits = _bits(max(pool.size.n_slots for pool in fleet.pools))
     n_leaves = 1 << (leaves_bits + _bits(len(fleet.pools)))
     keys = _keys(jobs, fleet.router.rule)
-    draw = np.random.default_rng(streams[0]).standard_exponential((3, N_DRAWS))
     job, scalar = _job(jobs, fleet), _scalar(fleet, leaves_bits)
     delayed = _delayed(jobs, job, scalar, _most_entries(fleet))
     f = el.Elastic(
@@ -127,7 +133,7 @@ def elastic_of(jobs: Jobs, fleet: ElasticFleet) -> el.Elastic:
         key=keys.key,
         owner=np.full(max(1, keys.n_keys), st.NONE),
         pair=_pairs(jobs, fleet, scalar),
-        draw=draw,
+        draw=_draws(fleet.seed),
         outage=_outages(fleet),
         floor=_floor(fleet),
         recent=np.zeros((len(fleet.pools), most_ticks(fleet)), dtype=np.int64),
