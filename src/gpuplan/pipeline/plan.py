@@ -117,7 +117,7 @@ def _solved(
 ) -> SolvedGroup | tuple[str, ...]:
     """Choose, replay, and choose again with more replicas where an SLO was violated."""
     for n_rounds in ROUNDS:
-        table = _table(inputs, sizings, is_jobs=is_jobs)
+        table = _table(inputs, sizings, is_jobs=is_jobs, before=before)
         if not table.covers(sizings):
             return infeasible_lines(sizings)
         problem = _problem(inputs, table, before, is_jobs=is_jobs)
@@ -149,13 +149,15 @@ def _problem(
     return within_what_is_left(table, before, is_jobs=is_jobs)
 
 
-def _table(inputs: PlanInputs, sizings: Sequence[Sizing], *, is_jobs: bool) -> FleetTable:
+def _table(
+    inputs: PlanInputs, sizings: Sequence[Sizing], *, is_jobs: bool, before: Sequence[Choice]
+) -> FleetTable:
     """What can be chosen: jobs may take one's own nodes by the hour, training whole nodes only."""
     scenario, catalog = inputs.scenario, inputs.catalog
     if not is_jobs:
         owned = markets_of_owned(inputs)
         return fleet_table(scenario, catalog, sizings, market=inputs.market, markets=owned)
-    market = market_for_jobs(inputs.market)
+    market = market_for_jobs(inputs.market, before)
     whole = market_for_ranks(market, catalog)
     runs = {work.name: whole for work in scenario.workloads if isinstance(work.work, Training)}
     return fleet_table(scenario, catalog, sizings, market=market, is_jobs=True, markets=runs)

@@ -35,6 +35,7 @@ from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
 from gpuplan.studies.explanation.rivals import naive_choices, rival_answers
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
+from gpuplan.studies.explanation.time_sharing import time_shared
 from gpuplan.studies.planning.curves import cost_curves, load_crossovers
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
@@ -60,7 +61,7 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     rows = [(g, s, compared_rows(inputs, g, s)) for g in services for s in g.sizings]
     found = [comparison_of(g, s, [each.row for each in mine]) for g, s, mine in rows]
     fleets = [each for each in found if each is not None]
-    decision = decision_of(inputs, rows)
+    decision = _odds_of_whole_plan(answer.plan, decision_of(inputs, rows))
     ranges = _ranges(inputs, answer.plan, groups, fleets)
     if ranges is not None and decision.risk is not None:
         ranges = replace(ranges, kept_frac=decision.risk.probability_frac)
@@ -68,7 +69,7 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     plan = answer.plan
     if ranges is not None:
         plan = replace(plan, cost_usd_per_month=ranges.cost_usd_per_month)
-    others = [*_other_ways(inputs, services, fleets)]
+    others = [*_other_ways(inputs, services, fleets), *time_shared(inputs.scenario, groups)]
     return replace(
         answer,
         plan=plan,
@@ -108,6 +109,20 @@ def decision_of(
         pareto=pareto_rows(flat),
         risk=plan_risk(inputs, risks),
     )
+
+
+def _odds_of_whole_plan(plan: ChosenPlan, decision: Decision) -> Decision:
+    """Fleets of other odds at the price of the whole plan with them."""
+    if decision.risk is None:
+        return decision
+    usd = plan.cost_usd_per_month.value
+    fleets = tuple(
+        each
+        if each.extra_usd_per_month is None
+        else replace(each, usd_per_month=usd + each.extra_usd_per_month)
+        for each in decision.risk.fleets
+    )
+    return replace(decision, risk=replace(decision.risk, fleets=fleets))
 
 
 def _of_whole_plan(plan: ChosenPlan, other: Alternative) -> Alternative:

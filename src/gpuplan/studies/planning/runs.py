@@ -9,6 +9,7 @@ import numpy as np
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import SloResult
 from gpuplan.domain.plan.selection import FleetOption, Horizon, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import (
@@ -30,6 +31,7 @@ from gpuplan.selection.choose import select
 from gpuplan.selection.training import training_options
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.options import pool_name
 from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, MONTH
 
 N_STARTS = 24  # between now and the last deadline, at which a run may begin
@@ -43,10 +45,22 @@ NO_RESERVE = Reserve(
 )
 
 
-def market_for_jobs(market: Market) -> Market:
-    """What a run or a job can be made on: rented nodes, and one's own by the hour."""
-    own = [replace(each.rate, purchase="on_demand") for each in market.standing]
+def market_for_jobs(market: Market, before: Sequence[Choice] = ()) -> Market:
+    """What a run or a job can be made on: rented nodes, and what is left of one's own."""
+    left = [(each.rate, each.n_nodes - _n_existing(each.rate, before)) for each in market.standing]
+    own = [
+        replace(rate, purchase="on_demand", terms=replace(rate.terms, n_nodes_max=n))
+        for rate, n in left
+        if n > 0
+    ]
     return indexed(market._replace(rates=(*own, *market.rates), standing=()))
+
+
+def _n_existing(rate: NodeRate, before: Sequence[Choice]) -> int:
+    """Nodes of one's own that services hold at their peak."""
+    held = [h for choice in before for h in choice.selection.held if h.pool == pool_name(rate)]
+    there = [h.n_nodes[0] for h in held if h.terms.startswith("existing")]
+    return int(np.max(np.sum(there, axis=0))) if there else 0
 
 
 def market_for_ranks(market: Market, catalog: Catalog) -> Market:

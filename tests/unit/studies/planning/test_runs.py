@@ -126,7 +126,7 @@ def test_runs_take_whole_servers_or_what_the_user_offers():
         )
     )
     mine = rate("h100-sxm", 2.0, n=1)
-    standing = SimpleNamespace(rate=rate("h100-sxm", 1.0, purchase="owned", n=8))
+    standing = SimpleNamespace(rate=rate("h100-sxm", 1.0, purchase="owned", n=8), n_nodes=2)
     market = Market(
         rates=(small, whole, mine),
         shown=(),
