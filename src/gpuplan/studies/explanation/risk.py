@@ -25,7 +25,7 @@ from gpuplan.studies.sizing.task import SizingTask
 
 GAMBLE_FRAC, SAFE_FRAC = 0.5, 0.95
 CAUSES = {"n_deviations": "model error", "demand_ratio": "demand", "luck_frac": "failures"}
-N_ROWS = 2  # rows that are sized anew for another probability, and the chosen one
+N_ROWS = 1  # rows that are sized anew for another probability, and the chosen one
 N_SPEEDS = 9  # even quantiles of the model's error that a measurement may show
 
 

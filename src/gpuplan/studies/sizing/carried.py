@@ -17,8 +17,9 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.streams import Load
 
-LOWER_FRACS = (0.6, 0.25, 0.04)  # of the planned load, down to where all is well
+LOWER_FRACS = (0.6, 0.2)  # of the planned load, down to where all is well
 HIGHER_RATIOS = (1.3, 1.8, 3.0, 5.0, 9.0, 16.0, 30.0)  # up to where nothing is
+FEW, N_HIGHER = 2, 2  # replicas that may have little to do today; loads above for more of them
 SURE_DEVIATIONS, LUCKY_DEVIATIONS = 1.65, -0.5  # of the model's error, at which that is judged
 OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
 N_FINE = 161
@@ -38,7 +39,8 @@ class LatencyProfile:
         """Loads of one replica, and [load, SLO] latencies, as far as no queue grows."""
         rows: dict[float, list[float]] = {}
         known = 1.0 if self._run(1.0, rows) else 0.0
-        for ratio in HIGHER_RATIOS if known else ():
+        higher = HIGHER_RATIOS if self._n <= FEW else HIGHER_RATIOS[:N_HIGHER]
+        for ratio in higher if known else ():
             if not self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
                 break
             if not self._run(ratio, rows):

@@ -21,7 +21,6 @@ from gpuplan.studies.sizing.task import SizingTask
 
 FAR_MORE = 64  # times the least number: beyond, no search for what is still worth its price
 SURE_FRAC = 0.95  # of meeting all SLOs: at the same price no surer fleet is looked for
-SHOWN_FRAC = 0.1  # of the price of a row that nobody asked for
 NO_PRICE = "no price is known, so it cannot be compared"
 
 
@@ -162,11 +161,18 @@ class _Bounded:
     costs_usd_per_h: Floats | None  # at every load
 
     @property
-    def order(self) -> tuple[bool, float, int, int, str]:
-        """Priced first, then cheap, few, in the engine's usual steps: the same every time."""
+    def order(self) -> tuple[bool, float, bool, int, int, str]:
+        """Priced first, then cheap, whole, few, in the engine's usual steps: always the same."""
         cost, candidate = self.cost_usd_per_h, self.candidate
         n_tokens = candidate.settings.max_batch_tokens if candidate.settings else 0
-        return cost is None, cost or 0.0, candidate.n_accelerators, -n_tokens, candidate.name
+        return (
+            cost is None,
+            cost or 0.0,
+            candidate.share is not None,
+            candidate.n_accelerators,
+            -n_tokens,
+            candidate.name,
+        )
 
     def skipped(self, why: str) -> NotSized:
         return NotSized(
@@ -325,13 +331,10 @@ class _Row:
     def _enough(self, least: Floats) -> float | None:
         """What another costs at the highest load that is cheaper at every load; None: none is."""
         # At the same price a fleet may still be the surer one.
-        is_tie_open = self._is_asked and self._best_odds < SURE_FRAC
-        room = 1e-9 if is_tie_open else -1e-9
-        # Of what is only shown, a layout that is cheaper by less than this is not looked for.
-        near = 1.0 if self._is_asked else 1.0 - SHOWN_FRAC
+        room = 1e-9 if self._is_asked and self._best_odds < SURE_FRAC else -1e-9
         for costs in self._sized_costs:
             most = costs[-1] * self._slack_ratio
-            if bool(np.all(least >= near * costs)) and bool(least[-1] > near * most * (1 + room)):
+            if bool(np.all(least >= costs)) and bool(least[-1] > most * (1 + room)):
                 return float(costs[-1])
         return None
 

@@ -34,6 +34,7 @@ TOKEN_SLACK_RATIO = 1.1
 MOST_OVER_FLUID = 16
 POOL = 32  # larger fleets are sized as pools of so many, each behind its own router
 LEAST_POOL = 4
+OTHER_DRAWS = (1, 2)  # that a number of replicas must hold on as well; a replay begins with 2
 LOAD_TOLERANCE_FRAC = 0.01
 USUAL_BAND = (0.70, 0.90)
 
@@ -231,8 +232,7 @@ class ServingSizer:
         """The same on other draws; one more replica until these hold as well."""
         step = max(1, n // self._n_pool)
         for more in range(0, MOST_OVER_FLUID * step, step):
-            run = self.simulator.run(load, n + more, draw=1, most_longer=self._most_longer)
-            if run.meets_slo:
+            if all(self._holds(load, n + more, draw=draw) for draw in OTHER_DRAWS):
                 return n + more
         return None
 
