@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
     from gpuplan.report.telemetry.forecast import forecast_sheet
     from gpuplan.report.telemetry.reclaim import reclaim_patches
+    from gpuplan.studies.naming import read_known_scenario
     from gpuplan.studies.planning.gate import refuse
     from gpuplan.studies.planning.inputs import description_of as describe
     from gpuplan.studies.replay.load import drawn_load

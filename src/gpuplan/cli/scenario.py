@@ -37,7 +37,7 @@ def check(file: File, output: Output = Form.TABLE, as_json: Json = False) -> Non
     """Check a scenario file: all errors at once with their lines, or what was understood."""
     from gpuplan import api
 
-    sheet = api.scenario_sheet(api.read_scenario(file), str(file))
+    sheet = api.scenario_sheet(api.read_known_scenario(file), str(file))
     emit(sheet, chosen(output, as_json=as_json))
 
 

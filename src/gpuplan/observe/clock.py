@@ -41,12 +41,21 @@ def time_of_day_s(text: str) -> float | None:
     return hour * HOUR + minute * MINUTE + second
 
 
-def _date_s(text: str, collector: Collector) -> float | None:
+def dated_s(text: str) -> float | None:
+    """Seconds since 1970 of a date with a time, in UTC where no zone is written; None: no date."""
+    moment = _moment(text)
+    return None if moment is None else (moment.replace(tzinfo=moment.tzinfo or UTC)).timestamp()
+
+
+def _moment(text: str) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(text.replace("/", "-").replace(" UTC", "+00:00"))
+        return datetime.fromisoformat(text.replace("/", "-").replace(" UTC", "+00:00"))
     except ValueError:
         return None
-    if moment.tzinfo is None:
+
+
+def _date_s(text: str, collector: Collector) -> float | None:
+    moment = _moment(text)
+    if moment is not None and moment.tzinfo is None:
         collector.assume(NO_ZONE)
-        moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp()
+    return dated_s(text)

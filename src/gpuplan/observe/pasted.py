@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.telemetry.observation import Subject
-from gpuplan.observe.clock import time_of_day_s
+from gpuplan.observe.clock import dated_s, time_of_day_s
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.formats import GENERIC, plain
 from gpuplan.observe.names import PERCENT, Word
 
 _SPLITS = ("\t", "|", ";", ",", ":", None)  # None: any white space
 _TIME = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*(?P<unit>[^\W\d]+)?\.?$")
+_DATE = re.compile(r"^\d{4}[-/]\d{1,2}[-/]\d{1,2}[ T]\d{1,2}:\d{2}")
 _SHARE = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*%?$")
 _UNITS = (
     (("min", "phút"), 60.0),
@@ -42,7 +43,7 @@ def pasted(text: str) -> Pasted:
     unit_s: float | None = None
     rows: list[tuple[float, float]] = []
     nothing = Pasted([], has_unit=False)
-    n_heads = 0
+    n_heads, longest = 0, 0.0
     for line in text.splitlines():
         if set(line) <= _RULE:
             continue
@@ -56,7 +57,8 @@ def pasted(text: str) -> Pasted:
         at, percent, own_s = row
         unit_s = own_s or unit_s  # what a line says of itself wins over the heading
         rows.append((at, percent))
-    if not rows or max(p for _, p in rows) > MAX_PERCENT or max(at for at, _ in rows) > MAX_STEPS:
+        longest = longest if _DATE.match(line.strip(' "|')) else max(longest, at)
+    if not rows or max(p for _, p in rows) > MAX_PERCENT or longest > MAX_STEPS:
         return nothing
     scale = unit_s or 60.0
     return Pasted([(at * scale, percent) for at, percent in rows], has_unit=unit_s is not None)
@@ -76,6 +78,14 @@ def _cells(line: str, split: str | None) -> list[str]:
     return [part for part in parts if part and part != "%"]
 
 
+def _clock_s(text: str) -> float | None:
+    """Seconds of a time of day, or of a date with a time: 2026-11-10 00:05; None: neither."""
+    of_day_s = time_of_day_s(text)
+    if of_day_s is not None or not _DATE.match(text):
+        return of_day_s
+    return dated_s(text)
+
+
 def _row(line: str) -> tuple[float, float, float | None] | None:
     """Time, percent, and the unit where the line itself names it."""
     for split in _SPLITS:
@@ -84,9 +94,9 @@ def _row(line: str) -> tuple[float, float, float | None] | None:
             cells = [f"{cells[0]} {cells[1]}", cells[2]]
         if len(cells) != 2:
             continue
-        of_day_s, share = time_of_day_s(cells[0]), _SHARE.match(cells[1])
-        if of_day_s is not None and share is not None:
-            return of_day_s, _number(share["value"]), 1.0
+        clock_s, share = _clock_s(cells[0]), _SHARE.match(cells[1])
+        if clock_s is not None and share is not None:
+            return clock_s, _number(share["value"]), 1.0
         at = _TIME.match(cells[0])
         if at is not None and share is not None:
             unit_s = _unit_of(at["unit"]) if at["unit"] else None

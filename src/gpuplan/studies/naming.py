@@ -1,6 +1,6 @@
 """Names as people type them to nouns of the catalog: models, accelerators, formats, overlays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -17,10 +17,13 @@ from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Policy
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.documents.document import Document, KeyPath, show_path
+from gpuplan.inputs.documents.problems import Finding, refuse
 from gpuplan.inputs.documents.yaml_reader import read_yaml
+from gpuplan.inputs.scenario.read import scenario_document, scenario_of
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 
 MIN_NAME = 2
@@ -167,13 +170,62 @@ def model_named(text: str, store: Path | None = None) -> Model:
         return read_model(config, name=text, source="fetched by catalog update")
 
 
+def read_known_scenario(path: Path, store: Path | None = None) -> Scenario:
+    """The scenario of a file, whose models and accelerators the catalog knows."""
+    document = scenario_document(path)
+    scenario = scenario_of(document, folder=path.parent)
+    refuse_unknown(scenario, document, read_catalog(), store)
+    return scenario
+
+
+def refuse_unknown(
+    scenario: Scenario, document: Document, catalog: Catalog, store: Path | None = None
+) -> None:
+    """Raise InputError with every name that the catalog lacks, each at its line."""
+    found: list[Finding] = []
+    for i, work in enumerate(scenario.workloads):
+        # What is known of a workload's speed stands in for its model.
+        if work.model is not None and work.model.name is not None and not work.capacities:
+            name = work.model.name
+            found += _unknown(("workloads", i, "model"), name, lambda n: model_named(n, store))
+    choice = scenario.policy.accelerators
+    for part in ("allowed", "forbidden"):
+        for name in getattr(choice, part):
+            path: KeyPath = ("policy", "accelerators", part)
+            found += _unknown(path, name, lambda n: _accelerators(n, catalog))
+    for i, nodes in enumerate(scenario.owned):
+        path = ("owned", i, "accelerator")
+        found += _unknown(path, nodes.accelerator, lambda n: find_accelerator(n, catalog))
+    refuse(document, found)
+
+
+def _accelerators(name: str, catalog: Catalog) -> object:
+    return group_ids(name, catalog) or find_accelerator(name, catalog)
+
+
+def _unknown(path: KeyPath, name: str, find: Callable[[str], object]) -> list[Finding]:
+    try:
+        find(name)
+    except InputError as error:
+        first = error.problems[0]
+        return [Finding(path, f"{name!r} {first.what}", first.fix)]
+    return []
+
+
 def formats_named(
     verb: str, precision: str | None, cache_precision: str | None
 ) -> tuple[NumberFormat | None, NumberFormat | None]:
     """The formats of weights and cache; None is what was left out."""
-    flags = (("--precision", precision), ("--kv-precision", cache_precision))
-    weights, kept = (one_format(verb, flag, name) if name else None for flag, name in flags)
-    return weights, kept
+    found: list[NumberFormat | None] = []
+    problems: list[Problem] = []
+    for flag, name in (("--precision", precision), ("--kv-precision", cache_precision)):
+        try:
+            found.append(one_format(verb, flag, name) if name else None)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(verb, problems)
+    return found[0], found[1]
 
 
 def one_format(verb: str, where: str, name: str) -> NumberFormat:

@@ -8,6 +8,7 @@ import pytest
 from fakes.scenarios import read_scenario_text
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.problems import MAX_SHOWN
+from gpuplan.inputs.scenario.read import scenario_from_dict
 from unit.inputs.scenarios import DELETE, changed
 
 W0 = "workloads.0."
@@ -158,3 +159,14 @@ def test_very_many_problems_are_cut_and_cheap() -> None:
         read_scenario_text(text)
     assert len(caught.value.problems) == MAX_SHOWN + 1
     assert "more errors" in caught.value.problems[-1].what
+
+
+@pytest.mark.parametrize("kind", ["online_inferense", "serving", DELETE])
+def test_a_wrong_kind_hides_no_other_error(kind: object) -> None:
+    tree = changed({"workloads.0.kind": kind, "workloads.0.demand": {"userz": 6000}})
+    with pytest.raises(InputError) as caught:
+        scenario_from_dict(tree)
+    assert {problem.where.split(": ")[-1] for problem in caught.value.problems} == {
+        "workloads[0].kind",
+        "workloads[0].demand.userz",
+    }

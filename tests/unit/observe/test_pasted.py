@@ -5,6 +5,7 @@ import pytest
 
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.errors import InputError, PlannerError
+from gpuplan.observe.pasted import pasted
 from gpuplan.observe.read import read_text
 from gpuplan.pipeline.diagnose import diagnose_text
 
@@ -73,3 +74,15 @@ def test_times_of_the_day_are_times(text):
 def test_what_says_nothing_is_refused_and_never_healthy(text):
     with pytest.raises(PlannerError):
         diagnose_text(text, DiagnoseRequest())
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["2026-11-10 00:0{}", "2026-11-10T00:0{}:00", "2026/11/10 00:0{}", "2026-11-10 00:0{}:30"],
+)
+def test_dates_with_a_time_are_times(first):
+    lines = ["time,utilization", *(f"{first.format(i)},{20 + i}" for i in range(3))]
+    found = pasted("\n".join(lines))
+    assert [percent for _, percent in found.rows] == [20, 21, 22]
+    assert found.rows[1][0] - found.rows[0][0] == 60
+    assert found.has_unit

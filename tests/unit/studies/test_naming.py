@@ -13,7 +13,9 @@ from gpuplan.studies.naming import (
     allowed_ids,
     formats_named,
     group_ids,
+    lexicon,
     model_named,
+    read_known_scenario,
     with_overlays,
 )
 
@@ -90,3 +92,69 @@ def test_an_overlay_replaces_a_fact_and_says_so(tmp_path):
     [override] = changed.overrides
     assert (override.item, override.overlay) == ("h100-sxm", str(path))
     assert CATALOG.overrides == ()
+
+
+UNKNOWN = """version: 1
+name: x
+workloads:
+  - name: w
+    kind: batch_inference
+    model: Llama-9-70B
+    batch: {docs: 10, deadline_h: 1}
+    request: {input_tokens: 10, output_tokens: 1}
+policy:
+  accelerators:
+    allowed: [H100, X200]
+owned:
+  - {accelerator: H100, nodes: 1, accelerators_per_node: 8}
+"""
+
+
+def test_names_that_the_catalog_lacks_are_told_at_their_lines(tmp_path):
+    path = tmp_path / "scenario.yaml"
+    path.write_text(UNKNOWN)
+    with pytest.raises(InputError) as caught:
+        read_known_scenario(path)
+    first, second = caught.value.problems
+    assert "scenario.yaml:6" in first.where
+    assert "nearest" in first.fix
+    assert "scenario.yaml:11" in second.where
+    path.write_text(UNKNOWN.replace("Llama-9-70B", "llama 70b").replace(", X200", ""))
+    assert read_known_scenario(path).workloads[0].name == "w"
+
+
+def test_a_measured_capacity_stands_in_for_a_model(tmp_path):
+    path = tmp_path / "scenario.yaml"
+    own = "model: Llama-9-70B\n    capacity: [{accelerator: H100, requests_per_s: 5}]"
+    text = UNKNOWN.replace("model: Llama-9-70B", own).replace(", X200", "")
+    path.write_text(text)
+    assert read_known_scenario(path).workloads[0].capacities
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("llama 70b", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("SDXL", "stabilityai/stable-diffusion-xl-base-1.0"),
+        ("Llama-3.3-70B-FP8", "Llama-3.3-70B-FP8"),
+        ("all", None),
+        ("step", None),
+        ("tpu", None),
+        ("GPT-5", None),
+    ],
+)
+def test_only_what_is_surely_a_name_is_a_model(text, meant):
+    found = lexicon().model(text)
+    assert (found.name if found else None) == meant
+
+
+def test_clouds_places_and_boards_by_the_words_of_people():
+    names = lexicon()
+    assert names.cloud("Google Cloud") == "gcp"
+    assert names.cloud("do") is None
+    assert names.place("Europe") == "EU"
+    assert names.place("Germany") == "DEU"
+    assert names.place("nowhere") is None
+    assert names.card("H100s") == "H100"
+    assert names.card("table") is None
+    assert "Llama-3.3-70B" in names.nearest_models("Llma-3.3-70B")

@@ -1,5 +1,6 @@
 """What the schema refuses, in words: where, what was found, what would be right."""
 
+import copy
 import difflib
 import json
 import re
@@ -128,7 +129,7 @@ def validated(root: type[Spec], document: Document) -> Spec:
     try:
         spec = root.model_validate(data)
     except ValidationError as error:
-        found = _schema_findings(error, data, root)
+        found = [*_schema_findings(error, data, root), *_behind_kinds(error, data, root)]
         refuse(document, findings + [f for f in found if f.path not in empty])
         raise
     refuse(document, findings)
@@ -157,6 +158,42 @@ def _schema_findings(error: ValidationError, data: Any, root: type[Strict]) -> l
         # A number given for low, mid and high fails three times and is one problem.
         found.setdefault((finding.path, finding.what), finding)
     return list(found.values())
+
+
+def _behind_kinds(error: ValidationError, data: Any, root: type[Strict]) -> list[Finding]:
+    """What a wrong kind hides: the entry is read as the kind that was likely meant."""
+    wrong = [
+        detail["loc"]
+        for detail in error.errors(include_url=False)
+        if detail["type"] in ("union_tag_invalid", "union_tag_not_found")
+    ]
+    if not wrong:
+        return []
+    likely = {loc: _likely_kind(_value_at(data, _path_in_file(loc, data)), root) for loc in wrong}
+    mended = copy.deepcopy(data)
+    for loc, kind in likely.items():
+        entry = _value_at(mended, _path_in_file(loc, mended))
+        if kind is not None and isinstance(entry, dict):
+            entry["kind"] = kind
+    inside = [_path_in_file(loc, data) for loc, kind in likely.items() if kind is not None]
+    try:
+        root.model_validate(mended)
+    except ValidationError as again:
+        found = _schema_findings(again, mended, root)
+        return [f for f in found if any(f.path[: len(path)] == path for path in inside)]
+    return []
+
+
+def _likely_kind(entry: Any, root: type[Strict]) -> str | None:
+    """The kind that is spelled like the one given, else the one that has most of the keys."""
+    if not isinstance(entry, Mapping):
+        return None
+    kinds = {
+        get_args(model.model_fields["kind"].annotation)[0]: set(model.model_fields)
+        for model in models_in(root.model_fields["workloads"].annotation)
+    }
+    close = nearest(str(entry.get("kind", "")), list(kinds))
+    return close or max(kinds, key=lambda kind: len(kinds[kind] & set(entry)))
 
 
 def null_findings(data: Any) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from gpuplan.inputs.traces.read import read_trace
 from gpuplan.inputs.words.flags import with_flags
 from gpuplan.inputs.words.read import described_scenario
 from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
-from gpuplan.studies.naming import lexicon, with_overlays
+from gpuplan.studies.naming import lexicon, refuse_unknown, with_overlays
 from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
@@ -109,6 +109,8 @@ def requested_scenario(request: PlanRequest) -> tuple[Scenario, dict[str, Any]]:
     document, folder, notes = _document(request)
     document = with_changes(document, request.changes)
     scenario = scenario_of(document, folder=folder)
+    catalog = with_overlays(read_catalog(), request.overlays)
+    refuse_unknown(scenario, document, catalog, request.store)
     return replace(scenario, assumptions=(*notes, *scenario.assumptions)), document.data
 
 
