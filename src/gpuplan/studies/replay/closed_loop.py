@@ -30,6 +30,7 @@ MOST_TURNS = 10_000
 N_EACH = 50  # requests of one user where no number is given
 LEAST_EACH = 16
 DESCRIBED_REQUESTS = 200_000  # of a described loop, about
+ALIKE_RATIOS = (0.9, 1.1)  # of a fixed output length; Assumption: no two responses are equal
 COUNTED_FRAC = 0.75  # of a described loop's rows are asked before all end together
 
 
@@ -45,7 +46,8 @@ class Users(NamedTuple):
 def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedLoop:
     """So many requests of each user, prompts without what the prefix cache holds.
 
-    Users do not begin together: were lengths all alike, they would stay together for ever.
+    Users do not begin together, and responses of one length are drawn close to it: were all quite
+    alike, those that end at once would be sent to the replica that they leave, and stay together.
     """
     shape = Conversation(
         message=users.shape.input,
@@ -55,9 +57,10 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
         answer_s_per_token=0.0,
     )
     loop = closed_loop(n_users, n_each, request=shape, seed=seed)
-    asked = requests_of(
-        np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, loop.output_tokens)
-    )
+    output = loop.output_tokens.astype(np.float64)
+    if users.shape.output.shape == "fixed":
+        output *= stream(seed, "output lengths").uniform(*ALIKE_RATIOS, len(output))
+    asked = requests_of(np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, np.rint(output)))
     asked = within_context(asked, users.max_tokens)
     asked = fresh_requests(asked, users.shape.prefix_hit_frac.mid)
     # Think times of exactly this mean: N = X (R + Z) holds in a short run as well.

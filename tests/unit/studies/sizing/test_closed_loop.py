@@ -7,6 +7,7 @@ from tests.unit.studies.sizing.test_workload import AROUND, CHAT, FAST, tools
 
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.domain.scenario.terms import Choice
+from gpuplan.studies.replay.closed_loop import closed_outcome, users_loop, users_of
 from gpuplan.studies.sizing.task import task_of
 from gpuplan.studies.sizing.workload import size_workload
 
@@ -86,3 +87,16 @@ def test_slower_steps_take_more_replicas():
     sizer, _ = tools(*closed(512, think_s=10.0))
     peak = sizer.task.peak_per_s
     assert sizer.n_at(peak, slowness_ratio=1.3) > sizer.n_at(peak)
+
+
+def test_clients_do_not_fall_into_step():
+    """Responses of equal length would end together, and be asked for together, ever more."""
+    _, runs = tools(*closed(400, think_s=10.0))
+    loop = users_loop(users_of(closed(400, think_s=10.0)[0].work), 400, 60, seed=1)
+    outcome = closed_outcome(loop, runs.prepared.fleet(6), bin_s=60.0)
+    n = len(outcome.requests)
+    ttft_s = outcome.times.ttft_s
+    early, late = ttft_s[n // 6 : n // 3].mean(), ttft_s[n // 2 : 2 * n // 3].mean()
+    assert late == pytest.approx(early, rel=0.08)
+    outputs = loop.output_tokens
+    assert (outputs.min(), outputs.max()) == (315, 385)  # a tenth around 350
