@@ -1,5 +1,7 @@
 """Rows of the comparison, broken one at a time."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.verification.comparison import comparison_checks
@@ -38,6 +40,16 @@ def test_cost_per_token_is_the_bill_over_the_tokens(document, facts, failed, row
     row["usd_per_million_tokens"] *= 1.1
     [name] = failed(comparison_checks(document, facts))
     assert name.endswith("cost per million output tokens")
+
+
+def test_fleets_of_a_closed_loop_have_rates_of_their_own(document, facts, failed, row):
+    row["usd_per_million_tokens"] *= 1.1
+    row["is_chosen"] = False
+    [workload] = facts.scenario.workloads
+    arrivals = replace(workload.work.arrivals, n_concurrent=50.0)
+    closed = replace(workload, work=replace(workload.work, arrivals=arrivals))
+    scenario = replace(facts.scenario, workloads=(closed,))
+    assert not failed(comparison_checks(document, replace(facts, scenario=scenario)))
 
 
 def test_no_row_reads_faster_than_its_memory(document, facts, failed, row):
