@@ -143,3 +143,31 @@ def test_without_a_stated_network_there_is_no_plan_and_a_reason():
     pool = pool_of(planned(tree, n_samples=0))
     assert pool.layout.n_servers_per_replica == 2
     assert pool.layout.network_bytes_per_s == 50e9
+
+
+@pytest.mark.parametrize(
+    "others", [(), ("Qwen/Qwen3-1.7B",), ("Qwen/Qwen3-1.7B", "Qwen/Qwen3-0.6B")]
+)
+def test_nobody_has_a_fraction_of_an_accelerator_to_itself(others):
+    """At the price of the whole card, the whole card is quicker."""
+    models = ("Qwen/Qwen3-4B", *others)
+    workloads = [
+        {
+            "name": f"service {at}",
+            "kind": "online_inference",
+            "model": model,
+            "demand": {"requests_per_s": 0.2},
+            "request": {"input_tokens": 600, "output_tokens": 300},
+            "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 80},
+        }
+        for at, model in enumerate(models)
+    ]
+    policy = {"accelerators": {"allowed": ["L4", "L40S", "A100"]}}
+    tree = {"version": 1, "name": "small", "workloads": workloads, "policy": policy}
+    answer = planned(tree)
+    pools = answer.plan.pools
+    for pool in pools:
+        sharers = [each for each in pools if each.accelerator == pool.accelerator]
+        assert not pool.layout.share or len([x for x in sharers if x.layout.share]) > 1
+    for row in answer.decision.comparison:
+        assert row.layout is None or not row.layout.share

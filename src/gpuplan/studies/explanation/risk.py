@@ -148,7 +148,9 @@ def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk |
     level, samples = inputs.around.options.min_probability_frac, mine[0].samples
     whole = _together(mine, samples)
     now = sum(each.chosen.usd for each in mine if each.chosen)
-    fleets = tuple(_fleets(mine, level)) if len(mine) == 1 else ()
+    # Beside other workloads the price of one service is not that of the plan.
+    is_alone = len(mine) == len(inputs.scenario.workloads) == 1
+    fleets = tuple(_fleets(mine, level)) if is_alone else ()
     known = [each.measured_usd() for each in mine]
     saved = None if None in known else now - sum(usd for usd in known if usd is not None)
     return PlanRisk(

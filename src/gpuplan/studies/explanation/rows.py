@@ -27,6 +27,7 @@ from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 UNMEASURED = "estimated: no measurement covers this stack"
 LIMITED = "the limits of the scenario, or what can be had, do not allow it"
+CENT = 0.01  # USD a month: what costs no more costs the same
 Key = tuple[str, str]  # accelerator, precision
 
 
@@ -104,13 +105,23 @@ class _Rows:
             if _key(candidate) not in self.eligible or self._is_eligible(candidate):
                 by_key.setdefault(_key(candidate), []).append(option)
         for options in by_key.values():
-            found = row_choice(self.inputs, self.alone, options)
+            found = self._cheapest(options)
             if found is None:
                 first = self.alone.table.row_of(options[0]).sized.candidate
                 yield PricedRow(self._without(first, LIMITED, "see the limits of the plan"))
                 continue
             sized = found.table.row_of(found.selection.chosen[0]).sized
             yield PricedRow(self._row(found, sized), found, sized)
+
+    def _cheapest(self, options: Sequence[FleetOption]) -> Choice | None:
+        """The cheapest fleet; a whole accelerator where a fraction alone on it costs the same."""
+        found = row_choice(self.inputs, self.alone, options)
+        whole = [option for option in options if not option.slice_kind]
+        if found is None or len(whole) in (0, len(options)):
+            return found
+        same = row_choice(self.inputs, self.alone, whole)
+        is_equal = same is not None and same.usd_per_month <= found.usd_per_month + CENT
+        return same if is_equal else found
 
     def _is_eligible(self, candidate: Candidate) -> bool:
         return any(each.candidate == candidate for each in self.sizing.sized)

@@ -44,23 +44,33 @@ def language_sizes(task: SizingTask) -> Sizing:
 def _sizes(
     task: SizingTask, candidates: Sequence[Candidate]
 ) -> Iterator[Sized | Rejection | NotSized]:
-    """The best layout of every accelerator and precision; of unmeasured ones if it is cheaper."""
-    rows: dict[tuple[str, str], list[Candidate]] = {}
+    """The best layout of every accelerator and precision; of unmeasured ones if it is cheaper.
+
+    Fractions of an accelerator stand beside the whole: who shares it is not known yet.
+    """
+    rows: dict[tuple[str, str, bool], list[Candidate]] = {}
     for each in candidates:
         if task.context.price(each, 1) is None and not task.context.options.is_exhaustive:
             yield NotSized(
                 candidate=each, n_replicas_least=1, cost_least_usd_per_h=None, why=NO_PRICE
             )
         else:
-            rows.setdefault((str(each.accelerator), each.precision), []).append(each)
+            key = (str(each.accelerator), each.precision, each.share is not None)
+            rows.setdefault(key, []).append(each)
     measured = {key for key, group in rows.items() if task.is_mainstream(group[0])}
     rivals: list[Floats] = []
-    for key in sorted(rows, key=lambda key: key not in measured):
+    whole: dict[tuple[str, str], list[Floats]] = {}
+    is_alone = len(task.scenario.workloads) == 1
+    for key in sorted(rows, key=lambda key: (key not in measured, key[2])):
         first = rows[key][0]
         is_asked = task.is_asked(first)
         group = rows[key] if is_asked else _simplest(rows[key])
-        row = _Row(task, rivals=() if key in measured else rivals, is_asked=is_asked)
+        beaten = [] if key in measured else rivals
+        # Alone on its card, a fraction has to be cheaper than the whole.
+        beaten = beaten + (whole.get(key[:2], []) if key[2] and is_alone else [])
+        row = _Row(task, rivals=beaten, is_asked=is_asked)
         yield from _surest(task, row.sizes(group))
+        whole.setdefault(key[:2], row.costs)
         if key in measured and is_asked:
             rivals += row.costs
 
