@@ -112,7 +112,7 @@ def _as_purchased(choice: Choice, pool: str, mine: Sequence[FleetCurve]) -> Flee
     committed, by_need, base_usd = 0, None, 0.0
     for held in held_in(choice, pool):
         rate = choice.table.rates.get(held.terms)
-        n = int(held.n_nodes.max())
+        n = int(held.n_nodes[0, 0].max())  # a curve is of today's month
         if rate is not None and not rate.is_committed:
             by_need = rate.purchase
             continue

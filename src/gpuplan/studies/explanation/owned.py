@@ -2,19 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from gpuplan.domain.plan.answer import (
     Alternative,
     Answer,
     ChosenPlan,
     PlannedLoad,
+    PlannedPool,
+    Rejected,
+    Replay,
     SloResult,
     SloResults,
 )
+from gpuplan.domain.plan.bill import CashLine
 from gpuplan.studies.explanation.answer import planned_answer
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.owned_first import OwnedParts, OwnedReach
+
+OfWorkload = TypeVar("OfWorkload", CashLine, PlannedPool, Rejected, Replay)
 
 
 def usd_per_month(groups: Sequence[SolvedGroup]) -> float:
@@ -34,26 +41,24 @@ def as_one_workload(answer: Answer, parts: OwnedParts, whole: PlannedLoad) -> An
     assert answer.plan is not None
     names = {w.name: w.band.of for w in parts.inputs.scenario.workloads if w.band is not None}
     plan = answer.plan
+    flow = _renamed(plan.bill.cash_flow, names)
     return replace(
         answer,
         load=(whole, *(load for load in answer.load if load.workload not in names)),
-        rejected=tuple(
-            replace(each, workload=names.get(each.workload, each.workload))
-            for each in answer.rejected
-        ),
+        rejected=_renamed(answer.rejected, names),
         plan=replace(
             plan,
-            pools=tuple(
-                replace(pool, workload=names.get(pool.workload, pool.workload))
-                for pool in plan.pools
-            ),
+            pools=_renamed(plan.pools, names),
+            bill=replace(plan.bill, cash_flow=flow),
             slo=_worst(plan, names),
-            replays=tuple(
-                replace(each, workload=names.get(each.workload, each.workload))
-                for each in plan.replays
-            ),
+            replays=_renamed(plan.replays, names),
         ),
     )
+
+
+def _renamed(given: Sequence[OfWorkload], names: dict[str, str]) -> tuple[OfWorkload, ...]:
+    """The same under the name of the whole workload."""
+    return tuple(replace(each, workload=names.get(each.workload, each.workload)) for each in given)
 
 
 def _worst(plan: ChosenPlan, names: dict[str, str]) -> SloResults:

@@ -1,12 +1,13 @@
 """Unit costs of a plan: each pool by accelerator-hour, token and run; and the bill by team."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuplan.cost.per_unit import price_weights, service_cents, team_costs, token_costs
 from gpuplan.cost.statement import cents
 from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.money.worth import TeamCost, Tokens, TokenWeights
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool
+from gpuplan.domain.plan.bill import CashLine
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.domain.scenario.scenario import Scenario
@@ -25,8 +26,9 @@ def pool_costs(
     for pool in plan.pools:
         work, load = scenario.workload(pool.workload), loads.get(pool.workload)
         n_months = span_of(plan, pool.workload) / MONTH
-        total = cents(sum(x.usd for x in cash_flow_of(plan) if x.workload == pool.workload))
-        hours = paid_hours(plan, pool.workload)
+        mine = pool_lines(plan, pool)
+        total = cents(sum(line.usd for line in mine))
+        hours = paid_hours(plan, mine)
         per_h = total / 100.0 / hours if hours else None
         busy = pool.use.mean_frac
         tokens = _tokens(work, load, plan.span_s, scenario) if work else None
@@ -73,16 +75,25 @@ def costs_by_team(
     return team_costs(total, used, idle=idle, unassigned=unassigned) if used and total else ()
 
 
-def paid_hours(plan: ChosenPlan, workload: str) -> float:
-    """Accelerator-hours over the span that the workload pays for: of shared nodes by its use."""
-    paid: dict[str, float] = {}
-    mine: dict[str, float] = {}
-    for line in cash_flow_of(plan):
-        if not line.span_s:
-            continue  # an hour of equal nodes costs the same to run, whoever bought them
-        is_mine = line.workload == workload
-        paid[line.name] = paid.get(line.name, 0.0) + line.usd
-        mine[line.name] = mine.get(line.name, 0.0) + line.usd * is_mine
+def pool_lines(plan: ChosenPlan, pool: PlannedPool) -> list[CashLine]:
+    """The sums that a pool pays: its workload's; of several pools of it, those for its nodes.
+
+    What is for no node, such as staff, stands under the first of them.
+    """
+    lines = [line for line in cash_flow_of(plan) if line.workload == pool.workload]
+    alike = [each for each in plan.pools if each.workload == pool.workload]
+    known = {p.offer for each in alike for p in each.purchases}
+    here = {p.offer for p in pool.purchases}
+    is_first = alike[0] is pool
+    return [x for x in lines if x.name in here or (is_first and x.name not in known)]
+
+
+def paid_hours(plan: ChosenPlan, lines: Sequence[CashLine]) -> float:
+    """Accelerator-hours over the span that these sums pay for: of shared nodes by their use."""
+    # An hour of equal nodes costs the same to run, whoever bought them.
+    paid, mine = (
+        _by_name(line for line in each if line.span_s) for each in (cash_flow_of(plan), lines)
+    )
     return sum(
         p.n_nodes
         * p.n_accelerators_per_node
@@ -90,11 +101,18 @@ def paid_hours(plan: ChosenPlan, workload: str) -> float:
         * HOURS_PER_MONTH
         # The purchase is paid as long as the work that its pool is listed under.
         * (span_of(plan, pool.workload) / MONTH)
-        * (mine[p.offer] / paid[p.offer])
+        * (mine.get(p.offer, 0.0) / paid[p.offer])
         for pool in plan.pools
         for p in pool.purchases
         if paid.get(p.offer)
     )
+
+
+def _by_name(lines: Iterable[CashLine]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for line in lines:
+        found[line.name] = found.get(line.name, 0.0) + line.usd
+    return found
 
 
 def _tokens(

@@ -29,6 +29,7 @@ from gpuplan.report.system.design import design_sheet
 from gpuplan.report.system.files import statement_csv
 from gpuplan.studies.whole_design.assemble import refuse_design
 from gpuplan.studies.whole_design.statement import CATEGORIES, by_month, statement_of_plan
+from gpuplan.studies.whole_design.unit_costs import paid_hours, pool_lines
 from gpuplan.units import GB, GIB, MONTH
 from shared_data import ROOT
 
@@ -472,3 +473,16 @@ def test_unknown_interruptions_are_said(rented_plan, catalog):
     group = design_plan(on_spot(rented_plan, {}), catalog).groups[0]
     assert group.group.spot_usd_per_useful_node_h is None
     assert "spot-interruptions-unknown" in {finding.rule for finding in group.findings}
+
+
+def test_two_pools_of_one_workload_pay_each_for_their_own_nodes():
+    base = chosen()
+    own = replace(base.pools[0].purchases[0], offer="mine", purchase="existing")
+    pools = (base.pools[0], replace(base.pools[0], purchases=(own,)))
+    [line] = base.bill.cash_flow
+    flow = (line, replace(line, name="mine", usd=100.0), replace(line, name="site", usd=7.0))
+    plan = replace(base, pools=pools, bill=replace(base.bill, cash_flow=flow))
+    first, second = ({x.name for x in pool_lines(plan, pool)} for pool in plan.pools)
+    assert (first, second) == ({line.name, "site"}, {"mine"})
+    hours = [paid_hours(plan, pool_lines(plan, pool)) for pool in plan.pools]
+    assert hours == pytest.approx([3 * 2 * 36 * 730.0] * 2)
