@@ -94,13 +94,15 @@ def shape_key(model: Model) -> str:
     return f"{main.n_layers}x{main.hidden_size} {model.n_params / 1e9:.3g}B"
 
 
-def configuration_of(row: TrainingRow, catalog: Catalog) -> Configuration:
-    """The row as nouns; InputError where model or accelerator are unknown."""
+def configuration_of(
+    row: TrainingRow, catalog: Catalog, *, model: Model | None = None
+) -> Configuration:
+    """The row as nouns, or of a model that is at hand; InputError where a name is unknown."""
     _check_counts(row)
     assumed: list[Assumption] = []
     stack = _stack(row)
     accelerator = accelerator_of(row.text("accelerator"), catalog)
-    model = _model_of(row, assumed)
+    model = model or _model_of(row, assumed)
     _check_split(row, model, assumed)
     n_node = row.count("devices_per_node") or _n_node(accelerator)
     layout = _layout(row, model, stack, n_node=n_node, assumed=assumed)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LatentAttention, LayerGroup
@@ -98,6 +99,7 @@ class _LayerParams(NamedTuple):
     n_expert: float
 
 
+@lru_cache(maxsize=4096)
 def _layer_params(group: LayerGroup, tp: int, ep: int) -> _LayerParams:
     feed = group.feed_forward
     total = group.n_params / group.n_layers

@@ -77,7 +77,8 @@ def _stage_memory(
 ) -> TrainingMemory:
     params = stage_params(model, layout, stage)
     shared = _Shares(params, setup, layout)
-    peak = max(_moments(model, setup, layout, stage), key=lambda moment: moment.total_bytes)
+    moments = _moments(model, setup, layout, stage, params)
+    peak = max(moments, key=lambda moment: moment.total_bytes)
     adapters = _adapters_bytes(model, setup, layout)
     parts = {
         "weights_bytes": _weights_bytes(params, setup, layout),
@@ -145,10 +146,13 @@ def _adapters_bytes(model: Model, setup: TrainingSetup, layout: ParallelLayout) 
 
 
 def _moments(
-    model: Model, setup: TrainingSetup, layout: ParallelLayout, stage: Stage
+    model: Model,
+    setup: TrainingSetup,
+    layout: ParallelLayout,
+    stage: Stage,
+    params: StageParams,
 ) -> list[_Moment]:
     kept, at_work, last_layer = _activation_bytes(model, setup, layout, stage)
-    params = stage_params(model, layout, stage)
     gradients = _gradients_bytes(model, params, setup, layout)
     persists = setup.execution.has_gradient_buffers or setup.n_micro_batches > 1 or layout.pp > 1
     early = gradients if persists else 0.0
