@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.bill import PlanBill
-from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.candidate import PoolLayout, RunSteps
 from gpuplan.domain.plan.comparison import Decision, RowEvidence
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document, KeyPath
@@ -64,7 +64,8 @@ def _with_nouns(body: dict[str, Any]) -> dict[str, Any]:
     pools = plan.get("pools") if isinstance(plan, dict) else None
     found["plan"] = plan
     if isinstance(plan, dict) and isinstance(pools, list):
-        found["plan"] = {**plan, "pools": [_apart(each, PoolLayout, "layout") for each in pools]}
+        laid = [_apart(each, PoolLayout, "layout") for each in pools]
+        found["plan"] = {**plan, "pools": [_apart(each, RunSteps, "steps") for each in laid]}
     return found
 
 

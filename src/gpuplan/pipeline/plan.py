@@ -19,6 +19,7 @@ from gpuplan.studies.explanation.rejected import (
     unsettled_lines,
     without_fleet,
 )
+from gpuplan.studies.market.ranks import joint_market, market_for_ranks
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.draw import with_draw
 from gpuplan.studies.planning.groups import (
@@ -36,7 +37,7 @@ from gpuplan.studies.planning.owned_first import (
     owned_parts,
     owned_reach,
 )
-from gpuplan.studies.planning.runs import market_for_jobs, market_for_ranks, staggered_lines
+from gpuplan.studies.planning.runs import market_for_jobs, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.sizing.workload import size_workload
 
@@ -158,6 +159,10 @@ def _table(
         owned = markets_of_owned(inputs)
         return fleet_table(scenario, catalog, sizings, market=inputs.market, markets=owned)
     market = market_for_jobs(inputs.market, before)
-    whole = market_for_ranks(market, catalog)
-    runs = {work.name: whole for work in scenario.workloads if isinstance(work.work, Training)}
-    return fleet_table(scenario, catalog, sizings, market=market, is_jobs=True, markets=runs)
+    ranks = market_for_ranks(market, scenario, catalog)
+    markets = {
+        work.name: ranks if isinstance(work.work, Training) else market
+        for work in scenario.workloads
+    }
+    joint = joint_market(market, ranks)
+    return fleet_table(scenario, catalog, sizings, market=joint, is_jobs=True, markets=markets)

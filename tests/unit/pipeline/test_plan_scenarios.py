@@ -134,7 +134,9 @@ def test_the_deadline_is_met_by_arithmetic_and_goodput():
 def test_others_are_priced_with_porting():
     others = {a.fleet.split(" x ")[1]: a for a in planned("large-training").alternatives}
     assert set(others) == {"h100-sxm", "tpu-v5p"}
-    assert int(others["tpu-v5p"].fleet.split()[0]) == pytest.approx(1404, rel=0.03)
+    assert int(others["tpu-v5p"].fleet.split()[0]) == pytest.approx(
+        1448, rel=0.03
+    )  # eight in ten; 1,404 in the middle
     assert "$300,000 of it porting" in told(
         w.answer for w in planned("large-training").explanation.why_not
     )

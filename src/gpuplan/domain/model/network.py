@@ -98,7 +98,12 @@ class Model:
     @property
     def main(self) -> LayerStack:
         """The stack that makes the output."""
-        return next(s for role in MAIN_ROLES for s in self.stacks if s.role == role)
+        # Plain loops: layouts of training ask for it a hundred thousand times.
+        for role in MAIN_ROLES:
+            for stack in self.stacks:
+                if stack.role == role:
+                    return stack
+        raise LookupError(f"{self.name} has no main stack")
 
     @property
     def n_params(self) -> int:

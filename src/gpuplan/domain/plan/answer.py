@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.bill import PlanBill, PlanCostLine
-from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.candidate import PoolLayout, RunSteps
 from gpuplan.domain.plan.certificate import Check
 from gpuplan.domain.plan.comparison import Decision
 from gpuplan.domain.provenance import Assumption, Estimate
@@ -52,7 +52,8 @@ class PlannedPool:
     precision: str
     source: str  # how they are paid for, in one line
     n_spare_replicas: int  # of the replicas, for failures
-    engine: str
+    engine: str  # that serves, or the framework that trains
+    steps: RunSteps = RunSteps()  # of a run; its keys stand among those of the pool, too
     purchases: tuple[PurchaseLine, ...]
     use: PoolUse
 

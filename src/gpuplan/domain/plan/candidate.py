@@ -6,6 +6,7 @@ from typing import Literal
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
+from gpuplan.domain.money.rates import NodeKind
 from gpuplan.domain.noun import dataclass
 
 ShareKind = Literal["mig", "time_slice"]
@@ -39,18 +40,43 @@ class AcceleratorShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSteps:
+    """How the steps of a training run are made; empty where a pool serves."""
+
+    vp: int = 1  # model chunks of a pipeline stage
+    micro_batch: int = 0  # samples at once
+    global_batch: int = 0  # samples of one step
+    recompute: str = ""  # activations that are computed again
+    fabric: str = ""  # between servers, as predict-training reads it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunShape:
+    """How a training run makes its steps, and the servers that it was sized for."""
+
+    sharding: str  # none, zero1, zero2, zero3 or hsdp, over data-parallel ranks
+    framework: str
+    steps: RunSteps
+    n_per_node: int = 8
+
+    def stands_on(self, node: NodeKind) -> bool:
+        """Whether these are the servers."""
+        return (node.n_accelerators, node.fabric) == (self.n_per_node, self.steps.fabric)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One way to run one workload: the smallest unit that works alone, a replica."""
 
     workload: str
     accelerator: AcceleratorId
-    layout: ServingLayout  # of a replica; training: tp and pp, the rest is data parallel
+    layout: ServingLayout  # of a replica, or of a whole run
     precision: str  # of the weights
     cache_precision: str = ""  # empty: keeps no cache
     engine: EngineChoice | None = None  # None: not a language model behind an engine
     settings: EngineSettings | None = None
     share: AcceleratorShare | None = None  # None: whole accelerators
-    sharding: str = ""  # of a run: how parameters and their states are spread over dp
+    run: RunShape | None = None  # of training: how its steps are made; None: it serves
     offer: str = ""  # the user's own offer that capacity was given for; empty: any
     is_node: bool = False  # a replica is one whole node of that offer, whatever it carries
     is_quantized_below: bool = False  # narrower than published: the user's call on quality
@@ -86,6 +112,11 @@ class Candidate:
             parts.append(f"kv-{self.cache_precision}")
         if self.share is not None:
             parts.append(self.share.name)
+        if self.run is not None:
+            steps = self.run.steps
+            batch = f"{steps.global_batch}/{steps.micro_batch}"
+            servers = f"x{self.run.n_per_node} {steps.fabric}"
+            parts += [self.run.sharding, batch, steps.recompute, servers]
         if self.settings is not None:
             parts.append(f"b{self.settings.max_batch_tokens}")
         return " ".join(parts)

@@ -31,7 +31,7 @@ def plan_document(answer: Answer) -> Document:
     if body["plan"]:
         body["plan"].update(body["plan"].pop("bill"))
         for pool in body["plan"]["pools"]:
-            pool.update(pool.pop("layout"))
+            pool.update(pool.pop("layout"), **pool.pop("steps"))
     body.update(body.pop("decision"))
     for row in body["comparison"]:
         row.update(row.pop("evidence"))

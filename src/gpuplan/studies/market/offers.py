@@ -85,7 +85,11 @@ def rates_for(rates: Iterable[NodeRate], candidate: Candidate) -> Iterator[NodeR
 
 
 def _can_stand(rate: NodeRate, candidate: Candidate) -> bool:
-    """Whether a replica stands inside a node of this rate, or over its stated network."""
+    """Whether a replica stands inside a node of this rate, or over its stated network; a run, where
+    it was sized for.
+    """
+    if candidate.run is not None:
+        return candidate.run.stands_on(rate.node)
     if candidate.layout.network_bytes_per_s is None and rate.terms.is_for_spanning:
         return False
     is_judged = candidate.engine is not None and not candidate.is_node

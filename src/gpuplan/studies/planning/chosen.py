@@ -15,7 +15,7 @@ from gpuplan.domain.plan.answer import (
     SloResults,
 )
 from gpuplan.domain.plan.bill import PlanBill
-from gpuplan.domain.plan.candidate import Candidate, PoolLayout
+from gpuplan.domain.plan.candidate import Candidate, PoolLayout, RunSteps
 from gpuplan.domain.plan.selection import (
     BillLine,
     FleetOption,
@@ -128,6 +128,7 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
         source=_source(lines) if is_first else _shared_source(option),
         n_spare_replicas=row.sized.reserve.n_spare,
         engine=_engine(row.sized),
+        steps=candidate.run.steps if candidate.run else RunSteps(),
         purchases=lines,
         use=_use(choice, row),
     )
@@ -136,7 +137,7 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
 def _layout(candidate: Candidate, n_per_node: int) -> PoolLayout:
     return PoolLayout(
         **asdict(candidate.layout),
-        sharding=candidate.sharding,
+        sharding=candidate.run.sharding if candidate.run else "",
         share=candidate.share.name if candidate.share else "",
         n_servers_per_replica=ceil(candidate.n_accelerators / max(1, n_per_node)),
     )
@@ -154,7 +155,9 @@ def _shared_source(option: FleetOption) -> str:
 
 
 def _engine(sized: Sized) -> str:
-    engine = sized.candidate.engine
+    engine, run = sized.candidate.engine, sized.candidate.run
+    if run is not None:
+        return run.framework
     return "" if engine is None else f"{engine.name} {engine.version}"
 
 

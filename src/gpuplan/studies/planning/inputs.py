@@ -13,6 +13,7 @@ from gpuplan.domain.plan.sizing import PriceOf, Sizing, SizingOptions
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.plan import Description, PlanRequest
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Training
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.scenario.changes import with_changes
@@ -21,7 +22,9 @@ from gpuplan.inputs.traces.read import read_trace
 from gpuplan.inputs.words.flags import with_flags
 from gpuplan.inputs.words.read import described_scenario
 from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
+from gpuplan.studies.market.ranks import RentedServer, market_for_ranks, rented_servers
 from gpuplan.studies.naming import lexicon, refuse_unknown, with_overlays
+from gpuplan.studies.planning.runs import market_for_jobs
 from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
@@ -72,6 +75,7 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
         options=options,
         store=request.store,
         read_trace=cache(lambda path: read_trace(path).requests),
+        servers=_servers(market, scenario, catalog),
     )
     return PlanInputs(request, scenario, tree, catalog, market, around)
 
@@ -87,6 +91,13 @@ def probability_asked(scenario: Scenario, request: PlanRequest) -> float | None:
             raise one(InputError, "plan", "--confidence", "has no samples to be judged by", fix)
         return None
     return USUAL_PROBABILITY_FRAC if asked is None else asked
+
+
+def _servers(market: Market, scenario: Scenario, catalog: Catalog) -> tuple[RentedServer, ...]:
+    """What training may stand on; nothing is looked up where nothing is trained."""
+    if not any(isinstance(work.work, Training) for work in scenario.workloads):
+        return ()
+    return rented_servers(market_for_ranks(market_for_jobs(market), scenario, catalog))
 
 
 def _price_of(market: Market, scenario: Scenario) -> PriceOf:

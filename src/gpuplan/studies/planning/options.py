@@ -124,9 +124,12 @@ def _problem(
 def pool_name(rate: NodeRate) -> str:
     """Equal nodes are one pool, whoever they come from; processors also by their size.
 
-    Rented nodes whose network replicas may span are a pool of their own.
+    Rented nodes whose network replicas may span are a pool of their own, and so are those that
+    training was sized for.
     """
     node = rate.node
+    if node.fabric:
+        return f"{node.accelerator} x{node.n_accelerators} {node.fabric}"
     is_spanned = rate.terms.is_for_spanning or rate.evidence.source == "user"
     if is_spanned and rate.capital is None and node.network_bytes_per_s is not None:
         gbit = f" at {node.network_bytes_per_s / GBIT:g} Gbit/s"

@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuplan.catalog.nodes import node_sizes
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import SloResult
 from gpuplan.domain.plan.selection import FleetOption, Horizon, Selection, SelectionProblem
@@ -61,21 +59,6 @@ def _n_existing(rate: NodeRate, before: Sequence[Choice]) -> int:
     held = [h for choice in before for h in choice.selection.held if h.pool == pool_name(rate)]
     there = [h.n_nodes[0] for h in held if h.terms.startswith("existing")]
     return int(np.max(np.sum(there, axis=0))) if there else 0
-
-
-def market_for_ranks(market: Market, catalog: Catalog) -> Market:
-    """Nodes of the usual size, for the ranks of a training run.
-
-    Ranks on rented servers of one card each would talk over a network that nobody described.
-    """
-    sizes = node_sizes(catalog)
-    whole = [
-        rate
-        for rate in market.rates
-        if rate.evidence.source == "user"
-        or rate.node.n_accelerators >= sizes.get(rate.node.accelerator, 1)
-    ]
-    return indexed(market._replace(rates=tuple(whole)))
 
 
 def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:

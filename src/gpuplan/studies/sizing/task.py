@@ -38,6 +38,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
 from gpuplan.errors import InputError, one
+from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.naming import allowed_ids, model_named, one_format
 from gpuplan.studies.replay.closed_loop import users_of
 from gpuplan.studies.sizing.demand import ReadTrace, demand_of
@@ -82,6 +83,7 @@ class SizingContext:
     options: SizingOptions = DEFAULTS
     store: Path | None = None
     read_trace: ReadTrace | None = None
+    servers: tuple[RentedServer, ...] = ()  # that training may stand on; empty: the usual ones
     simulators: dict[tuple[str, Candidate], FleetSimulator] = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ def size_workload(workload: Workload, scenario: Scenario, context: SizingContext
         context = replace(context, read_trace=cache(context.read_trace))  # read once, used twice
     task = task_of(workload, scenario, context)
     if isinstance(workload.work, Training):
-        from gpuplan.studies.sizing.training import training_sizes
+        from gpuplan.studies.sizing.training.sizer import training_sizes
 
         return training_sizes(task)  # a run that fails starts again: nothing stands by
     if workload.amount is not None:

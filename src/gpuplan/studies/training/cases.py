@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.calibration.training.stacks import SCRIPTS
 from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.model.network import Model
 from gpuplan.errors import PlannerError
 from gpuplan.performance.training.basis import StepBasis, step_basis
 from gpuplan.studies.measured.training import Configuration, configuration_of
@@ -44,9 +45,9 @@ class Case(NamedTuple):
         return self.row.count("seq_len") is not None
 
 
-def case_of(row: TrainingRow, catalog: Catalog) -> Case:
-    """The row as nouns and numbers."""
-    found = configuration_of(row, catalog)
+def case_of(row: TrainingRow, catalog: Catalog, *, model: Model | None = None) -> Case:
+    """The row as nouns and numbers, or of a model that is at hand."""
+    found = configuration_of(row, catalog, model=model)
     basis = step_basis(
         found.model, found.accelerator, found.setup, layout=found.layout, fabric=found.fabric
     )

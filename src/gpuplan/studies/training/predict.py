@@ -13,12 +13,15 @@ from gpuplan.calibration.training.constants import (
 from gpuplan.calibration.training.fabric import names_kind, nic_bytes_per_s
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, Estimate, Tier, assume
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
+from gpuplan.domain.training.setup import LoRA, ParallelLayout
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput, TrainingForecast
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.training.frameworks import PRACTICES
+from gpuplan.performance.memory.training.params import adapter_params
 from gpuplan.performance.memory.training.setups import USUAL_FRAMEWORK, usual_framework
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.performance.training.run import checkpoint_bytes
@@ -40,10 +43,10 @@ def predict_training(
     return forecast(case_of(TrainingRow(fields), read_catalog()), calibration)
 
 
-def predict_run(run: TrainingRun) -> RunForecast:
+def predict_run(run: TrainingRun, *, model: Model | None = None) -> RunForecast:
     """The step with its range, its memory, the useful share of the clock, and the whole run."""
     columns, assumed = with_usual(dict(run.columns))
-    case = case_of(TrainingRow(columns), read_catalog())
+    case = case_of(TrainingRow(columns), read_catalog(), model=model)
     found = case.configuration
     predicted = forecast(case)
     return RunForecast(
@@ -51,9 +54,16 @@ def predict_run(run: TrainingRun) -> RunForecast:
         columns=run.columns,
         forecast=replace(predicted, assumptions=(*predicted.assumptions, *assumed)),
         fit=configuration_fit(found, task=columns["task"], framework=columns["framework"]),
-        goodput=_goodput(run, found.model.n_params),
+        goodput=_goodput(run, trained_params(found.model, found.setup.adapter)),
         n_tokens=run.n_tokens,
     )
+
+
+def trained_params(model: Model, adapter: LoRA | None) -> float:
+    """Parameters whose state a checkpoint holds: all of them, or the adapters alone."""
+    if adapter is None:
+        return float(model.n_params)
+    return adapter_params(model, ParallelLayout(), adapter)
 
 
 def with_usual(columns: Mapping[str, str]) -> tuple[dict[str, str], tuple[Assumption, ...]]:

@@ -7,7 +7,6 @@ import pytest
 
 from fakes.fleets import demand, estimate, job, rate
 from fakes.selection import horizon
-from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.columns import ints
 from gpuplan.domain.plan.selection import FleetOption, NodePool, NodeTerms, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
@@ -21,7 +20,6 @@ from gpuplan.studies.planning.runs import (
     job_behind,
     job_line,
     market_for_jobs,
-    market_for_ranks,
 )
 from gpuplan.units import DAY
 
@@ -117,25 +115,17 @@ def test_an_option_leads_back_to_its_run():
     assert job_behind(sizings, other) is None
 
 
-def test_runs_take_whole_servers_or_what_the_user_offers():
-    small, whole = (
-        replace(rate("h100-sxm", usd, n=n), evidence=evidence)
-        for usd, n, evidence in (
-            (3.0, 1, SimpleNamespace(source="list")),
-            (24.0, 8, SimpleNamespace(source="list")),
-        )
-    )
-    mine = rate("h100-sxm", 2.0, n=1)
+def test_own_nodes_are_had_by_the_hour():
     standing = SimpleNamespace(rate=rate("h100-sxm", 1.0, purchase="owned", n=8), n_nodes=2)
     market = Market(
-        rates=(small, whole, mine),
+        rates=(rate("h100-sxm", 2.0),),
         shown=(),
         refused=(),
         assumptions=(),
         porting_usd={},
         standing=(standing,),
     )
-    found = market_for_ranks(market_for_jobs(market), read_catalog())
+    found = market_for_jobs(market)
     assert found.standing == ()
-    assert [each.purchase for each in found.rates] == ["on_demand"] * 3
-    assert [each.price_usd_per_h.mid for each in found.rates] == [1.0, 24.0, 2.0]
+    assert [each.purchase for each in found.rates] == ["on_demand"] * 2
+    assert [each.price_usd_per_h.mid for each in found.rates] == [1.0, 2.0]

@@ -1,6 +1,7 @@
-"""Training jobs: scenario A7 and others like it."""
+"""Training runs: scenario A7 and others like it, with utilization given and predicted."""
 
 from dataclasses import replace
+from math import exp, log
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.ranges import exactly
+from gpuplan.domain.money.rates import NodeKind
+from gpuplan.domain.plan.sizing import SizedJob
+from gpuplan.domain.scenario.workload import ModelRef
+from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.studies.sizing.task import SizingContext
-from gpuplan.studies.sizing.training import JobSizer, job_of
+from gpuplan.studies.market.ranks import RentedServer
+from gpuplan.studies.sizing.task import SizingContext, task_of
+from gpuplan.studies.sizing.training.job import assumed_model, job_of
+from gpuplan.studies.sizing.training.run import RunSizer
+from gpuplan.studies.sizing.training.stops import Interruptions
 from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.units import DAY, GB, HOUR
 
@@ -21,40 +28,55 @@ SCENARIO = read_scenario(EXAMPLES / "large-training.yaml")
 [WORKLOAD] = SCENARIO.workloads
 AROUND = SizingContext(catalog=CATALOG)
 MFU = {"h100-sxm": 0.40, "tpu-v5p": 0.50, "b200-sxm": 0.38}
+FAST = "3200 Gbit/s InfiniBand per node"
 
 
-def jobs(workload=WORKLOAD):
-    sizing = size_workload(workload, replace(SCENARIO, workloads=(workload,)), AROUND)
-    return {str(job.candidate.accelerator): job for job in sizing.jobs}
+def named(model="Llama-3.1-8B", **work):
+    """The example's run on another model, with its utilization left to the prediction."""
+    plain = {"deadline_s": None, "checkpoint": None, "accelerator_mtbf_s": None, **work}
+    run = replace(WORKLOAD.work, n_tokens=1e11, **plain)
+    return replace(WORKLOAD, model=ModelRef(name=model), work=run, capacities=())
+
+
+def sizing(workload=WORKLOAD, around=AROUND, cards=()):
+    policy = SCENARIO.policy
+    allowed = replace(policy, accelerators=replace(policy.accelerators, allowed=tuple(cards)))
+    return size_workload(workload, replace(SCENARIO, workloads=(workload,), policy=allowed), around)
+
+
+def jobs(workload=WORKLOAD, **rest):
+    return {str(job.candidate.accelerator): job for job in sizing(workload, **rest).jobs}
+
+
+def task(workload=WORKLOAD):
+    return task_of(workload, replace(SCENARIO, workloads=(workload,)), AROUND)
+
+
+def server(card, n=8, *, fabric=FAST, n_most=None):
+    node = NodeKind(name="s", accelerator=card, n_accelerators=n, fabric=fabric)
+    return RentedServer(node, float(n), n_most)
+
+
+def runner(card, workload=WORKLOAD, *, mfu=None, **rest):
+    job = job_of(task(workload))
+    return RunSizer(job, server(card, **rest), CATALOG.accelerators[card], given=mfu, sure=0.8)
 
 
 @pytest.mark.parametrize(
     ("card", "chip_h"), [("h100-sxm", 843e3), ("tpu-v5p", 1452e3), ("b200-sxm", 390e3)]
 )
 def test_chip_hours_use_dense_peaks(card, chip_h):
-    job = jobs()[card]
+    job = jobs(cards=[card])[card]
     assert job.flop == pytest.approx(1.2e24)
     assert job.accelerator_s.value / HOUR == pytest.approx(chip_h, rel=0.002)
     assert job.accelerator_s.tier == "given"
 
 
 @pytest.mark.parametrize(
-    ("card", "days"), [("h100-sxm", 34.3), ("tpu-v5p", 59.1), ("b200-sxm", 15.9)]
-)
-def test_1024_chips(card, days):
-    accelerator = CATALOG.accelerators[card]
-    sizer = JobSizer(job_of(WORKLOAD), CATALOG)
-    job = sizer.at(jobs()[card].candidate, accelerator, 1024, mfu=exactly(MFU[card]))
-    assert job.ideal_s / DAY == pytest.approx(days, rel=0.01)
-    assert job.wall_s.value > job.ideal_s
-
-
-@pytest.mark.parametrize(
     ("gb_per_s", "lost", "minutes"), [(2, 0.092, 263), (20, 0.031, 83), (100, 0.016, 37)]
 )
 def test_storage_is_justified_by_goodput(gb_per_s, lost, minutes):
-    sizer = JobSizer(job_of(WORKLOAD), CATALOG)
-    found = sizer.goodput_at(1024, gb_per_s * GB)
+    found = Interruptions(WORKLOAD.work, 100e9).goodput(1024, gb_per_s * GB)
     assert found.interval_s / 60 == pytest.approx(minutes, rel=0.02)
     parts = found.checkpoint_frac + found.lost_work_frac
     restart = found.restart_frac
@@ -63,54 +85,133 @@ def test_storage_is_justified_by_goodput(gb_per_s, lost, minutes):
     assert found.goodput_frac == pytest.approx(1 - parts - restart)
 
 
-def test_the_deadline_is_met_in_whole_nodes():
-    found = jobs()
+def test_the_deadline_is_met_in_whole_servers_even_with_slow_writes():
+    found = jobs(cards=list(MFU))
+    assert set(found) == set(MFU)
     for job in found.values():
         assert job.n_accelerators % job.n_accelerators_per_node == 0
-        assert job.wall_s.value <= 45 * DAY * (1 + 1e-6)
-    # By hand: 1452 k chip-hours / 1080 h = 1345, over a goodput of 96 % = 1400, in fours.
-    assert found["tpu-v5p"].n_accelerators == pytest.approx(1400, abs=8)
-    assert found["tpu-v5p"].n_slow_end == pytest.approx(1500, rel=0.03)
-    assert found["h100-sxm"].n_accelerators == pytest.approx(804, abs=8)
+        assert job.wall_s.value <= 45 * DAY
+        sd = log(job.wall_s.high / job.wall_s.low) / (2 * 1.2816)
+        assert job.wall_s.value * exp(0.8416 * sd) <= 45 * DAY * 1.0001  # eight in ten
+    # By hand: 843 k chip-hours / 1080 h = 781, over a goodput of 96.9 % = 806; slow writes: 860.
+    assert 806 <= found["h100-sxm"].n_accelerators <= 872
+    assert found["tpu-v5p"].n_slow_end == pytest.approx(1500, rel=0.04)
 
 
-def test_one_node_fewer_is_late():
-    sizer = JobSizer(job_of(WORKLOAD), CATALOG)
-    for card, mfu in MFU.items():
-        job = jobs()[card]
-        fewer = job.n_accelerators - job.n_accelerators_per_node
-        late = sizer.at(job.candidate, CATALOG.accelerators[card], fewer, mfu=exactly(mfu))
-        assert late.wall_s.value > 45 * DAY
-
-
-@settings(max_examples=15, deadline=None)
-@given(days=st.floats(10, 200), more=st.floats(1.01, 2.0))
+@settings(max_examples=10, deadline=None)
+@given(days=st.floats(10, 200), more=st.floats(1.05, 2.0))
 def test_more_time_never_takes_more_chips(days, more):
     def n(deadline):
         work = replace(WORKLOAD.work, deadline_s=deadline * DAY)
-        return jobs(replace(WORKLOAD, work=work))["h100-sxm"].n_accelerators
+        return jobs(replace(WORKLOAD, work=work), cards=["h100-sxm"])["h100-sxm"].n_accelerators
 
-    assert n(days * more) <= n(days)
+    assert n(days * more) <= 1.04 * n(days)  # layouts divide; whole parts of large runs
 
 
-def test_processors_and_missing_formats_leave_with_a_reason():
-    sizing = size_workload(WORKLOAD, SCENARIO, AROUND)
-    assert len(sizing.jobs) + len(sizing.rejected) == len(CATALOG.accelerators)
-    rejected = {str(r.candidate.accelerator) for r in sizing.rejected}
-    assert {"cpu-xeon-8480", "t4"} <= rejected
+def test_every_accelerator_has_a_run_or_a_reason():
+    found = sizing()
+    cards = {str(job.candidate.accelerator) for job in found.jobs}
+    rejected = {str(r.candidate.accelerator): r for r in found.rejected}
+    assert cards | set(rejected) == {str(name) for name in CATALOG.accelerators}
+    assert not cards & set(rejected)
+    assert rejected["cpu-xeon-8480"].constraint == rejected["t4"].constraint == "precision"
+    assert rejected["inferentia2"].constraint == "software"
 
 
 def test_without_failure_figures_goodput_is_unknown_and_told():
-    work = replace(WORKLOAD.work, checkpoint=None, accelerator_mtbf_s=None)
-    workload = replace(WORKLOAD, work=work)
-    sizing = size_workload(workload, replace(SCENARIO, workloads=(workload,)), AROUND)
-    assert all(job.goodput is None for job in sizing.jobs)
-    assert "goodput" in {a.what for a in sizing.assumptions}
+    found = sizing(named(deadline_s=30 * DAY), cards=["h100-sxm"])
+    assert all(job.goodput is None for job in found.jobs)
+    assert "goodput" in {a.what for a in found.assumptions}
 
 
-def test_without_a_deadline_the_states_decide():
-    workload = replace(WORKLOAD, work=replace(WORKLOAD.work, deadline_s=None))
-    found = jobs(workload)["h100-sxm"]
-    # 100 G parameters x 16 bytes over 0.8 x 85 GB: 24 of them.
-    assert found.n_accelerators == 24
-    assert found.n_slow_end is None
+def test_a_run_without_a_deadline_is_cheap_but_not_endless():
+    small = jobs(named(), cards=["h100-sxm"])["h100-sxm"]
+    assert small.n_accelerators == 8
+    assert small.n_slow_end is None
+    large = jobs(named(n_epochs=200.0), cards=["h100-sxm"])["h100-sxm"]
+    assert large.wall_s.value <= 90 * DAY * (1 + 1e-9)
+    assert large.n_accelerators > 8
+
+
+def test_jobs_carry_the_whole_layout():
+    job = jobs(named("Llama-3.1-70B", deadline_s=20 * DAY), cards=["h100-sxm"])["h100-sxm"]
+    layout, run = job.candidate.layout, job.candidate.run
+    assert layout.n_accelerators == job.n_accelerators
+    assert run.sharding in ("zero1", "zero3", "hsdp")
+    assert run.steps.global_batch == pytest.approx(1024, rel=0.13)
+    assert run.steps.recompute in ("none", "full")
+    assert run.framework == "megatron"
+    assert job.n_replicas == 1
+    assert any("GiB" in remark for remark in job.remarks)
+
+
+def test_a_slow_network_takes_more_and_may_never_do():
+    work = named("Llama-3.1-70B", deadline_s=10 * DAY)
+    fast = runner("h100-sxm", work).sized(
+        task(work).candidate(CATALOG.accelerators["h100-sxm"], "bf16")
+    )
+    slow = runner("h100-sxm", work, fabric="10 Gbit/s TCP per node")
+    found = slow.sized(task(work).candidate(CATALOG.accelerators["h100-sxm"], "bf16"))
+    assert isinstance(fast, SizedJob)
+    if isinstance(found, SizedJob):
+        assert found.n_accelerators > fast.n_accelerators
+    else:
+        assert found.constraint == "deadline"
+        assert "10 Gbit/s" in found.reason
+
+
+def test_servers_that_cannot_be_joined_are_not_joined():
+    work = named("Llama-3.1-70B", deadline_s=10 * DAY)
+    base = task(work).candidate(CATALOG.accelerators["h100-sxm"], "bf16")
+    alone = runner("h100-sxm", work, n_most=1).sized(base)
+    assert alone.constraint == "memory"
+    assert "GiB" in alone.reason
+
+
+def test_past_the_knee_is_said():
+    """A small batch: beyond 64 ranks nothing is left to share but layers and heads."""
+    slow = named("Llama-3.1-8B", global_batch_tokens=64 * 4096.0)
+    days = runner("h100-sxm", slow)
+    fastest = days._counts()
+    fastest.fewest(1.0)  # no number does: the search ends where more is no faster
+    found = fastest.fastest
+    hurried = named("Llama-3.1-8B", global_batch_tokens=64 * 4096.0, deadline_s=1.25 * found.wall_s)
+    job = runner("h100-sxm", hurried).sized(
+        task(hurried).candidate(CATALOG.accelerators["h100-sxm"], "bf16")
+    )
+    assert isinstance(job, SizedJob)
+    assert any("past the knee" in remark for remark in job.remarks)
+
+
+def test_given_utilization_sets_the_time_and_memory_the_layout():
+    job = jobs(cards=["h100-sxm"])["h100-sxm"]
+    hand_s = 1.2e24 / (job.n_accelerators * 989.4e12 * 0.40)
+    assert job.ideal_s == pytest.approx(hand_s, rel=0.001)
+    assert (
+        job.candidate.layout.tp * job.candidate.layout.pp > 1
+        or job.candidate.run.sharding == "zero3"
+    )
+
+
+@pytest.mark.parametrize("billions", [0.1, 1, 7, 13, 70, 100, 400, 1000])
+def test_a_model_of_so_many_parameters_has_about_so_many(billions):
+    model, columns = assumed_model(billions * 1e9)
+    assert model.n_params == pytest.approx(billions * 1e9, rel=0.35 if billions < 1 else 0.12)
+    assert dict(columns)["n_layers"] == str(model.main.n_layers)
+
+
+def test_parameters_alone_are_told_and_nothing_at_all_refused():
+    found = sizing(cards=["h100-sxm"])
+    assert "shape of the model" in {a.what for a in found.assumptions}
+    nameless = replace(WORKLOAD, model=ModelRef(name=None))
+    with pytest.raises(InputError, match="is not known"):
+        job_of(task(nameless))
+
+
+def test_experts_without_layers_need_a_utilization():
+    sparse = replace(
+        WORKLOAD, model=ModelRef(name=None, n_params=6e11, n_active_params=4e10), capacities=()
+    )
+    [found] = [r for r in sizing(sparse).rejected if r.candidate.accelerator == "h100-sxm"]
+    assert found.constraint == "software"
+    assert "mfu_frac" in found.relaxation

@@ -63,6 +63,11 @@ class _Moment(NamedTuple):
 def training_memory(model: Model, setup: TrainingSetup, layout: ParallelLayout) -> TrainingMemory:
     """Bytes of the fullest accelerator at its peak."""
     check_training(model, setup, layout)
+    return checked_memory(model, setup, layout)
+
+
+def checked_memory(model: Model, setup: TrainingSetup, layout: ParallelLayout) -> TrainingMemory:
+    """The same of a layout that is known to divide."""
     found = [_stage_memory(model, setup, layout, stage) for stage in stages(model, layout)]
     return max(found, key=lambda memory: memory.total_bytes)
 

@@ -1,0 +1,232 @@
+"""One training run on one kind of server: how many, how laid out, how long, how sure."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from math import ceil, exp, inf, log
+from statistics import NormalDist
+
+from gpuplan.candidates.prune import rejection
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.inference.serving import ServingLayout
+from gpuplan.domain.plan.candidate import Candidate, Rejection, RunShape, RunSteps
+from gpuplan.domain.plan.sizing import SizedJob
+from gpuplan.domain.ranges import Range
+from gpuplan.domain.requests.requests import TrainingRun
+from gpuplan.domain.training.run import RunForecast
+from gpuplan.studies.market.ranks import RentedServer
+from gpuplan.studies.power.training import training_power
+from gpuplan.studies.sizing.task import estimate_of
+from gpuplan.studies.sizing.training.counts import CountSearch, RunCount
+from gpuplan.studies.sizing.training.job import Job
+from gpuplan.studies.sizing.training.remarks import run_remarks
+from gpuplan.studies.sizing.training.stops import Interruptions
+from gpuplan.studies.training.predict import predict_run, trained_params
+from gpuplan.studies.training.search import LayoutSearch
+from gpuplan.studies.training.shapes import ServerKind, Trial
+from gpuplan.units import DAY, GIB
+
+Z_80 = NormalDist().inv_cdf(0.9)  # an 80 % range ends so many deviations from its middle
+# Assumption: without a deadline nobody waits longer, as long as more accelerators still pay.
+PATIENCE_S = 90 * DAY
+WORTH_WAITING_FRAC = 0.98  # a larger run that is cheaper by less than this is not sought
+
+
+class RunSizer:
+    """Sizes one run on one kind of server."""
+
+    def __init__(
+        self, job: Job, server: RentedServer, card: Accelerator, *, given: Range | None, sure: float
+    ) -> None:
+        self.job, self.server, self.card, self.given = job, server, card, given
+        kind = ServerKind(
+            accelerator=card, n_per_node=server.node.n_accelerators, fabric=server.node.fabric
+        )
+        self.search = LayoutSearch(job.task, kind)
+        adapter = self.search.base.setup.adapter
+        self.stops = Interruptions(job.work, trained_params(job.task.model, adapter))
+        self.z = NormalDist().inv_cdf(sure) if job.work.deadline_s is not None else 0.0
+
+    @cached_property
+    def peak_flop_per_s(self) -> float:
+        """Dense peak in the precision of the run."""
+        return self.card.peak_flop_per_s[self.job.task.precision]
+
+    @cached_property
+    def least_accelerator_s(self) -> float:
+        """Accelerator-seconds of the whole run that no layout can undercut."""
+        if self.given is not None:
+            return self.job.flop / (self.peak_flop_per_s * self.given.mid)
+        return self.job.n_samples * self.search.ideal_s_per_sample()
+
+    def sized(self, candidate: Candidate) -> SizedJob | Rejection:
+        """The fewest that end in time, or the cheapest where there is no deadline."""
+        counts = self._counts()
+        deadline_s = self.job.work.deadline_s
+        found = self._unhurried(counts) if deadline_s is None else counts.fewest(deadline_s)
+        if found is None:
+            return self._rejected(candidate, counts)
+        return self._job(candidate, counts, found)
+
+    def _counts(self) -> CountSearch:
+        n_most, node = self.server.n_most, self.server.node.n_accelerators
+        limit_s = self.job.work.deadline_s or PATIENCE_S
+        return CountSearch(
+            self.search,
+            self.wall_s,
+            n_least=self.least_accelerator_s / limit_s if self.job.work.deadline_s else 1.0,
+            n_most=None if n_most is None else n_most * node,
+        )
+
+    def _unhurried(self, counts: CountSearch) -> RunCount | None:
+        """The cheapest number, and as many as still pay where that takes very long."""
+        found = counts.first()
+        if found is None or found.wall_s > PATIENCE_S:
+            larger = found and counts.fewest(PATIENCE_S)
+            found = larger or counts.fastest
+            while found is not None and counts.is_past_knee(found):
+                found = counts.at(counts.half(found))
+            return found
+        twice = counts.at(2 * found.n)
+        if twice and twice.n * twice.wall_s < WORTH_WAITING_FRAC * found.n * found.wall_s:
+            return twice
+        return found
+
+    def run_s(self, n: int, trial: Trial) -> Range:
+        """The run without stops: by the utilization that was given, or by the step."""
+        if self.given is not None:
+            work_s = self.job.flop / (n * self.peak_flop_per_s)
+            mfu = self.given
+            return Range(low=work_s / mfu.high, mid=work_s / mfu.mid, high=work_s / mfu.low)
+        mid = self.job.n_samples * trial.s_per_sample
+        low, high = self._spread
+        return Range(low=mid * low, mid=mid, high=mid * high)
+
+    @cached_property
+    def _spread(self) -> tuple[float, float]:
+        """Ends of the 80 % range over the middle: the same for every layout of one software."""
+        first = self.search.best(self.search.server.n_per_node) or self._any_trial()
+        step = self.forecast(first).forecast.step_s
+        return step.low / step.value, step.high / step.value
+
+    def _any_trial(self) -> Trial:
+        found = self.search.tried()
+        assert found is not None, "a spread is asked for after a layout was found"
+        return found
+
+    def forecast(self, trial: Trial) -> RunForecast:
+        """The run as `predict-training` says."""
+        run = TrainingRun(
+            columns=tuple(self.search.columns(trial).items()), n_tokens=self.job.n_tokens
+        )
+        return predict_run(run, model=self.job.task.model)
+
+    def wall(self, n: int, trial: Trial) -> Range:
+        """The run with its stops; the slow end has slow writes too."""
+        work, useful = self.run_s(n, trial), self.stops.useful_frac(n)
+        return Range(
+            low=over(work.low, useful.high),
+            mid=over(work.mid, useful.mid),
+            high=over(work.high, useful.low),
+        )
+
+    def wall_s(self, n: int, trial: Trial) -> float:
+        """What the run takes at most, with the probability that is asked for."""
+        found = self.wall(n, trial)
+        if found.high == inf or found.low <= 0:
+            return found.mid if self.z == 0 else found.high
+        return found.mid * exp(self.z * log(found.high / found.low) / (2 * Z_80))
+
+    def _job(self, candidate: Candidate, counts: CountSearch, found: RunCount) -> SizedJob:
+        n, trial = found.n, found.trial
+        predicted = self.forecast(trial)
+        step = predicted.forecast.step
+        tier = "given" if self.given is not None else predicted.forecast.step_s.tier
+        work_s, lost = self.run_s(n, trial), self.stops.goodput(n)
+        reached = self.given.mid if self.given is not None else step.hfu_frac
+        power = training_power(self.card, self.peak_flop_per_s * reached, n_accelerators=n)
+        return SizedJob(
+            candidate=self.candidate(candidate, trial),
+            method="given" if tier == "given" else "analytic",
+            n_accelerators=n,
+            n_accelerators_per_node=min(n, self.server.node.n_accelerators),
+            n_slow_end=self._slow_end(counts, found),
+            flop=self.job.flop,
+            accelerator_s=estimate_of(work_s.times(n), tier),
+            ideal_s=work_s.mid,
+            wall_s=estimate_of(self.wall(n, trial), tier),
+            goodput=lost,
+            power_w=power.get("power_w"),
+            remarks=(*run_remarks(self, predicted, lost), *self._knee(counts, found)),
+        )
+
+    def candidate(self, base: Candidate, trial: Trial) -> Candidate:
+        """The run as a candidate: its whole layout, and the servers that it stands on."""
+        layout, columns = trial.layout, self.search.columns(trial)
+        return Candidate(
+            workload=base.workload,
+            accelerator=base.accelerator,
+            layout=ServingLayout(
+                tp=layout.tp, pp=layout.pp, dp=layout.dp, ep=layout.ep, cp=layout.cp
+            ),
+            precision=base.precision,
+            run=RunShape(
+                sharding=columns["sharding"],
+                framework=columns["framework"],
+                n_per_node=self.server.node.n_accelerators,
+                steps=RunSteps(
+                    vp=layout.n_virtual,
+                    micro_batch=trial.setup.micro_batch,
+                    global_batch=trial.n_samples,
+                    recompute=columns["recompute"],
+                    fabric=self.server.node.fabric,
+                ),
+            ),
+        )
+
+    def _slow_end(self, counts: CountSearch, found: RunCount) -> int | None:
+        """As many as end in time even at the slow end, in the same layout; None: no deadline."""
+        deadline_s = self.job.work.deadline_s
+        if deadline_s is None:
+            return None
+        n, trial = found.n, found.trial
+        for _ in range(8):
+            late = self.wall(n, trial).high / deadline_s
+            if late <= 1.0 + 1e-9:
+                return n
+            more = counts.at(counts.block(trial, n * min(late, 8.0)), trial)
+            if more is None:
+                return None
+            n, trial = more.n, more.trial
+        return None
+
+    def _knee(self, counts: CountSearch, found: RunCount) -> Iterator[str]:
+        if not counts.is_past_knee(found):
+            return
+        gain = (counts.speedup_of_last_doubling(found) or 1.0) - 1.0
+        yield (
+            f"past the knee: the last doubling brings {gain:.0%} of what it could, and only the "
+            "deadline needs it"
+        )
+
+    def _rejected(self, candidate: Candidate, counts: CountSearch) -> Rejection:
+        fastest, deadline_s = counts.fastest, self.job.work.deadline_s
+        if fastest is None or deadline_s is None:
+            n = self.server.node.n_accelerators * min(64, self.server.n_most or 64)
+            gib = self.search.missing_bytes(n) / GIB
+            room = f"by {gib:,.1f} GiB" if gib < inf else "in any layout that divides"
+            reason = f"does not fit {self.card.name} {room}, sharded over {n} of them"
+            fix = "shorter sequences, a smaller batch, QLoRA, or accelerators with more memory"
+            return rejection(candidate, "memory", reason, fix)
+        days = fastest.wall_s / DAY
+        took = f"{days:,.1f} days" if days < inf else "no end: failures leave no progress"
+        reason = (
+            f"{fastest.n} of them take {took}, and more are no faster: {deadline_s / DAY:,.1f} "
+            f"days are given ({self.server.node.fabric or 'usual network'})"
+        )
+        fix = f"give {ceil(days) if days < inf else 'more'} days, a larger batch or faster links"
+        return rejection(candidate, "deadline", reason, fix)
+
+
+def over(seconds: float, useful_frac: float) -> float:
+    """Time on the clock; infinite where nothing of it is useful."""
+    return seconds / useful_frac if useful_frac > 0 else inf

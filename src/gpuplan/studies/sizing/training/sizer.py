@@ -1,0 +1,138 @@
+"""Training runs on every kind of server that may carry them, or why they may not."""
+
+from collections.abc import Iterator
+
+from gpuplan.candidates.prune import rejection
+from gpuplan.catalog.names import find_accelerator
+from gpuplan.catalog.nodes import node_sizes
+from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.money.rates import NodeKind
+from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.sizing import SizedJob, Sizing
+from gpuplan.domain.provenance import Assumption, assume
+from gpuplan.domain.ranges import Range
+from gpuplan.errors import PlannerError
+from gpuplan.studies.market.ranks import RentedServer, with_reference_fabric
+from gpuplan.studies.sizing.task import SizingTask
+from gpuplan.studies.sizing.training.job import Job, job_of
+from gpuplan.studies.sizing.training.run import PATIENCE_S, RunSizer
+from gpuplan.units import DAY
+
+INFERENCE_ONLY = ("inferentia",)  # Neuron trains on Trainium alone
+NF4_VENDORS = ("NVIDIA", "AMD", "Intel")  # bitsandbytes' back ends
+LEAST_PROBABILITY = 0.8  # of meeting the deadline
+
+
+def training_sizes(task: SizingTask) -> Sizing:
+    """The run on every accelerator that may carry it, or why it may not."""
+    sizer = JobSizer(task, job_of(task))
+    found, rejected = task.on_each_accelerator("bf16", sizer.on_accelerator)
+    jobs = tuple(job for each in found for job in each)
+    return Sizing(
+        workload=task.workload.name,
+        demand=task.demand,
+        jobs=jobs,
+        rejected=rejected,
+        assumptions=(*task.policy_assumptions, *sizer.assumptions(jobs)),
+    )
+
+
+class JobSizer:
+    """Sizes one job on one accelerator after another."""
+
+    def __init__(self, task: SizingTask, job: Job) -> None:
+        self.task, self.job = task, job
+        self._servers: dict[str, list[RentedServer]] = {}
+        for server in task.context.servers:
+            self._servers.setdefault(server.node.accelerator, []).append(server)
+        self._given = {
+            str(find_accelerator(c.accelerator, task.catalog).accelerator.id): c.mfu_frac
+            for c in job.workload.capacities
+            if c.mfu_frac is not None
+        }
+        self._stops: tuple[Assumption, ...] = ()
+
+    def on_accelerator(self, candidate: Candidate, card: Accelerator) -> list[SizedJob] | Rejection:
+        """The run on each kind of server with this accelerator; the first reason where on none."""
+        refusal = self._refused(candidate, card)
+        if refusal is not None:
+            return refusal
+        jobs: list[SizedJob] = []
+        first: Rejection | None = None
+        for found in self._on_servers(candidate, card):
+            if isinstance(found, SizedJob):
+                jobs.append(found)
+            else:
+                first = first or found
+        none = rejection(candidate, "policy", "no price is known", "give prices.offers")
+        return jobs or first or none
+
+    def _on_servers(
+        self, candidate: Candidate, card: Accelerator
+    ) -> Iterator[SizedJob | Rejection]:
+        """Cheapest accelerators first; servers that cannot be cheaper than one found are left."""
+        least_usd: float | None = None
+        for server in self._kinds(card):
+            try:
+                run = RunSizer(self.job, server, card, given=self.mfu(card), sure=LEAST_PROBABILITY)
+                self._stops = run.stops.assumptions
+                each_usd = server.usd_per_h / server.node.n_accelerators
+                if least_usd is not None and each_usd * run.least_accelerator_s >= least_usd:
+                    continue
+                found = run.sized(candidate)
+            except PlannerError as error:
+                yield rejection(candidate, "software", str(error), "name another model or layout")
+                return
+            if isinstance(found, SizedJob):
+                usd = each_usd * found.n_accelerators * found.wall_s.value
+                least_usd = usd if least_usd is None else min(least_usd, usd)
+            yield found
+
+    def _kinds(self, card: Accelerator) -> list[RentedServer]:
+        """The servers of the market; the usual one where no market is at hand."""
+        if self.task.context.servers:
+            return self._servers.get(str(card.id), [])
+        n = node_sizes(self.task.catalog)[str(card.id)]
+        node = NodeKind(name="usual server", accelerator=str(card.id), n_accelerators=n)
+        return [RentedServer(with_reference_fabric(node, card), float(n), None)]
+
+    def mfu(self, card: Accelerator) -> Range | None:
+        """Utilization that was given for this accelerator or for the job; None: predict it."""
+        return self._given.get(str(card.id)) or self.job.work.mfu_frac
+
+    def _refused(self, candidate: Candidate, card: Accelerator) -> Rejection | None:
+        precision = candidate.precision
+        if card.is_cpu:
+            reason = f"{card.name} is a CPU: it would take years"
+            return rejection(candidate, "precision", reason, "use an accelerator")
+        if str(card.id).startswith(INFERENCE_ONLY):
+            reason = f"{card.name} is for inference: no framework trains on it"
+            return rejection(candidate, "software", reason, "use Trainium")
+        if precision not in card.peak_flop_per_s:
+            has = ", ".join(sorted(card.peak_flop_per_s))
+            reason = f"{card.name} does not compute in {precision} (has {has})"
+            return rejection(candidate, "precision", reason, "use another accelerator")
+        if self.job.work.method == "qlora" and card.vendor not in NF4_VENDORS:
+            reason = f"4-bit base weights (bitsandbytes) do not run on {card.name}"
+            return rejection(candidate, "software", reason, "use method: lora")
+        if not self.job.has_shape and self.mfu(card) is None:
+            reason = "the step of a mixture of experts needs its layers"
+            return rejection(candidate, "software", reason, "name the model, or give mfu_frac")
+        return None
+
+    def assumptions(self, jobs: tuple[SizedJob, ...]) -> Iterator[Assumption]:
+        """What the sizes rest on."""
+        yield from (*self.job.assumptions, *self._stops)
+        if self.job.work.deadline_s is None:
+            value = f"{PATIENCE_S / DAY:.0f} days at most, as long as more accelerators still pay"
+            why = "no deadline was given: the cheapest number, unless it takes very long"
+            yield assume("length of the run", value, why, "workloads[].training.deadline_days")
+        assumed = {
+            run.steps.fabric
+            for run in (job.candidate.run for job in jobs)
+            if run is not None and " TCP " in run.steps.fabric
+        }
+        if assumed:
+            value = ", ".join(sorted(assumed))
+            why = "published offers that state no network; what they state is used"
+            yield assume("network between rented servers", value, why, "site.network")

@@ -1,0 +1,109 @@
+"""Numbers of accelerators against a scan of all of them, on runs whose time is a plain formula."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuplan.domain.training.setup import ParallelLayout
+from gpuplan.studies.sizing.training.counts import CountSearch
+from gpuplan.studies.sizing.training.stops import Interruptions
+from gpuplan.units import DAY
+
+
+class PlainSearch:
+    """Layouts that fit from a number on, and divide whatever they are asked to."""
+
+    def __init__(self, unit, least=1):
+        self.server = SimpleNamespace(n_per_node=unit)
+        self.least = least
+
+    def best(self, n):
+        return SimpleNamespace(layout=ParallelLayout(dp=n)) if n >= self.least else None
+
+    def resized(self, _, n):
+        return self.best(n)
+
+
+def counts(work, *, unit=8, least=1, loss=0.0, n_most=None, bound=1.0):
+    """Time of a run that loses a share of its speed with every accelerator."""
+
+    def wall_s(n, _):
+        return work / n * (1 + loss * n)
+
+    return CountSearch(PlainSearch(unit, least), wall_s, n_least=bound, n_most=n_most)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    work=st.floats(1e3, 1e6),
+    limit=st.floats(10, 1e4),
+    unit=st.sampled_from([1, 2, 8]),
+    loss=st.floats(0, 0.01),
+    least=st.integers(1, 40),
+)
+def test_the_fewest_equal_a_scan(work, limit, unit, loss, least):
+    found = counts(work, unit=unit, loss=loss, least=least).fewest(limit)
+    scan = [
+        n for n in range(unit, 200_000, unit)
+        if n >= least and work / n * (1 + loss * n) <= limit
+    ][:1] if work * loss < limit else []  # fmt: skip
+    if not scan:
+        assert found is None
+        return
+    if found is not None:  # a run that hardly gains from more is given up, not sought for ever
+        assert found.wall_s <= limit
+        assert scan[0] <= found.n <= scan[0] * 1.04 + unit
+
+
+def test_a_bound_only_saves_time():
+    free, bound = counts(1e5, loss=0.001), counts(1e5, loss=0.001, bound=64.0)
+    assert free.fewest(1e3).n == bound.fewest(1e3).n
+
+
+def test_quotas_end_the_search():
+    assert counts(1e5, n_most=64).fewest(1e3) is None
+    assert counts(1e5, n_most=64).fewest(1e5 / 60).n == 64
+
+
+def test_the_first_that_holds_the_run_is_the_fewest():
+    assert counts(1e5, least=37).first().n == 40
+    assert counts(1e5, least=100_000_000, n_most=1000).first() is None
+
+
+def test_the_knee_is_where_a_doubling_brings_half():
+    flat = counts(1e5, loss=0.0)
+    assert not flat.is_past_knee(flat.at(1024))
+    steep = counts(1e5, loss=0.01)
+    assert not steep.is_past_knee(steep.at(64))
+    assert steep.is_past_knee(steep.at(1024))
+    assert steep.speedup_of_last_doubling(steep.at(1024)) == pytest.approx(2 * 6.12 / 11.24)
+    assert counts(1e5).speedup_of_last_doubling(counts(1e5).at(8)) is None
+
+
+def work(**given):
+    plan = SimpleNamespace(
+        state_bytes=None, interval_s=None, restart_s=600.0, write_bytes_per_s=None
+    )
+    return SimpleNamespace(checkpoint=plan, accelerator_mtbf_s=None, **given)
+
+
+def test_nothing_is_lost_where_nothing_is_known():
+    stops = Interruptions(work(), 1e9)
+    assert stops.goodput(64) is None
+    assert stops.useful_frac(64).mid == 1.0
+    assert stops.state_bytes == pytest.approx(14e9)
+    [told] = stops.assumptions
+    assert told.what == "goodput"
+
+
+def test_more_accelerators_fail_more_often():
+    given = work()
+    given.checkpoint.write_bytes_per_s = SimpleNamespace(low=1e9, mid=1e10, high=1e11)
+    given.accelerator_mtbf_s = 2000 * DAY
+    stops = Interruptions(given, 70e9)
+    few, many = stops.useful_frac(64), stops.useful_frac(4096)
+    assert few.low < few.mid < few.high
+    assert many.mid < few.mid
+    assert stops.assumptions == ()
