@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.money.rates import NodeKind
-from gpuplan.domain.plan.sizing import SizedJob
+from gpuplan.domain.plan.sizing import SizedJob, SizingOptions
 from gpuplan.domain.scenario.workload import ModelRef
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parents[4] / "examples"
 CATALOG = read_catalog()
 SCENARIO = read_scenario(EXAMPLES / "large-training.yaml")
 [WORKLOAD] = SCENARIO.workloads
-AROUND = SizingContext(catalog=CATALOG)
+AROUND = SizingContext(catalog=CATALOG, options=SizingOptions(min_probability_frac=0.8))
 MFU = {"h100-sxm": 0.40, "tpu-v5p": 0.50, "b200-sxm": 0.38}
 FAST = "3200 Gbit/s InfiniBand per node"
 
@@ -215,3 +215,56 @@ def test_experts_without_layers_need_a_utilization():
     [found] = [r for r in sizing(sparse).rejected if r.candidate.accelerator == "h100-sxm"]
     assert found.constraint == "software"
     assert "mfu_frac" in found.relaxation
+
+
+def test_surer_takes_more():
+    def n(sure):
+        around = SizingContext(catalog=CATALOG, options=SizingOptions(min_probability_frac=sure))
+        found = jobs(named(deadline_s=5 * DAY, n_epochs=10.0), around=around, cards=["h100-sxm"])
+        return found["h100-sxm"].n_accelerators
+
+    assert n(None) < n(0.8) < n(0.95)
+
+
+def test_runs_that_no_measurement_covers_are_named_not_chosen():
+    found = sizing(named(deadline_s=30 * DAY))
+    cards = {str(job.candidate.accelerator) for job in found.jobs}
+    assert "h100-sxm" in cards
+    assert "gaudi2" not in cards
+    [gaudi] = [r for r in found.rejected if r.candidate.accelerator == "gaudi2"]
+    assert "no measurement covers" in gaudi.reason
+    assert "policy.accelerators.allowed" in gaudi.relaxation
+    asked = sizing(named(deadline_s=30 * DAY), cards=["gaudi2"])
+    assert {str(job.candidate.accelerator) for job in asked.jobs} == {"gaudi2"}
+
+
+@pytest.mark.parametrize(
+    ("model", "work", "samples"),
+    [
+        ("Llama-3.1-8B", {}, 1024),  # 4 M tokens
+        ("Llama-3.1-405B", {}, 4096),  # 16 M tokens
+        ("Llama-3.1-8B", {"method": "lora"}, 128),
+        ("Llama-3.1-8B", {"method": "full", "n_tokens": 4096.0 * 50}, 50),
+        ("Llama-3.1-8B", {"global_batch_tokens": 4096.0 * 300}, 300),
+    ],
+)
+def test_batches_are_usual_or_as_given(model, work, samples):
+    run = named(model)
+    run = replace(run, work=replace(run.work, **work))
+    job = job_of(task(run))
+    assert job.task.batch_samples == pytest.approx(samples)
+    is_told = "global batch" in {note.what for note in job.assumptions}
+    assert is_told == ("global_batch_tokens" not in work)
+
+
+def test_frozen_weights_take_two_thirds_of_the_arithmetic():
+    plain, adapted = named(), named()
+    adapted = replace(adapted, work=replace(adapted.work, method="lora"))
+    assert job_of(task(adapted)).flop == pytest.approx(job_of(task(plain)).flop * 4 / 6)
+
+
+def test_a_run_says_its_layout_memory_and_network():
+    job = jobs(named("Llama-3.1-70B", deadline_s=20 * DAY), cards=["h100-sxm"])["h100-sxm"]
+    text = " | ".join(job.remarks)
+    for words in ("FLOP of the model", "megatron:", "MFU", "GiB per accelerator", "joined by"):
+        assert words in text

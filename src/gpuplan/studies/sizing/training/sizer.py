@@ -1,6 +1,6 @@
 """Training runs on every kind of server that may carry them, or why they may not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuplan.candidates.prune import rejection
 from gpuplan.catalog.names import find_accelerator
@@ -20,19 +20,21 @@ from gpuplan.units import DAY
 
 INFERENCE_ONLY = ("inferentia",)  # Neuron trains on Trainium alone
 NF4_VENDORS = ("NVIDIA", "AMD", "Intel")  # bitsandbytes' back ends
-LEAST_PROBABILITY = 0.8  # of meeting the deadline
+UNMEASURED = ("estimated", "assumed")
+EVEN_ODDS = 0.5  # of meeting the deadline where no probability is asked for: the predicted time
 
 
 def training_sizes(task: SizingTask) -> Sizing:
     """The run on every accelerator that may carry it, or why it may not."""
     sizer = JobSizer(task, job_of(task))
     found, rejected = task.on_each_accelerator("bf16", sizer.on_accelerator)
-    jobs = tuple(job for each in found for job in each)
+    every = [job for each in found for job in each]
+    jobs = tuple(job for job in every if sizer.is_mainstream(job, every))
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
         jobs=jobs,
-        rejected=rejected,
+        rejected=(*rejected, *sizer.unmeasured(every)),
         assumptions=(*task.policy_assumptions, *sizer.assumptions(jobs)),
     )
 
@@ -51,6 +53,7 @@ class JobSizer:
             if c.mfu_frac is not None
         }
         self._stops: tuple[Assumption, ...] = ()
+        self._sure = task.context.options.min_probability_frac or EVEN_ODDS
 
     def on_accelerator(self, candidate: Candidate, card: Accelerator) -> list[SizedJob] | Rejection:
         """The run on each kind of server with this accelerator; the first reason where on none."""
@@ -74,7 +77,7 @@ class JobSizer:
         least_usd: float | None = None
         for server in self._kinds(card):
             try:
-                run = RunSizer(self.job, server, card, given=self.mfu(card), sure=LEAST_PROBABILITY)
+                run = RunSizer(self.job, server, card, given=self.mfu(card), sure=self._sure)
                 self._stops = run.stops.assumptions
                 each_usd = server.usd_per_h / server.node.n_accelerators
                 if least_usd is not None and each_usd * run.least_accelerator_s >= least_usd:
@@ -99,6 +102,27 @@ class JobSizer:
     def mfu(self, card: Accelerator) -> Range | None:
         """Utilization that was given for this accelerator or for the job; None: predict it."""
         return self._given.get(str(card.id)) or self.job.work.mfu_frac
+
+    def is_mainstream(self, job: SizedJob, every: Sequence[SizedJob]) -> bool:
+        """Whether measurements cover it, or it was asked for, or nothing else does it."""
+        is_asked = str(job.candidate.accelerator) in self.task.allowed[0]
+        is_measured = job.wall_s.tier not in UNMEASURED
+        return is_asked or is_measured or all(each.wall_s.tier in UNMEASURED for each in every)
+
+    def unmeasured(self, every: Sequence[SizedJob]) -> Iterator[Rejection]:
+        """The best run of each accelerator that no measurement covers, as what it would take."""
+        seen = set()
+        for job in every:
+            card = job.candidate.accelerator
+            if card in seen or self.is_mainstream(job, every):
+                continue
+            seen.add(card)
+            reason = (
+                f"no measurement covers training on it; {job.n_accelerators} of them would take "
+                f"{job.wall_s.value / DAY:,.1f} days by estimate"
+            )
+            fix = f"name {card} in policy.accelerators.allowed"
+            yield rejection(job.candidate, "software", reason, fix)
 
     def _refused(self, candidate: Candidate, card: Accelerator) -> Rejection | None:
         precision = candidate.precision
