@@ -1,11 +1,10 @@
 """How many servers a training run takes: the fewest that end in time, and the knee.
 
-More accelerators exchange more and fail more often, so that efficiency falls as a run grows: from
-any number that is too slow, the next one is at least as many times larger as the run is late.
+Numbers that divide well are tried from the least that could be enough, then fewer in the layout
+that was found: memory, heads and stages make the speed of a run jump from one number to the next.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from math import ceil, lcm
 from typing import NamedTuple
 
@@ -14,12 +13,22 @@ from gpuplan.studies.training.shapes import Trial
 
 LADDER = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 MOST_ACCELERATORS = 131_072
-N_ROUNDS = 24
-STALLED_FRAC = 0.99  # a larger run that saves less than this has reached its end
+N_ROUNDS = 12
+SPENT_RATIO = 6.0  # times the fastest number: beyond, nothing is gained any more
 # As in `scale`: a doubling that brings less than half of what it could is past the knee.
 WORTH_FRAC = 0.5
-NEAR_RATIO = 2.5  # of two numbers that one layout serves
+EVEN_GAIN = 0.75  # of what arithmetic asks for: a number that divides better may do
 EVEN_PARTS = 64  # of a large run: it grows in steps of at least such a part
+
+
+def even_numbers(least: float) -> Iterator[int]:
+    """From the least on: itself, powers of two, and three times powers of two."""
+    start = max(1, ceil(least - 1e-9))
+    yield start
+    power = 1
+    while True:
+        yield from (k for k in sorted({power, power + power // 2}) if k > start)
+        power *= 2
 
 
 class RunCount(NamedTuple):
@@ -28,6 +37,11 @@ class RunCount(NamedTuple):
     n: int
     trial: Trial
     wall_s: float
+
+    @property
+    def cost(self) -> float:
+        """Accelerator-seconds that are paid for."""
+        return self.n * self.wall_s
 
 
 class CountSearch:
@@ -46,6 +60,7 @@ class CountSearch:
         self.n_most = MOST_ACCELERATORS if n_most is None else n_most
         self.n_least = n_least  # no fewer can end in time, whatever their layout
         self.fastest: RunCount | None = None
+        self._too_few = 0  # does not hold the run, or is too slow
 
     def at(self, n: int, like: Trial | None = None) -> RunCount | None:
         """The run on so many; only with layouts like this one, where one is given."""
@@ -73,48 +88,54 @@ class CountSearch:
 
     def fewest(self, limit_s: float) -> RunCount | None:
         """The fewest that end in time; None where no number does."""
-        found = self.first(self.n_least)
-        n_stalled = 0
-        for _ in range(N_ROUNDS):
-            if found is None or found.wall_s <= limit_s:
-                break
-            larger = self._larger(found, found.wall_s / limit_s)
-            if larger is not None and larger.wall_s > STALLED_FRAC * found.wall_s:
-                n_stalled += 1
-            found = larger if n_stalled < 2 else None
-        found = found and self.at(found.n)
+        found = self._even(limit_s)
         return None if found is None else self._fewer(found, limit_s)
 
-    def _larger(self, found: RunCount, ratio: float) -> RunCount | None:
-        """The next number worth a try, at least so many times larger."""
-        sizes = [*self._next(found, ratio)]
-        alike = (self.at(n, found.trial) for n in sizes) if ratio < NEAR_RATIO else ()
-        others = (self.at(n) for n in sizes)
-        return next((each for each in chain(alike, others) if each is not None), None)
+    def _even(self, limit_s: float) -> RunCount | None:
+        """The fewest that end in time among numbers that divide well."""
+        wanted, before = self.n_least / self.unit, 1.0
+        for k in even_numbers(wanted):
+            n = k * self.unit
+            if n > self.n_most or self._is_spent(n):
+                return None
+            found = self.at(n) if k >= wanted - 1e-9 else None
+            if found is not None and found.wall_s <= limit_s:
+                return found
+            if found is not None:
+                # One number may divide badly and be far too slow: two in a row say more.
+                late = found.wall_s / limit_s
+                wanted, before = k * max(1.0, EVEN_GAIN * min(late, before, 2.0)), late
+            self._too_few = n
+        return None
 
-    def _next(self, found: RunCount, ratio: float) -> Iterator[int]:
-        """Whole servers first, then what the layout divides."""
-        n = max(found.n + self.unit, self._whole(found.n * min(ratio, 8.0)))
-        even = self.block(found.trial, n)
-        yield from dict.fromkeys((n, even, self.block(found.trial, even + 1)))
+    def _is_spent(self, n: int) -> bool:
+        """Whether so many are far beyond the fastest number: more only slow each other down."""
+        return self.fastest is not None and n > SPENT_RATIO * self.fastest.n
+
+    def _fewer(self, found: RunCount, limit_s: float) -> RunCount:
+        """Fewer in the same layout that still end in time, from the least that could."""
+        least = max(self._whole(found.n * found.wall_s / limit_s), self._too_few + 1)
+        n = self.block(found.trial, least)
+        for _ in range(N_ROUNDS):
+            if n >= found.n:
+                break
+            fewer = self.at(n, found.trial)
+            if fewer is not None and fewer.wall_s <= limit_s:
+                # Fewer are more efficient each, so that still fewer may do.
+                return self._fewer(self._best_of(self.at(fewer.n), fewer), limit_s)
+            late = fewer.wall_s / limit_s if fewer is not None else 1.0
+            n = max(self.block(found.trial, n + 1), self.block(found.trial, self._whole(n * late)))
+        return found
+
+    @staticmethod
+    def _best_of(first: RunCount | None, second: RunCount) -> RunCount:
+        return second if first is None or second.wall_s < first.wall_s else first
 
     def _whole(self, n: float) -> int:
         """In whole servers; large runs in steps of an even part of them."""
         part = max(1, int(n / self.unit / EVEN_PARTS))
         step = self.unit << (part.bit_length() - 1)
         return step * ceil(n / step - 1e-9)
-
-    def _fewer(self, found: RunCount, limit_s: float) -> RunCount:
-        """Steps back that the last jump made too many."""
-        for _ in range(4):
-            n = max(self._whole(found.n * found.wall_s / limit_s), self.unit)
-            if n >= found.n:
-                n = found.n - self.unit
-            fewer = self.at(n)
-            if fewer is None or fewer.wall_s > limit_s:
-                break
-            found = fewer
-        return found
 
     def half(self, found: RunCount) -> int:
         """Half as many, in whole servers."""

@@ -29,6 +29,7 @@ Z_80 = NormalDist().inv_cdf(0.9)  # an 80 % range ends so many deviations from i
 # Assumption: without a deadline nobody waits longer, as long as more accelerators still pay.
 PATIENCE_S = 90 * DAY
 WORTH_WAITING_FRAC = 0.98  # a larger run that is cheaper by less than this is not sought
+EFFICIENT_FRAC = 0.85  # of what no layout can undercut: nearer to it there is little to save
 
 
 class RunSizer:
@@ -65,7 +66,22 @@ class RunSizer:
         found = self._unhurried(counts) if deadline_s is None else counts.fewest(deadline_s)
         if found is None:
             return self._rejected(candidate, counts)
-        return self._job(candidate, counts, found)
+        return self._job(candidate, counts, self._cheaper(counts, found))
+
+    def _cheaper(self, counts: CountSearch, found: RunCount) -> RunCount:
+        """Twice as many where their memory saves recomputation or splits, and so money."""
+        while self._is_short_of_memory(found):
+            twice = counts.at(2 * found.n)
+            if twice is None or twice.cost > WORTH_WAITING_FRAC * found.cost:
+                break
+            found = twice
+        return found
+
+    def _is_short_of_memory(self, found: RunCount) -> bool:
+        """Whether the layout pays for a lack of memory, and more could save something."""
+        layout = found.trial.layout
+        is_lean = layout.tp * layout.pp == 1 and found.trial.setup.execution.recompute == "none"
+        return not is_lean and self.least_accelerator_s < EFFICIENT_FRAC * found.cost
 
     def _counts(self) -> CountSearch:
         n_most, node = self.server.n_most, self.server.node.n_accelerators
@@ -86,9 +102,6 @@ class RunSizer:
             while found is not None and counts.is_past_knee(found):
                 found = counts.at(counts.half(found))
             return found
-        twice = counts.at(2 * found.n)
-        if twice and twice.n * twice.wall_s < WORTH_WAITING_FRAC * found.n * found.wall_s:
-            return twice
         return found
 
     def run_s(self, n: int, trial: Trial) -> Range:
