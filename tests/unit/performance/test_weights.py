@@ -5,10 +5,15 @@ import dataclasses
 import pytest
 
 from fakes import models
+from gpuplan.calibration.links.models import link_of
+from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.models import find_model
+from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.memory.weights import weights_bytes
+from gpuplan.performance.memory.weights import layer_pieces, weights_bytes
+from gpuplan.performance.serving.work import step_work
 
 BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
 TABLE = models.VOCAB * models.HIDDEN
@@ -98,3 +103,23 @@ def test_vocabulary_is_padded_to_whole_rows_per_rank():
     assert weights_bytes(odd, BF16, ServingLayout()) - even == pytest.approx(
         want + 2 * TABLE * (1024 / 1000 - 1), rel=1e-6
     )
+
+
+def test_step_times_read_the_matrices_that_memory_holds():
+    """Layers have one list of parameters: what is multiplied lies in memory, format by format."""
+    model = find_model("deepseek-ai/DeepSeek-V3")
+    storage = storage_of(model, None, None)[0]
+    layout = ServingLayout(tp=8)
+    held = {True: 0.0, False: 0.0}
+    for group in model.main.groups:
+        for part, n_params, ways in layer_pieces(group, layout):
+            if part not in ("other", "experts"):
+                form = storage.format_of(part)
+                held[form is storage.quantized] += (
+                    group.n_layers * n_params / ways * form.stored_bytes
+                )
+    card = find_accelerator("h200-sxm", read_catalog()).accelerator
+    link = link_of(card, n_ranks=8, engine="vllm")
+    work = step_work(model, card, storage=storage, layout=layout, link=link)
+    assert work.matrices.quantized_bytes == pytest.approx(held[True])
+    assert work.matrices.base_bytes == pytest.approx(held[False])

@@ -44,7 +44,7 @@ def _stack_bytes(stack: LayerStack, storage: StorageFormats, layout: ServingLayo
     deepest_frac = math.ceil(stack.n_layers / n_stages) / stack.n_layers if stack.n_layers else 1.0
     is_tower = stack.role in ("vision", "audio")
     total = sum(
-        group.n_layers * _pieces_bytes(_pieces(group, layout), storage, is_tower=is_tower)
+        group.n_layers * _pieces_bytes(layer_pieces(group, layout), storage, is_tower=is_tower)
         for group in stack.groups
     )
     return total * deepest_frac + stack.n_other_params * storage.base.stored_bytes
@@ -59,8 +59,8 @@ def _param_bytes(part: str, storage: StorageFormats, is_tower: bool) -> float:
     return storage.format_of(part).stored_bytes
 
 
-def _pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
-    """All parameters that one layer holds, by part."""
+def layer_pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
+    """All parameters that one layer holds, by part; step times read the same."""
     pieces = [Piece("other", group.n_norm_params, 1)]
     for mixer in (group.mixer, group.cross):
         if isinstance(mixer, Attention):
@@ -108,7 +108,8 @@ def _expert_pieces(experts: Experts, layout: ServingLayout) -> list[Piece]:
     pieces = [
         Piece("experts", experts.n_experts * experts.n_expert_matrix_params, ways),
         Piece("other", experts.n_experts * experts.n_expert_other_params, ways),
-        Piece("other", experts.n_router_params + experts.n_other_params, 1),
+        Piece("router", experts.n_router_params, 1),
+        Piece("other", experts.n_other_params, 1),
     ]
     if experts.shared:
         pieces += _feed_forward_pieces(experts.shared, layout, "shared_experts")

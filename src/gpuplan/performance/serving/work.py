@@ -10,7 +10,6 @@ from gpuplan.domain.model.layers import (
     Attention,
     Cache,
     Experts,
-    FeedForward,
     LatentAttention,
     LayerGroup,
     Recurrence,
@@ -29,10 +28,11 @@ from gpuplan.performance.kernels.step import (
     StepWork,
 )
 from gpuplan.performance.memory.inference import lora_width
-from gpuplan.performance.memory.weights import expert_ways
+from gpuplan.performance.memory.weights import expert_ways, layer_pieces
 from gpuplan.performance.serving.exchange import HALF_BYTES, exchange_work
 
 UNLIMITED_TOKENS = 1e12
+NOT_MULTIPLIED = ("other", "experts")  # norms and biases; experts have work of their own
 INDEX_SPEED_UP = 2.0  # 8 bits over 16
 # A shrinking and a growing product beside each packed projection: q-k-v, output, gate-up, down.
 N_ADAPTER_OPERATORS = 8
@@ -59,7 +59,7 @@ def step_work(
     """Work of all layers in turn; pipeline stages follow each other, so pp divides nothing here."""
     shares = _Shares(layout.tp, layout.dp, layout.ep, expert_ways(layout))
     return StepWork(
-        matrices=_matrices(model, accelerator, storage, shares),
+        matrices=_matrices(model, accelerator, storage, layout),
         experts=_experts(model, accelerator, storage, shares),
         mixing=_mixing(model, accelerator, storage, shares),
         exchange=exchange_work(model, layout, link),
@@ -129,23 +129,21 @@ def peak_flop_per_s(accelerator: Accelerator, form: NumberFormat) -> float:
     return max(peaks.values())
 
 
-def _format(storage: StorageFormats, part: str) -> NumberFormat:
-    is_quantized = storage.quantized is not None and part in storage.parts
-    return storage.quantized if is_quantized and storage.quantized else storage.base
-
-
 def _matrices(
-    model: Model, accelerator: Accelerator, storage: StorageFormats, shares: _Shares
+    model: Model, accelerator: Accelerator, storage: StorageFormats, layout: ServingLayout
 ) -> Matrices:
+    """Matrices that every token passes; those of experts depend on who is asked."""
     params = {True: 0.0, False: 0.0}
     moved = {True: 0.0, False: 0.0}
     for group in model.main.groups:
-        for part, n_params, ways in _pieces(group, shares):
-            form = _format(storage, part)
+        for part, n_params, ways in layer_pieces(group, layout):
+            if part in NOT_MULTIPLIED:
+                continue
+            form = storage.format_of(part)
             is_quantized = form is storage.quantized
             params[is_quantized] += group.n_layers * n_params / ways
             moved[is_quantized] += group.n_layers * n_params / ways * form.stored_bytes
-    head = model.embedding.n_head_matrix_params / shares.tp
+    head = model.embedding.n_head_matrix_params / layout.tp
     return Matrices(
         quantized_flop=2.0 * params[True],
         quantized_bytes=moved[True],
@@ -154,39 +152,15 @@ def _matrices(
         base_bytes=moved[False],
         base_peak_flop_per_s=peak_flop_per_s(accelerator, storage.base),
         head_flop=2.0 * head,
-        head_bytes=head * _format(storage, "head").stored_bytes,
+        head_bytes=head * storage.format_of("head").stored_bytes,
         n_logits=float(model.embedding.n_vocab if head else 0),
     )
-
-
-def _pieces(group: LayerGroup, shares: _Shares) -> list[tuple[str, float, float]]:
-    """Matrices that every token passes: part, parameters and accelerators that share them."""
-    found: list[tuple[str, float, float]] = []
-    for mixer in (group.mixer, group.cross):
-        if isinstance(mixer, Attention):
-            own = mixer.n_matrix_params - mixer.n_kv_matrix_params
-            kv_ways = min(shares.tp, mixer.n_kv_heads)
-            found += [("attention", own, shares.tp)]
-            found += [("attention", mixer.n_kv_matrix_params, kv_ways)]
-        elif isinstance(mixer, LatentAttention):
-            own = mixer.n_matrix_params - mixer.n_down_matrix_params
-            found += [("attention", own, shares.tp), ("attention", mixer.n_down_matrix_params, 1)]
-        elif isinstance(mixer, Recurrence):
-            found.append(("attention", mixer.n_matrix_params, shares.tp))
-    feed = group.feed_forward
-    if isinstance(feed, FeedForward):
-        found.append(("feed_forward", feed.n_matrix_params, shares.tp))
-    if isinstance(feed, Experts):
-        found.append(("router", feed.n_router_params, 1))
-        if feed.shared:
-            found.append(("shared_experts", feed.shared.n_matrix_params, shares.tp))
-    return found
 
 
 def _experts(
     model: Model, accelerator: Accelerator, storage: StorageFormats, shares: _Shares
 ) -> ExpertMatrices:
-    form = _format(storage, "experts")
+    form = storage.format_of("experts")
     peak = peak_flop_per_s(accelerator, form)
     groups = [(g.n_layers, g.feed_forward) for g in model.main.groups]
     routed = [(n, feed) for n, feed in groups if isinstance(feed, Experts)]
