@@ -268,6 +268,7 @@ class SizingOptions:
     slack_frac: float = 0.0  # simulate also those whose least cost is within this of another's
     max_utilization_frac: float = 0.7  # where only a capacity is known
     min_probability_frac: float | None = None  # of meeting all SLOs; None: at the predicted speed
+    is_probability_asked: bool = False  # by the user: what does not reach it is no plan
     n_replayed_whole: int = 200_000  # requests of a day or week that is replayed as it is
 
 

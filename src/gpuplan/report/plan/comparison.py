@@ -112,7 +112,7 @@ def risk_lines(answer: Answer) -> Iterator[str]:
     if risk is None:
         return
     for fleet in risk.fleets:
-        if fleet.level_frac != risk.level_frac:
+        if fleet.level_frac not in (risk.level_frac, risk.probability_frac):
             yield _odds_line(fleet)
     yield from risk.lines
 

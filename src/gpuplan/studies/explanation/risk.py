@@ -176,12 +176,13 @@ def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[Ri
     levels = [(GAMBLE_FRAC, False), (level or GAMBLE_FRAC, True), (SAFE_FRAC, False)]
     for at, is_plan in sorted(levels):
         if is_plan:
+            odds = chosen.row.probability_frac
             yield RiskFleet(
-                level_frac=at,
+                level_frac=at if odds is None else min(at, odds),
                 fleet=_fleet_text(chosen.sized),
                 usd_per_month=chosen.usd,
                 extra_usd_per_month=0.0,
-                probability_frac=chosen.row.probability_frac,
+                probability_frac=odds,
             )
         elif at != level:
             yield only.fleet_at(at)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuplan.candidates.risk import Z_80
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import Crossover, Curve
@@ -20,7 +21,6 @@ from gpuplan.units import HOURS_PER_MONTH
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
 N_GRID = 2001
 TIE = 1e-9
-Z_80 = 1.2816  # deviations of a normal law that hold 80 % between them
 
 
 class CheapestFleet(NamedTuple):

@@ -65,6 +65,8 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
         seed=request.seed,
         slack_frac=ALSO_SIZED_FRAC,
         min_probability_frac=probability_asked(scenario, request),
+        is_probability_asked=request.min_probability_frac is not None
+        or scenario.policy.resilience.min_probability_frac is not None,
     )
     if request.is_replay_full:
         options = replace(options, n_replayed_whole=FULL_REQUESTS)

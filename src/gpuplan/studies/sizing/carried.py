@@ -36,7 +36,7 @@ class LatencyProfile:
 
     @cached_property
     def _measured(self) -> tuple[Floats, Floats]:
-        """Loads of one replica, and [load, SLO] latencies, as far as no queue grows."""
+        """Loads of one replica, and latencies by load and SLO, as far as no queue grows."""
         rows: dict[float, list[float]] = {}
         known = 1.0 if self._run(1.0, rows) else 0.0
         higher = HIGHER_RATIOS if self._n <= FEW else HIGHER_RATIOS[:N_HIGHER]
@@ -83,7 +83,7 @@ class LatencyProfile:
         return latencies, ranged.full_throughput(1.0).rate(1.0)
 
     def latencies_s(self, loads: Floats, n_deviations: Floats) -> Floats:
-        """[error, load, SLO] latencies of a replica's loads if the model errs so far."""
+        """Latencies by error, load and SLO of a replica's loads if the model errs so far."""
         known, table = self._measured
         by_metric, of_steps = self._errors
         slow = error_ratio(of_steps, n_deviations)[:, None]

@@ -30,6 +30,8 @@ def language_sizes(task: SizingTask) -> Sizing:
     found = list(_sizes(task, pruned.kept))
     chosen, others = _eligible(task, [each for each in found if isinstance(each, Sized)])
     rejected = [each for each in found if isinstance(each, Rejection)]
+    if not chosen:
+        rejected += [_too_unsure(task, each) for each in others if task.is_asked(each.candidate)]
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
@@ -94,6 +96,20 @@ def row_sizes(task: SizingTask, candidate: Candidate) -> list[Sized]:
     return [each for each in found if isinstance(each, Sized) and is_likely(task, each)]
 
 
+def _too_unsure(task: SizingTask, sized: Sized) -> Rejection:
+    """A fleet that does not reach the probability asked for, however large it is."""
+    odds, level = probability_of(task, sized) or 0.0, task.context.options.min_probability_frac
+    return Rejection(
+        candidate=sized.candidate,
+        constraint="slo",
+        reason=f"{sized.n_replicas} replicas meet all SLOs with {odds:.0%} probability, "
+        f"{level or 0.0:.0%} is asked for, and more replicas do not reach it",
+        relaxation=f"set policy.min_probability_frac to {int(100 * odds) / 100:g} or less, loosen "
+        "the SLO that binds, or measure one replica",
+        gap_ratio=(level or 0.0) / max(odds, 1e-3),
+    )
+
+
 def _surest(
     task: SizingTask, found: Sequence[Sized | Rejection | NotSized]
 ) -> Iterator[Sized | Rejection | NotSized]:
@@ -144,7 +160,10 @@ def _eligible(task: SizingTask, sized: Sequence[Sized]) -> tuple[list[Sized], li
     found = list(sized)
     for is_right in rules:
         found = [each for each in found if is_right(each)] or found
-    if not any(task.is_asked(each.candidate) for each in found):
+    is_hard = task.context.options.is_probability_asked
+    if not any(task.is_asked(each.candidate) for each in found) or (
+        is_hard and not all(is_likely(task, each) for each in found)
+    ):
         return [], list(sized)
     return found, [each for each in sized if each not in found]
 

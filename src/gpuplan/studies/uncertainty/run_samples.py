@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuplan.candidates.risk import Z_80
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.answer import ChosenPlan, TornadoBar, Uncertainty
 from gpuplan.domain.plan.sizing import SizedJob
 from gpuplan.domain.ranges import exactly
-from gpuplan.studies.planning.curves import Z_80, log_sd_ratio
+from gpuplan.studies.planning.curves import log_sd_ratio
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.runs import PricedRun, compared_runs, deadline_result

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuplan.candidates.risk import DEMAND_SPREAD_FRAC, Z_80
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.answer import PriceScenario, RegretRow, TornadoBar, Uncertainty
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
-from gpuplan.studies.planning.curves import Z_80, costs_usd_per_month
+from gpuplan.studies.planning.curves import costs_usd_per_month
 from gpuplan.units import HOURS_PER_MONTH
 
-DEMAND_SPREAD_FRAC = 0.2  # Assumption: demand lies within this of the forecast, four times of five
 # Assumption: prices move with equal chance as the named scenarios do.
 PRICE_MOVES = {
     "prices stay": 1.0,
@@ -302,7 +302,7 @@ def sampling_notes(*, is_run: bool = False) -> tuple[Assumption, ...]:
     demand = Assumption(
         what="error of the demand forecast",
         value=f"±{DEMAND_SPREAD_FRAC:.0%} in four of five cases",
-        why="no forecast error is known; used for ranges, not for sizing",
+        why="no forecast error is known; it counts in the probability of meeting the SLOs",
         change=off,
     )
     prices = Assumption(

@@ -167,3 +167,17 @@ def test_a_row_is_sized_anew_for_another_level(chat):
     assert all(probability_of(surer, each) >= 0.95 for each in again)
     least = min(each.n_accelerators for each in again)
     assert least >= min(each.n_accelerators for each in found.sized)
+
+
+def test_a_probability_that_was_asked_for_and_is_out_of_reach_leaves_no_fleet():
+    tight = (LatencyLimit(metric="tpot", statistic="p95", limit_s=0.026),)
+    task = sizer(0.95, rate=1.0, limits=tight).task
+    options = replace(task.context.options, is_probability_asked=True)
+    found = language_sizes(replace(task, context=replace(task.context, options=options)))
+    unsure = [each for each in found.rejected if "probability" in each.reason]
+    if any(is_likely(task, each) for each in found.sized):
+        assert all(is_likely(task, each) for each in found.sized)
+    else:
+        assert not found.sized
+        assert unsure
+        assert "min_probability_frac" in unsure[0].relaxation
