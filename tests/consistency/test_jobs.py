@@ -191,3 +191,13 @@ def test_higher_priority_goes_first_where_limits_do_not_leave_room_for_all():
     assert "by priority chat would be served first" in text
     assert "docs (priority -1): no room is left" in text
     assert "would be enough (now 4 accelerators)" in text
+
+
+def test_a_job_of_days_does_not_pay_the_price_of_a_year():
+    year = {"usd_per_accelerator_h": 1.0, "purchase": "reserved", "term_months": 12}
+    offers = [*OFFERS, {**OFFERS[0], **year}]
+    policy = {"survive": "none", "purchases": ["on_demand", "reserved"]}
+    job = planned(docs(docs=1e7, hours=48), prices={"offers": offers}, policy=policy).plan
+    assert {line.purchase for line in job.pools[0].purchases} == {"on_demand"}
+    service = planned(chat(40.0, is_daily=False), prices={"offers": offers}, policy=policy).plan
+    assert {line.purchase for line in service.pools[0].purchases} == {"reserved"}

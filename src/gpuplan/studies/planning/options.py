@@ -36,6 +36,7 @@ from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
 from gpuplan.units import GBIT, HOURS_PER_WEEK, YEAR
 
+MORE = 1.02  # a year of 12 months is a little shorter than one of 365 days
 NO_MARKETS: Mapping[str, Market] = MappingProxyType({})
 
 
@@ -105,7 +106,11 @@ def _problem(
     """The rows with the pools they run in and the ways to pay for them."""
     periods = sizings[0].demand.periods
     used = {row.option.pool for row in rows}
-    rates = {rate.id: rate for rate in market.rates if pool_name(rate) in used}
+    rates = {
+        rate.id: rate
+        for rate in market.rates
+        if pool_name(rate) in used and not outlasts(rate, periods)
+    }
     leads = _leads(scenario, catalog)
     problem = SelectionProblem(
         horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
@@ -282,6 +287,15 @@ def _with_reserve(sized: Sized, resilience: Resilience, n_per_node: int) -> Size
         why = given.why.rsplit("; ", 1)[-1]
         reserve = reserve.with_headroom(given.n_headroom, why)
     return replace(sized, reserve=reserve)
+
+
+def outlasts(rate: NodeRate, periods: Periods) -> bool:
+    """Whether a commitment is paid for longer than anything is planned: its price is not what a
+    run of days or a short horizon would pay.
+    """
+    term_s = rate.terms.term_s
+    is_rented = rate.is_committed and rate.capital is None
+    return is_rented and term_s is not None and term_s > MORE * float(periods.length_s.sum())
 
 
 def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTerms:
