@@ -64,6 +64,8 @@ def rent_or_own_of(
             fix = "give prices.hardware and prices.offers"
             yield note("price-unknown", group.server, what, fix)
             continue
+        if not group.is_own and any(each.is_own for each in groups):
+            own = replace(own, staff_usd_per_year=0.0)  # it is there for the others already
         span_s = span_of(plan, group.workload)
         used, lifetime = _used_frac(group, own, scenario, span_s=span_s)
         compared = _compared(group, own, rent, used_frac=used, scenario=scenario)

@@ -256,3 +256,18 @@ def test_without_prices_nothing_is_compared_and_that_is_said():
     assert any(f.rule == "price-unknown" for f in made.findings)
     with pytest.raises(InputError):
         ways_svg(made)
+
+
+def test_staff_of_nodes_that_are_owned_anyway_is_not_counted_again():
+    """A base that is owned and a peak that is rented: owning the peak too needs no more staff."""
+    bands = [{"accelerators": 16, "hours_per_week": 168}, {"accelerators": 32, "hours_per_week": 9}]
+    work = {"name": "teams", "kind": "generic", "work": {"load_duration": bands}}
+    policy = {"accelerators": {"allowed": ["H100"]}, "purchases": ["on_demand", "owned"]}
+    tree = {**TREE, "workloads": [work], "policy": policy}
+    answer = plan(PlanRequest(target="tree", today=TODAY, n_samples=0, tree=tree))
+    found = {w.group.is_own: w for w in design_plan(answer, read_catalog()).money.rent_or_own}
+    staff = {
+        is_own: "staff" in each.options[-1].statement.cents_by_category
+        for is_own, each in found.items()
+    }
+    assert staff == {True: True, False: False}
