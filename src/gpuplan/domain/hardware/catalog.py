@@ -16,6 +16,7 @@ from gpuplan.domain.hardware.devices import (
 )
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Override, Source
+from gpuplan.domain.ranges import Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,14 @@ class Catalog:
             if fact.quantity == quantity and fact.preferred:
                 return fact
         return None
+
+    def street_usd(self, accelerator: AcceleratorId) -> Range | None:
+        """What one is sold for, from the lowest to the highest price seen; None where unknown."""
+        low, high = self.fact(accelerator, "price_low"), self.fact(accelerator, "price_high")
+        if low is None or high is None:
+            return None
+        least, most = float(low.value), float(high.value)
+        return Range(low=least, mid=(least + most) / 2, high=most)
 
     def mig_profiles_of(self, accelerator: AcceleratorId) -> tuple[MigProfile, ...]:
         """The ways to cut this accelerator; empty where it cannot be cut."""

@@ -10,6 +10,7 @@ from gpuplan.cost.defaults import colocation_of, purchase_of, support_of
 from gpuplan.cost.owned import hardware_price, owned_rate, standing_rate
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.money.rates import (
     Capital,
     NodeKind,
@@ -25,6 +26,7 @@ from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import OwnedNodes
 from gpuplan.domain.scenario.terms import HardwarePrice
+from gpuplan.studies.naming import allowed_ids
 from gpuplan.studies.power.carbon import CARBON_KEY, EnergyPlace, place_at
 from gpuplan.studies.power.node_draw import NodeWatts, node_watts
 from gpuplan.units import HOURS_PER_YEAR, MONTH, YEAR
@@ -98,14 +100,16 @@ def _network(scenario: Scenario, owned: OwnedNodes | None) -> float | None:
 def bought_nodes(
     scenario: Scenario, catalog: Catalog, place: EnergyPlace
 ) -> Iterator[NodeRate | PriceRefusal]:
-    """Every kind of node whose price the user knows, bought and run."""
+    """Every kind of node whose price is known, bought and run."""
     if "owned" not in scenario.policy.purchases:
         return
     sizes = node_sizes(catalog)
-    for given in scenario.prices.hardware:
-        accelerator = find_accelerator(given.accelerator, catalog).accelerator
+    for accelerator, given in _for_sale(scenario, catalog):
         n = sizes[str(accelerator.id)]
-        price, told = hardware_price(accelerator, n, given=given)
+        street = None if given else catalog.street_usd(accelerator.id)
+        price, told = hardware_price(
+            accelerator, n, given=given, published_usd=street, source="street-prices"
+        )
         if price is None:
             continue
         node = NodeKind(
@@ -120,9 +124,28 @@ def bought_nodes(
             terms.purchase,
             ownership=terms.ownership,
             running=terms.running,
-            evidence=PriceEvidence(source="user"),
+            evidence=PriceEvidence(source="user" if given else "street-prices"),
             assumptions=(*told, *notes, *place.assumptions),
         )
+
+
+def _for_sale(
+    scenario: Scenario, catalog: Catalog
+) -> Iterator[tuple[Accelerator, HardwarePrice | None]]:
+    """Accelerators at the user's price; street prices where all must be bought."""
+    given = {
+        find_accelerator(price.accelerator, catalog).accelerator.id: price
+        for price in scenario.prices.hardware
+    }
+    for name, price in given.items():
+        yield catalog.accelerators[name], price
+    if given or scenario.policy.purchases != ("owned",):
+        return
+    (allowed, forbidden), _ = allowed_ids(scenario.policy, catalog)
+    for accelerator in catalog.accelerators.values():
+        is_allowed = not allowed or str(accelerator.id) in allowed
+        if is_allowed and str(accelerator.id) not in forbidden:
+            yield accelerator, None
 
 
 def bought_terms(

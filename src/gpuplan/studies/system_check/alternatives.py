@@ -134,18 +134,9 @@ def server_usd(
     """The price of a server with n accelerators: the user's, or by street prices."""
     prices = scenario.prices.hardware
     mine = (p for p in prices if find_accelerator(p.accelerator, catalog).accelerator.id == card.id)
-    street = _street_usd(catalog, card)
+    street = catalog.street_usd(card.id)
     given = next(mine, None)
     return hardware_price(card, n, given=given, published_usd=street, source="street-prices")
-
-
-def _street_usd(catalog: Catalog, accelerator: Accelerator) -> Range | None:
-    low = catalog.fact(accelerator.id, "price_low")
-    high = catalog.fact(accelerator.id, "price_high")
-    if low is None or high is None:
-        return None
-    least, most = float(low.value), float(high.value)
-    return Range(low=least, mid=(least + most) / 2, high=most)
 
 
 # --- the best of them ---------------------------------------------------------------------------

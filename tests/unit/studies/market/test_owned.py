@@ -138,3 +138,28 @@ def test_own_nodes_are_joined_by_their_nics_or_the_sites_network():
     assert joined(None, nics) == 400e9
     assert joined(Site(network=network), nodes) == 50e9
     assert joined(Site(network=network), nics) == 400e9
+
+
+def test_where_all_must_be_bought_street_prices_stand_in():
+    only = replace(SCENARIO.policy, purchases=("owned",))
+    scenario = replace(SCENARIO, policy=only)
+    rates = list(bought_nodes(scenario, CATALOG, site_power(scenario)))
+    named = {rate.node.accelerator for rate in rates}
+    assert "h100-sxm" in named
+    [h100] = [rate for rate in rates if rate.node.accelerator == "h100-sxm"]
+    assert h100.evidence.source == "street-prices"
+    street = CATALOG.street_usd("h100-sxm")
+    assert street is not None
+    assert any("purchase price" in note.what for note in h100.assumptions)
+
+
+def test_where_renting_is_allowed_only_known_prices_are_bought():
+    assert not list(bought_nodes(SCENARIO, CATALOG, site_power(SCENARIO)))
+
+
+def test_forbidden_boards_are_not_for_sale():
+    choice = replace(SCENARIO.policy.accelerators, allowed=("H100",))
+    policy = replace(SCENARIO.policy, purchases=("owned",), accelerators=choice)
+    scenario = replace(SCENARIO, policy=policy)
+    rates = bought_nodes(scenario, CATALOG, site_power(scenario))
+    assert {rate.node.accelerator for rate in rates} == {"h100-sxm"}
