@@ -42,6 +42,7 @@ class CandidateEvaluator:
         self.storage = cache(self._storage)
         self.memory = cache(self._memory)
         self.prepared = cache(self._prepared)
+        self.ranged = cache(self._ranged)
         self.idle_times = cache(self._idle_times)
 
     def _storage(self, precision: str, cache_precision: str) -> StorageFormats:
@@ -101,9 +102,9 @@ class CandidateEvaluator:
         fresh = max(1.0, p.case.input_tokens - p.case.cached_tokens)
         return float(prefill_s(p.work, p.step, p.case, p.setup.settings.max_batch_tokens / fresh))
 
-    def ranged(self, candidate: Candidate) -> Ranged:
+    def _ranged(self, candidate: Candidate) -> Ranged:
         """What attaches ranges to predictions of this candidate."""
-        setup = self.prepared(candidate).setup
+        setup = self.setup(candidate)
         labels = inference_labels(setup)
         missing = unknown(
             self.calibration.known, labels, model=setup.model.name, version=setup.engine.version
