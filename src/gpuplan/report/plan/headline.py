@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
@@ -190,7 +189,7 @@ def _total(plan: ChosenPlan) -> Estimate:
     """The whole of a short run, with the range of its monthly rate."""
     month = plan.cost_usd_per_month
     ratio = plan.total_usd / month.value if month.value else 1.0
-    return replace(month, value=plan.total_usd, low=month.low * ratio, high=month.high * ratio)
+    return month.scaled(ratio)
 
 
 def _terms(plan: ChosenPlan) -> str:

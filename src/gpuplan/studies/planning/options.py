@@ -45,7 +45,7 @@ class FleetTable(NamedTuple):
 
     problem: SelectionProblem
     by_name: dict[tuple[str, str], FleetRow]  # workload, option
-    rates: dict[str, NodeRate]  # by the name of the terms; of existing nodes by their pool
+    rates: dict[str, NodeRate]  # by the name of the terms
 
     def row_of(self, option: FleetOption) -> FleetRow:
         """What the option was made of."""

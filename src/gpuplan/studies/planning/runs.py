@@ -91,7 +91,7 @@ def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
 def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
     n, power = job.n_replicas, job.power_w
     need = [n if end <= job.wall_s.value else 0 for end in walls]
-    each_w = power and replace(power, value=power.value / n, low=power.low / n, high=power.high / n)
+    each_w = power and power.scaled(1.0 / n)
     return Sized(
         candidate=job.candidate,
         method=job.method,

@@ -78,11 +78,9 @@ def joint_power(
     return PowerOverTime(
         bin_s=bin_s,
         power_w=floats(power_w),
-        mean_power_w=_times(energy, 1.0 / span_s),
+        mean_power_w=energy.scaled(1.0 / span_s),
         energy_j=energy,
-        energy_j_per_output_token=_times(energy, 1.0 / n_output_tokens)
-        if n_output_tokens
-        else None,
+        energy_j_per_output_token=energy.scaled(1.0 / n_output_tokens) if n_output_tokens else None,
     )
 
 
@@ -112,7 +110,7 @@ def _energy(setup: ServingSetup, each_w: Floats, on_s: Floats) -> Estimate:
     """Of accelerators that are on for so long in each bin; the range is that of their mean draw."""
     total_s = float(on_s.sum())
     mean_w = float((each_w * on_s).sum() / total_s) if total_s > 0 else float(each_w.mean())
-    return _times(power_estimate(mean_w, setup.accelerator, serving_work(setup)), total_s)
+    return power_estimate(mean_w, setup.accelerator, serving_work(setup)).scaled(total_s)
 
 
 def _total(parts: Sequence[Estimate]) -> Estimate:
@@ -162,12 +160,3 @@ def _peak_ratio(setup: ServingSetup) -> float:
 
 def _width(setup: ServingSetup) -> float:
     return (setup.storage.quantized or setup.storage.base).stored_bytes
-
-
-def _times(estimate: Estimate, factor: float) -> Estimate:
-    return replace(
-        estimate,
-        value=estimate.value * factor,
-        low=estimate.low * factor,
-        high=estimate.high * factor,
-    )

@@ -39,7 +39,7 @@ def _job(sized: Sized, amount: Amount, price: PriceOf, *, n_most: int | None) ->
         return None
     n = _n_replicas(candidate, amount, capacity, price, n_most=n_most)
     n_accelerators, power = candidate.n_accelerators_for(n), sized.power_w
-    wall = _wall(amount, capacity, n)
+    wall = capacity.rate(amount.n / n)
     return SizedJob(
         candidate=candidate,
         method=sized.method,
@@ -47,11 +47,11 @@ def _job(sized: Sized, amount: Amount, price: PriceOf, *, n_most: int | None) ->
         n_accelerators_per_node=candidate.n_accelerators,
         n_slow_end=candidate.n_accelerators_for(_fewest(amount, capacity.low)),
         flop=0.0,
-        accelerator_s=_times(wall, n_accelerators),
+        accelerator_s=wall.scaled(n_accelerators),
         ideal_s=wall.value,
         wall_s=wall,
         goodput=None,
-        power_w=power and _times(power, n),
+        power_w=power and power.scaled(n),
         remarks=_remarks(sized, amount, capacity, n),
     )
 
@@ -59,19 +59,6 @@ def _job(sized: Sized, amount: Amount, price: PriceOf, *, n_most: int | None) ->
 def _fewest(amount: Amount, per_s: float) -> int:
     """Replicas that end in time, where one does so much per second."""
     return max(1, ceil(amount.n / amount.deadline_s / per_s - TIE))
-
-
-def _wall(amount: Amount, capacity: Estimate, n: int) -> Estimate:
-    return replace(
-        capacity,
-        value=amount.n / (n * capacity.value),
-        low=amount.n / (n * capacity.high),
-        high=amount.n / (n * capacity.low),
-    )
-
-
-def _times(each: Estimate, n: float) -> Estimate:
-    return replace(each, value=each.value * n, low=each.low * n, high=each.high * n)
 
 
 def _n_replicas(
