@@ -31,6 +31,7 @@ CLIENTS = {"users": "users", "concurrent_requests": "concurrent clients"}
 AMOUNTS = {"docs": "documents", "docs_per_day": "documents/day", "samples": "samples"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
 LARGE_ENOUGH = "the fleet is large enough"
+SHARDINGS = {"none": "", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "FSDP", "hsdp": "HSDP"}
 LATENCIES = ("ttft", "tpot", "e2e", "itl")
 
 
@@ -135,7 +136,7 @@ def layout_name(pool: PlannedPool) -> str:
     layout = pool.layout
     if layout.share:
         return f"{layout.share} {accelerator_name(pool.accelerator)}"
-    ways, sharding = layout.spread.name, layout.sharding
+    ways, sharding = layout.spread.name, SHARDINGS.get(layout.sharding, layout.sharding)
     spread = sharding if ways == "TP1" and sharding else f"{ways} {sharding}".strip()
     n = layout.n_servers_per_replica
     return f"{spread} over {n} servers" if n > 1 else spread

@@ -36,6 +36,8 @@ def test_fleets_of_a_table_are_named_alike(ids, names):
         ),
         (1, {"dp": 8, "ep": 8}, "6 × H100 SXM (DP8 EP8)"),
         (1, {"sharding": "fsdp"}, "6 × H100 SXM (fsdp)"),
+        (1, {"sharding": "none"}, "6 × H100 SXM"),
+        (1, {"sharding": "hsdp", "dp": 6}, "6 × H100 SXM (DP6 HSDP)"),
         (11, {"share": "1/2"}, "6 × H100 SXM as 11 × 1/2 H100 SXM"),
     ],
 )

@@ -23,6 +23,8 @@ def run_remarks(run: "RunSizer", found: RunForecast, lost: Goodput | None) -> It
     """The run in sentences."""
     yield f"{run.job.flop:.3g} FLOP of the model, activation recomputation not counted"
     yield _layout_line(found)
+    if run.given is not None:
+        yield f"time counts by the MFU that was given, {run.given.mid:.0%}, not by that prediction"
     yield _memory_line(found)
     if found.forecast.step.n_accelerators > run.server.node.n_accelerators:
         source = run.server.node.fabric_source
