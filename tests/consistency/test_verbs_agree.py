@@ -60,12 +60,14 @@ def test_a_plan_is_what_simulate_says(tree):
     times, n = found.outcome.times, len(found.outcome.times.ttft_s)
     rows = slice(n // 5, n - n // 20)
     columns = {"ttft p95": times.ttft_s[rows], "tpot p95": times.tpot_s[rows]}
+    # The plan's own run of a bursty load is as far from the mean of many as this one.
+    least = 0.15 * work["demand"].get("burstiness_cv", 1.0)
     for row in answer.plan.slo.promises:
         values = np.asarray(columns[row.what])
         parts = [np.quantile(part, 0.95) for part in np.array_split(values, 8)]
         chance = 7 * np.sqrt(2) * np.std(parts, ddof=1) / np.sqrt(8)
         gap = abs(float(np.quantile(values, 0.95)) - row.reached_s.value)
-        assert gap <= max(chance, 0.15 * row.reached_s.value), row.what
+        assert gap <= max(chance, least * row.reached_s.value), row.what
 
 
 @FEW

@@ -41,6 +41,17 @@ def test_a_latency_that_the_replay_does_not_find_is_refused(document, facts, fai
     assert "assistant ttft p95: fresh replay" in failed(service_checks(document, facts))
 
 
+def test_two_runs_of_bursts_lie_further_apart(document, facts, failed):
+    document["plan"]["slo"]["promises"][0]["reached_s"]["value"] *= 1.25
+    assert "assistant ttft p95: fresh replay" in failed(service_checks(document, facts))
+    [workload] = facts.scenario.workloads
+    arrivals = replace(workload.work.arrivals, burstiness_ratio=2.0)
+    bursty = replace(workload, work=replace(workload.work, arrivals=arrivals))
+    scenario = replace(facts.scenario, workloads=(bursty,))
+    found = failed(service_checks(document, replace(facts, scenario=scenario)))
+    assert "assistant ttft p95: fresh replay" not in found
+
+
 def test_a_fleet_whose_replay_is_late_is_refused(document, facts, failed, replayed):
     late = replace(facts, replay=lambda name: replace(replayed(3.0), n_replicas=1))
     found = failed(service_checks(document, late))
