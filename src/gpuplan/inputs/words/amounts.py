@@ -169,6 +169,10 @@ LENGTHS = (
 
 LOADS = (
     states(
+        rf"\beach\s+(?:\w+ing|makes?|sends?|asks?|does)\s+{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*h(?:our)?\b",
+        "demand.requests_per_user_per_h",
+    ),
+    states(
         r"{n}\s*%\s*(?:of\s+(?:them|users|people)\s+)?(?:are\s+)?(?:active|online|concurrent(?:ly)?)\b"
         r"(?:\s+at\s+(?:the\s+)?(?:peak|once))?",
         "demand.active_frac",

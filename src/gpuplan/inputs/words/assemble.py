@@ -1,5 +1,6 @@
 """Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
 
+import re
 from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
@@ -27,6 +28,7 @@ TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 PEAK_UTILIZATION_FRAC = 0.7
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 REQUESTS_PER_S = 1.0
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
 DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
 
 
@@ -120,8 +122,11 @@ def _run(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     draft.tree["workloads"] = [{"name": "run", "kind": kind}]
     default = USES["chat"].model if kind == "pretraining" else USES["summarization"].model
     size = draft.take("params_b")
+    bare = _SIZE.fullmatch(models[0].words) if models and kind == "pretraining" else None
     if size is not None and not models:
         draft.put((*at, "model", "params_b"), size.value, size.words)
+    elif bare is not None:
+        draft.put((*at, "model", "params_b"), float(bare[1]), models[0].words)
     else:
         _model(draft, at, models[0] if models else None, default, "usual for training")
     training: KeyPath = (*at, "training")
@@ -249,11 +254,21 @@ def _demand(draft: Draft, at: KeyPath) -> None:
         if "out" not in tokens.words and "gen" not in tokens.words:
             why = "tokens per second of a service are taken as output tokens"
             draft.note("tokens per second", "output", why, '"… output tokens/s"')
+    _live(draft, at)
     _moved(draft, at, ("demand.",))
     _hours(draft, demand)
     if not any(draft.has((*demand, key)) for key in LOADS):
         why = "no load was named"
         draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
+
+
+def _live(draft: Draft, at: KeyPath) -> None:
+    """Streams of live speech: each makes a recording in the time that it lasts."""
+    audio_s = draft.tree["workloads"][at[1]]["request"].get("audio_s")
+    streams = draft.take("demand.concurrent_requests") if audio_s else None
+    if streams is not None:
+        per_s = round(streams.value / float(audio_s), 9)
+        draft.put((*at, "demand", "requests_per_s"), per_s, streams.words)
 
 
 def _hours(draft: Draft, demand: KeyPath) -> None:

@@ -293,7 +293,7 @@ SENTENCES = [
     ),
     (
         "whisper real-time transcription, 200 concurrent streams",
-        {W + "kind": "online_inference", W + "demand.concurrent_requests": 200},
+        {W + "kind": "online_inference", W + "demand.requests_per_s": 200 / 30},
     ),
     (
         "generate 1M images with SDXL at 512x512 30 steps in a week",
@@ -346,6 +346,18 @@ SENTENCES = [
     (
         "pretrain a 100B model on 2T tokens in 45 days",
         {W + "model.params_b": 100, W + "training.tokens": 2e12},
+    ),
+    (
+        "pretraining a 30B model on 600B tokens in two weeks",
+        {W + "model.params_b": 30, W + "training.deadline_days": 14},
+    ),
+    (
+        "Llama 3.1 8B for 50k daily users, each sending 5 requests per hour",
+        {W + "demand.users": 50_000, W + "demand.requests_per_user_per_h": 5},
+    ),
+    (
+        "our load will triple within 18 months; we have 32 H100 at 60% utilization",
+        {W + "work.accelerators": 19.2, "owned.0.nodes": 4, "growth.per_month_frac": 0.062935},
     ),
     ("chat for 6000 users", {W + "model": "meta-llama/Llama-3.3-70B-Instruct"}),
     (
