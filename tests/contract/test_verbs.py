@@ -37,6 +37,7 @@ VERBS = {
     "validate": "validate",
     "verify": "verify",
     "scenario check": "read_scenario",
+    "scenario write": "describe",
     "scenario schema": "scenario_schema",
     "catalog list": "catalog_list",
     "catalog show": "catalog_show",
@@ -67,7 +68,14 @@ def test_verb_is_explained(verb):
 def test_public_names_are_sorted_and_every_verb_is_among_them():
     assert gpuplan.__all__ == sorted(gpuplan.__all__)
     doors_only = {"catalog_check", "catalog_list", "catalog_overlay", "catalog_update", "diff"}
-    doors_only |= {"explain", "scenario_schema", "scenario_template", "top_frames", "watch_look"}
+    doors_only |= {
+        "describe",
+        "explain",
+        "scenario_schema",
+        "scenario_template",
+        "top_frames",
+        "watch_look",
+    }
     assert set(VERBS.values()) - doors_only <= set(gpuplan.__all__)
 
 

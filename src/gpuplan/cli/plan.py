@@ -79,7 +79,7 @@ class PlanOptions(NamedTuple):
     out: Annotated[Path | None, opt(COMMON, "Plan file to write, e.g. plan.yaml.", "--out")] = None
     save: Annotated[
         Path | None,
-        opt(COMMON, "Scenario file to write from a description, e.g. scenario.yaml.", "--save"),
+        opt(OUTPUT, "Scenario file to write from a description, e.g. scenario.yaml.", "--save"),
     ] = None
     precision: Precision = None
     kv_precision: KvPrecision = None

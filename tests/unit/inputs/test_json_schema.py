@@ -52,7 +52,10 @@ def test_null_is_never_allowed() -> None:
     assert '"null"' not in json.dumps(SCHEMA)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.stem)
+SCENARIOS = sorted(p for p in (ROOT / "examples").glob("*.yaml") if p.stem != "questions")
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
 def test_examples_validate(path: Path) -> None:
     assert list(VALIDATOR.iter_errors(read_yaml(path).data)) == []
 

@@ -63,7 +63,7 @@ class HourResult(NamedTuple):
 
     place: int
     n_requests: int
-    n_met: Ints  # [SLO] requests within it
+    n_met: Ints  # by SLO: requests within it
     is_violated: bool  # beyond chance
     served_per_s: float = 0.0  # of a closed loop; else the load itself
 
