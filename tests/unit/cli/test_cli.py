@@ -80,7 +80,7 @@ def test_tables_fit_a_page_and_carry_no_colour():
     [
         (["fit", "Lama-3.1-70B", "--on", "H100"], 2, "nearest"),
         (["fit", "Llama-3.1-8B", "--on", "H1000"], 2, "H1000"),
-        (["fit", "Llama-3.1-8B", "--on", "H100", "--precision", "fp7"], 2, "use one of"),
+        (["fit", "Llama-3.1-8B", "--on", "H100", "--precision", "fp7"], 2, "use fp8"),
         (["fit", "Llama-3.1-8B", "--on", "H100", "--tp", "3"], 2, "32 attention heads"),
         (["fit", "Llama-3.1-8B", "--on", "H100", "--tp", "0"], 2, "--tp"),
         (["fit", "Llama-3.1-8B", "--on", "H100", "--context", "-5"], 2, "--context"),

@@ -218,7 +218,7 @@ def test_slow_growth_leaves_time():
 def test_chat_needs_six_and_says_why():
     answer = planned("chat")
     chosen = pool(answer)
-    assert (chosen.accelerator, chosen.tp, chosen.n_replicas) == ("h100-sxm", 2, 3)
+    assert (chosen.accelerator, chosen.layout.tp, chosen.n_replicas) == ("h100-sxm", 2, 3)
     assert chosen.n_accelerators == 6
     assert chosen.n_spare_replicas == 1
     load = answer.load[0]

@@ -285,7 +285,7 @@ def mig_profile(catalog: Catalog) -> Iterator[Finding]:
         if whole is None:
             yield _finding("mig-profile", where, "of an unknown accelerator", "name one we have")
             continue
-        room = whole.memory.visible_bytes + profile.n_max * ROUNDING_GIB * GIB
+        room = whole.memory.marketed_bytes + profile.n_max * ROUNDING_GIB * GIB
         named = re.match(r"^(\d)g\.(\d+)gb$", profile.name)
         sound = (
             named is not None

@@ -18,10 +18,11 @@ from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.streams import Load
 
 LOWER_FRACS = (0.6, 0.2)  # of the planned load, down to where all is well
-HIGHER_RATIOS = (1.3, 1.8, 3.0, 5.0, 9.0, 16.0, 30.0)  # up to where nothing is
+HIGHER_RATIOS = (1.3, 1.8, 3.0, 5.0, 9.0, 16.0, 30.0, 55.0, 100.0, 180.0)  # up to where nothing is
 FEW, N_HIGHER = 2, 2  # replicas that may have little to do today; loads above for more of them
 SURE_DEVIATIONS, LUCKY_DEVIATIONS = 1.65, -0.5  # of the model's error, at which that is judged
 OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
+N_SPLITS = 2  # of the load between what is served and what is not
 N_FINE = 161
 OUT_RATIO = 1.5  # of a limit: what is told of a queue that grows
 RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
@@ -44,7 +45,7 @@ class LatencyProfile:
             if not self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
                 break
             if not self._run(ratio, rows):
-                self._run(sqrt(known * ratio), rows)
+                self._between(known, ratio, rows)
                 break
             known = ratio
         for frac in LOWER_FRACS:
@@ -55,6 +56,13 @@ class LatencyProfile:
         # More load never makes a fleet faster, whatever chance did to single runs.
         table = np.array([rows[load] for load in loads]).reshape(len(loads), len(self._limits_s))
         return floats(loads), floats(np.maximum.accumulate(table))
+
+    def _between(self, served: float, beyond: float, rows: dict[float, list[float]]) -> None:
+        """Runs nearer and nearer to where the queue begins to grow."""
+        for _ in range(N_SPLITS):
+            middle = sqrt(served * beyond)
+            is_served = self._run(middle, rows)
+            served, beyond = (middle, beyond) if is_served else (served, middle)
 
     def _run(self, ratio: float, rows: dict[float, list[float]]) -> bool:
         """Whether so much of the planned load is served without a growing queue; it is kept."""

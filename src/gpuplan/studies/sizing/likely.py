@@ -131,6 +131,9 @@ def with_odds(task: SizingTask, found: Sized, n_predicted: int) -> Sized:
     fewest = risk.fewest(peak, level, most=MOST_RATIO * (n + 1)) or n
     reserve = replace(found.reserve, n_headroom=max(0, min(found.reserve.n_spare, fewest - n)))
     load = risk.most_load(n + reserve.n_headroom, level)
+    if found.method != "simulated" and found.capacity_per_s is not None:
+        # A highest utilization that was given or assumed holds however likely more would be.
+        load = min(load, n * found.capacity_per_s.value)
     rate = rate_within(found.carried, load, n=n, peak=peak)
     found = replace(found, reserve=reserve, capacity_per_s=rate)
     if n == n_predicted:
