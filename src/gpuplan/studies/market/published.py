@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from math import inf
 from typing import NamedTuple
 
 from gpuplan.catalog.offers import read_discounts, seller_of
 from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, refused
 from gpuplan.domain.money.market import Offer
-from gpuplan.domain.money.rates import NodeRate, PriceRefusal, Rates
+from gpuplan.domain.money.rates import NodeKind, NodeRate, PriceRefusal, Rates
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Choice, Policy, Purchase
 from gpuplan.studies.market.places import fits, is_place_allowed
@@ -145,25 +146,25 @@ def _rates(
 
 def _for_spanning(rates: Sequence[NodeRate]) -> Iterator[NodeRate]:
     """Without what is dearer and no better: of two nodes of a size, one may state its network."""
+    own: dict[NodeKind, float] = {}
+    least: dict[tuple[str, int, bool], float] = {}
     for rate in rates:
-        equal = (
-            other
-            for other in rates
-            if other.purchase == "on_demand"
-            and other.node.accelerator == rate.node.accelerator
-            and other.node.n_accelerators == rate.node.n_accelerators
-            and (other.node.network_bytes_per_s is None) != (rate.node.network_bytes_per_s is None)
-        )
-        on_demand = next(
-            (r for r in rates if r.node == rate.node and r.purchase == "on_demand"), rate
-        )
-        is_dearer = any(
-            other.price_usd_per_h.mid <= on_demand.price_usd_per_h.mid for other in equal
-        )
-        if not is_dearer:
+        if rate.purchase == "on_demand":
+            usd, kind = rate.price_usd_per_h.mid, _size_of(rate.node)
+            own.setdefault(rate.node, usd)
+            least[kind] = min(usd, least.get(kind, usd))
+    for rate in rates:
+        accelerator, n, is_stated = _size_of(rate.node)
+        usd = own.get(rate.node, rate.price_usd_per_h.mid)
+        if least.get((accelerator, n, not is_stated), inf) > usd:
             yield rate
-        elif rate.node.network_bytes_per_s is not None and rate.purchase == "on_demand":
+        elif is_stated and rate.purchase == "on_demand":
             yield replace(rate, terms=replace(rate.terms, is_for_spanning=True))
+
+
+def _size_of(node: NodeKind) -> tuple[str, int, bool]:
+    """Accelerator, how many, and whether the network between such nodes is stated."""
+    return node.accelerator, node.n_accelerators, node.network_bytes_per_s is not None
 
 
 def _marked(rate: NodeRate, why: str) -> NodeRate:
