@@ -21,7 +21,7 @@ from gpuplan.studies.explanation.rejected import (
 )
 from gpuplan.studies.market.ranks import joint_market, market_for_ranks
 from gpuplan.studies.planning.chosen import Choice
-from gpuplan.studies.planning.draw import with_draw
+from gpuplan.studies.planning.draw import at_expected_draw, with_draw
 from gpuplan.studies.planning.groups import (
     ROUNDS,
     SolvedGroup,
@@ -118,7 +118,9 @@ def _solved(
 ) -> SolvedGroup | tuple[str, ...]:
     """Choose, replay, and choose again with more replicas where an SLO was violated."""
     for n_rounds in ROUNDS:
+        standing = () if is_jobs else inputs.market.standing
         table = _table(inputs, sizings, is_jobs=is_jobs, before=before)
+        table = at_expected_draw(table, standing)
         if not table.covers(sizings):
             return infeasible_lines(sizings)
         problem = _problem(inputs, table, before, is_jobs=is_jobs)
@@ -132,7 +134,7 @@ def _solved(
             table, found = with_draw(
                 table,
                 found,
-                () if is_jobs else inputs.market.standing,
+                standing,
                 choose=lambda t: select_from(_problem(inputs, t, before, is_jobs=is_jobs), t),
             )
             table, sizings = with_safe_utilization(inputs, table, sizings, chosen=found)

@@ -63,6 +63,7 @@ class WallDraw(NamedTuple):
     idle_w: float  # of one accelerator, with a model in memory
     busy_w: float  # of one accelerator at work, where nothing better is known
     given_mean_w: float | None = None  # of the node, where the user measured it
+    assumed_w: float = 0.0  # mean of the node that its price was reckoned with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from gpuplan.studies.explanation.rejected import ORDER, nearest_first
 from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice, chosen_plan
 from gpuplan.studies.planning.deferrable import is_deferrable
-from gpuplan.studies.planning.draw import with_draw
+from gpuplan.studies.planning.draw import at_expected_draw, with_draw
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
@@ -59,7 +59,10 @@ def rows_alone(inputs: PlanInputs, group: SolvedGroup, sizing: Sizing) -> Choice
     wide = [
         replace(each, sized=(*each.sized, *each.compared), compared=()) for each in group.sizings
     ]
-    table = fleet_table(inputs.scenario, inputs.catalog, wide, market=inputs.market)
+    table = at_expected_draw(
+        fleet_table(inputs.scenario, inputs.catalog, wide, market=inputs.market),
+        inputs.market.standing,
+    )
     options = tuple(o for o in table.problem.options if o.workload == sizing.workload)
     problem = replace(
         table.problem,

@@ -49,6 +49,7 @@ class Standing(NamedTuple):
 
     rate: NodeRate
     n_nodes: int
+    mean_w: float = 0.0  # of one node, that its energy is reckoned with
 
 
 def site_power(scenario: Scenario) -> EnergyPlace:
@@ -83,7 +84,9 @@ def standing_nodes(scenario: Scenario, catalog: Catalog, place: EnergyPlace) -> 
         )
         terms = replace(rate.terms, n_nodes_max=owned.n_nodes)
         yield Standing(
-            rate=replace(rate, id=f"existing/{name}", terms=terms), n_nodes=owned.n_nodes
+            rate=replace(rate, id=f"existing/{name}", terms=terms),
+            n_nodes=owned.n_nodes,
+            mean_w=power.mean_w,
         )
 
 

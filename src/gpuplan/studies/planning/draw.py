@@ -41,6 +41,28 @@ def with_draw(
     return table, found
 
 
+def at_expected_draw(table: FleetTable, standing: Sequence[Standing]) -> FleetTable:
+    """The table with each pool at the least draw of the fleets that could run there alone.
+
+    Nodes that would be nearly idle must not lose for energy that they would never draw.
+    """
+    hour_s, means = table.problem.horizon.hour_s, {}
+    for pool in table.problem.pools:
+        rows = [row for row in table.by_name.values() if row.option.pool == pool.name]
+        if pool.wall is None or not rows:
+            continue
+        found = [_mean_w([row], pool, _held(row, pool), pool.wall, hour_s) for row in rows]
+        given = pool.wall.given_mean_w
+        means[pool.name] = min(found) if given is None else given
+    return at_draws(table, means, standing) or table
+
+
+def _held(row: FleetRow, pool: NodePool) -> Floats:
+    """Nodes that one service alone keeps, by period and hour."""
+    need = row.option.need[0] + row.option.n_reserve
+    return floats(np.maximum(1.0, np.ceil(need / pool.n_accelerators_per_node - 1e-9)))
+
+
 def _existing_usd(table: FleetTable) -> list[float]:
     return [pool.existing_usd_per_node_h for pool in table.problem.pools]
 
@@ -56,16 +78,16 @@ def node_means_w(table: FleetTable, selection: Selection) -> dict[str, float]:
         held = sum((h.n_nodes[0] for h in selection.held if h.pool == pool.name), np.zeros(1))
         if pool.wall is None or not held.max(initial=0):
             continue
-        mean_w = _mean_w(table, selection, pool, floats(held), pool.wall)
+        rows = [table.row_of(option) for option in selection.chosen if option.pool == pool.name]
+        hour_s = table.problem.horizon.hour_s
+        mean_w = _mean_w(rows, pool, floats(held), pool.wall, hour_s)
         found[pool.name] = mean_w if pool.wall.given_mean_w is None else pool.wall.given_mean_w
     return found
 
 
 def _mean_w(
-    table: FleetTable, selection: Selection, pool: NodePool, held: Floats, wall: WallDraw
+    rows: Sequence[FleetRow], pool: NodePool, held: Floats, wall: WallDraw, hour_s: Floats
 ) -> float:
-    hour_s = table.problem.horizon.hour_s
-    rows = [table.row_of(option) for option in selection.chosen if option.pool == pool.name]
     busy_w, busy = np.zeros(held.shape), np.zeros(held.shape)
     for row in rows:
         busy_w = busy_w + _row_w(row, wall)
@@ -106,7 +128,7 @@ def at_draws(
             pool,
             mean_w=means_w.get(pool.name, pool.mean_w),
             existing_usd_per_node_h=pool.existing_usd_per_node_h
-            + (ratios.get(pool.name, 1.0) - 1.0) * there.get(pool.name, 0.0),
+            + (ratios.get(pool.name, 1.0) - 1.0) * _paid_energy(pool, there),
         )
         for pool in table.problem.pools
     )
@@ -115,6 +137,12 @@ def at_draws(
     }
     terms = tuple(_repriced(each, table.rates, rates) for each in table.problem.terms)
     return table._replace(problem=replace(table.problem, pools=pools, terms=terms), rates=rates)
+
+
+def _paid_energy(pool: NodePool, there: dict[str, float]) -> float:
+    """USD an hour that a node which stands there pays for energy at the draw it has now."""
+    assumed = pool.wall.assumed_w if pool.wall else 0.0
+    return there.get(pool.name, 0.0) * pool.mean_w / assumed if assumed else 0.0
 
 
 def _energy_usd_per_h(rate: NodeRate) -> float:

@@ -28,7 +28,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.studies.market.offers import Market, rates_for
-from gpuplan.studies.market.owned import lead_time_s, staff_usd_per_h, worth_by_age
+from gpuplan.studies.market.owned import Standing, lead_time_s, staff_usd_per_h, worth_by_age
 from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
@@ -367,8 +367,8 @@ def _pools(
                 accelerator=node.accelerator,
                 n_accelerators_per_node=max(1, node.n_accelerators),
                 max_w=power.max_w,
-                mean_w=power.mean_w,
-                wall=_wall(scenario, catalog, rate, power.max_w),
+                mean_w=_assumed_w(there, power.mean_w),
+                wall=_wall(scenario, catalog, rate, power.max_w, _assumed_w(there, power.mean_w)),
                 n_racks_per_node=racks_per_node(scenario, catalog, node),
                 carbon_kg_per_j=None if carbon is None else floats([carbon]),
                 n_nodes_existing=there.n_nodes if there else 0,
@@ -378,11 +378,18 @@ def _pools(
     return tuple(pools)
 
 
-def _wall(scenario: Scenario, catalog: Catalog, rate: NodeRate, max_w: float) -> WallDraw | None:
+def _assumed_w(there: Standing | None, mean_w: float) -> float:
+    """The mean draw that prices were reckoned with; of nodes there already, their own."""
+    return there.mean_w if there is not None and there.mean_w else mean_w
+
+
+def _wall(
+    scenario: Scenario, catalog: Catalog, rate: NodeRate, max_w: float, assumed_w: float
+) -> WallDraw | None:
     """How the node draws, and the user's own figure of its mean."""
     wall = wall_draw(catalog, rate.node.accelerator, rate.node.n_accelerators)
     given = _given_mean_w(scenario, catalog, rate, max_w)
-    return wall and wall._replace(given_mean_w=given)
+    return wall and wall._replace(given_mean_w=given, assumed_w=assumed_w)
 
 
 def _given_mean_w(

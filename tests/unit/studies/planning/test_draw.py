@@ -91,3 +91,13 @@ def test_a_board_without_a_published_limit_has_an_unknown_draw():
 def test_watts_lie_on_the_curve_and_stay_at_its_ends():
     curve = LoadPower(PEAK, (0.0, 0.5, 1.0), (100.0, 250.0, 300.0))
     assert curve.at(floats([0.0, 0.25, 1.0, 2.0])).tolist() == [100.0, 175.0, 300.0, 300.0]
+
+
+def test_owned_nodes_that_would_be_nearly_idle_win_over_rent():
+    """Eight boards of which one is busy draw far from their limit: cheaper than any rented card."""
+    tree = deepcopy(TREE) | {
+        "owned": [{"accelerator": "H100", "nodes": 2, "accelerators_per_node": 8}]
+    }
+    tree["policy"] = {}
+    plan = gpuplan.plan(tree, n_samples=0).plan
+    assert {line.purchase for pool in plan.pools for line in pool.purchases} == {"existing"}
