@@ -104,14 +104,14 @@ def test_check_is_silent_where_all_is_kept():
     [
         ["plan"],
         ["plan", "nowhere.yaml"],
-        ["plan", "Llama-3.3-70B, chat"],
+        ["plan", "Nonesuch-13B, 6000 users"],
         ["plan", EXAMPLE, "--set", "nonsense=1"],
         ["plan", EXAMPLE, "--as-of", "yesterday"],
         ["explain", EXAMPLE],
         ["diff", EXAMPLE, EXAMPLE],
         ["report", "nowhere.yaml"],
     ],
-    ids=["nothing", "no-file", "no-load", "no-key", "no-day", "no-plan", "no-plans", "no-report"],
+    ids=["nothing", "no-file", "no-model", "no-key", "no-day", "no-plan", "no-plans", "no-report"],
 )
 def test_wrong_requests_end_with_2(arguments):
     assert exit_code(run(*arguments)) == 2

@@ -132,7 +132,7 @@ def test_a_network_of_which_only_times_are_known_is_served():
         2,
         "--json",
     )
-    found = call("--model", "stable-diffusion-xl", "--on", "A100-80GB", *load)
+    found = call("--model", "whisper-large-v3", "--on", "A100-80GB", *load)
     assert found.exit_code == 0, found.output
     document = json.loads(found.stdout)
     assert document["n_completed"] == 20
