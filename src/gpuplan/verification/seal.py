@@ -86,7 +86,8 @@ def _row(row: Mapping[str, Any]) -> list[Any]:
 def digest_of(value: Any) -> str:
     """The first digits of the SHA-256 of the value, the same however a number is written."""
     text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()[:N_DIGITS]
+    # Digits alone, or with an e between them, would be a number to other writers of YAML.
+    return f"#{sha256(text.encode()).hexdigest()[:N_DIGITS]}"
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
 from gpuplan.report.plan.certificate import certificate_line
-from gpuplan.report.plan.comparison import risk_lines, rows_table
+from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_table
 from gpuplan.report.plan.details import detail_tables
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import (
@@ -66,6 +66,7 @@ def plan_sheet(answer: Answer) -> Sheet:
         detail_tables=_rows_only(_details(answer)),
         detail_remarks=(
             ("Why, continued:", why_lines(answer)[N_LINES:]),
+            ("What the odds rest on:", risk_basis(answer)),
             ("Safe utilization:", utilization_lines(answer)),
             ("Verified:", tuple(_certificate_lines(answer))),
             ("Load:", tuple(f"{load.workload}: {x}" for load in answer.load for x in load.lines)),

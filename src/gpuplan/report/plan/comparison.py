@@ -9,10 +9,10 @@ from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import accelerator_name, count, percent, signed_usd, usd
 from gpuplan.report.plan.headline import slo_name, with_names
 from gpuplan.report.table import table
-from gpuplan.units import MS
+from gpuplan.units import KW, MS
 
-N_ROWS = 8  # on the first screen
-N_SHOWN_BESIDE = 3  # of them, that could not be chosen
+N_ROWS = 5  # on the first screen
+N_SHOWN_BESIDE = 2  # of them, that could not be chosen
 UNKNOWN = "unknown"
 
 
@@ -33,11 +33,11 @@ def _columns(
         first = {"workload": lambda row: row.workload}
     return {
         **first,
-        "fleet": _fleet,
+        "fleet": _short_fleet if is_short else _fleet,
         ">$/month": lambda row: _usd(row.usd_per_month),
         ">$/Mtok": lambda row: _dollars(row.usd_per_million_tokens),
         **{f">{_title(name)}": partial(_latency, name) for name in names},
-        ">P(SLOs)": lambda row: _odds(row.probability_frac),
+        ">P(SLO)": lambda row: _odds(row.probability_frac),
         ">kW": _kw,
         "note": _note if is_short else _whole_note,
     }
@@ -61,6 +61,16 @@ def _fleet(row: ComparisonRow) -> str:
     n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
     share = f" on {row.layout.share}" if row.layout.share else ""
     return f"{n} ({row.n_replicas} × {row.layout.spread.name}{share}) {precision}"
+
+
+def _short_fleet(row: ComparisonRow) -> str:
+    """Accelerators, how a replica is sharded and the precision: 6 × H100 SXM TP2 FP8."""
+    name, precision = accelerator_name(row.accelerator), row.precision.upper()
+    if row.layout is None:
+        return f"{name} {precision}"
+    n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
+    spread = row.layout.share or row.layout.spread.name
+    return f"{n} {'' if spread == 'TP1' else spread + ' '}{precision}"
 
 
 def _title(name: str) -> str:
@@ -89,15 +99,17 @@ def _kw(row: ComparisonRow) -> str:
     if row.usd_per_month is None:
         return ""
     power_w = row.evidence.power_w
-    return UNKNOWN if power_w is None else f"{power_w / 1e3:,.1f}"
+    if power_w is None:
+        return UNKNOWN
+    return f"{power_w / KW:,.0f}" if power_w >= 100 * KW else f"{power_w / KW:,.1f}"
 
 
 def _note(row: ComparisonRow) -> str:
     """In a word or two; the whole note stands in the full table."""
     if row.is_chosen:
-        return "this plan"
-    words = {"narrower": "narrower", "estimated": "unmeasured", "no number": "too unsure"}
-    return ", ".join(word for key, word in words.items() if key in row.evidence.note)
+        return "chosen"
+    words = {"estimated": "estimate", "narrower": "narrower", "no number": "unsure"}
+    return next((word for key, word in words.items() if key in row.evidence.note), "")
 
 
 def _whole_note(row: ComparisonRow) -> str:
@@ -107,23 +119,28 @@ def _whole_note(row: ComparisonRow) -> str:
 
 
 def risk_lines(answer: Answer) -> Iterator[str]:
-    """What other odds would cost, and what a measurement is worth."""
+    """What other odds would cost."""
     risk = answer.decision.risk
     if risk is None:
         return
     for fleet in risk.fleets:
         if fleet.level_frac not in (risk.level_frac, risk.probability_frac):
             yield _odds_line(fleet)
-    yield from risk.lines
+
+
+def risk_basis(answer: Answer) -> tuple[str, ...]:
+    """What the odds rest on, and what a measurement is worth."""
+    risk = answer.decision.risk
+    return () if risk is None else tuple(risk.lines)
 
 
 def _odds_line(fleet: RiskFleet) -> str:
     level = percent(fleet.level_frac)
     if fleet.usd_per_month is None or fleet.probability_frac is None:
-        return f"{level} probability: no fleet reaches it"
+        return f"{level} or more: no fleet reaches it"
     extra = fleet.extra_usd_per_month or 0.0
-    price = "the plan's own price" if abs(extra) < 0.5 else f"{signed_usd(extra)}/month"
+    price = "the plan's own price" if abs(extra) < 0.5 else signed_usd(extra)
     return (
-        f"{level} probability or more: {with_names(fleet.fleet)}, {usd(fleet.usd_per_month)}/month "
-        f"({price}), met with {percent(fleet.probability_frac)}"
+        f"{level} or more: {with_names(fleet.fleet)}, {usd(fleet.usd_per_month)}/month ({price}): "
+        f"{percent(fleet.probability_frac)}"
     )

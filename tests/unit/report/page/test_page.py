@@ -84,7 +84,7 @@ def test_the_page_begins_with_the_answer_in_a_sentence():
 
 def test_cards_show_cost_range_power_and_slos():
     texts = parsed(plan_page(example_plan("chat"))).texts
-    for wanted in ("$8,665", "$5,199 … $10,398", "per month", "met", "SLOs, simulated"):
+    for wanted in ("$14,235", "$8,541 … $22,776", "per month", "met", "SLOs, simulated"):
         assert wanted in texts
     assert any(text.endswith("kW") for text in texts)
 

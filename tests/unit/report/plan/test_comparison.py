@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fakes.plans import answer, comparison_row, decision
-from gpuplan.report.plan.comparison import risk_lines, rows_table
+from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_table
 
 
 def shown(*rows, is_short=True):
@@ -18,10 +18,10 @@ def with_evidence(kind, **fields):
 
 def test_the_plan_comes_first_with_all_its_figures():
     table = shown(comparison_row())
-    assert table.columns == ("fleet", "$/month", "$/Mtok", "TTFT p95", "P(SLOs)", "kW", "note")
+    assert table.columns == ("fleet", "$/month", "$/Mtok", "TTFT p95", "P(SLO)", "kW", "note")
     [row] = table.rows
     assert row == (
-        "6 × H100 SXM (3 × TP2) FP8", "$12,921", "4.20", "400 ms", "93 %", "5.4", "this plan",
+        "6 × H100 SXM TP2 FP8", "$12,921", "4.20", "400 ms", "93 %", "5.4", "chosen",
     )  # fmt: skip
 
 
@@ -34,13 +34,13 @@ def test_an_unknown_draw_is_said_and_no_fleet_has_a_reason():
     assert table.rows[2][-1] == "weights need 71 GB more; tp 8 would fit"
 
 
-def test_a_screen_holds_eight_rows_three_of_which_could_not_be_chosen():
+def test_a_screen_holds_five_rows_two_of_which_could_not_be_chosen():
     others = [with_evidence(f"kind-{k}") for k in range(9)]
     narrow = [with_evidence(f"n-{k}", is_eligible=False, note="narrower") for k in range(5)]
     table = shown(comparison_row(), *others, *narrow, decision().comparison[1])
-    assert len(table.rows) == 8
-    assert [row[-1] for row in table.rows] == ["this plan", *[""] * 4, *["narrower"] * 3]
-    assert table.title.endswith("; 8 of 16")
+    assert len(table.rows) == 5
+    assert [row[-1] for row in table.rows] == ["chosen", *[""] * 2, *["narrower"] * 2]
+    assert table.title.endswith("; 5 of 16")
 
 
 def test_several_workloads_are_named():
@@ -50,17 +50,14 @@ def test_several_workloads_are_named():
 
 
 def test_other_odds_have_their_fleet_and_price():
-    [safe, measured] = risk_lines(answer())
-    assert safe == (
-        "95 % probability or more: 8 × H100 SXM (4 replicas, TP2), $17,228/month (+$4,307/month), "
-        "met with 97 %"
-    )
-    assert measured == "measure one replica"
+    [safe] = risk_lines(answer())
+    assert safe == "95 % or more: 8 × H100 SXM (4 replicas, TP2), $17,228/month (+$4,307): 97 %"
+    assert risk_basis(answer()) == ("measure one replica",)
 
 
 def test_a_level_that_nothing_reaches_is_said():
     risk = decision().risk
     none = replace(risk.fleets[0], fleet="", usd_per_month=None, probability_frac=None)
     found = replace(answer(), decision=replace(decision(), risk=replace(risk, fleets=(none,))))
-    assert next(risk_lines(found)) == "95 % probability: no fleet reaches it"
+    assert next(risk_lines(found)) == "95 % or more: no fleet reaches it"
     assert [*risk_lines(replace(found, decision=replace(decision(), risk=None)))] == []

@@ -69,9 +69,9 @@ def test_the_first_line_is_a_sentence_with_work_fleet_and_cost(path):
     ("name", "words"),
     [
         ("chat", ["Serve Llama-3.3-70B-Instruct (FP8) for 6,000 users on 6 × H100 SXM",
-                  "(3 replicas, TP2)", "/month", "on demand at Cudo", "all SLOs met with"]),
+                  "(3 replicas, TP2)", "/month", "on demand at Verda", "all SLOs met with"]),
         ("which-gpu", ["at 13.3 requests/s", "on demand at your price"]),
-        ("large-training", ["Pre-train base model (BF16) on 368 × B200 SXM in 45.0 days",
+        ("large-training", ["Pre-train base model (BF16) on 376 × B200 SXM",
                             "total", "the deadline is met with"]),
         ("scaling", ["Fine-tune Meta-Llama-3-8B", "in 3.8 h", "no deadline was given"]),
         ("cpu-is-enough", ["1 CPU node", "no GPU needed"]),
@@ -103,11 +103,12 @@ def test_nothing_is_lost_behind_verbose():
 
 
 def test_comparison_puts_the_plan_first_then_other_accelerators():
-    [table] = [t for t in plan_sheet(example("coding-agents")).tables if "altern" in t.title]
-    options = [row[0] for row in table.rows]
-    assert options[:3] == ["this plan", "next cheapest", "another accelerator"]
-    assert "3 of 5" in table.title
-    assert "TTFT p95" in table.rows[0][-1]
+    [table] = [t for t in plan_sheet(example("coding-agents")).tables if "Compar" in t.title]
+    assert table.rows[0][0].startswith("360 × MI300X")
+    assert [row[-1] for row in table.rows[:3]] == ["chosen", "", ""]
+    assert len({row[0].split()[2] for row in table.rows[:3]}) == 3
+    assert "5 of 24" in table.title
+    assert "TTFT p95" in table.columns
 
 
 def test_slo_rows_have_target_prediction_range_and_verdict():
