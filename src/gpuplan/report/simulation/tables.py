@@ -25,8 +25,8 @@ def latency_table(found: Run) -> Table:
     rows = [(label, *_points(summary), _interval(summary)) for label, summary in _summaries(found)]
     if found.gaps is not None:
         rows.append(("ITL", *_points(found.gaps), ""))
-    heads = (f"{name} (ms)" for name in ("mean", "p50", "p90", "p95", "p99", "p99.9"))
-    return pairs("Latency", rows, "latency", *heads, "p99 ± %")
+    heads = ("mean", "p50", "p90", "p95", "p99", "p99.9")
+    return pairs("Latency (ms)", rows, "latency", *heads, "p99 ± %")
 
 
 def _points(found: object) -> list[str]:

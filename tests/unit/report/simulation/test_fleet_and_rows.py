@@ -83,7 +83,7 @@ def test_the_timeline_has_every_status(run):
 
 def test_a_fleet_has_all_tables_of_a_run_and_its_own(run):
     titles = [table.title for table in fleet_sheet(run).tables]
-    assert titles[0] == "Latency"
+    assert titles[0] == "Latency (ms)"
     assert titles[-1].startswith("Utilization over time")
     assert "Pools" in titles
 
