@@ -18,6 +18,7 @@ from gpuplan.catalog.update.rows import SHAPE_COLUMNS, PriceRow, RawRow, number_
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "catalog" / "data"
 CLOUD_SOURCES = {"azure": "karpenter-azure"}  # all others: SkyPilot's catalog
+FREE_HOSTS = re.compile(r"a4-highgpu-")  # the source has their host at $0: it is not known
 CPU_FAMILIES = {
     "aws": re.compile(r"[mcr]7i\.(2xlarge|8xlarge|24xlarge|48xlarge)"),
     "gcp": re.compile(r"n1-standard-(4|8|16|32)|n2-standard-(8|32)|c3-standard-(8|44|88)"),
@@ -83,7 +84,7 @@ def build_offers(raw: Path, out: Path) -> Counter[str]:
 
 def raw_row(row: dict[str, str]) -> RawRow:
     is_slice = row["row_kind"] == "tpu-slice"
-    part = row["row_kind"].startswith("accelerator-only")
+    part = row["row_kind"].startswith("accelerator-only") or FREE_HOSTS.match(row["instance_type"])
     return RawRow(
         instance=row["instance_type"],
         accelerator=row["accelerator_raw"],

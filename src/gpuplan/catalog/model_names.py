@@ -1,18 +1,82 @@
-"""What people call models, in: a name as typed; out: its words, and the one that is meant by it.
+"""What people call models, in: a name as typed; out: its words, and which entries could be meant.
 
-A common name and a size alone stand for one model of the catalog (`data/aliases.csv`); a family
-with a size and no generation stands for the newest generation that has this size.
+A name is taken apart in one way whoever wrote it: `llama3.1:8b`, `Llama 3.1 8B` and
+`meta-llama/Llama-3.1-8B-Instruct` share their words. An entry can be meant when it has every word
+that was typed; what it has beside them decides between entries. Names in wide use that share no
+words with the publisher's stand in `data/aliases.csv`.
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.precision import FORMATS
 
-QUIET = {"instruct", "chat", "hf", "it", "meta", "base", "arch", "nvidia", "inst", "preview"}
+QUIET = frozenset(
+    (
+        "instruct",
+        "instruction",
+        "chat",
+        "hf",
+        "it",
+        "pt",
+        "meta",
+        "arch",
+        "nvidia",
+        "inst",
+        "preview",
+        "gguf",
+        "ggml",
+        "mlx",
+        "exl2",
+        "latest",
+        "c4ai",
+        "ai21",
+        "snowflake",
+        "facebook",
+        "google",
+        "microsoft",
+        "openai",
+        "mistralai",
+    )
+)
+SOFT = frozenset(
+    (
+        "base",
+        "thinking",
+        "reasoning",
+        "dpo",
+        "sft",
+        "deduped",
+        "exp",
+        "hybrid",
+        "original",
+        "en",
+    )
+)
+SIZES = frozenset(
+    (
+        "nano",
+        "micro",
+        "tiny",
+        "mini",
+        "small",
+        "medium",
+        "large",
+        "huge",
+        "giant",
+        "lite",
+        "xs",
+        "s",
+        "m",
+        "l",
+        "xl",
+        "xxl",
+    )
+)
 PRECISIONS = {
     "fp8": "fp8",
     "nvfp4": "nvfp4",
@@ -33,9 +97,16 @@ PRECISIONS = {
     "fp16": "fp16",
 }
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
-_SIZE = re.compile(r"\d+(?:\.\d+)?[bm]")
-_FAMILY = re.compile(r"([a-z]+)(\d+(?:\.\d+)?)?")
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)?)")
+MIN_LETTERS = 3  # of a word that can carry a name alone
+_FILE_TYPE = re.compile(r"(?:^|[\s_\-.:])(i?q[1-8]_(?:k(?:_[a-z]{1,2})?|[01]|xxs|xs|nl|s|m))\b")
+_SPOKEN_SIZE = re.compile(r"(\d)\s*(?:billion|bn)\b|(\d)\s+b\b")
+_BREAKS = re.compile(r"[\s_\-()\[\]:,+/]+|(?<!\d)\.|\.(?!\d)")
+_LETTERS_FIRST = re.compile(r"([a-z]{2,}?)v?(\d[\d.]*)([a-z].*)?")
+_NUMBER_FIRST = re.compile(r"(\d+(?:\.\d+)?)([a-z]{2,})")
+_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
+_ACTIVE = re.compile(r"a\d+(?:\.\d+)?b")
+_DATE = re.compile(r"\d{4}|\d{6}")
+_NUMBER = re.compile(r"\d+(?:\.\d+)*")
 
 
 class Name(NamedTuple):
@@ -43,12 +114,29 @@ class Name(NamedTuple):
 
     owner: str
     words: tuple[str, ...]
+    quiet: tuple[str, ...]  # words that change nothing: instruct, hf
     precision: str
 
     @property
     def key(self) -> str:
         """The name without separators, so that `llama3.1-8b` is `Llama 3.1 8B`."""
         return "".join(self.words)
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The numbers of parameters in it, such as 70b or 8x7b."""
+        return tuple(word for word in self.words if _SIZE.fullmatch(word))
+
+    @property
+    def generation(self) -> tuple[int, ...]:
+        """The first number that is neither size nor date; empty where there is none."""
+        found = (w for w in self.words if _NUMBER.fullmatch(w) and not _DATE.fullmatch(w))
+        return tuple(int(part) for part in next(found, "").split(".") if part)
+
+    @property
+    def date(self) -> str:
+        """The release in it: 2411, 0528."""
+        return max((word for word in self.words if _DATE.fullmatch(word)), default="")
 
 
 class Meant(NamedTuple):
@@ -58,18 +146,52 @@ class Meant(NamedTuple):
     why: str
 
 
+class Beside(NamedTuple):
+    """What an entry has beside the words typed: the fewer, the nearer."""
+
+    n_words: int  # that make it another model, sizes among them
+    n_numbers: int  # generations
+    n_soft: int  # base, thinking, active parameters
+    n_dates: int
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the name was typed whole."""
+        return not any(self)
+
+
+@cache
 def take_apart(text: str) -> Name:
     """Owner, words and precision of a name as people type it."""
     owner, _, rest = without_part(text).lower().strip().rpartition("/")
-    file_type = re.search(r"[\s_\-.](q[2-8]_(?:k_m|k|0))\b", rest)
-    rest = rest.replace(file_type[0], "") if file_type else rest
-    rest = re.sub(r"(?<=\d)_(?=\d)", ".", rest)
-    raw = [word for word in re.split(r"[\s_\-()]+|(?<=quantized)\.", rest) if word]
+    file_type = _FILE_TYPE.search(rest)
+    rest = rest.replace(file_type[0], " ") if file_type else rest
+    rest = _SPOKEN_SIZE.sub(r"\1\2b ", re.sub(r"(?<=\d)_(?=\d)", ".", rest))
+    rest = re.sub(r"(?<=[a-z])\+(?!\w)", " plus", rest)  # Command R+
+    raw = [word for word in _BREAKS.split(rest) if word]
     precision = next((PRECISIONS[word] for word in raw[1:] if word in PRECISIONS), "")
     precision = file_type[1] if file_type and file_type[1] in FORMATS else precision
-    dropped = QUIET | (set(PRECISIONS) | PRECISION_NOISE if precision else set())
-    words = [word for word in raw if len(raw) == 1 or word not in dropped]
-    return Name(owner, tuple(words), precision)
+    dropped = {*PRECISIONS, *PRECISION_NOISE} if precision else set()
+    kept = [word for word in raw if word not in dropped]
+    loud = [word for word in kept if word not in QUIET] or kept
+    words = [piece for word in loud for piece in _pieces(word)]
+    quiet = tuple(word for word in kept if word in QUIET)
+    return Name(owner, tuple(words), quiet, precision)
+
+
+def _pieces(word: str) -> list[str]:
+    """`qwen2.5vl` is three words; `r1`, `8b`, `8x7b` and `a3b` are one each; `v3` is 3."""
+    version = re.fullmatch(r"v(\d+(?:\.\d+)*)", word)
+    if version:
+        return _pieces(version[1])
+    start = _LETTERS_FIRST.fullmatch(word)
+    if start:
+        return [start[1], *_pieces(start[2].strip(".") + (start[3] or ""))]
+    number = _NUMBER_FIRST.fullmatch(word)
+    if number:
+        return [number[1], number[2]]
+    whole = re.fullmatch(r"(\d+)\.0", word)
+    return [whole[1] if whole else word.strip(".")]
 
 
 def without_part(text: str) -> str:
@@ -79,63 +201,87 @@ def without_part(text: str) -> str:
 
 @cache
 def _aliases() -> dict[str, Meant]:
-    return {
-        _spelling(row["alias"]): Meant(row["id"], row["why"])
-        for row in packaged_rows("gpuplan.catalog", "data/aliases.csv")
-    }
+    rows = packaged_rows("gpuplan.catalog", "data/aliases.csv")
+    return {take_apart(row["alias"]).key: Meant(row["id"], row["why"]) for row in rows}
 
 
-def _spelling(text: str) -> str:
-    """The words of a name without separators, owner and precision."""
-    words = re.split(r"[\s_\-]+", without_part(text).lower().rpartition("/")[2])
-    return "".join(word for word in words if word not in {*PRECISIONS, "instruct", "chat"})
+def meant_by(text: str) -> Meant | None:
+    """The model of a name in wide use; None: it is no such name."""
+    return _aliases().get(take_apart(text).key)
 
 
-def is_alias(text: str) -> bool:
-    """Whether the text is a name in wide use."""
-    return _spelling(text) in _aliases()
-
-
-def meant_by(text: str, known: Iterable[tuple[str, Name]]) -> Meant | None:
-    """The model of a common name, of a size alone, or of a family and a size; None: of none."""
-    return _aliases().get(_spelling(text)) or _newest(take_apart(text), known)
-
-
-def _newest(name: Name, known: Iterable[tuple[str, Name]]) -> Meant | None:
-    """The newest generation of the family in this size, with the fewest words beside them."""
-    family, typed = _family_of(name), [word for word in name.words[1:] if not _SIZE.fullmatch(word)]
-    size = _size_of(name)
-    if family is None or not size or family[1]:
+def beside(typed: Name, entry: Name) -> Beside | None:
+    """What the entry has beside the words typed; None where it lacks one of them."""
+    left = _left(typed.words, entry)
+    if left is None or not _is_named(typed, entry):
         return None
-    same = [
-        (_generation(other), -len(other.words), id)
-        for id, other in known
-        if not other.precision
-        and _size_of(other) == size
-        and (_family_of(other) or ("", ""))[0] == family[0]
-        and set(typed) <= set(other.words[1:])
-    ]
-    if not same:
+    numbers = [word for word in left if _NUMBER.fullmatch(word)]
+    dates = [word for word in numbers if _DATE.fullmatch(word)]
+    soft = [word for word in left if word in SOFT or _ACTIVE.fullmatch(word)]
+    n_words = len(left) - len(numbers) - len(soft)
+    return Beside(n_words, len(numbers) - len(dates), len(soft), len(dates))
+
+
+def _is_named(typed: Name, entry: Name) -> bool:
+    """Whether the words typed carry a name: as the entry begins, or a longer word with a size.
+
+    `nemotron super 49b` is of a name that begins with Llama; `roberta-large` is no `xlm-roberta`.
+    """
+    plain = [word for word in typed.words if word not in SIZES | SOFT]
+    is_long = any(len(word) >= MIN_LETTERS and word.isalpha() for word in plain)
+    return bool(plain) and (entry.key.startswith(plain[0]) or (is_long and bool(typed.sizes)))
+
+
+def _left(words: tuple[str, ...], entry: Name) -> tuple[str, ...] | None:
+    """Words of the entry that are not typed; words may be joined or apart on either side."""
+    left, rest = Counter(entry.words), list(words)
+    while rest:
+        taken = _taken(rest, left, entry.words)
+        if taken is None:
+            return None
+        n_typed, used = taken
+        left -= Counter(used)
+        rest = rest[n_typed:]
+    return tuple(left.elements())
+
+
+def _taken(
+    rest: list[str], left: Counter[str], words: tuple[str, ...]
+) -> tuple[int, tuple[str, ...]] | None:
+    """How many typed words come next, and the entry's words that they stand for."""
+    for n in range(1, len(rest) + 1):
+        joined = "".join(rest[:n])
+        if left[joined]:
+            return n, (joined,)
+    runs = (words[i : i + n] for n in (2, 3) for i in range(len(words) - n + 1))
+    same = next((run for run in runs if "".join(run) == rest[0] and _has(left, run)), None)
+    if same:
+        return 1, same
+    experts = re.fullmatch(r"(\d+)x(\d+b)", rest[0])  # 16x17b is published as 17B-16E
+    pair = (experts[2], f"{experts[1]}e") if experts else ()
+    return (1, pair) if pair and _has(left, pair) else None
+
+
+def _has(left: Counter[str], words: tuple[str, ...]) -> bool:
+    return all(left[word] >= n for word, n in Counter(words).items())
+
+
+def other_spellings(name: Name) -> list[Name]:
+    """The name as other people would write it: 3-1 for 3.1, without `base` beside a size."""
+    words, found = name.words, []
+    for i, (one, two) in enumerate(pairwise(words)):
+        if re.fullmatch(r"\d", one) and re.fullmatch(r"\d", two):
+            joined = (*words[:i], f"{one}.{two}", *words[i + 2 :])
+            found.append(name._replace(words=joined))
+    if name.sizes and "base" in words:
+        found.append(name._replace(words=tuple(word for word in words if word != "base")))
+    return found
+
+
+def without_size(name: Name) -> tuple[Name, float] | None:
+    """The name without its size, and that size in parameters; None: it has none, or several."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([bmt])", name.sizes[0]) if name.sizes else None
+    if match is None or len(name.sizes) > 1:
         return None
-    others = sorted({id for generation, _, id in same if generation < max(same)[0]})
-    older = f"; older: {', '.join(others[:3])}" if others else ""
-    return Meant(max(same)[2], f"the newest generation in this size{older}")
-
-
-def _size_of(name: Name) -> str:
-    return next((word for word in name.words[1:] if _SIZE.fullmatch(word)), "")
-
-
-def _family_of(name: Name) -> tuple[str, str] | None:
-    """Letters of the first word, and the generation that follows them or stands second."""
-    match = _FAMILY.fullmatch(name.words[0]) if name.words else None
-    if match is None:
-        return None
-    second = _VERSION.fullmatch(name.words[1]) if len(name.words) > 1 else None
-    return match[1], match[2] or (second[1] if second else "")
-
-
-def _generation(name: Name) -> float:
-    """The number of the generation, 0 where the name has none."""
-    family = _family_of(name)
-    return float(family[1]) if family and family[1] else 0.0
+    words = tuple(word for word in name.words if word != name.sizes[0])
+    return name._replace(words=words), float(match[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[match[2]]

@@ -15,7 +15,16 @@ from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.architectures.shape import CONTEXT
-from gpuplan.catalog.model_names import Meant, Name, is_alias, meant_by, take_apart, without_part
+from gpuplan.catalog.model_names import (
+    Meant,
+    Name,
+    beside,
+    meant_by,
+    other_spellings,
+    take_apart,
+    without_part,
+    without_size,
+)
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Checkpoint, Model, Part
@@ -27,6 +36,9 @@ MAX_NAME = 300
 SAME_LAYERS = "all that match have the same layers"
 RECALLED = "recalled; parameter count agrees with the published one"
 VOCABULARY_SLACK = 0.005
+ROUNDED_SIZE = 0.06  # 14b for 14.7 billion parameters
+N_SHOWN = 3
+TUNED = {"instruct", "chat", "it"}  # what people serve
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
 # Their classes fix the length, whatever a configuration says.
@@ -59,7 +71,7 @@ def find_model(text: str) -> Model:
 def is_model_name(text: str) -> bool:
     """Whether the text is a model's whole name, or a common name of one."""
     plain = _plain(text)
-    return is_alias(text) or any(_plain(entry.id) == plain for entry in _entries())
+    return meant_by(text) is not None or any(_plain(entry.id) == plain for entry in _entries())
 
 
 def models_in_catalog() -> tuple[str, ...]:
@@ -83,41 +95,78 @@ def _by_id() -> dict[str, Entry]:
 
 def _by_name(text: str) -> Model:
     name = take_apart(text)
-    meant = _meant(text)
+    meant = None if _is_published(text) else meant_by(text)
     if meant is not None:
         return _told(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
-    found = _matching(name)
+    found = _nearest_of(text, name)
     if not found:
         raise _error(text, "is not in the catalog", _nearest(name))
-    kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
-    chosen = sorted(kept, key=lambda e: _rank(text, e))
-    models = [_read(entry) for entry in chosen]
+    models = [_read(entry) for entry in found]
     if not all(_is_alike(model, models[0]) for model in models):
-        listed = ", ".join(sorted(model.name for model in models))
-        raise _error(text, "could be several models", f"say which: {listed}")
-    return _told(text, name, models[0], meant=Meant(chosen[0].id, SAME_LAYERS))
+        shown = list(dict.fromkeys(without_part(model.name) for model in models))
+        more = f" and {len(shown) - N_SHOWN} more" if len(shown) > N_SHOWN else ""
+        fix = f"say which: {', '.join(shown[:N_SHOWN])}{more}"
+        raise _error(text, "could be several models", fix)
+    return _told(text, name, models[0], meant=Meant(found[0].id, _why(name, found[0])))
 
 
-def _meant(text: str) -> Meant | None:
-    """What a common name stands for; a name typed as the publisher writes it stands for itself."""
-    if any(_spelled(entry.id) == _spelled(text) for entry in _entries()):
-        return None
-    return meant_by(text, ((entry.id, entry.name) for entry in _entries()))
+def _is_published(text: str) -> bool:
+    """Whether a publisher writes it so: such a name stands for itself."""
+    return any(_spelled(entry.id) == _spelled(text) for entry in _entries())
 
 
-def _matching(name: Name) -> list[Entry]:
-    key = name.key
-    same = [entry for entry in _entries() if entry.name.key == key]
-    if same:
-        return same
-    n = len(name.words)
-    begun = [entry for entry in _entries() if n and entry.name.words[:n] == name.words]
-    return begun or [entry for entry in _entries() if key and _begins(entry.name.key, key)]
+def _why(name: Name, entry: Entry) -> str:
+    if not name.generation and entry.name.generation:
+        family = [e for e in _entries() if e.name.words[:1] == entry.name.words[:1]]
+        same = {e.id for e in family if e.name.sizes == entry.name.sizes}
+        older = sorted(
+            i for i in same if _by_id()[i.lower()].name.generation < entry.name.generation
+        )
+        return "the newest generation in this size" + (
+            f"; older: {', '.join(older[:3])}" if older else ""
+        )
+    return SAME_LAYERS
 
 
-def _begins(whole: str, start: str) -> bool:
-    """`llama4maverick` begins `llama4maverick17b128e`; no number is cut in two."""
-    return whole.startswith(start) and start[-1].isalpha() and whole[len(start)].isdigit()
+def _nearest_of(text: str, name: Name) -> list[Entry]:
+    """Entries that a name can mean and that have the least beside it, the best first."""
+    published = [entry for entry in _entries() if _spelled(entry.id) == _spelled(text)]
+    for spelling in (name, *other_spellings(name)):
+        found = published or _meanings(spelling, text) or _of_size(spelling, text)
+        if found:
+            kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
+            return sorted(kept, key=lambda entry: _rank(text, name, entry))
+    return []
+
+
+def _meanings(name: Name, text: str) -> list[Entry]:
+    """The newest generation of what has all words typed and the fewest beside them.
+
+    A whole id means its own checkpoint and never a relative.
+    """
+    all_of = [(beside(name, entry.name), entry) for entry in _entries()]
+    found = [(more, entry) for more, entry in all_of if more is not None]
+    if "/" in without_part(text):
+        return [entry for more, entry in found if more.is_none]
+    fewest = min((more.n_words for more, _ in found), default=0)
+    nearest = [entry for more, entry in found if more.n_words == fewest]
+    newest = max((entry.name.generation for entry in nearest), default=())
+    if name.generation or not name.sizes:
+        return nearest
+    return [entry for entry in nearest if entry.name.generation == newest]
+
+
+def _of_size(name: Name, text: str) -> list[Entry]:
+    """Entries without a size in their name that have the parameters typed: `phi4:14b`."""
+    parts = without_size(name)
+    found = _meanings(parts[0], text) if parts else []
+    return [
+        entry
+        for entry in found
+        if parts
+        and not entry.name.sizes
+        and abs(_read(entry).n_params / parts[1] - 1) < ROUNDED_SIZE
+    ]
 
 
 def _of_precision(name: Name, found: list[Entry]) -> list[Entry]:
@@ -146,9 +195,24 @@ def _plain(text: str) -> str:
     return re.sub(r"[\s_]+", "-", without_part(text).lower().strip().rpartition("/")[2])
 
 
-def _rank(text: str, entry: Entry) -> tuple[bool, int, str]:
-    """Names that begin as the user typed first, then the shortest."""
-    return not _plain(entry.id).startswith(_plain(text)), len(entry.id), entry.id
+def _joined(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", _plain(text))
+
+
+def _rank(text: str, name: Name, entry: Entry) -> tuple[object, ...]:
+    """Names that begin as the user typed first, then what is served, then the newest."""
+    more = beside(name, entry.name)
+    date, begins = entry.name.date, _joined(entry.id).startswith(_joined(text))
+    return (
+        not begins,
+        -len(set(name.quiet) & set(entry.name.quiet)),
+        more.n_soft if more else 0,
+        bool(date),
+        -int(date or 0),
+        not name.generation and not begins and not TUNED & set(entry.name.quiet),
+        len(entry.id),
+        entry.id,
+    )
 
 
 def _is_alike(one: Model, other: Model) -> bool:
@@ -164,12 +228,12 @@ def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
         notes.append(_assumption("model", entry.id, why, change="MODEL"))
     told = replace(model, assumptions=tuple(notes))
     if entry.name.precision and not name.precision:
-        return _unquantized(told, entry)
+        return _unquantized(told, entry, text)
     is_other = name.precision != entry.name.precision
     return _with_precision(told, name.precision, is_other=is_other)
 
 
-def _unquantized(model: Model, entry: Entry) -> Model:
+def _unquantized(model: Model, entry: Entry, text: str) -> Model:
     """The model that a quantized build was made of, where only the build is in the catalog.
 
     It is stored as its relatives of one architecture are: some makers train in 8 or 4 bits.
@@ -179,7 +243,8 @@ def _unquantized(model: Model, entry: Entry) -> Model:
     form = stored.quantized or stored.base
     why = f"the name says nothing of {entry.name.precision}; the layers are those of {entry.id}"
     note = _assumption("stored precision", form.name, why, change="--precision")
-    name = re.sub(f"-{entry.name.precision}", "", entry.id, flags=re.IGNORECASE)
+    plain = re.sub(f"-{entry.name.precision}", "", entry.id, flags=re.IGNORECASE)
+    name = text.strip() if "/" in text else plain
     told = (*model.assumptions, note)
     return replace(model, name=name, checkpoint=stored, assumptions=told)
 
@@ -229,11 +294,14 @@ def _assumption(what: str, value: str, why: str, *, change: str) -> Assumption:
 
 
 def _nearest(name: Name) -> str:
-    keys = {entry.name.key: entry.id for entry in _entries()}
-    near = get_close_matches(name.key, keys, n=5, cutoff=0.5)
+    """The three entries that share most words with the name, those of its size first."""
+    keys = {entry.name.key: entry for entry in _entries()}
+    near = get_close_matches(name.key, keys, n=12, cutoff=0.5)
+    alike = [keys[key] for key in near]
+    alike.sort(key=lambda entry: -len(set(entry.name.words) & set(name.words)))
     if not near:
         return "list what is there, or give the path of its config.json"
-    return "nearest: " + ", ".join(keys[key] for key in near)
+    return "nearest: " + ", ".join(without_part(entry.id) for entry in alike[:N_SHOWN])
 
 
 @lru_cache(maxsize=64)
@@ -254,7 +322,7 @@ def _with_context(model: Model, config: Mapping[str, object]) -> Model:
 
     Stored figures leave out what a shape does not need, so what is missing there was published.
     """
-    published = _contexts().get(model.name)
+    published = published_contexts().get(model.name)
     if published is not None:
         return replace(model, max_context_tokens=published)
     inner = [part for part in config.values() if isinstance(part, dict)]
@@ -267,7 +335,8 @@ def _with_context(model: Model, config: Mapping[str, object]) -> Model:
 
 
 @cache
-def _contexts() -> dict[str, int]:
+def published_contexts() -> dict[str, int]:
+    """Longest contexts that configurations leave out, in tokens by id."""
     rows = packaged_rows("gpuplan.catalog", "data/model_contexts.csv")
     return {row["id"]: int(row["context_tokens"]) for row in rows}
 

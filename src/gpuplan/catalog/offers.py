@@ -1,7 +1,8 @@
 """What can be rented, in: the package's tables and a user's store; out: Offers and Discounts."""
 
 import csv
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -14,8 +15,50 @@ from gpuplan.domain.money.market import Discount, InstanceShape, Offer, Seller
 OLDEST_DATE = date.min
 
 
+# A source that lists every machine in every region at one price says nothing of regions.
+LEAST_REGIONS, LEAST_MACHINES = 5, 5
+
+
 def read_offers(store: Path | None = None) -> tuple[Offer, ...]:
-    """Every offer; a cloud's prices come from the store where it holds newer ones."""
+    """Every offer, in regions where a source says so; elsewhere one without a region."""
+    stored = {} if store is None else read_stored_offers(store)
+    return with_known_regions(listed_offers(store)) if stored else _known_offers()
+
+
+@cache
+def _known_offers() -> tuple[Offer, ...]:
+    return with_known_regions(_packaged_offers())
+
+
+def with_known_regions(offers: Collection[Offer]) -> tuple[Offer, ...]:
+    """Offers of clouds that are listed everywhere alike, once each and without a region."""
+    by_cloud: dict[str, dict[tuple[str, float | None], list[Offer]]] = {}
+    for offer in offers:
+        if offer.n_accelerators:
+            key = (offer.instance, offer.shape.ram_bytes)
+            by_cloud.setdefault(offer.cloud, {}).setdefault(key, []).append(offer)
+    alike = {cloud for cloud, machines in by_cloud.items() if _is_everywhere(machines.values())}
+    kept = [o for o in offers if o.cloud not in alike or not o.n_accelerators]
+    for cloud in sorted(alike):
+        for same in by_cloud[cloud].values():
+            regions = tuple(sorted(offer.region for offer in same))
+            kept.append(replace(same[0], region="", listed_regions=regions))
+    return tuple(kept)
+
+
+def _is_everywhere(machines: Collection[Sequence[Offer]]) -> bool:
+    """Whether every machine is listed in all of many regions at one price: a product of lists."""
+    regions = {offer.region for same in machines for offer in same}
+    if len(regions) < LEAST_REGIONS or len(machines) < LEAST_MACHINES:
+        return False
+    return all(
+        len(same) == len(regions) and len({offer.usd_per_h for offer in same}) == 1
+        for same in machines
+    )
+
+
+def listed_offers(store: Path | None = None) -> tuple[Offer, ...]:
+    """Every line of the lists; a cloud's prices come from the store where it holds newer ones."""
     packaged = _packaged_offers()
     stored = {} if store is None else read_stored_offers(store)
     if not stored:
@@ -73,7 +116,9 @@ def _sellers() -> tuple[tuple[str, str, Seller], ...]:
 
 
 def seller_of(offer: Offer) -> Seller:
-    """Who sets the price: the cloud by its list, third parties in a marketplace, or an auction."""
+    """Who sets the price: the cloud by its list, a marketplace, an auction; or who surveyed it."""
+    if offer.source in _surveys():
+        return "survey"
     for cloud, end, seller in _sellers():
         if offer.cloud == cloud and offer.instance.endswith(end):
             return seller
@@ -100,7 +145,7 @@ def read_discounts() -> tuple[Discount, ...]:
 
 @cache
 def _packaged_offers() -> tuple[Offer, ...]:
-    return (*_accelerator_offers(), *_cpu_offers())
+    return (*_accelerator_offers(), *_cpu_offers(), *_surveyed_offers())
 
 
 @cache
@@ -136,6 +181,26 @@ def _shapes() -> list[InstanceShape]:
     rows = csv.reader(_lines("offers_instances.csv"))
     next(rows)
     return [shape_from(cloud, cells) for cloud, *cells in rows]
+
+
+@cache
+def _surveys() -> frozenset[str]:
+    """Sources that report other people's prices: weak evidence, for what no list has."""
+    return frozenset(row["source"] for row in csv.DictReader(_lines("offers_surveyed.csv")))
+
+
+def _surveyed_offers() -> Iterator[Offer]:
+    rows = csv.reader(_lines("offers_surveyed.csv"))
+    next(rows)
+    for cloud, day, source, *cells, usd_per_h, region in rows:
+        yield Offer(
+            shape=shape_from(cloud, cells),
+            region=region,
+            usd_per_h=float(usd_per_h),
+            spot_usd_per_h=None,
+            price_date=date.fromisoformat(day),
+            source=source,
+        )
 
 
 def _cpu_offers() -> Iterator[Offer]:

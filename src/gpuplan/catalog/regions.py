@@ -40,9 +40,7 @@ def read_regions() -> tuple[Region, ...]:
 
 def find_region(text: str, *, cloud: str | None = None) -> tuple[Region, tuple[Assumption, ...]]:
     """The place that people mean by this name, and what was assumed where several bear it."""
-    wanted = text.strip().casefold()
-    exact = _among(_index().get(wanted, ()), cloud)
-    found = exact or _among(_loose_index().get(_squeeze(wanted), ()), cloud)
+    found = _among(regions_named(text), cloud)
     if len(found) == 1:
         return found[0], ()
     if not found:
@@ -51,10 +49,33 @@ def find_region(text: str, *, cloud: str | None = None) -> tuple[Region, tuple[A
     if len(places) == 1:
         return places[0], (_place_assumption(text, places[0], found),)
     ranked = sorted(places or found, key=_preference)
-    if places or not exact or ranked[0].cloud not in PREFERRED_CLOUDS:
+    is_loose = (
+        text.strip().casefold() not in _index() and _squeeze(text.casefold()) in _loose_index()
+    )
+    if places or is_loose or ranked[0].cloud not in PREFERRED_CLOUDS:
         names = " or ".join(f"{region.id} ({region.name})" for region in ranked)
         raise one(InputError, "region", repr(text), f"means {names}", "write one of these ids")
     return ranked[0], (_cloud_assumption(text, ranked),)
+
+
+def regions_named(text: str) -> tuple[Region, ...]:
+    """Every place that bears this name: by id, city, country or state, or by how ids begin."""
+    wanted = text.strip().casefold()
+    inside = re.search(r"\(([^()]+)\)", wanted)  # as consoles write: US East (N. Virginia)
+    for name in (wanted, *([inside[1]] if inside else [])):
+        found = _index().get(name, ()) or _loose_index().get(_squeeze(name), ())
+        found = tuple(dict.fromkeys((*found, *_begun_by(name))))
+        if found:
+            return found
+    return ()
+
+
+def _begun_by(start: str) -> tuple[Region, ...]:
+    """Regions whose ids count on from this one: us-east of us-east-1 and us-east4."""
+    if not start or start[-1].isdigit():
+        return ()
+    numbered = re.compile(rf"{re.escape(start)}-?\d+")
+    return tuple(r for r in read_regions() if numbered.fullmatch(r.id.partition(":")[2].casefold()))
 
 
 def site_energy(
@@ -132,7 +153,11 @@ def _index() -> dict[str, tuple[Region, ...]]:
         spoken.append(region.id.partition(":")[2] if region.cloud else region.name)
         for name in {text.casefold() for text in spoken if text}:
             names[name].append(region)
-    return {name: tuple(regions) for name, regions in names.items()}
+    for region in read_regions():
+        bearers = names[region.name.casefold()]  # a city, unless a country bears its name
+        if region.cloud and region not in bearers and all(other.cloud for other in bearers):
+            bearers.append(region)
+    return {name: tuple(regions) for name, regions in names.items() if regions}
 
 
 @cache
@@ -144,7 +169,7 @@ def _loose_index() -> dict[str, tuple[Region, ...]]:
 
 
 def _squeeze(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name)
+    return re.sub(r"[\s_.-]", "", name)
 
 
 def _preference(region: Region) -> tuple[int, str]:
@@ -158,8 +183,8 @@ def _unknown(text: str, cloud: str | None) -> PlannerError:
     regions = [region for region in read_regions() if cloud in (None, region.cloud)]
     at_place = [f"{r.id} ({r.name})" for r in regions if wanted and wanted in r.name.casefold()]
     keys = [key for key, found in _index().items() if _among(found, cloud)]
-    nearest = difflib.get_close_matches(wanted, keys, n=4, cutoff=0.6)
-    known = at_place[:6] or nearest or ["us-east-1", "europe-west4", "westeurope", "NLD", "US-VA"]
+    nearest = difflib.get_close_matches(wanted, keys, n=3, cutoff=0.6)
+    known = at_place[:3] or nearest or ["us-east-1", "europe-west4", "westeurope", "NLD", "US-VA"]
     what = f"no region of {cloud}" if cloud else "no region, country or state"
     return one(InputError, "region", repr(text), what, f"did you mean {', '.join(known)}?")
 

@@ -1,9 +1,12 @@
 """Published figures of image networks, from our table to nouns."""
 
 import csv
+import re
 from functools import cache
 from importlib.resources import files
 
+from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
+from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.model.vision import VisionNetwork
 
 FLOP_PER_MAC = 2.0
@@ -15,6 +18,41 @@ def vision_networks() -> tuple[VisionNetwork, ...]:
     """Every image network of the catalog, one entry per input size."""
     text = files("gpuplan.catalog").joinpath("data/timm.csv").read_text("utf-8")
     return tuple(_network(row) for row in csv.DictReader(text.splitlines()))
+
+
+def vision_named(name: str) -> tuple[VisionNetwork, ...]:
+    """The image networks of this name, one of each picture size: `microsoft/resnet-50` too."""
+    wanted = _plain(name)
+    return tuple(n for n in vision_networks() if wanted in (_plain(n.name), _sized(n)))
+
+
+def vision_model(name: str) -> Model | None:
+    """An image network as a model: its parameters, without its layers; None: no such network."""
+    found = vision_named(name)
+    if not found:
+        return None
+    network = found[0]
+    stack = LayerStack(role="encoder", hidden_size=0, groups=(), n_other_params=network.n_params)
+    return Model(
+        name=network.name,
+        kind="vision",
+        architecture="image network",
+        embedding=Embedding(n_vocab=0, n_input_params=0),
+        stacks=(stack,),
+        max_context_tokens=None,
+        checkpoint=Checkpoint(base=FORMATS["fp16"]),
+        source=network.source,
+    )
+
+
+def _plain(name: str) -> str:
+    """A name without its owner, its weights and its separators."""
+    return re.sub(r"[^a-z0-9]", "", name.rpartition("/")[2].split(".", maxsplit=1)[0].lower())
+
+
+def _sized(network: VisionNetwork) -> str:
+    """The name with the picture size at its end, as hubs write it."""
+    return f"{_plain(network.name)}{network.image_px}"
 
 
 def _network(row: dict[str, str]) -> VisionNetwork:

@@ -87,6 +87,7 @@ FAULTS: list[tuple[str, Callable[[], Catalog]]] = [
     ("link-direction", lambda: planted(CATALOG, "mi300x", "scale_up_pair_bandwidth", value="512")),
     ("link-direction", lambda: planted(CATALOG, H100, "host_link_bandwidth", value="128")),
     ("link-direction", lambda: planted(CATALOG, H100, "scale_up_domain", value="16")),
+    ("host-link", lambda: planted(CATALOG, "gb200", "host_link_name", value="PCIe 5.0 x16")),
     ("idle-power", lambda: planted(CATALOG, "l4", "power_idle", value="72")),
     ("idle-power", lambda: planted(CATALOG, H100, "power_loaded_idle", value="60")),
     ("mig-profile", lambda: with_mig(n_max=5)),

@@ -25,6 +25,9 @@ ROWS = packaged_rows("gpuplan.catalog", "data/model_contexts.csv")
         ("meta-llama/Llama-2-70b-hf", 4_096),
         ("DeepSeek-R1-Distill-Qwen-1.5B", 131_072),
         ("meta-llama/Llama-3.1-8B", 131_072),
+        ("mistralai/Mistral-Large-Instruct-2411", 131_072),
+        ("Qwen/Qwen2.5-14B-Instruct", 32_768),
+        ("mistralai/Magistral-Small-2509", 131_072),
     ],
 )
 def test_published_contexts(name, tokens):

@@ -126,9 +126,9 @@ def test_an_empty_folder_and_a_missing_file(tmp_path):
 
 
 def test_a_name_is_taken_apart():
-    assert take_apart("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic") == (
-        "redhatai", ("llama", "3.3", "70b"), "fp8",
-    )  # fmt: skip
+    taken = take_apart("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic")
+    assert (taken.owner, taken.words) == ("redhatai", ("llama", "3.3", "70b"))
+    assert (taken.quiet, taken.precision) == (("instruct",), "fp8")
 
 
 def test_every_model_of_the_catalog_is_found_under_its_own_id():

@@ -85,7 +85,7 @@ AMBIGUOUS = {
     "V100": ("v100-sxm2-16gb", {"v100-sxm2-32gb", "v100-pcie-32gb"}),
     "H200": ("h200-sxm", {"h200-nvl"}),
     "GH200": ("gh200-96gb", {"gh200-144gb"}),
-    "MI300": ("mi300x", {"MI300A"}),
+    "MI300": ("mi300x", {"mi300a"}),
     "cpu": ("cpu-xeon-8480", {"cpu-epyc-9654"}),
 }
 COUNTED = {
@@ -117,7 +117,7 @@ REFUSED = {
     "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb": "MIG",
     "0xH100": "count of 0",
     "SambaNova SN40L": "no such accelerator",
-    "Arc Pro B60": "no such accelerator",
+    "Arc Pro B50": "no such accelerator",
     "x" * 1000: "too long",
 }
 
@@ -195,3 +195,22 @@ def test_names_of_the_measured_rows_resolve_or_say_why(table: str) -> None:
         "SambaNova SN40L",
         "H100 96GB HBM2e 2.4TB/s, 500W limit, 8/host NVLink, 400Gb/s RDMA per GPU",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("RTX PRO 4500 Blackwell", "rtx-pro-4500-bw"),
+        ("Radeon RX 7900 XTX", "rx-7900-xtx"),
+        ("Radeon AI PRO R9700", "r9700"),
+        ("Arc Pro B60", "arc-b60"),
+        ("H20 141GB", "h20-141gb"),
+        ("H20", "h20"),
+        ("EPYC 9755", "cpu-epyc-9755"),
+        ("Xeon 6980P", "cpu-xeon-6980p"),
+        ("A16", "a16"),
+        ("dgx spark", "gb10"),
+    ],
+)
+def test_boards_of_desks_and_small_servers_by_their_names(text: str, id: str) -> None:
+    assert found(text).accelerator.id == id

@@ -11,9 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from gpuplan.catalog.integrity.offers import check_offers
+from gpuplan.catalog.integrity.offers import check_offers, looked_at
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.offers import (
+    listed_offers,
     offers_in,
     offers_with,
     price_dates,
@@ -21,12 +22,14 @@ from gpuplan.catalog.offers import (
     read_offers,
     rentable,
     seller_of,
+    with_known_regions,
 )
 from gpuplan.catalog.update.identify import identify
 from gpuplan.domain.money.market import Offer
 from gpuplan.units import GBIT, GIB
 from shared_data import ROOT, shared_file
 
+SURVEYS = {"cliffcenter-amd", "spheron-blackwell"}
 TODAY = date(2026, 11, 15)
 OFFERS = read_offers()
 DATA = ROOT / "src" / "gpuplan" / "catalog" / "data"
@@ -53,7 +56,7 @@ def test_shipped_offers_have_no_errors() -> None:
 
 def test_every_cloud_of_the_survey_is_there_at_its_own_price_date() -> None:
     dates = price_dates(OFFERS)
-    assert len(dates) == 24
+    assert len(dates) == 27
     assert dates["ibm"] == date(2023, 1, 15)
     assert dates["azure"] == date(2026, 6, 18)  # not the 2024 file that it superseded
     assert dates["gcp"] == date(2026, 8, 21)
@@ -108,7 +111,9 @@ def test_a_price_far_from_the_usual_is_a_warning() -> None:
     usual = offers_with(rentable(OFFERS), "h100-sxm")
     odd = replace(usual[0], usd_per_h=usual[0].n_accelerators * 0.1, spot_usd_per_h=None)
     findings = check_offers([*usual, replace(odd, region="odd")], TODAY)
-    assert [f.severity for f in findings if f.rule == "price-spread"] == ["warning"]
+    found = {(f.severity, f.where) for f in findings if f.rule == "price-spread"}
+    assert ("warning", f"{odd.cloud} {odd.instance}") in found
+    assert len(found) == 1 + sum(f.rule == "price-spread" for f in check_offers(usual, TODAY))
 
 
 def test_a_machine_reads_as_the_cloud_publishes_it() -> None:
@@ -229,11 +234,12 @@ def test_every_raw_price_is_shipped_or_left_out_for_a_reason(tmp_path: Path) -> 
     with path.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     dropped = _tool().build_offers(path.parent, tmp_path)
-    shipped = sum(1 for o in OFFERS if o.n_accelerators)
+    listed = [offer for offer in listed_offers() if seller_of(offer) != "survey"]
+    shipped = sum(1 for o in listed if o.n_accelerators)
     merged = sum(1 for r in rows if r["instance_type"].endswith("__SPOT"))
     assert shipped + merged + dropped.total() == len(rows)
     on_demand = Counter(r["cloud"] for r in rows if not r["superseded_by"] and r["price_usd_hr"])
-    assert on_demand["runpod"] == sum(1 for o in OFFERS if o.cloud == "runpod")
+    assert on_demand["runpod"] == sum(1 for o in listed if o.cloud == "runpod")
 
 
 def _tool() -> ModuleType:
@@ -254,8 +260,92 @@ def test_sellers_are_known_clouds_with_a_source():
     assert all(row["source"] in sources for row in rows)
 
 
+def test_surveyed_prices_are_weak_and_have_their_source():
+    surveyed = [offer for offer in read_offers() if seller_of(offer) == "survey"]
+    assert {offer.accelerator for offer in surveyed} >= {"mi325x", "gb200"}
+    assert all(offer.source in SURVEYS and not offer.region for offer in surveyed)
+    [mi325x] = [offer for offer in surveyed if offer.accelerator == "mi325x"]
+    assert mi325x.usd_per_accelerator_h == pytest.approx(1.95)
+
+
 def test_who_sets_the_price():
     found = {offer.cloud: seller_of(offer) for offer in OFFERS}
     assert {cloud for cloud, seller in found.items() if seller == "auction"} == {"mithril"}
     assert {"vast", "shadeform"} <= {c for c, seller in found.items() if seller == "marketplace"}
     assert {found[cloud] for cloud in ("aws", "azure", "gcp", "lambda", "runpod")} == {"provider"}
+
+
+def test_a_source_that_lists_everything_everywhere_confirms_no_region():
+    known, listed = read_offers(), listed_offers()
+    assert {o.cloud for o in known if o.listed_regions} == {"runpod", "lambda", "oci"}
+    for cloud in ("runpod", "lambda", "oci"):
+        mine = [o for o in known if o.cloud == cloud]
+        assert all(not o.region for o in mine)
+        assert sum(len(o.listed_regions) for o in mine) == sum(o.cloud == cloud for o in listed)
+    assert all(o.region for o in known if o.cloud in ("aws", "azure", "gcp", "nebius"))
+
+
+def test_a_few_machines_or_unequal_prices_are_no_product_of_lists():
+    some = [o for o in listed_offers() if o.cloud == "lambda"]
+    names = sorted({o.instance for o in some})[:3]
+    few = [o for o in some if o.instance in names]
+    assert all(o.region for o in with_known_regions(few))
+    assert all(o.region for o in with_known_regions([replace(some[0], usd_per_h=9.0), *some[1:]]))
+
+
+def rules_of(*offers, known=None):
+    found = check_offers(offers, TODAY, known_accelerators=known)
+    return {(finding.severity, finding.rule) for finding in found}
+
+
+def reshaped(offer, **changes):
+    return replace(offer, shape=replace(offer.shape, **changes))
+
+
+def test_siblings_of_one_shape_agree():
+    sound = one_offer("azure", "Standard_ND96isr_H100_v5", "eastus")
+    sister = reshaped(sound, name="Standard_ND96is_H100_v5")
+    assert ("error", "siblings-agree") not in rules_of(sound, sister)
+    assert ("error", "siblings-agree") in rules_of(sound, reshaped(sister, n_accelerators=12))
+
+
+def test_memory_and_processors_for_each_accelerator_are_plausible():
+    sound = one_offer("aws", "p5.48xlarge", "us-east-1")
+    assert ("warning", "host-plausible") not in rules_of(sound)
+    assert ("warning", "host-plausible") in rules_of(reshaped(sound, ram_bytes=8 * GIB))
+    assert ("warning", "host-plausible") in rules_of(reshaped(sound, n_vcpu=4000))
+
+
+def test_memory_grows_with_the_count_and_not_with_its_square():
+    runpod = {o.instance: o for o in OFFERS if o.cloud == "runpod"}
+    one, eight = runpod["1x_H100-SXM_SECURE"], runpod["8x_H100-SXM_SECURE"]
+    assert ("error", "memory-proportional") not in rules_of(one, eight)
+    square = reshaped(eight, ram_bytes=64 * (one.shape.ram_bytes or 0))
+    assert ("error", "memory-proportional") in rules_of(one, square)
+    slices = [o for name, o in runpod.items() if name.endswith("PRO-6000-MIG-24GB_SECURE")]
+    each = {(o.shape.ram_bytes or 0) / o.n_accelerators / GIB for o in slices}
+    assert each == {31.0}
+
+
+def test_regions_fabrics_and_boards_that_are_not_known_are_told():
+    offer = next(o for o in OFFERS if o.instance == "8x_H100-SXM_SECURE")
+    found = rules_of(offer, known=["t4"])
+    assert {("note", "region-confirmed"), ("note", "fabric-known")} <= found
+    assert ("warning", "offers-without-facts") in found
+    assert ("warning", "offers-without-facts") not in rules_of(offer, known=["h100-sxm"])
+
+
+def test_every_rule_looks_at_rows_and_the_shipped_offers_have_no_error():
+    assert all(n > 500 for n in looked_at(OFFERS).values())
+    assert not [f for f in check_offers(OFFERS, TODAY) if f.severity == "error"]
+
+
+def test_a_host_at_no_price_is_not_a_whole_server():
+    hosts = [o for o in OFFERS if o.cloud == "gcp" and o.instance.startswith("a4-")]
+    assert hosts
+    assert {o.shape.basis for o in hosts} == {"accelerator-only"}
+
+
+def test_the_workstation_board_is_not_the_server_board():
+    assert identify("runpod", "RTXPRO6000-WK", "").ids == ("rtx-pro-6000-ws",)
+    assert identify("vast", "RTXPRO6000WS", "").ids == ("rtx-pro-6000-ws",)

@@ -142,7 +142,9 @@ def _encoder(top: Fields, text: Fields, name: str) -> Parts:
 def _vision(top: Fields, text: Fields, name: str) -> Parts:
     model_type = top.text("model_type")
     stack = replace(vision_tower(top, model_type), role="encoder")
-    return Parts("vision", model_type, Embedding(n_vocab=0, n_input_params=0), (stack,), None)
+    side = top.count("image_size", default=224) // top.count("patch_size", default=16)
+    tables = Embedding(n_vocab=0, n_input_params=0)
+    return Parts("vision", model_type, tables, (stack,), side * side + 1)
 
 
 def _dual(top: Fields, text: Fields, name: str) -> Parts:

@@ -40,6 +40,9 @@ KNOWN_RATIOS: Mapping[tuple[str, str], float] = MappingProxyType(
         ("rtx-4090", "int8"): 4,
         ("rtx-5090", "int8"): 4,
         ("rtx-5090", "fp4"): 8,
+        ("rtx-5080", "int8"): 4,
+        ("rtx-5080", "fp4"): 8,
+        ("rx-7900-xtx", "int8"): 1,  # RDNA 3 multiplies bytes at the rate of 16 bits
     }
 )
 """Documented exceptions: anything else off the usual ratio is a sparse or a vector figure."""
@@ -49,6 +52,7 @@ NVLINK_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
 )
 """All links of one accelerator, one direction: twice as much is the marketing figure."""
 
+SUPERCHIP = re.compile(r"g[hb]\d{3}")  # Grace with Hopper or Blackwell
 PCIE_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
     {"PCIe 3.0": 15.76 * GB, "PCIe 4.0": 31.6 * GB, "PCIe 5.0": 63.1 * GB, "PCIe 6.0": 126 * GB}
 )
@@ -261,6 +265,16 @@ def link_direction(catalog: Catalog) -> Iterator[Finding]:
                     f"{host.bytes_per_s / GB:g} GB/s",
                     f"one direction, at most {most / GB:g}",
                 )
+
+
+def host_link(catalog: Catalog) -> Iterator[Finding]:
+    """A superchip whose processor is reached over PCIe: its chips are joined by NVLink-C2C."""
+    for accelerator in catalog.accelerators.values():
+        host = accelerator.host_link
+        is_superchip = accelerator.vendor == "NVIDIA" and SUPERCHIP.match(str(accelerator.id))
+        if is_superchip and host is not None and host.name.startswith("PCIe"):
+            where = f"{accelerator.id}.host_link_name"
+            yield _finding("host-link", where, host.name, "NVLink-C2C joins Grace to its GPUs")
 
 
 def idle_power(catalog: Catalog) -> Iterator[Finding]:

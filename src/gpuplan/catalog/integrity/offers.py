@@ -1,43 +1,81 @@
 """Are the offers sound? in: offers and a day; out: findings, one per cause and not one per row."""
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date
 from statistics import median
+from typing import NamedTuple
 
 from gpuplan.catalog.regions import read_regions
 from gpuplan.catalog.update.clean import (
+    COUNTED,
     PLAUSIBLE_USD_PER_ACCELERATOR_H,
     PLAUSIBLE_USD_PER_MACHINE_H,
+    RAM_GROWTH,
 )
 from gpuplan.domain.money.market import Offer
 from gpuplan.domain.system.findings import Finding, Severity
+from gpuplan.units import GIB
 
 STALE_DAYS = 180
 OLD_DAYS = 540
-# Machines with one accelerator and a very large host cost up to nine times the usual.
-SPREAD_FACTOR = 10.0
+SPREAD_FACTOR = 4.0  # of the clouds' median
+HOST_FACTOR = 10.0  # a single accelerator with a very large host costs up to nine times the usual
+LARGE_HOST_VCPU = 30  # for each accelerator
+RAM_GIB, VCPUS = (1.5, 1200.0), (1.0, 200.0)  # for each accelerator
 UPDATE = "run `gpuplan catalog update`"
 REPAIR = "repair the row, or fetch the cloud anew"
+
+
+class OfferRule(NamedTuple):
+    """One rule: what it looks at, and what it objects to."""
+
+    name: str
+    subjects: Callable[[Collection[Offer]], Sequence[Offer]]
+    objections: Callable[[Sequence[Offer], "Judging"], Iterator[Finding]]
+
+
+class Judging(NamedTuple):
+    """What rules hold offers against."""
+
+    today: date
+    known_accelerators: frozenset[str] | None = None  # None: accelerators are not judged
 
 
 def check_offers(
     offers: Collection[Offer], today: date, *, known_accelerators: Collection[str] | None = None
 ) -> tuple[Finding, ...]:
     """What is wrong, old, ambiguous or unknown; accelerators are only judged against known ids."""
-    findings = [
-        *_price_findings(offers),
-        *_spread_findings(offers),
-        *_duplicate_findings(offers),
-        *_age_findings(offers, today),
-        *_region_findings(offers),
-        *_ambiguity_findings(offers),
-        *_basis_findings(offers),
-    ]
-    if known_accelerators is not None:
-        findings += _unknown_findings(offers, frozenset(known_accelerators))
-    return tuple(findings)
+    known = None if known_accelerators is None else frozenset(known_accelerators)
+    judging = Judging(today, known)
+    return tuple(
+        found for rule in RULES for found in rule.objections(rule.subjects(offers), judging)
+    )
+
+
+def looked_at(offers: Collection[Offer]) -> dict[str, int]:
+    """Rows that each rule looks at."""
+    return {rule.name: len(rule.subjects(offers)) for rule in RULES}
+
+
+def _all(offers: Collection[Offer]) -> Sequence[Offer]:
+    return tuple(offers)
+
+
+def _machines(offers: Collection[Offer]) -> Sequence[Offer]:
+    """Each kind of machine with accelerators once."""
+    kinds = {(o.cloud, o.instance, o.shape.ram_bytes): o for o in offers if o.n_accelerators}
+    return tuple(kinds.values())
+
+
+def _priced_boards(offers: Collection[Offer]) -> Sequence[Offer]:
+    return tuple(o for o in offers if o.accelerator and o.is_rate and _is_price(o.usd_per_h))
+
+
+def _ambiguous(offers: Collection[Offer]) -> Sequence[Offer]:
+    return tuple(o for o in offers if o.n_accelerators)
 
 
 def _finding(severity: Severity, rule: str, where: str, what: str, fix: str) -> Finding:
@@ -48,7 +86,7 @@ def _where(offer: Offer) -> str:
     return f"{offer.cloud} {offer.instance} {offer.region}".rstrip()
 
 
-def _price_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
+def _price_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
     for offer in offers:
         usd, spot = offer.usd_per_h, offer.spot_usd_per_h
         if not _is_price(usd):
@@ -74,28 +112,99 @@ def _is_in_band(offer: Offer) -> bool:
     return low <= (offer.usd_per_h if each is None else each) <= high
 
 
-def _spread_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
-    """Prices far from what the same accelerator costs elsewhere."""
-    groups: dict[str, list[tuple[float, Offer]]] = defaultdict(list)
+def _spread_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Prices far from the median over clouds of what the same accelerator costs."""
+    boards: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for offer in offers:
-        each = offer.usd_per_accelerator_h
-        if offer.accelerator and offer.is_rate and each is not None and _is_price(each):
-            groups[offer.accelerator].append((each, offer))
-    for accelerator, priced in groups.items():
-        usual = median(each for each, _ in priced)
-        far = [(each, o) for each, o in priced if not _is_near(each, usual)]
-        by_machine = {(o.cloud, o.instance): each for each, o in far}
-        for (cloud, instance), each in sorted(by_machine.items()):
-            what = f"${each:.3g} per {accelerator} and hour; elsewhere ${usual:.3g} is usual"
-            fix = "look it up at the cloud before relying on it"
-            yield _finding("warning", "price-spread", f"{cloud} {instance}", what, fix)
+        boards[offer.accelerator or ""][offer.cloud].append(_each(offer))
+    usual = {board: median(map(median, clouds.values())) for board, clouds in boards.items()}
+    far = {
+        (o.cloud, o.instance): o
+        for o in offers
+        if not _is_near(_each(o), usual[o.accelerator or ""], o)
+    }
+    for (cloud, instance), offer in sorted(far.items()):
+        typical, board = usual[offer.accelerator or ""], offer.accelerator
+        what = f"${_each(offer):.3g} per {board} and hour; ${typical:.3g} is the clouds' median"
+        fix = "look it up at the cloud before relying on it"
+        yield _finding("warning", "price-spread", f"{cloud} {instance}", what, fix)
 
 
-def _is_near(value: float, usual: float) -> bool:
-    return usual / SPREAD_FACTOR <= value <= usual * SPREAD_FACTOR
+def _each(offer: Offer) -> float:
+    return offer.usd_per_accelerator_h or offer.usd_per_h
 
 
-def _duplicate_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
+def _is_near(value: float, usual: float, offer: Offer) -> bool:
+    """Within the factor; single accelerators of large hosts may cost more."""
+    n_vcpu = offer.shape.n_vcpu or 0
+    most = HOST_FACTOR if n_vcpu > LARGE_HOST_VCPU * offer.n_accelerators else SPREAD_FACTOR
+    return usual / SPREAD_FACTOR <= value <= usual * most
+
+
+def _sibling_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Machines of one cloud with the same board, processors and numbers in their names agree."""
+    groups: dict[tuple[object, ...], dict[float, str]] = defaultdict(dict)
+    for offer in offers:
+        shape = offer.shape
+        numbers = tuple(re.findall(r"\d+", shape.name))
+        key = (shape.cloud, shape.accelerators, shape.n_vcpu, numbers)
+        if shape.n_accelerators >= 1:  # a share of a card bears the numbers of the whole one
+            groups[key][shape.n_accelerators] = shape.name
+    for (cloud, *_), counts in groups.items():
+        if len(counts) > 1:
+            what = " but ".join(f"{n:g} in {name}" for n, name in sorted(counts.items()))
+            yield _finding("error", "siblings-agree", str(cloud), what, REPAIR)
+
+
+def _host_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Processors and memory for each accelerator are within what hosts have."""
+    for offer in offers:
+        shape, n = offer.shape, offer.n_accelerators
+        if n < 1:
+            continue
+        ram = None if shape.ram_bytes is None else shape.ram_bytes / GIB / n
+        cpus = None if shape.n_vcpu is None else shape.n_vcpu / n
+        for value, (low, high), unit in ((ram, RAM_GIB, "GiB"), (cpus, VCPUS, "vCPU")):
+            if value is not None and not low <= value <= high:
+                what = f"{value:,.0f} {unit} for each of {n:g} {'|'.join(shape.accelerators)}"
+                where = f"{offer.cloud} {offer.instance}"
+                yield _finding("warning", "host-plausible", where, what, REPAIR)
+
+
+def _memory_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Memory grows in proportion over machines that differ by their count alone."""
+    families: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
+    for offer in offers:
+        family, ram = COUNTED.sub("", offer.instance), offer.shape.ram_bytes
+        if ram is not None and family != offer.instance:
+            families[offer.cloud, family][offer.n_accelerators] = ram / offer.n_accelerators
+    for (cloud, family), each in sorted(families.items()):
+        if each[max(each)] > RAM_GROWTH * each[min(each)]:
+            what = f"{each[min(each)] / GIB:,.0f} GiB per accelerator of {min(each):g}, "
+            what += f"{each[max(each)] / GIB:,.0f} of {max(each):g}"
+            yield _finding("error", "memory-proportional", f"{cloud} {family}", what, REPAIR)
+
+
+def _availability_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Offers whose region no source confirms."""
+    clouds = Counter(o.cloud for o in offers if not o.region)
+    for cloud, n_offers in sorted(clouds.items()):
+        what = f"{n_offers} machines without a confirmed region"
+        fix = "ask the cloud; no carbon and no power price is taken from them"
+        yield _finding("note", "region-confirmed", cloud, what, fix)
+
+
+def _fabric_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Machines whose network towards others no source states."""
+    known = Counter((o.cloud, o.shape.fabric is not None) for o in offers)
+    for cloud in sorted({cloud for cloud, _ in known}):
+        if n_unknown := known[cloud, False]:
+            what = f"{n_unknown} of {n_unknown + known[cloud, True]} kinds of machine: none known"
+            fix = "such servers carry nothing that spans servers"
+            yield _finding("note", "fabric-known", cloud, what, fix)
+
+
+def _duplicate_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
     count = Counter((o.cloud, o.instance, o.shape.ram_bytes, o.region) for o in offers)
     for (cloud, instance, _, region), n_rows in count.items():
         if n_rows > 1:
@@ -103,7 +212,8 @@ def _duplicate_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
             yield _finding("error", "duplicate", where, f"{n_rows} prices", "keep one")
 
 
-def _age_findings(offers: Iterable[Offer], today: date) -> Iterator[Finding]:
+def _age_findings(offers: Sequence[Offer], judging: Judging) -> Iterator[Finding]:
+    today = judging.today
     days: dict[str, set[date]] = defaultdict(set)
     for offer in offers:
         days[offer.cloud].add(offer.price_date)
@@ -121,16 +231,20 @@ def _age_findings(offers: Iterable[Offer], today: date) -> Iterator[Finding]:
             yield _finding("warning", "price-stale", cloud, what, UPDATE)
 
 
-def _region_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
+def _region_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
     known = {region.id for region in read_regions()}
-    unknown = {(o.cloud, o.region) for o in offers if f"{o.cloud}:{o.region}" not in known}
+    unknown = {
+        (o.cloud, o.region)
+        for o in offers
+        if not o.listed_regions and f"{o.cloud}:{o.region}" not in known
+    }
     for cloud, region in sorted(unknown):
         what = f"region {region!r} is not in the table of places" if region else "states no region"
         fix = "give the country, so that power and carbon can be priced"
         yield _finding("note", "region-known", cloud, what, fix)
 
 
-def _ambiguity_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
+def _ambiguity_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
     groups = Counter((o.cloud, o.shape.accelerators) for o in offers if o.is_ambiguous)
     for (cloud, ids), n_offers in sorted(groups.items()):
         what = f"{n_offers} offers may carry {' or '.join(ids)}"
@@ -138,14 +252,17 @@ def _ambiguity_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
         yield _finding("note", "accelerator-ambiguous", cloud, what, fix)
 
 
-def _basis_findings(offers: Iterable[Offer]) -> Iterator[Finding]:
+def _basis_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
     groups = Counter((o.cloud, o.shape.basis) for o in offers if not o.is_rate)
     for (cloud, basis), n_offers in sorted(groups.items()):
         what = f"{n_offers} offers priced as {basis}"
         yield _finding("note", "price-basis", cloud, what, "never compared with whole machines")
 
 
-def _unknown_findings(offers: Iterable[Offer], known: frozenset[str]) -> Iterator[Finding]:
+def _unknown_findings(offers: Sequence[Offer], judging: Judging) -> Iterator[Finding]:
+    known = judging.known_accelerators
+    if known is None:
+        return
     unknown: dict[str, set[str]] = defaultdict(set)
     for offer in offers:
         for accelerator in offer.shape.accelerators:
@@ -155,3 +272,25 @@ def _unknown_findings(offers: Iterable[Offer], known: frozenset[str]) -> Iterato
         what = f"offered by {', '.join(sorted(clouds))}, and without facts in the catalog"
         fix = "add it by an overlay to plan with it"
         yield _finding("note", "accelerator-known", accelerator, what, fix)
+    n_lost = sum(not known & {*offer.shape.accelerators} for offer in offers)
+    if n_lost:
+        what = f"{n_lost} of {len(offers)} offers carry {len(unknown)} boards without facts"
+        fix = "no plan can choose them; see the notes of accelerator-known"
+        yield _finding("warning", "offers-without-facts", "offers", what, fix)
+
+
+RULES: tuple[OfferRule, ...] = (
+    OfferRule("price-positive, price-band, spot-below-on-demand", _all, _price_findings),
+    OfferRule("price-spread", _priced_boards, _spread_findings),
+    OfferRule("duplicate", _all, _duplicate_findings),
+    OfferRule("price-old, price-stale, price-date", _all, _age_findings),
+    OfferRule("region-known", _all, _region_findings),
+    OfferRule("region-confirmed", _machines, _availability_findings),
+    OfferRule("fabric-known", _machines, _fabric_findings),
+    OfferRule("siblings-agree", _machines, _sibling_findings),
+    OfferRule("host-plausible", _machines, _host_findings),
+    OfferRule("memory-proportional", _machines, _memory_findings),
+    OfferRule("accelerator-ambiguous", _ambiguous, _ambiguity_findings),
+    OfferRule("price-basis", _all, _basis_findings),
+    OfferRule("accelerator-known, offers-without-facts", _ambiguous, _unknown_findings),
+)

@@ -34,6 +34,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
     rules_hardware.form_factor,
     rules_hardware.form_factor_pair,
     rules_hardware.link_direction,
+    rules_hardware.host_link,
     rules_hardware.idle_power,
     rules_hardware.mig_profile,
     rules_hardware.server_parts,
@@ -53,3 +54,13 @@ def check_catalog(catalog: Catalog, *, today: date) -> tuple[Finding, ...]:
     for dated in DATED_RULES:
         found += dated(catalog, today)
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+
+
+def looked_at(catalog: Catalog) -> dict[str, int]:
+    """Rows that each rule looks at: facts, items of hardware, or sources."""
+    n_facts = sum(len(facts) for facts in catalog.facts.values())
+    n_items = sum(len(each) for each in (catalog.accelerators, catalog.servers, catalog.storage))
+    names = {rule.__name__: n_facts for rule in FACT_RULES}
+    names |= {rule.__name__: n_items for rule in HARDWARE_RULES}
+    names |= {"impossible_month": n_facts, "unsound_source": len(catalog.sources)}
+    return {name.replace("_", "-"): n for name, n in names.items()}

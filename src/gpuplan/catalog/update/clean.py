@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from gpuplan.catalog.update.identify import Identity, identify
@@ -23,6 +23,8 @@ ROUNDING_FRAC = 1e-4
 NO_REAL_SPOT = frozenset({"runpod", "mithril"})  # these repeat the on-demand price as spot
 BID_FLOOR = frozenset({"mithril"})  # an auction: the published figure is the lowest bid
 SHARED_TYPE_SPREAD = 4  # sizes this far apart at one price are a placeholder
+COUNTED = re.compile(r"^\d+x_")  # names that begin with the number of accelerators
+RAM_GROWTH = 1.9  # of memory per accelerator over the smallest machine of the kind; more is a fault
 
 NOT_OURS = "not an accelerator that we plan with"
 NO_PRICE = "no on-demand price"
@@ -61,7 +63,7 @@ def clean(cloud: str, rows: Iterable[RawRow]) -> Cleaned:
             dropped[reason] += 1
         else:
             kept.append(price)
-    sound = _without_flat(kept)
+    sound = _with_plain_ram(_without_flat(kept))
     if len(sound) < len(kept):
         dropped[FLAT] += len(kept) - len(sound)
     return Cleaned(rows=tuple(sorted(sound, key=_order)), dropped=dict(dropped))
@@ -155,6 +157,31 @@ def _flat_key(row: PriceRow) -> tuple[object, ...]:
 def _is_flat(sizes: set[float]) -> bool:
     positive = [size for size in sizes if size > 0]
     return len(positive) > 1 and max(positive) / min(positive) >= SHARED_TYPE_SPREAD
+
+
+def _with_plain_ram(rows: Sequence[PriceRow]) -> list[PriceRow]:
+    """Memory of machines that differ by their count alone, as that of the smallest times the count.
+
+    A source that multiplies twice lists eight times eight shares for a machine of eight.
+    """
+    least: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        n, ram = row.shape.n_accelerators, row.shape.ram_bytes
+        family = COUNTED.sub("", row.shape.name)
+        if ram is not None and n and family != row.shape.name:
+            least[family] = min(least.get(family, (n, ram / n)), (n, ram / n))
+    return [_plain_ram(row, least.get(COUNTED.sub("", row.shape.name))) for row in rows]
+
+
+def _plain_ram(row: PriceRow, least: tuple[float, float] | None) -> PriceRow:
+    shape = row.shape
+    if least is None or shape.ram_bytes is None or not shape.n_accelerators:
+        return row
+    (n_least, each), n = least, shape.n_accelerators
+    if n <= n_least or shape.ram_bytes / n <= RAM_GROWTH * each:
+        return row
+    note = "; ".join(filter(None, (shape.note, "memory from the smallest of its kind")))
+    return row._replace(shape=replace(shape, ram_bytes=each * n, note=note))
 
 
 def _order(row: PriceRow) -> tuple[str, float, str, float]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gpuplan.catalog.offers import read_offers
+from gpuplan.catalog.offers import listed_offers
 from gpuplan.catalog.update import skypilot
 from gpuplan.catalog.update.clean import FLAT, IMPLAUSIBLE, Cleaned, clean
 from gpuplan.catalog.update.fetch import FetchError, Limits, check_base_url, fetch_bytes
@@ -59,9 +59,9 @@ def update_prices(
 def offers_in_use(store: Path) -> tuple[Offer, ...]:
     """What plans use today; a damaged store must not keep an update from mending it."""
     try:
-        return read_offers(store)
+        return listed_offers(store)
     except CatalogError:
-        return read_offers()
+        return listed_offers()
 
 
 def update_each(

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple, cast
 
+from gpuplan.catalog.fabrics import with_fabric
 from gpuplan.domain.money.market import InstanceShape, PriceBasis
 from gpuplan.errors import CatalogError, one
 from gpuplan.units import GBIT, GIB
@@ -72,7 +73,7 @@ def shape_from(cloud: str, cells: list[str]) -> InstanceShape:
             f"basis {basis!r}",
             "on-demand, bid-floor or accelerator-only",
         )
-    return InstanceShape(
+    shape = InstanceShape(
         cloud=cloud,
         name=name,
         accelerators=tuple(accelerators.split("|")) if accelerators else (),
@@ -83,6 +84,7 @@ def shape_from(cloud: str, cells: list[str]) -> InstanceShape:
         basis=cast(PriceBasis, basis or "on-demand"),
         note=note,
     )
+    return with_fabric(shape)
 
 
 def number_cell(value: float | None) -> str:

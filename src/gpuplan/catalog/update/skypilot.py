@@ -174,11 +174,13 @@ def _sum(host: RawRow, part: RawRow) -> RawRow:
         n_accelerators=part.n_accelerators,
         usd_per_h=_plus(host.usd_per_h, part.usd_per_h),
         spot_usd_per_h=_plus(host.spot_usd_per_h, part.spot_usd_per_h),
+        # No host is free: a price of nothing means that it is not known.
+        basis="on-demand" if host.usd_per_h else "accelerator-only",
     )
 
 
 def _plus(host: float | None, part: float | None) -> float | None:
-    """The sum; None unless the accelerators, the dear part, have a price. A host may be free."""
+    """The sum; None unless the accelerators, the dear part, have a price."""
     if not part or host is None:
         return None
     return host + part

@@ -3,13 +3,9 @@
 Files appear by rename only: a reader sees the old file or the new one, never a part of one.
 """
 
-import contextlib
 import csv
 import io
 import math
-import os
-import tempfile
-import time
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
@@ -23,9 +19,9 @@ from gpuplan.catalog.update.rows import (
 )
 from gpuplan.domain.money.market import Offer
 from gpuplan.errors import CatalogError, one
+from gpuplan.files import write_file
 
 PRICES = "prices"
-LEFTOVER_S = 3600.0
 COLUMNS = ("cloud", *SHAPE_COLUMNS, "region", "usd_per_h", "spot_usd_per_h", "price_date", "source")
 
 
@@ -42,7 +38,8 @@ def is_stored(offer: Offer) -> bool:
 def write_whole(path: Path, content: bytes) -> None:
     """Replace the file by this content in one step; on any failure the old file stays."""
     try:
-        _replace(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content, is_lasting=True)
     except OSError as error:
         raise one(
             CatalogError,
@@ -51,42 +48,6 @@ def write_whole(path: Path, content: bytes) -> None:
             f"cannot be written ({error.strerror or error})",
             "choose a folder that you may write to",
         ) from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)  # others on the machine may read prices
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
-    _sync_folder(path.parent)
-    _clear_leftovers(path)
-
-
-def _clear_leftovers(path: Path) -> None:
-    """Remove what runs that were killed left beside the file; a run under way is younger."""
-    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - leftover.stat().st_mtime > LEFTOVER_S:
-                leftover.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last through a power cut, where the system allows to sync a folder."""
-    with contextlib.suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
 
 
 def write_prices(

@@ -8,6 +8,7 @@ import pytest
 
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.models import find_model, models_in_catalog
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.network import Model
 
 TABLE = Path(__file__).with_name("oracle_counts.csv")
@@ -46,7 +47,8 @@ def test_nearly_all_counts_are_exact():
     assert n_exact / len(rows) > 0.93
 
 
-def test_nearly_every_catalog_model_was_counted_by_a_library():
+def test_nearly_every_catalog_model_was_counted_by_a_library_or_its_publisher():
     counted = {row["name"] for row in _rows() if not row["config"]}
+    counted |= {row["id"] for row in packaged_rows("gpuplan.catalog", "data/model_params.csv")}
     missing = set(models_in_catalog()) - counted
     assert len(missing) / len(models_in_catalog()) < 0.05, sorted(missing)
