@@ -8,6 +8,17 @@ from typing import ClassVar, NamedTuple
 LINE = re.compile(r"(?:(?P<file>.+?):|line )(?P<line>\d+)(?:[:,]? (?P<key>.+))?", re.DOTALL)
 
 
+def printable(text: str) -> str:
+    """The text with characters that could move a terminal's cursor written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _lines(text: str) -> str:
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 class Problem(NamedTuple):
     """One problem: where it is, what is wrong, what would be right."""
 
@@ -25,11 +36,12 @@ class PlannerError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
-        self.source = source
-        self.problems = tuple(problems)
-        lines = [_located(source, problem) for problem in self.problems]
+        # Names and cells of foreign files stand in errors: nothing of them reaches a terminal raw.
+        self.source = _lines(source)
+        self.problems = tuple(Problem(*map(_lines, problem)) for problem in problems)
+        lines = [_located(self.source, problem) for problem in self.problems]
         if len(lines) != 1:
-            lines = [f"{source}: {len(lines)} errors", *(f"  {line}" for line in lines)]
+            lines = [f"{self.source}: {len(lines)} errors", *(f"  {line}" for line in lines)]
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[type["PlannerError"], tuple[str, tuple[Problem, ...]]]:

@@ -1,15 +1,16 @@
 """Free numbers of a model: their prior, what they depend on, and what a fit made of them."""
 
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Iterable, Mapping
 from math import exp
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.noun import dataclass
 
 Labels = Mapping[str, str]  # kind -> label, e.g. era -> vllm-0.10
 BEND = 6.0
+# The same node measured twice differs by this much [MLPerf]: no range is narrower.
+LEAST_LOG = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +90,48 @@ def joined_label(effect: Effect, labels: Labels) -> str:
     return "|".join(labels[kind] for kind in effect.kinds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Where measurements outside the fit lie, as logs of measured / predicted."""
+HERE, SEEN = "measured here", "known model and accelerator"
 
-    log_low: float  # a tenth lies below
-    log_mid: float
-    log_high: float  # a tenth lies above
-    n: int
+
+class Novelty(NamedTuple):
+    """How new a setup is to the fit, and what of it no row of the fit had."""
+
+    kind: str = ""
+    missing: tuple[str, ...] = ()
+
+
+AT_LIMIT = "mlperf_server"  # requests as fast as a submission dares: no measure of other loads
+
+
+def range_keys(
+    metric: str, regime: str, *, kind: str, novelty: str, here: str = ""
+) -> tuple[str, ...]:
+    """The factors of a half-width, widest group first; `here` names what own runs narrow."""
+    cell = f"{metric}|{regime}"
+    network = f"{cell}|{kind.partition('|')[0]}"
+    above = f"{metric} at the limit" if regime == AT_LIMIT else metric
+    keys = (above, cell, network, f"{cell}|{kind}")
+    if novelty == HERE:
+        return (*keys, f"novelty|{SEEN}", f"here|{here}|{metric}")
+    return (*keys, f"novelty|{novelty}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRule:
+    """Half-widths of 80 % ranges as products of factors: what is not named counts as 1."""
+
+    log_half: Mapping[str, float]  # by key of `range_keys`
+    log_middle: Mapping[str, float]  # by cell of a percentile: over the predicted mean
+    n_groups: int  # of the ledger that it was learned from
+
+    def half(self, keys: Iterable[str]) -> float:
+        """The half-width in logs: a range is the prediction times exp of minus it to plus it."""
+        return max(LEAST_LOG, exp(sum(self.log_half.get(key, 0.0) for key in keys)))
+
+    def middle(self, metric: str, regime: str) -> float:
+        """Log ratio of a percentile to the mean, as measured, else as in the regimes measured."""
+        known = [v for key, v in self.log_middle.items() if key.startswith(f"{metric}|")]
+        return self.log_middle.get(f"{metric}|{regime}", sum(known) / max(1, len(known)))
 
 
 # One fit is one thing: told apart by identity, so that what is derived from it can be kept.
@@ -105,17 +140,7 @@ class InferenceCalibration:
     """What a fit of serving measurements hands to predictions."""
 
     constants: FittedConstants
-    spreads: Mapping[str, Spread]  # by "novelty|regime|metric|cell"
-    known: Mapping[str, frozenset[str]]  # model families, engine versions, accelerator families
+    ranges: RangeRule
+    known: Mapping[str, frozenset[str]]  # what the rows had, by kind of novelty
     held_out: Mapping[str, Mapping[str, MetricErrors]]  # by split, then "regime metric"
     version: str
-
-    def spread(self, novelty: str, regime: str, *, metric: str, cells: tuple[str, ...]) -> Spread:
-        """The spread of the narrowest cell that was measured, else of the regime, else of all."""
-        # What was never held out alone is as uncertain as a whole publication, the widest split.
-        for kind, where in product((novelty, "source"), (regime, "any")):
-            for cell in (*cells, "all"):
-                found = self.spreads.get(f"{kind}|{where}|{metric}|{cell}")
-                if found is not None:
-                    return found
-        return self.spreads["source|any|any|all"]

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from gpuplan.domain.calibration.constants import Novelty
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import EngineSettings, LoraUse, ServingLayout, StorageFormats
 from gpuplan.domain.model.network import Model
@@ -27,8 +28,8 @@ class EngineChoice:
     version: str = ""  # empty: not said
 
 
-# Recent versions that measurements cover: taken by every verb where none is named.
-USUAL_VERSIONS = {"vllm": "0.15", "sglang": "0.5", "trtllm": "1.0"}
+# Taken by every verb where none is named: the newest whose memory at start-up is well measured.
+USUAL_VERSIONS = {"vllm": "0.20", "sglang": "0.5", "trtllm": "1.0"}
 USUAL_ENGINE = EngineChoice(name="vllm", version=USUAL_VERSIONS["vllm"])
 
 
@@ -108,5 +109,10 @@ class InferencePrediction:
     n_running: float  # sequences that decode at once, per replica
     fits: bool  # the weights and one sequence have room
     decode: StepBreakdown
-    unknown_labels: tuple[str, ...] = ()  # what the calibration has never seen
+    novelty: Novelty = Novelty()  # how new the setup is to the calibration
     assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def unknown_labels(self) -> tuple[str, ...]:
+        """What the calibration has never seen."""
+        return self.novelty.missing

@@ -14,6 +14,7 @@ class NumberFormat:
     group_size: int | None = None  # elements that share one scale
     group_bytes: float = 0.0  # scale, and zero point where there is one
     compute: str = ""  # the peak it computes at: fp8 weights run on fp8 units
+    pad_multiple: int | None = None  # columns that engines fill a shard of an expert up to
 
     @property
     def stored_bytes(self) -> float:
@@ -46,7 +47,15 @@ def _formats() -> dict[str, NumberFormat]:
         ),
         # Microscaling: 32 elements share one e8m0 byte [OCP-MX-1.0].
         NumberFormat(name="mxfp8", element_bytes=1, group_size=32, group_bytes=1, compute="fp8"),
-        NumberFormat(name="mxfp4", element_bytes=0.5, group_size=32, group_bytes=1, compute="fp4"),
+        # vLLM and SGLang hold shards of MXFP4 experts in whole pairs of groups [vLLM-mxfp4].
+        NumberFormat(
+            name="mxfp4",
+            element_bytes=0.5,
+            group_size=32,
+            group_bytes=1,
+            compute="fp4",
+            pad_multiple=64,
+        ),
         # NVFP4: 16 elements share one fp8 scale [NVFP4].
         NumberFormat(name="nvfp4", element_bytes=0.5, group_size=16, group_bytes=1, compute="fp4"),
         # AWQ and GPTQ: 128 elements share an fp16 scale and a 4-bit zero point.

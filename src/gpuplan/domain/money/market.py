@@ -7,11 +7,21 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
 PriceBasis = Literal["on-demand", "bid-floor", "accelerator-only"]
-Seller = Literal["provider", "marketplace", "auction"]
+Seller = Literal["provider", "marketplace", "auction", "survey"]
 RegionKind = Literal["cloud", "country", "state"]
 Boundary = Literal["location", "market"]
 Method = Literal["average", "marginal"]
 UpdateState = Literal["updated", "unchanged", "refused", "failed"]
+FabricKind = Literal["efa", "infiniband", "roce", "tcp"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferFabric:
+    """What joins servers of one kind, as a source states it; the rate stands with the shape."""
+
+    kind: FabricKind
+    placement: str  # what puts servers side by side: a placement group, a cluster network …
+    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +34,10 @@ class InstanceShape:
     n_accelerators: float  # below 1 where a share of a card is rented; 0 without accelerators
     n_vcpu: int | None
     ram_bytes: float | None
-    network_bytes_per_s: float | None
+    network_bytes_per_s: float | None  # towards other servers, one direction, the whole server
     basis: PriceBasis = "on-demand"
     note: str = ""
+    fabric: OfferFabric | None = None  # None: none known, servers are not to be joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +45,12 @@ class Offer:
     """A machine at a price in a region, as published on a day."""
 
     shape: InstanceShape
-    region: str  # the cloud's own name; empty where the cloud states none
+    region: str  # the cloud's own name; empty where no source says which region has it
     usd_per_h: float
     spot_usd_per_h: float | None
     price_date: date
     source: str
+    listed_regions: tuple[str, ...] = ()  # where region is empty: the cloud's, any may lack it
 
     @property
     def cloud(self) -> str:

@@ -37,8 +37,10 @@ class NodeKind:
     cloud: str | None = None
     region: str | None = None
     network_bytes_per_s: float | None = None  # towards other nodes, one direction; None: not stated
+    fabric_kind: str = ""  # efa, infiniband, roce or tcp; empty: none known
+    placement: str = ""  # what puts such nodes side by side
     fabric: str = ""  # what joins it to others, as predict-training reads it; empty: not asked
-    fabric_source: str = ""  # stated, site, reference or assumed
+    fabric_source: str = ""  # stated, site, reference or none
 
     def joins(self, layout: ServingLayout) -> bool:
         """Whether one replica of this layout can stand here: inside a node, or over its network."""

@@ -7,6 +7,15 @@ from gpuplan.domain.plan.candidate import PoolLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """A training run or one-off job of a row."""
+
+    wall_s: float
+    total_usd: float  # of the whole run
+    mfu_frac: float | None  # None: no training run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowEvidence:
     """What a row rests on, or why it has no fleet."""
 
@@ -17,6 +26,7 @@ class RowEvidence:
     note: str = ""  # quality of a lower precision, a stack that nobody measured
     reason: str = ""  # why there is no fleet; empty where there is one
     relaxation: str = ""  # the smallest change that would give one
+    run: RunFigures | None = None  # None: a service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

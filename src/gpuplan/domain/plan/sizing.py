@@ -220,11 +220,16 @@ class SizedJob:
     n_slow_end: int | None  # at the slow end of utilization and goodput; None: no deadline
     flop: float
     accelerator_s: Estimate  # of useful work, all accelerators together
-    ideal_s: float  # without stops
     wall_s: Estimate
     goodput: Goodput | None  # None: nothing was said of failures or checkpoints
     power_w: Estimate | None  # of all accelerators
+    mfu_frac: float | None = None  # with attention; None: no training run
     remarks: tuple[str, ...] = ()
+
+    @property
+    def ideal_s(self) -> float:
+        """The run without stops."""
+        return self.accelerator_s.value / self.n_accelerators
 
     @property
     def n_replicas(self) -> int:

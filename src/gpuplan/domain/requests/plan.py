@@ -4,10 +4,17 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+
+
+class PlanBasis(NamedTuple):
+    """What the speeds of a plan rest on, and how they are tried."""
+
+    calibration: Path | None = None  # of the user's site; None: that of the package
+    is_replay_full: bool = False  # every request of the day or week, however many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +31,7 @@ class PlanRequest:
     is_check: bool = False  # limits of money, power and count are judged after, not kept to
     overlays: tuple[Path, ...] = ()
     store: Path | None = None
-    is_replay_full: bool = False  # every request of the day or week, however many
+    basis: PlanBasis = PlanBasis()
     tree: Mapping[str, Any] | None = (
         None  # the scenario itself, as written; then the target names it
     )

@@ -5,7 +5,8 @@ from typing import Literal
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
-LengthShape = Literal["fixed", "lognormal", "exponential", "uniform"]
+# near: within a tenth of the mean, where one figure is all that is known.
+LengthShape = Literal["fixed", "near", "lognormal", "exponential", "uniform"]
 LatencyMetric = Literal["ttft", "tpot", "itl", "e2e"]
 Statistic = Literal["mean", "p50", "p95", "p99"]
 USUAL_TOKEN_S = 0.05
@@ -33,6 +34,7 @@ class RequestShape:
     prefix_hit_frac: Range  # of input tokens found in the cache: saves prefill, not residency
     n_turns: float  # requests of one conversation
     think_s: float | None = None  # pause of the user between turns
+    max_tokens: int | None = None  # of the answer, as asked for; None: what it gets
     audio_s: float | None = None  # of one request to a speech model
     image_width_px: int | None = None
     image_height_px: int | None = None

@@ -5,16 +5,38 @@ from gpuplan.domain.inference.performance import Drafts
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.simulation.batching import BatchPolicy
 
-SCHEDULINGS = ("fcfs", "priority")
+SCHEDULINGS = ("fcfs", "priority", "lpm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillFirst:
+    """SGLang's scheduler: prompts go first, and what answers ask for is set aside."""
+
+    chunk_tokens: int | None = 8192  # of a prefill batch; None: prompts are not cut
+    max_prefill_tokens: int = 16384  # of a prefill batch where prompts are not cut
+    is_mixed: bool = False  # decodes ride along with prompts
+    is_longest_first: bool = False  # longest known prefix first (LPM), not first come
+    conservativeness_ratio: float = 1.0  # scales the share of an answer that is set aside
+    max_tokens: int | None = None  # that every request asks for, unless it says so itself
+    ignores_eos: bool | None = (
+        None  # lengths are known; None: where nobody asks for more than it gets
+    )
+    knows_ends: bool = True  # 0.5.22 on: known lengths are reserved whole, last tokens foreseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """When a request joins what runs."""
+    """When a request joins what runs, and what it may take."""
 
     reserves_prompt: bool = True  # only where the whole prompt has room, not its first chunk
     # The next iteration is drawn up while one runs: who comes meanwhile joins one iteration later.
     is_ahead: bool = False
+    # Responses end by a token of their own, which is known late, not by the requested length.
+    ends_by_eos: bool = False
+    lone_prompt_is_whole: bool = True  # the limit on long prefills spares a request that is alone
+    watermark_blocks: int = 0  # left free by an admission while others run
+    reuses_bare_first: bool = True  # free blocks without text before the oldest with text
+    prefill_first: PrefillFirst | None = None  # SGLang's scheduler; None: vLLM's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +104,20 @@ class StepTable:
     prompt_floor_s: float = (
         0.0  # of an iteration that reads prompts: the host launches it piecewise
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Step times of one's own: a curve over the tokens of an iteration, and attention.
+
+    time = curve(tokens) + context_s x context of decodes + pair_s x pairs of prompt tokens. The
+    curve is linear between its points, and goes on as its last two points do.
+    """
+
+    tokens: Floats  # rising
+    step_s: Floats  # at so many tokens
+    context_s: float = 0.0  # per token of context of each sequence that decodes
+    pair_s: float = 0.0  # per token of a prompt and token before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.result import Result
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers
-from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.engine import Fleet, StepTimes
 from gpuplan.domain.simulation.outcome import (
     ClassStatistics,
     FlowOverTime,
@@ -35,6 +35,18 @@ class ReplicaRequest:
     adapters: LoraUse | None = None
     calibration: str | None = None  # file of constants refitted with runs of one's own
     cached_input_frac: float = 0.0  # of each prompt, left out of the requests: found in the cache
+    max_tokens: int | None = None  # that every request asks for; None: what it gets
+    steps: StepTimes | str | None = None  # own ones, a formula or a file; None: as predicted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionRequest:
+    """Rules of the scheduler as typed; None: as the engine's version has them."""
+
+    is_ahead: bool | None = None  # an iteration is drawn up while one runs
+    reserves_prompt: bool | None = None  # only where the whole prompt has room
+    watermark_frac: float | None = None  # of the blocks, left free by admissions
+    ignores_eos: bool | None = None  # responses end at the requested length, not by EOS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +58,9 @@ class EngineRequest:
     n_blocks: int | None = None  # of the cache; None: what the memory leaves
     long_prefill_tokens: int | None = None
     memory_use_frac: float | None = None
-    caches_prefixes: bool | None = None  # None: where the stream's prompts share text
+    caches_prefixes: bool | None = None  # None: as the engine's version does
     scheduling: str = "fcfs"
-    is_ahead: bool | None = None  # an iteration is drawn up while one runs; None: by version
+    admission: AdmissionRequest = AdmissionRequest()
     drafts: Drafts | None = None
     draws_acceptance: bool = False
     replica: ReplicaRequest | None = None

@@ -20,6 +20,15 @@ from gpuplan.domain.system.parts import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderAdvice:
+    """How the data loader should be set up."""
+
+    n_workers_per_accelerator: int  # one core each
+    n_prefetch_batches: int  # of each accelerator
+    pinned_bytes: float | None  # of host memory, in one server; None: no batch is described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCheck:
     """One workload on the machines that are there."""
 
@@ -31,6 +40,7 @@ class WorkCheck:
     moved: DataTransfer | None = None
     checkpoints: tuple[CheckpointRate, ...] = ()
     storage: tuple[TierChoice, ...] = ()
+    loader: LoaderAdvice | None = None  # None: too little is said of its data
 
     @property
     def busy_frac(self) -> float:
@@ -51,6 +61,30 @@ class SystemSurroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One need: compute, memory, speed, storage, network or power."""
+
+    name: str
+    what: str  # what is counted
+    unit: str
+    n_demand: float | None  # None: nothing says what is demanded
+    n_supply: float | None  # None: nothing says what is there
+
+    @property
+    def headroom_frac(self) -> float | None:
+        """Share of the supply that is left; below zero it is short."""
+        if self.n_demand is None or not self.n_supply:
+            return None
+        return 1.0 - self.n_demand / self.n_supply
+
+
+def next_bottleneck(needs: tuple[Need, ...]) -> Need | None:
+    """The need with the least headroom: it binds now, or will be the next to do so."""
+    known = [one for one in needs if one.headroom_frac is not None]
+    return min(known, key=lambda one: one.headroom_frac or 0.0, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SystemCheck(Result):
     """The judgement: an error anywhere rejects the system."""
 
@@ -61,6 +95,7 @@ class SystemCheck(Result):
     budget_usd: float | None  # that the balanced systems keep; None: no price is known
     findings: tuple[Finding, ...]
     assumptions: tuple[Assumption, ...]
+    needs: tuple[Need, ...] = ()
 
     @property
     def is_ok(self) -> bool:

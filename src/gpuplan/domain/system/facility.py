@@ -1,5 +1,6 @@
 """The place as it must be built: draws, circuits, racks, cooling, and what to check before."""
 
+from math import ceil
 from typing import Literal
 
 from gpuplan.domain.noun import dataclass
@@ -11,6 +12,8 @@ NodeCooling = Literal["air", "liquid"]
 Level = Literal["accelerator", "node", "rack", "row", "machines", "facility"]
 BTU_PER_H_PER_W = 3.412141633
 W_PER_TON = 12_000.0 / BTU_PER_H_PER_W  # a ton of refrigeration takes 12 000 BTU an hour
+CFM_PER_M3_PER_S = 2118.88
+COOLING_UNIT_W = 30e3  # one in-row unit; Assumption: a usual size
 AIR_J_PER_M3_K = 1_206.0  # heat that a cubic metre of air takes for each kelvin, at 20 °C
 
 
@@ -114,6 +117,7 @@ class CoolingLoad:
     air_w: float
     liquid_w: float
     air_rise_k: float  # of the air through the machines
+    unit_w: float = COOLING_UNIT_W
 
     @property
     def heat_w(self) -> float:
@@ -134,6 +138,16 @@ class CoolingLoad:
     def air_m3_per_s(self) -> float:
         """Air that must pass through the machines."""
         return self.air_w / (AIR_J_PER_M3_K * self.air_rise_k)
+
+    @property
+    def cfm(self) -> float:
+        """The same in cubic feet a minute."""
+        return self.air_m3_per_s * CFM_PER_M3_PER_S
+
+    @property
+    def n_units(self) -> int:
+        """Cooling units for all the heat, and one to spare (N+1)."""
+        return ceil(self.heat_w / self.unit_w) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +203,16 @@ class FacilityPlan:
     findings: tuple[Finding, ...]
     assumptions: tuple[Assumption, ...] = ()
     ups: UpsSize | None = None
+
+    @property
+    def largest_cap(self) -> CapChoice | None:
+        """The highest cap that admits one server more; None: there is none."""
+        return max((c for c in self.caps if c.is_accepted), key=lambda c: c.cap_w, default=None)
+
+    @property
+    def rack_weight_kg(self) -> float | None:
+        """Servers of a full rack, without rack and cables; None: the maker does not say."""
+        return None if self.node.weight_kg is None else self.fit.n_nodes * self.node.weight_kg
 
     def level(self, name: Level) -> PowerLevel:
         """The draw at this level."""

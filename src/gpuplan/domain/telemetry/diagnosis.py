@@ -3,10 +3,13 @@
 from typing import Literal
 
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.hardware.devices import MigProfile
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.result import Result
+from gpuplan.domain.telemetry.figures import BandsOverTime, Packing, ServiceFigures
 from gpuplan.domain.telemetry.observation import Quirk
+from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 Severity = Literal["fine", "note", "waste", "slow", "fault"]
 
@@ -61,6 +64,7 @@ class Action:
     cost: str
     gain_low_frac: float = 0.0  # of throughput, or of the waste saved
     gain_high_frac: float = 0.0
+    n_replicas: int | None = None  # computed for this fleet; None: says nothing about it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,14 @@ class Waste:
     accelerator_s: float
     usd: float | None  # None: no price is known
     energy_j: float | None
+    span_s: float = 0.0  # over which it was lost
+
+    @property
+    def usd_per_month(self) -> float | None:
+        """What it costs if it goes on like this."""
+        if self.usd is None or not self.span_s:
+            return None
+        return self.usd / self.span_s * HOURS_PER_MONTH * HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +153,7 @@ class Quality:
     f_beta_ratio: float | None
     beta_ratio: float
     meaning: str  # what the two figures rest on here
+    service: ServiceFigures = ServiceFigures()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +169,8 @@ class UseFigures:
     span_s: float
     safe_frac: float  # utilization that a pool of this size can bear
     warnings: tuple[str, ...]
+    over_time: BandsOverTime | None = None  # None: too large a fleet for minutes
+    packing: Packing | None = None  # of small work onto MIG slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +201,18 @@ class DeviceFacts:
     pcie_bytes_per_s: float | None = None
     usd_per_h: float | None = None
     sm_clock_max_hz: float | None = None
+    name: str = ""  # in the catalog
+    flop_per_s: float | None = None  # dense, 16 bits
+    memory_bytes_per_s: float | None = None
+    slices: tuple[MigProfile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """The model that engines serve, for what its tokens must have taken."""
+
+    n_active_params: int
+    weights_bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +224,8 @@ class DiagnoseRequest:
     beta_ratio: float = 1.0
     accelerator: str | None = None  # where the source does not name it
     usd_per_h: float | None = None  # of one accelerator
-    expected_devices: int | None = None
+    expected_devices: int | None = None  # in the pool, where the source does not tell
+    model: str | None = None  # that engines serve, for MFU and MBU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

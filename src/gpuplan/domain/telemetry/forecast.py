@@ -16,6 +16,7 @@ class DemandSeries:
     step_s: float
     level: Floats  # in the unit above
     n_filled: int = 0
+    n_before_gap: int = 0  # readings before the last long gap: a forecast does not see them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

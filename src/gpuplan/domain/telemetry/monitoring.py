@@ -1,5 +1,7 @@
 """How to reach a monitoring server, and what stretch of time to ask for."""
 
+from urllib.parse import urlsplit, urlunsplit
+
 from gpuplan.domain.noun import dataclass
 
 
@@ -11,23 +13,29 @@ class ServerAccess:
     token: str = ""
     user: str = ""
     password: str = ""
-    cert_file: str = ""  # client certificate, for servers that ask for one
-    key_file: str = ""
+    client_cert: tuple[str, str] = ("", "")  # files of certificate and key, where a server asks
     ca_file: str = ""  # authority to trust besides the system's
     is_tls_verified: bool = True
     headers: tuple[tuple[str, str], ...] = ()  # X-Scope-OrgID of Mimir, THANOS-TENANT …
     matcher: str = ""  # narrows every query: namespace="prod"
     timeout_s: float = 30.0
     n_tries: int = 4
+    total_s: float = 300.0  # for all questions together, however slowly a server answers
 
     @property
     def retry_s(self) -> float:
         """Wait before the second try; each further wait is twice as long."""
         return min(1.0, self.timeout_s / 10.0)
 
+    @property
+    def public_url(self) -> str:
+        """The address without the user and password that it may hold."""
+        parts = urlsplit(self.url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
     def __repr__(self) -> str:
         """Without secrets, so that no log or error can show them."""
-        return f"ServerAccess({self.url!r})"
+        return f"ServerAccess({self.public_url!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """A plan held against what really happened, and what to change."""
 
+from pathlib import Path
 from typing import Literal
 
 from gpuplan.domain.noun import dataclass
@@ -50,6 +51,7 @@ class ReplanRequest:
     horizon_s: float = 7 * 86400.0
     seed: int = 0
     as_of: str = ""
+    calibration: Path | None = None  # of the user's site; None: that of the package
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

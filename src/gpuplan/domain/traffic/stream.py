@@ -23,6 +23,7 @@ class Requests:
     prefix_group: Ints  # -1: none; requests of a group share their first prefix_tokens
     prefix_tokens: Ints  # leading tokens that an earlier request of the group asked or was answered
     priority: Ints  # lower goes first
+    max_tokens: Ints  # of the answer, as asked for; -1: not known
 
     def __len__(self) -> int:
         return len(self.arrive_s)
@@ -43,17 +44,19 @@ class Requests:
             prefix_group=ints(self.prefix_group[chosen]),
             prefix_tokens=ints(self.prefix_tokens[chosen]),
             priority=ints(self.priority[chosen]),
+            max_tokens=ints(self.max_tokens[chosen]),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """What requests have in common; a column that is None means that none have it."""
+    """What requests share and ask for; a column that is None means that none have it."""
 
     session: ArrayLike | None = None
     prefix_group: ArrayLike | None = None
     prefix_tokens: ArrayLike | None = None
     priority: ArrayLike | None = None
+    max_tokens: ArrayLike | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +121,19 @@ def requests_of(
         prefix_group=_or_constant(groups.prefix_group, NONE, len(arrive)),
         prefix_tokens=_or_constant(groups.prefix_tokens, 0, len(arrive)),
         priority=_or_constant(groups.priority, 0, len(arrive)),
+        max_tokens=_or_constant(groups.max_tokens, NONE, len(arrive)),
     )
     _check(requests)
     return requests
+
+
+def alike(
+    requests: Requests, arrive_s: ArrayLike, input_tokens: ArrayLike | None = None
+) -> Requests:
+    """The same outputs, as asked for, at other times; of conversations nothing is known."""
+    tokens = requests.input_tokens if input_tokens is None else input_tokens
+    grouping = Grouping(max_tokens=requests.max_tokens)
+    return requests_of(arrive_s, tokens, requests.output_tokens, grouping=grouping)
 
 
 def no_requests() -> Requests:

@@ -19,6 +19,7 @@ class ColumnMap:
     output_tokens: str | None
     session: str | None = None
     priority: str | None = None
+    max_tokens: str | None = None  # of the answer, as asked for
     time_unit: TimeUnit | None = None  # None: from the column's name or the size of its numbers
 
 

@@ -8,6 +8,10 @@ from gpuplan.domain.provenance import Assumption, Estimate, Override
 from gpuplan.domain.result import Result
 from gpuplan.domain.training.setup import ParallelLayout, TrainingMemory, TrainingSetup
 
+# Assumption: of the memory, kept free for peaks that no model foresees and for what the allocator
+# hoards beyond its usual share; layouts with less left are tried first, not planned.
+RESERVE_FRAC = 0.08
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJob:
@@ -43,5 +47,6 @@ class TrainingFit(Result):
 
     @property
     def is_tight(self) -> bool:
-        """It can run, but the range of its peak reaches past the device."""
-        return self.fits and self.peak.high > self.job.accelerator.memory.visible_bytes
+        """It can run, but less is left than peaks and fragmentation are seen to take beyond it."""
+        has = self.job.accelerator.memory.visible_bytes
+        return self.fits and self.memory.total_bytes > (1.0 - RESERVE_FRAC) * has

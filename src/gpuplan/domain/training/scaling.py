@@ -12,7 +12,7 @@ class NodeLinks:
 
     n_node: int = 8
     adapters_bytes_per_s: float | None = None  # all of the node's, one direction; None: usual
-    rate_frac: float = 0.9  # share of the line rate that collectives reach
+    fabric: str = ""  # in words, as predict-training reads it: '3200 Gbit/s EFA per node'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class ScaleRequest:
     links: NodeLinks = NodeLinks()
     mfu_frac: float | None = None  # None: the calibrated model says
     price_usd_per_h: float | None = None  # of one accelerator
+    loader_samples_per_s: float | None = None  # of the whole job; None: data is always there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,24 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceGain:
+    """How much shorter the step becomes with a tenth more of one resource."""
+
+    resource: str  # FLOPs, HBM, NVLink, NIC, storage
+    step_gain_frac: float
+    worth_usd_per_month: float | None  # of accelerators not needed; None: no price is known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What a sum of money buys, and how much faster the job becomes by it."""
+
+    what: str  # accelerators, NICs, code
+    buys: str
+    speed_gain_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleCurve(Result):
     """The whole curve."""
 
@@ -73,3 +92,23 @@ class ScaleCurve(Result):
     states_bytes: float  # weights, gradients and optimizer, before sharding
     remedies: tuple[Remedy, ...]
     assumptions: tuple[Assumption, ...] = ()
+    gains: tuple[ResourceGain, ...] = ()
+    spends: tuple[Spend, ...] = ()
+
+    @property
+    def is_past_knee(self) -> bool:
+        """Whether the largest number is more than is worth it."""
+        return self.points[-1].n_accelerators > self.knee
+
+    @property
+    def communication_ratio(self) -> float:
+        """Time outside computation over time in it, at the largest number."""
+        last = self.points[-1]
+        return (last.step_s - last.compute_s) / last.compute_s
+
+    @property
+    def serial_frac(self) -> float | None:
+        """Share that does not speed up, by Amdahl's law [Amdahl1967]; None of a single number."""
+        first, last = self.points[0], self.points[-1]
+        n = last.n_accelerators / first.n_accelerators
+        return (n / last.speedup_ratio - 1.0) / (n - 1.0) if n > 1 else None

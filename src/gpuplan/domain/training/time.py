@@ -6,7 +6,7 @@ Constants are NamedTuples of numbers so that the same formula takes one value or
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from gpuplan.domain.hardware.links import LinkModel, Protocol
+from gpuplan.domain.hardware.links import LinkModel
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 
@@ -35,30 +35,6 @@ class Fabric:
     inside: LinkModel  # of one accelerator
     outside: LinkModel  # of one accelerator: its share of the adapters
     n_node: int = 8  # accelerators of one host: what stragglers and failures are counted by
-
-
-def plain_link(
-    name: str, bytes_per_s: float, *, rate_frac: float, alpha_s: float, launch_s: float = 0.0
-) -> LinkModel:
-    """A link of which only rate and latency are known: no ramp, no switch, no direct kernels."""
-    protocol = Protocol(
-        launch_s=launch_s,
-        alpha_s=alpha_s,
-        rate_frac=rate_frac,
-        copy_frac=0.0,
-        ramp_s=0.0,
-        ramp_bytes=1.0,
-    )
-    return LinkModel(
-        name=name,
-        bytes_per_s=bytes_per_s,
-        pair_bytes_per_s=None,
-        crowd_frac=1.0,
-        has_p2p=True,
-        has_tree=True,
-        ring=protocol,
-        pairwise=protocol,
-    )
 
 
 class MatmulConstants(NamedTuple):
