@@ -36,7 +36,12 @@ def constant_table(step_s: float, *, max_tokens: int, max_sequences: int) -> Ste
 
 
 def limits_of(
-    draw: np.random.Generator, requests: Requests, *, is_ahead: bool = False, **changes: object
+    draw: np.random.Generator,
+    requests: Requests,
+    *,
+    is_ahead: bool = False,
+    ends_by_eos: bool = False,
+    **changes: object,
 ) -> EngineLimits:
     """From a cache that holds just the largest request to one that holds all."""
     largest = -(-int((requests.input_tokens + requests.output_tokens).max()) // 16)
@@ -46,7 +51,13 @@ def limits_of(
         "max_batch_tokens": n_sequences + int(draw.integers(1, 600)),
         "block_tokens": 16,
         "n_blocks": int(largest * draw.choice([1.0, 1.3, 2.0, 5.0, 50.0])),
-        "admission": Admission(reserves_prompt=bool(draw.integers(0, 2)), is_ahead=is_ahead),
+        "admission": Admission(
+            reserves_prompt=bool(draw.integers(0, 2)),
+            is_ahead=is_ahead,
+            ends_by_eos=is_ahead and ends_by_eos,
+            lone_prompt_is_whole=bool(n_sequences % 2),
+            watermark_blocks=n_sequences % 3,
+        ),
     }
     return EngineLimits(**(values | changes))  # type: ignore[arg-type]
 

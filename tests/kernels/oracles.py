@@ -1,7 +1,5 @@
 """A run of the package beside one of the slow engine that looks at every block in every step."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
@@ -18,6 +16,10 @@ def rules_of(limits: EngineLimits) -> Rules:
         n_blocks=limits.n_blocks, block_tokens=limits.block_tokens,
         reserves_prompt=limits.admission.reserves_prompt, is_ahead=limits.admission.is_ahead,
         long_prefill_tokens=limits.long_prefill_tokens or 0,
+        ends_by_eos=limits.admission.ends_by_eos,
+        lone_is_whole=limits.admission.lone_prompt_is_whole,
+        watermark=limits.admission.watermark_blocks,
+        bare_first=limits.admission.reuses_bare_first,
         caches=limits.caches_prefixes, is_priority=limits.scheduling == "priority",
     )  # fmt: skip
 
@@ -26,16 +28,13 @@ def oracle(
     requests: Requests,
     fleet: Fleet,
     blocks: PrefixBlocks | None = None,
-    *,
-    keeps_copies: bool = False,
 ) -> tuple[Engine, list[Request]]:
     if blocks is None:
         paths = texts_of_groups(requests, fleet.limits.block_tokens)
     else:
         paths = texts_of_blocks(requests, blocks, fleet.limits.block_tokens)
     rows = rows_of(requests, paths)
-    rules = replace(rules_of(fleet.limits), keeps_copies=keeps_copies)
-    engine = Engine(rules, exact_time(fleet))
+    engine = Engine(rules_of(fleet.limits), exact_time(fleet))
     engine.run(rows)
     return engine, rows
 

@@ -29,7 +29,6 @@ class Request:
     is_decoding: bool = False
     blocks: list[Block] = field(default_factory=list)
     n_entered: int = 0
-    apart: set[int] = field(default_factory=set)  # segments of which it has blocks of its own
     start: int | None = None
     first: int | None = None
     end: int | None = None
@@ -57,7 +56,10 @@ class Rules:
     is_ahead: bool = False  # a step is drawn up when the one before it begins
     caches: bool = False
     is_priority: bool = False
-    keeps_copies: bool = False  # a block whose text is cached already is entered as well, as vLLM's
+    ends_by_eos: bool = False  # an end is known with the last token, not from the length asked for
+    lone_is_whole: bool = True  # a long prompt that is alone is not cut
+    watermark: int = 0  # blocks that an admission leaves free while others run
+    bare_first: bool = True  # blocks without text are reused before any with text
 
 
 # prefill tokens, twice the pairs of token and context, prompts that end, contexts of the decodes
@@ -67,7 +69,8 @@ StepTime = Callable[[int, int, int, list[int]], int]
 class Pool:
     """Blocks and what is found in them."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, bare_first: bool) -> None:
+        self.bare_first = bare_first
         self.free = [Block(number) for number in range(n)]
         self.found: dict[tuple[int, int], list[Block]] = {}
 
@@ -98,13 +101,16 @@ class Pool:
             block.n_users -= 1
             if block.n_users == 0:
                 (bare if block.text is None else kept).append(block)
-        self.free = bare + self.free + kept
+        self.free = bare + self.free + kept if self.bare_first else self.free + bare + kept
 
 
 class Engine:
     def __init__(self, rules: Rules, step_time: StepTime) -> None:
         self.rules, self.step_time = rules, step_time
-        self.pool = Pool(rules.n_blocks)
+        self.pool = Pool(rules.n_blocks, bare_first=rules.bare_first)
+        self.leaving: list[Request] = []  # ended; the step drawn up meanwhile still has them
+        self.coming: list[Request] = []
+        self.is_lone = False
         self.running: list[Request] = []
         self.waiting: list[Request] = []
         self.now = self.begun = 0
@@ -125,27 +131,14 @@ class Engine:
         return found
 
     def enter(self, request: Request, n_tokens: int) -> None:
-        full = min(n_tokens, request.n_tokens) // self.rules.block_tokens
+        # A token of the step in flight is not known yet.
+        n_known = request.n_tokens - (self.rules.is_ahead and request.is_decoding)
+        full = min(n_tokens, n_known) // self.rules.block_tokens
         for place in range(request.n_entered, full if self.rules.caches else 0):
             text, block = request.text(place), request.blocks[place]
-            is_copy = text in self.pool.found or text[0] in request.apart
-            if is_copy and not self.rules.keeps_copies:
-                request.apart.add(text[0])
-                continue
             block.text = text
             self.pool.found.setdefault(text, []).append(block)
-            self.overtake(request, text)
         request.n_entered = max(request.n_entered, full)
-
-    def overtake(self, writer: Request, text: tuple[int, int]) -> None:
-        """Others who were about to write here, in a segment that they had begun, have lost it."""
-        for other in self.running:
-            at = other.text(other.n_entered)
-            if other is writer or at[0] != text[0] or at[1] > text[1]:
-                continue
-            has_begun = at[1] > 0 or (other.is_decoding and at[0] == other.number)
-            if has_begun:
-                other.apart.add(text[0])
 
     def allocate(self, request: Request, n_new: int) -> bool:
         missing = self.n_blocks(request.n_computed + n_new) - len(request.blocks)
@@ -163,22 +156,30 @@ class Engine:
     def preempt(self, victim: Request) -> None:
         self.running.remove(victim)
         self.pool.release(victim.blocks)
-        victim.blocks, victim.n_computed, victim.n_entered = [], 0, 0
-        victim.is_decoding = False
-        victim.apart = set()
         victim.n_preemptions += 1
+        victim.blocks = []
+        if victim in self.leaving:
+            self.leaving.remove(victim)
+            return
+        victim.n_computed, victim.n_entered = 0, 0
+        victim.is_decoding = False
         self.waiting.insert(0, victim)
 
     def n_new(self, request: Request, n_left: int, budget: int) -> int:
-        if 0 < self.rules.long_prefill_tokens < n_left:
+        if 0 < self.rules.long_prefill_tokens < n_left and not self.is_lone:
             n_left = self.rules.long_prefill_tokens
         return min(n_left, budget)
 
     def schedule(self) -> dict[int, int]:
+        n_requests = len(self.running) + len(self.waiting)
+        self.is_lone = self.rules.lone_is_whole and n_requests == 1
         scheduled: dict[int, int] = {}
         budget, at, has_preempted = self.rules.max_tokens, 0, False
         while at < len(self.running) and budget > 0:
             request = self.running[at]
+            if request in self.leaving and not self.rules.ends_by_eos:
+                at += 1
+                continue
             n = self.n_new(request, request.n_tokens - request.n_computed, budget)
             is_gone = False
             while not is_gone and not self.allocate(request, n):
@@ -211,6 +212,7 @@ class Engine:
             n = self.n_new(request, request.n_tokens - n_hit, budget)
             whole = request.n_tokens if self.rules.reserves_prompt else n_hit + n
             missing = self.n_blocks(whole) - len(found) + sum(b.n_users == 0 for b in found)
+            missing += self.rules.watermark if self.running else 0
             if missing > len(self.pool.free):
                 return
             self.waiting.remove(request)
@@ -226,6 +228,10 @@ class Engine:
 
     def step(self) -> None:
         scheduled = self.schedule()
+        if self.rules.is_ahead and not scheduled:
+            self.let_go()
+            self.hear(self.now)
+            scheduled = self.schedule()
         here = [r for r in self.running if r.number in scheduled]
         prefills = [r for r in here if not r.is_decoding]
         decodes = [r for r in here if r.is_decoding]
@@ -236,7 +242,9 @@ class Engine:
             contexts = [r.n_tokens for r in decodes]
             self.now += self.step_time(sum(n for _, n in chunks), pairs, n_ended, contexts)
             self.n_steps += 1
-        for request in here:
+        gone = list(self.leaving)
+        self.let_go()
+        for request in [r for r in here if r not in gone]:
             self.gain(request, scheduled[request.number])
 
     def gain(self, request: Request, n: int) -> None:
@@ -244,25 +252,34 @@ class Engine:
         if request.n_computed < request.n_tokens:
             return
         request.n_made += 1
-        if not request.is_decoding and request.text(request.n_entered) in self.pool.found:
-            request.apart.add(request.text(request.n_entered)[0])
         request.is_decoding = True
         if request.first is None:
             request.first = self.now
         if request.n_made == request.n_output:
             request.end = self.now
+            self.leaving.append(request)
+            if not self.rules.is_ahead:
+                self.let_go()
+
+    def let_go(self) -> None:
+        for request in self.leaving:
+            self.enter(request, request.n_tokens - 1)
             self.running.remove(request)
             self.pool.release(request.blocks)
             request.blocks = []
+        self.leaving = []
+
+    def hear(self, known: int) -> None:
+        while self.coming and self.coming[0].arrive <= known:
+            self.waiting.append(self.coming.pop(0))
 
     def run(self, requests: list[Request]) -> None:
-        coming = list(requests)
-        while coming or self.waiting or self.running:
+        self.coming = list(requests)
+        while self.coming or self.waiting or self.running:
+            self.hear(self.begun if self.rules.is_ahead else self.now)
             if not self.running and not self.waiting:
-                self.now = max(self.now, coming[0].arrive)
-            known = self.begun if self.rules.is_ahead and self.running else self.now
-            while coming and coming[0].arrive <= known:
-                self.waiting.append(coming.pop(0))
+                self.now = max(self.now, self.coming[0].arrive)
+                self.hear(self.now)
             self.begun = self.now
             self.step()
             self.check()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from gpuplan.domain.simulation.engine import StepTable
 from gpuplan.domain.simulation.fleet import ElasticFleet, Pool
-from kernels.reference import Engine, Request, Rules, StepTime
+from kernels.reference import Engine, Request, StepTime, rules_of
 
 NEVER = math.inf
 
@@ -152,8 +152,7 @@ class SlowFleet:
 
     def engine_of(self, p: int) -> TornEngine:
         limits = self.fleet.pools[p].limits
-        rules = Rules(limits.max_batch_tokens, limits.max_sequences, limits.n_blocks,
-                      limits.block_tokens, limits.admission.reserves_prompt)  # fmt: skip
+        rules = rules_of(limits)
         return TornEngine(rules, self.step_times[p])
 
     def _drawn(self, r: Replica, which: str, mean_s: float) -> float:

@@ -16,7 +16,7 @@ from gpuplan.simulation.serving.run import simulate_serving
 from kernels import test_autoscaled_fleet, test_featured_fleet
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.oracles import assert_equals_oracle, oracle
-from kernels.reference import Engine, Rules
+from kernels.reference import Engine, rules_of
 from kernels.test_engine import WORK, assert_same, reference_run
 from kernels.test_features import POLICIES, case
 
@@ -70,10 +70,7 @@ def test_an_independent_engine_agrees_request_by_request():
         apart_s = np.sort(requests.arrive_s + draw.uniform(0, 1e-3, 40))
         requests = replace(requests, arrive_s=apart_s)
         limits = limits_of(draw, requests, is_ahead=True)
-        rules = Rules(
-            limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-            limits.admission.reserves_prompt, is_ahead=True,
-        )  # fmt: skip
+        rules = rules_of(limits)
         rows = reference_run(requests, Engine(rules, lambda *load: true_time_s(*load, WORK)))
         found = simulate_serving(requests, fleet_of(limits, WORK))
         for name, at_s in (
@@ -89,7 +86,7 @@ def test_an_independent_engine_agrees_request_by_request():
 @given(seed=st.integers(0, 2**32 - 1), is_traced=st.booleans())
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_with_policies_too(policy: dict[str, object], seed: int, is_traced: bool):
-    ahead = policy | {"is_ahead": True}
+    ahead = policy | {"is_ahead": True, "ends_by_eos": seed % 2 == 0}
     requests, fleet, blocks = case(seed, 40, ahead, is_traced=is_traced)
     found = simulate_serving(requests, fleet, blocks=blocks)
     assert_same(found, simulate_serving(requests, fleet, blocks=blocks, method="step"))

@@ -90,9 +90,9 @@ def test_every_kernel_on_disk_loads(digest: str):
 
 @pytest.mark.skipif(not IS_COMPILED, reason="nothing is compiled")
 def test_the_compiler_still_has_what_a_fast_start_is_built_on():
-    """Where this fails, kernels still load, half a second slower: see `compiled._kept`."""
+    """Where this fails, kernels still load, half a second slower: see `kernel_cache.kept`."""
     assert isinstance(run_apart._cache.load_overload, partial)
-    assert run_apart._cache._cache_file._source_stamp == compiled.SOURCES
+    assert run_apart._cache._cache_file._source_stamp.endswith(compiled.SOURCES)
     # A name that the compiler no longer reads would leave stale code in use.
     plain = compiled.njit(cache=True)(simulate_serving)
     assert hasattr(plain._cache._cache_file, "_source_stamp")

@@ -13,7 +13,7 @@ from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import bent_table, constant_table, fleet_of, limits_of, stream_of, true_time_s
 from kernels.oracles import assert_equals_oracle, oracle
-from kernels.reference import Engine, Request, Rules
+from kernels.reference import Engine, Request, rules_of
 
 WORK = work()
 COLUMNS = ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions", "is_finished")
@@ -95,10 +95,7 @@ def test_an_independent_engine_agrees_request_by_request(long_prefill: int | Non
             requests, arrive_s=np.sort(requests.arrive_s + draw.uniform(0, 1e-3, 40))
         )
         limits = limits_of(draw, requests, long_prefill_tokens=long_prefill)
-        rules = Rules(
-            limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-            limits.admission.reserves_prompt, long_prefill or 0,
-        )  # fmt: skip
+        rules = rules_of(limits)
         engine = Engine(rules, lambda *load: true_time_s(*load, WORK))
         rows = reference_run(requests, engine)
         found = simulate_serving(requests, fleet_of(limits, WORK))

@@ -96,5 +96,9 @@ def test_nothing_is_kept_on_disk_where_stale_code_cannot_be_told(monkeypatch: py
 
         return decorated
 
+    def of_a_kernel():
+        return None
+
+    of_a_kernel.__module__ = compiled.SERVING
     monkeypatch.setattr(compiled, "njit", made)
-    assert "cache" not in compiled.kernel(lambda: None).options
+    assert "cache" not in compiled.kernel(of_a_kernel).options

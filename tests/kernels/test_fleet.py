@@ -8,7 +8,7 @@ import pytest
 from fakes.steps import work
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import fleet_of, limits_of, stream_of, true_time_s
-from kernels.reference import Engine, Request, Rules
+from kernels.reference import Engine, Request, Rules, rules_of
 
 WORK = work()
 
@@ -43,10 +43,7 @@ def test_least_outstanding_equals_a_slow_fleet(seed: int):
     requests = stream_of(draw, 60)
     requests = requests.take(np.arange(60))
     limits = limits_of(draw, requests)
-    rules = Rules(
-        limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-        limits.admission.reserves_prompt,
-    )  # fmt: skip
+    rules = rules_of(limits)
     engines = [Stepped(rules) for _ in range(3)]
     rows = []
     for number, at in enumerate(requests.arrive_s - requests.arrive_s[0]):

@@ -19,7 +19,7 @@ from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.stream import can_stream
 from gpuplan.studies.inference.step_table import lockstep_of, step_table
 from kernels.cases import bent_table, fleet_of, limits_of, stream_of, true_time_s
-from kernels.reference import Engine, Request, Rules
+from kernels.reference import Engine, Request, rules_of
 
 EXPERTS = ExpertMatrices(
     flop=2e8, expert_bytes=3e8, peak_flop_per_s=1e15, n_experts=64.0, n_active=4.0, uneven_ranks=0.5
@@ -99,10 +99,7 @@ def test_a_slow_group_agrees_request_by_request(n):
         )
         fleet = replace(fleet_of(limits, of, n_engines=n), lockstep=lock)
         found = simulate_serving(requests, fleet)
-        rules = Rules(
-            limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-            limits.admission.reserves_prompt,
-        )  # fmt: skip
+        rules = rules_of(limits)
         engines = [SlowEngine(rules, lambda *_: inf) for _ in range(n)]
         columns = (requests.arrive_s, requests.input_tokens, requests.output_tokens)
         rows = [

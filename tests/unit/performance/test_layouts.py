@@ -3,6 +3,7 @@
 import dataclasses
 
 from fakes import models
+from gpuplan.catalog.models import find_model
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.layouts import allowed_tp, layout_cautions, layout_problems
@@ -55,3 +56,12 @@ def test_leaving_the_island_is_told():
     assert "domain of 8" in layout_cautions(ServingLayout(tp=16), device)[0]
     alone = dataclasses.replace(device, scale_up=None)
     assert "no scale-up link" in layout_cautions(ServingLayout(tp=2), alone)[0]
+
+
+def test_padded_experts_may_be_cut_through_their_groups_and_others_not():
+    oss = find_model("openai/gpt-oss-120b")
+    storage, _ = storage_of(oss, None, None)
+    assert layout_problems(oss, storage, ServingLayout(tp=8)) == []
+    int4, _ = storage_of(oss, FORMATS["int4"], None)
+    refused = layout_problems(oss, int4, ServingLayout(tp=8))
+    assert any("360 columns" in problem.what for problem in refused)

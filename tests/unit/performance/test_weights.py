@@ -12,7 +12,12 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.performance.memory.storage import storage_of
-from gpuplan.performance.memory.weights import layer_pieces, weights_bytes
+from gpuplan.performance.memory.weights import (
+    expert_columns,
+    layer_pieces,
+    padded_frac,
+    weights_bytes,
+)
 from gpuplan.performance.serving.work import step_work
 
 BF16 = StorageFormats(base=FORMATS["bf16"], quantized=None, parts=(), cache=FORMATS["bf16"])
@@ -112,7 +117,7 @@ def test_step_times_read_the_matrices_that_memory_holds():
     layout = ServingLayout(tp=8)
     held = {True: 0.0, False: 0.0}
     for group in model.main.groups:
-        for part, n_params, ways in layer_pieces(group, layout):
+        for part, n_params, ways in layer_pieces(group, layout, BF16):
             if part not in ("other", "experts"):
                 form = storage.format_of(part)
                 held[form is storage.quantized] += (
@@ -123,3 +128,21 @@ def test_step_times_read_the_matrices_that_memory_holds():
     work = step_work(model, card, storage=storage, layout=layout, link=link)
     assert work.matrices.quantized_bytes == pytest.approx(held[True])
     assert work.matrices.base_bytes == pytest.approx(held[False])
+
+
+def test_engines_pad_the_shards_of_mxfp4_experts():
+    oss = find_model("openai/gpt-oss-120b")
+    storage, _ = storage_of(oss, None, None)
+    experts = next(g.feed_forward for g in oss.main.groups)
+    columns = {tp: expert_columns(experts, ServingLayout(tp=tp)) for tp in (1, 4, 8)}
+    assert columns == {1: 2880, 4: 720, 8: 360}
+    held = {tp: columns[tp] * padded_frac(experts, ServingLayout(tp=tp), storage) for tp in columns}
+    assert held == {1: 2880, 4: 768, 8: 384}
+    bare = dataclasses.replace(
+        storage, quantized=dataclasses.replace(storage.quantized, pad_multiple=None)
+    )
+    eight = ServingLayout(tp=8)
+    more = weights_bytes(oss, storage, eight) - weights_bytes(oss, bare, eight)
+    per_layer = experts.n_experts * experts.n_expert_matrix_params / 8
+    expected = oss.main.n_layers * per_layer * (384 / 360 - 1) * storage.quantized.stored_bytes
+    assert more == pytest.approx(expected)

@@ -1,7 +1,6 @@
 """How kernels of this room are compiled, and when what was compiled before is stale."""
 
 from collections.abc import Callable
-from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from types import FunctionType
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.extending import register_jitable
 
+from gpuplan.kernel_cache import kept
 from gpuplan.performance.kernels import curves, regimes, step
 
 # Kernels make no arrays: without reference counts they load without numpy's catalogue.
@@ -39,18 +39,4 @@ for _module in (curves, step, regimes):
 
 def kernel(function: Kernel) -> Kernel:
     """Compiled and kept on disk for as long as no formula or kernel changes."""
-    compiled: Kernel = njit(cache=True, **OPTIONS)(function)
-    cache: Any = getattr(compiled, "_cache", None)
-    stored = getattr(cache, "_cache_file", None)
-    if stored is not None:
-        # The compiler compares a kernel with its own file alone, though formulas lie in others.
-        stored._source_stamp = SOURCES  # noqa: SLF001
-    if hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors"):
-        cache.load_overload = partial(_loaded, cache)
-    return compiled
-
-
-def _loaded(cache: Any, signature: Any, context: Any) -> Any:
-    """What was compiled before, or nothing; a compilation loads by itself what it needs."""
-    with cache._guard_against_spurious_io_errors():  # noqa: SLF001
-        return cache._load_overload(signature, context)  # noqa: SLF001
+    return kept(njit, function, OPTIONS, stamp=SOURCES)

@@ -7,6 +7,7 @@ from gpuplan.domain.inference.serving import ServingLayout, StorageFormats
 from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LatentAttention
 from gpuplan.domain.model.network import Model
 from gpuplan.errors import Problem
+from gpuplan.performance.memory.weights import expert_columns
 
 
 def layout_problems(model: Model, storage: StorageFormats, layout: ServingLayout) -> list[Problem]:
@@ -99,7 +100,7 @@ def _expert_problems(model: Model, layout: ServingLayout) -> Iterator[Problem]:
 def _group_problems(
     model: Model, storage: StorageFormats, layout: ServingLayout
 ) -> Iterator[Problem]:
-    """Quantization groups must not be cut through: kernels refuse such shards."""
+    """Quantization groups must not be cut through: kernels refuse such shards, or engines pad."""
     for part, width in sorted(_cut_widths(model, layout)):
         if width % 1:
             yield Problem(
@@ -107,7 +108,8 @@ def _group_problems(
                 f"{layout.tp} does not divide the width of the {part} of {model.name}",
                 "use a smaller power of two",
             )
-        size = _group_side(storage) if part in storage.parts else 1
+        is_padded = part == "experts" and storage.format_of(part).pad_multiple is not None
+        size = _group_side(storage) if part in storage.parts and not is_padded else 1
         if width % size and not width % 1:
             yield Problem(
                 "--tp",
@@ -131,8 +133,7 @@ def _cut_widths(model: Model, layout: ServingLayout) -> set[tuple[str, float]]:
         if isinstance(feed, FeedForward) and feed.intermediate_size:
             widths.add(("feed_forward", feed.intermediate_size / layout.tp))
         if isinstance(feed, Experts):
-            ways = layout.tp if layout.ep == 1 else max(1, layout.tp * layout.dp // layout.ep)
-            widths.add(("experts", feed.intermediate_size / ways))
+            widths.add(("experts", expert_columns(feed, layout)))
     return widths
 
 

@@ -44,7 +44,8 @@ def _stack_bytes(stack: LayerStack, storage: StorageFormats, layout: ServingLayo
     deepest_frac = math.ceil(stack.n_layers / n_stages) / stack.n_layers if stack.n_layers else 1.0
     is_tower = stack.role in ("vision", "audio")
     total = sum(
-        group.n_layers * _pieces_bytes(layer_pieces(group, layout), storage, is_tower=is_tower)
+        group.n_layers
+        * _pieces_bytes(layer_pieces(group, layout, storage), storage, is_tower=is_tower)
         for group in stack.groups
     )
     return total * deepest_frac + stack.n_other_params * storage.base.stored_bytes
@@ -59,7 +60,7 @@ def _param_bytes(part: str, storage: StorageFormats, is_tower: bool) -> float:
     return storage.format_of(part).stored_bytes
 
 
-def layer_pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
+def layer_pieces(group: LayerGroup, layout: ServingLayout, storage: StorageFormats) -> list[Piece]:
     """All parameters that one layer holds, by part; step times read the same."""
     pieces = [Piece("other", group.n_norm_params, 1)]
     for mixer in (group.mixer, group.cross):
@@ -73,7 +74,7 @@ def layer_pieces(group: LayerGroup, layout: ServingLayout) -> list[Piece]:
     if isinstance(group.feed_forward, FeedForward):
         pieces += _feed_forward_pieces(group.feed_forward, layout, "feed_forward")
     if isinstance(group.feed_forward, Experts):
-        pieces += _expert_pieces(group.feed_forward, layout)
+        pieces += _expert_pieces(group.feed_forward, layout, storage)
     return pieces
 
 
@@ -103,10 +104,11 @@ def _feed_forward_pieces(feed: FeedForward, layout: ServingLayout, part: str) ->
     ]
 
 
-def _expert_pieces(experts: Experts, layout: ServingLayout) -> list[Piece]:
+def _expert_pieces(experts: Experts, layout: ServingLayout, storage: StorageFormats) -> list[Piece]:
     ways = expert_ways(layout)
+    n_params = experts.n_experts * experts.n_expert_matrix_params
     pieces = [
-        Piece("experts", experts.n_experts * experts.n_expert_matrix_params, ways),
+        Piece("experts", n_params * padded_frac(experts, layout, storage), ways),
         Piece("other", experts.n_experts * experts.n_expert_other_params, ways),
         Piece("router", experts.n_router_params, 1),
         Piece("other", experts.n_other_params, 1),
@@ -114,6 +116,21 @@ def _expert_pieces(experts: Experts, layout: ServingLayout) -> list[Piece]:
     if experts.shared:
         pieces += _feed_forward_pieces(experts.shared, layout, "shared_experts")
     return pieces
+
+
+def expert_columns(experts: Experts, layout: ServingLayout) -> float:
+    """Columns of one expert on one accelerator before padding."""
+    cuts = layout.tp if layout.ep == 1 else max(1, layout.tp * layout.dp // layout.ep)
+    return experts.intermediate_size / cuts
+
+
+def padded_frac(experts: Experts, layout: ServingLayout, storage: StorageFormats) -> float:
+    """Columns of an expert's shard as engines hold it, over those that it has."""
+    multiple = storage.format_of("experts").pad_multiple
+    columns = expert_columns(experts, layout)
+    if multiple is None or columns % 1 or not columns:
+        return 1.0
+    return math.ceil(columns / multiple) * multiple / columns
 
 
 def expert_ways(layout: ServingLayout) -> int:

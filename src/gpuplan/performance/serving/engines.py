@@ -10,6 +10,7 @@ from dataclasses import replace
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import USUAL_ENGINE
 from gpuplan.domain.inference.serving import EngineSettings, LoraSlots
+from gpuplan.performance.serving.sglang import LEAST_SEQUENCES, chunk_tokens, sglang_version
 from gpuplan.units import GIB
 
 # Sorting one logit: 2 as computed + 4 in fp32, 4 + 8 sorted with its index,
@@ -32,10 +33,11 @@ TRTLLM_BATCH_TOKENS = 8192
 
 
 def engine_settings(
-    engine: str, version: tuple[int, int] | None, accelerator: Accelerator
+    engine: str, version: tuple[int, ...] | None, accelerator: Accelerator
 ) -> EngineSettings:
     """The engine with its defaults for this device; engines not listed are set up like vLLM."""
-    vllm = vllm_settings(accelerator, version=version if engine == "vllm" else None)
+    pair = (version[0], version[1]) if engine == "vllm" and version else None
+    vllm = vllm_settings(accelerator, version=pair)
     if engine == "trtllm":
         return replace(
             vllm,
@@ -47,10 +49,13 @@ def engine_settings(
             sampler_bytes_per_logit=LEAN_SAMPLER_BYTES_PER_LOGIT,
         )
     if engine == "sglang":
+        rules = sglang_version(".".join(map(str, version or ())))
         return replace(
             vllm,
             name="sglang",
             memory_use_frac=SGLANG_USE_FRAC,
+            max_sequences=LEAST_SEQUENCES,
+            max_batch_tokens=chunk_tokens(rules, accelerator.memory.visible_bytes),
             block_tokens=1,
             sampler_bytes_per_logit=LEAN_SAMPLER_BYTES_PER_LOGIT,
         )

@@ -136,7 +136,7 @@ def _matrices(
     params = {True: 0.0, False: 0.0}
     moved = {True: 0.0, False: 0.0}
     for group in model.main.groups:
-        for part, n_params, ways in layer_pieces(group, layout):
+        for part, n_params, ways in layer_pieces(group, layout, storage):
             if part in NOT_MULTIPLIED:
                 continue
             form = storage.format_of(part)

@@ -21,6 +21,7 @@ from gpuplan.simulation.serving.kernels.engine.runs import (
     ROUND_ROBIN,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
+from gpuplan.simulation.serving.sglang import check_room, is_sglang, most_tokens
 from gpuplan.simulation.serving.tables import kernel_tables
 
 ROUTERS = {
@@ -46,6 +47,8 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     total = requests.input_tokens + requests.output_tokens
     n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
     longest = limits.n_blocks * limits.block_tokens + 1 - n_drafts
+    if is_sglang(limits):
+        longest = most_tokens(limits)
     if limits.max_context_tokens is not None:
         longest = min(longest, limits.max_context_tokens)
     n_least = min(requests.input_tokens.min(initial=1), requests.output_tokens.min(initial=1))
@@ -54,7 +57,9 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     n_blocks = -(-np.maximum(total - 1 + n_drafts, 0) // limits.block_tokens)
     checks = {
         "no tokens to read or to write": (requests.input_tokens < 1) | (requests.output_tokens < 1),
-        "larger than the whole cache": n_blocks > limits.n_blocks,
+        "larger than the whole cache": (
+            total > longest if is_sglang(limits) else n_blocks > limits.n_blocks
+        ),
     }
     if limits.max_context_tokens is not None:
         checks["longer than the model's context"] = total > limits.max_context_tokens
@@ -110,7 +115,7 @@ def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
     """Engines that have nothing to do."""
     scalar = np.zeros((n_engines, st.PHASES + limits.block_tokens), dtype=np.int64)
     links = (st.HEAD, st.TAIL, st.WAIT_HEAD, st.WAIT_TAIL, st.MARK, st.PARKED, st.READY)
-    scalar[:, [*links, st.PLAN_AT]] = st.NONE
+    scalar[:, [*links, st.PLAN_AT, st.LEAVE_HEAD, st.LEAVE_TAIL, st.CLOSED]] = st.NONE
     scalar[:, st.FREE] = limits.n_blocks
     scalar[:, st.STOP] = st.FOREVER
     scalar[:, [st.BIN_WIDTH, st.BIN_END]] = round(bin_s * st.TICKS_PER_S)
@@ -120,7 +125,7 @@ def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
 def _slots(n_engines: int, max_sequences: int) -> Ints:
     slot = np.zeros((n_engines, max_sequences, st.N_SLOT), dtype=np.int64)
     slot[:, :, st.AFTER] = np.arange(1, max_sequences + 1)
-    slot[:, -1, st.AFTER] = st.NONE
+    slot[:, -1, st.AFTER] = slot[:, :, st.ID] = st.NONE
     return slot
 
 
@@ -132,6 +137,10 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.BLOCK_BITS] = limits.block_tokens.bit_length() - 1
     values[st.IS_RESERVING] = limits.admission.reserves_prompt
     values[st.IS_AHEAD] = limits.admission.is_ahead
+    values[st.ENDS_BY_EOS] = limits.admission.is_ahead and limits.admission.ends_by_eos
+    values[st.LONE_IS_WHOLE] = limits.admission.lone_prompt_is_whole
+    values[st.WATERMARK] = limits.admission.watermark_blocks
+    values[st.BARE_FIRST] = limits.admission.reuses_bare_first
     values[st.WINDOW] = window
     values[st.LONG_PREFILL] = limits.long_prefill_tokens or 0
     values[st.CHECKED] = 1
@@ -142,6 +151,7 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
 def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s: float) -> Outcome:
     """What became of every request; InvariantError where one was lost."""
     times, n_finished, end = times_of(sim.request, start_s)
+    check_room(sim)
     if n_finished != len(taken.accepted):
         what = f"{len(taken.accepted) - n_finished} requests were lost"
         raise one(InvariantError, "simulate", "requests", what, "please report it")

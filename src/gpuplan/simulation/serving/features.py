@@ -13,12 +13,13 @@ from gpuplan.simulation.serving.gains import first_ticks, gains_of
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.prefix.paths import paths_of_blocks, paths_of_groups
+from gpuplan.simulation.serving.kernels.sglang import state as sg
 
 SPECULATIVE = "speculative decoding"
 
 
 class Paths(NamedTuple):
-    """Where the text of each request is shared with requests before it."""
+    """Where the text of each request is shared with requests before it; blocks before its own."""
 
     base: Ints
     first: Ints
@@ -41,6 +42,9 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
     if limits.scheduling not in SCHEDULINGS:
         known = " or ".join(SCHEDULINGS)
         found.append(Problem("scheduling", f"got {limits.scheduling!r}", f"use {known}"))
+    if limits.scheduling == "lpm" and limits.admission.prefill_first is None:
+        what = "lpm is SGLang's: longest prefix first"
+        found.append(Problem("scheduling", what, "use --engine sglang, or fcfs"))
     if limits.long_prefill_tokens is not None and limits.long_prefill_tokens < 1:
         what = f"got {limits.long_prefill_tokens}"
         found.append(Problem("long prefill", what, "use at least one token, or leave it out"))
@@ -85,43 +89,45 @@ def with_features(
     _begin(sim, limits)
     gained = gains_of(limits, seed)
     _begin_draws(sim, gained, seed)
-    sizes = np.array([_sizes(requests, one, paths) for one in limits]).max(axis=0)
-    n_nodes, n_entries, n_runs = (int(size) for size in sizes)
-    n_table = 1 << max(4, int(2 * n_entries).bit_length())
+    sizes = np.array([_sizes(requests, one) for one in limits]).max(axis=0)
+    n_rows, n_blocks, longest = (int(size) for size in sizes)
+    n_buckets = 1 << max(4, n_rows.bit_length())
+    n_slots = widest + 1 if n_blocks > 1 else 1
     slot = np.zeros((n, widest, st.N_FEATURED_SLOT), dtype=np.int64)
     slot[:, :, : st.N_SLOT] = sim.slot
+    slot[:, :, st.ID] = st.NONE
     return st.FeaturedEngines(
         **(sim._asdict() | {"slot": slot}),
-        extra=_extra(requests, paths),
+        extra=_extra(requests),
         path_first=paths.first,
         path=paths.element,
-        table=np.full((n, n_table), st.NONE, dtype=np.int64),
+        bucket=np.full((n, n_buckets), st.NONE, dtype=np.int64),
         # Pages of these that no run reaches are never touched.
-        entry=np.empty((n, n_entries, st.N_ENTRY), dtype=np.int64),
-        run=np.empty((n, n_runs, st.N_RUN_COLUMNS), dtype=np.int64),
-        node=np.empty((n, n_nodes, st.N_NODE), dtype=np.int64),
+        row=np.empty((n, n_rows, st.N_ROW), dtype=np.int64),
+        block=np.empty((n, n_blocks, st.N_BLOCK_COLUMNS), dtype=np.int64),
+        own=np.empty((n, n_slots, longest), dtype=np.int64),
         gained=gained,
     )
 
 
-def _extra(requests: Requests, paths: Paths) -> Ints:
+def _extra(requests: Requests) -> Ints:
     extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
     extra[:, st.PRIORITY] = requests.priority
-    extra[:, st.CHILD] = st.NONE
-    extra[:, st.BASE] = paths.base
+    extra[:, [st.CHILD, st.WRITER]] = st.NONE
     extra[:, st.NUMBER] = np.arange(len(requests))
     return extra
 
 
 def hits_of(sim: AnyEngines) -> Ints | None:
     """Tokens of each prompt found in the prefix cache; None where engines have no policies."""
+    if isinstance(sim, sg.SglangEngines):
+        return ints(sim.asked[:, sg.HIT])
     return ints(sim.extra[:, st.HIT]) if isinstance(sim, st.FeaturedEngines) else None
 
 
 def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
     scalar = sim.scalar
-    links = (st.OLDEST, st.NEWEST, st.ENTRY_SPARE, st.RUN_SPARE, st.NODE_SPARE)
-    scalar[:, links] = st.NONE
+    scalar[:, [st.OLDEST, st.NEWEST, st.PENDING, st.ROW_SPARE]] = st.NONE
     scalar[:, st.BARE] = sim.limit[sim.pool, st.N_BLOCKS]
     for row, one in zip(sim.limit, limits, strict=True):
         row[st.IS_CACHING] = one.caches_prefixes
@@ -142,16 +148,14 @@ def _begin_draws(sim: st.Engines, gained: Ints, seed: int) -> None:
     )
 
 
-def _sizes(requests: Requests, limits: EngineLimits, paths: Paths) -> tuple[int, int, int]:
-    """Nodes, entries and runs that one engine can need at once."""
+def _sizes(requests: Requests, limits: EngineLimits) -> tuple[int, int, int]:
+    """Rows of text, blocks, and blocks of one request that one engine can need at once."""
     if not limits.caches_prefixes:
         return 1, 1, 1
-    longest = int(np.diff(paths.first).max(initial=0)) + 1
-    n_running = min(limits.max_sequences, len(requests))
-    n_text = int((requests.input_tokens + requests.output_tokens).sum()) // limits.block_tokens
-    n_cached = min(limits.n_blocks, n_text)
-    n_nodes = n_running * longest
-    return n_nodes + 1, min(len(requests), n_cached + n_nodes) + 1, n_cached + 1
+    n_tokens = requests.input_tokens + requests.output_tokens
+    n_text = int(n_tokens.sum()) // limits.block_tokens
+    longest = int(n_tokens.max(initial=0)) // limits.block_tokens
+    return min(limits.n_blocks, n_text) + 1, limits.n_blocks + 1, longest + 2
 
 
 def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | None) -> Paths:
@@ -167,9 +171,8 @@ def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | No
         element = np.empty((len(blocks.block) + 1, 2), dtype=np.int64)
         tree = (base, np.full(n, st.NONE, dtype=np.int64), first, element)
         unit = (blocks.n_block_tokens, bits)
-        count = paths_of_blocks(
-            _own(blocks.first), _own(blocks.block), owned, _own(full), unit, tree
-        )
+        sizes = (_own(full), _held(requests, blocks, bits))
+        count = paths_of_blocks(_own(blocks.first), _own(blocks.block), owned, sizes, unit, tree)
         return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
     before = _members_before(requests.prefix_group)
     shared = np.where(requests.prefix_group >= 0, requests.prefix_tokens, 0) >> bits
@@ -179,6 +182,18 @@ def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | No
         before, _own(np.minimum(shared, full)), _own(total), base, first, element
     )
     return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
+
+
+def _held(requests: Requests, blocks: PrefixBlocks, bits: int) -> Ints:
+    """Full blocks of each request whose text is given, responses included if any block is of one.
+
+    Else a last block may be partly filled, and whatever follows in it is not known.
+    """
+    size, prompt = blocks.n_block_tokens, requests.input_tokens
+    n_given = np.diff(blocks.first) * size
+    if not (n_given >= prompt + size).any():
+        return _own(np.minimum(n_given, prompt) >> bits)
+    return _own(np.minimum(n_given, prompt + requests.output_tokens) >> bits)
 
 
 def _own(column: Ints) -> Ints:

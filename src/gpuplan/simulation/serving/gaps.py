@@ -12,6 +12,7 @@ from gpuplan.simulation.serving.intervals import PERCENTILES
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.gaps import observe
 from gpuplan.simulation.serving.run import check_fleet
+from gpuplan.simulation.serving.sglang import is_sglang
 from gpuplan.simulation.serving.sketch import N_BINS, middles
 
 
@@ -21,10 +22,11 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
     """
     check_fleet(requests, fleet)
-    if fleet.batching is not None or fleet.lockstep is not None or has_features(fleet.limits):
+    is_plain = fleet.batching is None and fleet.lockstep is None and not is_sglang(fleet.limits)
+    if not is_plain or has_features(fleet.limits):
         what = (
             "with fixed batches, prefix caching, priorities, speculative decoding, long prefills, "
-            "or data-parallel ranks in lockstep"
+            "data-parallel ranks in lockstep, or SGLang's scheduler"
         )
         raise one(InputError, "simulate", "--itl", what, "leave it out")
     sim, taken = engine_state(requests, fleet, 60.0), refusals_of(requests, fleet.limits)

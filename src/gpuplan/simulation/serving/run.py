@@ -1,5 +1,7 @@
 """Requests and a fleet in, an outcome out."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpuplan.domain.columns import Ints
@@ -22,6 +24,13 @@ from gpuplan.simulation.serving.kernels.engine.runs import (
     run_routed,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
+from gpuplan.simulation.serving.sglang import is_sglang, sglang_problems, with_sglang
+from gpuplan.simulation.serving.text import (
+    is_idle_cache,
+    shares_text,
+    with_lookups,
+    without_cache,
+)
 
 LONGEST_S = 40 * 86400.0  # the clock counts picoseconds in 62 bits
 BIN_S = 60.0
@@ -43,9 +52,22 @@ def simulate_serving(
     check_fleet(requests, fleet)
     if fleet.batching is not None:
         return simulate_batches(requests, fleet, fleet.batching, bin_s=bin_s)
+    if is_idle_cache(fleet.limits) and not shares_text(requests, blocks):
+        bare = replace(fleet, limits=without_cache(fleet.limits))
+        found = _simulated(requests, bare, bin_s=bin_s, method=method, blocks=None)
+        if found.totals.n_preemptions == 0:
+            return with_lookups(found)
+    return _simulated(requests, fleet, bin_s=bin_s, method=method, blocks=blocks)
+
+
+def _simulated(
+    requests: Requests, fleet: Fleet, *, bin_s: float, method: str, blocks: PrefixBlocks | None
+) -> Outcome:
     taken = refusals_of(requests, fleet.limits)
     sim: AnyEngines = engine_state(requests, fleet, bin_s)
-    if has_features(fleet.limits):
+    if is_sglang(fleet.limits):
+        sim = with_sglang(sim, requests, (fleet.limits,), blocks=blocks)
+    elif has_features(fleet.limits):
         sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
     _run(sim, taken.accepted, fleet, method=method)
     return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
@@ -66,17 +88,17 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
         what = f"{limits.max_batch_tokens} tokens for {limits.max_sequences} sequences"
         fix = "give at least one sequence, and every sequence at least one token"
         problems.append(Problem("max_num_batched_tokens", what, fix))
-    if limits.block_tokens < 1 or limits.block_tokens & (limits.block_tokens - 1):
-        what = f"got {limits.block_tokens}"
-        problems.append(Problem("block tokens", what, "use a power of two, such as 16"))
+    if (size := limits.block_tokens) < 1 or size & (size - 1):
+        problems.append(Problem("block tokens", f"got {size}", "use a power of two, such as 16"))
     if limits.n_blocks < 1:
         what = f"room for {limits.n_blocks} blocks"
         problems.append(Problem("KV cache", what, "use a smaller model or more memory"))
-    is_long = len(requests) > 0 and requests.arrive_s[-1] - requests.arrive_s[0] > LONGEST_S
-    if is_long:
-        days = f"{(requests.arrive_s[-1] - requests.arrive_s[0]) / 86400:.4g} days"
-        problems.append(Problem("arrivals", f"span {days}", "split them: at most 40 days"))
-    problems += problems_of(limits)
+    at_s = requests.arrive_s
+    if len(at_s) and at_s[-1] - at_s[0] > LONGEST_S:
+        what = f"span {(at_s[-1] - at_s[0]) / 86400:.4g} days"
+        problems.append(Problem("arrivals", what, "split them: at most 40 days"))
+    is_lockstep = fleet.lockstep is not None
+    problems += [*problems_of(limits), *sglang_problems(limits, is_lockstep=is_lockstep)]
     if fleet.batching is not None:
         problems += policy_problems(fleet.batching, limits)
     if problems:

@@ -30,6 +30,7 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.runs import run_apart, run_routed
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.run import BIN_S, LONGEST_S, check_fleet
+from gpuplan.simulation.serving.sglang import is_sglang
 
 LEAST_ROWS = 1 << 16
 N_BLOCK = 100_000
@@ -50,7 +51,7 @@ class ServingStream:
         check_fleet(no_requests(), fleet)
         if not can_stream(fleet):
             fix = "run it in memory, or use --no-prefix-caching and --batching continuous"
-            what = "with fixed batches, prefix caching, or data-parallel ranks in lockstep"
+            what = "with fixed batches, prefix caching, SGLang, or data-parallel ranks in lockstep"
             raise one(InputError, "simulate", "--stream", what, fix)
         self._fleet = fleet
         self._max_held = max_held
@@ -220,6 +221,7 @@ class ServingStream:
         """What has left and has nobody before it that has not."""
         rows = np.arange(self._first, self._next) & (len(self._arrive_s) - 1)
         is_done = (self._sim.request[rows, st.END] >= 0) | self._is_refused[rows]
+        is_done &= ~np.isin(rows, _leaving(self._sim))
         n = len(rows) if is_done.all() else int(np.argmin(is_done))
         rows = rows[:n]
         records = self._sim.request[rows]
@@ -233,8 +235,16 @@ class ServingStream:
 
 def can_stream(fleet: Fleet) -> bool:
     """Fixed batches, lockstep, and a cache that knows all text that came, need the whole run."""
-    is_alone = fleet.batching is None and fleet.lockstep is None
+    is_alone = fleet.batching is None and fleet.lockstep is None and not is_sglang(fleet.limits)
     return is_alone and not fleet.limits.caches_prefixes
+
+
+def _leaving(sim: AnyEngines) -> Ints:
+    """Rows whose requests have ended and still hold their slots."""
+    is_held = np.isin(sim.slot[:, :, st.DONE], (st.LEAVING, st.LEAVING_ROW))
+    is_held[sim.scalar[:, st.N_LEAVING] == 0] = False
+    held: Ints = sim.slot[:, :, st.ID][is_held]
+    return held
 
 
 def _rows_of_features(n_rows: int) -> dict[str, Any]:

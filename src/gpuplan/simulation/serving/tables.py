@@ -1,5 +1,6 @@
 """A step table as the arrays that kernels read."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,16 +28,43 @@ class KernelTables(NamedTuple):
     window: int
 
 
+class _Same:
+    """A table that equals itself alone: what is known of it is found by identity."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: StepTable) -> None:
+        self.table = table
+
+    def __hash__(self) -> int:
+        return id(self.table)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.table is self.table
+
+
 def kernel_tables(table: StepTable, limits: EngineLimits) -> KernelTables:
-    """Arrays for one engine; InputError where the table cannot be summed exactly."""
+    """Arrays for one engine; InputError where the table cannot be summed exactly.
+
+    Kernels only read them, and one deployment is run many times: the last few are kept.
+    """
+    n_checked = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
+    n_tokens = limits.n_blocks * limits.block_tokens
+    return _kernel_tables(_Same(table), limits.max_sequences, n_checked, n_tokens)
+
+
+@lru_cache(maxsize=16)
+def _kernel_tables(
+    same: _Same, max_sequences: int, n_checked: int, n_cache_tokens: int
+) -> KernelTables:
+    table = same.table
     if table.rates.serial_frac > 1.0:
         raise one(InputError, "simulate", "serial_frac", "above 1", "use a share of at most 1")
-    n_checked = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
-    lines_s, slopes_s = _lines(table, limits.max_sequences, n_checked)
+    lines_s, slopes_s = _lines(table, max_sequences, n_checked)
     window = _window(table)
     if window == NO_WINDOW:
         lines_s[1], slopes_s[1] = lines_s[0], slopes_s[0]
-    most = lines_s.max() + slopes_s.max() * limits.n_blocks * limits.block_tokens
+    most = lines_s.max() + slopes_s.max() * n_cache_tokens
     if not most < LONGEST_STEP_S:
         what = f"the longest takes {most:.0f} s"
         fix = f"limit sequences or cache so that it stays below {LONGEST_STEP_S:.0f} s"

@@ -23,6 +23,7 @@ from gpuplan.simulation.serving.fleet.pools import (
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.fleet import state as el
+from gpuplan.simulation.serving.sglang import is_sglang, with_sglang
 
 N_DRAWS = 1 << 16
 LAST_S = 50 * 86400.0
@@ -84,6 +85,8 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     engines.limit[:, st.IS_JUMPING] = method == "jump"
     engines.limit[:, st.LAST_INSTANT] = st.FOREVER
     limits = [pool.limits for pool in fleet.pools]
+    if is_sglang(limits[0]):
+        return with_sglang(engines, jobs.requests, limits, blocks=jobs.blocks)
     if any(has_features(one) for one in limits):
         return with_features(engines, jobs.requests, limits, blocks=jobs.blocks, seed=fleet.seed)
     return engines

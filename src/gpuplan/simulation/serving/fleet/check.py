@@ -17,6 +17,7 @@ from gpuplan.domain.simulation.fleet import (
 )
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.features import problems_of
+from gpuplan.simulation.serving.sglang import NAME, is_sglang, sglang_problems
 
 RULES = ("round_robin", "least_outstanding", "power_of_two", "prefix_affinity", "session")
 POOL_RULES = ("load", "share", "order")
@@ -74,10 +75,21 @@ def _fleet_problems(fleet: ElasticFleet) -> Iterator[Problem]:
         yield Problem("router.pool_rule", f"got {router.pool_rule!r}", fix)
     if not (router.guard_requests >= 0 and router.guard_ratio >= 0):
         yield Problem("router.guard", "is negative", "must be 0 or more")
+    yield from _scheduler_problems(fleet)
     yield from _count("router.max_resends", router.max_resends, 0)
     yield from _client_problems(fleet.clients)
     if not 0 <= fleet.first_hour < 168:
         yield Problem("first_hour", f"got {fleet.first_hour}", "must be from 0 to 167")
+
+
+def _scheduler_problems(fleet: ElasticFleet) -> Iterator[Problem]:
+    """SGLang's engines share a fleet with their like, and hand no KV cache over."""
+    is_there = {is_sglang(pool.limits) for pool in fleet.pools}
+    if len(is_there) > 1:
+        yield Problem(NAME, "beside pools of another engine", "give all pools one engine")
+    if True in is_there and fleet.handover is not None:
+        what = "with a prefill and a decode stage"
+        yield Problem(NAME, what, "serve both on one pool, or simulate vLLM")
 
 
 def _client_problems(clients: Clients) -> Iterator[Problem]:
@@ -131,7 +143,7 @@ def _pool_problems(pool: Pool, where: str) -> Iterator[Problem]:
         yield Problem(f"{where}.limits", f"blocks of {limits.block_tokens}", "use a power of two")
     if limits.n_blocks < 1:
         yield Problem(f"{where}.limits", "no room for a block", "give the cache memory")
-    for found in problems_of(limits):
+    for found in (*problems_of(limits), *sglang_problems(limits)):
         yield Problem(f"{where}.{found.where}", found.what, found.fix)
     yield from _size_problems(pool, where)
     for name in ("boot_s", "image_s", "load_s", "compile_s", "warmup_s"):

@@ -145,6 +145,7 @@ def _requests(run: Run, order: Rows) -> Requests:
         prefix_group=asked.prefix_group[order],
         prefix_tokens=asked.prefix_tokens[order],
         priority=asked.priority[order],
+        max_tokens=asked.max_tokens[order],
     )
     return requests_of(
         arrive_s, asked.input_tokens[order], asked.output_tokens[order], grouping=grouping

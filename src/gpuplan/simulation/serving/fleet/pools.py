@@ -7,6 +7,7 @@ from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.simulation.fleet import ElasticFleet, Pool, PoolShare
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.fleet import state as el
+from gpuplan.simulation.serving.sglang import is_sglang, most_tokens
 
 LONGEST = 1 << 61  # a duration beyond any run
 
@@ -42,6 +43,8 @@ def room_of(limits: EngineLimits) -> int:
     """Tokens of prompt and output, less the last, that an engine can hold for one request."""
     n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
     room = limits.n_blocks * limits.block_tokens - n_drafts
+    if is_sglang(limits):
+        room = most_tokens(limits) - 1
     return min(room, _or(limits.max_context_tokens, room + 1) - 1)
 
 

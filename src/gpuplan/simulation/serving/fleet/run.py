@@ -1,5 +1,8 @@
 """Requests and an autoscaled fleet in, an outcome out."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from gpuplan.domain.columns import Ints
@@ -13,6 +16,12 @@ from gpuplan.simulation.serving.fleet.outcome import Run, outcome_of
 from gpuplan.simulation.serving.fleet.pools import room_of
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.fleet import state as el
+from gpuplan.simulation.serving.text import (
+    is_idle_cache,
+    shares_text,
+    with_lookups,
+    without_cache,
+)
 
 BIN_S = 60.0
 
@@ -38,7 +47,7 @@ def simulate_fleet(
     none = np.full(len(requests), st.NONE)
     accepted, reasons = _servable(requests, fleet, asked)
     jobs = Jobs(requests, asked, accepted, none, np.zeros(len(requests)), blocks)
-    return _run(jobs, fleet, reasons, bin_s=bin_s, method=method)
+    return _run_textless(jobs, fleet, reasons, bin_s=bin_s, method=method)
 
 
 def simulate_closed_loop(
@@ -68,7 +77,7 @@ def simulate_closed_loop(
     check_fleet(fleet, service)
     accepted, reasons = _servable(requests, fleet, service)
     jobs = Jobs(requests, service, accepted, _turns(loop, accepted), loop.think_s, None)
-    return _run(jobs, fleet, reasons, bin_s=bin_s, method=method, is_closed=True)
+    return _run_textless(jobs, fleet, reasons, bin_s=bin_s, method=method, is_closed=True)
 
 
 def _turns(loop: ClosedLoop, accepted: Ints) -> Ints:
@@ -101,6 +110,26 @@ def _servable(
     )
     accepted = np.flatnonzero(~is_empty & ~is_large).astype(np.int64)
     return accepted, tuple((why, n) for why, n in counts if n)
+
+
+def _run_textless(
+    jobs: Jobs,
+    fleet: ElasticFleet,
+    reasons: tuple[tuple[str, int], ...],
+    *,
+    bin_s: float,
+    method: str,
+    is_closed: bool = False,
+) -> FleetOutcome:
+    """Without the prefix cache where that makes no difference."""
+    run = partial(_run, bin_s=bin_s, method=method, is_closed=is_closed)
+    is_idle = any(is_idle_cache(pool.limits) for pool in fleet.pools)
+    if is_idle and not shares_text(jobs.requests, jobs.blocks):
+        pools = tuple(replace(pool, limits=without_cache(pool.limits)) for pool in fleet.pools)
+        found = run(jobs, replace(fleet, pools=pools), reasons)
+        if found.outcome.totals.n_preemptions == 0:
+            return replace(found, outcome=with_lookups(found.outcome))
+    return run(jobs, fleet, reasons)
 
 
 def _run(

@@ -70,7 +70,7 @@ def lasting(e: AnyEngine, k: int, first: int, growth: int) -> int:
 
 
 @part
-def _fewest_reaching(e: AnyEngine, gap: int, k: int, first: int, growth: int) -> int:
+def fewest_reaching(e: AnyEngine, gap: int, k: int, first: int, growth: int) -> int:
     """The fewest steps, up to k, that last at least `gap`; k steps do."""
     steep = growth * mean_gain(e)
     linear = first - 0.5 * steep
@@ -93,7 +93,7 @@ def _until(e: AnyEngine, at: int, k: int, line: tuple[int, int]) -> int:
     gap = (max(ahead, 0) << st.FRAC_BITS) - s[st.FRAC]
     if gap >= lasting(e, k, line[0], line[1]):
         return k
-    return _fewest_reaching(e, gap, k, line[0], line[1])
+    return fewest_reaching(e, gap, k, line[0], line[1])
 
 
 @part
@@ -101,6 +101,8 @@ def _next_heard(e: AnyEngine) -> int:
     """When somebody comes who could be admitted."""
     s = e.scalar
     head = s[st.WAIT_HEAD]
+    if s[st.READY] >= 0 and s[st.BLOCKED] == 0:
+        return int(s[st.NOW])
     # With priorities, one who comes later may fit where the one before did not.
     is_heard = s[st.BLOCKED] == 0 or (e.limit[st.IS_PRIORITY] and s[st.BLOCKED] == BY_BLOCKS)
     return int(e.request[head, st.ARRIVE]) if head >= 0 and is_heard else st.FOREVER

@@ -79,9 +79,9 @@ def one_engine(all_: AnyEngines, r: int) -> AnyEngine:
         all_.extra,
         all_.path_first,
         all_.path,
-        all_.table[r],
-        all_.entry[r],
-        all_.run[r],
-        all_.node[r],
+        all_.bucket[r],
+        all_.row[r],
+        all_.block[r],
+        all_.own[r],
         all_.gained[p],
     )

@@ -27,9 +27,9 @@ def n_blocks(limit: Ints, n_tokens: int) -> int:
 def learn(s: Ints, limit: Ints, begun: int) -> None:
     """A step that began then has ended now: who may be admitted to the next one?
 
-    An engine that schedules ahead has drawn it up when this one began, unless nothing was left.
+    An engine that schedules ahead has drawn it up when this one began.
     """
-    s[st.KNOWN] = begun if limit[st.IS_AHEAD] and s[st.N_RUNNING] > 0 else s[st.NOW]
+    s[st.KNOWN] = begun if limit[st.IS_AHEAD] else s[st.NOW]
 
 
 @part

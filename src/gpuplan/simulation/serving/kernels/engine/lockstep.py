@@ -16,6 +16,7 @@ from gpuplan.simulation.serving.kernels.engine.jump import (
     on_line,
 )
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.leaving import wake
 from gpuplan.simulation.serving.kernels.engine.lists import learn, next_finish
 from gpuplan.simulation.serving.kernels.engine.loop import complete, has_no_prompt, skip
 from gpuplan.simulation.serving.kernels.engine.positions import (
@@ -39,9 +40,8 @@ def _begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
         s = engines.scalar[r]
         lasts = ((s[st.FLIGHT_END] - s[st.NOW]) << st.FRAC_BITS) + s[st.FLIGHT_FRAC] - s[st.FRAC]
         longest = max(longest, lasts)
-        n_checked = s[st.N_DECODES] * engines.limit[engines.pool[r], st.CHECKED]
-        n_tokens += s[st.PREFILL_TOKENS] + n_checked
-        if s[st.PREFILL_TOKENS] + n_checked == 0:
+        n_tokens += s[st.FLIGHT_TOKENS]
+        if s[st.FLIGHT_TOKENS] == 0:
             engines.flight_s[r, 0] = engines.flight_s[r, 1] = 0.0
     longest += shared[min(n_tokens, shared.shape[0] - 1)]
     for r in range(first, first + n):
@@ -58,6 +58,7 @@ def _is_idle(engines: Engines, first: int, n: int) -> bool:
     for r in range(first, first + n):
         s = engines.scalar[r]
         see_arrivals(held(one_engine(engines, r)))
+        wake(held(one_engine(engines, r)))
         if s[st.N_RUNNING] > 0 or s[st.READY] >= 0:
             return False
         head = s[st.WAIT_HEAD]
@@ -84,6 +85,8 @@ def _plan_all(engines: Engines, first: int, n: int) -> int:
     for r in range(first, first + n):
         e, s = held(one_engine(engines, r)), engines.scalar[r]
         if not e.limit[st.IS_JUMPING] or e.limit[st.CHECKED] != 1 or not has_no_prompt(e):
+            return st.ZERO
+        if s[st.N_LEAVING] > 0:
             return st.ZERO
         # Who has come may be heard of after the next step, or fit where another does not.
         if s[st.WAIT_HEAD] >= 0 and (s[st.BLOCKED] == 0 or e.limit[st.IS_PRIORITY]):

@@ -10,23 +10,22 @@ from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import peaks_s
 from gpuplan.simulation.serving.kernels.engine.jump import plan_jump
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
-from gpuplan.simulation.serving.kernels.engine.lists import (
-    learn,
-    n_blocks,
-    note_finish,
-    unlink_running,
+from gpuplan.simulation.serving.kernels.engine.leaving import (
+    decode,
+    forget_decode,
+    hold_back,
+    leave,
+    may_go,
+    unpark,
+    wake,
 )
+from gpuplan.simulation.serving.kernels.engine.lists import learn
 from gpuplan.simulation.serving.kernels.engine.positions import move, moved, n_drafts
 from gpuplan.simulation.serving.kernels.engine.queue import next_to_admit, see_arrivals
-from gpuplan.simulation.serving.kernels.engine.schedule import (
-    begin,
-    count_decode,
-    forget_decode,
-    n_total,
-)
+from gpuplan.simulation.serving.kernels.engine.schedule import begin, n_total
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
-from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
-from gpuplan.simulation.serving.kernels.prefix.cache import give_back, start_writing, take
+from gpuplan.simulation.serving.kernels.jit.compiled import part
+from gpuplan.simulation.serving.kernels.prefix.cache import start_writing, take
 
 TAKEN = 0
 MUST_SCHEDULE = -1
@@ -41,10 +40,12 @@ def _release(e: AnyEngine, v: int) -> None:
     e.request[i, st.MADE] = e.request[i, st.OUTPUT]
     n_seen = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
     n_written = min(n_seen, e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - 1)
-    give_back(e, v, n_blocks(e.limit, n_seen + n_drafts(e)), n_written)
-    unlink_running(e.scalar, e.slot, v)
     s[st.OUTSTANDING] -= 1
-    s[st.BLOCKED] = 0
+    if e.limit[st.IS_AHEAD]:
+        hold_back(e, v, n_written)
+    else:
+        forget_decode(e, v)
+        leave(e, v, n_seen, n_written)
 
 
 def _any_finished(e: AnyEngine, _: int) -> int:
@@ -72,20 +73,7 @@ def finish_decodes(e: AnyEngine) -> None:
         v = _first_finished(e, after)
         if v < 0:
             return
-        forget_decode(e, v)
         _release(e, v)
-
-
-@part
-def _decode(e: AnyEngine, v: int, n_tokens: int) -> None:
-    """The slot has so many tokens now and decodes from there."""
-    s, i = e.scalar, e.slot[v, st.ID]
-    e.slot[v, st.OFFSET] = n_tokens - s[st.STEP]
-    count_decode(e, v, st.ONE)
-    s[st.N_DECODES] += 1
-    s[st.CONTEXT] += n_tokens
-    n_left = e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - n_tokens
-    note_finish(e.ring, e.word, e.slot, v, s[st.STEP] + n_left)
 
 
 @part
@@ -105,30 +93,8 @@ def _start_decodes(e: AnyEngine) -> None:
                 e.request[i, st.MADE] += 1
                 if e.request[i, st.FIRST] < 0:
                     e.request[i, st.FIRST] = s[st.NOW]
-                _decode(e, v, n_tokens + 1)
+                decode(e, v, n_tokens + 1)
                 start_writing(e, v)
-        v = slot[v, st.AFTER]
-
-
-def _nobody_parked(_: AnyEngine, __: int) -> None:
-    # Every sequence has a token of the budget unless a limit on long prefills breaks the order.
-    pass
-
-
-@policy(otherwise=_nobody_parked)
-def _unpark(e: AnyEngine, before: int) -> None:
-    """Decodes that went without a token have as many as before."""
-    if e.scalar[st.PARKED] >= 0:
-        _unpark_all(far(e), before)
-
-
-@rare
-def _unpark_all(e: AnyEngine, before: int) -> None:
-    s, slot = e.scalar, e.slot
-    v = s[st.PARKED]
-    while v >= 0:
-        if slot[v, st.DONE] < 0:
-            _decode(e, v, slot[v, st.OFFSET] + before)
         v = slot[v, st.AFTER]
 
 
@@ -138,15 +104,14 @@ def complete(e: AnyEngine) -> None:
     s = e.scalar
     used = 0.5 * (s[st.USED_BEFORE] + e.limit[st.N_BLOCKS] - s[st.FREE])
     account(e.scalar, e.bins, s[st.FLIGHT_END], used, (e.flight_s[0], e.flight_s[1]))
-    n_computed = s[st.PREFILL_TOKENS] + s[st.N_DECODES] * (n_drafts(e) + 1)
-    s[st.COMPUTED] += n_computed
-    s[st.N_STEPS] += min(1, n_computed)
+    s[st.COMPUTED] += s[st.FLIGHT_TOKENS]
+    s[st.N_STEPS] += min(1, s[st.FLIGHT_TOKENS])
     begun = s[st.NOW]
     s[st.NOW], s[st.FRAC] = s[st.FLIGHT_END], s[st.FLIGHT_FRAC]
     s[st.IN_FLIGHT] = 0
     before = s[st.STEP]
     move(e, st.ONE)
-    _unpark(e, before)
+    unpark(e, before)
     _start_decodes(e)
     finish_decodes(e)
     learn(e.scalar, e.limit, begun)
@@ -218,8 +183,8 @@ def skip(e: AnyEngine, plan: tuple[int, int, int], end: tuple[int, int], begun: 
 def has_no_prompt(e: AnyEngine) -> bool:
     """No prompt is half computed, and nobody waits who might be admitted."""
     s = e.scalar
-    is_waiting = s[st.BLOCKED] == 0 and next_to_admit(e) >= 0
-    return bool(s[st.N_PARTIALS] == 0 and not is_waiting)
+    is_open = s[st.BLOCKED] == 0 and s[st.CLOSED] != s[st.TICK]
+    return bool(s[st.N_PARTIALS] == 0 and not (is_open and next_to_admit(e) >= 0))
 
 
 @part
@@ -249,12 +214,14 @@ def advance(e: AnyEngine, until: int) -> int:
                 return int(s[st.FLIGHT_END])
             complete(e)
         see_arrivals(e)
+        wake(e)
         if _is_idle(e):
             return st.FOREVER
         if s[st.NOW] >= until:
             return int(s[st.NOW])
         planned = MUST_SCHEDULE
-        if e.limit[st.IS_JUMPING] and s[st.N_DECODES] > 0 and has_no_prompt(e):
+        is_quiet = s[st.N_DECODES] > 0 and has_no_prompt(e)
+        if e.limit[st.IS_JUMPING] and is_quiet and may_go(e):
             planned = _jump(e, until)
         if planned > TAKEN:
             return planned

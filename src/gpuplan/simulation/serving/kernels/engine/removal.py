@@ -5,10 +5,10 @@ from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import peaks_s
 from gpuplan.simulation.serving.kernels.engine.jump import plan_jump
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
+from gpuplan.simulation.serving.kernels.engine.leaving import forget_decode
 from gpuplan.simulation.serving.kernels.engine.lists import learn, n_blocks, unlink_running
 from gpuplan.simulation.serving.kernels.engine.positions import begin_draws, moved, n_drafts
 from gpuplan.simulation.serving.kernels.engine.queue import give_up_place
-from gpuplan.simulation.serving.kernels.engine.schedule import forget_decode
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
 from gpuplan.simulation.serving.kernels.prefix.cache import give_back
@@ -88,7 +88,7 @@ def _spend_jump(e: AnyEngine, until: int) -> None:
 def spend(e: AnyEngine, until: int) -> None:
     """The engine dies at this instant: busy until then, with the step in progress lost."""
     s = e.scalar
-    if s[st.N_RUNNING] == 0:
+    if s[st.N_RUNNING] == s[st.N_LEAVING] and not s[st.IN_FLIGHT]:
         return
     if not s[st.IN_FLIGHT] and s[st.NOW] < until:
         _spend_jump(e, until)
@@ -106,11 +106,10 @@ def _forget_nothing(_: AnyEngine, __: int) -> None:
 def _empty_cache(e: AnyEngine, now: int) -> None:
     """Nothing is in the prefix cache; acceptances are drawn anew."""
     s = e.scalar
-    s[st.OLDEST] = s[st.NEWEST] = st.NONE
-    s[st.ENTRY_SPARE] = s[st.RUN_SPARE] = s[st.NODE_SPARE] = st.NONE
-    s[st.ENTRY_TOP] = s[st.RUN_TOP] = s[st.NODE_TOP] = 0
+    s[st.OLDEST] = s[st.NEWEST] = s[st.PENDING] = s[st.ROW_SPARE] = st.NONE
+    s[st.FRESH] = s[st.ROW_TOP] = 0
     s[st.BARE] = e.limit[st.N_BLOCKS]
-    e.table[:] = st.NONE
+    e.bucket[:] = st.NONE
     # A step that was lost must not decide how draft tokens fare from here on.
     begin_draws(e, now)
 
@@ -121,13 +120,15 @@ def empty(e: AnyEngine, now: int) -> None:
     s = e.scalar
     s[st.HEAD] = s[st.TAIL] = s[st.WAIT_HEAD] = s[st.WAIT_TAIL] = st.NONE
     s[st.MARK] = s[st.PARKED] = s[st.READY] = s[st.PLAN_AT] = st.NONE
+    s[st.LEAVE_HEAD] = s[st.LEAVE_TAIL] = s[st.CLOSED] = st.NONE
+    s[st.N_LEAVING] = 0
     s[st.NOW], s[st.FRAC], s[st.STOP] = max(s[st.NOW], now), 0, st.FOREVER
     s[st.FREE], s[st.FREE_SLOT] = e.limit[st.N_BLOCKS], 0
     s[st.N_DECODES] = s[st.CONTEXT] = s[st.N_RUNNING] = s[st.N_PARTIALS] = 0
     s[st.OUTSTANDING] = s[st.IN_FLIGHT] = s[st.BLOCKED] = 0
     s[st.KNOWN] = s[st.NOW]
     for v in range(e.limit[st.MAX_SEQUENCES]):
-        e.slot[v, st.AFTER] = v + 1
+        e.slot[v, st.AFTER], e.slot[v, st.ID] = v + 1, st.NONE
     e.slot[e.limit[st.MAX_SEQUENCES] - 1, st.AFTER] = st.NONE
     s[st.PHASES :] = 0
     e.ring[:] = st.NONE

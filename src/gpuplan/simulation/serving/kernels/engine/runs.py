@@ -1,9 +1,8 @@
 """Several equal engines behind a router: requests in order of arrival in, times of each out."""
 
+from gpuplan.simulation.serving.kernels.drive import advance, one_engine
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.simulation.serving.kernels.engine.lists import append_waiting
-from gpuplan.simulation.serving.kernels.engine.loop import advance
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 

@@ -9,9 +9,14 @@ what runs; otherwise what runs is walked in order.
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import decode_line, mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
+from gpuplan.simulation.serving.kernels.engine.leaving import (
+    drop_leaving,
+    forget_decode,
+    leave_decodes,
+    let_go,
+    look_again,
+)
 from gpuplan.simulation.serving.kernels.engine.lists import (
-    count_phase,
-    forget_finish,
     link_running,
     n_blocks,
     unlink_running,
@@ -47,12 +52,6 @@ def n_total(request: Ints, i: int) -> int:
     return int(request[i, st.INPUT] + request[i, st.MADE])
 
 
-@part
-def count_decode(e: AnyEngine, v: int, more: int) -> None:
-    """So many decodes more, or less, that need a block at the same positions as this one."""
-    count_phase(e.scalar, e.limit, e.slot[v, st.OFFSET] + n_drafts(e), more)
-
-
 def _room_without_drafts(e: AnyEngine, end: int, _: int) -> int:
     return n_blocks(e.limit, end)
 
@@ -73,7 +72,7 @@ def _share_of_budget(_: AnyEngine, n_left: int, budget: int) -> int:
 def _share(e: AnyEngine, n_left: int, budget: int) -> int:
     """Tokens of one prompt in this step."""
     longest = e.limit[st.LONG_PREFILL]
-    if 0 < longest < n_left:
+    if 0 < longest < n_left and not e.scalar[st.IS_LONE]:
         n_left = longest
     return min(n_left, budget)
 
@@ -103,16 +102,6 @@ def _prefill(e: AnyEngine, v: int, progress: tuple[int, int, int], n_new_blocks:
         e.scalar[st.MARK] = v
 
 
-@part
-def forget_decode(e: AnyEngine, v: int) -> None:
-    """The slot no longer decodes."""
-    s = e.scalar
-    count_decode(e, v, st.MINUS_ONE)
-    s[st.N_DECODES] -= 1
-    s[st.CONTEXT] -= e.slot[v, st.OFFSET] + s[st.STEP]
-    forget_finish(e.ring, e.word, e.slot, v)
-
-
 def _is_never_scheduled(_: AnyEngine, __: int) -> bool:
     # The last admitted is preempted before its turn comes.
     return False
@@ -139,8 +128,11 @@ def _preempt(e: AnyEngine, v: int) -> int:
     """The slot's request loses its blocks and waits; the tokens of this step that it had."""
     s, slot = e.scalar, e.slot
     i, done = slot[v, st.ID], slot[v, st.DONE]
+    if done <= st.LEAVING:
+        return drop_leaving(e, v, _is_scheduled(e, v))
     if s[st.MARK] == v:
         s[st.MARK] = slot[v, st.AFTER]
+    n_unknown = 0
     if done >= 0:
         refund = slot[v, st.CHUNK]
         n_seen, n_tokens = done + refund, n_total(e.request, i)
@@ -155,7 +147,8 @@ def _preempt(e: AnyEngine, v: int) -> int:
         n_held = n_blocks(e.limit, n_seen + n_drafts(e))
         e.request[i, st.MADE] = n_tokens - e.request[i, st.INPUT]
         forget_decode(e, v)
-    give_back(e, v, n_held, n_seen)
+        n_unknown = e.limit[st.IS_AHEAD]
+    give_back(e, v, n_held, n_seen - n_unknown)
     unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)
     e.request[i, st.PREEMPTED] += 1
@@ -170,8 +163,11 @@ def _park(e: AnyEngine, v: int) -> None:
     s, slot = e.scalar, e.slot
     s[st.PARKED] = v
     while v >= 0:
-        if slot[v, st.DONE] < 0:
+        if slot[v, st.DONE] == st.NONE:
             forget_decode(e, v)
+        elif slot[v, st.DONE] == st.LEAVING_ROW:
+            leave_decodes(e, v)
+            slot[v, st.DONE] = st.LEAVING
         v = slot[v, st.AFTER]
 
 
@@ -194,6 +190,9 @@ def _walk(e: AnyEngine) -> int:
     s, slot, budget, v = e.scalar, e.slot, e.limit[st.MAX_TOKENS], e.scalar[st.HEAD]
     s[st.IS_WALKING] = 1
     while v >= 0 and budget > 0:
+        if slot[v, st.DONE] == st.LEAVING:
+            v = slot[v, st.AFTER]
+            continue
         n_new, more = _wanted(e, v, budget)
         after, is_gone = st.NONE, False
         while more > s[st.FREE] and not is_gone:
@@ -274,6 +273,8 @@ def _admit(e: AnyEngine, budget: int) -> None:
         # The most that drafts may need: who is blocked stays so whatever the next step gains.
         end = n_tokens if e.limit[st.IS_RESERVING] else done + chunk
         must_fit = n_blocks(e.limit, end + n_drafts(e))
+        if s[st.N_RUNNING] > 0:
+            must_fit += e.limit[st.WATERMARK]
         if must_fit - hit + n_free > s[st.FREE]:
             # A text that is being written may be found longer after any step.
             s[st.BLOCKED] = 0 if is_growing else BY_BLOCKS
@@ -297,19 +298,51 @@ def schedule_end(e: AnyEngine) -> int:
     return lasts
 
 
+def _is_never_lone(_: AnyEngine) -> bool:
+    return False
+
+
+@policy(otherwise=_is_never_lone)
+def _is_lone(e: AnyEngine) -> bool:
+    """The engine has one request in all, and leaves a long prompt that is alone whole."""
+    if not e.limit[st.LONE_IS_WHOLE] or e.scalar[st.N_RUNNING] > 1:
+        return False
+    i = next_to_admit(e)
+    if i < 0 or e.scalar[st.N_RUNNING] == 1:
+        return bool(i < 0)
+    if e.limit[st.IS_PRIORITY]:
+        return bool(e.extra[i, st.CHILD] < 0)
+    second = e.request[i, st.NEXT_WAITING]
+    return bool(second < 0 or e.request[second, st.ARRIVE] > e.scalar[st.KNOWN])
+
+
 @part
-def begin(e: AnyEngine) -> None:
-    """Schedule one step from now and compute its end."""
+def _draw_up(e: AnyEngine) -> None:
+    """What runs goes on, and who waits joins, as far as tokens, sequences and blocks last."""
     s = e.scalar
     s[st.MARK] = s[st.PARKED] = st.NONE
     s[st.PREFILL_TOKENS] = s[st.PREFILL_PAIRS] = s[st.N_ENDED] = 0
-    s[st.USED_BEFORE] = e.limit[st.N_BLOCKS] - s[st.FREE]
+    s[st.IS_LONE] = _is_lone(e)
     n_before = s[st.N_PREEMPTIONS]
     budget = _go_on(e)
     s[st.BLOCKED] = 0
     if s[st.N_PREEMPTIONS] == n_before:
         _admit(e, budget)
+    s[st.FLIGHT_TOKENS] = s[st.PREFILL_TOKENS] + s[st.N_DECODES] * (n_drafts(e) + 1)
+
+
+@part
+def begin(e: AnyEngine) -> None:
+    """Schedule one step from now and compute its end."""
+    s = e.scalar
+    s[st.USED_BEFORE] = e.limit[st.N_BLOCKS] - s[st.FREE]
+    while True:
+        _draw_up(e)
+        if s[st.FLIGHT_TOKENS] > 0 or (s[st.KNOWN] == s[st.NOW] and s[st.N_LEAVING] == 0):
+            break
+        look_again(e)
     lasts = schedule_end(e) + s[st.FRAC]
     s[st.FLIGHT_END] = s[st.NOW] + (lasts >> st.FRAC_BITS)
     s[st.FLIGHT_FRAC] = lasts & st.FRAC_MASK
     s[st.IN_FLIGHT] = 1
+    let_go(e)

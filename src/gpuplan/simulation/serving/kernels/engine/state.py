@@ -33,19 +33,23 @@ ONE_TOKEN = 1 << GAIN_BITS  # gained by a decode in a step; more where draft tok
 ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN = range(10)
 N_REQUEST = 10
 # Further columns where engines have policies. NUMBER: in order of arrival; rows of a stream are
-# used again. HIT: tokens found in the prefix cache. BASE: blocks of the text before its own.
-PRIORITY, CHILD, HIT, BASE, NUMBER = range(5)
+# used again. HIT: tokens found in the prefix cache. WRITER: the slot that decodes it.
+PRIORITY, CHILD, HIT, WRITER, NUMBER = range(5)
 N_EXTRA = 5
 
 # Columns of a slot: a request that runs. A decode has OFFSET + the engine's position tokens and
-# DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step.
+# DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step. Who has the
+# last token but holds its slot until the step drawn up before it was known has begun: DONE is
+# LEAVING, or LEAVING_ROW where that step computes one more token for it; LEFT: preempted then.
+# FINISH is then the tokens of its text that may be found again.
 ID, OFFSET, BEFORE, AFTER, PEER_BEFORE, PEER_AFTER, FINISH, DONE = range(8)
 CHUNK = OFFSET
+LEAVING, LEAVING_ROW, LEFT = -2, -3, -4
 N_SLOT = 8  # rows are as long as lines of the processor's cache
 # Further columns where engines have policies. ORDER: of admission. STAMP: the last step that
-# scheduled it. NODES: what it holds of the prefix cache, last segment first. AT_NODE, ELEMENT,
-# COVERED: the segment it now writes, its place on the path, and the blocks before it.
-ORDER, STAMP, NODES, AT_NODE, ELEMENT, COVERED = range(N_SLOT, N_SLOT + 6)
+# scheduled it. ENTERED: blocks whose text is in the prefix cache; these it holds by number.
+# ELEMENT, COVERED: the segment that comes next, its place on the path, and the blocks before it.
+ORDER, STAMP, ENTERED, ELEMENT, COVERED = range(N_SLOT, N_SLOT + 5)
 N_FEATURED_SLOT = N_SLOT + 8
 
 # Scalars of an engine. STEP: position of the decodes, in tokens; GAIN: of the last step.
@@ -59,15 +63,23 @@ STOP, KNOWN, TICK, GAIN, PARKED = range(30, 35)
 # A jump that was planned and not taken: its plan, and what it was made for.
 PLAN_STEPS, PLAN_LASTS, PLAN_BLOCKS, PLAN_REGIME, PLAN_EARLIER = range(35, 40)
 PLAN_AT, PLAN_CONTEXT, PLAN_HEAD, PLAN_STOP = range(40, 44)
-# Of engines with policies. BARE: free blocks that hold no text.
-ORDERED, BARE, OLDEST, NEWEST, ENTRY_TOP, ENTRY_SPARE, RUN_TOP, RUN_SPARE = range(44, 52)
-NODE_TOP, NODE_SPARE, ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING = range(52, 58)
-PHASES = 58  # and as many more as a block has tokens
+# Of engines with policies. BARE: free blocks that hold no text. OLDEST, NEWEST: of free blocks.
+# FRESH: the first that was never used. PENDING: those taken and not yet held by number.
+ORDERED, BARE, OLDEST, NEWEST, FRESH, PENDING, ROW_TOP, ROW_SPARE = range(44, 52)
+ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING = range(52, 56)
+# Who is leaving, in order of admission. CLOSED: the tick of a step to which nobody is admitted.
+# FLIGHT_TOKENS: of the step in flight. IS_LONE: the engine has one request in all.
+LEAVE_HEAD, LEAVE_TAIL, N_LEAVING, CLOSED, FLIGHT_TOKENS, IS_LONE = range(56, 62)
+PHASES = 62  # and as many more as a block has tokens
 
 # Limits of an engine.
 MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL = range(7)
 IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD = range(7, 14)
-N_LIMITS = 14
+# ENDS_BY_EOS: an end is known when the last token is there, not from the requested length.
+# LONE_IS_WHOLE: a long prompt that is alone is not cut. WATERMARK: blocks that an admission leaves
+# free. BARE_FIRST: blocks that hold no text are reused before any that do.
+ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST = range(14, 18)
+N_LIMITS = 18
 # Of the ring of finishes, so many steps share a word of bits.
 WORD_BITS, WORD_MASK = 5, 31
 # What a bin of time sums up.
@@ -76,17 +88,13 @@ N_SUMS = 4
 
 # Columns of a path: a segment, and how many of its first blocks.
 SEGMENT, N_SHARED = range(2)
-# Columns of a segment in the prefix cache. Blocks up to CACHED are there; up to HELD somebody
-# uses them; the rest is free, in runs, the outermost run being the oldest. HOLDER: the node that
-# reaches farthest. WRITER: the slot that adds blocks as it decodes.
-KEY, CACHED, HELD, HOLDER, WRITER, RUN_INNERMOST, RUN_OUTERMOST = range(7)
-N_ENTRY = 7
-# Columns of a run of free blocks of one segment, in the queue of eviction and in the segment.
-RUN_ENTRY, LOW, HIGH, OLDER, NEWER, INNER, OUTER = range(7)
-N_RUN_COLUMNS = 7
-# Columns of what a slot holds of a segment. IS_APART: it has blocks of its own of the same text.
-NODE_ENTRY, EXTENT, IS_APART, EARLIER, FARTHER, NEARER = range(6)
-N_NODE = 6
+# Columns of a block. OLDER, NEWER: in the queue of free blocks. USERS: slots that hold it. ROW,
+# COLUMN: where its text is found, ROW being NONE where it has none. NEXT_COPY: of the same text.
+OLDER, NEWER, USERS, ROW, COLUMN, NEXT_COPY = range(6)
+N_BLOCK_COLUMNS = 6
+# Columns of a row: the text of eight places of a segment, each the first block that holds it.
+KEY, NEXT_ROW, N_FILLED, CELLS = range(4)
+N_ROW = CELLS + 8
 # Rows of what drawn acceptances gain: tokens after so many steps, and their sum before a step.
 POSITIONS, SUMS = range(2)
 N_DRAWN = 1 << 16  # steps, after which the draws repeat
@@ -149,10 +157,10 @@ class FeaturedEngines(NamedTuple):
     extra: Ints  # (requests, N_EXTRA)
     path_first: Ints  # (requests + 1): where the path of a request begins
     path: Ints  # (elements, 2)
-    table: Ints  # (engines, power of two): entry of a segment, by its number
-    entry: Ints  # (engines, entries, N_ENTRY)
-    run: Ints  # (engines, runs, N_RUN_COLUMNS)
-    node: Ints  # (engines, nodes, N_NODE)
+    bucket: Ints  # (engines, power of two): first row of those whose numbers meet here
+    row: Ints  # (engines, rows, N_ROW)
+    block: Ints  # (engines, blocks, N_BLOCK_COLUMNS)
+    own: Ints  # (engines, max sequences and one to look up, blocks): by number, of each slot
     gained: Ints  # (pools, 2, N_DRAWN + 1) where acceptance is drawn, else (pools, 2, 1)
 
 
@@ -175,10 +183,10 @@ class FeaturedEngine(NamedTuple):
     extra: Ints
     path_first: Ints
     path: Ints
-    table: Ints
-    entry: Ints
-    run: Ints
-    node: Ints
+    bucket: Ints
+    row: Ints
+    block: Ints
+    own: Ints
     gained: Ints
 
 

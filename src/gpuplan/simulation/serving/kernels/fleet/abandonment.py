@@ -1,8 +1,8 @@
 """Abandonment: clients time out, and their requests leave the replica without a response."""
 
+from gpuplan.simulation.serving.kernels.drive import abort, one_engine
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.removal import abort, at_boundary, forget_work
+from gpuplan.simulation.serving.kernels.engine.removal import at_boundary, forget_work
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.clients import gave_up, retry

@@ -20,7 +20,8 @@ def _demand(engines: Engines, f: Elastic, p: int) -> int:
     n = f.pool[p, el.HELD]
     first = f.pool[p, el.FIRST_REPLICA]
     for r in range(first, first + f.pool[p, el.N_SLOTS]):
-        n += engines.scalar[r, st.OUTSTANDING] - engines.scalar[r, st.N_RUNNING]
+        s = engines.scalar[r]
+        n += s[st.OUTSTANDING] - s[st.N_RUNNING] + s[st.N_LEAVING]
     return int(n)
 
 

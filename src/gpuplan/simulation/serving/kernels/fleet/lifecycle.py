@@ -1,8 +1,7 @@
 """What becomes of replicas: they start, serve, drain, fail, are taken away, and come back."""
 
+from gpuplan.simulation.serving.kernels.drive import empty, one_engine, spend
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.removal import empty, spend
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import fresh_start, time_out

@@ -5,9 +5,8 @@ noticed, replicas that have drained leave, and what waits is sent; then replicas
 tick, clients time out, and jobs come, in this order. No step begins at an instant before all of it.
 """
 
+from gpuplan.simulation.serving.kernels.drive import advance, one_engine
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
-from gpuplan.simulation.serving.kernels.engine.loop import advance
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import remove_aborted, time_out

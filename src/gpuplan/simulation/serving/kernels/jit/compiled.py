@@ -5,7 +5,7 @@ it has changed there, plain `njit` compiles the same text to the same answers, a
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,10 +15,11 @@ from warnings import warn
 from numba import njit
 from numba.extending import overload
 
+from gpuplan.kernel_cache import kept
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 T = TypeVar("T")
 PLAIN: dict[str, Any] = {"error_model": "numpy"}
-LOADING = ("_load_overload", "_guard_against_spurious_io_errors")
 
 
 def _sorts() -> dict[str, dict[str, Any]]:
@@ -59,12 +60,20 @@ def _texts(folder: Traversable) -> Iterator[bytes]:
             yield found.name.encode() + b"\0" + found.read_bytes()
 
 
-def _sources() -> str:
-    """One figure for the text of every kernel of this room."""
-    return sha256(b"\0".join(_texts(files("gpuplan.simulation.serving.kernels")))).hexdigest()
+@cache
+def _sources(package: str) -> str:
+    """One figure for the text of every kernel of a simulator."""
+    return sha256(b"\0".join(_texts(files(package)))).hexdigest()
 
 
-SOURCES = _sources()
+def _stamp(function: Kernel) -> str:
+    """The figure that what was compiled of the function is kept under."""
+    own = function.__module__.partition(".kernels")[0] + ".kernels"
+    return SOURCES if own == SERVING else _sources(own) + _sources(f"{SERVING}.jit")
+
+
+SERVING = "gpuplan.simulation.serving.kernels"
+SOURCES = _sources(SERVING)
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -95,29 +104,7 @@ def rare(function: Kernel) -> Kernel:
 
 
 def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
-    compiled: Kernel = njit(cache=True, **options)(function)
-    cache: Any = getattr(compiled, "_cache", None)
-    stored = getattr(cache, "_cache_file", None)
-    if cache is not None and not hasattr(stored, "_source_stamp"):
-        # Nothing would tell stale code from fresh: none is kept.
-        fresh: Kernel = njit(**options)(function)
-        return fresh
-    if stored is not None:
-        # The compiler compares a kernel with its own file alone, though callees are inlined.
-        stored._source_stamp = SOURCES  # noqa: SLF001
-    if is_assembled() and all(hasattr(cache, name) for name in LOADING):
-        cache.load_overload = partial(_loaded, cache)
-    return compiled
-
-
-def _loaded(cache: Any, signature: Any, context: Any) -> Any:
-    """What was compiled before, or nothing.
-
-    The compiler would first load all it knows of numpy and scipy, half a second. Kernels without
-    arrays of their own need none of that to run, and a compilation loads it by itself.
-    """
-    with cache._guard_against_spurious_io_errors():  # noqa: SLF001
-        return cache._load_overload(signature, context)  # noqa: SLF001
+    return kept(njit, function, options, stamp=_stamp(function), is_light=is_assembled())
 
 
 def by_type(name: Callable[..., Any], choose: Callable[[Any], Callable[..., Any]]) -> None:

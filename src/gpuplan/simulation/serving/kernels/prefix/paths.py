@@ -14,17 +14,17 @@ def paths_of_blocks(
     first: Ints,
     block: Ints,
     owned: Ints,
-    full: Ints,
+    sizes: tuple[Ints, Ints],
     unit: tuple[int, int],
     tree: tuple[Ints, Ints, Ints, Ints],
 ) -> int:
     """Fill base, parent, path_first and path of `tree`; the number of elements.
 
-    `owned` holds, by number, the request that had it first and its place there; `full` the full
-    blocks of the prompts; `unit` the tokens of a trace's block and the bits of an engine's.
+    `owned` holds, by number, the request that had it first and its place there; `sizes` the full
+    blocks of each prompt, and those of each request whose text is given, responses included;
+    `unit` the tokens of a trace's block and the bits of an engine's.
     """
-    base, parent, path_first, path = tree
-    n = 0
+    (base, parent, path_first, path), (full, held), n = tree, sizes, 0
     for i in range(full.shape[0]):
         path_first[i] = n
         n_units, covered, last, j = first[i + 1] - first[i], 0, st.NONE, 0
@@ -40,7 +40,7 @@ def paths_of_blocks(
                 last = x
                 n += 1
             whole = ((j + 1) * unit[0]) >> unit[1]
-            end = min(whole, full[i], full[x])
+            end = min(whole, full[i], held[x])
             path[n - 1, st.N_SHARED] += end - covered
             covered = end
             j += 1

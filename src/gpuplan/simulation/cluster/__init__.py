@@ -1,0 +1,1 @@
+"""Jobs against a shared cluster: queues, gangs, quotas, fractions, failures, time-sharing."""

@@ -1,0 +1,1 @@
+"""Compiled loops of the cluster simulator: arrays in, arrays changed in place."""

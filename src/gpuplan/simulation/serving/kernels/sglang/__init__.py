@@ -1,0 +1,1 @@
+"""SGLang's scheduler, compiled: prefill first, requested lengths reserved, a radix tree of text."""

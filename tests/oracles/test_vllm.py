@@ -1,0 +1,29 @@
+"""Request by request as vLLM's own scheduler: first token, end, preemptions, and steps."""
+
+import pytest
+
+from oracles.recorded import n_differing, recorded, simulated
+from oracles.vllm_page import admission, vllm_section
+
+STREAMS = recorded("vllm")["streams"]
+
+
+@pytest.mark.parametrize("method", ["jump", "step"])
+@pytest.mark.parametrize("version", ["0.32.0", "0.15.1"])
+@pytest.mark.parametrize("regime", sorted(STREAMS))
+def test_every_request_is_as_the_engine_served_it(regime: str, version: str, method: str):
+    stream, step = STREAMS[regime], recorded("vllm")["step"]
+    differing = {
+        mode: n_differing(
+            simulated(stream, step, admission(version, mode, stream["limits"]), method), answer
+        )
+        for mode, answer in stream["answers"][version].items()
+    }
+    assert differing == {"sync": 0, "async": 0, "async-eos": 0}
+
+
+def test_the_page_tells_what_the_runs_say():
+    rows = [row for row in vllm_section() if row.startswith("| ")]
+    assert len(rows) == 1 + len(STREAMS)
+    counted = [cell.split(" of ") for row in rows[1:] for cell in row.split("|") if " of " in cell]
+    assert all(equal.strip() == n.strip() for equal, n in counted)

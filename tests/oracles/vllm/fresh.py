@@ -1,0 +1,185 @@
+"""Random streams for vLLM's own scheduler: every regime by a seed, lengths and limits drawn.
+
+Prompts and responses are runs of distinct tokens, [first token, count]; equal runs are equal text.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+STEP = {"step_s": 0.008, "token_s": 2e-5, "context_s": 4e-8, "pair_s": 1e-9}
+MODES = ("sync", "async", "async-eos")
+Case = dict[str, Any]
+Rows = list[dict[str, Any]]
+Draws = np.random.Generator
+
+
+def drawn(g: Draws, n: int, rate: float, n_in: float, n_out: float, cv: float = 0.8) -> Rows:
+    """Poisson arrivals with lognormal lengths; some come together."""
+    deviation = np.sqrt(np.log(1 + cv * cv))
+
+    def lengths(mean: float, least: int) -> list[int]:
+        values = g.lognormal(np.log(mean) - deviation**2 / 2, deviation, n)
+        return [int(one) for one in np.maximum(least, values)]
+
+    gaps = g.exponential(1 / rate, n) * (g.random(n) > 0.1)
+    gaps[0] = 0.0
+    arrive = np.round(np.cumsum(gaps), 9)
+    rows = zip(arrive, lengths(n_in, 2), lengths(n_out, 1), strict=True)
+    return [
+        {"arrive_s": float(t), "n_in": a, "n_out": b, "priority": 0, "group": -1, "shared": 0}
+        for t, a, b in rows
+    ]
+
+
+def limited(rows: Rows, times: float | None = None, **changes: Any) -> dict[str, Any]:
+    """Limits of an engine; the cache holds so many of the largest request where `times` is said."""
+    block = changes.get("block_tokens", 16)
+    largest = max(-(-(one["n_in"] + one["n_out"]) // block) for one in rows)
+    return {
+        "max_sequences": 128, "max_batch_tokens": 2048, "block_tokens": 16,
+        "n_blocks": 20000 if times is None else int(largest * times) + 1,
+        "long_prefill_tokens": None, "caches_prefixes": True, "scheduling": "fcfs",
+        "reserves_prompt": True, "is_ahead": False,
+    } | changes  # fmt: skip
+
+
+def prioritised(g: Draws, rows: Rows) -> Rows:
+    """Four priorities, at instants of their own: vLLM orders equals by the text of their ids."""
+    for at, one in enumerate(rows):
+        one["priority"] = int(g.integers(0, 4))
+        one["arrive_s"] = round(one["arrive_s"] + 1e-6 * at, 9)
+    return rows
+
+
+def _tokens(i: int, n: int, kind: int = 0) -> list[int]:
+    return [1000 + i * 2_000_000 + kind * 1_000_000, n]
+
+
+def _first(runs: list[list[int]], n: int) -> list[list[int]]:
+    found: list[list[int]] = []
+    for first, count in runs:
+        taken = min(count, n)
+        if taken > 0:
+            found.append([first, taken])
+        n -= taken
+    return found
+
+
+def sessions(g: Draws, rows: Rows, n_groups: int, cap: int, head: int = 0) -> Rows:
+    """Turns begin with what was said before, up to `cap`; all with one system prompt of `head`."""
+    last: dict[int, int] = {}
+    for i, one in enumerate(rows):
+        one["prompt"] = ([_tokens(90_000, head)] if head else []) + [_tokens(i, one["n_in"])]
+        one["n_in"] += head
+        one["answer"] = [_tokens(i, one["n_out"], 1)]
+        k = int(g.integers(-1, n_groups))
+        one["group"] = k
+        if k >= 0 and k in last:
+            said = rows[last[k]]["prompt"] + rows[last[k]]["answer"]
+            most = min(sum(n for _, n in said), cap)
+            n = most if g.integers(0, 4) else int(g.integers(min(head, most), most + 1))
+            new = int(g.integers(5, 200))
+            one["shared"] = n
+            one["prompt"], one["n_in"] = [*_first(said, n), _tokens(i, new)], n + new
+        if k >= 0:
+            last[k] = i
+    return rows
+
+
+def system_prompts(g: Draws, rows: Rows, n_systems: int, n_shared: int) -> Rows:
+    """Groups whose members all begin with the same tokens."""
+    seen: set[int] = set()
+    for i, one in enumerate(rows):
+        k = int(g.integers(0, n_systems))
+        one["prompt"] = [_tokens(90_000 + k, n_shared), _tokens(i, one["n_in"])]
+        one["answer"] = [_tokens(i, one["n_out"], 1)]
+        one["n_in"] += n_shared
+        one["group"], one["shared"] = k, n_shared if k in seen else 0
+        seen.add(k)
+    return rows
+
+
+def _regimes(g: Draws, n: int) -> dict[str, Callable[[], tuple[Rows, dict[str, Any]]]]:
+    """What each regime draws."""
+
+    def made(rows: Rows, times: float | None = None, **changes: Any) -> tuple[Rows, dict[str, Any]]:
+        return rows, limited(rows, times, **changes)
+
+    def some(*values: float) -> float:
+        return float(g.choice(values))
+
+    off = {"caches_prefixes": False}
+    return {
+        "light": lambda: made(drawn(g, n, 3, 600, 150)),
+        "saturated": lambda: made(drawn(g, n, 60, 600, 150), **off),
+        "memory-tight": lambda: made(drawn(g, n, 25, 500, 250), some(1.2, 2, 4), **off),
+        "memory-tight, caching": lambda: made(drawn(g, n, 25, 500, 250), some(1.2, 2, 4)),
+        "memory-tight, no reserve": lambda: made(
+            drawn(g, n, 25, 500, 250), some(1.2, 2, 4), reserves_prompt=False
+        ),
+        "long prompts": lambda: made(
+            drawn(g, n, 2, 6000, 100), max_batch_tokens=int(some(512, 2048))
+        ),
+        "long prompts, tight": lambda: made(
+            drawn(g, n, 4, 6000, 100), 1.5, max_batch_tokens=1024, **off
+        ),
+        "sequence-bound": lambda: made(drawn(g, n, 30, 300, 100), max_sequences=int(some(4, 32))),
+        "sequence-bound, short responses": lambda: made(
+            drawn(g, n, 100, 200, 6), max_sequences=int(some(4, 8, 16)), **off
+        ),
+        "sessions": lambda: made(sessions(g, drawn(g, n, 20, 300, 120), 12, 4000)),
+        "sessions, one system prompt": lambda: made(
+            sessions(g, drawn(g, n, 20, 300, 120), 12, 4000, head=int(some(200, 1000)))
+        ),
+        "sessions, one system prompt, tight": lambda: made(
+            sessions(g, drawn(g, n, 20, 300, 120), 12, 4000, head=int(some(200, 1000))),
+            some(1.5, 3),
+        ),
+        "system prompts": lambda: made(system_prompts(g, drawn(g, n, 40, 200, 120), 3, 1500)),
+        "sessions, tight": lambda: made(
+            sessions(g, drawn(g, n, 20, 300, 120), 12, 4000), some(1.5, 3)
+        ),
+        "system prompts, tight": lambda: made(
+            system_prompts(g, drawn(g, n, 40, 200, 120), 3, 1500), some(2, 4)
+        ),
+        "priority": lambda: made(
+            prioritised(g, drawn(g, n, 50, 600, 100)), scheduling="priority", max_sequences=24
+        ),
+        "priority, tight": lambda: made(
+            prioritised(g, drawn(g, n, 25, 500, 250)), some(1.2, 2), scheduling="priority"
+        ),
+        "long-prefill threshold": lambda: made(
+            drawn(g, n, 8, 2000, 100, 1.5), long_prefill_tokens=int(some(128, 512))
+        ),
+        "long-prefill threshold, light": lambda: made(
+            drawn(g, n, 0.5, 4000, 40, 1.0), long_prefill_tokens=256, **off
+        ),
+        "all policies, tight": lambda: made(
+            prioritised(g, sessions(g, drawn(g, n, 25, 300, 120), 12, 4000)), 2.0,
+            scheduling="priority", long_prefill_tokens=256,
+        ),
+        "defaults 8192/1024": lambda: made(
+            drawn(g, n, 40, 900, 150), max_batch_tokens=8192, max_sequences=1024
+        ),
+        "blocks of 64, tight": lambda: made(
+            sessions(g, drawn(g, n, 25, 500, 200), 12, 4000), some(2, 3), block_tokens=64
+        ),
+    }  # fmt: skip
+
+
+def cases(seed: int, n_requests: int) -> dict[str, Case]:
+    """One stream of every regime in every mode, by name."""
+    g = np.random.default_rng(seed)
+    found: dict[str, Case] = {}
+    for regime, make in _regimes(g, n_requests).items():
+        rows, limits = make()
+        for mode in MODES:
+            found[f"{mode}|{regime}/{seed}"] = {
+                "limits": limits | {"is_ahead": mode != "sync"},
+                "cost": STEP,
+                "requests": rows,
+                "ends_by_itself": mode == "async-eos",
+            }
+    return found

@@ -1,0 +1,43 @@
+"""Streams through vLLM's own scheduler; run by the interpreter of an environment that has vLLM.
+
+python real.py HARNESS cases.json answers.json
+
+HARNESS is the folder of `vllm_oracle.py`, which drives the engine's real classes on a clock. Cases
+are as `fresh.py` writes them: prompts and responses as runs [first token, count].
+"""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main(harness: str, cases: str, answers: str) -> None:
+    """Answers by the name of the case; a case that fails says why."""
+    sys.path.insert(0, harness)
+    oracle: Any = importlib.import_module("vllm_oracle")
+
+    if not (Path(harness) / "tinymodel").is_dir():
+        oracle.HERE = str(Path(harness).parent / "sglang")
+    found: dict[str, Any] = {"_version": oracle.vllm.__version__}
+    for name, case in json.loads(Path(cases).read_text()).items():
+        try:
+            found[name] = _run(oracle, case)
+        except Exception as problem:  # noqa: BLE001  any failure of the engine is its answer
+            found[name] = {"error": repr(problem)[:300]}
+    Path(answers).write_text(json.dumps(found))
+
+
+def _run(oracle: Any, case: dict[str, Any]) -> dict[str, Any]:
+    for one in case["requests"]:
+        for name in ("prompt", "answer"):
+            if name in one:
+                runs = one[name]
+                one[name] = [first + k for first, n in runs for k in range(n)]
+    answer: dict[str, Any] = oracle.run_case(case)
+    return {name: answer[name] for name in ("first_s", "end_s", "n_preemptions", "n_steps", "hits")}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

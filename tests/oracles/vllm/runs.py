@@ -1,0 +1,60 @@
+"""A case of `fresh.py` through the package's engine, by the rules of a version."""
+
+from typing import Any
+
+from gpuplan.domain.columns import ints
+from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
+from gpuplan.domain.simulation.outcome import Outcome
+from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
+from gpuplan.performance.serving.vllm import vllm_version
+from gpuplan.simulation.serving.run import simulate_serving
+from oracles.recorded import table_of
+
+Case = dict[str, Any]
+
+
+def admission(version: str, case: Case) -> Admission:
+    """The version's rules, ahead and ended as the case says."""
+    rules, limits = vllm_version(version), case["limits"]
+    return Admission(
+        reserves_prompt=rules.reserves_prompt and limits["reserves_prompt"],
+        is_ahead=limits["is_ahead"],
+        ends_by_eos=case["ends_by_itself"],
+        lone_prompt_is_whole=rules.lone_prompt_is_whole,
+        reuses_bare_first=rules.reuses_bare_first,
+    )
+
+
+def text_of(case: Case) -> PrefixBlocks | None:
+    """Prompts and responses by blocks of the engine's size; equal numbers are equal beginnings."""
+    if "prompt" not in case["requests"][0]:
+        return None
+    size, known = case["limits"]["block_tokens"], {}
+    first, block = [0], []
+    for one in case["requests"]:
+        tokens = [a + k for a, n in one["prompt"] + one["answer"] for k in range(n)]
+        parent = -1
+        for at in range(0, len(tokens) - size + 1, size):
+            key = (parent, tokens[at], tokens[at + size - 1], *tokens[at : at + size])
+            parent = known.setdefault(key, len(known))
+            block.append(parent)
+        first.append(len(block))
+    return PrefixBlocks(n_block_tokens=size, first=ints(first), block=ints(block))
+
+
+def ours(case: Case, version: str, method: str = "jump") -> Outcome:
+    """The stream as the package serves it."""
+    limits, rows = case["limits"], case["requests"]
+    engine = EngineLimits(
+        **{name: limits[name] for name in (
+            "max_batch_tokens", "max_sequences", "n_blocks", "block_tokens",
+            "long_prefill_tokens", "scheduling", "caches_prefixes",
+        )},
+        admission=admission(version, case),
+    )  # fmt: skip
+    text = text_of(case) if limits["caches_prefixes"] else None
+    grouping = Grouping(priority=[one["priority"] for one in rows])
+    columns = ([one[name] for one in rows] for name in ("arrive_s", "n_in", "n_out"))
+    requests = requests_of(*columns, grouping=grouping)
+    fleet = Fleet(limits=engine, table=table_of(case["cost"], limits))
+    return simulate_serving(requests, fleet, method=method, blocks=text)
