@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.observe.collect import Collector
+from gpuplan.observe.guard import is_time
 from gpuplan.units import HOUR, MINUTE
 
 OF_DAY = re.compile(r"^(\d{1,2}):([0-5]\d)(?::([0-5]\d))?$")
@@ -28,8 +29,9 @@ def seconds(text: str, collector: Collector) -> float | None:
     # 1e11 seconds lie in the year 5138; so many are milliseconds, or finer still.
     for limit, scale in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)):
         if abs(number) > limit:
-            return number * scale
-    return number
+            number *= scale
+            break
+    return number if is_time(number) else None
 
 
 def time_of_day_s(text: str) -> float | None:

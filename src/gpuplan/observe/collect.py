@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,11 +19,16 @@ from gpuplan.domain.telemetry.observation import (
     Telemetry,
 )
 from gpuplan.observe.garbage import is_blank, is_impossible
+from gpuplan.observe.guard import clean
 from gpuplan.observe.histograms import Buckets
 from gpuplan.observe.names import Word
 
 DATED_FROM_S = 1e9  # smaller times count from a start of their own, not from 1970
 N_PLACES = 3  # of a quirk that are named
+MAX_GAP_S = 400 * 86400.0  # no recording pauses so long: what lies beyond is of another clock
+NO_TIME = "a time that is none"
+OTHER_CLOCK = "readings years away from all others"
+Named = TypeVar("Named", Subject, Span, Allocation)
 
 
 @dataclass(slots=True)
@@ -51,8 +57,11 @@ class Collector:
     # ── what readers say ─────────────────────────────────────────────────────────────────────────
 
     def subject(self, about: Subject) -> int:
-        """Row of this subject, new or known."""
-        return self._subjects.setdefault(about, len(self._subjects))
+        """Row of this subject, new or known; names from outside are cleaned here, once."""
+        known = self._subjects.get(about)
+        if known is not None:
+            return known
+        return self._subjects.setdefault(_clean(about), len(self._subjects))
 
     def sample(self, subject: int, word: Word, at_s: float, value: float) -> None:
         """One reading in the source's own unit; NaN where the source gave none."""
@@ -76,18 +85,18 @@ class Collector:
 
     def span(self, about: Span) -> None:
         """A label that the source states."""
-        self._spans.append(about)
+        self._spans.append(_clean(about))
 
     def allocation(self, about: Allocation) -> None:
         """A job that holds or asks for accelerators."""
-        self._allocations.append(about)
+        self._allocations.append(_clean(about))
 
     def quirk(self, what: str, where: str, done: str, *, n_cases: int = 1) -> None:
         """Something odd, and what was done about it."""
         odd = self._odd.setdefault(what, _Odd(done))
         odd.n_cases += n_cases
         if len(odd.places) < N_PLACES:
-            odd.places.append(where)
+            odd.places.append(clean(where))
 
     def assume(self, assumption: Assumption) -> None:
         """A default that the source did not state; once."""
@@ -97,6 +106,7 @@ class Collector:
 
     def finish(self) -> Telemetry:
         """Everything that was said, in order of time."""
+        self._leave_out_other_clocks()
         series = [self._series(*key, readings) for key, readings in self._samples.items()]
         kept = [one for one in series if one is not None]
         starts = [float(one.at_s[0]) for one in kept]
@@ -122,6 +132,21 @@ class Collector:
             is_dated=bool(starts) and min(starts) >= DATED_FROM_S,
             assumptions=tuple(self.assumptions.values()),
         )
+
+    def _leave_out_other_clocks(self) -> None:
+        """A few readings that lie years from all others come from a clock that was not set."""
+        times = [reading[0] for found in self._samples.values() for reading in found]
+        begin_s, end_s = _main_stretch(floats(times)) if times else (0.0, 0.0)
+        n_left_out = 0
+        for key, found in list(self._samples.items()):
+            kept = [reading for reading in found if begin_s <= reading[0] <= end_s]
+            n_left_out += len(found) - len(kept)
+            self._samples[key] = kept
+            if not kept:
+                del self._samples[key]
+        if n_left_out:
+            where = f"all others lie between {begin_s:.0f} and {end_s:.0f} s"
+            self.quirk(OTHER_CLOCK, where, "left out", n_cases=n_left_out)
 
     def _series(
         self, subject: int, word: Word, readings: list[tuple[float, float]]
@@ -179,6 +204,25 @@ class Collector:
             self.quirk("a counter was reset", word.metric, done, n_cases=n_resets)
         gained = np.where(rise < 0, value[1:], rise)
         return at_s[:-1], floats(gained / np.diff(at_s))
+
+
+def _main_stretch(times: Floats) -> tuple[float, float]:
+    """Begin and end of the stretch with most readings, where years without any lie between."""
+    ordered = np.sort(times)
+    cuts = np.flatnonzero(np.diff(ordered) > MAX_GAP_S) + 1
+    stretches = np.split(ordered, cuts)
+    longest = max(reversed(stretches), key=len)  # the later one of two that are equal
+    return float(longest[0]), float(longest[-1])
+
+
+def _clean(about: Named) -> Named:
+    """A noun whose texts are on one line and hold nothing that a terminal obeys."""
+    texts = {
+        each.name: clean(value) if isinstance(value, str) else tuple(map(clean, value))
+        for each in fields(about)
+        if isinstance(value := getattr(about, each.name), str | tuple) and value
+    }
+    return replace(about, **texts)  # type: ignore[arg-type]
 
 
 def _merged(series: list[Series], quirk: Callable[..., None]) -> list[Series]:

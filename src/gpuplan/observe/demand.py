@@ -1,12 +1,16 @@
 """The demand in telemetry: one metric of all subjects, in equal steps."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries
 from gpuplan.domain.telemetry.observation import METRICS, Series, Telemetry
 from gpuplan.errors import InputError, one
-from gpuplan.units import HOUR
+from gpuplan.units import DAY, HOUR
+
+MAX_GAP_S = 14 * DAY  # two of the longest season that a forecast knows
 
 # In the order in which they say more about demand; shares are means, the rest adds up.
 DEMAND = (
@@ -27,11 +31,10 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
     name = metric or next((one for one in DEMAND if telemetry.of(one)), None)
     if name is None or not telemetry.of(name):
         seen = ", ".join(telemetry.metrics) or "nothing"
-        fix = f"choose one of: {seen}"
-        raise one(
-            InputError, telemetry.source, "metric", f"{name or 'no demand'} is not in it", fix
-        )
-    series = [one_ for one_ in telemetry.of(name) if one_.is_given.any()]
+        what, fix = f"{name or 'no demand'} is not in it", f"choose one of: {seen}"
+        raise one(InputError, telemetry.source, "metric", what, fix)
+    whole = _given(telemetry, name)
+    series = _after_gap(whole)
     step = step_s or _step(series)
     begin = min(float(s.at_s[0]) for s in series)
     n = int((max(float(s.at_s[-1]) for s in series) - begin) // step) + 1
@@ -51,7 +54,35 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
         step_s=step,
         level=floats(filled),
         n_filled=int(n - len(places)),
+        n_before_gap=sum(map(_n_given, whole)) - sum(map(_n_given, series)),
     )
+
+
+def _given(telemetry: Telemetry, name: str) -> list[Series]:
+    found = [each for each in telemetry.of(name) if each.is_given.any()]
+    if not found:
+        fix = "give a stretch of time with readings"
+        raise one(InputError, telemetry.source, "metric", f"{name} has no readings", fix)
+    return found
+
+
+def _n_given(series: Series) -> int:
+    return int(series.is_given.sum())
+
+
+def _after_gap(series: list[Series]) -> list[Series]:
+    """What follows the last gap of more than two weeks: a line through it would be invented."""
+    times = np.unique(np.concatenate([each.at_s[each.is_given] for each in series]))
+    gaps = np.flatnonzero(np.diff(times) > MAX_GAP_S)
+    if not len(gaps):
+        return series
+    begin_s = float(times[gaps[-1] + 1])
+    kept = [
+        replace(each, at_s=floats(each.at_s[is_late]), value=floats(each.value[is_late]))
+        for each in series
+        if (is_late := each.at_s >= begin_s).any()
+    ]
+    return [each for each in kept if each.is_given.any()]
 
 
 def _step(series: list[Series]) -> float:

@@ -16,6 +16,7 @@ from gpuplan.domain.telemetry.digest import DeviceDigests, FleetDigest
 from gpuplan.errors import InputError, one
 from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
 from gpuplan.observe.generation import PERCENT_NAMES
+from gpuplan.observe.guard import guarded
 from gpuplan.observe.names import Word
 from gpuplan.units import HOUR
 
@@ -37,10 +38,11 @@ def read_fleet(path: Path) -> FleetDigest:
         raise one(
             InputError, str(path), "telemetry", "holds no Parquet file", "give .parquet files"
         )
-    columns = _columns(pl.scan_parquet(files[0]).collect_schema().names(), str(path))
-    _settle_units(files, columns)
-    parts = [_batch(files[k : k + N_FILES], columns) for k in range(0, len(files), N_FILES)]
-    return _digest(str(path), columns, parts)
+    with guarded(str(path)):
+        columns = _columns(pl.scan_parquet(files[0]).collect_schema().names(), str(path))
+        _settle_units(files, columns)
+        parts = [_batch(files[k : k + N_FILES], columns) for k in range(0, len(files), N_FILES)]
+        return _digest(str(path), columns, parts)
 
 
 def _settle_units(files: list[Path], columns: dict[str, Any]) -> None:
@@ -65,7 +67,8 @@ def is_fleet(path: Path, max_rows: int) -> bool:
         return True
     if path.suffix != ".parquet" or not path.is_file():
         return False
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item()) > max_rows
+    with guarded(str(path)):
+        return int(pl.scan_parquet(path).select(pl.len()).collect().item()) > max_rows
 
 
 def _columns(names: Sequence[str], source: str) -> dict[str, Any]:

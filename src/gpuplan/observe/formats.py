@@ -270,7 +270,7 @@ FORMATS = (
 )
 
 _UNITS = {"%": PERCENT, "mib": MIB, "mhz": MEGA, "w": 1.0, "c": 1.0, "gib": 2.0**30, "b": 1.0}
-_BRACKET = re.compile(r"\s*\[([^\]]*)\]\s*$")
+_BRACKET = re.compile(r"\s{0,9}\[([^\[\]]*)\]\s{0,9}$")
 
 
 def plain(column: str) -> str:

@@ -23,6 +23,7 @@ _SHORT = {"m": 60.0, "h": 3600.0, "s": 1.0}
 _SHARE_WORDS = ("%", "util", "usage", "use", "busy", "load", "sử dụng", "percent")
 _RULE = set("-=+|: \t")
 MAX_PERCENT, MAX_STEPS = 105.0, 1e6
+MAX_LINE = 500  # of two columns
 NO_UNIT = Assumption(
     what="unit of the first column",
     value="minutes",
@@ -47,6 +48,8 @@ def pasted(text: str) -> Pasted:
     for line in text.splitlines():
         if set(line) <= _RULE:
             continue
+        if len(line) > MAX_LINE:
+            return nothing
         row = _row(line)
         if row is None:
             n_heads += 1

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuplan.errors import InputError, one
 from gpuplan.observe.collect import Collector
+from gpuplan.observe.guard import clean, mapping, number, sequence
 from gpuplan.observe.samples import Sample
 
 
@@ -21,32 +22,43 @@ def is_prometheus_json(document: object) -> bool:
 def json_samples(document: Mapping[str, Any], collector: Collector) -> Iterator[Sample]:
     """Samples of an answer; warnings of the server become quirks, an error ends it."""
     if document.get("status") == "error":
-        what = str(document.get("error", "no reason given"))
+        what = clean(document.get("error", "no reason given"))
         raise one(InputError, "prometheus", "query", what, "mend the query or ask later")
-    for warning in document.get("warnings", ()):
+    for warning in sequence(document.get("warnings")):
         collector.quirk("the server warns", str(warning)[:120], "kept what it sent")
-    data = document.get("data", document)
+    data = mapping(document.get("data", document))
     if "resultType" in data:
         yield from _result(data, collector)
-    for part in document.get("results", (document,)):
-        for series in part.get("timeseries", ()):
-            yield from _remote(series)
+    for part in sequence(document.get("results", [document])):
+        for series in sequence(mapping(part).get("timeseries")):
+            yield from _remote(mapping(series))
 
 
 def _result(data: Mapping[str, Any], collector: Collector) -> Iterator[Sample]:
-    for series in data.get("result", ()):
+    for series in sequence(data.get("result")):
         if not isinstance(series, Mapping):
             collector.quirk("a scalar answer", str(series)[:60], "left out: it names no series")
             continue
-        labels = dict(series.get("metric", {}))
+        labels = {str(key): clean(value) for key, value in mapping(series.get("metric")).items()}
         name = labels.pop("__name__", "")
         points = series.get("values", [series["value"]] if "value" in series else [])
-        for at_s, value in points:
-            yield Sample(name, labels, float(value), float(at_s))
+        yield from _points(name, labels, sequence(points), collector)
+
+
+def _points(
+    name: str, labels: Mapping[str, str], points: list[Any], collector: Collector
+) -> Iterator[Sample]:
+    for point in points:
+        if not isinstance(point, list) or len(point) != 2:
+            collector.quirk("not a point", f"{name}: {clean(point)[:60]}", "left out")
+            continue
+        at_s, value = point
+        yield Sample(name, labels, number(value), number(at_s))
 
 
 def _remote(series: Mapping[str, Any]) -> Iterator[Sample]:
-    labels = {str(pair["name"]): str(pair["value"]) for pair in series.get("labels", ())}
+    pairs = [mapping(pair) for pair in sequence(series.get("labels"))]
+    labels = {str(pair.get("name")): clean(pair.get("value")) for pair in pairs}
     name = labels.pop("__name__", "")
-    for point in series.get("samples", ()):
-        yield Sample(name, labels, float(point["value"]), float(point["timestamp"]) / 1e3)
+    for point in map(mapping, sequence(series.get("samples"))):
+        yield Sample(name, labels, number(point.get("value")), number(point.get("timestamp")) / 1e3)

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import json
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from gpuplan.observe import aiperf, inventories, pasted, schedulers, slurm_text,
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.exposition import exposition_samples, looks_like_exposition
 from gpuplan.observe.formats import format_of, plain
+from gpuplan.observe.guard import guarded, json_document
 from gpuplan.observe.prometheus_json import is_prometheus_json, json_samples
 from gpuplan.observe.samples import take_samples
 from gpuplan.observe.tables import take_rows
@@ -31,15 +31,21 @@ def read_telemetry(path: Path) -> Telemetry:
     """Everything that a file says in the vocabulary, with its quirks."""
     if not path.is_file():
         raise one(InputError, str(path), "telemetry", "no such file", f"give {KNOWN}")
-    if path.suffix == ".parquet":
-        from gpuplan.observe.parquet import read_parquet  # noqa: PLC0415
+    with guarded(str(path)):
+        if path.suffix == ".parquet":
+            from gpuplan.observe.parquet import read_parquet  # noqa: PLC0415
 
-        return read_parquet(path)
-    return read_text(_text(path), source=str(path), name=path.name)
+            return read_parquet(path)
+        return _read_text(_text(path), str(path), path.name)
 
 
 def read_text(text: str, *, source: str, name: str = "") -> Telemetry:
     """The same, of a text that is already here; the file's name helps where nothing else does."""
+    with guarded(source):
+        return _read_text(text, source, name)
+
+
+def _read_text(text: str, source: str, name: str) -> Telemetry:
     for reader in (_json, _marked_text, _csv):
         found = reader(text, source, name)
         if found is not None:
@@ -80,8 +86,8 @@ def _json(text: str, source: str, name: str) -> Telemetry | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError:
+        document = json_document(text)
+    except ValueError:
         return None
     if is_prometheus_json(document):
         collector = Collector(source, "Prometheus JSON")
@@ -108,7 +114,7 @@ def _json(text: str, source: str, name: str) -> Telemetry | None:
 def _records(document: Any, source: str) -> Telemetry | None:
     """A list of objects, or an object of objects: rows of a table."""
     rows = list(document.values()) if isinstance(document, dict) else document
-    if not isinstance(rows, list) or not rows or not isinstance(rows[0], Mapping):
+    if not isinstance(rows, list) or not rows or not all(isinstance(r, Mapping) for r in rows):
         return None
     filled = [{key: "" if cell is None else cell for key, cell in row.items()} for row in rows]
     return _table(list(rows[0]), filled, source)
@@ -194,8 +200,15 @@ def _scheduler(text: str, source: str) -> Telemetry | None:
 # ── comma-separated values ───────────────────────────────────────────────────────────────────────
 
 
+def _tidy(text: str) -> str:
+    """Lines as CSV has them: a stray carriage return is white space in a cell, it ends no row."""
+    if "\n" not in text:
+        return text
+    return text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "")
+
+
 def _csv(text: str, source: str, name: str) -> Telemetry | None:
-    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    reader = csv.DictReader(io.StringIO(_tidy(text)), skipinitialspace=True)
     try:
         columns = list(reader.fieldnames or ())
     except csv.Error:

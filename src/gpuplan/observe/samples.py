@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gpuplan.domain.telemetry.observation import Subject
-from gpuplan.observe.collect import Collector
+from gpuplan.observe.collect import NO_TIME, Collector
 from gpuplan.observe.generation import PERCENT_NAMES, is_ratio
+from gpuplan.observe.guard import is_time, number
 from gpuplan.observe.hosts import CPU, MEMORY, HostParts
 from gpuplan.observe.names import HISTOGRAMS, LABELS, MIG_LABELS, PROMETHEUS, QUOTIENTS, Word
 
@@ -33,7 +34,9 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     unknown: dict[str, int] = defaultdict(int)
     parts = HostParts(collector)
     for sample in samples:
-        if sample.name in PERCENT_NAMES:
+        if not is_time(sample.at_s):
+            collector.quirk(NO_TIME, f"{sample.name} at {sample.at_s:g}", "left out")
+        elif sample.name in PERCENT_NAMES:
             held[sample.name].append(sample)
         elif sample.name == CPU or sample.name in MEMORY:
             subject = collector.subject(subject_of(sample.labels))
@@ -51,12 +54,8 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     _take_quotients(collector, hits)
     parts.finish()
     if unknown:
-        collector.quirk(
-            "names outside the vocabulary",
-            ", ".join(sorted(unknown)[:6]),
-            "left out",
-            n_cases=sum(unknown.values()),
-        )
+        names, n = ", ".join(sorted(unknown)[:6]), sum(unknown.values())
+        collector.quirk("names outside the vocabulary", names, "left out", n_cases=n)
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject:
@@ -112,7 +111,7 @@ def _take_histogram(collector: Collector, sample: Sample) -> bool:
         return False
     subject = collector.subject(subject_of(sample.labels))
     if part == "bucket":
-        upper = float(sample.labels.get("le", "nan").replace("+Inf", "inf"))
+        upper = number(sample.labels.get("le", "nan").replace("+Inf", "inf"))
         if not math.isnan(upper):
             collector.bucket(subject, metric, sample.at_s, upper=upper, count=sample.value)
     elif part == "sum":

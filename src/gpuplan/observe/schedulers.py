@@ -57,7 +57,7 @@ def _sacct_job(collector: Collector, row: Mapping[str, str]) -> Allocation:
 def n_gpus(text: str) -> float:
     """Accelerators that a list of resources names."""
     found = _GPUS.findall(text) or _GRES.findall(text)
-    return float(max(map(int, found), default=0))
+    return max(map(float, found), default=0.0)
 
 
 def is_sinfo(line: str) -> bool:
@@ -72,7 +72,7 @@ def take_sinfo(collector: Collector, lines: Iterable[str]) -> None:
         gpus = [cell for cell in cells if cell.startswith("gpu:")]
         if len(gpus) < 2:
             continue
-        total, used = (sum(map(int, _GRES.findall(cell))) for cell in gpus[:2])
+        total, used = (sum(map(float, _GRES.findall(cell))) for cell in gpus[:2])
         name = (
             cells[0]
             if cells[0] and not cells[0].endswith("*") and cells[1].startswith("gpu")

@@ -51,10 +51,8 @@ def _sum(series: Sequence[Series]) -> Curve | None:
 
 
 def _peak(at_s: np.ndarray, value: np.ndarray) -> float:
-    hour = ((at_s - at_s[0]) // PEAK_S).astype(np.int64)
-    count = np.bincount(hour)
-    means = np.bincount(hour, weights=value)[count > 0] / count[count > 0]
-    return float(means.max())
+    _, hour = np.unique((at_s - at_s[0]) // PEAK_S, return_inverse=True)
+    return float((np.bincount(hour, weights=value) / np.bincount(hour)).max())
 
 
 def _mean(histograms: Sequence[Histogram], metric: str) -> float | None:

@@ -17,7 +17,7 @@ def live(monkeypatch, *answers, matcher: str = ""):
         asked.append(request)
         return left.pop(0)
 
-    def client(_, given: ServerAccess):
+    def client(_, given: ServerAccess, _deadline: object):
         return httpx.Client(base_url=given.url, transport=httpx.MockTransport(handler))
 
     monkeypatch.setattr(prometheus_live, "_client", client)
