@@ -54,9 +54,9 @@ def minute_means(series: Sequence[Series]) -> Floats:
     value = np.concatenate([one.value[one.is_given] for one in series])
     if len(at_s) == 0:
         return floats([])
-    minute = np.floor((at_s - at_s.min()) / MINUTE_S).astype(np.int64)
-    total, count = np.bincount(minute, weights=value), np.bincount(minute)
-    return floats(total[count > 0] / count[count > 0])
+    # Minutes without samples take no memory: a recording may pause for months.
+    _, minute = np.unique(np.floor((at_s - at_s.min()) / MINUTE_S), return_inverse=True)
+    return floats(np.bincount(minute, weights=value) / np.bincount(minute))
 
 
 def pooled(series: Sequence[Series]) -> tuple[Floats, Floats]:
@@ -74,11 +74,11 @@ def safe_use(n_servers: int) -> float:
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if _erlang_c(n_servers, middle) <= WAIT_CHANCE else (low, middle)
+        low, high = (middle, high) if erlang_c(n_servers, middle) <= WAIT_CHANCE else (low, middle)
     return low
 
 
-def _erlang_c(n_servers: int, use_frac: float) -> float:
+def erlang_c(n_servers: int, use_frac: float) -> float:
     """Chance to wait among n servers; by the recursion of Erlang's loss formula."""
     load = n_servers * use_frac
     blocked = 1.0

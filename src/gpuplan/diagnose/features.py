@@ -40,6 +40,7 @@ class DeviceView:
     whole: Mapping[str, Stat]  # metric → over all time
     busy_frac: float
     span_s: float
+    is_waiting: bool = False  # its kernels wait for other devices: activity is no work
 
     def get(self, metric: str) -> float | None:
         """Mean while busy, or None where nothing was measured."""
@@ -212,8 +213,6 @@ def window_means(series: Series, window_s: float) -> tuple[Floats, Floats]:
     at_s, value = series.at_s[is_given], series.value[is_given]
     if len(at_s) == 0:
         return at_s, value
-    place = np.floor((at_s - at_s[0]) / window_s).astype(np.int64)
-    count = np.bincount(place)
-    total = np.bincount(place, weights=value)
-    kept = np.flatnonzero(count)
-    return at_s[0] + kept * window_s, total[kept] / count[kept]
+    kept, place = np.unique(np.floor((at_s - at_s[0]) / window_s), return_inverse=True)
+    means = np.bincount(place, weights=value) / np.bincount(place)
+    return at_s[0] + kept * window_s, means

@@ -157,7 +157,10 @@ def _waste(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tupl
         seconds = float(idle_s[mask].sum())
         if seconds > 0:
             usd = None if usd_per_h is None else seconds / HOUR * usd_per_h
-            found.append(Waste(cause=cause, accelerator_s=seconds, usd=usd, energy_j=None))
+            span_s = float(digest.devices.span_s.max())
+            found.append(
+                Waste(cause=cause, accelerator_s=seconds, usd=usd, energy_j=None, span_s=span_s)
+            )
     return tuple(found)
 
 

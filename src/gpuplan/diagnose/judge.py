@@ -1,37 +1,38 @@
 """Telemetry in, a diagnosis out: figures first, then causes, then what they cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.diagnose.bands import (
-    band_shares,
-    mean_hides_peak,
-    minute_means,
-    pooled,
-    safe_use,
-)
+from gpuplan.diagnose.bands import band_shares, mean_hides_peak, minute_means, pooled
 from gpuplan.diagnose.features import DeviceView, device_views, engine_views
 from gpuplan.diagnose.finding import Finding, seen, together, verdict_of
+from gpuplan.diagnose.over_time import over_time, pool_warnings
+from gpuplan.diagnose.packing import packing_of
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.quality import quality_of
 from gpuplan.diagnose.rules.compute import compute_findings
 from gpuplan.diagnose.rules.fleet import fleet_findings
 from gpuplan.diagnose.rules.hardware import hardware_findings
 from gpuplan.diagnose.rules.serving import serving_findings
-from gpuplan.diagnose.rules.telemetry import telemetry_findings, use_findings
+from gpuplan.diagnose.rules.telemetry import is_only_percent, telemetry_findings, use_findings
+from gpuplan.diagnose.service import service_of, with_replicas
 from gpuplan.diagnose.waste import reclaims, team_use, waste_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.buckets import quantile, summed
 from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
     DeviceFacts,
+    DiagnoseRequest,
     Diagnosis,
     HeatMap,
     Layer,
+    ModelFacts,
     UseFigures,
     Verdict,
 )
+from gpuplan.domain.telemetry.figures import ServiceFigures, WorkDone
 from gpuplan.domain.telemetry.observation import Telemetry
 
 LAYERS = (
@@ -44,6 +45,9 @@ LAYERS = (
 )
 USE = ("gpu_util_frac", "engine_active_frac", "sm_active_frac", "allocated_frac")
 SEVERITY = ("fault", "slow", "waste", "note", "fine")
+AS_USUAL = DiagnoseRequest()
+# Causes by which processors look active while they wait for other devices.
+WAITING = ("network_bound", "communication_heavy", "kernels_or_exchange", "busy_in_name")
 SELDOM = ("dead_counter", "kv_thrash", "slot_limited", "thermal_throttling")
 N_HEAT_ROWS, N_HEAT_COLUMNS = 64, 96
 
@@ -51,30 +55,39 @@ N_HEAT_ROWS, N_HEAT_COLUMNS = 64, 96
 def diagnose(
     telemetry: Telemetry,
     facts: Mapping[int, DeviceFacts],
+    asked: DiagnoseRequest = AS_USUAL,
     *,
-    edges: BandEdges | None = None,
-    ttft_limit_s: float | None = None,
-    beta_ratio: float = 1.0,
+    model: ModelFacts | None = None,
 ) -> Diagnosis:
     """Everything that can be said, worst first."""
     devices, engines = device_views(telemetry, facts), engine_views(telemetry)
-    use = _use(telemetry, len(devices), edges or BandEdges())
+    edges, n_pool = asked.edges or BandEdges(), asked.expected_devices
+    ttft_limit_s = asked.ttft_limit_s
+    service = service_of(telemetry, devices, engines, ttft_limit_s=ttft_limit_s, model=model)
+    use = _use(telemetry, n_pool or len(devices), edges, service)
     findings = [
         *together(telemetry_findings(telemetry, devices), len(devices)),
         *together(hardware_findings(devices), len(devices)),
         *together(serving_findings(telemetry, engines), len(engines)),
         *together(compute_findings(telemetry, devices), len(devices)),
         *together(fleet_findings(telemetry, devices), len(devices)),
-        *use_findings(use, edges or BandEdges()),
+        *use_findings(use, edges),
     ]
+    waiting = {name for one in findings if one.cause in WAITING for name in one.subjects}
+    quality = quality_of(
+        telemetry,
+        [replace(one, is_waiting=one.name in waiting) for one in devices],
+        engines,
+        ttft_limit_s=ttft_limit_s,
+        beta_ratio=asked.beta_ratio,
+    )
+    is_anonymous = len(devices) == 1 and not devices[0].subject.device
     return Diagnosis(
         source=telemetry.source,
-        use=use,
-        verdicts=_verdicts(findings, devices),
-        quality=quality_of(
-            telemetry, devices, engines, ttft_limit_s=ttft_limit_s, beta_ratio=beta_ratio
-        ),
-        waste=waste_of(devices),
+        use=use and replace(use, packing=packing_of(devices)),
+        verdicts=_verdicts(findings, service, has_only_percent=is_only_percent(telemetry)),
+        quality=replace(quality, service=service),
+        waste=waste_of(devices, n_alike=n_pool if n_pool and is_anonymous else 1),
         teams=team_use(telemetry, devices),
         reclaims=reclaims(telemetry, devices),
         phases=node_phases(telemetry),
@@ -85,15 +98,18 @@ def diagnose(
     )
 
 
-def _verdicts(findings: Sequence[Finding], devices: Sequence[DeviceView]) -> tuple[Verdict, ...]:
+def _verdicts(
+    findings: Sequence[Finding], service: ServiceFigures, *, has_only_percent: bool
+) -> tuple[Verdict, ...]:
     """Worst and surest first; what a graver finding explains is left out."""
     # A cause that few devices show explains nothing about the rest.
     causes = {one.cause for one in findings if one.share_frac >= 0.5 or one.cause in SELDOM}
     kept = [one for one in findings if not _is_explained(one, causes)]
     if not kept:
         row = seen("rules that fired", "none", "")
-        kept = [Finding("healthy", 0.6, (row,))]
-    verdicts = [verdict_of(finding) for finding in kept]
+        cause = "not_enough_to_judge" if has_only_percent else "healthy"
+        kept = [Finding(cause, 0.6, (row,))]
+    verdicts = [with_replicas(verdict_of(finding), service.backlog) for finding in kept]
     return tuple(
         sorted(verdicts, key=lambda one: (SEVERITY.index(one.severity), -one.confidence_frac))
     )
@@ -126,7 +142,9 @@ def _is_explained(finding: Finding, causes: set[str]) -> bool:
     return bool(by.get(finding.cause, set()) & causes)
 
 
-def _use(telemetry: Telemetry, n_devices: int, edges: BandEdges) -> UseFigures | None:
+def _use(
+    telemetry: Telemetry, n_devices: int, edges: BandEdges, service: ServiceFigures
+) -> UseFigures | None:
     metric = next((name for name in USE if any(s.is_given.any() for s in telemetry.of(name))), None)
     if metric is None:
         return None
@@ -134,30 +152,32 @@ def _use(telemetry: Telemetry, n_devices: int, edges: BandEdges) -> UseFigures |
     value, weight_s = pooled(series)
     mean = float(np.average(value, weights=weight_s))
     peak = float(minute_means(series).max())
-    safe = safe_use(max(len(series), 1))
-    warnings = [mean_hides_peak(mean, peak, edges)]
-    if safe < edges.good_frac:
-        warnings.append(
-            f"{len(series)} alone can bear {safe:.0%} before requests queue: "
-            f"the band of {edges.good_frac:.0%} to {edges.hot_frac:.0%} is too high for so few"
-        )
-    elif safe > edges.hot_frac:
-        warnings.append(
-            f"a pool of {len(series)} can bear {safe:.0%}: the band up to {edges.hot_frac:.0%} "
-            "wastes some of it"
-        )
+    n_pool = max(n_devices, len(series))
+    times = over_time(series, edges, n_devices=n_pool, mean_frac=mean)
+    safe = times.suggested_high_frac
+    warnings = [mean_hides_peak(mean, peak, edges), *pool_warnings(n_pool, edges, times)]
     at_s = np.concatenate([one.at_s for one in series])
     return UseFigures(
         metric=metric,
         mean_frac=mean,
         peak_frac=peak,
         bands=band_shares(value, weight_s, edges),
-        layers=_layers(telemetry),
+        layers=(*_layers(telemetry), *_model_layers(service.work)),
         n_devices=n_devices or len(series),
         span_s=float(at_s.max() - at_s.min()),
         safe_frac=safe,
         warnings=tuple(text for text in warnings if text),
+        over_time=times,
     )
+
+
+def _model_layers(work: WorkDone | None) -> Iterator[Layer]:
+    """MFU and MBU by what engines wrote; one figure for all the time."""
+    for name, metric in (("model FLOPs (MFU)", "mfu_frac"), ("model bandwidth (MBU)", "mbu_frac")):
+        value = getattr(work, metric, None)
+        if value is not None:
+            same = {"mean_frac": value, "p99_minute_frac": value, "peak_minute_frac": value}
+            yield Layer(name=name, metric=metric, n_series=1, **same)
 
 
 def _layers(telemetry: Telemetry) -> tuple[Layer, ...]:

@@ -19,6 +19,7 @@ IN_PLACE = 0.98  # of the memory held at most: a model that is never used is loa
 LOADED = 0.90  # of the memory held at most: what runs later was in place before
 GROWTH = 0.01  # of the memory held at most, within a second, is loading
 N_FINE = 2000  # steps of a short run
+N_STEPS_MAX = 500_000  # of one node: a long recording is looked at more coarsely
 INIT_S = 5.0  # a program takes no longer to start
 LASTING_S = 10.0  # work that fills half of so long a stretch has begun; a test kernel has not
 Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -117,7 +118,7 @@ def _grid(series: Sequence[Series]) -> Floats:
     begin = min(float(one.at_s[0]) for one in series)
     end = max(float(one.at_s[-1]) for one in series)
     usual_s = float(np.median(np.diff(series[0].at_s))) if len(series[0].at_s) > 1 else STEP_S
-    step_s = max(STEP_S, min(usual_s, (end - begin) / N_FINE))
+    step_s = max(STEP_S, min(usual_s, (end - begin) / N_FINE), (end - begin) / N_STEPS_MAX)
     return np.arange(begin, end + step_s / 2.0, step_s)
 
 

@@ -15,6 +15,7 @@ from gpuplan.domain.telemetry.diagnosis import Quality
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 IN_FLIGHT = ("requests_running_count", "requests_waiting_count")
+PIPES = tuple(f"{name}_active_frac" for name in ("tensor", "fp16", "fp32", "fp64", "dram"))
 HANDED_OUT = ("allocated_count", "pending_count")
 
 
@@ -48,17 +49,26 @@ def f_beta(precision: float | None, recall: float | None, beta: float) -> float 
 
 def _precision(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[float | None, str]:
     """Work done by the processors, else time with any kernel, over all measured device time."""
+    n_waiting = sum(device.is_waiting for device in devices)
+    waits = f"; {n_waiting} wait for others: only pipes at work count" if n_waiting else ""
     for metric, meant in (
-        ("sm_active_frac", "share of processor time with work, of all device time"),
+        ("sm_active_frac", f"share of processor time with work, of all device time{waits}"),
         ("gpu_util_frac", "share of device time with any kernel: an upper bound of useful time"),
         ("allocated_frac", "share of devices given to jobs: an upper bound of useful time"),
     ):
         series = [one for one in telemetry.of(metric) if one.is_given.any()]
         if series:
             weights = [float(one.weight_s[one.is_given].sum()) for one in series]
-            means = [one.mean() for one in series]
+            useful = {device.row: _at_work(device) for device in devices if device.is_waiting}
+            means = [min(one.mean(), useful.get(one.subject, 1.0)) for one in series]
             return float(np.average(means, weights=weights)), meant
     return None, "no device reports its use"
+
+
+def _at_work(device: DeviceView) -> float:
+    """Activity of the busiest pipe or of memory: a kernel that spins uses neither."""
+    stats = [device.whole.get(name) for name in PIPES]
+    return max((stat.mean for stat in stats if stat is not None), default=1.0)
 
 
 def _recall(

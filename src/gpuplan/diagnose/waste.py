@@ -1,44 +1,82 @@
 """Paid time that did nothing: by cause, by team, device by device."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.rules.fleet import HELD_BYTES, WATCHED_S, held_bytes, is_idle
+from gpuplan.diagnose.rules.fleet import (
+    HELD_BYTES,
+    IDLE_UTIL,
+    WATCHED_S,
+    held_bytes,
+    is_idle,
+)
 from gpuplan.domain.telemetry.diagnosis import Reclaim, TeamUse, Waste
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.units import HOUR, HOURS_PER_MONTH
 
+IDLE_WINDOW_S = 24 * HOUR  # of rest at a stretch: longer than a night
+LEAST_SHARE = 0.01  # of a device's time: less is no waste worth a row
 
-def waste_of(devices: Sequence[DeviceView]) -> tuple[Waste, ...]:
-    """Idle time of every device, by who holds it: nobody, an idle job, one that pauses."""
-    groups: dict[str, list[DeviceView]] = {}
+
+class Lost(NamedTuple):
+    """Time of one device that did nothing useful, by cause."""
+
+    cause: str
+    device: DeviceView
+    share_frac: float
+
+
+def waste_of(devices: Sequence[DeviceView], *, n_alike: int = 1) -> tuple[Waste, ...]:
+    """Lost time by cause: nobody's device, an idle job, pauses, kernels that leave SMs idle.
+
+    `n_alike` is how many devices one anonymous series stands for.
+    """
+    groups: dict[str, list[Lost]] = {}
     for device in devices:
-        if device.busy_frac < 1.0 and device.span_s > 0:
-            groups.setdefault(_kind(device), []).append(device)
-    return tuple(_sum(cause, group) for cause, group in groups.items())
+        for lost in _lost(device):
+            if lost.share_frac >= LEAST_SHARE and device.span_s > 0:
+                groups.setdefault(lost.cause, []).append(lost)
+    return tuple(_sum(cause, group, n_alike) for cause, group in groups.items())
 
 
-def _kind(device: DeviceView) -> str:
-    if not is_idle(device):
-        return "pauses between work"
-    is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
-    return "held and idle" if is_held else "free and idle"
+def _lost(device: DeviceView) -> Iterator[Lost]:
+    """GPU_UTIL is a share of time: the rest is a pause; what SMs leave of it is inefficient."""
+    if is_idle(device):
+        is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
+        cause = "held and idle" if is_held else "free and idle"
+        yield Lost(cause, device, 1.0 - device.busy_frac)
+        return
+    util, sm = device.whole.get("gpu_util_frac"), device.whole.get("sm_active_frac")
+    busy = device.busy_frac if util is None else util.mean
+    yield Lost("pauses between work", device, 1.0 - busy)
+    if sm is not None and util is not None:
+        yield Lost("inefficient", device, util.mean - sm.mean)
 
 
-def _sum(cause: str, group: Sequence[DeviceView]) -> Waste:
-    hours = [(1.0 - device.busy_frac) * device.span_s / HOUR for device in group]
+def _sum(cause: str, lost: Sequence[Lost], n_alike: int) -> Waste:
+    group = [one.device for one in lost]
+    hours = [n_alike * one.share_frac * one.device.span_s / HOUR for one in lost]
     prices = [device.facts.usd_per_h for device in group]
     watts = [device.whole.get("power_w") for device in group]
     usd = None
     if all(price is not None for price in prices):
         usd = sum(h * (price or 0.0) for h, price in zip(hours, prices, strict=True))
     energy_j = None
-    if all(stat is not None for stat in watts):
+    if all(stat is not None for stat in watts) and cause != "inefficient":
         # While idle a device draws about its lowest power.
         energy_j = sum(
             h * HOUR * (stat.low if stat else 0.0) for h, stat in zip(hours, watts, strict=True)
         )
-    return Waste(cause=cause, accelerator_s=sum(hours) * HOUR, usd=usd, energy_j=energy_j)
+    return Waste(
+        cause=cause,
+        accelerator_s=sum(hours) * HOUR,
+        usd=usd,
+        energy_j=energy_j,
+        span_s=max(device.span_s for device in group),
+    )
 
 
 def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamUse, ...]:
@@ -70,23 +108,43 @@ def team_use(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[TeamU
 
 
 def reclaims(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[Reclaim, ...]:
-    """Devices held and unused for the whole stretch, dearest first; a list, never an order."""
+    """Devices held and unused, dearest first: all the time, or a day at a stretch."""
     found = []
     for device in devices:
         is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
-        if not is_idle(device) or not is_held or device.span_s < WATCHED_S:
+        stretch = _idle_stretch(telemetry, device) if is_held else None
+        if stretch is None:
             continue
-        series = [s for s in telemetry.series if s.subject == device.row]
         price = device.facts.usd_per_h
         found.append(
             Reclaim(
                 subject=device.name,
                 team=device.subject.team,
                 job=device.subject.job,
-                begin_s=min(float(s.at_s[0]) for s in series),
-                end_s=max(float(s.at_s[-1]) for s in series),
+                begin_s=stretch[0],
+                end_s=stretch[1],
                 usd_per_month=None if price is None else price * HOURS_PER_MONTH,
                 memory_held_bytes=held_bytes(device),
             )
         )
     return tuple(sorted(found, key=lambda one: -(one.usd_per_month or 0.0)))
+
+
+def _idle_stretch(telemetry: Telemetry, device: DeviceView) -> tuple[float, float] | None:
+    """The longest time without a kernel; None where it is too short to count."""
+    series = telemetry.one("gpu_util_frac", device.row) or telemetry.one(
+        "sm_active_frac", device.row
+    )
+    if series is None or not series.is_given.any():
+        return None
+    if is_idle(device):
+        whole = (float(series.at_s[0]), float(series.at_s[-1]))
+        return whole if device.span_s >= WATCHED_S else None
+    is_rest = (series.value <= IDLE_UTIL) & series.is_given
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_rest.astype(np.int64), [0]])))
+    stretches = [
+        (float(series.at_s[a]), float(series.at_s[min(b, len(series.at_s) - 1)]))
+        for a, b in zip(edges[::2], edges[1::2], strict=True)
+    ]
+    longest = max(stretches, key=lambda one: one[1] - one[0], default=(0.0, 0.0))
+    return longest if longest[1] - longest[0] >= IDLE_WINDOW_S else None

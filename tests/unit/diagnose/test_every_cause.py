@@ -64,7 +64,10 @@ WHOLE = SCENES | {
     "replica_imbalance": imbalance, "prefill_interference": interference,
     "cold_start_storm": storm,
 }  # fmt: skip
-ELSEWHERE = {"fragmented", "pool_quota", "healthy"}  # lists and tables, below
+LEVELS = {
+    "hot": [94] * 30, "flapping": [94, 96] * 30, "not_enough_to_judge": [80] * 30,
+}  # fmt: skip
+ELSEWHERE = {"fragmented", "pool_quota", "healthy", *LEVELS}  # lists and tables, below
 
 
 @pytest.mark.parametrize("generation", [0, 1], ids=["percent", "ratio"])
@@ -78,6 +81,16 @@ def test_cause_is_named(cause, generation):
 @pytest.mark.parametrize("seed", [21, 22])
 def test_cause_is_named_under_other_noise(cause, generation, seed):
     assert cause in causes(WHOLE[cause](Scene(generation=generation, seed=seed)))
+
+
+@pytest.mark.parametrize("cause", sorted(LEVELS))
+def test_a_table_of_percent_is_named_by_its_level(cause):
+    rows = "".join(f"{minute},{value}\n" for minute, value in enumerate(LEVELS[cause]))
+    found = diagnose(
+        read_text("minute,GPU utilization (%)\n" + rows, source="t"), DiagnoseRequest()
+    )
+    assert cause in [verdict.cause for verdict in found.verdicts]
+    assert found.verdicts[0].severity != "fine"
 
 
 def test_free_devices_on_many_nodes_do_not_make_a_whole_one():

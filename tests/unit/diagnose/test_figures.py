@@ -103,7 +103,8 @@ def test_idle_time_is_counted_and_owned():
     scene.device(0, gpu_util=0.0, power_w=100.0, held_bytes=20e9, namespace="nlp", pod="p")
     scene.device(1, gpu_util=0.8, power_w=500.0, held_bytes=20e9, namespace="cv", pod="q")
     found = diagnose(scene.telemetry(), DiagnoseRequest(usd_per_h=3.0))
-    (waste,) = found.waste
+    waste, pauses = found.waste
+    assert pauses.accelerator_s == pytest.approx(0.2 * 1200, rel=0.05)
     assert waste.accelerator_s == pytest.approx(1200)
     assert waste.usd == pytest.approx(1.0)
     assert [(one.team, one.job, one.usd_per_month) for one in found.reclaims] == [

@@ -9,7 +9,7 @@ from gpuplan.diagnose.judge import diagnose
 from gpuplan.diagnose.quality import f_beta
 from gpuplan.diagnose.score import score
 from gpuplan.domain.columns import floats
-from gpuplan.domain.telemetry.diagnosis import DeviceFacts, ScoreLimits
+from gpuplan.domain.telemetry.diagnosis import DeviceFacts, DiagnoseRequest, ScoreLimits
 from gpuplan.domain.telemetry.observation import Histogram, Series, Subject, Telemetry
 
 
@@ -27,7 +27,7 @@ def told(*made: Series, histograms=()) -> Telemetry:
 
 
 def quality(telemetry: Telemetry, **given):
-    return diagnose(telemetry, {}, **given).quality
+    return diagnose(telemetry, {}, DiagnoseRequest(**given)).quality
 
 
 @pytest.mark.parametrize(

@@ -176,13 +176,48 @@ FLEET: dict[str, Cause] = {
         ),
     ),
     "under_used": Cause(
-        "most of the paid time nothing runs",
+        "much of the paid time nothing runs",
         "waste",
         (
-            do("fewer or smaller devices, or shares of them", "the same work for less", "headroom"),
+            do("consolidate onto fewer devices", "the same work for less", "headroom", 0.1, 0.7),
+            do(
+                "MIG slices, MPS or time-slicing", "several jobs on one", "less isolation", 0.1, 0.7
+            ),
+            do("spot or on-demand for what may stop", "pay for hours of work", "interruptions"),
+            do("a smaller GPU, or a CPU for small models", "a lower price", "a test of speed"),
             NOTHING,
         ),
         more_devices_help=False,
+    ),
+    "hot": Cause(
+        "close to full: bursts have little room",
+        "note",
+        (
+            do(
+                "watch latency and the queue before adding devices",
+                "tells whether it is load",
+                "none",
+            ),
+            do("move work that can wait into calmer hours", "room at the peak", "a scheduler"),
+        ),
+    ),
+    "flapping": Cause(
+        "the level crosses an edge again and again: one state, not many alarms",
+        "note",
+        (do("alert with hysteresis and a minimum duration", "one alarm", "an alert rule"),),
+    ),
+    "not_enough_to_judge": Cause(
+        "a percentage alone is not enough to judge",
+        "note",
+        (
+            do(
+                "add latency (TTFT, TPOT or step time)",
+                "tells whether targets are met",
+                "an exporter",
+            ),
+            do("add throughput and the queue", "tells whether demand is met", "an exporter"),
+            do("add SM and tensor activity, and power", "tells work from waiting", "an exporter"),
+        ),
     ),
     "full_by_name": Cause(
         "busy all the time by the only counter there is, which cannot tell work from waiting",

@@ -46,6 +46,15 @@ def _idle(device: DeviceView) -> Finding | None:
     return Finding("idle_allocated" if is_held else "idle_free", sure, rows, (device.name,))
 
 
+def is_small_work(device: DeviceView) -> bool:
+    """Work that stays below 40 % of the processors and a quarter of memory, yet is no idleness."""
+    util, memory = device.whole.get("gpu_util_frac"), device.memory_frac
+    if util is None or memory is None or device.span_s < WATCHED_S or device.busy_frac < 0.02:
+        return False
+    sm = device.whole.get("sm_active_frac")
+    return (sm.high if sm is not None else util.high) < 0.4 and memory < 0.25
+
+
 def _too_large(device: DeviceView) -> Finding | None:
     """Work whose peaks stay far below the device in every respect that was measured."""
     util, memory = device.whole.get("gpu_util_frac"), device.memory_frac
@@ -57,7 +66,7 @@ def _too_large(device: DeviceView) -> Finding | None:
         seen("use in 95 % of samples", percent(use), "above 40 %"),
         seen("memory held at most", percent(memory), "above 25 %"),
     )
-    if use < 0.4 and memory < 0.25:
+    if is_small_work(device):
         return Finding("share_candidate", 0.75 if sm is not None else 0.6, rows, (device.name,))
     built_for_w = device.subject.tdp_w or device.facts.tdp_w or 0.0
     tensor, dram = device.whole.get("tensor_active_frac"), device.whole.get("dram_active_frac")

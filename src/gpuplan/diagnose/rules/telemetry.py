@@ -8,7 +8,7 @@ import numpy as np
 from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import DEAD_S, DEAD_SAMPLES, DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.telemetry.diagnosis import BandEdges, UseFigures
+from gpuplan.domain.telemetry.diagnosis import BandEdges, Evidence, UseFigures
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 AT_WORK = 0.5  # share of the board's power that no idle device draws
@@ -111,6 +111,7 @@ def _missing(devices: Sequence[DeviceView]) -> list[Finding]:
     return [Finding("missing_devices", 0.8, (row,), tuple(short))]
 
 
+FLAPS, FLAP_SHARE = 6, 0.2  # crossings, and crossings for each minute
 DEEPER = ("sm_active_frac", "tensor_active_frac", "kv_cache_frac")
 
 
@@ -128,6 +129,32 @@ def use_findings(use: UseFigures | None, edges: BandEdges) -> list[Finding]:
     if mean == "waste":
         return [Finding("under_used", 0.8, rows)]
     has_deeper = any(layer.metric in DEEPER for layer in use.layers)
-    if mean == "overload" and not has_deeper and use.metric == "gpu_util_frac":
-        return [Finding("full_by_name", 0.7, rows)]
-    return []
+    if has_deeper or use.metric != "gpu_util_frac":
+        return []
+    return [*_flapping(use), *_level(mean, rows)]
+
+
+def _level(mean: str, rows: tuple[Evidence, ...]) -> list[Finding]:
+    """A steady level by the only counter that there is."""
+    named = {"under-used": "under_used", "hot": "hot", "overload": "full_by_name"}
+    return [Finding(named[mean], 0.7, rows)] if mean in named else []
+
+
+def _flapping(use: UseFigures) -> list[Finding]:
+    """Many crossings of an edge that hysteresis makes few: the edge is noise, not an alarm."""
+    times = use.over_time
+    if times is None or times.n_crossings < FLAPS:
+        return []
+    if times.n_crossings < FLAP_SHARE * len(times.minutes) or len(times.episodes) > FLAPS:
+        return []
+    rows = (
+        seen("crossings of a band's edge", f"{times.n_crossings}", f"fewer than {FLAPS}"),
+        seen("stretches with hysteresis", f"{len(times.episodes)}", ""),
+    )
+    return [Finding("flapping", 0.8, rows)]
+
+
+def is_only_percent(telemetry: Telemetry) -> bool:
+    """Whether utilization is all that was measured: neither work, nor latency, nor power."""
+    metrics = {one.metric for one in telemetry.series if one.is_given.any()}
+    return metrics <= {"gpu_util_frac", "memory_util_frac"} and not telemetry.histograms
