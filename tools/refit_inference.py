@@ -2,6 +2,7 @@
 
 python tools/refit_inference.py                 refit from the stored table
 python tools/refit_inference.py RAW.csv …       take the rows of raw tables over first
+python tools/refit_inference.py --ranges        ranges alone, from the ledger as it stands
 """
 
 import csv
@@ -9,16 +10,25 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuplan.calibration.inference.store import to_document
+from ledger import later_figures, later_lines, never_seen_lines
+
+from gpuplan.calibration.inference.ranges import Line, learned, with_tails
+from gpuplan.calibration.inference.store import inference_calibration, to_document
 from gpuplan.calibration.runs.fields import CONDITIONS
 from gpuplan.csv_rows import read_csv_rows
+from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
-from gpuplan.studies.validation.fit_inference import calibrate_inference, study
-from gpuplan.studies.validation.inference_table import METRICS, read_table
+from gpuplan.studies.validation.fit_inference import (
+    calibrate_inference,
+    known_labels,
+    study,
+)
+from gpuplan.studies.validation.inference_table import METRICS, TAIL_METRICS, read_table
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 TABLE = DATA / "measured" / "llm_inference.csv"
@@ -69,14 +79,44 @@ def forked(left_out: Callable[[int], Any], numbers: Sequence[int]) -> Iterable[A
         return pool.map(_called, numbers, chunksize=1)
 
 
-def main() -> None:
-    if len(sys.argv) > 1:
-        take_over([Path(name) for name in sys.argv[1:]])
+def probed() -> dict[str, float]:
+    """How far a measured site's ranges narrow, as it is stored."""
+    stored = json.loads(STORED.read_text("utf-8"))["ranges"]["log_half"]
+    return {key: value for key, value in stored.items() if key.startswith("probed|")}
+
+
+def ledger(known: Mapping[str, frozenset[str]]) -> list[Line]:
+    """All first predictions: of sources never fitted, and of rows before they joined the fit."""
+    return [*never_seen_lines(known), *later_lines(later_figures())]
+
+
+def ranges_alone() -> InferenceCalibration:
+    """The stored fit with ranges learned anew; percentiles stay as its held-out rows had them."""
+    stored = inference_calibration()
+    means = learned(ledger(stored.known))
+    of_tails = {k: v for k, v in stored.ranges.log_half.items() if k.startswith(TAIL_METRICS)}
+    tails = replace(stored.ranges, log_half=of_tails)
+    return replace(stored, ranges=with_tails(means, tails))
+
+
+def refit() -> InferenceCalibration:
+    """Constants, ranges and held-out errors from the table and the ledger."""
     of = study(read_table(read_csv_rows(TABLE)))
-    calibration = calibrate_inference(of, version=VERSION, run=forked)
-    text = json.dumps(to_document(calibration), indent=1)
+    known = known_labels(of, range(len(of.table.rows)))
+    return calibrate_inference(of, version=VERSION, ledger=ledger(known), run=forked)
+
+
+def main() -> None:
+    is_ranges = sys.argv[1:] == ["--ranges"]
+    if len(sys.argv) > 1 and not is_ranges:
+        take_over([Path(name) for name in sys.argv[1:]])
+    calibration = ranges_alone() if is_ranges else refit()
+    document = to_document(calibration)
+    document["ranges"]["log_half"] |= probed()  # how far own runs narrow is judged apart
+    text = json.dumps(document, indent=1)
     STORED.write_text(text + "\n", encoding="utf-8")
-    print(f"{calibration.constants.n_rows} rows, {len(calibration.spreads)} spreads -> {STORED}")
+    n_groups = calibration.ranges.n_groups
+    print(f"{calibration.constants.n_rows} rows, ranges of {n_groups} groups -> {STORED}")
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.tables import read_rows
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import serving_setup
-from gpuplan.studies.validation.fit_inference import by_version, fit_study, study
+from gpuplan.studies.validation.fit_inference import fit_study, study
 from gpuplan.studies.validation.inference_table import benchmark_of, read_table
 from gpuplan.studies.validation.report import predictions_csv, table_kind, validate_rows
 
@@ -47,10 +48,10 @@ def test_median_errors_keep_their_budget(report, regime, metric):
 
 
 @pytest.mark.parametrize("regime", ["max_load", "static_batch", "fixed_concurrency"])
-def test_ranges_hold_about_eight_of_ten(report, regime):
+def test_ranges_of_sites_never_seen_hold_most_fitted_rows(report, regime):
     for metric, found in report.by["regime"][regime].items():
         if found.n >= 100:
-            assert 0.70 <= found.range_coverage <= 0.93, (metric, found)
+            assert found.range_coverage >= 0.8, (metric, found)
 
 
 def test_ranges_hold_their_value(report):
@@ -85,8 +86,9 @@ def test_columns_and_single_predictions_agree(whole_study):
 
 def test_versions_left_out_keep_their_budget(whole_study):
     """One recent version as a stand-in for those that do not exist yet."""
-    names = np.array([by_version(whole_study, i) for i in range(len(whole_study.table.rows))])
-    out = (names == "trtllm-0.20")[whole_study.observed.row]
+    engines = [setup.engine for setup in whole_study.table.setups]
+    is_out = [e.name == "trtllm" and version_pair(e.name, e.version) == (0, 20) for e in engines]
+    out = np.array(is_out)[whole_study.observed.row]
     residual = fit_study(whole_study, ~out).residual[out]
     budget = BUDGETS["version_left_out"]["max_load"]["output_tokens_per_s"]
     assert np.median(np.abs(np.expm1(residual))) <= budget

@@ -48,7 +48,7 @@ def spread_of(log_errors: Floats, weights: Floats | None = None) -> Spread:
     """The central 80 % of measured over predicted; few rows widen it."""
     ratio = np.sort(-log_errors)
     tail = (1 - COVERED_FRAC) / 2
-    low, high = _quantiles(-log_errors, weights, (tail, 1 - tail))
+    low, high = weighted_quantiles(-log_errors, weights, at=(tail, 1 - tail))
     widened = 1 + 2 / max(len(ratio), 1)
     return Spread(float(np.exp(low * widened)), float(np.exp(high * widened)))
 
@@ -74,7 +74,10 @@ def clustered_spread(log_errors: Floats, groups: Sequence[Hashable]) -> Spread:
     return Spread(float(np.exp(-half)), float(np.exp(half)))
 
 
-def _quantiles(values: Floats, weights: Floats | None, at: tuple[float, float]) -> Floats:
+def weighted_quantiles(
+    values: Floats, weights: Floats | None = None, *, at: Sequence[float]
+) -> Floats:
+    """Quantiles of values that count by their weights, between the middles of their masses."""
     order = np.argsort(values)
     mass = np.ones(len(values)) if weights is None else weights
     place = np.cumsum(mass[order]) - 0.5 * mass[order]

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from gpuplan.calibration.inference.eras import ERAS, era_of, generation_of
-from gpuplan.domain.calibration.constants import Labels
+from gpuplan.domain.calibration.constants import AT_LIMIT, Labels
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.layers import Experts, LatentAttention, Recurrence
 from gpuplan.domain.model.network import Model
@@ -42,6 +42,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "undated": f"{engine}|{kind}" if benchmark and not setup.engine.version else NONE,
         "link": link_label(setup.accelerator, setup.layout),
         "ranks": str(setup.layout.n_accelerators // setup.layout.pp),
+        "port": NONE if setup.accelerator.vendor == "NVIDIA" else f"{era}|{family}",
     }
 
 
@@ -131,7 +132,17 @@ def nearest_era(era: str, known: Iterable[str]) -> str:
     return min(near, key=lambda label: abs(order.index(label) - order.index(era)))
 
 
-def cells_of(labels: Labels) -> tuple[str, ...]:
-    """Cells of the ranges, narrowest first."""
-    kind = "dense" if labels["class"] == "dense" else "experts"
-    return f"{labels['engine']}|{kind}", kind
+def range_kind(labels: Labels) -> str:
+    """Kind of network, and whether the engine runs where it was written for or is a port."""
+    return f"{labels['kind']}|{'cuda' if labels['port'] == NONE else 'port'}"
+
+
+def range_regime(labels: Labels, load: ServingLoad) -> str:
+    """The regime that a range is learned in.
+
+    Requests at a rate run the steps of closed loops, and what queues is simulated on top;
+    submissions at a rate run as near to their limits as they can. A burst fills and drains.
+    """
+    if load.regime == "poisson":
+        return "fixed_concurrency" if labels["bench"] == NONE else AT_LIMIT
+    return "burst" if load.regime == "max_load" and load.n_requests else load.regime

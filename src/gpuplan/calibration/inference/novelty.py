@@ -1,10 +1,18 @@
-"""How new a setup is to the fit: not at all, its model, its version, its engine or hardware."""
+"""How new a setup is to the fit: measured here, measured elsewhere, or new in some part."""
 
 from collections.abc import Mapping
 
-from gpuplan.calibration.inference.eras import version_pair
-from gpuplan.domain.calibration.constants import Labels
+from gpuplan.domain.calibration.constants import HERE, SEEN, Labels, Novelty
 
+SAME = "same configuration"
+# What is said of a setup by the gravest kind of label that no row of the fit had.
+KINDS = {
+    "accelerator": "new accelerator",
+    "engine": "new engine",
+    "era": "new engine",
+    "model": "new model",
+    "configuration": SEEN,
+}
 # Sizes of one design under several names: held out together, or a fold would know the answer.
 FAMILIES = (
     ("llama-2-7b", "llama-7b"),
@@ -43,45 +51,29 @@ def model_family(name: str) -> str:
     return next((family for part, family in FAMILIES if part in low), low.rpartition("/")[2])
 
 
-def hardware_label(labels: Labels) -> str:
-    """Chip family with the precision and the engine that run on it."""
-    return f"{labels['family']} {labels['precision']} {labels['engine']}"
+def configuration(labels: Labels, model: str) -> str:
+    """What a site measures: model family, accelerator, era of the engine and precision."""
+    return f"{model_family(model)}|{labels['accelerator']}|{labels['era']}|{labels['precision']}"
 
 
-def version_label(engine: str, version: str) -> str:
-    """Engine with major and minor; engines without a version stand alone."""
-    pair = version_pair(engine, version)
-    return engine if pair is None else f"{engine}-{pair[0]}.{pair[1]}"
-
-
-def novelty_labels(labels: Labels, *, model: str, version: str) -> dict[str, str]:
-    """What may be new to a fit, by kind: the model, the engine, the hardware and their pair."""
-    family, hardware = model_family(model), hardware_label(labels)
+def novelty_labels(labels: Labels, *, model: str, regime: str) -> dict[str, str]:
+    """What may be new to a fit, by kind, the gravest first."""
     return {
-        "model": family,
+        "accelerator": labels["accelerator"],
+        "engine": f"{labels['engine']} on {labels['family']}",
         "era": labels["era"],
-        "version": version_label(labels["engine"], version),
-        "hardware": hardware,
-        "pair": f"{family} on {hardware}",
+        "model": model_family(model),
+        "configuration": f"{configuration(labels, model)}|{regime}",
     }
 
 
-def unknown(
-    known: Mapping[str, frozenset[str]], labels: Labels, *, model: str, version: str
-) -> tuple[str, ...]:
-    """What of a setup no row of the fit had, in words."""
-    return tuple(
-        f"{kind} {label}"
-        for kind, label in novelty_labels(labels, model=model, version=version).items()
-        if label not in known.get(kind, ())
-    )
-
-
-def novelty(missing: tuple[str, ...]) -> str:
-    """The kind of split whose residuals speak for this setup."""
-    kinds = {item.split(" ")[0] for item in missing}
-    if kinds & {"era", "hardware"}:
-        return "source"  # a held-out publication takes its engine and its hardware with it
-    if "version" in kinds:
-        return "version"
-    return "model" if kinds & {"model", "pair"} else "row"
+def novelty_of(
+    known: Mapping[str, frozenset[str]], labels: Labels, *, model: str, regime: str
+) -> Novelty:
+    """The gravest that is new; own runs of the configuration leave nothing new."""
+    if configuration(labels, model) in known.get("here", ()):
+        return Novelty(HERE)
+    found = novelty_labels(labels, model=model, regime=regime)
+    new = [kind for kind, label in found.items() if label not in known.get(kind, ())]
+    missing = tuple(f"{kind} {found[kind]}" for kind in new if kind != "configuration")
+    return Novelty(KINDS[new[0]] if new else SAME, missing)

@@ -1,129 +1,173 @@
-"""80 % ranges from residuals of rows outside the fit, by how new a row was to the fit."""
+"""80 % ranges of a site never seen: half-widths learned from residuals outside every fit.
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+A ledger line is a prediction whose constants had not seen its row. Rows of a group (source, model,
+accelerator) err together, so that a group counts as the root of its rows. A half-width is the
+weighted quantile of misses that holds four of five, level by level: of the metric, of metric and
+regime (a cell), of the kind of network in it, of what engines were written for and of ports of
+them; each level leans on the one above as if that were a few groups more. What is newer to the
+fit is wider by a factor common to all cells.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, expm1
-from statistics import quantiles
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpuplan.calibration.residuals import metric_errors
-from gpuplan.domain.calibration.constants import Spread
+from gpuplan.calibration.inference.novelty import KINDS, SAME
+from gpuplan.calibration.residuals import metric_errors, weighted_quantiles
+from gpuplan.domain.calibration.constants import LEAST_LOG, SEEN, RangeRule, range_keys
 from gpuplan.domain.calibration.validation import MetricErrors
 
-TAIL = 0.1
-GOLDEN, HALF = 0.6180339887498949, 0.5  # even, repeatable, no generator needed
+Floats = NDArray[np.float64]
+LEVEL_FRAC = 0.8
+MOST_LEVEL = 0.98
+GROUPS_SHORT = 15.0  # the level is raised as if so many groups were one too few
+GROUPS_ABOVE = 4.0  # so many groups is the word of the level above worth
+GROUPS_AS_KNOWN = 6.0  # so many groups say that what is new is as near as what is known
+N_ROUNDS = 3  # between widths and the factors of novelty, which settle at once
+NOVELTIES = (SAME, *reversed(dict.fromkeys(KINDS.values())))  # least new first
 APART = ("max_load", "output_tokens_per_s")  # scored by kind of network too
-LEAST_ROWS = 30  # a cell with fewer says little about its tails
-PUBLICATION = "publication"
-LEAST_SOURCES, LEAST_OF_SOURCE = 3, 10  # fewer publications, or rows of one, say little
 
 
-class Miss(NamedTuple):
-    """One residual outside the fit: log of measured / predicted."""
+class Line(NamedTuple):
+    """One prediction by constants that had not seen its row, beside what was measured."""
 
-    novelty: str
-    regime: str
     metric: str
-    cells: tuple[str, ...]
-    log_ratio: float
-    source: str = ""  # the publication of the row
+    regime: str
+    kind: str  # of network, and whether the engine runs where it was written for
+    group: str  # source, model and accelerator
+    novelty: str
+    log_ratio: float  # measured / predicted; of a percentile, over the predicted mean
+
+    @property
+    def cell(self) -> str:
+        """Metric and regime."""
+        return f"{self.metric}|{self.regime}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The factors that its half-width is the product of."""
+        return range_keys(self.metric, self.regime, kind=self.kind, novelty=self.novelty)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Its factors but that of novelty, widest group first."""
+        return self.keys[:-1]
 
 
-def spreads(misses: Iterable[Miss]) -> dict[str, Spread]:
-    """The tails of every cell that has enough rows, and of all rows together."""
-    found: dict[str, list[float]] = defaultdict(list)
-    misses = list(misses)
-    for miss in misses:
-        for where in (miss.regime, "any"):
-            for cell in (*miss.cells, "all"):
-                found[f"{miss.novelty}|{where}|{miss.metric}|{cell}"].append(miss.log_ratio)
-        found[f"{miss.novelty}|any|any|all"].append(miss.log_ratio)
-    enough = {
-        key: tails(values)
-        for key, values in sorted(found.items())
-        if len(values) >= LEAST_ROWS or key.endswith("|any|any|all")
-    }
-    return enough | publications(misses)
+def group_weights(lines: Sequence[Line]) -> Floats:
+    """The weight of every line: a group counts as the root of its lines in a cell."""
+    count = Counter((line.cell, line.group) for line in lines)
+    return np.array([count[line.cell, line.group] ** -0.5 for line in lines])
 
 
-def publications(misses: Iterable[Miss]) -> dict[str, Spread]:
-    """How far a new publication errs: of those held out, each counts as one.
-
-    One publication may give most rows of a regime; rows of another are not like them.
-    """
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for miss in misses:
-        if miss.novelty == "source" and miss.source:
-            for where in (miss.regime, "any"):
-                key = f"{PUBLICATION}|{where}|{miss.metric}|all"
-                found[key][miss.source].append(miss.log_ratio)
-    enough = {
-        key: [values for values in sources.values() if len(values) >= LEAST_OF_SOURCE]
-        for key, sources in sorted(found.items())
-    }
-    return {key: even_tails(s) for key, s in enough.items() if len(s) >= LEAST_SOURCES}
-
-
-def even_tails(groups: Sequence[Sequence[float]]) -> Spread:
-    """Tails of values whose groups weigh the same."""
-    weighed = sorted((value, 1.0 / len(group)) for group in groups for value in group)
-    below, low, mid = 0.0, weighed[0][0], weighed[0][0]
-    for value, weight in weighed:
-        share = below / len(groups)
-        low, mid = value if share <= TAIL else low, value if share <= HALF else mid
-        if share >= 1.0 - TAIL:
-            break
-        below += weight
-    return Spread(log_low=low, log_mid=mid, log_high=value, n=len(weighed))
-
-
-def tails(values: list[float]) -> Spread:
-    """Order statistics of split conformal prediction: one further row counts as unobserved."""
-    ordered = sorted(values)
-    n = len(ordered)
-    rank = min(n, ceil((n + 1) * (1.0 - TAIL)))
-    low, high = ordered[n - rank], ordered[rank - 1]
-    return Spread(log_low=low, log_mid=ordered[n // 2], log_high=high, n=n)
-
-
-def errors_by_split(misses: Iterable[Miss]) -> dict[str, dict[str, MetricErrors]]:
-    """The errors of held-out rows by split, then by regime and metric."""
-    found: dict[str, dict[str, list[Miss]]] = defaultdict(lambda: defaultdict(list))
-    for miss in misses:
-        found[miss.novelty][f"{miss.regime} {miss.metric}"].append(miss)
-        if (miss.regime, miss.metric) == APART:
-            found[miss.novelty][f"{miss.regime} {miss.metric}, {miss.cells[-1]}"].append(miss)
-    return {
-        split: {key: _errors(some) for key, some in sorted(groups.items()) if len(some) > 1}
-        for split, groups in found.items()
-    }
-
-
-def _errors(misses: list[Miss]) -> MetricErrors:
-    errors = np.array([expm1(-miss.log_ratio) for miss in misses])
-    found = metric_errors(errors, _coverage(misses))
-    return replace(found, p90_ape=quantiles(np.abs(errors), n=10)[-1])
-
-
-def _coverage(misses: list[Miss]) -> float:
-    """Each half inside the tails of the other, cell by cell where the cell is large enough.
-
-    Tables alternate between conditions, so that every second row would be no fair half.
-    """
-    is_here = [(i * GOLDEN) % 1.0 < HALF for i in range(len(misses))]
-    halves = (
-        [miss for miss, here in zip(misses, is_here, strict=True) if here],
-        [miss for miss, here in zip(misses, is_here, strict=True) if not here],
+def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
+    """The rule that these lines ask for; `tails` are percentiles told from a mean."""
+    middles = _middles(lines, tails)
+    misses = np.array([abs(line.log_ratio - middles.get(line.cell, 0.0)) for line in lines])
+    new = dict.fromkeys(NOVELTIES, 0.0)
+    halves: dict[str, float] = {}
+    for _ in range(N_ROUNDS):
+        known = misses / np.exp([new[line.novelty] for line in lines])
+        halves = _by_level(lines, known)
+        new = _factors_of_novelty(lines, misses / _half_of(lines, halves))
+    factors = {f"novelty|{kind}": value for kind, value in new.items()}
+    for line in lines:
+        for above, key in zip(("", *line.levels), line.levels, strict=False):
+            factors[key] = halves[key] - (halves[above] if above else 0.0)
+    return RangeRule(
+        log_half={key: round(value, 4) for key, value in sorted(factors.items())},
+        log_middle={cell: round(value, 4) for cell, value in middles.items()},
+        n_groups=len({line.group for line in lines}),
     )
-    inside = 0
-    for here, there in (halves, halves[::-1]):
-        known = spreads(there)
-        for miss in here:
-            key = f"{miss.novelty}|{miss.regime}|{miss.metric}|"
-            cell = next((c for c in (*miss.cells, "all") if key + c in known), None)
-            spread = known[key + cell] if cell else tails([m.log_ratio for m in there])
-            inside += spread.log_low <= miss.log_ratio <= spread.log_high
-    return inside / len(misses)
+
+
+def with_tails(means: RangeRule, tails: RangeRule) -> RangeRule:
+    """One rule: percentiles of the second, all else and what is new of the first."""
+    return replace(
+        means, log_half={**tails.log_half, **means.log_half}, log_middle=tails.log_middle
+    )
+
+
+def _middles(lines: Sequence[Line], tails: Sequence[str]) -> dict[str, float]:
+    """By cell of a percentile, its usual log ratio to the mean."""
+    weights, of = group_weights(lines), defaultdict(list)
+    for line, weight in zip(lines, weights.tolist(), strict=True):
+        if line.metric in tails:
+            of[line.cell].append((line.log_ratio, weight))
+    return {
+        cell: float(weighted_quantiles(*np.array(pairs).T, at=(0.5,))[0])
+        for cell, pairs in sorted(of.items())
+    }
+
+
+def _by_level(lines: Sequence[Line], misses: Floats) -> dict[str, float]:
+    """The log half-width of every level, each leaning on the one above."""
+    found = {"": log(_width(lines, misses))}
+    for place in range(max((len(line.levels) for line in lines), default=0)):
+        members: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for i, line in enumerate(lines):
+            members[("", *line.levels)[place], line.levels[place]].append(i)
+        for (above, key), some in members.items():
+            own = [lines[i] for i in some]
+            n, width = n_groups(own), _width(own, misses[some])
+            found[key] = (n * log(width) + GROUPS_ABOVE * found[above]) / (n + GROUPS_ABOVE)
+    return found
+
+
+def _width(lines: Sequence[Line], misses: Floats) -> float:
+    """The half-width that holds four of five lines of the next group."""
+    level = min(MOST_LEVEL, LEVEL_FRAC * (1 + 1 / (n_groups(lines) + GROUPS_SHORT)))
+    return max(LEAST_LOG, float(weighted_quantiles(misses, group_weights(lines), at=(level,))[0]))
+
+
+def n_groups(lines: Sequence[Line]) -> float:
+    """As how many groups lines count whose groups count as the roots of their lines."""
+    counts = np.array(list(Counter(line.group for line in lines).values()), dtype=np.float64)
+    return float(np.sqrt(counts).sum() ** 2 / counts.sum())
+
+
+def _half_of(lines: Sequence[Line], halves: Mapping[str, float]) -> Floats:
+    return np.array([exp(halves[line.levels[-1]]) for line in lines])
+
+
+def _factors_of_novelty(lines: Sequence[Line], ratios: Floats) -> dict[str, float]:
+    """By how much what is newer is wider, in logs: never narrower than what is less new."""
+    found, most = {}, 0.0
+    for kind in NOVELTIES:
+        some = [i for i, line in enumerate(lines) if line.novelty == kind]
+        if some and kind not in (SAME, SEEN):
+            n, width = (
+                n_groups([lines[i] for i in some]),
+                _width([lines[i] for i in some], ratios[some]),
+            )
+            most = max(most, n * log(width) / (n + GROUPS_AS_KNOWN))
+        found[kind] = most
+    return found
+
+
+def errors_by_split(
+    splits: Mapping[str, Sequence[Line]], rule: RangeRule
+) -> dict[str, dict[str, MetricErrors]]:
+    """The errors of held-out rows by split, then by regime and metric, and what the rule holds."""
+    return {split: _by_regime(lines, rule) for split, lines in splits.items()}
+
+
+def _by_regime(lines: Iterable[Line], rule: RangeRule) -> dict[str, MetricErrors]:
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[f"{line.regime} {line.metric}"].append(line)
+        if (line.regime, line.metric) == APART:
+            found[f"{line.regime} {line.metric}, {line.kind.partition('|')[0]}"].append(line)
+    return {key: _errors(some, rule) for key, some in sorted(found.items()) if len(some) > 1}
+
+
+def _errors(lines: Sequence[Line], rule: RangeRule) -> MetricErrors:
+    ratios = np.array([line.log_ratio for line in lines])
+    off = ratios - np.array([rule.log_middle.get(line.cell, 0.0) for line in lines])
+    inside = np.abs(off) <= np.array([rule.half(line.keys) for line in lines])
+    return metric_errors(np.expm1(-ratios), inside)

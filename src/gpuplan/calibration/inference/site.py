@@ -8,12 +8,12 @@ there: few rows move them little, and what no row touches stays as the package h
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.inference.ranges import Miss, tails
 from gpuplan.calibration.runs.detect import USER_KIND
 from gpuplan.calibration.runs.fields import mapping, short
 from gpuplan.domain.calibration.constants import (
@@ -22,12 +22,11 @@ from gpuplan.domain.calibration.constants import (
     FittedConstants,
     InferenceCalibration,
     Labels,
-    Spread,
+    RangeRule,
     bounded,
     effect_key,
 )
 from gpuplan.domain.calibration.runs import MovedConstant
-from gpuplan.domain.provenance import Estimate
 from gpuplan.errors import InputError, Problem
 
 Floats = NDArray[np.float64]
@@ -48,11 +47,14 @@ LATENCY_SDS = {
 GROUP_SHARE = 0.4  # of the site's own deviation: groups of one site resemble each other
 NEW_WIDTH = 3.0  # of priors for an engine or hardware that the package's rows do not hold
 FIXED_LOG_SD = 1e-4  # the common factor stays 1: what is not measured is not moved
-LEAST_SPREAD_ROWS = 6  # figures below which tails are not drawn
+LEAST_SPREAD_ROWS = 6  # figures below which a site's own width is not drawn
+OWN_LEVEL = 0.85  # of few own figures: the level that holds four of five of the next
+PROBED = (1, 3)  # conditions at which it is known how far a measured site's ranges narrow
+MEANS = ("output_tokens_per_s", "ttft_mean_ms", "tpot_mean_ms", "tpot_p50_ms", "e2e_s")
+METRICS = (*MEANS, "ttft_p99_ms", "tpot_p99_ms")
 LEAST_MOVE = 0.01
 MOST_LOG = 5.0
-DOCUMENT_VERSION = 1
-SPREAD_FIELDS = ("log_low", "log_mid", "log_high", "n")
+DOCUMENT_VERSION = 2
 
 
 def factors(sds: Mapping[str, float], of: FittedConstants, *, is_new: bool) -> tuple[Constant, ...]:
@@ -100,43 +102,53 @@ def with_deviations(
     return replace(package, constants=merged, version=version)
 
 
-def site_key(miss: Miss) -> str:
-    """The group of figures that share a spread: regime, metric, engine and kind of model."""
-    return f"{miss.regime}|{miss.metric}|{miss.cells[0]}"
+class OwnMiss(NamedTuple):
+    """A figure of the site beside a refit that its condition was held out of."""
+
+    configuration: str
+    metric: str
+    log_ratio: float  # measured / predicted
+    half: float  # in logs, of the range that it would have at a site never seen
 
 
-def site_spreads(found: Iterable[Miss]) -> dict[str, Spread]:
-    """Tails of the site's own held-out figures, where there are enough."""
-    groups: dict[str, list[float]] = {}
-    for miss in found:
-        groups.setdefault(site_key(miss), []).append(miss.log_ratio)
-    return {key: tails(of) for key, of in sorted(groups.items()) if len(of) >= LEAST_SPREAD_ROWS}
+def narrowing(rule: RangeRule, metric: str, n_conditions: int) -> float:
+    """Log factor on a half-width once a configuration was measured under so many conditions."""
+    known = [rule.log_half.get(f"probed|{n}|{metric}", 0.0) for n in PROBED]
+    return float(np.interp(math.log(n_conditions), np.log(PROBED), known))
 
 
-def widened(estimate: Estimate, spread: Spread) -> Estimate:
-    """The estimate with a range that holds the site's too."""
-    low = min(estimate.low, estimate.value * math.exp(spread.log_low))
-    high = max(estimate.high, estimate.value * math.exp(spread.log_high))
-    return replace(estimate, low=low, high=high)
+def asked_width(own: Iterable[OwnMiss]) -> dict[tuple[str, str], float]:
+    """Log factors that the site's held-out figures ask for, where there are enough of them."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for miss in own:
+        ratio = abs(miss.log_ratio) / miss.half
+        found.setdefault((miss.configuration, miss.metric), []).append(ratio)
+    return {
+        key: math.log(max(1e-3, float(np.quantile(of, OWN_LEVEL))))
+        for key, of in sorted(found.items())
+        if len(of) >= LEAST_SPREAD_ROWS
+    }
 
 
-def with_spreads(
-    calibration: InferenceCalibration, spreads: Mapping[str, Spread]
+def measured_here(
+    calibration: InferenceCalibration, n_conditions: Mapping[str, int], own: Iterable[OwnMiss] = ()
 ) -> InferenceCalibration:
-    """The calibration with ranges that hold the site's spreads, never narrower than its own."""
-    made = dict(calibration.spreads)
-    kinds = sorted({key.split("|")[0] for key in calibration.spreads})
-    for key, site in spreads.items():
-        regime, metric, cell = key.split("|", 2)
-        cells = (cell, cell.rpartition("|")[2])
-        for kind in kinds:
-            own = calibration.spread(kind, regime, metric=metric, cells=cells)
-            made[f"{kind}|{key}"] = replace(
-                own,
-                log_low=min(own.log_low, site.log_low),
-                log_high=max(own.log_high, site.log_high),
-            )
-    return replace(calibration, spreads=made)
+    """The calibration of a site with runs of these configurations: narrower, as far as they bear.
+
+    Ranges are never narrower than the held-out runs ask for.
+    """
+    rule, asked = calibration.ranges, asked_width(own)
+    factors = {
+        f"here|{name}|{metric}": round(
+            max(narrowing(rule, metric, n), asked.get((name, metric), -math.inf)), 4
+        )
+        for name, n in n_conditions.items()
+        for metric in METRICS
+    }
+    known = {**calibration.known, "here": calibration.known.get("here", frozenset())}
+    known["here"] |= frozenset(n_conditions)
+    ranges = replace(rule, log_half={**rule.log_half, **factors})
+    return replace(calibration, known=known, ranges=ranges)
 
 
 def moves(
@@ -182,14 +194,10 @@ def user_document(
             for key, of in sorted(moved.constants.deviation.items())
             if key not in package.constants.deviation
         },
-        "known": {
-            kind: sorted(labels - package.known.get(kind, frozenset()))
-            for kind, labels in moved.known.items()
-        },
-        "spreads": {
-            key: asdict(spread)
-            for key, spread in moved.spreads.items()
-            if package.spreads.get(key) != spread
+        "here": {
+            key: value
+            for key, value in sorted(moved.ranges.log_half.items())
+            if key not in package.ranges.log_half
         },
         "rows": [{name: text for name, text in row.items() if text} for row in rows],
     }
@@ -208,20 +216,10 @@ def from_user_document(
         for key, of in mapping(found["deviations"]).items()
     }
     moved = with_deviations(package, deviations, version=str(found["version"]))
-    added = mapping(found.get("known"))
-    known = {
-        kind: labels | frozenset(map(str, _list(added.get(kind))))
-        for kind, labels in package.known.items()
-    }
-    return replace(moved, known=known, spreads={**package.spreads, **_spreads(found)})
-
-
-def _spreads(found: Mapping[str, object]) -> dict[str, Spread]:
-    made = {}
-    for key, of in mapping(found.get("spreads")).items():
-        low, mid, high, n = (float(str(mapping(of)[name])) for name in SPREAD_FIELDS)
-        made[key] = Spread(log_low=low, log_mid=mid, log_high=high, n=int(n))
-    return made
+    factors = {key: float(str(value)) for key, value in mapping(found["here"]).items()}
+    here = frozenset(key.split("|", 1)[1].rpartition("|")[0] for key in factors)
+    ranges = replace(package.ranges, log_half={**package.ranges.log_half, **factors})
+    return replace(moved, known={**package.known, "here": here}, ranges=ranges)
 
 
 def _document_problems(found: Mapping[str, object], package_here: str) -> list[Problem]:
@@ -247,22 +245,15 @@ def _document_problems(found: Mapping[str, object], package_here: str) -> list[P
         values = list(mapping(of).values())
         if key not in keys or not all(_is_log(value) for value in values):
             problems.append(Problem("deviations", f"{str(key)[:60]!r} is not sound", again))
-    for key, of in mapping(found.get("spreads")).items():
-        spread = mapping(of)
-        is_whole = set(spread) == set(SPREAD_FIELDS) and _is_count(spread.get("n"))
-        if not is_whole or not all(_is_log(v) for k, v in spread.items() if k != "n"):
-            problems.append(Problem("spreads", f"{str(key)[:60]!r} is not sound", again))
+    here = found.get("here")
+    if not isinstance(here, dict):
+        return [*problems, Problem("here", "missing", again)]
+    for key, value in here.items():
+        if not key.startswith("here|") or not _is_log(value):
+            problems.append(Problem("here", f"{str(key)[:60]!r} is not sound", again))
     return problems
 
 
 def _is_log(value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and math.isfinite(float(str(value))) and abs(float(str(value))) <= MOST_LOG
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

@@ -9,7 +9,7 @@ from gpuplan.calibration.tables import priors, read_constants
 from gpuplan.domain.calibration.constants import (
     FittedConstants,
     InferenceCalibration,
-    Spread,
+    RangeRule,
 )
 from gpuplan.domain.calibration.validation import MetricErrors
 
@@ -22,7 +22,7 @@ def inference_calibration() -> InferenceCalibration:
     return from_document(read_constants(INFERENCE_FILE))
 
 
-def to_document(calibration: InferenceCalibration) -> dict[str, object]:
+def to_document(calibration: InferenceCalibration) -> dict[str, Any]:
     """The fit as it is stored: priors beside fitted values, so that a reader finds what moved."""
     fitted = calibration.constants
     return {
@@ -42,7 +42,7 @@ def to_document(calibration: InferenceCalibration) -> dict[str, object]:
             key: {label: round(value, 5) for label, value in sorted(labels.items())}
             for key, labels in sorted(fitted.deviation.items())
         },
-        "spreads": {key: asdict(spread) for key, spread in calibration.spreads.items()},
+        "ranges": asdict(calibration.ranges),
         "known": {kind: sorted(labels) for kind, labels in calibration.known.items()},
         "left_out": {
             split: {key: asdict(errors) for key, errors in groups.items()}
@@ -62,7 +62,7 @@ def from_document(document: Mapping[str, Any]) -> InferenceCalibration:
             n_rows=document["n_rows"],
             sources=tuple(document["sources"]),
         ),
-        spreads={key: Spread(**item) for key, item in document["spreads"].items()},
+        ranges=RangeRule(**document["ranges"]),
         known={kind: frozenset(labels) for kind, labels in document["known"].items()},
         held_out={
             split: {key: MetricErrors(**item) for key, item in groups.items()}

@@ -1,24 +1,27 @@
-"""What a setup brings that no fitted row had, and whose residuals speak for it."""
+"""What a setup brings that no fitted row had, and the word for it."""
 
 import pytest
 
 from gpuplan.calibration.inference.novelty import (
+    configuration,
     model_family,
-    novelty,
     novelty_labels,
-    unknown,
-    version_label,
+    novelty_of,
 )
 
-LABELS = {"family": "hopper", "precision": "fp8", "engine": "vllm", "era": "vllm-0.13"}
+LABELS = {
+    "family": "Hopper", "precision": "fp8", "engine": "vllm", "era": "vllm-0.13",
+    "accelerator": "h100-sxm",
+}  # fmt: skip
+MODEL, REGIME = "Llama-3.1-8B", "poisson"
 KNOWN = {
     kind: frozenset({label})
-    for kind, label in novelty_labels(LABELS, model="Llama-3.1-8B", version="0.15").items()
+    for kind, label in novelty_labels(LABELS, model=MODEL, regime=REGIME).items()
 }
 
 
-def missing(model: str = "Llama-3.1-8B", version: str = "0.15", **changes: str) -> tuple[str, ...]:
-    return unknown(KNOWN, {**LABELS, **changes}, model=model, version=version)
+def new(model: str = MODEL, regime: str = REGIME, **changes: str):
+    return novelty_of(KNOWN, {**LABELS, **changes}, model=model, regime=regime)
 
 
 @pytest.mark.parametrize(
@@ -36,26 +39,32 @@ def test_sizes_of_one_design_are_one_family(name: str, family: str):
     assert model_family(name) == family
 
 
-def test_an_engine_without_a_version_stands_alone():
-    assert version_label("vllm", "0.15.1") == "vllm-0.15"
-    assert version_label("vllm", "unknown") == "vllm"
-
-
-def test_what_was_fitted_is_not_new():
-    assert missing() == ()
-    assert novelty(missing()) == "row"
+def test_what_was_fitted_was_measured_elsewhere():
+    assert new() == ("same configuration", ())
 
 
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
-        ({"model": "gemma-3-27b"}, "model"),
-        ({"version": "0.16"}, "version"),
-        ({"precision": "bf16"}, "source"),  # other hardware, as its label counts the precision
-        ({"era": "vllm-0.10", "version": "0.10"}, "source"),
-        ({"model": "gemma-3-27b", "version": "0.16"}, "version"),
+        ({"model": "gemma-3-27b"}, "new model"),
+        ({"regime": "max_load"}, "known model and accelerator"),
+        ({"precision": "bf16"}, "known model and accelerator"),
+        ({"accelerator": "h200-sxm"}, "new accelerator"),
+        ({"era": "vllm-0.10"}, "new engine"),
+        ({"engine": "sglang"}, "new engine"),
+        ({"model": "gemma-3-27b", "accelerator": "h200-sxm"}, "new accelerator"),
     ],
 )
-def test_the_greatest_novelty_decides_whose_residuals_speak(changes: dict[str, str], kind: str):
-    assert missing(**changes)
-    assert novelty(missing(**changes)) == kind
+def test_the_gravest_novelty_is_stated(changes: dict[str, str], kind: str):
+    assert new(**changes).kind == kind
+
+
+def test_what_is_missing_is_named_without_the_mix_of_known_parts():
+    assert new(regime="max_load").missing == ()
+    assert new(model="gemma-3-27b").missing == ("model gemma",)
+
+
+def test_own_runs_leave_nothing_new_whatever_the_load():
+    here = {**KNOWN, "here": frozenset({configuration(LABELS, "gemma-3-27b")})}
+    found = novelty_of(here, LABELS, model="gemma-3-27b", regime="max_load")
+    assert found == ("measured here", ())

@@ -1,99 +1,131 @@
+"""Ranges from a ledger: what they hold of groups never seen, and what makes them wider."""
+
 import numpy as np
 import pytest
 
-from gpuplan.calibration.inference.novelty import model_family, novelty, unknown, version_label
-from gpuplan.calibration.inference.ranges import Miss, errors_by_split, even_tails, spreads, tails
+from gpuplan.calibration.inference.ranges import (
+    Line,
+    errors_by_split,
+    group_weights,
+    learned,
+    with_tails,
+)
+from gpuplan.domain.calibration.constants import RangeRule, range_keys
+
+KNOWN, NEW = "known model and accelerator", "new accelerator"
 
 
-def test_new_rows_fall_inside_eight_times_out_of_ten():
-    rng = np.random.default_rng(3)
-    inside = []
-    for _ in range(300):
-        spread = tails(rng.normal(0.05, 0.3, 60).tolist())
-        inside += [spread.log_low <= x <= spread.log_high for x in rng.normal(0.05, 0.3, 40)]
-    assert np.mean(inside) == pytest.approx(0.81, abs=0.02)
+def ledger(seed: int, n_groups: int = 60, *, sd: float = 0.3, novelty: str = KNOWN, **changes: str):
+    """Groups of ten rows that err together, and rows that err by themselves."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for group in range(n_groups):
+        bias = rng.normal(0, sd)
+        where = {"metric": "tpot_mean_ms", "regime": "poisson", "kind": "dense|cuda", **changes}
+        lines += [
+            Line(**where, group=f"{seed}-{group}", novelty=novelty, log_ratio=bias + e)
+            for e in rng.normal(0, 0.5 * sd, 10)
+        ]
+    return lines
 
 
-def test_few_rows_give_wider_tails_than_many():
-    rng = np.random.default_rng(4)
-    few = np.mean([tails(rng.normal(size=8).tolist()).log_high for _ in range(400)])
-    many = np.mean([tails(rng.normal(size=800).tolist()).log_high for _ in range(40)])
+def coverage(rule: RangeRule, lines) -> float:
+    return float(np.mean([abs(line.log_ratio) <= rule.half(line.keys) for line in lines]))
+
+
+def test_four_of_five_rows_of_new_groups_are_inside():
+    found = [coverage(learned(ledger(seed)), ledger(100 + seed)) for seed in range(8)]
+    assert np.mean(found) == pytest.approx(0.81, abs=0.04)
+
+
+def test_a_group_counts_as_the_root_of_its_rows():
+    lines = [*ledger(1, 1), ledger(2, 1)[0]]
+    weights = group_weights(lines)
+    assert weights[:10].sum() == pytest.approx(10**0.5)
+    assert weights[-1] == 1.0
+
+
+def test_few_groups_ask_for_more_than_many():
+    few = np.mean([learned(ledger(s, 6)).half(ledger(s, 1)[0].keys) for s in range(12)])
+    many = np.mean([learned(ledger(s, 80)).half(ledger(s, 1)[0].keys) for s in range(4)])
     assert few > many
 
 
-def test_cells_with_few_rows_are_left_to_their_regime():
-    misses = [Miss("row", "max_load", "m", ("thin",), 0.1)] * 5
-    misses += [Miss("row", "max_load", "m", ("thick",), 0.1)] * 50
-    found = spreads(misses)
-    assert "row|max_load|m|thick" in found
-    assert "row|max_load|m|thin" not in found
-    assert found["row|max_load|m|all"].n == 55
+def test_what_is_new_is_as_wide_as_its_own_lines_were():
+    rule = learned([*ledger(1), *ledger(2, 30, sd=0.9, novelty=NEW)])
+    known, new = (
+        rule.half(range_keys("tpot_mean_ms", "poisson", kind="dense|cuda", novelty=kind))
+        for kind in (KNOWN, NEW)
+    )
+    assert 1.8 < new / known < 4.0
 
 
-def test_kinds_of_networks_are_scored_apart_at_max_load():
-    where = ("model", "max_load", "output_tokens_per_s")
-    misses = [Miss(*where, ("vllm|dense", "dense"), 0.0)] * 4
-    misses += [Miss(*where, ("vllm|experts", "experts"), 0.5)] * 4
-    misses += [Miss("model", "max_load", "e2e_s", ("vllm|dense", "dense"), 0.0)] * 4
-    found = errors_by_split(misses)["model"]
-    name = "max_load output_tokens_per_s"
-    assert {key: errors.n for key, errors in found.items()} == {
-        name: 8, f"{name}, dense": 4, f"{name}, experts": 4, "max_load e2e_s": 4,
-    }  # fmt: skip
-    assert found[f"{name}, dense"].median_ape == 0.0
-    assert found[f"{name}, experts"].median_ape > 0.3
+def test_what_is_newer_is_never_narrower():
+    rule = learned([*ledger(1), *ledger(2, sd=0.1, novelty=NEW)])
+    known, new = (rule.log_half[f"novelty|{kind}"] for kind in (KNOWN, NEW))
+    assert new == known
 
 
-def test_coverage_does_not_depend_on_tables_that_alternate():
-    rng = np.random.default_rng(5)
-    values = rng.normal(0.0, 0.1, 400) + np.tile([-1.0, 1.0], 200)
-    misses = [Miss("source", "static_batch", "m", ("a|dense", "dense"), float(v)) for v in values]
-    found = errors_by_split(misses)["source"]["static_batch m"]
-    assert 0.74 <= found.range_coverage <= 0.86
-
-
-def test_what_is_new_is_named():
-    known = {
-        "model": frozenset({"llama-70b"}),
-        "version": frozenset({"vllm-0.11"}),
-        "hardware": frozenset({"Hopper 16 vllm"}),
-        "era": frozenset({"vllm-0.10"}),
-        "pair": frozenset({"llama-70b on Hopper 16 vllm"}),
+def test_a_regime_without_lines_takes_its_metric():
+    rule = learned([*ledger(1), *ledger(2, sd=0.8, metric="ttft_mean_ms")])
+    halves = {
+        metric: rule.half(range_keys(metric, "prefill", kind="dense|x", novelty=KNOWN))
+        for metric in ("tpot_mean_ms", "ttft_mean_ms")
     }
-    labels = {"engine": "vllm", "family": "Hopper", "precision": "16", "era": "vllm-0.10"}
-    assert unknown(known, labels, model="Llama-3.3-70B", version="0.11.2") == ()
-    missing = unknown(known, labels, model="Other-9B", version="0.30.0")
-    assert missing == ("model other-9b", "version vllm-0.30", "pair other-9b on Hopper 16 vllm")
-    assert novelty(missing) == "version"
-    older = unknown(known, {**labels, "era": "vllm-0.1"}, model="Llama-3.3-70B", version="0.11")
-    assert novelty(older) == "source"
-    assert novelty(missing[:1]) == "model"
-    assert novelty(()) == "row"
+    assert halves["ttft_mean_ms"] > 1.3 * halves["tpot_mean_ms"]
 
 
-def test_names_of_one_design_are_one_family():
-    assert model_family("meta-llama/Llama-3.3-70B-Instruct") == model_family("Llama-2-70B")
-    assert model_family("deepseek-ai/DeepSeek-V3") == model_family("nvidia/DeepSeek-R1-NVFP4")
-    assert version_label("sglang", "nightly-dev") == "sglang"
+def test_a_port_leans_on_its_kind_of_network_and_experts_on_their_regime():
+    lines = [
+        *ledger(1),
+        *ledger(2, 30, sd=0.6, kind="experts|cuda"),
+        *ledger(3, 1, kind="dense|port"),
+    ]
+    rule = learned(lines)
+    dense, port, experts, other = (
+        rule.half(range_keys("tpot_mean_ms", "poisson", kind=kind, novelty=KNOWN))
+        for kind in ("dense|cuda", "dense|port", "experts|cuda", "hybrid|cuda")
+    )
+    assert dense < other < experts
+    assert 0.5 * dense < port < 1.3 * dense
 
 
-def test_publications_weigh_the_same_however_many_rows_they_have():
-    many = [Miss("source", "max_load", "m", (), 0.0, "large")] * 1000
-    few = [Miss("source", "max_load", "m", (), at, name)
-           for at, name in ((0.5, "fast"), (-0.7, "slow")) for _ in range(10)]  # fmt: skip
-    found = spreads([*many, *few])
-    alike = found["source|max_load|m|all"]
-    apart = found["publication|max_load|m|all"]
-    assert (alike.log_low, alike.log_high) == (0.0, 0.0)  # the large one speaks for all
-    assert (apart.log_low, apart.log_high) == (-0.7, 0.5)
+def test_submissions_at_their_limit_say_nothing_of_other_loads():
+    alone = learned(ledger(1))
+    rule = learned([*ledger(1), *ledger(2, sd=1.5, regime="mlperf_server")])
+    keys = ledger(1)[0].keys
+    assert rule.half(keys) == pytest.approx(alone.half(keys), rel=0.06)
+    assert rule.half(ledger(2, 1, regime="mlperf_server")[0].keys) > 3 * rule.half(keys)
 
 
-def test_two_publications_tell_nothing_of_a_third():
-    misses = [Miss("source", "max_load", "m", (), 0.1, name) for name in "ab" for _ in range(20)]
-    assert not [key for key in spreads(misses) if key.startswith("publication")]
+def test_percentiles_have_a_rule_of_their_own():
+    tails = [line._replace(metric="tpot_p99_ms", log_ratio=1.0) for line in ledger(3, sd=0.9)]
+    means = learned(ledger(1))
+    whole = with_tails(means, learned(tails, ("tpot_p99_ms",)))
+    assert whole.half(ledger(1)[0].keys) == means.half(ledger(1)[0].keys)
+    assert whole.middle("tpot_p99_ms", "poisson") == pytest.approx(1.0)
+    assert whole.half(tails[0].keys) < 0.2
 
 
-def test_even_tails_are_plain_tails_of_one_group():
-    values = [float(at) for at in range(101)]
-    found = even_tails([values])
-    assert (found.log_low, found.log_mid, found.log_high) == pytest.approx((10, 50, 90), abs=1)
+def test_percentiles_lie_about_their_usual_ratio_to_the_mean():
+    lines = [line._replace(log_ratio=line.log_ratio + 1.0) for line in ledger(3)]
+    rule = learned(lines, ("tpot_mean_ms",))
+    assert rule.middle("tpot_mean_ms", "poisson") == pytest.approx(1.0, abs=0.1)
+    assert rule.middle("tpot_mean_ms", "max_load") == rule.middle("tpot_mean_ms", "poisson")
+    assert rule.half(lines[0].keys) < 0.8
+
+
+def test_no_range_is_narrower_than_a_repeated_measurement():
+    rule = RangeRule(log_half={"": -9.0}, log_middle={}, n_groups=1)
+    assert rule.half(("",)) == 0.03
+
+
+def test_errors_of_splits_are_those_of_hand_arithmetic():
+    rule = RangeRule(log_half={"m": float(np.log(0.2))}, log_middle={}, n_groups=1)
+    lines = [
+        Line("m", "max_load", "dense|cuda", str(i), KNOWN, float(np.log(ratio)))
+        for i, ratio in enumerate((1.0, 1.1, 2.0))
+    ]
+    found = errors_by_split({"source": lines}, rule)["source"]["max_load m"]
+    assert (found.n, found.range_coverage) == (3, pytest.approx(2 / 3))
+    assert found.median_ape == pytest.approx(1 - 1 / 1.1)

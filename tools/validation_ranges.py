@@ -1,0 +1,241 @@
+"""The parts of docs/validation.md on 80 % ranges of first predictions, and what a probe is worth.
+
+python tools/validation_ranges.py       store how far a measured site's ranges narrow, anew
+"""
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from math import log
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from ledger import FOLDER, Row, later_figures, later_lines, never_seen_lines, rows_of
+
+from gpuplan.calibration.inference.ranges import Line, learned
+from gpuplan.calibration.inference.site import PROBED
+from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.calibration.residuals import weighted_quantiles
+from gpuplan.domain.calibration.constants import LEAST_LOG, RangeRule
+from gpuplan.studies.validation.inference_table import METRICS, TAIL_METRICS
+
+STORED = Path(__file__).resolve().parent.parent / "src/gpuplan/calibration/data/llm_inference.json"
+N_FOLDS, N_BOOTSTRAP = 5, 500
+LEVEL_FRAC = 0.82  # of ranges after a probe: few sites say how far they narrow
+REGIMES = ("fixed_concurrency", "fixed_max_batch", "max_load", "static_batch")
+RANGES = """\
+## Ranges of sites never seen
+
+First predictions of {n:,} figures of {groups} groups (source, model, accelerator), made before any
+fit held their rows (`tests/validation/never_seen/first_predictions*.csv`, never edited). `then` are
+the ranges that were stated with them; `now` are today's, learned from the other groups in
+{folds} folds. Coverage in percent of figures, with the 90 % interval of drawing groups anew;
+width is ln high - ln low; the interval score [Gneiting2007] is in logs, lower is better.
+
+| {what} | figures | groups | then: coverage, width, score | now: coverage, width, score |
+|---|---:|---:|---:|---:|"""
+PROBES = """\
+## What a probe is worth
+
+Sites are made of real rows: one source, model, accelerator, engine, version and precision in one
+regime, by constants from before any of their rows joined the fit. k rows of a site, spread over
+load, are handed to the refit of `gpuplan calibrate`, and up to ten other rows are predicted before
+and after (`tools/judge_probes.py`). Errors are medians of |ln|, half-widths those of 80 % ranges in
+logs, narrowed as other sites ask for; coverage in percent.
+
+| figure | sites | k | error | half-width | interval score | coverage after |
+|---|---:|---:|---:|---:|---:|---:|"""
+
+
+class Figure(NamedTuple):
+    """A first prediction: its line and the ends stated then, as log ratios to it."""
+
+    line: Line
+    low: float
+    high: float
+
+
+def figures() -> list[Figure]:
+    """All first predictions of means."""
+    known = inference_calibration().known
+    wanted = set(METRICS) - set(TAIL_METRICS)
+    later = [row for row in later_figures() if row["metric"] in wanted]
+    found = [
+        _figure(line, row, value="predicted")
+        for line, row in zip(later_lines(later), later, strict=True)
+    ]
+    seen = {row["id"]: row for row in rows_of(FOLDER / "llm_inference.csv")}
+    first = [
+        row
+        for row in rows_of(FOLDER / "first_predictions.csv")
+        if row["metric"] in wanted and seen.get(row["id"], {}).get(f"measured_{row['metric']}")
+    ]
+    return found + [
+        _figure(line, row, value="value")
+        for line, row in zip(never_seen_lines(known), first, strict=True)
+    ]
+
+
+def _figure(line: Line, stated: Row, *, value: str) -> Figure:
+    low, high = (log(float(stated[end]) / float(stated[value])) for end in ("low", "high"))
+    return Figure(line, low, high)
+
+
+def held_out_rules(found: Sequence[Figure]) -> dict[str, RangeRule]:
+    """By group, the rule that the groups of other folds ask for."""
+    groups = sorted({each.line.group for each in found})
+    rules = {}
+    for fold in range(N_FOLDS):
+        out = set(groups[fold::N_FOLDS])
+        rule = learned([each.line for each in found if each.line.group not in out])
+        rules |= dict.fromkeys(out, rule)
+    return rules
+
+
+def ranges() -> str:
+    """Coverage, width and interval score by figure and by novelty, then and now."""
+    found = figures()
+    rules = held_out_rules(found)
+    head = {"n": len(found), "groups": len(rules), "folds": N_FOLDS}
+    by_cell = _table(found, rules, lambda each: each.line.cell.replace("|", ", "))
+    by_novelty = _table(found, rules, lambda each: each.line.novelty)
+    between = "\n| novelty | figures | groups | then | now |\n|---|---:|---:|---:|---:|"
+    return "\n".join([RANGES.format(what="figure", **head), *by_cell, between, *by_novelty, ""])
+
+
+def _table(
+    found: Sequence[Figure], rules: dict[str, RangeRule], name: Callable[[Figure], str]
+) -> Iterator[str]:
+    groups: dict[str, list[Figure]] = defaultdict(list)
+    for each in found:
+        groups[name(each)].append(each)
+    for label, some in (*sorted(groups.items()), ("**all**", list(found))):
+        error = np.array([each.line.log_ratio for each in some])
+        then = np.array([[each.low, each.high] for each in some]).T
+        half = np.array([rules[each.line.group].half(each.line.keys) for each in some])
+        names = [each.line.group for each in some]
+        inside = np.abs(error) <= half
+        low, high = _bootstrap(inside, names)
+        was = (error >= then[0]) & (error <= then[1])
+        yield (
+            f"| {label} | {len(some)} | {len(set(names))} "
+            f"| {100 * was.mean():.0f}, {np.mean(then[1] - then[0]):.2f}, "
+            f"{interval_score(error, *then):.2f} "
+            f"| {100 * inside.mean():.0f} ({low:.0f} to {high:.0f}), {np.mean(2 * half):.2f}, "
+            f"{interval_score(error, -half, half):.2f} |"
+        )
+
+
+def interval_score(error: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Width and ten times what lies outside [Gneiting2007]."""
+    outside = np.maximum(0, low - error) + np.maximum(0, error - high)
+    return float(np.mean(high - low + 10 * outside))
+
+
+def _bootstrap(inside: np.ndarray, groups: Sequence[str]) -> tuple[float, float]:
+    """The 90 % interval of the coverage, groups drawn anew."""
+    names = sorted(set(groups))
+    place = np.array([names.index(group) for group in groups])
+    n, hit = np.bincount(place), np.bincount(place, inside)
+    draws = np.random.default_rng(0).integers(len(names), size=(N_BOOTSTRAP, len(names)))
+    coverage = 100 * hit[draws].sum(axis=1) / n[draws].sum(axis=1)
+    low, high = np.quantile(coverage, (0.05, 0.95))
+    return float(low), float(high)
+
+
+class Probed(NamedTuple):
+    """A figure of a site before and after a refit to k of its other rows."""
+
+    site: str
+    cell: str
+    k: int
+    before: float  # log errors
+    after: float
+    half: float  # of the range before
+
+
+def probed_sites() -> list[Probed]:
+    """What `tools/judge_probes.py` found, MLPerf aside: its lengths are those of its rules."""
+    return [
+        Probed(
+            row["site"],
+            f"{row['metric']}|{row['regime']}",
+            int(row["n_measured"]),
+            *(float(row[name]) for name in ("log_before", "log_after", "half")),
+        )
+        for row in rows_of(FOLDER / "probed_sites.csv")
+        if row["regime"] in REGIMES
+    ]
+
+
+def narrowed(made: Sequence[Probed], k: int, *, metric: str, without: str = "") -> float:
+    """The ratio of half-widths after k rows of a site to those before, from other sites."""
+    some = [p for p in made if p.k == k and p.cell.startswith(f"{metric}|") and p.site != without]
+    counts = Counter(p.site for p in some)
+    ratios = np.array([abs(p.after) / p.half for p in some])
+    weights = np.array([counts[p.site] ** -0.5 for p in some])
+    return min(1.0, float(weighted_quantiles(ratios, weights, at=(LEVEL_FRAC,))[0]))
+
+
+def probes() -> str:
+    """What one and three measured rows of a site leave of the error of the others."""
+    made, lines, scores = probed_sites(), [PROBES], []
+    for cell in sorted({each.cell for each in made}):
+        some = [each for each in made if each.cell == cell]
+        found = [_scored(some, made, k) for k in PROBED]
+        scores.append([(each[4], each[5]) for each in found])
+        columns = [
+            f"{each[0]:.2f} -> {each[1]:.2f} | {each[2]:.2f} -> {each[3]:.2f} "
+            f"| {each[4]:.2f} -> {each[5]:.2f} | {each[6]:.0f}"
+            for each in found
+        ]
+        n_sites = len({each.site for each in some})
+        for k, column in zip(PROBED, columns, strict=True):
+            lines.append(f"| {cell.replace('|', ', ')} | {n_sites} | {k} | {column} |")
+    mean = np.mean(scores, axis=0)
+    falls = " and ".join(
+        f"{100 * (1 - after / before):.0f} % after {k}"
+        for k, (before, after) in zip(PROBED, mean, strict=True)
+    )
+    return "\n".join([*lines, "", f"The mean interval score falls by {falls} measured rows.", ""])
+
+
+def _scored(some: Sequence[Probed], made: Sequence[Probed], k: int) -> tuple[float, ...]:
+    """Median error, half-width and interval score before and after, and coverage after."""
+    mine = [each for each in some if each.k == k]
+    metric = mine[0].cell.partition("|")[0]
+    before, after, wide = (
+        np.array(column)
+        for column in zip(*((p.before, p.after, p.half) for p in mine), strict=True)
+    )
+    ratio = {p.site: narrowed(made, k, metric=metric, without=p.site) for p in mine}
+    half = np.maximum(LEAST_LOG, wide * np.array([ratio[p.site] for p in mine]))
+    return (
+        float(np.median(np.abs(before))),
+        float(np.median(np.abs(after))),
+        float(wide.mean()),
+        float(half.mean()),
+        interval_score(before, -wide, wide),
+        interval_score(after, -half, half),
+        float(100 * np.mean(np.abs(after) <= half)),
+    )
+
+
+def main() -> None:
+    """Store how far ranges narrow: by metric, after one row and after three."""
+    document, made = json.loads(STORED.read_text("utf-8")), probed_sites()
+    rule = document["ranges"]["log_half"]
+    for metric in sorted({each.cell.partition("|")[0] for each in made}):
+        for k in PROBED:
+            rule[f"probed|{k}|{metric}"] = round(log(narrowed(made, k, metric=metric)), 2)
+    for k in PROBED:  # a percentile is as far off as its mean, and its ratio stays unknown
+        for what in ("ttft", "tpot"):
+            rule[f"probed|{k}|{what}_p99_ms"] = round(0.5 * rule[f"probed|{k}|{what}_mean_ms"], 2)
+    STORED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print({key: value for key, value in rule.items() if key.startswith("probed|")})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
