@@ -15,6 +15,9 @@ from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, PlannerError, one
 
+# Assumption: no two responses are equal. Were all quite alike, those that end at once would be sent
+# to the replica that they leave, and stay together: the longer the run, the more of them.
+NEAR_RATIOS = (0.9, 1.1)
 Z95 = 1.6448536269514722
 Z99 = 2.3263478740408408
 
@@ -85,6 +88,8 @@ def _draw(lengths: TokenLengths, n: int, rng: np.random.Generator) -> Floats:
     mean = lengths.mean_tokens
     if lengths.shape == "fixed":
         return np.full(n, mean)
+    if lengths.shape == "near":
+        return mean * rng.uniform(*NEAR_RATIOS, n)
     if lengths.shape == "exponential":
         return rng.exponential(mean, n)
     if lengths.shape == "uniform":

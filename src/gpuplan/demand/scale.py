@@ -149,7 +149,7 @@ def _merged(parts: list[Requests]) -> tuple[Ints, Requests]:
     }
     order = np.argsort(joined["arrive_s"], kind="stable")
     columns = {name: column[order] for name, column in joined.items()}
-    groups = ("session", "prefix_group", "prefix_tokens", "priority")
+    groups = ("session", "prefix_group", "prefix_tokens", "priority", "max_tokens")
     found = requests_of(
         columns["arrive_s"],
         columns["input_tokens"],
@@ -181,6 +181,7 @@ def _copy(requests: Requests, row: Ints, *, number: int, moved_s: float) -> Copy
         prefix_group=np.where(is_own, moved.prefix_group + base, moved.prefix_group),
         prefix_tokens=moved.prefix_tokens,
         priority=moved.priority,
+        max_tokens=moved.max_tokens,
     )
     shifted = requests_of(
         floats(arrive[order]), moved.input_tokens, moved.output_tokens, grouping=grouping

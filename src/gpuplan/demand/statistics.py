@@ -9,6 +9,7 @@ from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR, MINUTE
 
 MAX_WINDOWS = 100_000_000
+LONG_S = 6 * HOUR  # from here on hours tell more than minutes
 
 
 def counts(arrive_s: Floats, window_s: float, *, duration_s: float | None = None) -> Ints:
@@ -29,6 +30,11 @@ def counts(arrive_s: Floats, window_s: float, *, duration_s: float | None = None
         raise one(InputError, "load", "window", what, f"at most {MAX_WINDOWS:,}")
     place = ((arrive_s - start) / window_s).astype(np.int64)
     return ints(np.bincount(place[place < n], minlength=n))
+
+
+def telling_window_s(span_s: float) -> float:
+    """The window in which a load of that span is best looked at."""
+    return HOUR if span_s >= LONG_S else MINUTE
 
 
 def gap_cv(arrive_s: Floats) -> float | None:

@@ -11,13 +11,14 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.bill import PlanBill
 from gpuplan.domain.plan.candidate import PoolLayout, RunSteps
 from gpuplan.domain.plan.comparison import Decision, RowEvidence
-from gpuplan.errors import InputError
+from gpuplan.errors import InputError, printable
 from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
 from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
 
 KIND = "gpuplan-plan"
 FORMAT_MAJOR = "1"
+ROUNDING = 1e-6  # of figures in documents
 DERIVED = ("schema_version", "kind", "feasible", "gap")
 
 
@@ -28,7 +29,7 @@ def read_plan(path: Path) -> Answer:
 
 def plan_of(document: Document) -> Answer:
     """The plan that a document holds."""
-    data = document.data
+    data = _cleaned(document.data)
     if not isinstance(data, dict) or data.get("kind") != KIND:
         fix = "give a file that `gpuplan plan … --out plan.yaml` wrote"
         raise InputError(document.name, [shown_problem(document.name, "is no plan", fix)])
@@ -45,6 +46,7 @@ def plan_of(document: Document) -> Answer:
         found = error.errors()[:MAX_SHOWN]
         problems = [shown_problem(document.place(one["loc"]), one["msg"], fix) for one in found]
         raise InputError(document.name, problems) from None
+    _refuse_impossible(document, data)
     unknown = list(_unknown(body, asdict(answer), ()))[:MAX_SHOWN]
     if unknown:
         fix = "plans are written by `gpuplan plan`; keep your notes elsewhere"
@@ -52,6 +54,42 @@ def plan_of(document: Document) -> Answer:
             document.name, [shown_problem(document.place(p), "is no key", fix) for p in unknown]
         )
     return answer
+
+
+def _cleaned(value: Any) -> Any:
+    """The same with nothing in its texts that a terminal obeys."""
+    if isinstance(value, str):
+        return value if value.isprintable() else "\n".join(map(printable, value.split("\n")))
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(each) for key, each in value.items()}
+    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+
+
+def _refuse_impossible(document: Document, data: Any) -> None:
+    found = list(_impossible(data, ()))[:MAX_SHOWN]
+    fix = "plans are written by `gpuplan plan`; make it anew"
+    if found:
+        problems = [shown_problem(document.place(path), what, fix) for path, what in found]
+        raise InputError(document.name, problems)
+
+
+def _impossible(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Counts below zero, and values outside the range that stands beside them."""
+    if isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from _impossible(each, (*path, place))
+    if not isinstance(value, dict):
+        return
+    numbers = {k: v for k, v in value.items() if isinstance(v, int | float)}
+    for key, number in numbers.items():
+        if str(key).startswith("n_") and number < 0:
+            yield (*path, key), f"got {number}, which no count can be"
+    if {"value", "low", "high"} <= numbers.keys():
+        low, middle, high = (numbers[key] for key in ("low", "value", "high"))
+        if not low <= middle * (1 + ROUNDING) or not middle <= high * (1 + ROUNDING):
+            yield path, f"got {middle:g}, which is outside its own range, {low:g} … {high:g}"
+    for key, each in value.items():
+        yield from _impossible(each, (*path, key))
 
 
 def _with_nouns(body: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,13 @@ def test_fixed_is_fixed():
     assert set(draw_lengths(TokenLengths(shape="fixed", mean_tokens=128.0), 5, rng())) == {128}
 
 
+def test_near_is_within_a_tenth_of_the_mean():
+    drawn = draw_lengths(TokenLengths(shape="near", mean_tokens=1000.0), N, rng())
+    assert 900 <= drawn.min() < 905
+    assert 1095 < drawn.max() <= 1100
+    assert drawn.mean() == pytest.approx(1000, rel=0.001)
+
+
 @pytest.mark.parametrize(
     "known",
     [

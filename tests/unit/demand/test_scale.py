@@ -6,7 +6,7 @@ from gpuplan.demand.scale import client_of, merged, scaled_rows, served
 from gpuplan.demand.scale_blocks import scaled_blocks
 from gpuplan.demand.statistics import dispersion
 from gpuplan.domain.columns import ints
-from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, no_requests, requests_of
+from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, alike, no_requests, requests_of
 from gpuplan.errors import InputError
 
 
@@ -124,3 +124,13 @@ def test_nothing_cannot_be_scaled():
 def test_requests_without_work_are_set_apart_and_counted():
     kept, n_left = served(requests_of([0, 1, 2], [5, 0, 5], [5, 5, 0]))
     assert (len(kept), n_left) == (1, 2)
+
+
+def test_copies_ask_for_as_much_as_the_trace_did():
+    asked = Grouping(max_tokens=[7, -1, 9])
+    requests = requests_of([0.0, 1.0, 2.0], [5, 5, 5], [3, 3, 3], grouping=asked)
+    more = scaled_rows(requests, 2.0, seed=1).requests
+    assert sorted(more.max_tokens.tolist()) == [-1, -1, 7, 7, 9, 9]
+    again = alike(requests, [4.0, 5.0, 6.0])
+    assert again.max_tokens.tolist() == [7, -1, 9]
+    assert again.input_tokens.tolist() == [5, 5, 5]

@@ -40,7 +40,7 @@ def test_every_default_of_the_format_has_a_reason() -> None:
         ({}, "workloads[0].demand.burstiness_cv", "1"),
         ({}, "workloads[0].demand.peak_to_mean", "1"),
         ({}, "workloads[0].request.prefix_hit_frac", "0"),
-        ({}, "workloads[0].request.input_tokens.distribution", "fixed"),
+        ({}, "workloads[0].request.input_tokens.distribution", "near"),
         ({}, "workloads[0].kv_precision", "as published"),
         ({}, "workloads[1].precision", "as published"),
         ({}, "workloads[1].training.lora_rank", "16"),

@@ -49,3 +49,32 @@ def test_every_wrong_value_is_told_at_once():
         plan_of(read_yaml_text(text, name="plan.yaml"))
     assert len(caught.value.problems) == 2
     assert "plan.yaml:" in caught.value.problems[0].where
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("n_accelerators: 6", "n_accelerators: -6", "no count can be"),
+        ("n_replicas: ", "n_replicas: -", "no count can be"),
+    ],
+)
+def test_counts_below_zero_are_not_believed(old, new, said):
+    text = plan_text(answer())
+    assert old in text
+    with pytest.raises(InputError, match=said):
+        plan_of(read_yaml_text(text.replace(old, new, 1), name="plan.yaml"))
+
+
+def test_a_value_outside_its_own_range_is_not_believed():
+    document = read_yaml_text(plan_text(answer()), name="plan.yaml")
+    cost = document.data["plan"]["cost_usd_per_month"]
+    cost["value"] = 2.0 * cost["high"]
+    with pytest.raises(InputError, match="outside its own range"):
+        plan_of(document)
+
+
+def test_what_a_terminal_obeys_is_written_as_text():
+    text = plan_text(answer())
+    hostile = text.replace("precision: fp8", 'precision: "\\e[31mfp8"', 1)
+    assert hostile != text
+    assert "\x1b" not in plan_text(plan_of(read_yaml_text(hostile, name="plan.yaml")))

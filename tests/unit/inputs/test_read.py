@@ -43,7 +43,7 @@ def test_chat_rate_is_three_and_a_third() -> None:
     assert work.slo.limit_s("ttft", "p95") == pytest.approx(2.0)
     assert work.slo.limit_s("tpot", "p95") == pytest.approx(0.040)
     assert work.slo.limit_s("itl", "p95") is None
-    assert work.request.input == TokenLengths(shape="fixed", mean_tokens=2200)
+    assert work.request.input == TokenLengths(shape="near", mean_tokens=2200)
 
 
 def test_offered_output_tokens_become_requests() -> None:

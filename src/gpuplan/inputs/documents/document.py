@@ -6,8 +6,8 @@ from dataclasses import field, replace
 from typing import Any
 
 from gpuplan.domain.noun import dataclass
-from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.errors import InputError, Problem, printable
+from gpuplan.inputs.documents.scalars import shorten
 
 KeyPath = tuple[str | int, ...]
 MAX_DEPTH = 50

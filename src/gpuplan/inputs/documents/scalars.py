@@ -69,10 +69,3 @@ def _number(text: str) -> Scalar | None:
 def shorten(text: str, limit: int = 40) -> str:
     """The text, or its beginning where it is long."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """The text with characters that could move a terminal's cursor written as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

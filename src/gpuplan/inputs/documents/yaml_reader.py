@@ -13,9 +13,9 @@ from typing import NoReturn
 import yaml
 
 from gpuplan.domain.noun import dataclass
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, Problem, printable
 from gpuplan.inputs.documents.document import MAX_DEPTH, Document, KeyPath, Lines, show_path
-from gpuplan.inputs.documents.scalars import printable, resolve, shorten
+from gpuplan.inputs.documents.scalars import resolve, shorten
 
 MAX_BYTES = 2_000_000
 MAX_NODES = 100_000

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, Problem, printable
 from gpuplan.inputs.documents.document import Document, KeyPath, show_path
-from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.inputs.documents.scalars import shorten
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")

@@ -138,8 +138,8 @@ def _shape(spec: LengthSpec, path: KeyPath, assumptions: Assumptions) -> LengthS
     if spec.distribution is not None:
         return spec.distribution
     has_spread = spec.cv is not None or lognormal_sigma(spec) > 0
-    shape: LengthShape = "lognormal" if has_spread else "fixed"
-    why = "no percentiles are given, so every request is as long as the mean"
+    shape: LengthShape = "lognormal" if has_spread else "near"
+    why = "no percentiles are given: within a tenth of the mean, for no two requests are alike"
     if has_spread:
         why = "prompt and output lengths have long tails"
     assumptions.add((*path, "distribution"), shape, why, what="Distribution of the lengths")

@@ -97,6 +97,10 @@ def _as_list(value: object) -> object:
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
+# More than the whole world sends: such a fleet has no answer, and looking for it would not end.
+RequestRate = Annotated[float, Field(ge=SMALLEST, le=1e6)]
+Users = Annotated[float, Field(ge=SMALLEST, le=1e9)]
+RequestsPerDay = Annotated[float, Field(ge=SMALLEST, le=1e11)]
 NonNegative = Annotated[float, Field(ge=0, le=LARGEST)]
 Frac = Annotated[float, Field(ge=0, le=1)]
 PositiveFrac = Annotated[float, Field(ge=SMALLEST, le=1)]

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.scenario.assumptions import show_value
 from gpuplan.inputs.scenario.template import scenario_template
+from gpuplan.inputs.schema.cluster import ClusterSpec
 from gpuplan.inputs.schema.fleet import FleetSpec
 from gpuplan.inputs.schema.keys import Strict
 from gpuplan.inputs.schema.places import walk_models
@@ -66,6 +67,11 @@ def scenario_reference() -> str:
 def fleet_reference() -> str:
     """The same of fleet.yaml, which `gpuplan simulate --fleet` reads."""
     return _reference("fleet.yaml", FleetSpec, "Examples: `examples/fleets`. ")
+
+
+def cluster_reference() -> str:
+    """The same of cluster.yaml, which `gpuplan simulate --jobs` and `gpuplan eta` read."""
+    return _reference("cluster.yaml", ClusterSpec, "Examples: `examples/clusters`. ")
 
 
 def _reference(name: str, root: type[Strict], note: str) -> str:

@@ -18,9 +18,12 @@ from gpuplan.inputs.schema.keys import (
     PositiveSpread,
     Priority,
     Ratio,
+    RequestRate,
+    RequestsPerDay,
     Strict,
     Text,
     Tokens,
+    Users,
     entries,
     is_number,
     key,
@@ -103,6 +106,11 @@ class RequestSpec(Strict):
         default=1.0,
         why="each request is taken as a conversation of its own",
     )
+    max_tokens: Count | None = optional(
+        "Requested length (max_tokens), which SGLang reserves; the output where left out",
+        "tokens",
+        example=1024,
+    )
     think_time_s: NonNegative | None = optional(
         "Think time of the user between turns", to="think_s"
     )
@@ -121,7 +129,7 @@ class LoadStepSpec(Strict):
     hours_per_week: Annotated[float, Field(ge=SMALLEST, le=168)] = key(
         "Hours of a week in which the load is at least this high", to="held_s", example=50
     )
-    requests_per_s: Positive | None = optional("Load as a request rate")
+    requests_per_s: RequestRate | None = optional("Load as a request rate")
     accelerators: Positive | None = optional("Load as busy accelerators")
 
 
@@ -135,13 +143,13 @@ class DemandSpec(Strict):
     """The request load over time. Give one of: users, requests_per_s, requests_per_day, \
 output_tokens_per_s, concurrent_requests, load_duration, trace."""
 
-    users: Positive | None = optional("Users of the service", "users", example=6000)
+    users: Users | None = optional("Users of the service", "users", example=6000)
     active_frac: PositiveFrac | None = optional("Share of users active at the peak", to="")
     requests_per_user_per_h: Positive | None = optional(
         "Request rate of one active user", "requests per hour", to="", example=10
     )
-    requests_per_s: Positive | None = optional("Request rate at the peak", to="")
-    requests_per_day: Positive | None = optional(
+    requests_per_s: RequestRate | None = optional("Request rate at the peak", to="")
+    requests_per_day: RequestsPerDay | None = optional(
         "Requests of a whole day", "requests per day", to=""
     )
     output_tokens_per_s: Positive | None = optional("Output tokens demanded at the peak", to="")

@@ -79,6 +79,7 @@ OUTPUT = (
 )
 SESSION = ("session", "session_id", "conversation_id", "chat_id", "thread_id")
 PRIORITY = ("priority",)
+MAX_TOKENS = ("max_tokens", "max_new_tokens", "max_completion_tokens", "max_output_tokens")
 RUN = ("run", "run_id")
 
 
@@ -89,6 +90,7 @@ KNOWN = {
     "output": ("output_tokens", OUTPUT),
     "session": ("session", SESSION),
     "priority": ("priority", PRIORITY),
+    "max": ("max_tokens", MAX_TOKENS),
 }
 
 
@@ -121,7 +123,7 @@ def columns_taken(columns: ColumnMap) -> dict[str, str | None]:
 
 def columns_note(columns: ColumnMap) -> str:
     """A sentence on which column is taken for what."""
-    pairs = columns_taken(columns).items()
+    pairs = [(k, name) for k, name in columns_taken(columns).items() if name or k != "max"]
     shown = (f"{'time' if key == 'arrive' else key} = {name or 'none'}" for key, name in pairs)
     return f"columns taken: {', '.join(shown)}"
 

@@ -215,6 +215,7 @@ def _raw(block: Block, table: Table, findings: Findings) -> RawRows:
         output_tokens=cells(columns.output_tokens, 1),
         session=cells(columns.session, 0) if columns.session else [],
         priority=cells(columns.priority, 0) if columns.priority else [],
+        max_tokens=cells(columns.max_tokens, 0) if columns.max_tokens else [],
     )
 
 

@@ -38,7 +38,11 @@ def finish(path: Path, opened: OpenTrace, parts: list[Part]) -> TraceRead:
     has_arrivals = clock is not None and not clock.is_absent
     group, shared = shared_prefixes(blocks, part.input_tokens)
     grouping = Grouping(
-        session=part.session, prefix_group=group, prefix_tokens=shared, priority=part.priority
+        session=part.session,
+        prefix_group=group,
+        prefix_tokens=shared,
+        priority=part.priority,
+        max_tokens=part.max_tokens,
     )
     arrive = part.arrive_s - origin
     notes = chain(

@@ -24,6 +24,7 @@ class Row(NamedTuple):
     output_tokens: object
     session: object = None
     priority: object = None
+    max_tokens: object = None
     blocks: object = None
     n_block_tokens: object = None  # where each row says it
 
@@ -43,6 +44,7 @@ class JsonFormat(NamedTuple):
     notes: tuple[str, ...] = ()
     n_block_tokens: int = 0  # 0: no block hashes
     has_priority: bool = False
+    has_max: bool = False
 
 
 def open_jsonl(path: Path, record: Record, query: TraceQuery) -> OpenTrace:
@@ -120,6 +122,8 @@ def _take(
             findings.odd["prompts with more or fewer block hashes than their tokens fill"] += 1
     if known.has_priority:
         rows.priority.append(cell(row.priority))
+    if known.has_max:
+        rows.max_tokens.append(cell(row.max_tokens))
     rows.add(line, row.arrive, row.input_tokens, row.output_tokens)
     rows.session.append(_key(row.session))
 
@@ -132,8 +136,12 @@ def _blocks(row: Row, n_block_tokens: int) -> list[int] | None:
 
 
 def _is_odd(row: Row, n_blocks: int, n_block_tokens: int) -> bool:
-    tokens = row.input_tokens
-    return isinstance(tokens, int) and -(-tokens // n_block_tokens) != n_blocks
+    prompt, more = row.input_tokens, row.output_tokens
+    if not isinstance(prompt, int):
+        return False
+    # Blocks of a response may follow those of its prompt; a last one may be partly filled.
+    most = prompt + (more if isinstance(more, int) else 0)
+    return not prompt // n_block_tokens <= n_blocks <= -(-most // n_block_tokens)
 
 
 def _key(value: object) -> object:
@@ -222,6 +230,8 @@ def _plain(path: Path, record: Record, given: ColumnMap | None) -> JsonFormat:
         raise fault(path, "begins with an empty object", "write one request per line")
     columns = columns_of(path, names, given)
     taken = columns_taken(columns)
+    size = record.get("block_size") if isinstance(record.get("hash_ids"), list) else None
+    n_block_tokens = size if isinstance(size, int) and size > 0 else 0
 
     def pick(found: Record) -> Row:
         missing = {"arrive": 0, "input": 1, "output": 1}
@@ -229,11 +239,19 @@ def _plain(path: Path, record: Record, given: ColumnMap | None) -> JsonFormat:
             key: missing.get(key) if name is None else found.get(name)
             for key, name in taken.items()
         }
-        return Row(*(cells[key] for key in taken))
+        row = Row(*(cells[key] for key in taken))
+        return row._replace(blocks=found.get("hash_ids")) if n_block_tokens else row
 
     clock = Clock(columns.time_unit, name=columns.arrive) if columns.arrive else None
-    has_priority = columns.priority is not None
-    return JsonFormat("jsonl", clock, pick, (columns_note(columns),), has_priority=has_priority)
+    return JsonFormat(
+        "jsonl",
+        clock,
+        pick,
+        (columns_note(columns), *([HASH_NOTE.format(n=size)] if n_block_tokens else [])),
+        n_block_tokens=n_block_tokens,
+        has_priority=columns.priority is not None,
+        has_max=columns.max_tokens is not None,
+    )
 
 
 def mapping(value: object) -> Record:

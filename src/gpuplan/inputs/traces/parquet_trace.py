@@ -99,4 +99,5 @@ def _raw(part: "pl.DataFrame") -> RawRows:
         output_tokens=cells("output", 1),
         session=cells("session", None),
         priority=cells("priority", None),
+        max_tokens=cells("max", None),
     )

@@ -130,6 +130,6 @@ def _first_record(head: str) -> Record | None:
 
 
 def _requests(part: Part, origin: float) -> Requests:
-    grouping = Grouping(session=part.session, priority=part.priority)
+    grouping = Grouping(session=part.session, priority=part.priority, max_tokens=part.max_tokens)
     arrive = part.arrive_s - origin
     return requests_of(arrive, part.input_tokens, part.output_tokens, grouping=grouping)

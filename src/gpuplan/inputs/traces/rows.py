@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.errors import Problem
-from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.errors import Problem, printable
+from gpuplan.inputs.documents.scalars import shorten
 from gpuplan.inputs.traces.clock import Clock, numbers
 
 MAX_SHOWN = 20
@@ -28,6 +28,7 @@ class RawRows:
     output_tokens: list[object] = field(default_factory=list)
     session: list[object] = field(default_factory=list)  # empty: the file has none
     priority: list[object] = field(default_factory=list)
+    max_tokens: list[object] = field(default_factory=list)
     blocks: list[list[int]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -55,6 +56,7 @@ class Part(NamedTuple):
     output_tokens: Ints
     session: Ints
     priority: Ints
+    max_tokens: Ints
 
 
 @dataclass(slots=True)
@@ -117,6 +119,7 @@ class Converter:
             output_tokens=n_output[good].astype(np.int64),
             session=self._session(rows, good),
             priority=priority[good].astype(np.int64),
+            max_tokens=_asked(rows, good),
         )
 
     def _session(self, rows: RawRows, good: Ints) -> Ints:
@@ -150,6 +153,14 @@ class Converter:
             else:
                 what = f"time {_show(rows.arrive[i])}" if np.isnan(arrive[i]) else "priority"
                 self.findings.note_bad(where, what, "must be a number or a date and time")
+
+
+def _asked(rows: RawRows, good: Ints) -> Ints:
+    """Tokens that each request asks for; -1 where its cell is empty or no length."""
+    if not rows.max_tokens:
+        return np.full(len(good), -1, dtype=np.int64)
+    given = numbers(rows.max_tokens)[good]
+    return np.where(_is_length(given) & (given > 0), given, -1).astype(np.int64)
 
 
 def _is_length(values: Floats) -> NDArray[np.bool_]:

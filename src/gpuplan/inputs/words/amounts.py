@@ -71,7 +71,7 @@ def _amount(phrase: Phrase) -> Facts:
 
 def _concurrent(phrase: Phrase) -> Facts:
     if phrase.get("people"):
-        return {"demand.users": phrase.number(), "demand.active_frac": 1.0}
+        return {"demand.concurrent_users": phrase.number()}
     agents = {"use": "agents"} if phrase.get("agents") else {}
     return {"demand.concurrent_requests": phrase.number(), **agents}
 
@@ -101,7 +101,21 @@ _LONG_OUT = r"(?:outputs?|answers?|responses?|completions?|osl|decode)"
 _END = r"(?:[\s-]*tok(?:en)?s?\b|(?!\s*[\w%/]))"
 _TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 
+
+def _day_and_night(phrase: Phrase) -> Facts:
+    """The rate of the day, and the share of it that is left at night."""
+    period = phrase.period_s()
+    share = round(min(1.0, phrase.number("m") / max(phrase.number(), 1e-9)), 6)
+    return {"night_frac": share, **_rated(_unit(phrase), phrase.number() / period, period)}
+
+
 HOURS = (
+    Rule(
+        rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:by|during\s+the|in\s+the|at)\s+day(?:time)?"
+        rf"\s*(?:,|;|and|but)*\s*{{m}}(?:\s*{REQUESTS}?\s*(?:/|per|an?)?\s*(?:s|second|h|hour|min|minute)?)"
+        r"\s+(?:by|at|during\s+the|in\s+the)\s+night\b",
+        _day_and_night,
+    ),
     means(
         r"\b(?:24\s*/\s*7|around the clock|flat load|constant load)", **{"demand.peak_to_mean": 1.0}
     ),
@@ -125,6 +139,7 @@ LENGTHS = (
         _lengths,
     ),
     Rule(r"{n}\s*(?:/|→|->)\s*{m}(?:\s*tok(?:en)?s?)?(?![\w/])", _lengths),
+    Rule(r"{n}\s*tok(?:en)?s?\s*(?:to|into|down\s+to)\s*{m}\s*tok(?:en)?s?\b", _lengths),
     states(
         r"\bmax(?:imum|\.)?\s+context(?:\s+(?:length|window))?(?:\s+of)?\s*{n}(?:\s*tokens?)?\b",
         "max_context_tokens",
@@ -194,6 +209,7 @@ LOADS = (
         r"|jobs)\b",
         _concurrent,
     ),
+    Rule(r"{n}\s*(?:concurrent(?:ly)?|at\s+once|in\s+parallel)\b", _concurrent),
     Rule(
         rf"\b(?:concurrency|in[\s-]flight)(?:\s+of|\s*=|:)?\s*{{n}}(?:\s*{REQUESTS})?\b",
         _concurrent,
@@ -220,6 +236,7 @@ LOADS = (
     Rule(rf"{{n}}\s*(?:audio[\s-]*)?{_HOURS}\s*(?:{AUDIO})?\s*{{per}}(?:\s*{AUDIO})?", _audio_rate),
     Rule(r"{n}\s*(?P<short>[rq]p[smhd]|tps)\b", _short_rate),
     Rule(rf"(?<![€£$]){{n}}\s*{KIND_OF}(?:(?:{_PIECES}|{_TOKEN})\s*)?{{per}}", _rate),
+    Rule(rf"{{few}}\s+{KIND_OF}(?:{_PIECES})\s*{{per}}", _rate),
     Rule(
         rf"{{n}}\s*(?:audio[\s-]*{_HOURS}|{_HOURS.replace('<hours', '<hours2')}\s+{AUDIO})\b",
         lambda p: {"amount.audio_s": _audio_s(p)},

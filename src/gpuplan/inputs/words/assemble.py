@@ -1,15 +1,17 @@
 """Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
 
 import re
+from collections.abc import Sequence
 from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
+from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.lexicon import NamedModel
 from gpuplan.inputs.words.scan import Named
 from gpuplan.inputs.words.tasks import USES
-from gpuplan.units import DAY, HOUR, MONTH
+from gpuplan.units import DAY, HOUR
 
 LOADS = (
     "users",
@@ -20,12 +22,19 @@ LOADS = (
 )
 OF_WORK = ("demand.", "request.", "slo.", "layout.", "precision", "kv_precision", "max_context")
 KINDS = ("finetuning", "pretraining", "training", "batch", "online", "process")  # first wins
+OF_DOCUMENTS = ("summarization", "translation", "classification", "extraction")
 PIECES = ("doc", "image", "audio_s", "request")
-BY_MODEL = {"speech": "transcription", "diffusion": "images", "encoder": "embeddings"}
+BY_MODEL = {
+    "speech": "transcription",
+    "diffusion": "images",
+    "encoder": "embeddings",
+    "vision": "vision",
+}
 DOCS_PER_QUERY = 50
 QUERY_TOKENS = 32
 TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 PEAK_UTILIZATION_FRAC = 0.7
+DAY_HOURS = (8, 20)
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 REQUESTS_PER_S = 1.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
@@ -34,6 +43,7 @@ DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
 
 def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     """The workloads and terms that the facts describe."""
+    _people_at_once(draft)
     kind = _kind(draft, models)
     if kind == "generic":
         _generic(draft)
@@ -41,7 +51,19 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
         _run(draft, kind, models)
     else:
         _services(draft, kind, models)
-    _terms(draft, is_job=kind in (*DEADLINE_S, "batch_inference"))
+    put_terms(draft, is_job=kind in (*DEADLINE_S, "batch_inference"))
+
+
+def _people_at_once(draft: Draft) -> None:
+    """Concurrent users have a request each in flight, unless it is said how often they ask."""
+    fact = draft.take("demand.concurrent_users")
+    if fact is None:
+        return
+    if "demand.requests_per_user_per_h" in draft.facts:
+        draft.facts["demand.users"] = fact
+        draft.facts["demand.active_frac"] = fact._replace(value=1.0)
+    else:
+        draft.facts["demand.concurrent_requests"] = fact
 
 
 def _kind(draft: Draft, models: tuple[Named, ...]) -> str:
@@ -54,7 +76,8 @@ def _kind(draft: Draft, models: tuple[Named, ...]) -> str:
         return "pretraining"
     is_asked = any(field.startswith("demand.") for field in draft.facts)
     amounts = [unit for unit in (*PIECES, "token") if f"amount.{unit}" in draft.facts]
-    if (amounts and not is_asked) or said == "batch" or (said != "online" and _is_stream(draft)):
+    is_batch = bool(amounts) or said == "batch" or (said != "online" and _is_stream(draft))
+    if is_batch and not is_asked:
         return "batch_inference"
     is_load = any(field.startswith(("rate.", "demand.", "slo.")) for field in draft.facts)
     if not models and "use" not in draft.facts and "owned" in draft.facts and not is_load:
@@ -73,6 +96,10 @@ def _is_stream(draft: Draft) -> bool:
 def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
     """The use case, and why it is that one."""
     stated = draft.value("use") or ()
+    if (
+        _has_documents(draft, stated) and len(stated) > 1
+    ):  # chat with users, and documents to summarize
+        stated = [use for use in stated if use not in OF_DOCUMENTS]
     named = next((use for use in USES if use in stated), None)
     if model is not None and model.kind in BY_MODEL:
         by_model = BY_MODEL[model.kind]
@@ -139,7 +166,9 @@ def _run(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     draft.move("context", (*training, "sequence_tokens"))
     for field in [name for name in draft.facts if name.startswith("training.")]:
         draft.move(field, (*at, *field.split(".")))
-    _deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S[kind])
+    # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
+    if "owned" not in draft.facts or {"deadline_s", "span_s"} & set(draft.facts):
+        _deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S[kind])
     _moved(draft, at, ("layout.", "precision"))
 
 
@@ -166,12 +195,37 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     if kind == "batch_inference":
         _batch(draft, at)
     else:
+        _documents_beside(draft, stated.value if stated else ())
         _demand(draft, at)
         _slo(draft, at, use, why)
     _moved(draft, at, OF_WORK)
     _index(draft, use)
     for named in ordered[1:]:
         _stage(draft, named, kind)
+
+
+def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:
+    """Whether a service with users has documents to process beside them."""
+    is_asked = any(field.startswith("demand.") for field in draft.facts)
+    amounts = [unit for unit in PIECES if f"amount.{unit}" in draft.facts]
+    return is_asked and "rag" not in uses and bool(amounts or _is_stream(draft))
+
+
+def _documents_beside(draft: Draft, uses: Sequence[str]) -> None:
+    """Documents that the model of a service with users processes too: a workload of its own."""
+    if not _has_documents(draft, uses):
+        return
+    works = draft.tree["workloads"]
+    works.append(
+        {"name": "documents", "kind": "batch_inference", "model": works[0]["model"], "request": {}}
+    )
+    at: KeyPath = ("workloads", 1)
+    use = next((use for use in OF_DOCUMENTS if use in uses), "")
+    why = f"usual for {use or 'summarization, as their use was not named'}"
+    usual = USES[use or "summarization"]
+    draft.assume((*at, "request", "input_tokens"), usual.input_tokens, "documents: tokens", why)
+    draft.assume((*at, "request", "output_tokens"), usual.output_tokens, "documents: output", why)
+    _batch(draft, at)
 
 
 def _index(draft: Draft, use: str) -> None:
@@ -264,7 +318,7 @@ def _demand(draft: Draft, at: KeyPath) -> None:
 
 def _live(draft: Draft, at: KeyPath) -> None:
     """Streams of live speech: each makes a recording in the time that it lasts."""
-    audio_s = draft.tree["workloads"][at[1]]["request"].get("audio_s")
+    audio_s = draft.tree["workloads"][at[1]].get("request", {}).get("audio_s")
     streams = draft.take("demand.concurrent_requests") if audio_s else None
     if streams is not None:
         per_s = round(streams.value / float(audio_s), 9)
@@ -272,13 +326,18 @@ def _live(draft: Draft, at: KeyPath) -> None:
 
 
 def _hours(draft: Draft, demand: KeyPath) -> None:
-    hours = draft.take("hours")
-    if hours is None:
+    """A load of certain hours, or one by day and another at night."""
+    hours, night = draft.take("hours"), draft.take("night_frac")
+    if hours is None and night is None:
         return
-    start, end = hours.value
-    profile = [1.0 if start <= hour < end else QUIET_FRAC for hour in range(24)]
-    draft.put((*demand, "hourly_profile"), profile, hours.words)
+    start, end = hours.value if hours else DAY_HOURS
+    quiet, words = (
+        (night.value, night.words) if night else (QUIET_FRAC, hours.words if hours else "")
+    )
+    profile = [1.0 if start <= hour < end else quiet for hour in range(24)]
+    draft.put((*demand, "hourly_profile"), profile, words)
     why = "outside the hours that are named a tenth of the peak is left"
+    why = "no other hours were named for day and night" if night else why
     change = "--set workloads[0].demand.hourly_profile=…"
     draft.note("hours of the day", f"{start}:00 to {end}:00", why, change)
 
@@ -344,35 +403,3 @@ def _moved(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:
     """Facts that are keys of a workload under their own names."""
     for field in [name for name in draft.facts if name.startswith(prefixes)]:
         draft.move(field, (*at, *field.split(".")))
-
-
-def _terms(draft: Draft, *, is_job: bool) -> None:
-    """Budget, growth, site, owned hardware and policy."""
-    _money(draft, is_job=is_job)
-    owned = draft.take("owned")
-    if owned is not None:
-        nodes = [
-            {"accelerator": card, "nodes": n, "accelerators_per_node": per_node}
-            for card, n, per_node in owned.value
-        ]
-        draft.put(("owned",), nodes, owned.words)
-    if "span_s" in draft.facts:
-        draft.move("span_s", ("budget", "horizon_months"), 1 / MONTH)
-    roots = ("policy.", "budget.", "growth.", "site.", "objective")
-    for field in [name for name in draft.facts if name.startswith(roots)]:
-        draft.move(field, tuple(field.split(".")))
-
-
-def _money(draft: Draft, *, is_job: bool) -> None:
-    fact = draft.take("money")
-    if fact is None:
-        return
-    usd, period_s = fact.value
-    if period_s is None and is_job:
-        draft.put(("budget", "total_usd"), usd, fact.words)
-        return
-    if period_s is None:
-        why = "a budget without a period is taken per month, as the work goes on"
-        draft.note("budget", f"{usd:g} USD per month", why, '"$… in total", or --budget')
-    per_month = usd if period_s is None else usd * MONTH / period_s
-    draft.put(("budget", "usd_per_month"), round(per_month, 2), fact.words)

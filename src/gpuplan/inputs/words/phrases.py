@@ -31,6 +31,7 @@ WORDS = {
     "a": 1.0,
     "an": 1.0,
     "one": 1.0,
+    "single": 1.0,
     "two": 2.0,
     "three": 3.0,
     "four": 4.0,
@@ -85,12 +86,17 @@ def _any(words: Sequence[str]) -> str:
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?"
 _SCALE = rf"(?:\s?(?P<NAME_scale>{_any(list(SCALES))})(?![a-z\d]))?"
 _SPELLED = rf"(?:{_any(list(WORDS))})(?=\s+(?:thousand|million|billion|trillion)\b)"
+# A few of a thing: one image a minute, two H100, a single H100.
+_FEW = rf"(?:(?<![\w.,])(?P<NAME>{_any(list(WORDS))})(?!\w))"
 _NUMBER = rf"(?:(?<![\w.,])(?P<NAME>{_DIGITS}|{_SPELLED})\+?{_SCALE})"
-_TIME_NUMBER = rf"(?<![\w.,])(?P<NAME>{_DIGITS}|{_any(list(WORDS))})"
+# A spelled number ends before its unit: "and" is not "an d".
+_TIME_NUMBER = rf"(?<![\w.,])(?P<NAME>{_DIGITS}|(?:{_any(list(WORDS))})(?![a-z]))"
 _TIME = rf"(?:{_TIME_NUMBER}[\s-]*(?P<NAME_unit>{_any(list(SECONDS))})(?![a-z]))"
 _UNIT_OR_TIME = rf"(?:(?:{_TIME_NUMBER}[\s-]*)?\b(?P<NAME_unit>{_any(list(SECONDS))})(?![a-z]))"
 _PER = (
-    rf"(?:\s*(?:/|\bper\b|\ban?\b|\bevery\b|\beach\b)\s*(?P<per>{_any(list(SECONDS))})\b"
+    rf"(?:\s*(?:/|\bper\b|\ban?\b|\bevery\b|\beach\b)\s*"
+    rf"(?:(?<=every )(?P<periods>{_DIGITS}|{_any(list(WORDS))})[\s-]*)?"
+    rf"(?P<per>{_any(list(SECONDS))})\b"
     rf"|\s+(?P<adverb>{_any(list(ADVERBS))})\b)"
 )
 _JOIN = r"(?:\s*(?:,|/|\+|&|\bor\b|\band\b|\band/or\b)+\s*(?:on\s+|in\s+)?(?:the\s+)?)"
@@ -102,6 +108,7 @@ def compiled(template: str) -> re.Pattern[str]:
     pattern = template
     for name in ("n", "m"):
         pattern = pattern.replace(f"{{{name}}}", _NUMBER.replace("NAME", name))
+    pattern = pattern.replace("{few}", _FEW.replace("NAME", "n"))
     pattern = pattern.replace("{t}", _TIME.replace("NAME", "t")).replace("{per}", _PER)
     pattern = pattern.replace("{ot}", _UNIT_OR_TIME.replace("NAME", "t"))
     for name, mark in MARKS.items():
@@ -135,9 +142,11 @@ class Phrase:
         )
 
     def period_s(self) -> float:
-        """Seconds of the unit after "per"."""
-        adverb = self.get("adverb")
-        return ADVERBS[adverb] if adverb else _seconds_of(self.get("per"))
+        """Seconds of the unit after "per", or of so many of them after "every"."""
+        adverb, n = self.get("adverb"), self.get("periods")
+        if adverb:
+            return ADVERBS[adverb]
+        return _seconds_of(self.get("per")) * (_value(n) if n else 1.0)
 
     def names(self, group: str) -> list[str]:
         """The marked names within a group, in the order typed."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.plan import Description
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, Problem, printable
 from gpuplan.inputs.documents.document import Document
-from gpuplan.inputs.documents.scalars import printable, shorten
+from gpuplan.inputs.documents.scalars import shorten
 from gpuplan.inputs.words.assemble import assemble
 from gpuplan.inputs.words.draft import Draft, merged, place_of
 from gpuplan.inputs.words.flags import with_flags

@@ -20,6 +20,7 @@ from gpuplan.inputs.words.terms import TERMS
 # What is more particular comes first: "50 tokens/s per user" before "50 tokens/s".
 RULES = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS, *DEADLINES, *TASKS)
 MAX_WORDS = 5  # of a name
+_PATCHES = re.compile(r"\b(vit-[a-z])/(\d)", re.IGNORECASE)  # the slash of a repository is another
 _WORD = re.compile(r"[^\s,;:+&()\"'“”!?|]+")
 _GAP = re.compile(r"[ \t]+")
 _COUNT = re.compile(r"\d{1,6}\s*[x×*](?=[a-z])", re.IGNORECASE)
@@ -149,7 +150,7 @@ def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | No
         return None
     if _SIZE.fullmatch(parts[-1]) and _NO_SIZE_AFTER.match(text, end):
         return None  # 50B tokens
-    return lexicon.model(name)
+    return lexicon.model(_PATCHES.sub(r"\1\2", name))
 
 
 def _found(

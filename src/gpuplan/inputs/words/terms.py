@@ -7,6 +7,7 @@ from typing import Any
 from gpuplan.inputs.words.phrases import MARKS, Facts, Phrase, Rule, means
 
 NODE = 8  # accelerators of a usual server
+CONSUMER = ("RTX 3090", "RTX 4090", "RTX 5090")
 CHOICES = {
     "cards": ("policy.accelerators", "card"),
     "clouds": ("policy.clouds", "cloud"),
@@ -121,6 +122,15 @@ TERMS = (
         _limited,
     ),
     Rule(
+        rf"{_ON}(?:(?:just|only|a)\s+)*{{few}}{_X}{{card}}(?:\s*(?:gpus?|cards?|accelerators?))?",
+        _limited,
+    ),
+    means(
+        rf"{_ON}(?:only\s+)?(?:consumer|gaming|gamers'?|geforce)(?:[\s-]*grade)?\s+"
+        r"(?:cards?|gpus?|graphics\s+cards?|hardware)(?:\s+only)?\b",
+        **{"policy.accelerators.allowed": CONSUMER},
+    ),
+    Rule(
         r"(?:at\s+most|up\s+to|max(?:imum)?|no\s+more\s+than|limit(?:\s+of)?|<=?)\s+{n}\s*"
         r"(?:gpus?|accelerators?|cards?)\b",
         lambda p: {"policy.max_accelerators": int(p.number())},
@@ -189,7 +199,8 @@ TERMS = (
         objective="cost",
     ),
     means(
-        r"\b(?:greenest|lowest\s+carbon|minimi[sz]e\s+carbon|least\s+carbon)\b", objective="carbon"
+        r"\b(?:greenest|lowest\s+carbon|(?:minimi[sz]e|reduce|least|low)\s+carbon)\b",
+        objective="carbon",
     ),
     means(r"\b(?:lowest|least|minimi[sz]e)\s+energy\b", objective="energy"),
     means(r"\b(?:fastest|as\s+fast\s+as\s+possible|shortest\s+time)\b", objective="time"),

@@ -27,6 +27,7 @@ def test_a_typed_map_is_read():
         "output": "out",
         "session": None,
         "priority": None,
+        "max": None,
     }
     note = "columns taken: time = ts, input = in, output = out, session = none, priority = none"
     assert columns_note(MAP) == note

@@ -309,6 +309,19 @@ def test_plain_csv_by_a_map(write):
     assert found.requests.priority.tolist() == [1, 0, 2]
 
 
+def test_what_requests_ask_for_is_read_beside_what_they_got(write):
+    found = read_trace(write("ts,input_tokens,output_tokens,max_tokens\n0,5,6,100\n1,7,8,\n"))
+    assert found.requests.max_tokens.tolist() == [100, -1]
+    assert told(found, "max = max_tokens")
+    line = '{"ts": %d, "input_tokens": 5, "output_tokens": 6, "max_new_tokens": %s}'
+    found = read_trace(write("\n".join([line % (0, "64"), line % (1, "null")])))
+    assert found.requests.max_tokens.tolist() == [64, -1]
+    assert found.requests.take([0]).max_tokens.tolist() == [64]
+    columns = ColumnMap(arrive="ts", input_tokens="a", output_tokens="b", max_tokens="most")
+    found = read_trace(write("ts,a,b,most\n0,5,6,-3\n1,5,6,12\n"), TraceQuery(columns=columns))
+    assert found.requests.max_tokens.tolist() == [-1, 12]
+
+
 def test_a_map_names_what_is_not_there(write):
     path = write("when,a,b\n1,2,3\n")
     columns = ColumnMap(arrive="wen", input_tokens="a", output_tokens="zzz")

@@ -13,7 +13,9 @@ LOADS = [
     ("about 2 million people", "demand.users", 2_000_000),
     ("our 450 employees", "demand.users", 450),
     ("10,000 daily active users", "demand.users", 10_000),
-    ("500 concurrent users", "demand.active_frac", 1),
+    ("500 concurrent users", "demand.concurrent_requests", 500),
+    ("500 concurrent users, 12 requests per user per hour", "demand.users", 500),
+    ("500 concurrent users, 12 requests per user per hour", "demand.active_frac", 1),
     ("200 concurrent requests", "demand.concurrent_requests", 200),
     ("concurrency of 64", "demand.concurrent_requests", 64),
     ("64 parallel requests", "demand.concurrent_requests", 64),
@@ -21,6 +23,13 @@ LOADS = [
     ("5 requests/s", "demand.requests_per_s", 5),
     ("5 requests per second", "demand.requests_per_s", 5),
     ("12 rps", "demand.requests_per_s", 12),
+    ("1 request every 10 seconds", "demand.requests_per_s", 0.1),
+    ("three requests every two minutes", "demand.requests_per_s", 0.025),
+    ("one request per minute", "demand.requests_per_s", 1 / 60),
+    ("100 concurrent", "demand.concurrent_requests", 100),
+    ("50 requests/s by day, 5 at night", "demand.requests_per_s", 50),
+    ("50 requests/s by day, 5 at night", "demand.hourly_profile.3", 0.1),
+    ("50 requests/s by day, 5 at night", "demand.hourly_profile.12", 1.0),
     ("12 QPS", "demand.requests_per_s", 12),
     ("90 requests a minute", "demand.requests_per_s", 1.5),
     ("120 rpm", "demand.requests_per_s", 2),
@@ -100,6 +109,9 @@ TERMS = [
     ("L4, L40S or A10G", "policy.accelerators.allowed", ["L4", "L40S", "A10G"]),
     ("using H100s", "policy.accelerators.allowed", ["H100"]),
     ("on RTX 4090", "policy.accelerators.allowed", ["RTX 4090"]),
+    ("on two RTX 4090", "policy.max_accelerators", 2),
+    ("on a single H100", "policy.max_accelerators", 1),
+    ("on consumer cards", "policy.accelerators.allowed", ["RTX 3090", "RTX 4090", "RTX 5090"]),
     ("A100 80GB only", "policy.accelerators.allowed", ["A100 80GB"]),
     ("TPU only", "policy.accelerators.allowed", ["TPU"]),
     ("on AMD", "policy.accelerators.allowed", ["AMD"]),
@@ -176,6 +188,23 @@ RUNS = [
 
 # Whole sentences: every key given must be there.
 SENTENCES = [
+    (
+        "Qwen3-32B chat for 400 users and summarise 2M documents in 3 days",
+        {
+            W + "name": "chat",
+            W + "demand.users": 400,
+            "workloads.1.kind": "batch_inference",
+            "workloads.1.model": "Qwen/Qwen3-32B",
+            "workloads.1.batch.docs": 2_000_000,
+            "workloads.1.batch.deadline_h": 72,
+            "workloads.1.request.input_tokens": 6000,
+        },
+    ),
+    (
+        "summarize 1M articles of 3000 tokens to 200 tokens in 2 days on L40S",
+        {W + "request.input_tokens": 3000, W + "request.output_tokens": 200},
+    ),
+    ("ViT-B/16, 5000 images per second", {W + "model": "google/vit-base-patch16-224"}),
     (
         "serve Qwen3-235B for 2000 concurrent coding agents with 30k context",
         {

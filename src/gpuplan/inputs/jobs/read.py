@@ -1,0 +1,237 @@
+"""A job trace in, `Jobs` out: extra columns are passed over, wrong cells named by line."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gpuplan.domain.cluster.jobs import ANY, JobNeeds, Jobs, JobTerms, RecordedJobs
+from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.inputs.jobs import table as tables
+from gpuplan.inputs.jobs.cells import clean
+from gpuplan.inputs.jobs.kubernetes import kubernetes_rows
+from gpuplan.inputs.jobs.table import JobTable, expressions, settle, table_of
+from gpuplan.units import DAY, MIB, WEEK
+
+MAX_SHOWN = 10
+DELIMITERS = ("|", ",", "\t", ";")
+MONDAY_S = 4 * DAY  # the epoch began on a Thursday
+EPOCH_FROM = 3e8  # smaller times are counted from the start of the trace
+# Files of PAI 2020 come without a header.
+PAI_HEADERS = {
+    "pai_task_table": "job_name,task_name,inst_num,status,start_time,end_time,"
+    "plan_cpu,plan_mem,plan_gpu,gpu_type",
+}
+FIX = "give columns such as submit_s,duration_s,gpus,team; or start and end for the duration"
+
+
+def read_jobs(path: Path) -> Jobs:
+    """Jobs of any known trace, in order of submission; times count from the first one."""
+    frame, names, first_line = _scanned(path)
+    table = table_of(names)
+    if "submit" not in table.columns and "start" in table.columns:
+        # PAI's tables say when work started and not when it was submitted.
+        table = table._replace(columns={**table.columns, "submit": table.columns["start"]})
+    if not table.is_enough:
+        shown = ", ".join(names[:12])
+        raise one(InputError, "jobs", str(path), f"has columns {shown}", FIX)
+    raw = frame.with_row_index("_line", offset=first_line)
+    read = settle(raw.with_columns(list(expressions(table))), table)
+    kept = ["_line", "_lasts", "_limit_s", "_gpus"]
+    kept += [f"_{m}" for m in table.columns if f"_{m}" not in kept]
+    kept += ["_type"] if "type" not in table.columns and table.lists else []
+    wrong = _wrong(path, read, table)
+    if wrong:
+        raise InputError(str(path), wrong)
+    return _jobs(path, read.select(kept).collect(), table)
+
+
+def _scanned(path: Path) -> tuple[pl.LazyFrame, list[str], int]:
+    """The table as text, its columns, and the line of its first row."""
+    try:
+        if path.suffix == ".parquet":
+            frame = pl.scan_parquet(path)
+            return frame, frame.collect_schema().names(), 1
+        with path.open("rb") as file:
+            head = file.read(65536)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        what, fix = f"cannot be read: {error}", "give a file that exists"
+        raise one(InputError, "jobs", str(path), what, fix) from None
+    if head.lstrip()[:1] in (b"{", b"["):
+        frame = pl.LazyFrame(_json_rows(path))
+        return frame, frame.collect_schema().names(), 1
+    return _text_table(path, head)
+
+
+def _json_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        return kubernetes_rows(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        fix = "give the output of kubectl get pods -A -o json, or of kubectl get workloads"
+        raise one(InputError, "jobs", str(path), f"is no list of jobs: {error}", fix) from None
+
+
+def _text_table(path: Path, head: bytes) -> tuple[pl.LazyFrame, list[str], int]:
+    names = PAI_HEADERS.get(path.name.split(".")[0], "").split(",")
+    is_bare = names != [""]
+    is_packed = head[:2] == b"\x1f\x8b"
+    line = "" if is_packed else head.split(b"\n")[0].decode("utf-8-sig", "replace")
+    delimiter = max(DELIMITERS, key=line.count) if line else ","
+    try:
+        frame = pl.scan_csv(
+            path,
+            has_header=not is_bare,
+            new_columns=names if is_bare else None,
+            separator=delimiter,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+            quote_char=None if delimiter == "|" else '"',
+        )
+        return frame, frame.collect_schema().names(), 1 if is_bare else 2
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise one(InputError, "jobs", str(path), f"is no table: {error}", FIX) from None
+
+
+def _wrong(path: Path, read: pl.LazyFrame, table: JobTable) -> list[Problem]:
+    """Cells that say something and are not what their column holds."""
+    checked = [m for m in ("submit", "start", "end", "duration", "gpus") if m in table.columns]
+    problems: list[Problem] = []
+    for meaning in checked:
+        name = table.columns[meaning]
+        cell = clean(name)
+        is_bad = cell.is_not_null() & pl.col(f"_{meaning}").is_null()
+        if meaning in ("duration", "gpus"):
+            is_bad |= pl.col(f"_{meaning}") < 0
+        bad = read.filter(is_bad).select("_line", pl.col(name)).head(MAX_SHOWN).collect()
+        for line, value in bad.iter_rows():
+            what = (
+                f"{value!r} is no {'time' if meaning in ('submit', 'start', 'end') else 'number'}"
+            )
+            problems.append(
+                Problem(f"line {line}, {name}", what, "mend the cell or remove the row")
+            )
+    return problems[:MAX_SHOWN]
+
+
+def _jobs(path: Path, rows: pl.DataFrame, table: JobTable) -> Jobs:
+    remarks = []
+    if "job" in table.columns:
+        is_step = rows["_job"].str.contains(".", literal=True).fill_null(value=False)
+        rows = rows.filter(~is_step)
+    rules = (
+        ("jobs without a time of submission", pl.col("_submit").is_null()),
+        ("jobs without GPUs", pl.col("_gpus").fill_null(0.0) <= 0),
+        ("jobs that never ran", pl.coalesce("_lasts", "_limit_s").fill_null(0.0) <= 0),
+    )
+    for what, is_out in rules:
+        n = rows.filter(is_out).height
+        if n:
+            remarks.append(f"passed over {what}: {n:,}")
+            rows = rows.filter(~is_out)
+    n_guessed = rows["_lasts"].is_null().sum()
+    if n_guessed:
+        remarks.append(f"not ended, taken to run to their time limit: {n_guessed:,}")
+    rows = rows.with_columns(pl.coalesce("_lasts", "_limit_s").alias("_lasts"))
+    if rows.height == 0:
+        raise one(InputError, "jobs", str(path), "holds no job that ran on GPUs", FIX)
+    return replace(
+        _columns(rows.sort("_submit", maintain_order=True), table), remarks=tuple(remarks)
+    )
+
+
+def _columns(rows: pl.DataFrame, table: JobTable) -> Jobs:
+    submit = rows["_submit"].to_numpy()
+    zero_s = float(submit[0])
+    gpus = rows["_gpus"].to_numpy()
+    team, team_names = _coded(rows, "_team", "all")
+    needs, terms = _needs(rows, table, gpus), _terms(rows, table, zero_s)
+    recorded = RecordedJobs()
+    if "_start" in rows.columns and table.columns["start"] != table.columns["submit"]:
+        is_failed = np.zeros(rows.height, np.int64)
+        if "_state" in rows.columns:
+            state = rows["_state"].str.to_lowercase().fill_null("")
+            is_failed = state.str.contains("|".join(f"^{w}" for w in tables.FAILED)).to_numpy()
+        start = rows["_start"].cast(pl.Float64).fill_null(float("nan")).to_numpy() - zero_s
+        recorded = RecordedJobs(start_s=floats(start), is_failed=ints(is_failed))
+    is_epoch = zero_s > EPOCH_FROM
+    return Jobs(
+        arrive_s=floats(submit - zero_s),
+        duration_s=floats(rows["_lasts"].to_numpy()),
+        n_accelerators=ints(np.maximum(np.ceil(gpus), 1)),
+        team=team,
+        team_names=team_names,
+        needs=needs,
+        terms=terms,
+        recorded=recorded,
+        week_s=(zero_s - MONDAY_S) % WEEK if is_epoch else 0.0,
+    )
+
+
+def _coded(rows: pl.DataFrame, name: str, empty: str) -> tuple[Ints, tuple[str, ...]]:
+    """A column of names as places in the sorted list of them."""
+    if name not in rows.columns:
+        return ints(np.zeros(rows.height, np.int64)), (empty,)
+    cell = rows[name].fill_null(empty)
+    names = sorted(cell.unique().to_list())
+    codes = cell.replace_strict(names, list(range(len(names))), return_dtype=pl.Int64)
+    return ints(codes.to_numpy()), tuple(names)
+
+
+def _types(rows: pl.DataFrame) -> tuple[Ints, tuple[str, ...]]:
+    """GPU types by name; several with a bar between them count as any."""
+    if "_type" not in rows.columns or rows["_type"].null_count() == rows.height:
+        return ints([]), ()
+    codes, names = _coded(rows, "_type", "")
+    is_one = np.array([bool(name) and "|" not in name for name in names])
+    place = np.where(is_one, np.cumsum(is_one) - 1, ANY)
+    return ints(place[codes]), tuple(n for n, ok in zip(names, is_one, strict=True) if ok)
+
+
+def _needs(rows: pl.DataFrame, table: JobTable, gpus: Floats) -> JobNeeds:
+    has, n = table.columns, rows.height
+    share = np.where(gpus < 1, gpus, 1.0)
+    if "milli" in has:
+        milli = rows["_milli"].fill_null(1000.0).to_numpy()
+        share = np.where((gpus == 1) & (milli > 0) & (milli < 1000), milli / 1000, share)
+    if "share" in has:
+        share = rows["_share"].fill_null(1.0).to_numpy()
+    cpus = rows["_cpus"].fill_null(0.0).to_numpy() if "cpus" in has else np.zeros(n)
+    if "cpumilli" in has:
+        cpus = rows["_cpumilli"].fill_null(0.0).to_numpy() / 1000
+    ram: Any = rows["_rammib"].fill_null(0.0).to_numpy() * MIB if "rammib" in has else []
+    accelerator, accelerator_names = _types(rows)
+    profile: Ints = ints([])
+    profile_names: tuple[str, ...] = ()
+    if "profile" in has and rows["_profile"].null_count() < n:
+        codes, names = _coded(rows, "_profile", "")
+        profile_names = tuple(name for name in names if name)
+        places = [profile_names.index(name) if name else ANY for name in names]
+        profile = ints(np.array(places)[codes])
+    return JobNeeds(
+        accelerator=accelerator,
+        accelerator_names=accelerator_names,
+        share_frac=floats(share) if (share < 1).any() else floats([]),
+        profile=profile,
+        profile_names=profile_names,
+        n_cpus=floats(cpus) if cpus.any() else floats([]),
+        ram_bytes=floats(ram),
+    )
+
+
+def _terms(rows: pl.DataFrame, table: JobTable, zero_s: float) -> JobTerms:
+    has, lasts = table.columns, rows["_lasts"].to_numpy()
+    limit = rows["_limit_s"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+    def filled(name: str, default: float) -> Any:
+        return rows[f"_{name}"].fill_null(default).to_numpy() if name in has else np.empty(0)
+
+    return JobTerms(
+        priority=ints(np.round(filled("priority", 0.0))),
+        deadline_s=floats(filled("deadline", 1e300) - zero_s),
+        limit_s=floats([] if np.isnan(limit).all() else np.where(np.isnan(limit), lasts, limit)),
+        checkpoint_s=floats(filled("checkpoint", 0.0)),
+    )

@@ -1,0 +1,36 @@
+"""Facts of a description → the keys of its terms: money, owned nodes, growth, site and policy."""
+
+from gpuplan.inputs.words.draft import Draft
+from gpuplan.units import MONTH
+
+
+def put_terms(draft: Draft, *, is_job: bool) -> None:
+    """Budget, growth, site, owned hardware and policy."""
+    _money(draft, is_job=is_job)
+    owned = draft.take("owned")
+    if owned is not None:
+        nodes = [
+            {"accelerator": card, "nodes": n, "accelerators_per_node": per_node}
+            for card, n, per_node in owned.value
+        ]
+        draft.put(("owned",), nodes, owned.words)
+    if "span_s" in draft.facts:
+        draft.move("span_s", ("budget", "horizon_months"), 1 / MONTH)
+    roots = ("policy.", "budget.", "growth.", "site.", "objective")
+    for field in [name for name in draft.facts if name.startswith(roots)]:
+        draft.move(field, tuple(field.split(".")))
+
+
+def _money(draft: Draft, *, is_job: bool) -> None:
+    fact = draft.take("money")
+    if fact is None:
+        return
+    usd, period_s = fact.value
+    if period_s is None and is_job:
+        draft.put(("budget", "total_usd"), usd, fact.words)
+        return
+    if period_s is None:
+        why = "a budget without a period is taken per month, as the work goes on"
+        draft.note("budget", f"{usd:g} USD per month", why, '"$… in total", or --budget')
+    per_month = usd if period_s is None else usd * MONTH / period_s
+    draft.put(("budget", "usd_per_month"), round(per_month, 2), fact.words)
