@@ -99,7 +99,7 @@ def effective_spot_usd_per_h(
 
 
 def _node(offer: market.Offer) -> NodeKind:
-    names = "|".join(offer.shape.accelerators)
+    names, fabric = "|".join(offer.shape.accelerators), offer.shape.fabric
     return NodeKind(
         name=offer.instance,
         accelerator=names,
@@ -107,7 +107,9 @@ def _node(offer: market.Offer) -> NodeKind:
         n_vcpus=offer.shape.n_vcpu,
         cloud=offer.cloud,
         region=offer.region or None,
-        network_bytes_per_s=offer.shape.network_bytes_per_s,
+        network_bytes_per_s=offer.shape.network_bytes_per_s if fabric else None,
+        fabric_kind=fabric.kind if fabric else "",
+        placement=fabric.placement if fabric else "",
     )
 
 
@@ -233,11 +235,8 @@ def _committed(offer: market.Offer, today: Day, discount: market.Discount, optio
 def _discounts_for(
     cloud: str, discounts: Collection[market.Discount]
 ) -> tuple[market.Discount, ...]:
-    """The cloud's own commitments, and the general ones for terms that it does not publish."""
-    commitments = [d for d in discounts if d.instrument.casefold() != "spot"]
-    own = [d for d in commitments if d.provider == cloud]
-    covered = {d.term for d in own}
-    return (*own, *(d for d in commitments if d.provider == "any" and d.term not in covered))
+    """The cloud's own commitments: what others give in general says nothing of this cloud."""
+    return tuple(d for d in discounts if d.provider == cloud and d.instrument.casefold() != "spot")
 
 
 def _user_rate(index: int, offer: terms.StatedOffer) -> Outcome:

@@ -133,8 +133,13 @@ def _heat_items(plan: FacilityPlan) -> list[Item]:
         ("heat", amount, "all that is drawn becomes heat"),
         (
             "air through the servers",
-            f"{heat.air_m3_per_s:.1f} m³/s",
+            f"{heat.air_m3_per_s:.1f} m³/s, {heat.cfm:,.0f} CFM",
             f"at {heat.air_rise_k:g} K rise",
+        ),
+        (
+            "cooling units",
+            f"{heat.n_units} of {heat.unit_w / KW:g} kW",
+            "one may fail or be serviced (N+1)",
         ),
         ("liquid", liquid, "supply temperature and flow as the maker specifies"),
     ]

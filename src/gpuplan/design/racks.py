@@ -1,6 +1,6 @@
 """Racks: how many servers fit, under which power cap, and in which slot."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil, floor
 
 from gpuplan.design.power import capped
@@ -104,11 +104,28 @@ def cap_choices(
         return ()
     limit = node.board.limit_w
     n_steps = floor((limit - LEAST_CAP_FRAC * limit) / CAP_STEP_W)
-    caps = [limit - step * CAP_STEP_W for step in range(1, n_steps + 1)]
+    caps = {limit - step * CAP_STEP_W for step in range(1, n_steps + 1)}
+    caps |= {*_exact_cap(node, rack, n_wanted=n_wanted, room=room)}
     return tuple(
         judge_cap(node, rack, cap_w=cap, n_wanted=n_wanted, slowdown=slowdown, room=room)
-        for cap in caps
+        for cap in sorted(caps, reverse=True)
     )
+
+
+def _exact_cap(node: NodeDraw, rack: Rack, *, n_wanted: int, room: RoomRules) -> Iterator[float]:
+    """The highest cap in whole watts that admits so many servers; nothing where none does."""
+    limit = node.board.limit_w if node.board else 0.0
+    low, high = ceil(LEAST_CAP_FRAC * limit), floor(limit) - 1
+    fits = [fit_rack(capped(node, cap), rack, room=room).n_nodes for cap in (low, high)]
+    if fits[0] < n_wanted or fits[1] >= n_wanted:
+        return
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fit_rack(capped(node, middle), rack, room=room).n_nodes >= n_wanted:
+            low = middle
+        else:
+            high = middle
+    yield float(low)
 
 
 def layout(node: NodeDraw, n_nodes: int, *, n_per_rack: int) -> tuple[RackSlot, ...]:

@@ -131,10 +131,10 @@ def test_a_term_that_is_none_is_refused():
     assert rates.refused[0].code == "unclear-term"
 
 
-def test_general_discounts_serve_only_terms_that_the_cloud_leaves_open():
+def test_what_others_take_off_says_nothing_of_this_cloud():
     general = [replace(DISCOUNT, provider="any", term=term) for term in ("1yr", "3yr")]
     rates = catalog_rates([OFFER], TODAY, discounts=[DISCOUNT, *general], purchases=["reserved"])
-    assert [rate.terms.term_s for rate in rates.kept] == [365 * DAY, 3 * 365 * DAY]
+    assert [rate.terms.term_s for rate in rates.kept] == [365 * DAY]
 
 
 def test_spot_is_at_worst_the_on_demand_price():
@@ -197,7 +197,7 @@ def test_the_packaged_market_is_sorted_out_whole():
     assert len(rates.kept) + len(rates.refused) == len(offers)
     codes = Counter(refusal.code for refusal in rates.refused)
     assert codes["ambiguous"] > 50
-    assert codes["stale"] > 500
+    assert codes["stale"] > 50
     assert all(rate.price_usd_per_h.low > 0 for rate in rates.kept)
     sold = [rate for rate in rates.kept if rate.node.cloud == "aws"]
     assert len({rate.id for rate in sold}) == len(sold)

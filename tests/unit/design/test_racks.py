@@ -46,7 +46,22 @@ def test_two_per_rack_only_at_450_watts():
     assert choices[450.0].fit.headroom_frac == pytest.approx(0.052, abs=0.0005)
     assert not choices[500.0].is_accepted
     assert "0.5% left" in choices[500.0].reason
-    assert max(cap for cap, choice in choices.items() if choice.is_accepted) == 450.0
+    highest = max(cap for cap, choice in choices.items() if choice.is_accepted)
+    assert highest == 451.0  # to the watt: one more and two do not fit
+    assert fit_rack(capped(NODE, highest), RACK).n_nodes == 2
+    assert fit_rack(capped(NODE, highest + 1), RACK).n_nodes == 1
+
+
+def test_no_exact_cap_where_none_admits_more():
+    choices = cap_choices(NODE, RACK, n_wanted=3)
+    assert not any(choice.is_accepted for choice in choices)
+    assert all(choice.cap_w % 50 == 0 for choice in choices)
+
+
+def test_air_and_units_follow_the_heat():
+    load = cooling_load(NODE, 4)
+    assert load.cfm == pytest.approx(load.air_m3_per_s * 2118.88)
+    assert (load.n_units - 1) * load.unit_w >= load.heat_w > (load.n_units - 2) * load.unit_w
 
 
 def test_caps_show_their_cost_as_a_range():
@@ -153,7 +168,7 @@ def test_the_whole_place():
     plan = facility_plan(NODE, 4, site=SITE, pue_ratio=1.4, slowdown=slowdown)
     assert (plan.fit.n_nodes, plan.n_racks) == (1, 4)
     assert plan.level("facility").max_w == pytest.approx(57.12 * KW)
-    assert next(choice.cap_w for choice in plan.caps if choice.is_accepted) == 450.0
+    assert next(choice.cap_w for choice in plan.caps if choice.is_accepted) == 451.0
     rules = {finding.rule for finding in plan.findings}
     assert rules == {"psu-feed-loss"}
     assert not [finding for finding in plan.findings if finding.severity == "error"]

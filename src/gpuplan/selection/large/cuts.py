@@ -102,16 +102,20 @@ def _at_peak(
 ) -> Cut | None:
     """The worst hour of each period must be met though merged hours hide it.
 
-    What cannot be rented, because the quota ends, must be ordered or there already.
+    What cannot be rented, because the quota ends, must be ordered or there already. Of the rows
+    that say so for the sum and for sets of options, the one that is broken most counts.
     """
-    options, coefficient, right = rows
-    quota = float(full.burst.n_max[full.burst.pool == pool].sum())
-    asked = right + np.tensordot(point.choose[options], coefficient, axes=(0, 0))
-    short = asked.max(axis=2) - quota - point.committed[pool]
+    options, share = rows[0], point.choose[rows[0]]
+    found = _beyond_quota(full, share, pool=pool, rows=rows)
+    asked = np.stack([base + np.tensordot(share, rate, axes=(0, 0)) for rate, base in found])
+    worst = asked.max(axis=0)
+    short = worst.max(axis=2) - point.committed[pool]
     s, q = np.nonzero(short > VIOLATED * (1.0 + point.committed[pool]))
     if not len(s):
         return None
-    h = asked.argmax(axis=2)[s, q]
+    h = worst.argmax(axis=2)[s, q]
+    kind = asked.argmax(axis=0)[s, q, h]
+    rates, bases = (np.stack(column) for column in zip(*found, strict=True))
     return Cut(
         pool=pool,
         scenario=s,
@@ -119,10 +123,42 @@ def _at_peak(
         cluster=np.zeros(len(s), dtype=np.int64),
         weight=np.ones(len(s)),
         options=options,
-        coefficient=coefficient[:, s, q, h].T,
-        right=right[s, q, h] - quota,
+        coefficient=rates[kind, :, s, q, h],
+        right=bases[kind, s, q, h],
         has_burst=False,
     )
+
+
+def _beyond_quota(
+    full: Tables, share: Floats, *, pool: int, rows: tuple[Ints, Floats, Floats]
+) -> list[tuple[Floats, Floats]]:
+    """Coefficients and right sides of nodes that cannot be rented: the sum, and sets of options."""
+    options, coefficient, right = rows
+    quota = float(full.burst.n_max[full.burst.pool == pool].sum())
+    found = [(coefficient, right - quota)]
+    for part in PARTS if np.isfinite(quota) else ():
+        mains = _mains(full.workload[options], share, part=part)
+        if len(mains):
+            found.append(beyond(coefficient, quota - right, full.workload[options], mains))
+    return found
+
+
+def beyond(need: Floats, room: Floats, workload: Ints, mains: Ints) -> tuple[Floats, Floats]:
+    """Coefficients and right sides of what the needs [option, …] lack beyond the room [...].
+
+    What is lacking is convex in the sum of needs, F with the main option of every workload. Each
+    that asks for less than its main option takes off no more than F, each that asks for more adds
+    no less than it would with the others gone [Nemhauser1978].
+    """
+    main = np.zeros((int(workload.max()) + 1, *room.shape))
+    main[workload[mains]] = need[mains]
+    lacking = np.maximum(0.0, main.sum(axis=0) - room)
+    gone = np.minimum(main, lacking)  # [workload, …] what is taken off when it leaves the pool
+    mine = main[workload]
+    less = -np.minimum(mine - need, lacking)
+    more = np.maximum(0.0, need - room) - np.maximum(0.0, mine - room)
+    coefficient = np.where(need <= mine, less, more) + gone[workload]
+    return coefficient, lacking - gone.sum(axis=0)
 
 
 def leaves(need: Floats, part: Floats) -> Floats:

@@ -105,7 +105,8 @@ class Dive:
         options = inside[places]
         wanted = np.array([self.fixed.get(int(workload[o]), -1) for o in options])
         lower = (wanted == options).astype(float)
-        upper = np.where(wanted < 0, np.inf, lower)
+        free = np.where(self.master.is_allowed[options], np.inf, 0.0)
+        upper = np.where(wanted < 0, free, lower)
         first = len(self.master.early.number) + self.master.n_artificial
         columns = (first + places).astype(np.int32)
         self.master.highs.changeColsBounds(len(columns), columns, lower, upper)

@@ -58,8 +58,11 @@ class Relaxed:
     duals: Floats  # of the rows
 
 
-def solve_relaxed(master: "Master") -> Relaxed:
-    """The relaxed optimum of what the master holds; an infinite one where there is none."""
+def solve_relaxed(master: "Master", enough: float = np.inf) -> Relaxed:
+    """The relaxed optimum of what the master holds; an infinite one where there is none.
+
+    The search ends where the bound passes `enough`.
+    """
     effort = Effort()
     for n_round in range(N_ROUNDS):
         # Rows broke the last basis, columns did not: each has the method that keeps its work.
@@ -69,7 +72,7 @@ def solve_relaxed(master: "Master") -> Relaxed:
             return Relaxed(np.zeros(0), np.inf, np.inf, master.best)
         entrants = master.price(answer.row_duals)
         is_closed = answer.objective - master.bound <= CLOSED * abs(answer.objective)
-        if is_closed or not len(entrants):
+        if is_closed or not len(entrants) or master.bound >= enough:
             return master.finished(answer)
         master.add(entrants)
     what = f"no end after {N_ROUNDS} rounds"
@@ -90,6 +93,7 @@ class Master:
     best: Floats  # prices of the best bound so far
     row_lower: Floats
     row_upper: Floats
+    is_allowed: Ints  # [late] whether the branch in hand may choose it
     bound: float = -np.inf
     n_artificial: int = 0
     cuts: list[tuple[Cut, Ints]] = field(default_factory=list)
@@ -141,7 +145,13 @@ class Master:
         """[late] cost of one unit of what a group needs, at these prices of the pools."""
         bare = prices.copy()
         bare[group_rows(self.built)] = 0.0
-        return self.late.reduced_cost(bare) / self.group_rate
+        unit: Floats = self.late.reduced_cost(bare) / self.group_rate
+        return np.where(self.is_allowed, unit, np.inf)
+
+    def restrict(self, is_allowed: Ints) -> None:
+        """Search a branch: these late columns alone; the best prices so far prove a first bound."""
+        self.is_allowed, self.bound = is_allowed, -np.inf
+        self.raise_bound(self.best, self.unit_costs(self.best))
 
     def raise_bound(self, prices: Floats, unit: Floats) -> None:
         """Keep these prices where they prove more than the best so far."""
@@ -291,6 +301,7 @@ def open_master(built: Model, prices: Floats, n_first: int = N_FIRST) -> Master:
         best=prices,
         row_lower=program.row_lower,
         row_upper=program.row_upper,
+        is_allowed=np.ones(len(late.number), dtype=bool),
         is_inside=np.zeros(len(late.number), dtype=bool),
     )
     unit = master.unit_costs(prices)

@@ -11,11 +11,12 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.plan.selection import Proof, Selection, SelectionProblem
 from gpuplan.selection.exact import solve_exactly, with_proof
+from gpuplan.selection.large.branch import branched
 from gpuplan.selection.large.clusters import cluster_hours
 from gpuplan.selection.large.dive import Dive, Fleet, plan_fleet
 from gpuplan.selection.large.dominance import undominated
 from gpuplan.selection.large.fill import DeferrablePlacement, fill
-from gpuplan.selection.large.master import N_KNOWN, Master, Relaxed, open_master, solve_relaxed
+from gpuplan.selection.large.master import N_KNOWN, Master, Relaxed, open_master
 from gpuplan.selection.large.nodes import held_nodes, pool_need
 from gpuplan.selection.large.pools import Costs
 from gpuplan.selection.large.prices import mean_prices, opening_prices
@@ -31,12 +32,10 @@ from gpuplan.selection.result.verify import breaches
 N_CLUSTERS = (4, 12)  # fewest and most, where limits count what is rented hour by hour
 # Rows of pools that the relaxed problem may have, for so many options; more options, fewer rows.
 N_POOL_ROWS, N_OPTIONS = 13000, 3000
-N_CUT_ROUNDS = 30
-# Rounding rows end when a round raises the bound by less than this share of it, or of the gap.
-LEAST_RISE, RISE_OF_GAP = 1e-4, 0.03
-# Moves are tried where the relaxed gap of the choice is above this share of the gap asked for.
-NEAR = 0.8
-METHOD = "merged hours, column generation, rounding rows, moves, pools in turn, all hours replayed"
+METHOD = (
+    "merged hours, column generation, rounding rows, branches, moves, pools in turn, "
+    "all hours replayed"
+)
 JOINT_S = 30.0
 
 
@@ -48,17 +47,11 @@ def solve_large(problem: SelectionProblem, effort: Effort) -> Selection | None:
     cluster = cluster_hours(_hour_features(full), full.hour_h, n_clusters=n_clusters(full))
     built = model(compress(full, cluster), integer=False)
     dive = Dive(_opened(built), full, cluster, {})
-    found = _bounded(dive, effort)
-    if not np.isfinite(found.objective):
-        return None
-    bound = found.bound
-    settled = dive.choose(found)
-    if settled is None:
-        return None
     costs, is_plain = unit_costs(full), _is_plain(problem)
-    is_near = settled.objective - bound <= NEAR * effort.gap_frac * settled.objective
-    if is_plain and not is_near:
-        settled = dive.improve(settled, costs, bound=bound)
+    choice = branched(dive, effort.gap_frac, costs=costs if is_plain else None)
+    if choice is None:
+        return None
+    bound, settled = choice
     options = tuple(smaller.options[dive.fixed[w]] for w in sorted(dive.fixed))
     chosen = replace(problem, options=options)
     plan = _by_pools(dive, chosen, settled, costs=costs) if is_plain else None
@@ -96,20 +89,6 @@ def _has_hourly_limits(problem: SelectionProblem) -> bool:
     has_most = any(pool.n_nodes_max is not None for pool in problem.pools)
     is_counted = bool(kinds & {"nodes", "accelerators", "carbon"}) or has_most
     return is_counted or (is_on_site and bool(kinds & {"power", "racks"}))
-
-
-def _bounded(dive: Dive, effort: Effort) -> Relaxed:
-    """The relaxed optimum after rounding rows and the columns that they call for."""
-    found = solve_relaxed(dive.master)
-    least = max(LEAST_RISE, RISE_OF_GAP * effort.gap_frac)
-    for _ in range(N_CUT_ROUNDS):
-        before = found.bound
-        if not np.isfinite(found.objective) or not dive.cut(found):
-            break
-        found = solve_relaxed(dive.master)
-        if found.bound - before < least * abs(found.bound):
-            break
-    return found
 
 
 def _hour_features(full: Tables) -> Floats:
