@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
+from gpuplan.catalog.integrity.models import check_models
 from gpuplan.catalog.integrity.offers import check_offers
+from gpuplan.catalog.integrity.offers import looked_at as offers_looked_at
 from gpuplan.catalog.integrity.run import check_catalog
+from gpuplan.catalog.integrity.run import looked_at as facts_looked_at
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.market_sources import read_market_sources
 from gpuplan.catalog.models import find_model, models_in_catalog
@@ -17,6 +20,7 @@ from gpuplan.catalog.offers import (
     read_offers,
     rentable,
 )
+from gpuplan.catalog.place_names import find_cloud
 from gpuplan.catalog.regions import find_region, read_regions
 from gpuplan.catalog.software.tables import read_software
 from gpuplan.domain.hardware.catalog import Catalog
@@ -46,7 +50,7 @@ def list_items(
         raise unknown_choice("catalog list", "KIND", kind, KINDS)
     if kind == "offers":
         found = _offers(catalog, accelerator, store)
-        found = offers_in(found, cloud=cloud, region=region)
+        found = offers_in(found, cloud=find_cloud(cloud) if cloud else None, region=region)
         return report.list_sheet(kind, rows.offer_rows(found), catalog.overrides)
     return report.list_sheet(kind, _rows(kind, catalog), catalog.overrides)
 
@@ -110,18 +114,20 @@ def _rented(item: str, catalog: Catalog, store: Path | None) -> tuple[Offer, ...
 def check(
     *, today: date, overlays: Sequence[Path] = (), store: Path | None = None
 ) -> tuple[Finding, ...]:
-    """Every objection of every rule to the facts, the offers and the overlays."""
+    """Every objection of every rule to the facts, the models, the offers and the overlays."""
     catalog = with_overlays(read_catalog(), overlays)
     known = frozenset(str(item) for item in catalog.accelerators)
     return (
         *check_catalog(catalog, today=today),
+        *check_models(),
         *check_offers(read_offers(store), today, known_accelerators=known),
     )
 
 
-def findings_sheet(findings: Sequence[Finding]) -> Sheet:
-    """Findings, ready to show."""
-    return report.findings_sheet(findings, "catalog")
+def findings_sheet(findings: Sequence[Finding], *, store: Path | None = None) -> Sheet:
+    """Findings with what each rule looked at, ready to show."""
+    looked = {**facts_looked_at(read_catalog()), **offers_looked_at(read_offers(store))}
+    return report.findings_sheet(findings, "catalog", looked)
 
 
 def overlay(path: Path) -> Sheet:

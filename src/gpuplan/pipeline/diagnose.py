@@ -5,9 +5,11 @@ from pathlib import Path
 
 from gpuplan.diagnose.fleet import diagnose_fleet
 from gpuplan.diagnose.judge import diagnose as judge
+from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest, Diagnosis
 from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
 from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.inputs.plan_file import read_plan
 from gpuplan.observe.fleet import is_fleet, read_fleet
 from gpuplan.observe.parquet import MAX_ROWS
 from gpuplan.observe.prometheus_live import read_prometheus
@@ -16,9 +18,20 @@ from gpuplan.studies.monitoring.devices import (
     device_facts,
     facts_of_fleet,
     mean_price,
+    model_facts,
     power_limits_w,
     refuse_empty,
 )
+from gpuplan.studies.planning.gate import refuse
+
+
+def learn(path: Path) -> Diagnosis | Answer:
+    """What lessons are drawn from: a plan file (YAML) that stands, or telemetry."""
+    if path.suffix in (".yaml", ".yml"):
+        answer = read_plan(path)
+        refuse(answer)
+        return answer
+    return diagnose_file(path, DiagnoseRequest())
 
 
 def diagnose_file(path: Path, asked: DiagnoseRequest) -> Diagnosis:
@@ -55,11 +68,5 @@ def diagnose_server(access: ServerAccess, window: TimeWindow, asked: DiagnoseReq
 def diagnose(telemetry: Telemetry, asked: DiagnoseRequest) -> Diagnosis:
     """What telemetry says that is here already."""
     facts, assumptions = device_facts(telemetry, asked)
-    found = judge(
-        telemetry,
-        facts,
-        edges=asked.edges,
-        ttft_limit_s=asked.ttft_limit_s,
-        beta_ratio=asked.beta_ratio,
-    )
+    found = judge(telemetry, facts, asked, model=model_facts(asked.model))
     return replace(found, assumptions=(*found.assumptions, *assumptions))

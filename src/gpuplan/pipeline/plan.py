@@ -8,10 +8,16 @@ from gpuplan.domain.plan.selection import Conflict, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.workload import Training
-from gpuplan.pipeline.verify import certified
+from gpuplan.pipeline.saved import certified
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
 from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
-from gpuplan.studies.explanation.owned import is_better, usd_per_month, with_owned, without_owned
+from gpuplan.studies.explanation.owned import (
+    is_better,
+    usd_per_month,
+    with_idle_owned,
+    with_owned,
+    without_owned,
+)
 from gpuplan.studies.explanation.rejected import (
     conflict_lines,
     first_served_lines,
@@ -56,7 +62,19 @@ def plan(request: PlanRequest) -> Answer:
         answer = _answer(inputs, sizings, found)
     else:
         answer = _beside_owned(inputs, sizings, found, reach)
-    return answer if answer.plan is None else certified(inputs, answer)
+    return answer if answer.plan is None else certified(inputs, with_idle_owned(inputs, answer))
+
+
+def solved_services(inputs: PlanInputs) -> list[SolvedGroup] | tuple[str, ...]:
+    """What is chosen for the services of a scenario; or why there is no plan."""
+    sizings = [
+        size_workload(work, inputs.scenario, inputs.around) for work in inputs.scenario.workloads
+    ]
+    lost = without_fleet(sizings)
+    found = infeasible_lines(lost) if lost else _groups(inputs, sizings)
+    if isinstance(found, tuple):
+        return found
+    return [group for group in found if not group.choice.is_jobs]
 
 
 def _groups(inputs: PlanInputs, sizings: Sequence[Sizing]) -> list[SolvedGroup] | tuple[str, ...]:

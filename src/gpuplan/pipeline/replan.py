@@ -1,8 +1,11 @@
 """Replan: the plan and what happened -> drift, demand to come, a new plan, whether to move."""
 
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.requests.plan import PlanBasis
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
 from gpuplan.inputs.plan_file import read_plan
@@ -16,6 +19,7 @@ from gpuplan.studies.drift.demand import (
     demand_to_plan,
     planned_service,
     refuse_blind,
+    same_request,
 )
 from gpuplan.studies.drift.drift import drifts_of
 from gpuplan.studies.drift.judge import judged
@@ -24,6 +28,14 @@ from gpuplan.studies.drift.judge import judged
 def replan_files(plan_file: Path, telemetry: Path, asked: ReplanRequest) -> Replanned:
     """A plan file held against a file of telemetry."""
     return replan(read_plan(plan_file), read_telemetry(telemetry), asked)
+
+
+def replan_measured(plan_file: Path, asked: ReplanRequest) -> tuple[Answer, Answer]:
+    """A plan file beside the same plan by the calibration of the user's own runs."""
+    old = read_plan(plan_file)
+    request = replace(same_request(old), basis=PlanBasis(asked.calibration))
+    today = date.fromisoformat(asked.as_of) if asked.as_of else request.today
+    return old, plan(replace(request, today=today))
 
 
 def replan(old: Answer, telemetry: Telemetry, asked: ReplanRequest) -> Replanned:

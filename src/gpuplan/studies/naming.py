@@ -1,6 +1,7 @@
 """Names as people type them to nouns of the catalog: models, accelerators, formats, overlays."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -10,15 +11,15 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.model_names import without_part
 from gpuplan.catalog.models import find_model, is_model_name
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.catalog.offers import clouds_priced
 from gpuplan.catalog.overlay import apply_overlay
-from gpuplan.catalog.regions import find_region
+from gpuplan.catalog.place_names import find_cloud, places_named
+from gpuplan.catalog.vision import vision_model
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.terms import Policy
+from gpuplan.domain.scenario.terms import Choice, Policy
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.documents.document import Document, KeyPath, show_path
 from gpuplan.inputs.documents.problems import Finding, refuse
@@ -27,33 +28,6 @@ from gpuplan.inputs.scenario.read import scenario_document, scenario_of
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 
 MIN_NAME = 2
-PLACE_WORDS = {
-    "eu": "EU",
-    "europe": "EU",
-    "european union": "EU",
-    "us": "USA",
-    "usa": "USA",
-    "u.s.": "USA",
-    "united states": "USA",
-    "america": "USA",
-    "uk": "GBR",
-}
-CLOUD_WORDS = {
-    "amazon": "aws",
-    "aws": "aws",
-    "amazon web services": "aws",
-    "gcp": "gcp",
-    "google": "gcp",
-    "google cloud": "gcp",
-    "azure": "azure",
-    "microsoft azure": "azure",
-    "oracle": "oci",
-    "oracle cloud": "oci",
-    "oci": "oci",
-    "digitalocean": "do",
-    "digital ocean": "do",
-    "lambda labs": "lambda",
-}
 COMMON_WORDS = ("do",)  # that are names of clouds too
 KINDS = ("tpu", "cpu", "gaudi", "trainium", "inferentia")  # as their ids begin
 
@@ -135,21 +109,37 @@ def _card(text: str, catalog: Catalog) -> str | None:
 
 
 def _cloud(text: str) -> str | None:
-    word = text.strip().casefold()
-    is_known = word in clouds_priced() and word not in COMMON_WORDS
-    return CLOUD_WORDS.get(word) or (word if is_known else None)
+    if text.strip().casefold() in COMMON_WORDS:
+        return None
+    try:
+        return find_cloud(text)
+    except InputError:
+        return None
 
 
 def _place(text: str) -> str | None:
-    """A country, the European Union or a region of a cloud, by the id that policies use."""
-    word = text.strip().casefold()
-    if word in PLACE_WORDS:
-        return PLACE_WORDS[word]
+    """A country, the European Union or a region by its id; as typed where it is several."""
     try:
-        region, _ = find_region(text)
+        found = places_named(text)
     except InputError:
         return None
-    return region.id if region.kind in ("cloud", "country") else None
+    return found[0] if len(found) == 1 else text
+
+
+def with_known_places(scenario: Scenario) -> Scenario:
+    """The scenario with clouds and regions of its policy by the ids that offers use."""
+    policy = scenario.policy
+    clouds = _chosen(policy.clouds, lambda name: (find_cloud(name),))
+    regions = _chosen(policy.regions, places_named)
+    return replace(scenario, policy=replace(policy, clouds=clouds, regions=regions))
+
+
+def _chosen(choice: Choice, find: Callable[[str], tuple[str, ...]]) -> Choice:
+    allowed, forbidden = (
+        tuple(dict.fromkeys(id for name in names for id in find(name)))
+        for names in (choice.allowed, choice.forbidden)
+    )
+    return Choice(allowed=allowed, forbidden=forbidden)
 
 
 def model_named(text: str, store: Path | None = None) -> Model:
@@ -165,9 +155,12 @@ def model_named(text: str, store: Path | None = None) -> Model:
 
         is_id = MODEL_ID.fullmatch(text) is not None and ".." not in text and "--" not in text
         config = stored_model_config(store, text) if store and is_id else None
-        if config is None:
+        if config is not None:
+            return read_model(config, name=text, source="fetched by catalog update")
+        network = vision_model(text)
+        if network is None:
             raise
-        return read_model(config, name=text, source="fetched by catalog update")
+        return network
 
 
 def read_known_scenario(path: Path, store: Path | None = None) -> Scenario:
@@ -175,7 +168,7 @@ def read_known_scenario(path: Path, store: Path | None = None) -> Scenario:
     document = scenario_document(path)
     scenario = scenario_of(document, folder=path.parent)
     refuse_unknown(scenario, document, read_catalog(), store)
-    return scenario
+    return with_known_places(scenario)
 
 
 def refuse_unknown(
@@ -193,6 +186,12 @@ def refuse_unknown(
         for name in getattr(choice, part):
             path: KeyPath = ("policy", "accelerators", part)
             found += _unknown(path, name, lambda n: _accelerators(n, catalog))
+    for key, of, find in (
+        ("clouds", scenario.policy.clouds, find_cloud),
+        ("regions", scenario.policy.regions, places_named),
+    ):
+        for name in (*of.allowed, *of.forbidden):
+            found += _unknown(("policy", key), name, find)
     for i, nodes in enumerate(scenario.owned):
         path = ("owned", i, "accelerator")
         found += _unknown(path, nodes.accelerator, lambda n: find_accelerator(n, catalog))

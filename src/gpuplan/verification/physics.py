@@ -98,7 +98,7 @@ def _latency_checks(document: Document, placed: _Placed, model: Model) -> Iterat
     read = model.main.n_active_params * width / bytes_per_s
     lengths = work.request.input
     prompt = min(lengths.mean_tokens, lengths.p50_tokens or lengths.mean_tokens)
-    fresh = prompt * (1.0 - work.request.prefix_hit_frac.high)
+    fresh = _passes(model, prompt) * (1.0 - work.request.prefix_hit_frac.high)
     flop = FLOP_PER_PARAM * model.main.n_active_params * fresh
     prefill = flop / (n * placed.peak_flop_per_s)
     for what, value in _reached(document, placed.workload.name):
@@ -107,6 +107,11 @@ def _latency_checks(document: Document, placed: _Placed, model: Model) -> Iterat
             yield at_least(f"{name}: reading the weights once", value, read, "s")
         elif what.startswith(("ttft", "e2e")):
             yield at_least(f"{name}: arithmetic of a prompt", value, prefill, "s")
+
+
+def _passes(model: Model, n_tokens: float) -> float:
+    """How often a request passes each parameter; a picture at least once, whatever its tokens."""
+    return min(n_tokens, 1.0) if model.kind == "vision" else n_tokens
 
 
 def _bytes_per_s(pool: Document, card: Accelerator) -> float:
@@ -126,7 +131,7 @@ def _work_checks(document: Document, model: Model, placed: Sequence[_Placed]) ->
     if load is None or load["peak_requests_per_s"] is None or not isinstance(work, Serving):
         return
     shape = work.request
-    fresh = shape.input.mean_tokens * (1.0 - shape.prefix_hit_frac.high)
+    fresh = _passes(model, shape.input.mean_tokens) * (1.0 - shape.prefix_hit_frac.high)
     tokens = load["peak_requests_per_s"] * (fresh + shape.output.mean_tokens)
     flop_per_s = FLOP_PER_PARAM * model.main.n_active_params * tokens
     have = sum(each.replicas_flop_per_s for each in placed) * MOST_SERVING_FRAC

@@ -16,6 +16,7 @@ from gpuplan.studies.naming import (
     lexicon,
     model_named,
     read_known_scenario,
+    with_known_places,
     with_overlays,
 )
 
@@ -158,3 +159,17 @@ def test_clouds_places_and_boards_by_the_words_of_people():
     assert names.card("H100s") == "H100"
     assert names.card("table") is None
     assert "Llama-3.3-70B" in names.nearest_models("Llma-3.3-70B")
+
+
+def test_clouds_and_places_of_a_policy_become_the_ids_of_offers():
+    choice = {"clouds": {"allowed": ["Amazon"]}, "regions": {"forbidden": ["frankfurt"]}}
+    scenario = with_known_places(scenario_from_dict(PLAIN | {"policy": choice}, name="s"))
+    assert scenario.policy.clouds.allowed == ("aws",)
+    assert "aws:eu-central-1" in scenario.policy.regions.forbidden
+
+
+def test_an_unknown_cloud_of_a_file_is_an_error_at_its_line(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(json.dumps(PLAIN | {"policy": {"clouds": {"allowed": ["amazno"]}}}))
+    with pytest.raises(InputError, match="amazno"):
+        read_known_scenario(path)

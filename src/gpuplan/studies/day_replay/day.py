@@ -20,7 +20,7 @@ from gpuplan.domain.plan.answer import Replay
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.simulation.outcome import Outcome
-from gpuplan.domain.traffic.stream import Requests, requests_of
+from gpuplan.domain.traffic.stream import Requests, alike
 from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.streams import Load, RequestStreams
 from gpuplan.units import HOUR
@@ -134,7 +134,7 @@ def day_stream(runs: FleetSimulator, day: Day, *, draw: int) -> Requests:
     used = np.concatenate([[True], np.diff(counted) > 0])
     used[:-1] |= used[1:]
     at = np.interp(inside.arrive_s, counted[used], edges_s[used])
-    return requests_of(at, inside.input_tokens, inside.output_tokens)
+    return alike(inside, at)
 
 
 def trace_day(
@@ -169,7 +169,7 @@ def trace_stream(recorded: Requests, day: Day, *, peak_per_s: float, seed: int) 
         inside &= rng.uniform(size=len(inside)) < 1.0 / whole
     rows = np.flatnonzero(inside)
     taken = recorded.take(rows)
-    return requests_of(hour[rows] * day.run_s + rest[rows], taken.input_tokens, taken.output_tokens)
+    return alike(taken, hour[rows] * day.run_s + rest[rows])
 
 
 def replay_of(
@@ -276,7 +276,7 @@ def _played(
     at = requests.arrive_s[rows].copy()
     n_warm = int(min(ahead, high) - low)
     at[:n_warm] -= warm_s
-    mine = requests_of(at, requests.input_tokens[rows], requests.output_tokens[rows])
+    mine = alike(requests.take(rows), at)
     outcome = runs.outcome(mine, int(day.n_replicas[stretch.start]))
     met = _within(runs.limits, outcome)
     edges = n_warm + np.searchsorted(

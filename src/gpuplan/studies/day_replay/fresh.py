@@ -73,8 +73,13 @@ def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
     for key, runs in task.context.simulators.items():
         if key[0] == task.workload.name and _is_of(pool, key[1]):
             return runs
-    found = [each for each in candidates_of(task)[0].kept if _is_of(pool, each)]
-    return task.simulator(found[0]) if found else None
+    found = planned_candidate(task, pool)
+    return None if found is None else task.simulator(found)
+
+
+def planned_candidate(task: SizingTask, pool: PlannedPool) -> Candidate | None:
+    """The candidate that the pool is made of; None where it was not chosen among candidates."""
+    return next((each for each in candidates_of(task)[0].kept if _is_of(pool, each)), None)
 
 
 def _is_of(pool: PlannedPool, candidate: Candidate) -> bool:

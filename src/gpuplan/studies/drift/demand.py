@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.domain.telemetry.forecast import DemandForecast
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.domain.telemetry.replan import Observed, ReplanRequest
@@ -82,11 +82,24 @@ def changed_request(
                     request[key] = max(1, round(value))
             work["request"] = request
     today = date.fromisoformat(asked.as_of or old.provenance.as_of)
-    fresh = PlanRequest(
-        target=old.name, today=today, seed=asked.seed, tree=tree | {"workloads": works}
+    return replace(
+        same_request(old),
+        today=today,
+        seed=asked.seed,
+        tree=tree | {"workloads": works},
+        basis=PlanBasis(asked.calibration),
     )
-    risk = old.decision.risk
-    # As sure as the old plan was meant to be, or as bare.
+
+
+def same_request(old: Answer) -> PlanRequest:
+    """What the plan was made from, to make it again: as sure as it was meant to be, or as bare."""
+    made, risk = old.provenance, old.decision.risk
+    fresh = PlanRequest(
+        target=old.name,
+        today=date.fromisoformat(made.as_of),
+        seed=made.seed,
+        tree=dict(made.scenario),
+    )
     return replace(
         fresh,
         min_probability_frac=risk.level_frac if risk else None,

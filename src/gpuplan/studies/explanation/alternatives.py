@@ -40,11 +40,16 @@ NEAR = Effort(gap_frac=1e-3)  # of a trade-off: it is compared by the per cent
 
 
 def shown_offers(market: Market, group: SolvedGroup, option: FleetOption) -> Iterator[Alternative]:
-    """The same fleet with prices that no plan rests on: commitments, marketplaces, old lists."""
+    """The same fleet with prices that no plan rests on: commitments, marketplaces, old lists.
+
+    An advertised discount is no price: it is asked for, not reckoned with.
+    """
     choice, periods = group.choice, group.sizings[0].demand.periods
     cheapest: dict[str, NodeRate] = {}
     for rate in sorted(market.shown, key=lambda rate: (rate.price_usd_per_h.mid, rate.id)):
-        if pool_name(rate) == option.pool and rate.purchase in (RESERVED, "on_demand"):
+        is_advertised = rate.purchase == RESERVED and rate.evidence.is_weak
+        is_sold = rate.purchase in (RESERVED, "on_demand") and not is_advertised
+        if pool_name(rate) == option.pool and is_sold:
             cheapest.setdefault(rate.purchase, rate)
     for rate in cheapest.values() if not choice.is_jobs else ():
         terms = (*choice.table.problem.terms, terms_of(rate, periods))

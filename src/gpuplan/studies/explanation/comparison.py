@@ -8,6 +8,7 @@ from math import inf
 from gpuplan.domain.columns import floats
 from gpuplan.domain.plan.comparison import ComparisonRow
 from gpuplan.domain.plan.cost_curve import FleetCurve
+from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile, Sized, Sizing
 from gpuplan.studies.planning.chosen import Choice, held_in
 from gpuplan.studies.planning.curves import all_curves, cost_usd_per_month
@@ -23,6 +24,8 @@ class FleetComparison:
     sizing: Sizing
     sized: Sized  # the chosen one
     curves: list[FleetCurve]
+    choice: Choice  # in which it was chosen
+    option: FleetOption
     rows: tuple[ComparisonRow, ...] = ()  # of the comparison, the chosen one first
 
     @property
@@ -65,6 +68,11 @@ class FleetComparison:
         first, *rest = ((c, cost_usd_per_month(c, self.demand)) for c in best.values())
         return [first, *sorted(rest, key=lambda item: item[1])]
 
+    def billed_usd(self, curve: FleetCurve, usd_per_month: float) -> float:
+        """What the row of an accelerator costs as billed; by the curve where there is no row."""
+        rows = [row for row in (*self.rivals, *self.rows) if row.accelerator == curve.kind]
+        return next((row_usd(row) for row in rows if row.usd_per_month), usd_per_month)
+
     def fleet_name(self, curve: FleetCurve) -> str:
         """How many of what, at today's peak."""
         nodes = int(curve.n_nodes(floats([self.demand.peak_of(0, 0)]))[0])
@@ -84,6 +92,8 @@ def row_name(row: ComparisonRow) -> str:
     if row.layout is None:
         return f"{row.accelerator} {row.precision}"
     layout = row.layout.spread.name
+    if not row.n_accelerators:
+        return f"{row.n_replicas} x {row.accelerator}, no accelerator"
     return f"{row.n_accelerators} x {row.accelerator} {layout} {row.precision}"
 
 
@@ -104,7 +114,8 @@ def comparison_of(
         (curve for curve in curves if curve.name != first.name),
         key=lambda curve: (cost_usd_per_month(curve, sizing.demand), curve.name),
     )
-    return FleetComparison(sizing, choice.table.row_of(option).sized, [first, *rest], tuple(rows))
+    sized = choice.table.row_of(option).sized
+    return FleetComparison(sizing, sized, [first, *rest], choice, option, tuple(rows))
 
 
 def _as_purchased(choice: Choice, pool: str, mine: Sequence[FleetCurve]) -> FleetCurve:

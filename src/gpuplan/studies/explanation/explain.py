@@ -34,9 +34,12 @@ from gpuplan.studies.explanation.reasons import limit_reasons, prefix_reasons, w
 from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
 from gpuplan.studies.explanation.rivals import naive_choices, rival_answers
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
+from gpuplan.studies.explanation.run_rows import run_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
 from gpuplan.studies.explanation.time_sharing import time_shared
-from gpuplan.studies.planning.curves import cost_curves, load_crossovers
+from gpuplan.studies.planning.billed import billed_loads
+from gpuplan.studies.planning.curves import load_crossovers
+from gpuplan.studies.planning.deferrable import is_deferrable
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.runs import compared_runs
@@ -44,6 +47,7 @@ from gpuplan.studies.uncertainty.run_samples import run_uncertainty_of
 from gpuplan.studies.uncertainty.samples import (
     ComparedFleets,
     Samples,
+    cost_curves,
     draw_samples,
     sampling_notes,
     whole_uncertainty,
@@ -62,9 +66,9 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     found = [comparison_of(g, s, [each.row for each in mine]) for g, s, mine in rows]
     fleets = [each for each in found if each is not None]
     decision = _odds_of_whole_plan(answer.plan, decision_of(inputs, rows))
-    ranges = _ranges(inputs, answer.plan, groups, fleets)
-    if ranges is not None and decision.risk is not None:
-        ranges = replace(ranges, kept_frac=decision.risk.probability_frac)
+    runs = tuple(run_rows(inputs, groups))
+    odds = decision.risk.probability_frac if decision.risk else _odds_of_run(runs)
+    ranges = _with_odds(_ranges(inputs, answer.plan, groups, fleets), odds)
     notes = sampling_notes(is_run=not fleets) if ranges is not None else ()
     plan = answer.plan
     if ranges is not None:
@@ -79,10 +83,25 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
             for each in _alternatives(groups, fleets, others, rows=decision.comparison)
         ),
         uncertainty=ranges,
-        charts=tuple(curve for each in fleets for curve in _charts(inputs, each)),
+        charts=tuple(
+            curve
+            for each in fleets
+            for curve in _charts(inputs, each, _base_usd(plan, fleets, each))
+        ),
         assumptions=(*answer.assumptions, *notes),
-        decision=decision,
+        decision=replace(decision, comparison=(*decision.comparison, *runs)),
     )
+
+
+def _with_odds(ranges: Uncertainty | None, odds: float | None) -> Uncertainty | None:
+    """The ranges with the probability that stands in the comparison, where one does."""
+    return ranges if ranges is None or odds is None else replace(ranges, kept_frac=odds)
+
+
+def _odds_of_run(rows: Sequence[ComparisonRow]) -> float | None:
+    """The probability that a run that stands alone meets its deadline; None: not known."""
+    chosen = [row for row in rows if row.is_chosen]
+    return chosen[0].probability_frac if len(chosen) == 1 else None
 
 
 def _ranges(
@@ -103,7 +122,11 @@ def decision_of(
 ) -> Decision:
     """The comparison of every service, its front and its odds."""
     flat = [each for *_, mine in rows for each in mine]
-    risks = [ServiceRisk(inputs, group, sizing, mine) for group, sizing, mine in rows if mine]
+    risks = [
+        ServiceRisk(inputs, group, sizing, mine)
+        for group, sizing, mine in rows
+        if mine or is_deferrable(inputs.scenario, sizing)
+    ]
     return Decision(
         comparison=tuple(each.row for each in flat),
         pareto=pareto_rows(flat),
@@ -293,23 +316,31 @@ def _uncertainty(
     if samples is None or len(inputs.scenario.workloads) > len(fleets):
         return None
     total = plan.cost_usd_per_month.value
-    compared = [
-        ComparedFleets(
-            demand=each.demand,
-            curves=[curve for curve, _ in each.kinds],
-            names=[each.fleet_name(curve) for curve, _ in each.kinds],
-            base_usd_per_month=total if len(fleets) == 1 else each.chosen_usd,
-        )
-        for each in fleets
-    ]
+    compared = [_compared(each, total if len(fleets) == 1 else each.chosen_usd) for each in fleets]
     return whole_uncertainty(compared, samples, base_usd_per_month=total, seed=inputs.request.seed)
 
 
-def _charts(inputs: PlanInputs, each: FleetComparison) -> Iterator[Curve]:
-    kinds = [curve for curve, _ in each.kinds]
+def _compared(each: FleetComparison, usd_per_month: float) -> ComparedFleets:
+    """The fleets of one service at their bills."""
+    return ComparedFleets(
+        demand=each.demand,
+        curves=[curve for curve, _ in each.kinds],
+        names=[each.fleet_name(curve) for curve, _ in each.kinds],
+        base_usd_per_month=usd_per_month,
+        billed=billed_loads(each.choice, each.option, each.demand, usd_per_month=usd_per_month),
+        levels_usd=[each.billed_usd(curve, usd) for curve, usd in each.kinds],
+    )
+
+
+def _base_usd(plan: ChosenPlan, fleets: Sequence[FleetComparison], each: FleetComparison) -> float:
+    """USD a month of one service, as billed."""
+    return plan.cost_usd_per_month.value if len(fleets) == 1 else each.chosen_usd
+
+
+def _charts(inputs: PlanInputs, each: FleetComparison, usd_per_month: float) -> Iterator[Curve]:
     yield from latency_curves(inputs, each.sizing, sized=each.sized)
     yield from _utilization_curves(each)
-    yield from cost_curves(kinds, each.demand, unit=each.unit)
+    yield from cost_curves(_compared(each, usd_per_month), unit=each.unit)
 
 
 def _utilization_curves(each: FleetComparison) -> Iterator[Curve]:

@@ -1,9 +1,10 @@
 """What becomes of owned nodes, in: plans with and without them; out: one answer that says so."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.plan.answer import (
     Alternative,
     Answer,
@@ -16,10 +17,12 @@ from gpuplan.domain.plan.answer import (
     SloResults,
 )
 from gpuplan.domain.plan.bill import CashLine
+from gpuplan.domain.plan.comparison import ComparisonRow
 from gpuplan.studies.explanation.answer import planned_answer
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.owned_first import OwnedParts, OwnedReach
+from gpuplan.units import DAY
 
 OfWorkload = TypeVar("OfWorkload", CashLine, PlannedPool, Rejected, Replay)
 
@@ -109,6 +112,46 @@ def without_owned(
     else:
         why = f"{line}: with the rest beside them ${usd_with:,.0f}/month, so they are replaced"
     return _told(answer, [why], "keep owned nodes", usd_with)
+
+
+def with_idle_owned(inputs: PlanInputs, answer: Answer) -> Answer:
+    """The answer with what stands idle of one's own, and why, before all other reasons."""
+    lines = tuple(_idle_lines(inputs, answer))
+    explanation = replace(answer.explanation, why=(*lines, *answer.explanation.why))
+    return replace(answer, explanation=explanation) if lines else answer
+
+
+def _idle_lines(inputs: PlanInputs, answer: Answer) -> Iterator[str]:
+    pools = answer.plan.pools if answer.plan else ()
+    used = {p.accelerator for p in pools for x in p.purchases if x.purchase == "existing"}
+    for nodes in inputs.scenario.owned:
+        kind = str(find_accelerator(nodes.accelerator, inputs.catalog).accelerator.id)
+        if kind not in used and pools:
+            n = nodes.n_nodes * nodes.n_accelerators_per_node
+            yield f"your {n} x {kind} stay idle: {_why_idle(answer, kind, n)}"
+
+
+def _why_idle(answer: Answer, kind: str, n: int) -> str:
+    """The nearest thing to a plan on them, and what it lacks."""
+    rows = [row for row in answer.decision.comparison if row.accelerator == kind]
+    rows.sort(key=lambda row: (row.n_accelerators == 0, not row.evidence.is_eligible))
+    rejected = [each for each in answer.rejected if each.candidate.startswith(f"{kind} ")]
+    if rows and rows[0].evidence.run is not None and rows[0].n_accelerators > n:
+        days = rows[0].evidence.run.wall_s * rows[0].n_accelerators / n / DAY
+        return f"alone they would take about {days:,.0f} days"
+    if rows and rows[0].n_accelerators:
+        return _row_words(rows[0], n)
+    if rows and rows[0].evidence.reason:
+        return rows[0].evidence.reason
+    return rejected[0].reason if rejected else "nothing that was asked for can run on them"
+
+
+def _row_words(row: ComparisonRow, n: int) -> str:
+    cost = "" if row.usd_per_month is None else f" at ${row.usd_per_month:,.0f}/month"
+    odds = row.probability_frac
+    chance = "" if odds is None else f", all SLOs met with {odds:.0%} probability"
+    more = f"{row.n_accelerators} would be needed" if row.n_accelerators > n else "they would serve"
+    return "; ".join(filter(None, (f"in {row.precision} {more}{cost}{chance}", row.evidence.note)))
 
 
 def _reach_text(inputs: PlanInputs, reach: OwnedReach) -> str:

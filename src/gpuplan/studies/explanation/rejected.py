@@ -8,7 +8,7 @@ from math import inf
 from gpuplan.domain.plan.answer import Rejected
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.selection import Conflict, SelectionProblem
-from gpuplan.domain.plan.sizing import Sizing
+from gpuplan.domain.plan.sizing import Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.planning.groups import SolvedGroup
@@ -99,15 +99,31 @@ def _infeasible(sizing: Sizing) -> Iterator[str]:
     n = len(sizing.rejected) + len(sizing.skipped)
     why = ", ".join(f"{count} by {name}" for name, count in counts.most_common(N_SHOWN))
     yield f"{sizing.workload}: none of {n} candidates is feasible (rejected: {why or 'no price'})"
-    if unpriced:
-        yield f"{sizing.workload}: {unpriced} candidates have no price"
+    if sizing.compared:
+        yield _beside(sizing.compared[0])
     nearest: dict[str, Rejection] = {}
     for rejection in nearest_first(reversed(sizing.rejected)):
         if rejection.relaxation:
             nearest.setdefault(rejection.constraint, rejection)
-    for constraint in sorted(nearest, key=ORDER.index)[:N_SHOWN]:
+    # What the user rules out is no change that helps, as long as there is another.
+    known = [name for name in sorted(nearest, key=ORDER.index) if name != "policy"] or [*nearest]
+    for constraint in known[:N_SHOWN]:
         found = nearest[constraint]
         yield f"{found.candidate.name}: {found.reason}; {found.relaxation}"
+    if unpriced:
+        fix = "give prices.offers"
+        yield f"{sizing.workload}: {unpriced} candidates have no price; {fix}"
+
+
+def _beside(found: Sized) -> str:
+    """The cheapest fleet that was sized but may not be chosen unasked, and how to ask for it."""
+    candidate = found.candidate
+    fleet = f"{found.n_accelerators} x {candidate.accelerator} {candidate.layout.name}"
+    if candidate.is_quantized_below:
+        fix = f"name it (workloads[].precision: {candidate.precision}) and check the quality"
+        return f"{fleet} {candidate.precision}: meets the SLOs; {fix}"
+    fix = "name it (policy.accelerators.allowed), or lower policy.min_probability_frac"
+    return f"{fleet} {candidate.precision}: may do, but is not sure enough; {fix}"
 
 
 def conflict_lines(found: Conflict, problem: SelectionProblem) -> Iterator[str]:

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from gpuplan.candidates.need import need_in_proportion
 from gpuplan.candidates.risk import (
     DEMAND_SPREAD_FRAC,
     N_SAMPLES,
@@ -47,10 +48,21 @@ class ServiceRisk:
 
     def is_enough(self, samples: RiskSamples) -> np.ndarray:
         """[sample] 1 where the chosen fleet meets all SLOs."""
-        sized = self.chosen.sized if self.chosen else None
+        sized, load = (self.chosen.sized, self.peak) if self.chosen else self._stream
         if sized is None or sized.carried is None:
             return np.ones(len(samples.luck_frac), dtype=np.int64)
-        return FleetRisk(sized.carried, samples).is_enough(sized.n_replicas, self.peak)
+        return FleetRisk(sized.carried, samples).is_enough(sized.n_replicas, load)
+
+    @property
+    def _stream(self) -> tuple[Sized | None, float]:
+        """The fleet of documents beside services, and its load in the hours that it works."""
+        choice, name = self.group.choice, self.sizing.workload
+        option = next((o for o in choice.selection.chosen if o.workload == name), None)
+        if option is None:
+            return None, 0.0
+        hour_s = choice.table.problem.horizon.hour_s
+        busy_s = float(hour_s[option.need[0, option.first_period] > 0].sum())
+        return choice.table.row_of(option).sized, self.peak * float(hour_s.sum()) / max(busy_s, 1.0)
 
     def fleet_at(self, level: float) -> RiskFleet:
         """The cheapest of the compared fleets, resized for another probability."""
@@ -96,9 +108,8 @@ class ServiceRisk:
         return float("inf") if n is None else row.usd * n / max(1, sized.n_replicas)
 
     def _task(self, level: float) -> SizingTask | None:
-        options = replace(self.inputs.around.options, min_probability_frac=level)
-        around = replace(self.inputs.around, options=options)
-        return self.inputs._replace(around=around).task(self.sizing)
+        task = self.inputs.task(self.sizing)
+        return None if task is None else task.at_probability(level)
 
     def _resized(self, sized: Sized, level: float) -> list[Sized]:
         """Fleets of the same accelerator and precision for another probability."""
@@ -107,7 +118,7 @@ class ServiceRisk:
             return []
         if sized.method == "simulated":
             return row_sizes(task, sized.candidate)
-        found = likely(task, sized)
+        found = likely(task, _at_predicted_speed(task, sized))
         return [found] if found is not None and is_likely(task, found) else []
 
     def _probability(self, sized: Sized) -> float | None:
@@ -140,26 +151,35 @@ class ServiceRisk:
         return None if not np.isfinite(costs).all() else float(np.mean(costs))
 
 
+def _at_predicted_speed(task: SizingTask, sized: Sized) -> Sized:
+    """The fleet without what the plan's own probability added to it."""
+    if sized.carried is None or sized.method != "analytic":
+        return sized
+    rate = float(np.interp(0.0, sized.carried.n_deviations, sized.carried.load_per_s))
+    return sized if rate <= 0 else replace(sized, need=need_in_proportion(task.demand, rate))
+
+
 def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk | None:
     """The odds of all services together; None where nothing is sampled."""
     mine = [each for each in services if each.chosen is not None]
     if inputs.request.n_samples == 0 or not mine:
         return None
     level, samples = inputs.around.options.min_probability_frac, mine[0].samples
-    whole = _together(mine, samples)
+    whole = _together(services, samples)
     now = sum(each.chosen.usd for each in mine if each.chosen)
     # Beside other workloads the price of one service is not that of the plan.
     is_alone = len(mine) == len(inputs.scenario.workloads) == 1
     fleets = tuple(_fleets(mine, level)) if is_alone else ()
     known = [each.measured_usd() for each in mine]
-    saved = None if None in known else now - sum(usd for usd in known if usd is not None)
+    # Who measures may still buy what was planned: knowing is never worth less than nothing.
+    saved = None if None in known else max(0.0, now - sum(usd for usd in known if usd is not None))
     return PlanRisk(
         level_frac=level,
         probability_frac=whole,
-        by_cause={what: _together(mine, samples.only(cause)) for cause, what in CAUSES.items()},
+        by_cause={what: _together(services, samples.only(cause)) for cause, what in CAUSES.items()},
         fleets=fleets,
         measurement_usd_per_month=saved,
-        lines=tuple(_lines(whole, level, saved)),
+        lines=tuple(_lines(whole, level, saved, n_services=len(services))),
     )
 
 
@@ -171,8 +191,8 @@ def _together(services: Sequence[ServiceRisk], samples: RiskSamples) -> float:
 def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[RiskFleet]:
     [only] = services
     chosen = only.chosen
-    if chosen is None or chosen.sized is None:
-        return
+    if chosen is None or chosen.sized is None or chosen.sized.carried is None:
+        return  # a count or capacity that was given has no odds of its own
     levels = [(GAMBLE_FRAC, False), (level or GAMBLE_FRAC, True), (SAFE_FRAC, False)]
     for at, is_plan in sorted(levels):
         if is_plan:
@@ -188,9 +208,12 @@ def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[Ri
             yield only.fleet_at(at)
 
 
-def _lines(whole: float, level: float | None, saved: float | None) -> Iterator[str]:
+def _lines(
+    whole: float, level: float | None, saved: float | None, *, n_services: int
+) -> Iterator[str]:
     if level is not None and whole < level:
-        yield f"no fleet meets all SLOs with {level:.0%} probability; this one: {whole:.0%}"
+        why = "no fleet meets all SLOs with" if n_services == 1 else "not all meet their SLOs with"
+        yield f"{why} the {level:.0%} probability asked for; this plan: {whole:.0%}"
     if saved is not None and saved > 0:
         yield (
             f"measuring one replica first is worth ${saved:,.0f}/month on average: its speed is "

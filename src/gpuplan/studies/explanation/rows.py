@@ -74,6 +74,25 @@ def rows_alone(inputs: PlanInputs, group: SolvedGroup, sizing: Sizing) -> Choice
     return group.choice._replace(table=table._replace(problem=problem), selection=chosen)
 
 
+def _with_own_rows(table: FleetTable, own: FleetTable, workload: str) -> FleetTable:
+    """The table with every row that the plan could choose from.
+
+    A fraction may lose to whole accelerators that are in the comparison alone.
+    """
+    pools = {pool.name for pool in table.problem.pools}
+    lost = {
+        key: row
+        for key, row in own.by_name.items()
+        if key not in table.by_name
+        and (row.option.workload, row.is_window) == (workload, False)
+        and row.option.pool in pools
+        and not row.option.slice_kind
+    }
+    options = (*table.problem.options, *(row.option for row in lost.values()))
+    problem = replace(table.problem, options=options)
+    return table._replace(problem=problem, by_name={**table.by_name, **lost})
+
+
 def row_choice(inputs: PlanInputs, alone: Choice, options: Sequence[FleetOption]) -> Choice | None:
     """The cheapest of these options, its draw at its load included; None: the limits forbid it."""
     found = priced(alone, *options)
@@ -95,7 +114,9 @@ class _Rows:
     ) -> None:
         self.inputs, self.sizing, self.task = inputs, sizing, task
         self.choice = group.choice
-        self.alone = rows_alone(inputs, group, sizing)
+        alone = rows_alone(inputs, group, sizing)
+        table = _with_own_rows(alone.table, group.choice.table, sizing.workload)
+        self.alone = alone._replace(table=table)
         self.chosen = group.choice.selection.option_of(sizing.workload)
         self.eligible = {_key(each.candidate) for each in sizing.sized}
 
@@ -209,27 +230,35 @@ class _Rows:
         return is_known and self.task.is_asked(candidate)
 
     def _without(self, candidate: Candidate, reason: str, relaxation: str) -> ComparisonRow:
-        return ComparisonRow(
-            workload=self.sizing.workload,
-            accelerator=str(candidate.accelerator),
-            precision=candidate.precision,
-            layout=None,
-            n_replicas=0,
-            n_accelerators=0,
-            usd_per_month=None,
-            usd_per_million_tokens=None,
-            latency={},
-            probability_frac=None,
-            is_chosen=False,
-            evidence=RowEvidence(
-                is_eligible=False,
-                power_w=None,
-                tier=self._tier(candidate),
-                price_source="",
-                reason=reason,
-                relaxation=relaxation,
-            ),
-        )
+        name, tier = self.sizing.workload, self._tier(candidate)
+        return row_without_fleet(name, candidate, reason, relaxation, tier)
+
+
+def row_without_fleet(
+    workload: str, candidate: Candidate, reason: str, relaxation: str, tier: str = "estimated"
+) -> ComparisonRow:
+    """An accelerator that has no fleet, and what would give it one."""
+    return ComparisonRow(
+        workload=workload,
+        accelerator=str(candidate.accelerator),
+        precision=candidate.precision,
+        layout=None,
+        n_replicas=0,
+        n_accelerators=0,
+        usd_per_month=None,
+        usd_per_million_tokens=None,
+        latency={},
+        probability_frac=None,
+        is_chosen=False,
+        evidence=RowEvidence(
+            is_eligible=False,
+            power_w=None,
+            tier=tier,
+            price_source="",
+            reason=reason,
+            relaxation=relaxation,
+        ),
+    )
 
 
 def _key(candidate: Candidate) -> Key:

@@ -1,35 +1,119 @@
 """When requests join what an engine runs: what was asked for, or what its version does."""
 
-from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.simulation.engine import Admission
-from gpuplan.domain.simulation.simulation import EngineRequest
+from gpuplan.domain.simulation.engine import Admission, PrefillFirst
+from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest, ReplicaRequest
+from gpuplan.performance.serving.sglang import MAX_PREFILL_TOKENS, sglang_version
+from gpuplan.performance.serving.vllm import OTHERS, VllmVersion, vllm_version
 
-# The next iteration is drawn up while one runs, by default and not across stages [vLLM-0.14].
-AHEAD_SINCE = {"vllm": (0, 14)}
+SGLANG, VLLM = "sglang", "vllm"
 
 
-def admission_of(setup: ServingSetup, asked: EngineRequest) -> Admission:
-    """Ahead where asked for, else where this version does so by itself."""
-    if asked.is_ahead is not None:
-        return Admission(is_ahead=asked.is_ahead)
-    return Admission(is_ahead=asked.batching is None and _is_usual(setup))
+def vllm_rules(setup: ServingSetup) -> VllmVersion:
+    """The rules of the engine's version; those of other engines, which are simulated alike."""
+    return vllm_version(setup.engine.version) if setup.engine.name == VLLM else OTHERS
+
+
+def caches_prefixes(setup: ServingSetup, asked: EngineRequest) -> bool:
+    """Where asked for, else as the version does; fixed batches keep nothing between them."""
+    if asked.caches_prefixes is not None:
+        return asked.caches_prefixes
+    return asked.batching is None and (
+        setup.engine.name == SGLANG or vllm_rules(setup).caches_prefixes
+    )
+
+
+def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -> Admission:
+    """What was asked for, else what this version does by itself."""
+    if setup.engine.name == SGLANG and asked.batching is None:
+        return _sglang_admission(setup, asked)
+    rules, typed = vllm_rules(setup), asked.admission
+    # Not across stages, and not where batches are fixed.
+    is_usual_ahead = rules.is_ahead and setup.layout.pp == 1 and asked.batching is None
+    return Admission(
+        is_ahead=_or(typed.is_ahead, is_usual_ahead),
+        reserves_prompt=_or(typed.reserves_prompt, rules.reserves_prompt),
+        ends_by_eos=typed.ignores_eos is False,
+        lone_prompt_is_whole=rules.lone_prompt_is_whole,
+        reuses_bare_first=rules.reuses_bare_first,
+        # vLLM counts the null block among all.
+        watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
+    )
+
+
+def _or(asked: bool | None, usual: bool) -> bool:
+    return usual if asked is None else asked
+
+
+def _sglang_admission(setup: ServingSetup, asked: EngineRequest) -> Admission:
+    """SGLang's scheduler with what its version does by default, unless asked otherwise."""
+    version = sglang_version(setup.engine.version)
+    is_usual = asked.scheduling == "fcfs" and version.is_longest_first
+    rules = PrefillFirst(
+        chunk_tokens=setup.settings.max_batch_tokens,
+        max_prefill_tokens=MAX_PREFILL_TOKENS,
+        is_longest_first=asked.scheduling == "lpm" or is_usual,
+        max_tokens=(asked.replica or ReplicaRequest()).max_tokens,
+        ignores_eos=asked.admission.ignores_eos,
+        knows_ends=version.knows_ends,
+    )
+    # Stages switch the overlap off.
+    is_ahead = _or(asked.admission.is_ahead, version.is_ahead and setup.layout.pp == 1)
+    return Admission(is_ahead=is_ahead, prefill_first=rules)
+
+
+def _assumed_sglang(setup: ServingSetup, rules: PrefillFirst) -> list[Assumption]:
+    """Whose rules requests are scheduled by, and what they are taken to ask for."""
+    order = "longest prefix first" if rules.is_longest_first else "first come, first served"
+    value = f"prompts first, in batches of {rules.chunk_tokens or 0} tokens; {order}"
+    why = f"SGLang {setup.engine.version} by default [SGLang-scheduler]"
+    change = "--max-num-batched-tokens, --scheduling-policy"
+    found = [Assumption(what="SGLang's scheduler", value=value, why=why, change=change)]
+    if rules.max_tokens is None:
+        value = "what each request gets, with ignore_eos, unless a trace says more"
+        why = "as benchmarks ask; SGLang reserves what is asked for, so more lets fewer in"
+        found.append(Assumption(what="max_tokens", value=value, why=why, change="--max-tokens"))
+    return found
 
 
 def assumed_admission(
     setup: ServingSetup, admission: Admission, asked: EngineRequest
 ) -> list[Assumption]:
-    """Told where nobody asked for it."""
-    if asked.is_ahead is not None or not admission.is_ahead:
+    """Each rule that nobody asked for, with the flag that changes it."""
+    if admission.prefill_first is not None:
+        return _assumed_sglang(setup, admission.prefill_first)
+    if asked.batching is not None:
         return []
-    what, change = "scheduling ahead", "--no-async-scheduling"
-    value = "who comes while an iteration runs joins the next but one"
-    why = f"{setup.engine.name} {setup.engine.version} draws up an iteration while one runs"
-    return [Assumption(what=what, value=value, why=why, change=change)]
+    typed, engine = asked.admission, f"{setup.engine.name} {setup.engine.version}".strip()
+    told = (*_told(admission, typed), *_told_by_version(admission, asked))
+    return [
+        Assumption(what=what, value=value, why=f"{engine}'s own rule", change=change)
+        for what, value, change in told
+    ]
 
 
-def _is_usual(setup: ServingSetup) -> bool:
-    since = AHEAD_SINCE.get(setup.engine.name)
-    version = version_pair(setup.engine.name, setup.engine.version)
-    return since is not None and version is not None and version >= since and setup.layout.pp == 1
+def _told(admission: Admission, typed: AdmissionRequest) -> list[tuple[str, str, str]]:
+    """Rules that have a flag: what, value, flag."""
+    found = []
+    if typed.is_ahead is None:
+        ahead = "who comes while an iteration runs joins the next but one"
+        value = ahead if admission.is_ahead else "off: an iteration is drawn up when one has ended"
+        flag = "--no-async-scheduling" if admission.is_ahead else "--async-scheduling"
+        found.append(("scheduling ahead", value, flag))
+    if typed.reserves_prompt is None:
+        value = "the whole prompt" if admission.reserves_prompt else "its next chunk alone"
+        flag = "--no-reserve-full-isl" if admission.reserves_prompt else "--reserve-full-isl"
+        found.append(("blocks that an admission needs", value, flag))
+    if typed.ignores_eos is None and admission.is_ahead:
+        value = "at the requested length (max_tokens), as benchmarks ask with ignore_eos"
+        found.append(("ends of responses", value, "--no-ignore-eos"))
+    return found
+
+
+def _told_by_version(admission: Admission, asked: EngineRequest) -> list[tuple[str, str, str]]:
+    """Rules that only another version changes, where they matter."""
+    if asked.long_prefill_tokens is None:
+        return []
+    value = "not cut" if admission.lone_prompt_is_whole else "cut like any other"
+    return [("a long prompt that is alone", value, "--engine-version")]

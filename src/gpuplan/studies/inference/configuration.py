@@ -88,10 +88,15 @@ def _refitted(path: Path) -> InferenceCalibration:
 
 def startup(setup: ServingSetup, weights_bytes: float) -> Mapping[str, Estimate]:
     """A start with the image and the weights on the node's own disk, nothing compiled yet."""
+    return startup_of(setup.model, setup.layout, weights_bytes)
+
+
+def startup_of(model: Model, layout: ServingLayout, weights_bytes: float) -> Mapping[str, Estimate]:
+    """The phases of a start by model and layout, with so many bytes of weights on each device."""
     start = StartConditions(
-        weight_bytes=weights_bytes * setup.layout.n_accelerators,
-        n_layers=setup.model.main.n_layers,
-        tp=setup.layout.tp,
+        weight_bytes=weights_bytes * layout.n_accelerators,
+        n_layers=model.main.n_layers,
+        tp=layout.tp,
     )
     return start_estimates(startup_phases(start, start_constants()))
 

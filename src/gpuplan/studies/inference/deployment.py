@@ -16,7 +16,7 @@ from gpuplan.domain.calibration.constants import InferenceCalibration, Labels
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import InferenceMemory
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet, LockStep, StepTable
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet, LockStep, StepTable, StepTimes
 from gpuplan.domain.simulation.simulation import EngineRequest
 from gpuplan.performance.kernels.regimes import (
     RegimeConstants,
@@ -29,9 +29,10 @@ from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.memory.cache import n_cache_blocks
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.serving.regimes import case_in
-from gpuplan.studies.inference.admission import admission_of
+from gpuplan.performance.serving.sglang import LEAST_SEQUENCES, most_sequences
+from gpuplan.studies.inference.admission import SGLANG, admission_of, caches_prefixes
 from gpuplan.studies.inference.prefix import with_cached_prefix, with_held_prefix
-from gpuplan.studies.inference.step_table import lockstep_of, step_table
+from gpuplan.studies.inference.step_table import lockstep_of, own_step_table, step_table
 from gpuplan.studies.inference.work import setup_work
 
 ROUTER = "least_outstanding"
@@ -102,15 +103,16 @@ class EvaluatedDeployment:
     def limits(self) -> EngineLimits:
         """What the scheduler of one engine may hand out, and what a request loses outside it."""
         setup, asked = self.setup, self.scheduler
+        n_sequences = max(1, self._max_sequences // setup.layout.pp)
         limits = EngineLimits(
-            max_batch_tokens=setup.settings.max_batch_tokens,
-            max_sequences=max(1, setup.settings.max_sequences // setup.layout.pp),
+            max_batch_tokens=self._most_tokens(n_sequences),
+            max_sequences=n_sequences,
             n_blocks=self.n_blocks,
             block_tokens=setup.settings.block_tokens,
-            admission=admission_of(setup, asked),
+            admission=admission_of(setup, asked, self.n_blocks),
             long_prefill_tokens=asked.long_prefill_tokens,
             max_context_tokens=setup.model.max_context_tokens,
-            caches_prefixes=bool(asked.caches_prefixes),
+            caches_prefixes=caches_prefixes(setup, asked),
             scheduling=asked.scheduling,
             drafts=setup.drafts,
             draws_acceptance=asked.draws_acceptance,
@@ -122,6 +124,30 @@ class EvaluatedDeployment:
         return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other_tokens)
 
     @property
+    def _own_steps(self) -> StepTimes | None:
+        """Step times that the user stated or measured."""
+        steps = None if self.scheduler.replica is None else self.scheduler.replica.steps
+        assert not isinstance(steps, str), "files are read by those who were given them"
+        return steps
+
+    @property
+    def _is_sglang(self) -> bool:
+        return self.setup.engine.name == SGLANG and self.scheduler.batching is None
+
+    @property
+    def _max_sequences(self) -> int:
+        """By the settings; SGLang lets more run at once where the cache holds many contexts."""
+        n, context = self.setup.settings.max_sequences, self.setup.model.max_context_tokens
+        if not self._is_sglang or n != LEAST_SEQUENCES:
+            return n
+        return most_sequences(self.n_blocks * self.setup.settings.block_tokens, context)
+
+    def _most_tokens(self, n_sequences: int) -> int:
+        """Tokens of one iteration, at most: SGLang's decodes are not bound by a chunk."""
+        n = self.setup.settings.max_batch_tokens
+        return max(n, n_sequences) if self._is_sglang else n
+
+    @property
     def _own_tokens(self) -> float:
         """Of a mean request, what is not found in the prefix cache."""
         load = self.setup.load
@@ -130,11 +156,15 @@ class EvaluatedDeployment:
     @cached_property
     def table(self) -> StepTable:
         """Times of all iterations that the limits allow, with equal loads on all engines."""
+        if self._own_steps is not None:
+            return own_step_table(self._own_steps, **self._most)
         return self._with_prefix(step_table(self.work, self.step, **self._most))
 
     @cached_property
     def lockstep(self) -> LockStep | None:
         """How data-parallel ranks step together; None where there are none."""
+        if self._own_steps is not None:
+            return None
         found = lockstep_of(self.work, self.step, layout=self.setup.layout, **self._most)
         return found and replace(found, own=self._with_prefix(found.own))
 
@@ -195,6 +225,8 @@ class EvaluatedDeployment:
         Network, tokenizer, a part of its prompt, and iterations that were planned before it came;
         an engine that plans ahead loses one of these inside itself, where it is simulated.
         """
+        if self._own_steps is not None:
+            return 0.0  # the engine alone, as its steps were measured
         is_ahead = admission_of(self.setup, self.scheduler).is_ahead
         regime = self.regime._replace(start_steps=max(0.0, self.regime.start_steps - is_ahead))
         case = self.case._replace(cached_tokens=self.cached_tokens + self.shared_tokens)

@@ -1,8 +1,9 @@
 """Requests at a rate: a deployment's iterations -> a run of one replica -> its latencies.
 
 Near saturation waits depend on chance more than on means, so they are simulated: the engine's
-own limits, the step times of predictions, Poisson arrivals routed in turn to replicas, lengths
-that scatter. The draws are the same for every deployment.
+own limits, the step times of predictions, Poisson arrivals routed to the replica with the least
+outstanding, as in plans and replays, lengths that scatter. The draws are the same for every
+deployment.
 """
 
 import math
@@ -17,7 +18,7 @@ from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import RequestTimes
 from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import PlannerError
@@ -34,6 +35,7 @@ LENGTH_LOG_SD = 0.6
 # A run covers so many times what is in the engine at once, and is measured where it has settled.
 N_TURNOVERS = 10
 LEAST_REQUESTS, MOST_REQUESTS = 1000, 20_000
+POOL = 8  # replicas that are run: they speak for more, whose load is as even
 LEAST_S = 1e-12
 LONGEST_S = 10 * DAY
 SETTLED_FRAC, DRAINING_FRAC = 0.3, 0.1
@@ -59,7 +61,7 @@ class Share(NamedTuple):
     """What one replica is given."""
 
     requests_per_s: float
-    n_replicas: int  # that requests are routed to in turn
+    n_replicas: int  # behind one router, that are run
     n_requests: int
     is_whole: bool  # measured from the first request to the last
 
@@ -80,7 +82,7 @@ def _simulated(of: EvaluatedDeployment) -> OpenLoop:
     near = open_loop(of.work, of.step, of.regime, case)
     share = _share(setup, case, near)
     requests = _requests(case, share)
-    fleet = replace(of.fleet(router="round_robin"), limits=_limits(of, requests))
+    fleet = replace(of.fleet(share.n_replicas), limits=_limits(of, requests))
     slower = slowdowns(_used_frac(of), is_held=setup.load.is_held)
     found = middle([_run(requests, fleet, share, slower=s) for s in slower])
     if case.output_tokens > 1.0:
@@ -147,19 +149,20 @@ def _run(requests: Requests, fleet: Fleet, share: Share, *, slower: float) -> Op
 def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
     rate = case.requests_per_s
     n_all = max(1, round(setup.n_replicas))
-    asked = setup.load.n_requests
+    n_run, asked = min(n_all, POOL), setup.load.n_requests
     if asked is not None and asked / n_all <= MOST_REQUESTS:
-        return Share(rate, n_all, max(1, round(asked / n_all)), True)
+        return Share(rate, n_run, max(1, round(asked / n_all)), True)
     n_settled = N_TURNOVERS * rate * float(near.e2e_s)
     n = min(MOST_REQUESTS, max(LEAST_REQUESTS, math.ceil(n_settled)))
     ends_per_s = float(near.output_tokens_per_s) / case.output_tokens
-    return Share(rate, n_all, max(1, min(n, int(LONGEST_S * ends_per_s))), False)
+    return Share(rate, n_run, max(1, min(n, int(LONGEST_S * ends_per_s))), False)
 
 
 def _requests(case: ServingCase, share: Share) -> Requests:
-    """Arrivals routed round-robin are every n-th of a Poisson stream; their gaps scatter less."""
-    n, n_all = share.n_requests, share.n_replicas
-    gaps = stream(SEED, "arrivals").standard_gamma(n_all, n) / (n_all * share.requests_per_s)
+    """A Poisson stream for all replicas that are run."""
+    n = share.n_requests * share.n_replicas
+    gaps = stream(SEED, "arrivals").standard_exponential(n)
+    gaps /= share.n_replicas * share.requests_per_s
     prompt = _lengths(case.input_tokens, n, "input lengths")
     answer = _lengths(case.output_tokens, n, "output lengths")
     drawn = requests_of(np.cumsum(gaps), prompt, answer)
@@ -185,7 +188,7 @@ def _limits(of: EvaluatedDeployment, requests: Requests) -> EngineLimits:
     n_longest = math.ceil(longest / of.limits.block_tokens) + 1
     return replace(
         of.limits,
-        admission=Admission(),
+        admission=replace(of.limits.admission, is_ahead=False),
         start_s=0.0,
         # Lengths are drawn around the mean: none is refused for what was never asked.
         max_context_tokens=None,
@@ -210,7 +213,7 @@ def _measured(requests: Requests, times: RequestTimes, share: Share) -> OpenLoop
         tpot_p50_s=float(np.quantile(tpot_s, 0.5)),
         # Little's law: what arrives while one answer is written.
         n_running=max(1.0, share.requests_per_s * float(decode_s.mean())),
-        n_requests=n,
+        n_requests=n // share.n_replicas,
         is_growing=_is_growing(times.wait_s, float(tpot_s.mean())),
     )
 

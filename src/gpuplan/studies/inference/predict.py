@@ -2,24 +2,38 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
-from math import exp, hypot
+from math import exp
 from typing import NamedTuple
 
-from gpuplan.calibration.inference.labels import cells_of, inference_labels
-from gpuplan.calibration.inference.novelty import novelty, unknown
-from gpuplan.calibration.inference.ranges import PUBLICATION
+from gpuplan.calibration.inference.labels import inference_labels, range_kind, range_regime
+from gpuplan.calibration.inference.novelty import configuration, novelty_of
 from gpuplan.calibration.inference.store import inference_calibration
-from gpuplan.domain.calibration.constants import InferenceCalibration, Spread
-from gpuplan.domain.inference.performance import InferencePrediction, ServingSetup, StepBreakdown
+from gpuplan.domain.calibration.constants import (
+    AT_LIMIT,
+    InferenceCalibration,
+    Labels,
+    range_keys,
+)
+from gpuplan.domain.inference.performance import (
+    InferencePrediction,
+    Regime,
+    ServingSetup,
+    StepBreakdown,
+)
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.performance.kernels.regimes import Served, mixed_load, serve_start_s
 from gpuplan.performance.kernels.step import step_parts
 from gpuplan.performance.serving.regimes import serve
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, constants_for
 
-# The same node measured twice differs by this much [MLPerf]: no range is narrower.
-LEAST_LOG = 0.03
+# What is estimated rather than fitted: nothing like it was measured.
+FAR = ("new accelerator", "new engine")
+LOOP: Regime = "fixed_concurrency"
+# What errs as the steps of its regime do: few suites publish it beside them (Little's law).
+FOLLOWING: Mapping[str, tuple[str, ...]] = {
+    LOOP: ("output_tokens_per_s", "e2e_s", "tpot_p50_ms"),
+    AT_LIMIT: ("e2e_s", "tpot_p50_ms"),
+}
 
 
 def predict_inference(
@@ -27,26 +41,15 @@ def predict_inference(
     *,
     calibration: InferenceCalibration | None = None,
     benchmark: str = "",
-    is_published_anew: bool = False,
 ) -> InferencePrediction:
-    """Throughput and latency of the setup; the package's calibration unless another is given.
-
-    What a publication never seen measured lies further off than what is kept aside of a known one.
-    """
+    """Throughput and latency of the setup; the package's calibration unless another is given."""
     known = calibration or inference_calibration()
     labels = inference_labels(setup, benchmark=benchmark)
     deployment = EvaluatedDeployment(setup, constants_for(known, labels))
     told = replica_forecast(deployment)
     served = told.served
-    missing = unknown(known.known, labels, model=setup.model.name, version=setup.engine.version)
-    kind = PUBLICATION if is_published_anew else novelty(missing)
-    ranged = Ranged(setup, known, cells=cells_of(labels), kind=kind)
-    rate = ranged.estimate("output_tokens_per_s", served.output_tokens_per_s * setup.n_replicas)
-    whole = ranged.estimate("e2e_s", served.e2e_s)
-    ttft = ranged.estimate("ttft_mean_ms", served.ttft_s)
-    tpot = ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served))
-    if setup.load.regime == "fixed_concurrency":
-        rate, whole = _looped(rate, whole, ttft=ttft, tpot=tpot)
+    ranged = Ranged(setup, known, labels)
+    rate, whole, ttft, tpot = _estimates(deployment, ranged, served)
     return InferencePrediction(
         output_tokens_per_s=rate,
         ttft_mean_s=ttft,
@@ -58,9 +61,48 @@ def predict_inference(
         n_running=float(served.n_running),
         fits=deployment.fits,
         decode=breakdown(deployment, n_running=float(served.n_running)),
-        unknown_labels=missing,
+        novelty=ranged.novelty,
         assumptions=told.assumptions,
     )
+
+
+def _estimates(
+    of: EvaluatedDeployment, ranged: "Ranged", served: Served
+) -> tuple[Estimate, Estimate, Estimate, Estimate]:
+    """Throughput, end-to-end latency, TTFT and TPOT with their ranges."""
+    setup = of.setup
+    rate = ranged.estimate("output_tokens_per_s", served.output_tokens_per_s * setup.n_replicas)
+    whole = ranged.estimate("e2e_s", served.e2e_s)
+    ttft = ranged.estimate("ttft_mean_ms", served.ttft_s)
+    tpot = ranged.estimate("tpot_mean_ms", tpot_mean_s(setup, served))
+    if setup.load.regime == "poisson" and ranged.regime == LOOP:
+        ttft, tpot = _queued(of, ttft, tpot, half=ranged.half("tpot_mean_ms"))
+        _, whole = _looped(rate, whole, ttft=ttft, tpot=tpot)
+    if setup.load.regime == LOOP:
+        rate, whole = _looped(rate, whole, ttft=ttft, tpot=tpot)
+    return rate, whole, ttft, tpot
+
+
+def _queued(
+    of: EvaluatedDeployment, ttft: Estimate, tpot: Estimate, *, half: float
+) -> tuple[Estimate, Estimate]:
+    """Latencies at a rate lie where steps as slow or as quick as they may be put them.
+
+    Slower steps are a slower clock: more requests per step. So queues enter the range.
+    """
+    setup = of.setup
+    for slow in (exp(-half), exp(half)):
+        rate = (setup.load.requests_per_s or 0.0) * slow
+        load = replace(setup.load, requests_per_s=rate)
+        run = EvaluatedDeployment(replace(setup, load=load), (of.step, of.regime))
+        served = replica_forecast(run).served
+        ttft = _reaching(ttft, float(served.ttft_s) * slow)
+        tpot = _reaching(tpot, float(served.tpot_s) * slow)
+    return ttft, tpot
+
+
+def _reaching(estimate: Estimate, value: float) -> Estimate:
+    return replace(estimate, low=min(estimate.low, value), high=max(estimate.high, value))
 
 
 def _looped(
@@ -119,56 +161,51 @@ def tpot_mean_s(setup: ServingSetup, served: Served) -> float:
     return float(served.tpot_s)
 
 
-@lru_cache(maxsize=4096)
-def _spread(
-    known: InferenceCalibration, kind: str, regime: str, *, metric: str, cells: tuple[str, ...]
-) -> Spread:
-    return known.spread(kind, regime, metric=metric, cells=cells)
-
-
 class Ranged:
-    """Attaches ranges: measurements outside the fit, as far from their predictions."""
+    """Attaches ranges: as far from predictions as sites never seen lay."""
 
-    def __init__(
-        self, setup: ServingSetup, known: InferenceCalibration, *, cells: tuple[str, ...], kind: str
-    ) -> None:
-        self._setup, self._known, self._cells, self._kind = setup, known, cells, kind
+    def __init__(self, setup: ServingSetup, known: InferenceCalibration, labels: Labels) -> None:
+        self._setup, self._known, self._labels = setup, known, labels
+        name, regime = setup.model.name, setup.load.regime
+        self.novelty = novelty_of(known.known, labels, model=name, regime=regime)
+
+    @property
+    def regime(self) -> str:
+        """The regime that its ranges are learned in."""
+        return range_regime(self._labels, self._setup.load)
+
+    def half(self, metric: str) -> float:
+        """The half-width of a metric's range in logs."""
+        here = configuration(self._labels, self._setup.model.name)
+        kind, regime = range_kind(self._labels), self.regime
+        if metric in FOLLOWING.get(regime, ()):
+            metric = "tpot_mean_ms"
+        keys = range_keys(metric, regime, kind=kind, novelty=self.novelty.kind, here=here)
+        return self._known.ranges.half(keys)
 
     def estimate(self, metric: str, value: float) -> Estimate:
-        """The value with the spread of its cell."""
-        regime = self._setup.load.regime
-        spread = _spread(self._known, self._kind, regime, metric=metric, cells=self._cells)
-        value = float(value)
-        low, high = spread.log_low, spread.log_high
-        if self._kind in ("source", PUBLICATION):
-            # What is new errs as far as a publication left out, but not to the same side.
-            half = hypot(0.5 * (high - low), 0.5 * (high + low))
-            low, high = -half, half
+        """The value with the range of its cell and novelty."""
+        half, value = self.half(metric), float(value)
         return Estimate(
             value=value,
-            low=value * exp(min(low, -LEAST_LOG)),
-            high=value * exp(max(high, LEAST_LOG)),
-            tier="fitted" if self._kind in ("row", "model") else "estimated",
+            low=value * exp(-half),
+            high=value * exp(half),
+            tier="estimated" if self.novelty.kind in FAR else "fitted",
             sources=self._known.constants.sources,
         )
 
-    def full_throughput(self, value: float) -> Estimate:
-        """The fullest rate with its spread: at a given load throughput is the load itself."""
-        full = replace(self._setup, load=replace(self._setup.load, regime="max_load"))
-        ranged = Ranged(full, self._known, cells=self._cells, kind=self._kind)
-        return ranged.estimate("output_tokens_per_s", value)
+    def step_time(self) -> Estimate:
+        """The time of a step over the predicted one: what TPOT at a known concurrency shows."""
+        loop = replace(self._setup, load=replace(self._setup.load, regime=LOOP))
+        return Ranged(loop, self._known, self._labels).estimate("tpot_mean_ms", 1.0)
 
     def tail(self, metric: str, mean: float) -> Estimate:
         """A percentile from the mean, at the ratio that measurements show."""
-        regime = self._setup.load.regime
-        spread = _spread(self._known, self._kind, regime, metric=metric, cells=self._cells)
-        return Estimate(
-            value=float(mean) * exp(spread.log_mid),
-            low=float(mean) * exp(spread.log_low),
-            high=float(mean) * exp(spread.log_high),
-            tier="estimated",
-            sources=self._known.constants.sources,
-        )
+        # The tail of a queue is not that of a loop, where users never come all at once.
+        regime = AT_LIMIT if self.regime == AT_LIMIT else self._setup.load.regime
+        middle = self._known.ranges.middle(metric, regime)
+        found = self.estimate(metric, float(mean) * exp(middle))
+        return replace(found, tier="estimated")
 
 
 def breakdown(of: EvaluatedDeployment, *, n_running: float) -> StepBreakdown:

@@ -12,7 +12,7 @@ from math import ceil, floor
 import numpy as np
 
 from gpuplan.domain.simulation.engine import AttentionWork, EngineLimits, StepTable
-from gpuplan.domain.traffic.stream import Requests, requests_of
+from gpuplan.domain.traffic.stream import Requests, alike
 
 
 def fresh_requests(requests: Requests, hit_frac: float) -> Requests:
@@ -20,7 +20,7 @@ def fresh_requests(requests: Requests, hit_frac: float) -> Requests:
     if not hit_frac:
         return requests
     fresh = np.maximum(1, requests.input_tokens - np.floor(requests.input_tokens * hit_frac))
-    return requests_of(requests.arrive_s, fresh, requests.output_tokens)
+    return alike(requests, requests.arrive_s, fresh)
 
 
 def with_cached_prefix(table: StepTable, cached_tokens: float) -> StepTable:

@@ -12,7 +12,13 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.inference.serving import ServingLayout
-from gpuplan.domain.simulation.engine import AttentionRates, AttentionWork, LockStep, StepTable
+from gpuplan.domain.simulation.engine import (
+    AttentionRates,
+    AttentionWork,
+    LockStep,
+    StepTable,
+    StepTimes,
+)
 from gpuplan.performance.kernels.step import (
     ExpertMatrices,
     StepConstants,
@@ -22,6 +28,32 @@ from gpuplan.performance.kernels.step import (
     limit_s,
     step_parts,
 )
+
+
+def own_step_table(steps: StepTimes, *, max_tokens: int, max_sequences: int) -> StepTable:
+    """The user's own step times as columns; nothing bounds them."""
+    n, known = np.arange(max_tokens + 1, dtype=np.float64), steps.tokens
+    curve_s = np.interp(n, known, steps.step_s)
+    slope = (steps.step_s[-1] - steps.step_s[-2]) / (known[-1] - known[-2])
+    curve_s[n > known[-1]] += slope * (n[n > known[-1]] - known[-1])
+    none, no_rows = floats(np.zeros(len(n))), floats(np.zeros(max_sequences + 1))
+    work = dict.fromkeys(AttentionWork.__dataclass_fields__, 0.0)
+    work |= {"decode_flop": steps.context_s, "prefill_flop": steps.pair_s}
+    rates = AttentionRates(
+        flop_per_s=1.0, bytes_per_s=1.0, peak_flop_per_s=inf, peak_bytes_per_s=inf, serial_frac=0.0
+    )
+    return StepTable(
+        token_device_s=floats(curve_s),
+        token_arithmetic_s=none,
+        token_memory_s=none,
+        token_link_s=none,
+        row_device_s=no_rows,
+        row_arithmetic_s=no_rows,
+        attention=AttentionWork(**work),
+        rates=rates,
+        host_s=0.0,
+        host_sequence_s=0.0,
+    )
 
 
 def step_table(

@@ -47,11 +47,19 @@ def countries() -> dict[str, str]:
 
 
 def is_place_allowed(offer: Offer, regions: Choice) -> bool:
-    """Whether the region, its country or its union is allowed; an unknown country is in none."""
-    own = f"{offer.cloud}:{offer.region}"
+    """Whether the region, its country or its union is allowed; an unknown country is in none.
+
+    An offer without a region may be in any that its cloud lists.
+    """
+    places = (offer.region,) if offer.region else offer.listed_regions or ("",)
+    return any(_is_allowed(offer.cloud, place, regions) for place in places)
+
+
+def _is_allowed(cloud: str, region: str, regions: Choice) -> bool:
+    own = f"{cloud}:{region}"
     country = countries().get(own, "")
     union = ("EU",) if country in EU_COUNTRIES else ()
-    return fits(regions, offer.region, own, *((country,) if country else ()), *union)
+    return fits(regions, region, own, *((country,) if country else ()), *union)
 
 
 def fits(choice: Choice, *names: str) -> bool:

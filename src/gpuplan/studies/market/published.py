@@ -21,6 +21,8 @@ from gpuplan.studies.market.places import fits, is_place_allowed
 
 PURCHASES: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
+UNCONFIRMED = "region unconfirmed: its source lists every machine in all regions alike"
+TCP_FRAC = 0.65  # of the line rate in collectives, against RDMA [links]
 # Clouds whose large instances carry the CPU that the catalog knows [product-names].
 CPU_INSTANCES = {"cpu-xeon-8480": ("c7i.", "m7i.", "c3-")}
 CPU_VCPUS = {"cpu-xeon-8480": 112}
@@ -40,6 +42,7 @@ class Carried(NamedTuple):
     accelerator: str
     offer: Offer
     indicative: str  # empty: it is a list price
+    doubt: str = ""  # what is not known of it, used all the same where it is asked for
 
 
 def published(
@@ -78,8 +81,9 @@ def _carried_offers(
             continue
         if policy.regions == Choice() or is_place_allowed(offer, policy.regions):
             is_asked = policy.is_indicative_price_allowed or offer.cloud in policy.clouds.allowed
-            why = "" if is_asked else indicative(offer, today, fresh)
-            yield Carried(name, offer, why)
+            doubt = UNCONFIRMED if policy.regions != Choice() and not offer.region else ""
+            why = "" if is_asked else indicative(offer, today, fresh) or doubt
+            yield Carried(name, offer, why, doubt)
 
 
 def indicative(offer: Offer, today: date, fresh: int) -> str:
@@ -109,22 +113,37 @@ def newest_days(offers: Iterable[Offer], today: date) -> int:
 
 
 def _cheapest(offers: Iterable[Carried], today: date, oldest: int) -> list[Carried]:
-    """The cheapest of equal instances that has a price: more expensive ones can never win.
+    """Offers that can win: of equal instances none is both as cheap and as well joined to others.
 
-    Those that state their network are had besides: only they can carry replicas of several nodes.
+    The first of them is the cheapest that has a price; each further one has a better network.
     """
-    groups: dict[tuple[str, float, bool], list[Carried]] = defaultdict(list)
+    groups: dict[tuple[str, float], list[Carried]] = defaultdict(list)
     for each in offers:
-        is_stated = each.offer.shape.network_bytes_per_s is not None
-        groups[each.accelerator, each.offer.n_accelerators, is_stated].append(each)
+        groups[each.accelerator, each.offer.n_accelerators].append(each)
     best = []
     for equal in groups.values():
-        ordered = sorted(equal, key=lambda e: (e.offer.usd_per_h, e.offer.cloud, e.offer.region))
-        for each in ordered:
-            best.append(each)
-            if catalog_rates([each.offer], today, purchases=ON_DEMAND, max_age_days=oldest).kept:
-                break
+        usable = -1.0
+        for each in sorted(equal, key=_price_order):
+            if _usable_bytes_per_s(each.offer) > usable:
+                best.append(each)
+                if catalog_rates(
+                    [each.offer], today, purchases=ON_DEMAND, max_age_days=oldest
+                ).kept:
+                    usable = _usable_bytes_per_s(each.offer)
     return best
+
+
+def _price_order(each: Carried) -> tuple[float, float, str, str]:
+    offer = each.offer
+    return offer.usd_per_h, -_usable_bytes_per_s(offer), offer.cloud, offer.region
+
+
+def _usable_bytes_per_s(offer: Offer) -> float:
+    """What collectives between such servers reach of the line rate; 0 where no fabric is stated."""
+    fabric, rate = offer.shape.fabric, offer.shape.network_bytes_per_s
+    if fabric is None or rate is None:
+        return 0.0
+    return rate * (TCP_FRAC if fabric.kind == "tcp" else 1.0)
 
 
 def _rates(
@@ -137,7 +156,11 @@ def _rates(
         )
 
     found = [(each, of(each.offer)) for each in offers]
-    kept = (_marked(_as_sockets(rate), e.indicative) for e, part in found for rate in part.kept)
+    kept = (
+        _marked(_as_sockets(rate), e.indicative or e.doubt)
+        for e, part in found
+        for rate in part.kept
+    )
     return Rates(
         kept=tuple(_for_spanning([*kept])),
         refused=tuple(refusal for _, part in found for refusal in part.refused),
@@ -145,26 +168,20 @@ def _rates(
 
 
 def _for_spanning(rates: Sequence[NodeRate]) -> Iterator[NodeRate]:
-    """Without what is dearer and no better: of two nodes of a size, one may state its network."""
+    """Dearer servers of a size, whose network is better, only on demand and for what spans them."""
+    least: dict[tuple[str, int], float] = {}
     own: dict[NodeKind, float] = {}
-    least: dict[tuple[str, int, bool], float] = {}
     for rate in rates:
         if rate.purchase == "on_demand":
-            usd, kind = rate.price_usd_per_h.mid, _size_of(rate.node)
-            own.setdefault(rate.node, usd)
-            least[kind] = min(usd, least.get(kind, usd))
+            kind = (rate.node.accelerator, rate.node.n_accelerators)
+            usd = own.setdefault(rate.node, rate.price_usd_per_h.mid)
+            least[kind] = min(usd, least.get(kind, inf))
     for rate in rates:
-        accelerator, n, is_stated = _size_of(rate.node)
-        usd = own.get(rate.node, rate.price_usd_per_h.mid)
-        if least.get((accelerator, n, not is_stated), inf) > usd:
+        kind = (rate.node.accelerator, rate.node.n_accelerators)
+        if own.get(rate.node, inf) <= least.get(kind, inf) or kind not in least:
             yield rate
-        elif is_stated and rate.purchase == "on_demand":
+        elif rate.purchase == "on_demand":
             yield replace(rate, terms=replace(rate.terms, is_for_spanning=True))
-
-
-def _size_of(node: NodeKind) -> tuple[str, int, bool]:
-    """Accelerator, how many, and whether the network between such nodes is stated."""
-    return node.accelerator, node.n_accelerators, node.network_bytes_per_s is not None
 
 
 def _marked(rate: NodeRate, why: str) -> NodeRate:

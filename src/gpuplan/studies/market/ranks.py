@@ -1,8 +1,8 @@
 """What the ranks of a training run can stand on: servers with the network that joins them.
 
-A run wider than one server talks over what the offer states; where an offer states nothing, over
-the site's network, the maker's reference server (prices that the user gives), or a conservative
-Ethernet (published prices). What is assumed is said.
+A run wider than one server talks over what the offer states; servers of one's own and prices that
+the user gives stand on the site's network or on the maker's reference server. Published offers
+that state no fabric carry runs inside one server alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,14 @@ from gpuplan.domain.scenario.site import NodeNetwork
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.units import GBIT
 
-# Assumption: Ethernet of a rented server whose offer states no network; consumer boards stand in
-# ordinary PCs, and only servers with scale-up links are built for more than one machine.
-ASSUMED_GBIT = {"scale-up": 100, "board": 25, "consumer": 10}
-CLOUD_FABRICS = {"aws": "EFA"}
-FABRIC_WORDS = {"infiniband": "InfiniBand", "ethernet": "RoCE", "roce": "RoCE", "efa": "EFA"}
+NO_FABRIC = "no fabric known"
+FABRIC_WORDS = {
+    "infiniband": "InfiniBand",
+    "ethernet": "RoCE",
+    "roce": "RoCE",
+    "efa": "EFA",
+    "tcp": "TCP",
+}
 
 
 class RentedServer(NamedTuple):
@@ -32,6 +35,7 @@ class RentedServer(NamedTuple):
     node: NodeKind
     usd_per_h: float  # the least that one costs
     n_most: int | None  # that can be had; None: any number
+    is_own: bool = False  # on one's own site: no cable joins them with rented ones
 
 
 def market_for_ranks(market: Market, scenario: Scenario, catalog: Catalog) -> Market:
@@ -54,21 +58,24 @@ def joint_market(market: Market, ranks: Market) -> Market:
 
 def rented_servers(market: Market) -> tuple[RentedServer, ...]:
     """Every kind of server once, cheapest accelerator first."""
-    found: dict[tuple[str, int, str], RentedServer] = {}
+    found: dict[tuple[str, int, str, bool], RentedServer] = {}
     for rate in market.rates:
         node, usd, most = rate.node, rate.price_usd_per_h.mid, rate.terms.n_nodes_max
         if rate.purchase == "spot" or not node.n_accelerators or not node.fabric:
             continue
-        key = (node.accelerator, node.n_accelerators, node.fabric)
+        if node.fabric == NO_FABRIC:
+            most = 1
+        is_own = rate.capital is not None
+        key = (node.accelerator, node.n_accelerators, node.fabric, is_own)
         known = found.get(key)
         if known is not None:
             limits = (known.n_most, most)
             most = None if None in limits else max(n for n in limits if n is not None)
             usd = min(usd, known.usd_per_h)
-        found[key] = RentedServer(node, usd, most)
-    widest: dict[tuple[str, str], int] = {}
+        found[key] = RentedServer(node, usd, most, is_own)
+    widest: dict[tuple[str, str, bool], int] = {}
     for server in found.values():
-        kind = (server.node.accelerator, server.node.fabric_source)
+        kind = (server.node.accelerator, server.node.fabric_source, server.is_own)
         widest[kind] = max(widest.get(kind, 0), server.node.n_accelerators)
     return tuple(
         server if _is_widest(server, widest) else server._replace(n_most=1)
@@ -78,10 +85,10 @@ def rented_servers(market: Market) -> tuple[RentedServer, ...]:
     )
 
 
-def _is_widest(server: RentedServer, widest: Mapping[tuple[str, str], int]) -> bool:
+def _is_widest(server: RentedServer, widest: Mapping[tuple[str, str, bool], int]) -> bool:
     """Whether several of them may be joined: runs over several servers take the largest."""
     node = server.node
-    return node.n_accelerators == widest[node.accelerator, node.fabric_source]
+    return node.n_accelerators == widest[node.accelerator, node.fabric_source, server.is_own]
 
 
 def _servers(rate: NodeRate, n_usual: int) -> Iterator[NodeRate]:
@@ -121,19 +128,22 @@ def _joined(rate: NodeRate, network: NodeNetwork | None, catalog: Catalog) -> No
     card = catalog.accelerators.get(AcceleratorId(node.accelerator))
     if card is None or card.is_cpu:
         return node
+    is_mine = rate.capital is not None or rate.evidence.source == "user"
+    if rate.capital is not None and network is not None:
+        return _on_site(node, network)
     if node.network_bytes_per_s is not None:
-        kind = CLOUD_FABRICS.get(node.cloud or "", "Ethernet")
+        kind = FABRIC_WORDS.get(node.fabric_kind, "Ethernet")
         return replace(node, fabric=_words(node.network_bytes_per_s, kind), fabric_source="stated")
-    if network is not None:
-        rate_bytes = network.n_nics_per_node * network.nic_bytes_per_s
-        usable = rate_bytes / network.oversubscription_ratio
-        words = _words(usable, FABRIC_WORDS.get(network.kind.lower(), network.kind))
-        return replace(node, fabric=words, fabric_source="site")
-    if rate.evidence.source == "user":
-        return with_reference_fabric(node, card)
-    share = min(1.0, node.n_accelerators / USUAL_NODE)  # a part of a server gets a part of its NIC
-    words = _words(assumed_gbit(card) * GBIT * share, "TCP")
-    return replace(node, fabric=words, fabric_source="assumed")
+    if is_mine:
+        return with_reference_fabric(node, card) if network is None else _on_site(node, network)
+    return replace(node, fabric=NO_FABRIC, fabric_source="none")
+
+
+def _on_site(node: NodeKind, network: NodeNetwork) -> NodeKind:
+    rate_bytes = network.n_nics_per_node * network.nic_bytes_per_s
+    kind = FABRIC_WORDS.get(network.kind.lower(), network.kind)
+    words = _words(rate_bytes / network.oversubscription_ratio, kind)
+    return replace(node, fabric=words, fabric_source="site")
 
 
 def with_reference_fabric(node: NodeKind, card: Accelerator) -> NodeKind:
@@ -141,13 +151,6 @@ def with_reference_fabric(node: NodeKind, card: Accelerator) -> NodeKind:
     each, _ = nic_bytes_per_s("", card, n_node=USUAL_NODE)
     words = _words(each * node.n_accelerators, "InfiniBand")
     return replace(node, fabric=words, fabric_source="reference")
-
-
-def assumed_gbit(card: Accelerator) -> float:
-    """Ethernet of a rented server whose offer states no network."""
-    if card.scale_up is not None and card.scale_up.n_domain > 2:
-        return ASSUMED_GBIT["scale-up"]
-    return ASSUMED_GBIT["consumer" if "GeForce" in card.name else "board"]
 
 
 def _words(bytes_per_s: float, kind: str) -> str:

@@ -59,6 +59,7 @@ ALIASES = (
     (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),
     (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
 )
+OTHER_SIZE = 0.02  # share of the parameters
 
 
 def find_measured_model(text: str) -> Model:
@@ -110,15 +111,17 @@ def accelerator_of(text: str, catalog: Catalog) -> Accelerator:
 
 @lru_cache(maxsize=512)
 def named_model(name: str) -> Model:
-    """By catalog, by alias, or by the dimensions that papers give."""
+    """By catalog or alias; by the dimensions of papers where the catalog has another size."""
     for pattern, better in ALIASES:
         if re.search(pattern, name.lower()):
             name = re.sub(pattern, better, name.lower())
             break
+    known = known_model(name)
     try:
-        return find_measured_model(name)
+        found = find_measured_model(name)
     except PlannerError:
-        known = known_model(name)
         if known is None:
             raise
         return known
+    is_other = known is not None and abs(found.n_params / known.n_params - 1) > OTHER_SIZE
+    return known if known is not None and is_other else found

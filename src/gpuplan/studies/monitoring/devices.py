@@ -10,13 +10,16 @@ from gpuplan.catalog.offers import read_offers, rentable
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
+from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.telemetry.diagnosis import (
     DeviceFacts,
     DiagnoseRequest,
+    ModelFacts,
 )
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError, one
+from gpuplan.studies.naming import model_named
 
 
 def refuse_empty(telemetry: Telemetry) -> Telemetry:
@@ -35,6 +38,18 @@ def device_facts(
     known, assumed = _facts_by_name(dict.fromkeys(names), asked)
     unknown = DeviceFacts(usd_per_h=asked.usd_per_h)
     return {row: known.get(name, unknown) for row, name in enumerate(names)}, assumed
+
+
+def model_facts(name: str | None) -> ModelFacts | None:
+    """What a token of this model takes, in 16 bits; None where none was named."""
+    if name is None:
+        return None
+    model = model_named(name)
+    if not isinstance(model, Model):
+        what, fix = f"{name!r} writes no tokens", "name a language model"
+        raise one(InputError, "diagnose", "--model", what, fix)
+    active = model.n_active_params - model.embedding.n_params
+    return ModelFacts(n_active_params=active, weights_bytes=2.0 * model.n_params)
 
 
 def facts_of_fleet(
@@ -88,21 +103,25 @@ def _named(
         link_bytes_per_s=device.scale_up.bytes_per_s if device.scale_up else None,
         pcie_bytes_per_s=device.host_link.bytes_per_s if device.host_link else None,
         usd_per_h=usd_per_h,
+        name=device.name,
+        flop_per_s=device.peak_flop_per_s.get("bf16"),
+        memory_bytes_per_s=device.memory.bytes_per_s,
+        slices=tuple(one for one in catalog.mig_profiles if one.accelerator == device.id),
     ), [*choice.assumptions, *assumed]
 
 
 def _price(device: Accelerator, asked: DiagnoseRequest) -> tuple[float | None, list[Assumption]]:
     if asked.usd_per_h is not None:
         return asked.usd_per_h, []
-    prices = [
-        price
-        for offer in rentable(read_offers())
-        if offer.accelerator == device.id and (price := offer.usd_per_accelerator_h)
-    ]
-    if not prices:
+    by_cloud: dict[str, list[float]] = {}
+    for offer in rentable(read_offers()):
+        if offer.accelerator == device.id and (price := offer.usd_per_accelerator_h):
+            by_cloud.setdefault(offer.cloud, []).append(price)
+    if not by_cloud:
         return None, []
-    usd = median(prices)
-    why = f"median of {len(prices)} published on-demand prices: what the hour is worth elsewhere"
+    # A cloud counts once, however many of its regions are listed.
+    usd = median(median(prices) for prices in by_cloud.values())
+    why = f"median of {len(by_cloud)} clouds' on-demand prices: what the hour is worth elsewhere"
     value = f"{usd:.2f} USD"
     return usd, [
         Assumption(

@@ -15,7 +15,7 @@ from gpuplan.calibration.networks.stored import (
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.model_names import without_part
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.catalog.vision import vision_networks
+from gpuplan.catalog.vision import vision_named, vision_networks
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork
@@ -40,9 +40,14 @@ from gpuplan.studies.networks.speech import (
     sixteen_bits,
     speech_forecast,
 )
+from gpuplan.units import MS
 
 FLOP_PER_MAC = 2.0
+# Assumption: some 300 kernels of an image network at 10 us each in eager mode, thrice in training.
+LAUNCHES_S = {"vision": 3.0 * MS, "vision-training": 9.0 * MS}
 USUAL_IMAGE_PX = 224
+USUAL_TOKENS = 197  # 14 x 14 patches and the class
+ATTENTION_WIDTHS = 4  # query, key, value and output
 STACKS: dict[NetworkKind, str] = {
     "vision": "eager-nchw",
     "vision-training": "eager-nchw",
@@ -59,21 +64,17 @@ def predict_network(
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(accelerator_name, catalog)
     card, told = choice.accelerator, list(choice.assumptions)
-    model = None if vision_named(name) else _model(name)
-    if model is None and not vision_named(name):
+    images = vision_named(name)
+    model = None if images else _model(name)
+    if model is None and not images:
         return _pipeline(name, card, told)
     if model is not None and model.kind == "speech":
         return speech_forecast(model, card, request, told)
-    name = model_label(model) if model is not None else name
+    name = model_label(model) if model is not None else images[0].name.split(".")[0]
     kind, work, assumed = _work(name, model, card, request)
-    precision = request.precision or sixteen_bits(card)
-    stack = STACKS[kind]
     told += assumed
-    told.append(assume("software", stack, "what the measurements ran on", ""))
-    constants = network_constants(kind, name, stack, accelerator=card)
-    seconds = network_time_s(
-        work, device_of(card, precision), constants=constants, basis=basis_of(kind)
-    )
+    told.append(assume("software", STACKS[kind], "what the measurements ran on", ""))
+    seconds = _seconds(name, kind, work, card, request.precision or sixteen_bits(card))
     return NetworkForecast(
         name=name,
         kind=kind,
@@ -83,6 +84,16 @@ def predict_network(
         batch_s=network_estimate(seconds, kind, model=name, accelerator=card),
         assumptions=tuple(told),
     )
+
+
+def _seconds(
+    name: str, kind: NetworkKind, work: NetworkWork, card: Accelerator, precision: str
+) -> float:
+    """Time of the batch; measured rates are those of large ones: a small one waits for launches."""
+    constants = network_constants(kind, name, STACKS[kind], accelerator=card)
+    device = device_of(card, precision)
+    busy_s = network_time_s(work, device, constants=constants, basis=basis_of(kind))
+    return max(busy_s, LAUNCHES_S.get(kind, 0.0))
 
 
 def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkForecast:
@@ -107,12 +118,6 @@ def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkFo
     )
 
 
-def vision_named(name: str) -> list[VisionNetwork]:
-    """The image networks of this name, one of each picture size."""
-    short = name.split(".", maxsplit=1)[0]
-    return [network for network in vision_networks() if network.name.split(".")[0] == short]
-
-
 def model_label(model: Model) -> str:
     """The name that measurements know a model by: without its owner and the part of a pipeline."""
     return without_part(model.name).rpartition("/")[2]
@@ -121,8 +126,9 @@ def model_label(model: Model) -> str:
 def _work(
     name: str, model: Model | None, card: Accelerator, request: NetworkRequest
 ) -> tuple[NetworkKind, NetworkWork, list[Assumption]]:
-    if model is None:
-        return _vision(vision_named(name), card, request)
+    if model is None or model.kind == "vision":
+        found = vision_named(name) or tuple(from_layers(each) for each in (model,) if each)
+        return _vision(found, card, request)
     if model.kind == "encoder":
         return _encoder(model, card, request)
     if model.kind == "diffusion":
@@ -137,8 +143,26 @@ def _work(
     raise one(InputError, "predict-network", name, f"is a {model.kind}", fix)
 
 
+def from_layers(model: Model) -> VisionNetwork:
+    """A vision transformer by its layers: every matrix and both products of attention."""
+    n_tokens, width = model.max_context_tokens or USUAL_TOKENS, model.main.hidden_size
+    n_macs = n_elements = 0.0
+    for group in model.main.groups:
+        inner = (group.n_params / group.n_layers - ATTENTION_WIDTHS * width**2) / (2 * width)
+        n_macs += group.n_params * n_tokens + group.n_layers * 2 * n_tokens**2 * width
+        n_elements += group.n_layers * n_tokens * (ATTENTION_WIDTHS * width + inner + width)
+    return VisionNetwork(
+        name=model.name,
+        n_params=model.n_params,
+        flop_per_sample=FLOP_PER_MAC * n_macs,
+        activation_elements=round(n_elements),
+        image_px=USUAL_IMAGE_PX,
+        source=model.source,
+    )
+
+
 def _vision(
-    found: list[VisionNetwork], card: Accelerator, request: NetworkRequest
+    found: Sequence[VisionNetwork], card: Accelerator, request: NetworkRequest
 ) -> tuple[NetworkKind, NetworkWork, list[Assumption]]:
     usual = min((n.image_px for n in found), key=lambda px: abs(px - USUAL_IMAGE_PX))
     at = request.image_px or usual
@@ -181,8 +205,8 @@ def _model(name: str) -> Model | None:
         if name in benchmarks():
             return None
         networks = sorted({n.name.split(".")[0] for n in vision_networks()} | set(benchmarks()))
-        near = get_close_matches(name, networks, n=5, cutoff=0.4)
-        fix = f"{error.problems[0].fix}; among networks: {', '.join(near or networks[:8])}"
+        near = get_close_matches(name.lower(), networks, n=3, cutoff=0.4)
+        fix = f"{error.problems[0].fix}; among networks: {', '.join(near or networks[:3])}"
         raise one(
             InputError, "predict-network", name, "is neither a network nor a model", fix
         ) from None

@@ -123,7 +123,7 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
         accelerator=str(candidate.accelerator),
         n_accelerators=0 if is_cpu else n,
         n_replicas=1 if row.is_run else row.sized.n_replicas,
-        layout=_layout(candidate, row.n_per_node),
+        layout=pool_layout(candidate, row.n_per_node),
         precision=candidate.precision,
         source=_source(lines) if is_first else _shared_source(option),
         n_spare_replicas=row.sized.reserve.n_spare,
@@ -134,7 +134,8 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
     )
 
 
-def _layout(candidate: Candidate, n_per_node: int) -> PoolLayout:
+def pool_layout(candidate: Candidate, n_per_node: int) -> PoolLayout:
+    """The whole layout of one replica or run."""
     return PoolLayout(
         **asdict(candidate.layout),
         sharding=candidate.run.sharding if candidate.run else "",

@@ -10,7 +10,7 @@ import numpy as np
 from gpuplan.candidates.risk import Z_80
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.money.rates import NodeRate
-from gpuplan.domain.plan.answer import Crossover, Curve
+from gpuplan.domain.plan.answer import Crossover
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Estimate
@@ -21,6 +21,9 @@ from gpuplan.units import HOURS_PER_MONTH
 SPAN = (0.1, 10.0)  # of today's load, in which crossings are looked for
 N_GRID = 2001
 TIE = 1e-9
+# Of the load that a replica carries, as cost follows it: no further replica mends a latency that is
+# beyond its SLO at every load, so that a fleet is resized for throughput alone.
+MOST_LOG_SD = 0.35
 
 
 class CheapestFleet(NamedTuple):
@@ -57,7 +60,7 @@ def _curves(row: FleetRow, rates: dict[str, NodeRate]) -> Iterator[FleetCurve]:
             n_spare=sized.reserve.n_spare,
             usd_per_node_h=rate.price_usd_per_h.mid,
             is_committed=rate.is_committed,
-            speed_log_sd_ratio=log_sd_ratio(capacity),
+            speed_log_sd_ratio=min(MOST_LOG_SD, log_sd_ratio(capacity)),
         )
 
 
@@ -120,30 +123,3 @@ def _flip(before: FleetCurve, after: FleetCurve) -> str:
     if was == will:
         return ""
     return ": CPUs are enough" if will else ": an accelerator pays off"
-
-
-def cost_curves(
-    curves: Sequence[FleetCurve], demand: DemandProfile, *, unit: str, n_most: int = 4
-) -> tuple[Curve, ...]:
-    """Monthly cost over load for the best few kinds, as lines of a chart."""
-    ranked = sorted(curves, key=lambda curve: cost_usd_per_month(curve, demand))
-    kinds: dict[str, FleetCurve] = {}
-    for curve in ranked:
-        kinds.setdefault(curve.kind, curve)
-    factors = np.linspace(0.1, 3.0, 59)
-    peak = demand.peak_of(0, 0)
-    return tuple(
-        Curve(
-            chart=f"Monthly cost of {demand.workload} over load",
-            name=kind,
-            x_name=f"peak load, {unit}",
-            y_name="USD/month",
-            x=_rounded(factors * peak),
-            y=_rounded(costs_usd_per_month(curve, demand, floats(factors))),
-        )
-        for kind, curve in list(kinds.items())[:n_most]
-    )
-
-
-def _rounded(values: Floats) -> tuple[float, ...]:
-    return tuple(float(f"{value:.6g}") for value in values)

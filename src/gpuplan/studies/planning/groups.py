@@ -22,6 +22,7 @@ from gpuplan.selection.choose import select
 from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice, carbon_kg_per_month, chosen_plan
 from gpuplan.studies.planning.options import FleetTable
+from gpuplan.studies.planning.recurring import recurring_deadlines
 from gpuplan.studies.planning.runs import as_fleets, deadline_result, job_behind
 from gpuplan.studies.planning.shared import shared_uses
 
@@ -124,7 +125,9 @@ def _group_plan(scenario: Scenario, group: SolvedGroup) -> ChosenPlan:
         replays=group.replays,
     )
     if not group.choice.is_jobs:
-        return plan
+        return replace(
+            plan, slo=_slo((*plan.slo.promises, *recurring_deadlines(scenario, group.choice)))
+        )
     behind = [job_behind(group.sizings, option) for option in group.choice.selection.chosen]
     jobs = [job for job in behind if job is not None]
     deadlines = [deadline_result(scenario, job) for job in jobs]

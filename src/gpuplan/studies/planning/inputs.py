@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.offers import read_offers
+from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import PriceOf, Sizing, SizingOptions
@@ -21,9 +22,10 @@ from gpuplan.inputs.scenario.read import scenario_document, scenario_of
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.inputs.words.flags import with_flags
 from gpuplan.inputs.words.read import described_scenario
+from gpuplan.studies.inference.user_calibration import read_user_calibration
 from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
 from gpuplan.studies.market.ranks import RentedServer, market_for_ranks, rented_servers
-from gpuplan.studies.naming import lexicon, refuse_unknown, with_overlays
+from gpuplan.studies.naming import lexicon, refuse_unknown, with_known_places, with_overlays
 from gpuplan.studies.planning.runs import market_for_jobs
 from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
@@ -68,7 +70,7 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
         is_probability_asked=request.min_probability_frac is not None
         or scenario.policy.resilience.min_probability_frac is not None,
     )
-    if request.is_replay_full:
+    if request.basis.is_replay_full:
         options = replace(options, n_replayed_whole=FULL_REQUESTS)
     around = SizingContext(
         catalog=catalog,
@@ -76,10 +78,16 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
         networks=networks_of(market),
         options=options,
         store=request.store,
+        calibration=_calibration(request),
         read_trace=cache(lambda path: read_trace(path).requests),
         servers=_servers(market, scenario, catalog),
     )
     return PlanInputs(request, scenario, tree, catalog, market, around)
+
+
+def _calibration(request: PlanRequest) -> InferenceCalibration | None:
+    path = request.basis.calibration
+    return None if path is None else read_user_calibration(path)
 
 
 def probability_asked(scenario: Scenario, request: PlanRequest) -> float | None:
@@ -124,6 +132,7 @@ def requested_scenario(request: PlanRequest) -> tuple[Scenario, dict[str, Any]]:
     scenario = scenario_of(document, folder=folder)
     catalog = with_overlays(read_catalog(), request.overlays)
     refuse_unknown(scenario, document, catalog, request.store)
+    scenario = with_known_places(scenario)
     return replace(scenario, assumptions=(*notes, *scenario.assumptions)), document.data
 
 

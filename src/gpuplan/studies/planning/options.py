@@ -130,11 +130,12 @@ def pool_name(rate: NodeRate) -> str:
     """Equal nodes are one pool, whoever they come from; processors also by their size.
 
     Rented nodes whose network replicas may span are a pool of their own, and so are those that
-    training was sized for.
+    training was sized for: no run spans one's own site and a rented one.
     """
     node = rate.node
     if node.fabric:
-        return f"{node.accelerator} x{node.n_accelerators} {node.fabric}"
+        where = " (own)" if rate.capital is not None else ""
+        return f"{node.accelerator} x{node.n_accelerators} {node.fabric}{where}"
     is_spanned = rate.terms.is_for_spanning or rate.evidence.source == "user"
     if is_spanned and rate.capital is None and node.network_bytes_per_s is not None:
         gbit = f" at {node.network_bytes_per_s / GBIT:g} Gbit/s"

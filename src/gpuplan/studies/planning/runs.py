@@ -30,6 +30,7 @@ from gpuplan.selection.training import training_options
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.options import pool_name
+from gpuplan.studies.planning.priced import priced
 from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, MONTH
 
 N_STARTS = 24  # between now and the last deadline, at which a run may begin
@@ -231,6 +232,7 @@ class PricedRun(NamedTuple):
     """A run with the least that it costs, porting included."""
 
     job: SizedJob
+    option: FleetOption
     usd: float
     once_usd: float
     usd_per_accelerator_h: float
@@ -254,7 +256,16 @@ def compared_runs(choice: Choice, sizings: Sequence[Sizing]) -> Iterator[Compare
         runs = sorted(_priced_runs(choice, sizings, option.workload), key=lambda run: run.usd)
         mine = [run for run in runs if run.job is job]
         if mine:
-            yield ComparedRuns(mine[0], _best_of_kinds(runs, mine[0]))
+            others = [_billed(choice, run) for run in _best_of_kinds(runs, mine[0])]
+            others.sort(key=lambda run: run.usd)
+            yield ComparedRuns(_billed(choice, mine[0]._replace(option=option)), others)
+
+
+def _billed(choice: Choice, run: PricedRun) -> PricedRun:
+    """The run at the bill of a plan that is made for it alone: staff of a site of one's own too."""
+    alone = choice._replace(selection=replace(choice.selection, chosen=()))
+    found = priced(alone, run.option, has_limits=False)
+    return run if found is None else run._replace(usd=found.usd)
 
 
 def _best_of_kinds(runs: Sequence[PricedRun], chosen: PricedRun) -> list[PricedRun]:
@@ -289,6 +300,7 @@ def _run(choice: Choice, option: FleetOption, job: SizedJob) -> PricedRun:
     nodes = pool.nodes_for(int(option.need.max()))
     return PricedRun(
         job=job,
+        option=option,
         usd=nodes * price * job.wall_s.value / HOUR + option.once_usd,
         once_usd=option.once_usd,
         usd_per_accelerator_h=price / pool.n_accelerators_per_node,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuplan.demand.lengths import within_context
+from gpuplan.demand.lengths import NEAR_RATIOS, within_context
 from gpuplan.demand.sessions import Conversation, closed_loop
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import floats
@@ -30,7 +30,6 @@ MOST_TURNS = 10_000
 N_EACH = 50  # requests of one user where no number is given
 LEAST_EACH = 16
 DESCRIBED_REQUESTS = 200_000  # of a described loop, about
-ALIKE_RATIOS = (0.9, 1.1)  # of a fixed output length; Assumption: no two responses are equal
 COUNTED_FRAC = 0.75  # of a described loop's rows are asked before all end together
 
 
@@ -59,7 +58,7 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
     loop = closed_loop(n_users, n_each, request=shape, seed=seed)
     output = loop.output_tokens.astype(np.float64)
     if users.shape.output.shape == "fixed":
-        output *= stream(seed, "output lengths").uniform(*ALIKE_RATIOS, len(output))
+        output *= stream(seed, "output lengths").uniform(*NEAR_RATIOS, len(output))
     asked = requests_of(np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, np.rint(output)))
     asked = within_context(asked, users.max_tokens)
     asked = fresh_requests(asked, users.shape.prefix_hit_frac.mid)

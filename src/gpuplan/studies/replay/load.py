@@ -128,11 +128,12 @@ def settled_load(load: DrawnLoad) -> Settled:
         assumed.append(_assumed("duration", f"{seconds / HOUR:g} h", why, "--duration, --requests"))
     for name in ("input", "output"):
         lengths = getattr(load, name)
-        if lengths.shape == "fixed":
+        if lengths.shape in ("fixed", "near"):
+            each = "each" if lengths.shape == "fixed" else "within a tenth"
             assumed.append(
                 _assumed(
                     f"{name} lengths",
-                    f"{lengths.mean_tokens:g} tokens each",
+                    f"{lengths.mean_tokens:g} tokens {each}",
                     "one figure was given",
                     f"--{name}-p95",
                 )

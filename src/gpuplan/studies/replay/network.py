@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from gpuplan.catalog.vision import vision_networks
+from gpuplan.catalog.vision import vision_named
 from gpuplan.domain.columns import floats
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.provenance import Assumption
@@ -26,12 +26,12 @@ from gpuplan.studies.replay.judge import judged
 from gpuplan.studies.replay.sizes import smallest, tried_point
 
 MOST_SIZES = 1024
-KINDS = ("encoder", "diffusion", "speech")
+KINDS = ("encoder", "vision", "diffusion", "speech")
 
 
 def is_network(name: str) -> bool:
     """A network whose time is known by batch size, and that is no language model."""
-    if any(n.name.split(".")[0] == name.split(".", maxsplit=1)[0] for n in vision_networks()):
+    if vision_named(name):
         return True
     try:
         return model_named(name).kind in KINDS

@@ -18,7 +18,7 @@ from gpuplan.domain.inference.serving import EngineSettings, LoraUse
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
-from gpuplan.domain.simulation.outcome import SloTargets
+from gpuplan.domain.simulation.outcome import Outcome, SloTargets
 from gpuplan.domain.simulation.simulation import (
     EngineRequest,
     PreparedFleet,
@@ -27,12 +27,13 @@ from gpuplan.domain.simulation.simulation import (
     Simulation,
 )
 from gpuplan.domain.traffic.drawn import LoadSource
-from gpuplan.domain.traffic.stream import Requests
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
-from gpuplan.studies.inference.admission import assumed_admission
+from gpuplan.simulation.serving.text import shares_text, with_lookups, without_cache
+from gpuplan.studies.inference.admission import SGLANG, assumed_admission
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.naming import model_named, with_overlays
@@ -40,7 +41,12 @@ from gpuplan.studies.replay.classes import by_priority
 from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of
 from gpuplan.studies.replay.judge import judged
 from gpuplan.studies.replay.power import power_over_time
-from gpuplan.studies.replay.request_check import check_asked, unused_accelerators
+from gpuplan.studies.replay.request_check import (
+    check_asked,
+    has_own_steps,
+    unused_accelerators,
+    with_steps_read,
+)
 from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
 from gpuplan.studies.replay.sizes import smallest_holding
 
@@ -74,6 +80,7 @@ def prepared(
 ) -> PreparedFleet:
     """The fleet that was named, with the engine that its memory and the load's lengths give."""
     check_asked(asked)
+    asked = with_steps_read(asked)
     if len(requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
@@ -157,10 +164,8 @@ def replayed(
     start_s = perf_counter()
     if loop is not None:
         outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
-    elif told is not None and can_stream(ready.fleet) and not is_knowing(ready.fleet):
-        outcome = in_blocks(requests, ready.fleet, bin_s=asked.bin_s, on_progress=told)
     else:
-        outcome = routed_outcome(requests, ready.fleet, bin_s=asked.bin_s, blocks=blocks)
+        outcome = _open_outcome(ready.fleet, requests, asked, blocks=blocks, told=told)
     wall_s = perf_counter() - start_s
     statistics, slo = judged(outcome, asked), asked.slo or SloTargets()
     is_urgent = ready.fleet.limits.scheduling == "priority"
@@ -173,9 +178,31 @@ def replayed(
         classes=by_priority(outcome, statistics, slo) if is_urgent else (),
         wall_s=wall_s,
         flow=flow_of(outcome),
-        power=power_over_time(ready.setup, outcome),
+        # Step times of one's own say nothing of arithmetic and memory traffic.
+        power=None if has_own_steps(asked) else power_over_time(ready.setup, outcome),
         load=summary(outcome.requests),
     )
+
+
+def _open_outcome(
+    fleet: Fleet,
+    requests: Requests,
+    asked: SimulateRequest,
+    *,
+    blocks: PrefixBlocks | None,
+    told: Told | None,
+) -> Outcome:
+    """In blocks where somebody wants to hear of progress and a run can be made of blocks."""
+    bare = fleet
+    if not shares_text(requests, blocks):
+        bare = replace(fleet, limits=without_cache(fleet.limits))
+    if told is not None and can_stream(bare) and not is_knowing(fleet):
+        found = in_blocks(requests, bare, bin_s=asked.bin_s, on_progress=told)
+        if bare == fleet:
+            return found
+        if found.totals.n_preemptions == 0:
+            return with_lookups(found)
+    return routed_outcome(requests, fleet, bin_s=asked.bin_s, blocks=blocks)
 
 
 def simulate_load(
@@ -201,7 +228,11 @@ def with_gaps(found: Simulation) -> Simulation:
     if is_knowing(found.fleet):
         what = f"with router {found.fleet.router}"
         raise one(InputError, "simulate", "--itl", what, "leave it out")
-    return replace(found, gaps=gaps_of(found.outcome.requests, found.fleet))
+    fleet = found.fleet
+    if not found.outcome.totals.n_hit_tokens:
+        # A prefix cache in which nothing was found moves no step.
+        fleet = replace(fleet, limits=without_cache(fleet.limits))
+    return replace(found, gaps=gaps_of(found.outcome.requests, fleet))
 
 
 def _mean_load(requests: Requests, adapters: LoraUse | None) -> LoadRequest:
@@ -231,13 +262,10 @@ def fleet_of(
     setup: ServingSetup, requests: Requests, asked: SimulateRequest
 ) -> tuple[Fleet, list[Assumption]]:
     """Engines with the iteration time that predictions have, and the cache that memory leaves."""
-    scheduler = _scheduler(asked)
-    if scheduler.caches_prefixes is None:
-        scheduler = replace(scheduler, caches_prefixes=_shares_text(requests, scheduler))
     deployment = evaluated(
         setup,
         calibration=_calibration(asked),
-        scheduler=scheduler,
+        scheduler=_scheduler(asked),
         shared_tokens=float(requests.prefix_tokens.mean()),
     )
     _check_room(deployment)
@@ -284,7 +312,9 @@ def _assumed_policies(
 ) -> list[Assumption]:
     found = []
     if limits.caches_prefixes and _scheduler(asked).caches_prefixes is None:
-        why = "prompts of this load share text, and engines keep it by default"
+        why = f"{setup.engine.name} keeps text of prompts and responses by default"
+        if setup.engine.name == SGLANG:
+            why = "SGLang's radix tree is on by default"
         change = "--no-prefix-caching"
         found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
     if limits.drafts is not None:
@@ -316,11 +346,6 @@ def _drafting(limits: EngineLimits) -> Assumption:
     return Assumption(what="accepted drafts", value=value, why=why, change=change)
 
 
-def _shares_text(requests: Requests, asked: EngineRequest) -> bool:
-    """Engines that run fixed batches keep nothing between them."""
-    return asked.batching is None and bool((requests.prefix_group >= 0).any())
-
-
 def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
     scheduler = _scheduler(asked)
     given = (scheduler.max_sequences, scheduler.max_batch_tokens, scheduler.n_blocks)
@@ -333,9 +358,11 @@ def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
         why = "the engine's defaults on this device, and the cache that its memory leaves"
         change = "--max-num-seqs, --max-num-batched-tokens, --kv-blocks"
         found.append(Assumption(what="scheduler", value=value, why=why, change=change))
-    value = f"{limits.start_s * 1e3:.0f} ms"
+    value, change = f"{limits.start_s * 1e3:.0f} ms", ""
     why = "network, tokenizer and answer outside the engine, from served measurements"
-    return [*found, Assumption(what="start of a request", value=value, why=why, change="")]
+    if has_own_steps(asked):
+        why, change = "step times are given: the engine alone is simulated", "leave out --step-time"
+    return [*found, Assumption(what="start of a request", value=value, why=why, change=change)]
 
 
 def _scheduler(asked: SimulateRequest) -> EngineRequest:

@@ -1,12 +1,14 @@
 """What is asked of a simulation, before anything is computed: every fault at once."""
 
 import math
+from dataclasses import replace
 
 from gpuplan.domain.hardware.catalog import AcceleratorChoice
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation.simulation import SimulateRequest
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.inputs.step_times import read_step_times
 
 MOST_REPLICAS = 65_536
 LEAST_BIN_S = 0.001
@@ -27,6 +29,27 @@ def check_asked(asked: SimulateRequest) -> None:
         problems.append(Problem("--router", what, fix))
     if problems:
         raise InputError("simulate", problems)
+
+
+def has_own_steps(asked: SimulateRequest) -> bool:
+    """Step times are the user's, not predicted."""
+    replica = None if asked.scheduler is None else asked.scheduler.replica
+    return replica is not None and replica.steps is not None
+
+
+def with_steps_read(asked: SimulateRequest) -> SimulateRequest:
+    """The file of step times read; InputError where a layout has none of its own."""
+    scheduler = asked.scheduler
+    replica = None if scheduler is None else scheduler.replica
+    if scheduler is None or replica is None or replica.steps is None:
+        return asked
+    if replica.pp * replica.dp > 1 or scheduler.batching is not None:
+        what = "with --pp, --dp, or static or dynamic batching"
+        raise one(InputError, "simulate", "--step-time", what, "time one engine without them")
+    if not isinstance(replica.steps, str):
+        return asked
+    replica = replace(replica, steps=read_step_times(replica.steps))
+    return replace(asked, scheduler=replace(scheduler, replica=replica))
 
 
 def unused_accelerators(choice: AcceleratorChoice, layout: ServingLayout) -> list[Assumption]:

@@ -14,7 +14,7 @@ from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.domain.simulation.outcome import SloTargets
 from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
 from gpuplan.domain.traffic.drawn import LoadSource
-from gpuplan.domain.traffic.stream import requests_of
+from gpuplan.domain.traffic.stream import Grouping, requests_of
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.inference.prefix import fresh_requests
@@ -100,7 +100,9 @@ def _serving(chosen: Workload, path: Path, duration_s: float | None, seed: int) 
     seconds, assumed = _duration(arrivals, duration_s)
     shape = chosen.work.request
     drawn = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
-    bare = requests_of(drawn.arrive_s, drawn.input_tokens, np.maximum(1, drawn.output_tokens))
+    asked = None if shape.max_tokens is None else np.full(len(drawn), shape.max_tokens)
+    output, grouping = np.maximum(1, drawn.output_tokens), Grouping(max_tokens=asked)
+    bare = requests_of(drawn.arrive_s, drawn.input_tokens, output, grouping=grouping)
     hit = shape.prefix_hit_frac.mid
     return LoadSource(
         requests=fresh_requests(bare, hit),

@@ -29,6 +29,7 @@ from gpuplan.inputs.traces.read import TraceStream, stream_trace
 from gpuplan.simulation.serving.sketch import ERROR_FRAC
 from gpuplan.simulation.serving.stream import ServingStream
 from gpuplan.simulation.serving.tally import Spent, Tally
+from gpuplan.simulation.serving.text import without_cache
 from gpuplan.studies.replay.judge import check_measured
 from gpuplan.studies.replay.load import bad_assumed, bad_lines, settled_load
 from gpuplan.studies.replay.power import power_over_time
@@ -121,6 +122,11 @@ def streamed(
 
     A queue that outgrows memory ends the run: the fleet is overloaded, and the rest is not asked.
     """
+    if asked.scheduler is None or asked.scheduler.caches_prefixes is None:
+        # What a cache holds is not kept in a stream; where no text is shared, nobody misses it.
+        bare = replace(ready.fleet, limits=without_cache(ready.fleet.limits))
+        said = tuple(each for each in ready.assumptions if each.what != "prefix caching")
+        ready = replace(ready, fleet=bare, assumptions=said)
     stream = ServingStream(ready.fleet, bin_s=asked.bin_s)
     # Finer than the bins that are shown, and folded into them: a short run has a backlog, too.
     tally = Tally(slo=asked.slo, warmup_s=asked.warmup_s, bin_s=asked.bin_s / N_FINER)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.candidates import prune as cut
@@ -14,7 +15,7 @@ from gpuplan.candidates.propose import (
     with_stages,
 )
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.performance import USUAL_ENGINE
+from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings
 from gpuplan.domain.model.precision import NumberFormat, format_named
 from gpuplan.domain.plan.candidate import Candidate, Pruned, Rejection
@@ -36,7 +37,7 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     """All proposals, kept or rejected, with what was assumed."""
     evaluator = task.evaluator
     spec, assumed = _spec(task)
-    found = propose(spec, evaluator.accelerators.values(), _settings_for)
+    found = propose(spec, evaluator.accelerators.values(), partial(_settings_for, task.engine))
     networks = task.context.networks
     found = (*over_servers(found, networks), *_on_slices(spec, evaluator))
     found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
@@ -48,10 +49,8 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     return both, (*task.policy_assumptions, *assumed)
 
 
-def _settings_for(card: Accelerator) -> EngineSettings:
-    return engine_settings(
-        USUAL_ENGINE.name, version_pair(USUAL_ENGINE.name, USUAL_ENGINE.version), card
-    )
+def _settings_for(engine: EngineChoice, card: Accelerator) -> EngineSettings:
+    return engine_settings(engine.name, version_pair(engine.name, engine.version), card)
 
 
 def _checks(task: SizingTask) -> list[cut.Check]:
@@ -73,6 +72,10 @@ def _checks(task: SizingTask) -> list[cut.Check]:
 
 def _layout_problems(evaluator: CandidateEvaluator, candidate: Candidate) -> Sequence[Problem]:
     storage = evaluator.storage(candidate.precision, candidate.cache_precision)
+    is_sglang = candidate.engine is not None and candidate.engine.name == "sglang"
+    if is_sglang and candidate.layout.dp > 1:
+        what = f"dp {candidate.layout.dp} with SGLang's scheduler is not simulated"
+        return [Problem("layout", what, "use tensor parallelism, or vLLM")]
     return layout_problems(evaluator.model, storage, candidate.layout)
 
 
@@ -93,7 +96,7 @@ def _context_check(evaluator: CandidateEvaluator, candidate: Candidate) -> Rejec
 def _chunk_check(task: SizingTask, candidate: Candidate) -> Rejection | None:
     """Smaller prefill chunks are worth a try only where a gap with such a chunk meets its SLO."""
     gaps = [limit for limit in task.limits if limit.metric == "itl"]
-    usual = _settings_for(task.evaluator.accelerator(candidate)).max_batch_tokens
+    usual = _settings_for(task.engine, task.evaluator.accelerator(candidate)).max_batch_tokens
     chunk = candidate.settings.max_batch_tokens if candidate.settings else usual
     if not gaps or chunk >= usual:
         return None
@@ -145,15 +148,16 @@ def _short_everywhere(pruned: Pruned) -> list[Candidate]:
 def _on_slices(spec: ProposalSpec, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
     """MIG slices or time slices of accelerators for a model that takes less than half of one."""
     found: list[Candidate] = []
+    settings_for = partial(_settings_for, spec.engine)
     for card in evaluator.accelerators.values():
-        whole = propose(replace(spec, is_moe=False, limits_gaps=False), [card], _settings_for)[0]
+        whole = propose(replace(spec, is_moe=False, limits_gaps=False), [card], settings_for)[0]
         memory = evaluator.longest_memory(whole)
         needed = memory.visible_bytes - memory.cache_bytes + memory.sequence_bytes
         needed -= memory.visible_bytes - memory.budget_bytes
         if needed > SMALL_MODEL_FRAC * card.memory.visible_bytes:
             continue
         shares = shares_of(card, evaluator.catalog.mig_profiles_of(card.id), needed)
-        found += on_shares(spec, card, shares, _settings_for)
+        found += on_shares(spec, card, shares, settings_for)
     return tuple(found)
 
 
@@ -190,7 +194,9 @@ def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
     stored, assumed = storage_of(model, precisions[0], format_named(workload.cache_precision or ""))
     assumptions = [a for a in assumed if a.what != "precision"]
     assumptions += _format_assumptions(
-        published, is_given=bool(workload.precisions or task.scenario.policy.precisions)
+        published,
+        task.engine,
+        is_given=bool(workload.precisions or task.scenario.policy.precisions),
     )
     spec = ProposalSpec(
         workload=workload.name,
@@ -198,17 +204,19 @@ def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
         cache_precision=stored.cache.name,
         narrow=tuple(f.name for f in precisions if f.stored_bytes < published.stored_bytes),
         is_moe=model.is_moe,
-        engine=USUAL_ENGINE,
+        engine=task.engine,
         layout=workload.layout,
         limits_gaps=any(limit.metric == "itl" for limit in task.limits),
     )
     return spec, assumptions
 
 
-def _format_assumptions(published: NumberFormat, *, is_given: bool) -> list[Assumption]:
-    value = f"{USUAL_ENGINE.name} {USUAL_ENGINE.version} with its defaults"
+def _format_assumptions(
+    published: NumberFormat, engine_: EngineChoice, *, is_given: bool
+) -> list[Assumption]:
+    value = f"{engine_.name} {engine_.version} with its defaults"
     why = "a recent version that measurements cover"
-    engine = assume("engine", value, why, "")
+    engine = assume("engine", value, why, "site.software.framework: sglang")
     if is_given:
         return [engine]
     why = "as the checkpoint is published; narrower is never chosen unasked"

@@ -1,8 +1,8 @@
 """The load that a replica carries at every error of the model, from a few runs of one fleet.
 
 Two errors move together. Latencies at a load lie as far from the model as measurements of such
-latencies do; steps that are slower also bring a fleet nearer to its fullest rate, as far as
-measured throughput lies from the model. The worse of both counts.
+latencies do; steps that are slower, as far as TPOT measured at a known concurrency says, also bring
+a fleet nearer to its fullest rate: what queues then is simulated. The worse of both counts.
 """
 
 from functools import cached_property
@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from gpuplan.candidates.risk import DEVIATIONS, Z_80, error_ratio
+from gpuplan.candidates.risk import DEVIATIONS, Z_80, error_ratio, risk_samples
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.sizing import CarriedLoad
 from gpuplan.domain.provenance import Estimate
@@ -25,14 +25,39 @@ OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the
 N_SPLITS = 2  # of the load between what is served and what is not
 N_FINE = 161
 OUT_RATIO = 1.5  # of a limit: what is told of a queue that grows
+IDLE_FRAC = 0.99  # of the closed form of an idle replica: runs round their steps
 RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
+
+
+def best_odds_frac(simulator: FleetSimulator, seed: int) -> float:
+    """More than any number of replicas reaches: every request is alone on an idle one.
+
+    A median prompt is shorter than the mean one, which alone says nothing of medians.
+    """
+    n_deviations = risk_samples(seed).n_deviations
+    idle = simulator.evaluator.idle_times(simulator.candidate)
+    is_met = np.ones(len(n_deviations), dtype=bool)
+    for limit in simulator.limits:
+        if limit.statistic != "p50":
+            unit = simulator.ranged().estimate(RANGED[limit.metric], 1.0)
+            least_s = idle.of(limit.metric) * IDLE_FRAC * error_ratio(unit, n_deviations)
+            is_met &= least_s <= limit.limit_s
+    return float(is_met.mean())
 
 
 class LatencyProfile:
     """Latencies of so many replicas over their load, and what the model's error makes of them."""
 
-    def __init__(self, simulator: FleetSimulator, *, n_replicas: int, load: float) -> None:
+    def __init__(
+        self,
+        simulator: FleetSimulator,
+        *,
+        n_replicas: int,
+        load: float,
+        fewer: "LatencyProfile | None" = None,
+    ) -> None:
         self._runs, self._n, self._load = simulator, n_replicas, load
+        self._fewer = fewer  # their profile goes on where this ends, on either side
         self._limits_s = floats([limit.limit_s for limit in simulator.limits])
 
     @cached_property
@@ -41,21 +66,35 @@ class LatencyProfile:
         rows: dict[float, list[float]] = {}
         known = 1.0 if self._run(1.0, rows) else 0.0
         higher = HIGHER_RATIOS if self._n <= FEW else HIGHER_RATIOS[:N_HIGHER]
+        is_open = bool(known)
         for ratio in higher if known else ():
-            if not self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
+            is_open = self._is_met(rows[max(rows)], LUCKY_DEVIATIONS)
+            if not is_open:
                 break
             if not self._run(ratio, rows):
                 self._between(known, ratio, rows)
+                is_open = False
                 break
             known = ratio
         for frac in LOWER_FRACS:
             if rows and self._is_met(rows[min(rows)], SURE_DEVIATIONS):
                 break
             self._run(frac, rows)
+        if rows and self._fewer is not None:
+            rows |= self._fewer.outside(min(rows), max(rows) if is_open else np.inf)
         loads = sorted(rows)
         # More load never makes a fleet faster, whatever chance did to single runs.
         table = np.array([rows[load] for load in loads]).reshape(len(loads), len(self._limits_s))
         return floats(loads), floats(np.maximum.accumulate(table))
+
+    def outside(self, low: float, high: float) -> dict[float, list[float]]:
+        """Latencies at lower and higher loads of a replica: more of them are no slower there."""
+        known, table = self._measured
+        return {
+            float(load): table[i].tolist()
+            for i, load in enumerate(known)
+            if not low <= load <= high
+        }
 
     def _between(self, served: float, beyond: float, rows: dict[float, list[float]]) -> None:
         """Runs nearer and nearer to where the queue begins to grow."""
@@ -85,10 +124,10 @@ class LatencyProfile:
 
     @cached_property
     def _errors(self) -> tuple[list[Estimate], Estimate]:
-        """Range of each latency at a load, and of the time of steps at the fullest rate."""
+        """Range of each latency at a load, and of the time of a step."""
         ranged = self._runs.ranged()
         latencies = [ranged.estimate(RANGED[limit.metric], 1.0) for limit in self._runs.limits]
-        return latencies, ranged.full_throughput(1.0).rate(1.0)
+        return latencies, ranged.step_time()
 
     def latencies_s(self, loads: Floats, n_deviations: Floats) -> Floats:
         """Latencies by error, load and SLO of a replica's loads if the model errs so far."""

@@ -20,7 +20,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Generic, LoadBand, Serving, Training, Workload
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
-from gpuplan.studies.replay.closed_loop import ALIKE_RATIOS, users_of
+from gpuplan.studies.replay.closed_loop import users_of
 from gpuplan.units import HOUR, MONTH
 
 ReadTrace = Callable[[Path], Requests]
@@ -114,7 +114,7 @@ def _serving(
         hours=_hours(work),
         periods=periods,
         lines=tuple(lines),
-        assumptions=(*_hour_assumptions(work), *_loop_assumptions(work, n_users)),
+        assumptions=_hour_assumptions(work),
     )
 
 
@@ -156,16 +156,6 @@ def _hours(work: Serving) -> HourLoads:
     if arrivals.steps:
         return hours_of_steps(arrivals.steps, [s.requests_per_s or 0.0 for s in arrivals.steps])
     return constant_hours()
-
-
-def _loop_assumptions(work: Serving, n_users: float | None) -> tuple[Assumption, ...]:
-    if n_users is None or work.request.output.shape != "fixed":
-        return ()
-    low, high = ALIKE_RATIOS
-    value = f"{low:.0%} to {high:.0%} of the output length"
-    why = "responses that are all equally long would keep ending, and asking again, together"
-    change = "workloads[].request.output_tokens"
-    return (assume("responses of the closed loop", value, why, change),)
 
 
 def _hour_assumptions(work: Serving) -> tuple[Assumption, ...]:

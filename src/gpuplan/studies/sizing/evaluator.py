@@ -2,11 +2,11 @@
 
 from functools import cache
 
-from gpuplan.calibration.inference.labels import cells_of, inference_labels
-from gpuplan.calibration.inference.novelty import novelty, unknown
+from gpuplan.calibration.inference.labels import inference_labels
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.candidates.propose import shared_device
 from gpuplan.candidates.prune import IdleTimes
+from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
@@ -14,6 +14,7 @@ from gpuplan.domain.inference.serving import InferenceMemory, StorageFormats
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.plan.candidate import Candidate
+from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest
 from gpuplan.performance.kernels.regimes import decode_token_s, prefill_s
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.memory.storage import storage_of
@@ -30,13 +31,15 @@ class CandidateEvaluator:
         load: ServingLoad,
         catalog: Catalog,
         *,
-        context_tokens: int,
-        longest_tokens: int | None = None,
+        context_tokens: tuple[int, int],  # of a mean request and of the longest
+        max_tokens: int | None = None,
+        calibration: InferenceCalibration | None = None,
     ) -> None:
         self.model, self.load, self.catalog = model, load, catalog
-        self.context_tokens = context_tokens
-        self.longest_tokens = longest_tokens or context_tokens
-        self.calibration = inference_calibration()
+        self.context_tokens, self.longest_tokens = context_tokens
+        # What every request asks for, which some engines reserve.
+        self.scheduler = EngineRequest(replica=ReplicaRequest(max_tokens=max_tokens))
+        self.calibration = calibration or inference_calibration()
         self.accelerators = {str(name): card for name, card in catalog.accelerators.items()}
         # Candidates come back from every check, search and replay: each is evaluated once.
         self.storage = cache(self._storage)
@@ -86,6 +89,7 @@ class CandidateEvaluator:
             self.setup(candidate),
             calibration=self.calibration,
             context_tokens=self.context_tokens,
+            scheduler=self.scheduler,
         )
 
     def _idle_times(self, candidate: Candidate) -> IdleTimes:
@@ -105,8 +109,4 @@ class CandidateEvaluator:
     def _ranged(self, candidate: Candidate) -> Ranged:
         """What attaches ranges to predictions of this candidate."""
         setup = self.setup(candidate)
-        labels = inference_labels(setup)
-        missing = unknown(
-            self.calibration.known, labels, model=setup.model.name, version=setup.engine.version
-        )
-        return Ranged(setup, self.calibration, cells=cells_of(labels), kind=novelty(missing))
+        return Ranged(setup, self.calibration, inference_labels(setup))

@@ -8,15 +8,14 @@ import numpy as np
 from gpuplan.candidates.need import loads_of
 from gpuplan.candidates.prune import count_check
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import NotSized, PriceOf, Sized, Sizing
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.studies.sizing.analytic import AnalyticSizer
+from gpuplan.studies.sizing.bounded import BoundedCandidate
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.likely import is_likely, likely, probability_of
 from gpuplan.studies.sizing.serving import ServingSizer
-from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.task import SizingTask
 
 FAR_MORE = 64  # times the least number: beyond, no search for what is still worth its price
@@ -178,40 +177,6 @@ def by_price(sized: Sequence[Sized], price: PriceOf) -> tuple[Sized, ...]:
     return tuple(sorted(sized, key=order))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bounded:
-    """A candidate with the least that it can cost."""
-
-    candidate: Candidate
-    simulator: FleetSimulator | None
-    n_least: int
-    n_at_loads: Ints  # at least, at every load
-    cost_usd_per_h: float | None  # at the peak of the first period
-    costs_usd_per_h: Floats | None  # at every load
-
-    @property
-    def order(self) -> tuple[bool, float, bool, int, int, str]:
-        """Priced first, then cheap, whole, few, in the engine's usual steps: always the same."""
-        cost, candidate = self.cost_usd_per_h, self.candidate
-        n_tokens = candidate.settings.max_batch_tokens if candidate.settings else 0
-        return (
-            cost is None,
-            cost or 0.0,
-            candidate.share is not None,
-            candidate.n_accelerators,
-            -n_tokens,
-            candidate.name,
-        )
-
-    def skipped(self, why: str) -> NotSized:
-        return NotSized(
-            candidate=self.candidate,
-            n_replicas_least=self.n_least,
-            cost_least_usd_per_h=self.cost_usd_per_h,
-            why=why,
-        )
-
-
 class _Row:
     """The cheapest layout of one accelerator at one precision, those that could be it tried."""
 
@@ -220,6 +185,7 @@ class _Row:
     ) -> None:
         self.task, self._is_asked = task, is_asked
         self._best_odds = 0.0  # of what is sized
+        self._tried: dict[Candidate, list[BoundedCandidate]] = {}  # apart from their networks
         self.analytic = AnalyticSizer(task)
         self._loads, self._place = np.unique(loads_of(task.demand).ravel(), return_inverse=True)
         self._sized_costs = list(rivals)  # by load, of what a fleet must be cheaper than
@@ -236,10 +202,11 @@ class _Row:
         queue = sorted((self._bounded(each) for each in candidates), key=lambda each: each.order)
         return [self._found(each) for each in queue]
 
-    def _found(self, each: _Bounded) -> Sized | Rejection | NotSized:
+    def _found(self, each: BoundedCandidate) -> Sized | Rejection | NotSized:
         why = self._why_skipped(each)
         if why:
             return each.skipped(why)
+        self._tried.setdefault(each.apart_from_network, []).append(each)
         found = self._too_many(each.candidate, each.n_least) or self._size(each)
         if isinstance(found, Sized):
             found = self._too_many(each.candidate, found.n_replicas) or found
@@ -249,7 +216,7 @@ class _Row:
             self._sized_costs += [] if costs is None else [costs]
         return found
 
-    def _bounded(self, candidate: Candidate) -> _Bounded:
+    def _bounded(self, candidate: Candidate) -> BoundedCandidate:
         """The candidate with the least that it can cost at every load of the horizon."""
         simulator = self.task.simulator(candidate)
         if simulator is None:
@@ -259,7 +226,7 @@ class _Row:
             n, per_s = sizer.least(), sizer.least_per_s()
             self.task.context.simulators[candidate.workload, candidate] = simulator
         least = np.maximum(np.ceil(self._loads / per_s - 1e-9), self._loads > 0).astype(np.int64)
-        return _Bounded(
+        return BoundedCandidate(
             candidate=candidate,
             simulator=simulator,
             n_least=n,
@@ -289,7 +256,7 @@ class _Row:
             known[n] = cost
         return np.array([known[int(n)] for n in n_replicas])
 
-    def _size(self, each: _Bounded) -> Sized | Rejection | NotSized:
+    def _size(self, each: BoundedCandidate) -> Sized | Rejection | NotSized:
         if each.simulator is None:
             found = self.analytic.size(each.candidate)
             return likely(self.task, found) or found if isinstance(found, Sized) else found
@@ -300,7 +267,7 @@ class _Row:
         assert n_worth is not None
         return self._too_expensive(each, n_worth)
 
-    def _n_worth(self, each: _Bounded) -> int | None:
+    def _n_worth(self, each: BoundedCandidate) -> int | None:
         """The most replicas at the peak whose cost leaves the choice open; None: no such end."""
         is_all = self._is_sized_anyway(each.candidate)
         if is_all or not self._sized_costs or each.costs_usd_per_h is None:
@@ -316,14 +283,14 @@ class _Row:
             low, high = (low, middle) if self._beaten_with(each, middle) else (middle, high)
         return low
 
-    def _beaten_with(self, each: _Bounded, n_peak: int) -> bool:
+    def _beaten_with(self, each: BoundedCandidate, n_peak: int) -> bool:
         """With so many at the peak and above, and the least below, another is always cheaper."""
         is_high = self._loads >= self.task.peak_per_s
         n = np.where(is_high, np.maximum(each.n_at_loads, n_peak), each.n_at_loads)
         costs = self._costs(each.candidate, n)
         return costs is not None and self._enough(costs) is not None
 
-    def _too_expensive(self, each: _Bounded, n_worth: int) -> NotSized:
+    def _too_expensive(self, each: BoundedCandidate, n_worth: int) -> NotSized:
         """Simulated only up to the number beyond which it cannot win."""
         n = n_worth + 1
         cost = self._cost(each.candidate, n)
@@ -337,19 +304,32 @@ class _Row:
         n_most = self.task.scenario.policy.n_accelerators_max
         return count_check(lambda _: n_replicas, n_most)(candidate)
 
-    def _why_skipped(self, each: _Bounded) -> str:
+    def _why_skipped(self, each: BoundedCandidate) -> str:
         """Why it need not be simulated: one that is sized costs less at every load there is."""
         least = each.costs_usd_per_h
         if self._is_sized_anyway(each.candidate):
             return ""
         if least is None:
             return NO_PRICE
+        if self._is_slower(each):
+            return "not simulated: the same over a faster network between servers costs no more"
         enough = self._enough(least)
         if enough is None:
             return ""
         return (
             f"not simulated: at the highest load it costs at least {least[-1]:.2f} USD/h, "
             f"{enough:.2f} USD/h is enough"
+        )
+
+    def _is_slower(self, each: BoundedCandidate) -> bool:
+        """Whether the same layout was tried over a faster network that costs no more."""
+        numbers = np.unique(np.append(each.n_at_loads, each.n_least))
+        mine = self._costs(each.candidate, numbers)
+        return mine is not None and any(
+            other.network_bytes_per_s >= each.network_bytes_per_s
+            and (theirs := self._costs(other.candidate, numbers)) is not None
+            and bool(np.all(theirs <= mine))
+            for other in self._tried.get(each.apart_from_network, ())
         )
 
     def _is_sized_anyway(self, candidate: Candidate) -> bool:

@@ -35,7 +35,13 @@ def likely(task: SizingTask, sized: Sized, *, n_most: int | None = None) -> Size
         return sized
     known = sized.carried
     need = likely_need(task, sized.candidate, sized.need, lambda _: known, n_most=n_most)
-    return None if need is None else with_odds(task, replace(sized, need=need), sized.n_serving)
+    if need is None:
+        return None
+    busy, n_before = sized.utilization.peak_frac, sized.need.n_peak
+    if busy is not None and need.n_peak > n_before > 0:
+        busy *= n_before / need.n_peak
+    utilization = replace(sized.utilization, peak_frac=busy)
+    return with_odds(task, replace(sized, need=need, utilization=utilization), sized.n_serving)
 
 
 def likely_need(
@@ -127,21 +133,24 @@ def with_odds(task: SizingTask, found: Sized, n_predicted: int) -> Sized:
     level = task.context.options.min_probability_frac
     if level is None or found.carried is None or found.n_serving == 0 or task.peak_per_s <= 0:
         return found
-    risk, peak, n = risk_of(task, found.carried), task.peak_per_s, found.n_serving
+    carried = found.carried
+    risk, peak, n = risk_of(task, carried), task.peak_per_s, found.n_serving
     fewest = risk.fewest(peak, level, most=MOST_RATIO * (n + 1)) or n
     reserve = replace(found.reserve, n_headroom=max(0, min(found.reserve.n_spare, fewest - n)))
     load = risk.most_load(n + reserve.n_headroom, level)
     if found.method != "simulated" and found.capacity_per_s is not None:
         # A highest utilization that was given or assumed holds however likely more would be.
         load = min(load, n * found.capacity_per_s.value)
-    rate = rate_within(found.carried, load, n=n, peak=peak)
+    rate = rate_within(carried, load, n=n, peak=peak)
     found = replace(found, reserve=reserve, capacity_per_s=rate)
     if n == n_predicted:
         return found
     n_spare = found.reserve.n_spare
-    odds = [risk.probability(each + n_spare, peak) for each in (n_predicted, n)]
+    fewer, odds = (risk.probability(each + n_spare, peak) for each in (n_predicted, n))
+    # Loads far above the planned one were not run: of so few replicas nothing is known then.
+    is_known = max(carried.load_per_s) * (n_predicted + n_spare) >= peak
     remark = (
         f"{n - n_predicted} more than the predicted speed needs: all SLOs are met with "
-        f"{odds[1]:.0%} probability, not {odds[0]:.0%}"
+        f"{odds:.0%} probability" + (f", not {fewer:.0%}" if is_known else "")
     )
     return replace(found, remarks=(*found.remarks, remark))

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.candidates.prune import rejection
-from gpuplan.domain.columns import floats
+from gpuplan.candidates.risk import DEVIATIONS, Z_80, error_ratio
+from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.plan.candidate import Candidate, Rejection
-from gpuplan.domain.plan.sizing import LimitMargin, Sized, Sizing
-from gpuplan.domain.provenance import assume
+from gpuplan.domain.plan.sizing import CarriedLoad, LimitMargin, Sized, Sizing
+from gpuplan.domain.provenance import Estimate, assume
 from gpuplan.domain.requests.requests import NetworkRequest
 from gpuplan.domain.scenario.demand import LatencyLimit, RequestShape
 from gpuplan.domain.scenario.workload import Generic, Serving, Training
@@ -23,6 +24,8 @@ from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import CatalogError
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.studies.networks.predict import predict_network
+from gpuplan.studies.sizing.carried import OUT_RATIO
+from gpuplan.studies.sizing.likely import likely
 from gpuplan.studies.sizing.streams import RequestStreams
 from gpuplan.studies.sizing.task import SizingTask, margin_of
 from gpuplan.units import GB
@@ -35,6 +38,8 @@ LEAST_REQUESTS, MOST_REQUESTS, TURNOVERS = 4_000, 50_000, 10
 WARMUP_FRAC = 0.1
 BISECTIONS = 3
 ALMOST = 0.999
+LOAD_FRACS = (0.02, 0.3, 0.6, 0.8, 0.9, HIGHEST_FRAC)  # of the fullest rate, at which waits are run
+N_FINE = 97
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
@@ -149,6 +154,7 @@ def network_request(task: SizingTask, batch: int) -> NetworkRequest:
     return replace(
         usual,
         n_steps=shape.n_steps or usual.n_steps,
+        image_px=shape.image_width_px,
         width_px=shape.image_width_px or usual.width_px,
         height_px=shape.image_height_px or usual.height_px,
         n_frames=shape.n_frames or usual.n_frames,
@@ -182,16 +188,70 @@ def _queued(
         return _rejected(candidate, forecasts[0], limit)
     busy_frac = queue.safe_per_s(n, task.peak_per_s) / queue.full_per_s
     fleet = _fleet(task, candidate, best, min(busy_frac, task.ceiling_frac(1.0)), "queue simulated")
-    return replace(fleet, limits=_margins(queue, fleet.need.n_peak, task.peak_per_s))
+    if fleet.need.n_peak == 0:
+        return fleet
+    carried = _Waits(queue, fleet.need.n_peak).carried(task.down_frac(candidate))
+    sure = likely(task, replace(fleet, carried=carried)) or fleet
+    return replace(sure, limits=_Waits(queue, sure.need.n_peak).margins(task.peak_per_s))
 
 
-def _margins(queue: _Queue, n_servers: int, requests_per_s: float) -> tuple[LimitMargin, ...]:
-    """Latencies at the size that was chosen; their range is that of the batch's time."""
-    time = queue.best.batch_s
-    found = queue.latencies_s(n_servers, requests_per_s)
-    return tuple(
-        margin_of(limit, time.scaled(reached / time.value), reached)
-        for limit, reached in zip(queue.limits, found, strict=True)
+class _Waits:
+    """Latencies of so many servers over their load, and what slower batches make of them.
+
+    Batches that take f times as long are a slower clock: f times the latency that f times the load
+    would have. No further server makes a batch shorter.
+    """
+
+    def __init__(self, queue: _Queue, n_servers: int) -> None:
+        self._queue, self._n = queue, n_servers
+        time = queue.best.batch_s
+        self._error = time.scaled(1.0 / time.value)
+        self._loads = floats(np.array(LOAD_FRACS) * queue.full_per_s)  # of one server
+        found = [queue.latencies_s(n_servers, load * n_servers) for load in self._loads]
+        # More load never makes a fleet faster, whatever chance did to single runs.
+        self._known = np.maximum.accumulate(np.array(found))
+
+    def _slowed_s(self, loads: Floats, ratio: float) -> Floats:
+        """[load, limit] latencies of batches slower by a ratio; infinite where the queue grows."""
+        at = loads * ratio
+        columns = [np.interp(at, self._loads, column) for column in self._known.T]
+        is_beyond = at > self._loads[-1] * (1 + 1e-9)
+        return floats(np.where(is_beyond[:, None], np.inf, ratio * np.array(columns).T))
+
+    def carried(self, down_frac: float) -> CarriedLoad:
+        """The most load of one server within every limit, at every error of the model."""
+        fine = floats(np.geomspace(self._loads[0] / 10.0, 10.0 * self._loads[-1], N_FINE))
+        limits_s = np.array([limit.limit_s for limit in self._queue.limits])
+        ratios = error_ratio(self._error, DEVIATIONS)
+        n_met = [
+            int(np.logical_and.accumulate((self._slowed_s(fine, r) <= limits_s).all(axis=1)).sum())
+            for r in ratios
+        ]
+        most = [float(fine[n - 1]) if n else 0.0 for n in n_met]
+        return CarriedLoad(
+            n_deviations=tuple(DEVIATIONS.tolist()),
+            load_per_s=tuple(np.minimum.accumulate(most).tolist()),
+            down_frac=down_frac,
+        )
+
+    def margins(self, requests_per_s: float) -> tuple[LimitMargin, ...]:
+        """Latencies at this rate; what would have no end is out of its limit by half."""
+        at, middle = requests_per_s / self._n, self._queue.latencies_s(self._n, requests_per_s)
+        ends = error_ratio(self._error, floats([-Z_80, Z_80]))
+        low, high = (self._slowed_s(floats([at]), float(ratio))[0] for ratio in ends)
+        return tuple(
+            margin_of(limit, _ranged(reached, a, b, limit), reached)
+            for limit, reached, a, b in zip(self._queue.limits, middle, low, high, strict=True)
+        )
+
+
+def _ranged(reached_s: float, low_s: float, high_s: float, limit: LatencyLimit) -> Estimate:
+    high = high_s if np.isfinite(high_s) else OUT_RATIO * limit.limit_s
+    return Estimate(
+        value=reached_s,
+        low=min(float(low_s), reached_s),
+        high=max(float(high), reached_s),
+        tier="simulated",
     )
 
 
@@ -207,7 +267,9 @@ def _fleet(
         method="analytic",
         band=band,
     )
-    batch = f"batches of up to {best.batch}, {best.batch_s.value * 1e3:.4g} ms each"
+    took_s = best.batch_s.value
+    each = f"{took_s:,.3g} s" if took_s >= 1 else f"{took_s * 1e3:.4g} ms"
+    batch = f"batches of up to {best.batch}, {each} each"
     return replace(fleet, remarks=(batch,))
 
 

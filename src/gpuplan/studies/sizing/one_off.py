@@ -48,7 +48,6 @@ def _job(sized: Sized, amount: Amount, price: PriceOf, *, n_most: int | None) ->
         n_slow_end=candidate.n_accelerators_for(_fewest(amount, capacity.low)),
         flop=0.0,
         accelerator_s=wall.scaled(n_accelerators),
-        ideal_s=wall.value,
         wall_s=wall,
         goodput=None,
         power_w=power and power.scaled(n),

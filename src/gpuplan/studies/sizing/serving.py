@@ -1,7 +1,7 @@
 """The smallest fleet of one candidate that meets its SLOs, by simulation."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from math import ceil
 
 import numpy as np
@@ -21,7 +21,7 @@ from gpuplan.domain.plan.sizing import (
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.configuration import startup
 from gpuplan.studies.power.serving import power_at_rate
-from gpuplan.studies.sizing.carried import OVERLOAD_RATIO, LatencyProfile
+from gpuplan.studies.sizing.carried import OVERLOAD_RATIO, LatencyProfile, best_odds_frac
 from gpuplan.studies.sizing.draw import power_by_load
 from gpuplan.studies.sizing.likely import likely_need, with_odds
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
@@ -44,6 +44,7 @@ class ServingSizer:
 
     def __init__(self, task: SizingTask, simulator: FleetSimulator) -> None:
         self.task, self.demand, self.simulator = task, task.demand, simulator
+        self._profiles: dict[int, LatencyProfile] = {}
         self._profile = cache(self._profile_of)
         # Replicas of several engines are simulated engine by engine: fewer of them make a pool.
         n_engines = simulator.candidate.layout.n_engines
@@ -131,8 +132,11 @@ class ServingSizer:
     def size(self, *, n_most: int | None = None) -> Sized | Rejection | None:
         """The candidate with its fleet, verified on fresh draws; or why no fleet meets the SLOs.
 
-        None: it would take more replicas at the peak than are worth asking for.
+        None: it would take more replicas at the peak than are worth asking for; where others are
+        likely enough, no number is of one that never can be.
         """
+        if n_most is not None and not self._may_be_likely:
+            return None
         peak = self.task.peak_per_s
         n = self.n_at(peak, n_most=n_most)
         is_cut = n_most is not None and n_most < _most_tried(peak / self._bound_per_s())
@@ -156,12 +160,21 @@ class ServingSizer:
         self, need: ReplicaNeed, *, n_most: int | None, remarks: tuple[str, ...]
     ) -> Sized | None:
         """At least so many, as surely as is asked for; None: that takes more than the most."""
-        candidate = self.simulator.candidate
-        found = likely_need(self.task, candidate, need, self._carried, n_most=n_most)
-        if found is None:
-            return None
+        candidate, found = self.simulator.candidate, need
+        if self._may_be_likely:
+            likely = likely_need(self.task, candidate, need, self._carried, n_most=n_most)
+            if likely is None:
+                return None
+            found = likely
         sized = self._measured(found.n_peak, need=found, remarks=remarks)
         return with_odds(self.task, sized, need.n_peak)
+
+    @cached_property
+    def _may_be_likely(self) -> bool:
+        """Whether some number of replicas could reach the probability asked for."""
+        options = self.task.context.options
+        level = options.min_probability_frac
+        return level is None or best_odds_frac(self.simulator, options.seed) >= level
 
     def _carried(self, n: int) -> CarriedLoad:
         """What each of so many replicas carries, all of them up."""
@@ -171,7 +184,10 @@ class ServingSizer:
         """Latencies of so many over their load; of one pool, where there are several."""
         peak = self.task.peak_per_s
         n_run = self._n_pool if self._is_pooled(peak) else n
-        return LatencyProfile(self.simulator, n_replicas=n_run, load=peak * n_run / n)
+        fewer = self._profiles.get(max((k for k in self._profiles if k < n), default=0))
+        load = peak * n_run / n
+        self._profiles[n] = LatencyProfile(self.simulator, n_replicas=n_run, load=load, fewer=fewer)
+        return self._profiles[n]
 
     def _measured(self, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]) -> Sized:
         """What so many replicas reach, hold and draw at the peak."""

@@ -15,10 +15,10 @@ from gpuplan.candidates.slo import is_growing
 from gpuplan.demand.generate import requests_for
 from gpuplan.demand.lengths import within_context
 from gpuplan.demand.statistics import peak_hour
-from gpuplan.domain.columns import Ints
+from gpuplan.domain.columns import Ints, ints
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape
 from gpuplan.domain.simulation.outcome import Outcome
-from gpuplan.domain.traffic.stream import ClosedLoop, Requests, requests_of
+from gpuplan.domain.traffic.stream import ClosedLoop, Requests, alike
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.prefix import fresh_requests
@@ -99,11 +99,12 @@ class RequestStreams:
         """About so many requests at this rate; cached tokens are left out of the prompts."""
         base = self._base(n_requests, draw)
         rate = max(requests_per_s, n_requests / LONGEST_S)
-        return requests_of(base.arrive_s / rate, base.input_tokens, base.output_tokens)
+        return alike(base, base.arrive_s / rate)
 
     def _fresh(self, drawn: Requests) -> Requests:
         """Prompts without what is found in the cache, as they are timed and not as they share."""
-        bare = requests_of(drawn.arrive_s, drawn.input_tokens, np.maximum(1, drawn.output_tokens))
+        bare = alike(drawn, drawn.arrive_s)
+        bare = replace(bare, output_tokens=ints(np.maximum(1, drawn.output_tokens)))
         bare = within_context(bare, self._max_tokens)
         return fresh_requests(bare, self._shape.prefix_hit_frac.mid)
 
@@ -120,7 +121,7 @@ class RequestStreams:
         drawn = requests_for(self._arrivals, self._shape, duration_s=n_s, seed=seed)
         # As many came as chance would have it: the clock makes them one a unit of time.
         arrive = drawn.arrive_s * (len(drawn) / n_s)
-        return self._fresh(requests_of(arrive, drawn.input_tokens, drawn.output_tokens))
+        return self._fresh(alike(drawn, arrive))
 
 
 def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
@@ -136,7 +137,7 @@ def busiest_hour(recorded: Requests, n_requests: int, seed: int) -> Requests:
     arrive = np.concatenate([turn + k * len(hour) for k, turn in enumerate(turns)])
     order = np.argsort(arrive, kind="stable")
     row = np.tile(np.arange(len(hour)), n_turns)[order]
-    return requests_of(arrive[order], hour.input_tokens[row], hour.output_tokens[row])
+    return alike(hour.take(row), arrive[order])
 
 
 class UserStreams:

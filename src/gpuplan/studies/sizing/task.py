@@ -13,9 +13,16 @@ from gpuplan.candidates.risk import carried_by_range
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.design.spares import ACCELERATOR_MTBF_S
+from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
-from gpuplan.domain.inference.performance import Regime, ServingLoad
+from gpuplan.domain.inference.performance import (
+    USUAL_ENGINE,
+    USUAL_VERSIONS,
+    EngineChoice,
+    Regime,
+    ServingLoad,
+)
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import format_named
@@ -82,6 +89,7 @@ class SizingContext:
     networks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     options: SizingOptions = DEFAULTS
     store: Path | None = None
+    calibration: InferenceCalibration | None = None  # of a site; None: that of the package
     read_trace: ReadTrace | None = None
     servers: tuple[RentedServer, ...] = ()  # that training may stand on; empty: the usual ones
     simulators: dict[tuple[str, Candidate], FleetSimulator] = field(default_factory=dict)
@@ -95,6 +103,11 @@ class SizingTask:
     scenario: Scenario
     demand: DemandProfile
     context: SizingContext
+
+    def at_probability(self, level_frac: float) -> "SizingTask":
+        """The same, sized to meet all SLOs with this probability."""
+        options = replace(self.context.options, min_probability_frac=level_frac)
+        return replace(self, context=replace(self.context, options=options))
 
     @property
     def catalog(self) -> Catalog:
@@ -192,9 +205,26 @@ class SizingTask:
             self.model,
             self.serving_load,
             self.catalog,
-            context_tokens=self.context_tokens,
-            longest_tokens=self.longest_tokens,
+            context_tokens=(self.context_tokens, self.longest_tokens),
+            max_tokens=self._asked_tokens,
+            calibration=self.context.calibration,
         )
+
+    @property
+    def _asked_tokens(self) -> int | None:
+        """The max_tokens of every request; None: what it gets."""
+        work = self.workload.work
+        return None if isinstance(work, Training | Generic) else work.request.max_tokens
+
+    @property
+    def engine(self) -> EngineChoice:
+        """The engine that plans are made for: as the site runs it, else the usual one."""
+        site = self.scenario.site
+        software = None if site is None else site.software
+        name = None if software is None else software.framework
+        if software is None or name not in ("sglang", "vllm"):
+            return USUAL_ENGINE
+        return EngineChoice(name=name, version=software.framework_version or USUAL_VERSIONS[name])
 
     @cached_property
     def streams(self) -> RequestStreams | UserStreams | None:
@@ -358,10 +388,16 @@ class SizingTask:
     def _carried(
         self, candidate: Candidate, safe_per_s: Estimate, full_per_s: float, method: SizingMethod
     ) -> CarriedLoad | None:
-        """What a replica carries within its SLOs; a capacity that was given is within them."""
-        if not isinstance(self.workload.work, Serving) or safe_per_s.value <= 0:
+        """What a replica carries within its SLOs; a capacity that was given is within them.
+
+        Documents are in time up to the fullest rate; of a one-off job the odds are those of a run.
+        """
+        is_recurring = isinstance(self.workload.work, Batch) and self.workload.amount is None
+        is_waited_for = isinstance(self.workload.work, Serving) or is_recurring
+        if not is_waited_for or safe_per_s.value <= 0:
             return None
-        ratio = full_per_s / safe_per_s.value if method == "given" else 1.0
+        is_full = method == "given" or is_recurring
+        ratio = full_per_s / safe_per_s.value if is_full else 1.0
         return carried_by_range(safe_per_s.scaled(ratio), down_frac=self.down_frac(candidate))
 
 

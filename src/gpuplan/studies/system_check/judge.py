@@ -14,7 +14,13 @@ from gpuplan.domain.scenario.build import BusyRules
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import OwnedNodes, Site
 from gpuplan.domain.scenario.workload import Generic, Workload
-from gpuplan.domain.system.check import SystemCheck, SystemSurroundings, WorkCheck
+from gpuplan.domain.system.check import (
+    LoaderAdvice,
+    Need,
+    SystemCheck,
+    SystemSurroundings,
+    WorkCheck,
+)
 from gpuplan.domain.system.facility import FacilityPlan
 from gpuplan.domain.system.findings import Finding, error, note, warning
 from gpuplan.domain.system.parts import (
@@ -31,6 +37,7 @@ from gpuplan.errors import InputError, Problem, ViolationError, one
 from gpuplan.studies.power.node_draw import facility_of
 from gpuplan.studies.system_check.alternatives import Balance, RejectedSystem, balance_of
 from gpuplan.studies.system_check.data_path import data_demand, data_stages, staged
+from gpuplan.studies.system_check.needs import needs_of
 from gpuplan.studies.system_check.network import fabrics_of, network_notes
 from gpuplan.studies.system_check.placement import (
     Placement,
@@ -194,7 +201,16 @@ def system_check(
         budget_usd=balance.budget_usd,
         findings=findings_in(remarks),
         assumptions=assumptions_in(remarks),
+        needs=_needs(scenario, judged, whole),
     )
+
+
+def _needs(
+    scenario: Scenario, judged: Sequence[JudgedWorkload], whole: WholeSystem
+) -> tuple[Need, ...]:
+    """The six needs of all workloads together."""
+    stages = [stage for one in judged for stage in one.stages]
+    return needs_of(scenario, stages, [one.demand for one in judged], whole.around)
 
 
 def refuse_system(checked: SystemCheck) -> None:
@@ -218,6 +234,22 @@ def _work_check(judged: JudgedWorkload) -> WorkCheck:
         moved=judged.moved,
         checkpoints=judged.checkpoints,
         storage=_tiers(judged),
+        loader=_loader(judged),
+    )
+
+
+def _loader(judged: JudgedWorkload) -> LoaderAdvice | None:
+    """Workers that decode as fast as accelerators take, and batches that wait in pinned memory."""
+    path, placement = judged.work.data_path, judged.placement
+    per_core = path.loader.samples_per_s_per_core if path and path.loader else None
+    if path is None or not per_core or path.samples_per_s_per_accelerator is None:
+        return None
+    prefetch = ceil(placement.build.hosts.n_prefetch_batches)
+    each = None if path.copy is None else path.copy.n_batch_samples * path.copy.sample_bytes
+    return LoaderAdvice(
+        n_workers_per_accelerator=ceil(path.samples_per_s_per_accelerator / per_core - 1e-9),
+        n_prefetch_batches=prefetch,
+        pinned_bytes=None if each is None else prefetch * each * placement.n_per_node,
     )
 
 

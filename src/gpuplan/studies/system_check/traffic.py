@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpuplan.calibration.links.models import link_of
+from gpuplan.calibration.links.models import fabric_link, link_of
 from gpuplan.catalog.models import find_model
 from gpuplan.design.rules import assumed
 from gpuplan.domain.model.precision import format_named
@@ -19,13 +19,14 @@ from gpuplan.domain.scenario.workload import Batch, Layout, Serving, Training, W
 from gpuplan.domain.system.parts import Stage, StageOption
 from gpuplan.domain.training.scaling import NodeLinks, Remedy, ScaleLayout, ScaleRequest
 from gpuplan.domain.training.setup import ParallelLayout, Recompute, Sharding
-from gpuplan.domain.training.time import Fabric, plain_link
+from gpuplan.domain.training.time import Fabric
 from gpuplan.performance.collectives import all_reduce_time_s, hierarchical_time_s
 from gpuplan.performance.training.basis import peak_flop_per_s
 from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
+from gpuplan.studies.measured.training import fabric_of
 from gpuplan.studies.system_check.data_path import sample_rate
 from gpuplan.studies.system_check.placement import Placement, Remark, not_judged
-from gpuplan.studies.training.scaling import ADAPTER_LATENCY_S, scale
+from gpuplan.studies.training.scaling import scale
 from gpuplan.units import GBIT
 
 SHARDINGS: dict[str, Sharding] = {
@@ -296,16 +297,8 @@ def _mfu_note() -> Assumption:
 
 
 def _fabric(placement: Placement, node_bytes_per_s: float) -> Fabric:
-    n_node, scale_up = placement.n_per_node, placement.accelerator.scale_up
-    n_domain = max(n_node, scale_up.n_domain if scale_up else 1)
-    outside = plain_link(
-        "adapters",
-        node_bytes_per_s / n_node,
-        rate_frac=NodeLinks().rate_frac,
-        alpha_s=ADAPTER_LATENCY_S,
-    )
-    inside = link_of(placement.accelerator, n_ranks=n_node)
-    return Fabric(n_island=n_domain, inside=inside, outside=outside, n_node=n_node)
+    stated = f"{node_bytes_per_s / GBIT:g} Gbit/s per node"
+    return fabric_of(placement.accelerator, stated=stated, n_node=placement.n_per_node)
 
 
 # --- serving over several nodes -----------------------------------------------------------------
@@ -330,8 +323,7 @@ def _tensor_parallel(work: Workload, placement: Placement) -> Exchange | None:
     def efficiency(n_nodes: int, rate: float) -> float:
         if n_nodes < 2:
             return 1.0
-        share, latency_s = NodeLinks().rate_frac, ADAPTER_LATENCY_S
-        outer = plain_link("adapters", rate, rate_frac=share, alpha_s=latency_s)
+        outer = fabric_link(rate)
         across_s = n_reduces * hierarchical_time_s(
             all_reduce_time_s, message, (n_node, inner), (min(n_nodes, n_across), outer)
         )

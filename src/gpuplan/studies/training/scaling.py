@@ -4,26 +4,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from gpuplan.calibration.links.models import link_of
 from gpuplan.calibration.training.constants import constants_of, read_calibration, training_labels
+from gpuplan.calibration.training.fabric import names_kind, nic_bytes_per_s
 from gpuplan.calibration.training.stacks import STACKS
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.training.scaling import Remedy, ScaleCurve, ScalePoint, ScaleRequest
+from gpuplan.domain.training.scaling import NodeLinks, Remedy, ScaleCurve, ScalePoint, ScaleRequest
 from gpuplan.domain.training.setup import Execution, ParallelLayout, StateBytes, TrainingSetup
-from gpuplan.domain.training.time import Fabric, plain_link
+from gpuplan.domain.training.time import Fabric
 from gpuplan.errors import InputError, Problem
 from gpuplan.performance.training.basis import peak_flop_per_s
 from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
 from gpuplan.performance.training.step import training_step
 from gpuplan.studies.measured.names import named_model
-from gpuplan.studies.measured.training import architecture_class
+from gpuplan.studies.measured.training import architecture_class, fabric_of
+from gpuplan.studies.training.sensitivity import ScaleCase, gains, spends
+from gpuplan.units import GBIT
 
 WORTH_FRAC = 0.5  # a doubling that brings less than half of what it could is not worth it
-ADAPTER_LATENCY_S = 10e-6
 STACK = STACKS["fsdp"]
 ARITHMETIC = ("matrix products", "attention", "element-wise", "host", "optimizer")
 REMEDY_MICRO_BATCHES = 8
@@ -37,12 +38,19 @@ def scale(request: ScaleRequest) -> ScaleCurve:
     counts = _counts(request)
     points = _points(request, model, accelerator, counts=counts)
     states = StateBytes(gradient_bytes_per_param=2.0)
+
+    def time_s(changed: ScaleRequest, device: Accelerator, n: int) -> float:
+        return _step(changed, model, device, n=n)[0]
+
+    case = ScaleCase(request, accelerator, _nics_bytes_per_s(request, accelerator), counts[-1])
     return ScaleCurve(
         points=tuple(points),
         knee=knee(points),
         states_bytes=model.n_params * states.total_bytes_per_param,
         remedies=_remedies(request, model, accelerator, last=points[-1], first=counts[0]),
-        assumptions=_assumptions(request),
+        assumptions=_assumptions(request, accelerator),
+        gains=tuple(gains(case, time_s)),
+        spends=tuple(spends(case, time_s)),
     )
 
 
@@ -68,7 +76,10 @@ def _counts(request: ScaleRequest) -> list[int]:
         problems.append(Problem("counts", "empty", "give numbers of accelerators, e.g. 8,16,64"))
     if request.mfu_frac is not None and not 0 < request.mfu_frac <= 1:
         problems.append(Problem("mfu", f"got {request.mfu_frac}", "use a share above 0, up to 1"))
-    problems += _tensor_problems(request)
+    if request.loader_samples_per_s is not None and not request.loader_samples_per_s > 0:
+        fix = "use samples per second above 0"
+        problems.append(Problem("loader", f"got {request.loader_samples_per_s}", fix))
+    problems += [*_tensor_problems(request), *_fabric_problems(request.links)]
     if problems:
         raise InputError("scale", problems)
     return sorted(set(request.counts))
@@ -88,6 +99,16 @@ def _tensor_problems(request: ScaleRequest) -> list[Problem]:
         fix = "do not give it: the calibrated model counts these transfers"
         problems.append(Problem("mfu", "says nothing of tensor parallelism across nodes", fix))
     return problems
+
+
+def _fabric_problems(links: NodeLinks) -> list[Problem]:
+    is_rate = " per " in links.fabric
+    if is_rate and links.adapters_bytes_per_s is not None:
+        return [Problem("fabric", "states a rate, and so does --node-gbit", "give one of them")]
+    if not links.fabric or is_rate or names_kind(links.fabric):
+        return []
+    fix = "write e.g. '400 Gbit/s per GPU' or '3200 Gbit/s EFA per node'"
+    return [Problem("fabric", f"got {links.fabric!r}", fix)]
 
 
 def _points(
@@ -129,6 +150,18 @@ def _usd_per_percent(
 
 
 def _step(
+    request: ScaleRequest, model: Model, accelerator: Accelerator, *, n: int
+) -> tuple[float, float, list[tuple[str, float]]]:
+    """The step with what the data loader cannot hide behind it."""
+    step_s, compute_s, causes = _without_input(request, model, accelerator, n=n)
+    if request.loader_samples_per_s is None:
+        return step_s, compute_s, causes
+    samples = n // request.layout.tp * request.micro_batch * request.n_micro_batches
+    input_s = max(0.0, samples / request.loader_samples_per_s - step_s)
+    return step_s + input_s, compute_s, [*causes, ("input", input_s)]
+
+
+def _without_input(
     request: ScaleRequest, model: Model, accelerator: Accelerator, *, n: int
 ) -> tuple[float, float, list[tuple[str, float]]]:
     fabric = _fabric(request, accelerator)
@@ -188,17 +221,14 @@ def _calibrated(
 
 
 def _fabric(request: ScaleRequest, accelerator: Accelerator) -> Fabric:
-    links = request.links
-    domain = accelerator.scale_up
-    n_domain = max(links.n_node, domain.n_domain if domain else 1)
-    each = (links.adapters_bytes_per_s or links.n_node * 50e9) / links.n_node
-    outside = plain_link("NICs", each, rate_frac=links.rate_frac, alpha_s=ADAPTER_LATENCY_S)
-    return Fabric(
-        n_island=n_domain,
-        inside=link_of(accelerator, n_ranks=min(links.n_node, n_domain)),
-        outside=outside,
-        n_node=links.n_node,
-    )
+    """The links that predict-training and plan would see, from the same words."""
+    return fabric_of(accelerator, stated=stated_fabric(request.links), n_node=request.links.n_node)
+
+
+def stated_fabric(links: NodeLinks) -> str:
+    """The network of a server in words; empty where nothing is stated."""
+    rate = links.adapters_bytes_per_s
+    return links.fabric if rate is None else f"{rate / GBIT:g} Gbit/s {links.fabric} per node"
 
 
 def _remedies(
@@ -207,7 +237,7 @@ def _remedies(
     """What would bring more than accelerators: hybrid sharding, or more NICs."""
     if last.efficiency_frac > 1.0 - REMEDY_GAIN_FRAC or last.n_accelerators <= first:
         return ()
-    nics_bytes_per_s = request.links.adapters_bytes_per_s or request.links.n_node * 50e9
+    nics_bytes_per_s = _nics_bytes_per_s(request, accelerator)
     hybrid = replace(
         request,
         layout=replace(request.layout, is_hybrid=True),
@@ -227,12 +257,20 @@ def _remedies(
     return tuple(sorted(found, key=lambda remedy: -remedy.efficiency_frac))
 
 
-def _assumptions(request: ScaleRequest) -> tuple[Assumption, ...]:
+def _nics_bytes_per_s(request: ScaleRequest, accelerator: Accelerator) -> float:
+    """What leaves one server, all its NICs together."""
+    stated, n_node = stated_fabric(request.links), request.links.n_node
+    return n_node * nic_bytes_per_s(stated, accelerator, n_node=n_node)[0]
+
+
+def _assumptions(request: ScaleRequest, accelerator: Accelerator) -> tuple[Assumption, ...]:
+    stated, n_node = stated_fabric(request.links), request.links.n_node
+    each, is_stated = nic_bytes_per_s(stated, accelerator, n_node=n_node)
     nics = Assumption(
-        what="NICs",
-        value="one of 400 Gbit/s per accelerator",
-        why="the bandwidth that leaves the node is not given",
-        change="--node-gbit",
+        what="network between servers",
+        value=f"{each / GBIT:g} Gbit/s per accelerator",
+        why="the maker's reference server: the bandwidth that leaves the node is not given",
+        change="--node-gbit or --fabric",
     )
     software = Assumption(
         what="software",
@@ -240,5 +278,5 @@ def _assumptions(request: ScaleRequest) -> tuple[Assumption, ...]:
         why="no utilization was given",
         change="--mfu",
     )
-    given = ((nics, request.links.adapters_bytes_per_s), (software, request.mfu_frac))
-    return tuple(assumption for assumption, value in given if value is None)
+    given = ((nics, is_stated), (software, request.mfu_frac is not None))
+    return tuple(assumption for assumption, is_given in given if not is_given)

@@ -10,11 +10,13 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import inf
+from typing import Literal
 
 from gpuplan.calibration.training.constants import constants_of, read_calibration
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.model.layers import Experts
+from gpuplan.domain.training.fit import RESERVE_FRAC
 from gpuplan.domain.training.setup import (
     ParallelLayout,
     Recompute,
@@ -41,6 +43,9 @@ from gpuplan.studies.training.shapes import (
     with_chunks,
 )
 
+Room = Literal["reserve", "whole", "none"]
+# What a layout leaves free: a reserve, nothing beside what the allocator hoards, or not even that.
+ROOMS: tuple[Room, ...] = ("reserve", "whole", "none")
 N_POLISHED = 2  # of the best layouts, whose neighbours are tried as well
 
 
@@ -67,32 +72,33 @@ class LayoutSearch:
     def best(self, n: int) -> Trial | None:
         """The shortest step on so many accelerators; None where nothing fits or divides."""
         if n not in self._found:
-            self._found[n] = self._searched(n, is_tight=False) or self._searched(n, is_tight=True)
+            tried = (self._searched(n, room=room) for room in ROOMS)
+            self._found[n] = next((trial for trial in tried if trial is not None), None)
         return self._found[n]
 
     def tried(self) -> Trial | None:
         """Any layout that was found so far."""
         return next((trial for trial in self._found.values() if trial is not None), None)
 
-    def _searched(self, n: int, *, is_tight: bool) -> Trial | None:
+    def _searched(self, n: int, *, room: Room) -> Trial | None:
         """The best of all, then of its neighbours: other chunks and micro-batches."""
-        trials = sorted(self._trials(n, is_tight=is_tight), key=lambda trial: trial.s_per_sample)
+        trials = sorted(self._trials(n, room=room), key=lambda trial: trial.s_per_sample)
         near = [
             trial
             for best in trials[:N_POLISHED]
             if best.layout.pp > 1
-            for trial in self._neighbours(best, n=n, is_tight=is_tight)
+            for trial in self._neighbours(best, n=n, room=room)
         ]
         return min((*trials[:1], *near), key=lambda trial: trial.s_per_sample, default=None)
 
-    def _neighbours(self, trial: Trial, *, n: int, is_tight: bool) -> Iterator[Trial]:
+    def _neighbours(self, trial: Trial, *, n: int, room: Room) -> Iterator[Trial]:
         recompute = trial.setup.execution.recompute
         for vp in self.options.chunks(trial.layout.pp):
             layout = with_chunks(trial.layout, vp)
             for micro in MICRO_BATCHES[:3]:
                 if not self._is_even(layout, micro, n=n):
                     continue
-                if not self._fits(layout, micro, recompute, n=n, is_tight=is_tight):
+                if not self._fits(layout, micro, recompute, n=n, room=room):
                     break
                 yield self._trial(layout, micro, recompute, n=n)
 
@@ -104,7 +110,7 @@ class LayoutSearch:
         if layout is None:
             return None
         layout = with_chunks(layout, old.n_virtual)
-        micro = self._micro_batch(layout, recompute, n=n, is_tight=False)
+        micro = self._micro_batch(layout, recompute, n=n, room="reserve")
         return self._trial(layout, micro, recompute, n=n) if micro else None
 
     def ideal_s_per_sample(self) -> float:
@@ -163,14 +169,14 @@ class LayoutSearch:
             **run,
         }
 
-    def _trials(self, n: int, *, is_tight: bool) -> Iterator[Trial]:
+    def _trials(self, n: int, *, room: Room) -> Iterator[Trial]:
         for sharding, cp, ep in product(
             self.options.shardings(n), self.options.context, self.options.experts()
         ):
             least, is_lean = inf, False
             for pp in self.options.stages(sharding):
                 family = Family(sharding, pp, cp, ep)
-                found = [*self._in_family(n, family, is_tight=is_tight)]
+                found = [*self._in_family(n, family, room=room)]
                 yield from found
                 best = min((trial.s_per_sample for trial in found), default=inf)
                 # Where a plain rank has room, more stages pay only as long as they save links.
@@ -185,7 +191,7 @@ class LayoutSearch:
             trial.layout.tp == 1 and trial.setup.execution.recompute == self.options.recomputes[0]
         )
 
-    def _in_family(self, n: int, family: Family, *, is_tight: bool) -> Iterator[Trial]:
+    def _in_family(self, n: int, family: Family, *, room: Room) -> Iterator[Trial]:
         """For each recomputation the least tensor parallelism that fits: more only costs links."""
         left = list(self.options.recomputes)
         for tp in self.options.tensor:
@@ -193,7 +199,7 @@ class LayoutSearch:
             if layout is None or not self._has_room(layout):
                 continue
             for recompute in tuple(left):
-                found = [*self._scheduled(layout, recompute, n=n, is_tight=is_tight)]
+                found = [*self._scheduled(layout, recompute, n=n, room=room)]
                 if found:
                     left.remove(recompute)
                     yield from found
@@ -201,12 +207,12 @@ class LayoutSearch:
                 return
 
     def _scheduled(
-        self, layout: ParallelLayout, recompute: Recompute, *, n: int, is_tight: bool
+        self, layout: ParallelLayout, recompute: Recompute, *, n: int, room: Room
     ) -> Iterator[Trial]:
         """Interleaved and plain: a plain schedule holds no more than an interleaved one."""
         for vp in reversed(self.options.chunks(layout.pp)):
             chunked = with_chunks(layout, vp)
-            micro = self._micro_batch(chunked, recompute, n=n, is_tight=is_tight)
+            micro = self._micro_batch(chunked, recompute, n=n, room=room)
             if micro:
                 yield self._trial(chunked, micro, recompute, n=n)
                 if vp > 1:
@@ -262,14 +268,14 @@ class LayoutSearch:
         return None if training_problems(self.job.model, self.memory, layout) else layout
 
     def _micro_batch(
-        self, layout: ParallelLayout, recompute: Recompute, *, n: int, is_tight: bool
+        self, layout: ParallelLayout, recompute: Recompute, *, n: int, room: Room
     ) -> int:
         """The largest micro-batch that fits, of one sample on pipelines; 0 where none does."""
         fitting = 0
         for micro in MICRO_BATCHES if layout.pp == 1 else MICRO_BATCHES[:1]:
             if not self._is_even(layout, micro, n=n):
                 continue
-            if not self._fits(layout, micro, recompute, n=n, is_tight=is_tight):
+            if not self._fits(layout, micro, recompute, n=n, room=room):
                 break
             fitting = micro
         return fitting
@@ -281,11 +287,12 @@ class LayoutSearch:
         return micro == 1 or abs(batch / per_rank - 1.0) <= self.job.batch_slack_frac
 
     def _fits(
-        self, layout: ParallelLayout, micro: int, recompute: Recompute, *, n: int, is_tight: bool
+        self, layout: ParallelLayout, micro: int, recompute: Recompute, *, n: int, room: Room
     ) -> bool:
-        found = self._memory(layout, micro, recompute, n=n)
-        taken = found.least_bytes if is_tight else found.total_bytes
-        return taken <= self.server.accelerator.memory.visible_bytes
+        found, has = self._memory(layout, micro, recompute, n=n), self.server.accelerator.memory
+        taken = found.least_bytes if room == "none" else found.total_bytes
+        kept = RESERVE_FRAC if room == "reserve" else 0.0
+        return taken <= (1.0 - kept) * has.visible_bytes
 
     def _memory(
         self, layout: ParallelLayout, micro: int, recompute: Recompute, *, n: int

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from gpuplan.candidates.risk import DEMAND_SPREAD_FRAC, Z_80
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.plan.answer import PriceScenario, RegretRow, TornadoBar, Uncertainty
+from gpuplan.domain.plan.answer import Curve, PriceScenario, RegretRow, TornadoBar, Uncertainty
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
+from gpuplan.studies.planning.billed import BilledLoads
 from gpuplan.studies.planning.curves import costs_usd_per_month
 from gpuplan.units import HOURS_PER_MONTH
 
@@ -140,23 +141,61 @@ class ComparedFleets(NamedTuple):
     curves: Sequence[FleetCurve]
     names: Sequence[str]  # of the curves, for people
     base_usd_per_month: float  # of the chosen plan, as billed
+    billed: BilledLoads  # the chosen fleet over its load
+    levels_usd: Sequence[float]  # of every fleet, as billed
 
-    @property
-    def scale(self) -> float:
-        """The bill over what the curve of the chosen fleet says."""
-        return self.base_usd_per_month / max(self.usd(self.curves[0]), 1e-9)
+    def usd(self, place: int, *, price: float = 1.0) -> float:
+        """USD a month of a fleet at the planned load, rents having moved."""
+        if place == 0:
+            return float(self.billed.usd(1.0, price))
+        return float(_after_price_move(self.curves[place], self.levels_usd[place], price))
 
-    def usd(self, curve: FleetCurve, *, load_ratio: float = 1.0, speed: float = 1.0) -> float:
-        """USD a month of a fleet at a load and a speed."""
-        return float(costs_usd_per_month(curve, self.demand, floats([load_ratio]), speed)[0])
+    def over_load(self, place: int, factors: Floats) -> Floats:
+        """USD a month of a fleet at multiples of the planned load."""
+        if place == 0:
+            return self.billed.usd(factors)
+        curve = self.curves[place]
+        now = float(costs_usd_per_month(curve, self.demand, floats([1.0]))[0])
+        ratio = self.levels_usd[place] / max(now, 1e-9)
+        return floats(costs_usd_per_month(curve, self.demand, factors) * ratio)
+
+    def sampled(self, place: int, samples: Samples) -> Floats:
+        """[sample] USD a month of a fleet that is resized in each sample."""
+        curve, prices = self.curves[place], samples.prices[self.curves[place].kind]
+        loads, speed = floats(samples.demand * samples.growth), _speed(curve, samples)
+        if place == 0:
+            return self.billed.usd(floats(loads / speed), prices)
+        now = float(costs_usd_per_month(curve, self.demand, floats([1.0]))[0])
+        usd = costs_usd_per_month(curve, self.demand, loads, speed[:, None])
+        return _after_price_move(curve, usd, prices) * self.levels_usd[place] / max(now, 1e-9)
+
+
+def cost_curves(fleets: ComparedFleets, *, unit: str, n_most: int = 4) -> tuple[Curve, ...]:
+    """Monthly cost over load for the best few kinds, the chosen one first, as lines of a chart."""
+    factors, peak = floats(np.linspace(0.1, 3.0, 59)), fleets.demand.peak_of(0, 0)
+    others = sorted(range(1, len(fleets.curves)), key=lambda place: fleets.levels_usd[place])
+    return tuple(
+        Curve(
+            chart=f"Monthly cost of {fleets.demand.workload} over load",
+            name=fleets.curves[place].kind,
+            x_name=f"peak load, {unit}",
+            y_name="USD/month",
+            x=_rounded(floats(factors * peak)),
+            y=_rounded(fleets.over_load(place, factors)),
+        )
+        for place in [0, *others][:n_most]
+    )
+
+
+def _rounded(values: Floats) -> tuple[float, ...]:
+    return tuple(float(f"{value:.6g}") for value in values)
 
 
 def uncertainty_of(fleets: ComparedFleets, samples: Samples, *, seed: int) -> Uncertainty:
     """Every fleet over all samples, resized in each; the planned count is judged as it stands."""
     sampled = SampledFleets(
         fleets.names,
-        np.array([_sampled(curve, fleets.demand, samples) for curve in fleets.curves])
-        * fleets.scale,
+        np.array([fleets.sampled(place, samples) for place in range(len(fleets.curves))]),
         np.array([_is_met(curve, fleets.demand, samples) for curve in fleets.curves]),
         fleets.base_usd_per_month,
     )
@@ -178,7 +217,7 @@ def whole_uncertainty(
     named = [(part.demand.workload, found) for part, found in zip(parts, each, strict=True)]
     # Nodes that workloads share are billed once: the sum of parts is brought to the bill.
     scale = base_usd_per_month / max(sum(part.base_usd_per_month for part in parts), 1e-9)
-    usd = sum(_sampled(part.curves[0], part.demand, samples) for part in parts)
+    usd = np.sum([part.sampled(0, samples) for part in parts], axis=0)
     met = np.logical_and.reduce([_is_met(p.curves[0], p.demand, samples) for p in parts])
     return replace(
         each[0],
@@ -225,13 +264,6 @@ def _summed_prices(each: Sequence[Uncertainty], scale: float) -> Iterable[PriceS
         )
 
 
-def _sampled(curve: FleetCurve, demand: DemandProfile, samples: Samples) -> Floats:
-    """[sample] USD a month of a fleet that is resized in each sample."""
-    loads, speed = floats(samples.demand * samples.growth), _speed(curve, samples)[:, None]
-    usd = costs_usd_per_month(curve, demand, loads, speed)
-    return _after_price_move(curve, usd, samples.prices[curve.kind])
-
-
 def _after_price_move(
     curve: FleetCurve, usd_per_month: Floats | float, ratio: Floats | float
 ) -> Floats:
@@ -254,21 +286,16 @@ def _is_met(curve: FleetCurve, demand: DemandProfile, samples: Samples) -> NDArr
 
 
 def _tornado(fleets: ComparedFleets, samples: Samples) -> list[TornadoBar]:
-    chosen, scale = fleets.curves[0], fleets.scale
+    chosen, billed = fleets.curves[0], fleets.billed
     load, grown = (
         [float(x) for x in np.percentile(ratios, [10, 90])]
         for ratios in (samples.demand, samples.growth)
     )
     speed = [float(np.exp(z * chosen.speed_log_sd_ratio)) for z in (-Z_80, Z_80)]
     price = [1.0, 1.0] if chosen.is_committed else [PRICE_RATIOS[0], PRICE_RATIOS[-1]]
-    by_load, by_growth = (
-        [scale * fleets.usd(chosen, load_ratio=ratio) for ratio in ratios]
-        for ratios in (load, grown)
-    )
-    by_price = [
-        scale * float(_after_price_move(chosen, fleets.usd(chosen), ratio)) for ratio in price
-    ]
-    by_speed = [scale * fleets.usd(chosen, speed=ratio) for ratio in speed]
+    slow = [1.0 / ratio for ratio in speed]
+    by_load, by_growth, by_speed = (billed.usd(floats(x)).tolist() for x in (load, grown, slow))
+    by_price = [float(billed.usd(1.0, ratio)) for ratio in price]
     return [
         tornado_bar("demand", load, "the forecast", by_load),
         tornado_bar("growth", grown, "the middle", by_growth),
@@ -289,10 +316,7 @@ def _prices(fleets: ComparedFleets) -> Iterable[PriceScenario]:
         ]
     for name, own, other in moves:
         ratios = [own if curve.kind == kind else other for curve in fleets.curves]
-        usd = [
-            float(_after_price_move(curve, fleets.usd(curve), ratio)) * fleets.scale
-            for curve, ratio in zip(fleets.curves, ratios, strict=True)
-        ]
+        usd = [fleets.usd(place, price=ratio) for place, ratio in enumerate(ratios)]
         yield price_scenario(name, fleets.names, usd)
 
 

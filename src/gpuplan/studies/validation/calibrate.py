@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan.calibration.inference.site import (
+    measured_here,
     moves,
-    site_spreads,
     user_document,
-    with_spreads,
 )
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.runs.detect import read_runs
@@ -37,20 +36,18 @@ from gpuplan.studies.validation.site_fit import (
     Refit,
     Site,
     conditions,
-    coverage_frac,
+    counted,
     held_out_rows,
-    misses,
+    own_misses,
     pooled_ape,
     predicted,
-    ranged,
     refit,
     refitted,
     site_of,
-    with_known,
+    widened,
 )
 
 BETTER_RATIO = 0.95  # a smaller gain is inside the noise of repeated runs
-LEAST_COVERAGE = 0.7  # of held-out figures, for the ranges of known setups to be reported
 MOST_FILES = 1000
 MOST_ROWS = 5000
 
@@ -90,14 +87,13 @@ def _judged(
 ) -> tuple[Verdict, list[PredictedRow], InferenceCalibration]:
     """The verdict of held-out rows, those rows, and the calibration with ranges to match."""
     of, moved = site.of, refitted(site, found, version=version)
+    counts = counted(of, range(len(of.table.rows)))
     if len(set(conditions(of))) < LEAST_CONDITIONS:
-        return "too few rows", [], moved
-    after, as_known = held_out_rows(site, found)
-    if coverage_frac(as_known) >= LEAST_COVERAGE:
-        used = np.ones(len(of.observed.row), dtype=bool)
-        after, moved = as_known, with_known(site, used, moved)
-    spreads = site_spreads([miss for row in misses(of, after) for miss in row])
-    after, moved = ranged(of, after), with_spreads(moved, spreads)
+        return "too few rows", [], measured_here(moved, counts)
+    after = held_out_rows(site, found)
+    missed = own_misses(of, after, site.package)
+    after = widened(of, after, missed)
+    moved = measured_here(moved, counts, [miss for row in missed for miss in row])
     is_better = pooled_ape(after) < BETTER_RATIO * pooled_ape(before)
     return "better" if is_better else "no better", after, moved
 

@@ -16,9 +16,13 @@ from gpuplan.calibration.fit import (
     row_values,
     start_from,
 )
-from gpuplan.calibration.inference.labels import cells_of, nearest_era
-from gpuplan.calibration.inference.novelty import model_family, novelty_labels, version_label
-from gpuplan.calibration.inference.ranges import Miss, errors_by_split, spreads
+from gpuplan.calibration.inference.labels import nearest_era, range_kind, range_regime
+from gpuplan.calibration.inference.novelty import (
+    model_family,
+    novelty_labels,
+    novelty_of,
+)
+from gpuplan.calibration.inference.ranges import Line, errors_by_split, learned, with_tails
 from gpuplan.calibration.tables import priors
 from gpuplan.domain.calibration.constants import FittedConstants, InferenceCalibration
 from gpuplan.studies.validation.inference_table import (
@@ -263,74 +267,79 @@ def by_source(of: Study, i: int) -> str:
     return of.table.rows[i]["source"]
 
 
-def by_version(of: Study, i: int) -> str:
-    """The engine and version of a row as written, to hold it out by."""
-    engine = of.table.setups[i].engine
-    return version_label(engine.name, engine.version)
-
-
 def by_row(of: Study, i: int) -> str:
     """The conditions of a row, to hold it out by: repeated rows stay together."""
     row = of.table.rows[i]
     return "|".join(row.get(key, "") for key in CONDITION_COLUMNS)
 
 
+def by_group(of: Study, i: int) -> str:
+    """Source, model and accelerator: rows that err together."""
+    labels = of.table.labels[i]
+    return f"{by_source(of, i)}|{of.table.setups[i].model.name}|{labels['accelerator']}"
+
+
 # How rows are held out, and in how many folds.
-SPLITS = {
-    "row": (by_row, 5),
-    "model": (by_model, 10),
-    "engine": (by_version, 10),
-    "source": (by_source, 8),
-}
+SPLITS = {"model": (by_model, 10), "source": (by_source, 8), "group": (by_group, 4)}
 
 
-def calibrate_inference(of: Study, *, version: str, run: Run = map) -> InferenceCalibration:
-    """Constants from all rows, ranges from rows held out by condition, model, version, source."""
+def calibrate_inference(
+    of: Study, *, version: str, ledger: Sequence[Line] = (), run: Run = map
+) -> InferenceCalibration:
+    """Constants from all rows; ranges from the ledger, percentiles from all rows held out.
+
+    A ledger holds first predictions alone: the structure was chosen with older rows in sight, so
+    that even those held out would flatter. They serve where there is none.
+    """
     everything = np.ones(len(of.observed.row), dtype=bool)
     constants = fit_study(of, everything).constants
-    misses = [
-        miss
-        for novelty, (fold_of, n_folds) in SPLITS.items()
-        for miss in misses_of(
-            of, novelty, cross_residuals(of, fold_of, n_folds=n_folds, near=constants, run=run)
-        )
-    ]
+    splits = {
+        name: held_out_lines(of, name, cross_residuals(of, by, n_folds=n, near=constants, run=run))
+        for name, (by, n) in SPLITS.items()
+    }
+    tails = [line for line in splits["group"] if line.metric in TAIL_METRICS]
+    means = [line for line in splits["group"] if line.metric not in TAIL_METRICS]
+    ranges = with_tails(learned(ledger or means), learned(tails, TAIL_METRICS))
     return InferenceCalibration(
         constants=constants,
-        spreads=spreads(misses),
-        known=known_labels(of),
-        held_out=errors_by_split(misses),
+        ranges=ranges,
+        known=known_labels(of, range(len(of.table.rows))),
+        held_out=errors_by_split(splits, ranges),
         version=version,
     )
 
 
-def misses_of(of: Study, novelty: str, residual: Floats) -> list[Miss]:
-    """Residuals of one split with their cells."""
-    names = _novelties(of) if novelty == "engine" else [novelty] * len(of.table.rows)
-    found = []
-    for i, metric, value in zip(of.observed.row, of.observed.metric, residual, strict=True):
-        regime, cells = of.table.setups[i].load.regime, cells_of(of.table.labels[i])
-        source = by_source(of, int(i))
-        found.append(Miss(names[i], regime, str(metric), cells, -float(value), source))
-    return found
+def held_out_lines(of: Study, split: str, residual: Floats) -> list[Line]:
+    """Lines of the ledger from rows held out; as new as each was to the other folds."""
+    fold_of, n_folds = SPLITS[split]
+    fold = folds(of, fold_of, n_folds)
+    rows = range(len(of.table.rows))
+    known = {
+        number: known_labels(of, [i for i in rows if fold[i] != number]) for number in set(fold)
+    }
+    return [
+        _line(of, int(i), str(metric), known[fold[i]], -float(value))
+        for i, metric, value in zip(of.observed.row, of.observed.metric, residual, strict=True)
+    ]
 
 
-def _novelties(of: Study) -> list[str]:
-    """A held-out version is less new where other versions of its era stayed in the fit."""
-    fold_of, n_folds = SPLITS["engine"]
-    eras: dict[str, set[int]] = {}
-    for number, row in zip(folds(of, fold_of, n_folds), of.table.labels, strict=True):
-        eras.setdefault(row["era"], set()).add(number)
-    return ["version" if len(eras[row["era"]]) > 1 else "engine" for row in of.table.labels]
+def _line(
+    of: Study, i: int, metric: str, known: Mapping[str, frozenset[str]], log_ratio: float
+) -> Line:
+    setup, labels = of.table.setups[i], of.table.labels[i]
+    regime = setup.load.regime
+    new = novelty_of(known, labels, model=setup.model.name, regime=regime)
+    where = range_regime(labels, setup.load)
+    return Line(metric, where, range_kind(labels), by_group(of, i), new.kind, log_ratio)
 
 
 def row_labels(of: Study, i: int) -> dict[str, str]:
     """What of a row may be new to a fit, by kind."""
     setup = of.table.setups[i]
-    return novelty_labels(of.table.labels[i], model=setup.model.name, version=setup.engine.version)
+    return novelty_labels(of.table.labels[i], model=setup.model.name, regime=setup.load.regime)
 
 
-def known_labels(of: Study) -> dict[str, frozenset[str]]:
-    """What the fit rests on: model families, engine versions, hardware with precision."""
-    found = [row_labels(of, i) for i in range(len(of.table.rows))]
-    return {kind: frozenset(row[kind] for row in found) for kind in found[0]}
+def known_labels(of: Study, rows: Iterable[int]) -> dict[str, frozenset[str]]:
+    """What these rows have, by kind: accelerators, engines on families, models, configurations."""
+    found = [row_labels(of, i) for i in rows]
+    return {kind: frozenset(row[kind] for row in found) for kind in row_labels(of, 0)}

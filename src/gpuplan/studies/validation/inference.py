@@ -1,8 +1,6 @@
 """Validation of serving tables: a row to its prediction, a table to errors of held-out rows."""
 
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 import numpy as np
 
@@ -14,12 +12,10 @@ from gpuplan.studies.inference.predict import metric_estimates, predict_inferenc
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS, serving_power
 from gpuplan.studies.validation.fit_inference import (
-    by_model,
-    by_source,
-    by_version,
+    SPLITS,
     cross_residuals,
     fit_study,
-    misses_of,
+    held_out_lines,
     study,
 )
 from gpuplan.studies.validation.inference_table import METRICS, benchmark_of, read_table
@@ -28,14 +24,12 @@ INFERENCE_COLUMNS = frozenset(
     {"accelerator", "model", "regime", "input_tokens", "output_tokens", "engine"}
 )
 GROUPS = ("regime", "accelerator", "model", "source", "engine")
-CROSS_SPLITS = {"source": (by_source, 8), "model": (by_model, 10), "engine": (by_version, 10)}
 
 
 def predicted_serving(row: Row) -> PredictedRow:
     """One row of a serving table beside its prediction."""
     setup = serving_setup(row)
-    is_new = publisher(row.get("source", "")) not in known_publishers()
-    prediction = predict_inference(setup, benchmark=benchmark_of(row), is_published_anew=is_new)
+    prediction = predict_inference(setup, benchmark=benchmark_of(row))
     power = serving_power(setup, prediction, note=row.get("layout_note", ""))
     return beside(row, {**metric_estimates(prediction), **power})
 
@@ -52,27 +46,15 @@ def beside(row: Row, predicted: Mapping[str, Estimate]) -> PredictedRow:
     )
 
 
-@cache
-def known_publishers() -> frozenset[str]:
-    """The publishers whose rows the calibration rests on."""
-    return frozenset(map(publisher, inference_calibration().constants.sources))
-
-
-def publisher(source: str) -> str:
-    """`inferencex` of `inferencex/nvidia closed loop`: what follows distinguishes rows of one."""
-    return re.split(r"[/ ]", source.strip().lower(), maxsplit=1)[0]
-
-
 def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:
-    """The errors of rows whose source, model or engine version was held out (takes minutes)."""
+    """The errors of rows whose source or model was held out (takes minutes)."""
     of = study(read_table(list(rows)))
     near = fit_study(of, np.ones(len(of.observed.row), dtype=bool)).constants
-    misses = [
-        miss
-        for name, (fold_of, n_folds) in CROSS_SPLITS.items()
-        for miss in misses_of(of, name, cross_residuals(of, fold_of, n_folds=n_folds, near=near))
-    ]
-    return errors_by_split(misses)
+    splits = {
+        name: held_out_lines(of, name, cross_residuals(of, fold_of, n_folds=n_folds, near=near))
+        for name, (fold_of, n_folds) in SPLITS.items()
+    }
+    return errors_by_split(splits, inference_calibration().ranges)
 
 
 def stored_cross() -> Mapping[str, Mapping[str, MetricErrors]]:

@@ -5,6 +5,7 @@ the whole; everything else is the same for all kinds.
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -36,6 +37,7 @@ from gpuplan.studies.validation.training import (
 )
 
 Row = dict[str, str]
+UNSTATED_DEVICE = re.compile(r"\b(none|null|other|unknown|various|mixed)\b", re.IGNORECASE)
 Rows = Sequence[Row]
 Errors = dict[str, MetricErrors]
 Cross = Mapping[str, Mapping[str, MetricErrors]]  # errors of held-out rows, by split
@@ -68,9 +70,42 @@ KINDS = {
 }
 
 
-def validate_file(path: Path, *, cross: bool = False) -> ValidationReport:
-    """The errors of the predictions for a measured table of any known kind."""
-    return validate_rows(read_csv_rows(path), where=str(path), cross=cross)
+def validate_file(
+    path: Path, *, cross: bool = False, columns: Sequence[str] = ()
+) -> ValidationReport:
+    """The errors of the predictions for a measured table; `columns` say what others call them."""
+    rows = renamed(read_csv_rows(path), columns, where=str(path))
+    named = [row for row in rows if not UNSTATED_DEVICE.search(row.get("accelerator", ""))]
+    report = validate_rows(named, where=str(path), cross=cross)
+    # "Anything else" is no device, and beside the word CPU it would pass for one.
+    unstated = [
+        (row.get("id") or str(at), f"accelerator: {row['accelerator']!r} names no one device")
+        for at, row in enumerate(rows)
+        if UNSTATED_DEVICE.search(row.get("accelerator", ""))
+    ]
+    return replace(report, n_rows=len(rows), refused=(*report.refused, *unstated))
+
+
+def renamed(rows: Rows, columns: Sequence[str], *, where: str) -> list[Row]:
+    """Rows with columns under our names: theirs=ours, or ours:=value where no row says it."""
+    if not columns:
+        return list(rows)
+    fixed = dict(text.split(":=", 1) for text in columns if ":=" in text)
+    names = dict(text.split("=", 1) for text in columns if ":=" not in text and "=" in text)
+    known = set(rows[0]) if rows else set()
+    problems = [
+        Problem("--map", f"{text!r} is no map", "write column=meaning, or meaning:=value")
+        for text in columns
+        if "=" not in text
+    ]
+    problems += [
+        Problem("--map", f"there is no column {name!r}", f"use one of {', '.join(sorted(known))}")
+        for name in names
+        if name not in known
+    ]
+    if problems:
+        raise InputError(where, problems)
+    return [{**fixed, **{names.get(key, key): text for key, text in row.items()}} for row in rows]
 
 
 def validate_package(kind: str = "llm_inference", *, cross: bool = False) -> ValidationReport:

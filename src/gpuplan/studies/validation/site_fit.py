@@ -1,31 +1,32 @@
 """Refit of the package's constants to a user's site, judged by held-out conditions."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import log
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import columns, fitted
-from gpuplan.calibration.inference.labels import cells_of, nearest_era
-from gpuplan.calibration.inference.ranges import Miss
+from gpuplan.calibration.inference.labels import nearest_era
+from gpuplan.calibration.inference.novelty import configuration
 from gpuplan.calibration.inference.site import (
     LATENCY_SDS,
     PACE_SDS,
+    OwnMiss,
+    asked_width,
     base_values,
     factors,
+    measured_here,
     moved_values,
-    site_key,
-    site_spreads,
-    widened,
     with_deviations,
 )
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.calibration.validation import PredictedRow
-from gpuplan.studies.inference.predict import metric_estimates, predict_inference
+from gpuplan.domain.provenance import Estimate
+from gpuplan.studies.inference.predict import Ranged, metric_estimates, predict_inference
 from gpuplan.studies.validation.fit_inference import (
     StageFit,
     Stages,
@@ -49,8 +50,8 @@ Flags = NDArray[np.bool_]
 Deviations = Mapping[str, Mapping[str, float]]
 
 # A site's own row says more of the site than a published one; still, few rows may be an accident.
-STRENGTH = 0.5
-LONE_ROWS = 3.0
+STRENGTH = 1.0
+LONE_ROWS = 0.5
 MOST_FOLDS = 25
 MANY_CONDITIONS, FOLDS_OF_MANY = 50, 10  # where one row more or less does not move the refit
 N_ROUNDS, N_ROUNDS_NEAR = 25, 8  # of the fit; the second where it starts beside its end
@@ -109,7 +110,7 @@ def site_of(of: Study, package: InferenceCalibration) -> Site:
     is_new = any(
         row_labels(of, i)[kind] not in package.known.get(kind, ())
         for i in range(len(labels))
-        for kind in ("hardware", "era")
+        for kind in ("accelerator", "engine", "era")
     )
     base = base_values(fitted_, labels)
 
@@ -172,25 +173,17 @@ def refitted(site: Site, found: Refit, *, version: str) -> InferenceCalibration:
     return with_deviations(site.package, found.deviations, version=version)
 
 
-def with_known(site: Site, used: Flags, calibration: InferenceCalibration) -> InferenceCalibration:
-    """Labels that enough conditions carry count as measured: their ranges need not be wider."""
-    names = conditions(site.of)
-    carried: dict[tuple[str, str], set[str]] = {}
-    for i in sorted(set(site.of.observed.row[used].tolist())):
-        for item in row_labels(site.of, i).items():
-            carried.setdefault(item, set()).add(names[i])
-    # An era steers which constants a version takes: one is new only where its engine is.
-    engines = {labels["engine"] for labels in site.of.table.labels}
-    added = {
-        (kind, label)
-        for (kind, label), under in carried.items()
-        if len(under) >= LEAST_CONDITIONS and (kind != "era" or label in engines)
-    }
-    known = {
-        kind: labels | {label for of, label in added if of == kind}
-        for kind, labels in calibration.known.items()
-    }
-    return replace(calibration, known=known)
+def counted(of: Study, rows: Iterable[int]) -> dict[str, int]:
+    """Conditions under which these rows measured each configuration."""
+    names = conditions(of)
+    under: dict[str, set[str]] = {}
+    for i in rows:
+        under.setdefault(_configuration(of, i), set()).add(names[i])
+    return {name: len(conditions_) for name, conditions_ in under.items()}
+
+
+def _configuration(of: Study, i: int) -> str:
+    return configuration(of.table.labels[i], of.table.setups[i].model.name)
 
 
 def predicted(of: Study, i: int, calibration: InferenceCalibration) -> PredictedRow:
@@ -202,35 +195,34 @@ def predicted(of: Study, i: int, calibration: InferenceCalibration) -> Predicted
     return beside(row, metric_estimates(prediction))
 
 
-def held_out_rows(site: Site, whole: Refit) -> tuple[list[PredictedRow], list[PredictedRow]]:
-    """Every row as a refit without its condition predicts it: ranges as of new, and of known."""
+def held_out_rows(site: Site, whole: Refit) -> list[PredictedRow]:
+    """Every row as a refit without its condition predicts it, as measured by the others."""
     names = conditions(site.of)
     order = {name: i for i, name in enumerate(dict.fromkeys(names))}
     n_folds = MOST_FOLDS if len(order) <= MANY_CONDITIONS else FOLDS_OF_MANY
     fold = np.array([order[name] % n_folds for name in names])
-    as_new: dict[int, PredictedRow] = {}
-    as_known: dict[int, PredictedRow] = {}
+    found: dict[int, PredictedRow] = {}
     for number in sorted(set(fold.tolist())):
         used = fold[site.of.observed.row] != number
-        new = refitted(site, refit(site, used, near=whole), version="held out")
-        known = with_known(site, used, new)
+        moved = refitted(site, refit(site, used, near=whole), version="held out")
+        here = measured_here(moved, counted(site.of, np.flatnonzero(fold != number).tolist()))
         for i in np.flatnonzero(fold == number).tolist():
-            as_new[i] = predicted(site.of, i, new)
-            as_known[i] = predicted(site.of, i, known)
-    n = range(len(names))
-    return [as_new[i] for i in n], [as_known[i] for i in n]
+            found[i] = predicted(site.of, i, here)
+    return [found[i] for i in range(len(names))]
 
 
-def misses(of: Study, rows: Sequence[PredictedRow]) -> list[list[Miss]]:
-    """Per row, how far its figures lie from its held-out predictions; tails have no constants."""
+def own_misses(
+    of: Study, rows: Sequence[PredictedRow], package: InferenceCalibration
+) -> list[list[OwnMiss]]:
+    """Per row, how far its figures lie from held-out predictions; tails have no constants."""
+    never_seen = replace(package, known={**package.known, "here": frozenset()})
     return [
         [
-            Miss(
-                "user",
-                of.table.setups[i].load.regime,
+            OwnMiss(
+                _configuration(of, i),
                 metric,
-                cells_of(of.table.labels[i]),
                 log(measured / row.predicted[metric].value),
+                Ranged(of.table.setups[i], never_seen, of.table.labels[i]).half(metric),
             )
             for metric, measured in row.measured.items()
             if metric in row.predicted and metric not in TAIL_METRICS
@@ -239,31 +231,29 @@ def misses(of: Study, rows: Sequence[PredictedRow]) -> list[list[Miss]]:
     ]
 
 
-def ranged(of: Study, rows: Sequence[PredictedRow]) -> list[PredictedRow]:
+def widened(
+    of: Study, rows: Sequence[PredictedRow], missed: Sequence[Sequence[OwnMiss]]
+) -> list[PredictedRow]:
     """Held-out rows with ranges at least as wide as the other conditions' rows ask for."""
-    names, missed = conditions(of), misses(of, rows)
+    names = conditions(of)
     found = []
     for i, row in enumerate(rows):
-        others = [missed[j] for j in range(len(rows)) if names[j] != names[i]]
-        spreads = site_spreads([miss for of_row in others for miss in of_row])
+        others = [
+            miss for j, of_row in enumerate(missed) for miss in of_row if names[j] != names[i]
+        ]
+        asked = asked_width(others)
         made = dict(row.predicted)
         for miss in missed[i]:
-            spread = spreads.get(site_key(miss))
-            if spread is not None:
-                made[miss.metric] = widened(made[miss.metric], spread)
+            log_factor = asked.get((miss.configuration, miss.metric))
+            if log_factor is not None:
+                made[miss.metric] = _at_least(made[miss.metric], exp(log_factor) * miss.half)
         found.append(replace(row, predicted=made))
     return found
 
 
-def coverage_frac(rows: Sequence[PredictedRow]) -> float:
-    """Share of all figures inside their ranges."""
-    inside = [
-        row.predicted[metric].low <= measured <= row.predicted[metric].high
-        for row in rows
-        for metric, measured in row.measured.items()
-        if metric in row.predicted
-    ]
-    return sum(inside) / len(inside) if inside else 0.0
+def _at_least(estimate: Estimate, half: float) -> Estimate:
+    low, high = estimate.value * exp(-half), estimate.value * exp(half)
+    return replace(estimate, low=min(estimate.low, low), high=max(estimate.high, high))
 
 
 def pooled_ape(rows: Sequence[PredictedRow]) -> float:

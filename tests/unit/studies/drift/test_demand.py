@@ -54,7 +54,7 @@ TREE = {
 
 
 def answer(*loads: PlannedLoad, plan: object | None = "fleet"):
-    scenario = SimpleNamespace(scenario=TREE, as_of="2026-11-16")
+    scenario = SimpleNamespace(scenario=TREE, as_of="2026-11-16", seed=0)
     bare = SimpleNamespace(risk=None)
     return SimpleNamespace(load=loads, plan=plan, name="x", provenance=scenario, decision=bare)
 

@@ -56,7 +56,7 @@ def compared(peak, *, n_spare=0):
         for kind, (rate_, usd) in KINDS.items()
     ]
     curves.sort(key=lambda each: float(each.usd_per_h(load.hours.load_frac * peak, 1.0)))
-    return FleetComparison(replace(sizing(peak), demand=load), sized(1), curves)
+    return FleetComparison(replace(sizing(peak), demand=load), sized(1), curves, None, None)
 
 
 @pytest.mark.parametrize("peak", [5.0, 11.0, 12.5, 23.0, 33.0])
@@ -175,7 +175,7 @@ def reserved(usd):
         usd,
         purchase="reserved",
         terms=RateTerms(term_s=3 * YEAR),
-        evidence=PriceEvidence(source="list", is_weak=True, note="list price"),
+        evidence=PriceEvidence(source="list", is_weak=False, note="list price"),
     )
 
 
@@ -201,6 +201,9 @@ def test_a_committed_use_discount_is_shown_where_it_is_cheaper():
     assert found.extra_usd_per_month == pytest.approx(4 * (0.6 - 1.0) * 730)
     assert "3 years, list price" in found.remark
     assert shown(mine, reserved(1.1)) == shown(mine) == []
+    advertised = reserved(0.6)
+    advertised = replace(advertised, evidence=replace(advertised.evidence, is_weak=True))
+    assert shown(mine, advertised) == []
 
 
 def test_a_marketplace_price_is_shown_beside_the_plan_and_marked():

@@ -31,7 +31,9 @@ def fleets(*curves, peak=10.0, chosen=None, **rest):
     """The first curve is the chosen one, with as many replicas as carry the peak."""
     found = sizing(peak, **rest)
     rows = [_row(each, peak, is_chosen=place == 0) for place, each in enumerate(curves)]
-    return FleetComparison(found, chosen or sized(2, peak_frac=0.5), list(curves), tuple(rows))
+    return FleetComparison(
+        found, chosen or sized(2, peak_frac=0.5), list(curves), None, None, tuple(rows)
+    )
 
 
 def _row(each, peak, *, is_chosen):

@@ -1,5 +1,6 @@
 """Rejected candidates and conflicts: none is lost, near misses come first, gaps are right."""
 
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -85,11 +86,11 @@ def test_without_any_fleet_reasons_are_counted_and_the_nearest_named():
         ),
         skipped=(skipped("e", None),),
     )
-    first, unpriced, *rest = infeasible_lines([lost])
+    first, *rest, unpriced = infeasible_lines([lost])
     assert first == (
         "w: none of 5 candidates is feasible (rejected: 2 by memory, 1 by slo, 1 by policy)"
     )
-    assert unpriced == "w: 1 candidates have no price"
+    assert unpriced == "w: 1 candidates have no price; give prices.offers"
     assert [line.split("; ")[1] for line in rest] == ["allow 3 s", "quantize"]
 
 
@@ -129,3 +130,16 @@ def test_rounds_that_never_end_are_counted():
     assert unsettled_lines(range(1, 9)) == (
         "an SLO is still violated after 8 rounds of adding replicas",
     )
+
+
+def test_a_narrower_format_that_would_do_is_the_help():
+    narrow = replace(candidate("l4"), precision="fp8", is_quantized_below=True)
+    lost = sizing(rejected=(rejection("l4", "tpot"),), compared=(sized(1, candidate=narrow),))
+    lines = infeasible_lines([lost])
+    assert "l4 TP1 fp8: meets the SLOs; name it (workloads[].precision: fp8)" in lines[1]
+
+
+def test_a_fleet_that_is_not_sure_enough_says_how_it_may_be_had():
+    unsure = replace(candidate("tpu-v5e"), is_quantized_below=False)
+    lost = sizing(rejected=(rejection("l4", "tpot"),), compared=(sized(1, candidate=unsure),))
+    assert "policy.min_probability_frac" in infeasible_lines([lost])[1]

@@ -33,7 +33,9 @@ def scenario(**work):
 
 
 def priced(kind, usd, *, per_h=1.0, once=0.0, **rest):
-    return PricedRun(job=job(kind, **rest), usd=usd, once_usd=once, usd_per_accelerator_h=per_h)
+    return PricedRun(
+        job=job(kind, **rest), usd=usd, once_usd=once, option=None, usd_per_accelerator_h=per_h
+    )
 
 
 CHOSEN = priced("a", 192.0, per_h=1.0)  # 8 accelerators for a day
@@ -93,7 +95,7 @@ def goodput(frac=0.8, write_s=100.0):
 def test_division_by_the_deadline_ends_late():
     # Useful work of four accelerators for ten days; a fifth of the time is lost.
     run = job("a", n=5, wall_s=10 * DAY, accelerator_s=estimate(40 * DAY), goodput=goodput())
-    mine = PricedRun(job=run, usd=1.0, once_usd=0.0, usd_per_accelerator_h=1.0)
+    mine = PricedRun(job=run, usd=1.0, once_usd=0.0, option=None, usd_per_accelerator_h=1.0)
     [row] = run_reasons(scenario(deadline_s=10 * DAY), ComparedRuns(mine, [])).naive
     assert row.fleet == "4 x a"
     assert row.answer.startswith("ends 2.5 days late")
@@ -117,7 +119,7 @@ def test_checkpoints_cost_less_the_faster_they_are_written():
 
 def test_faster_storage_is_worth_the_time_that_it_saves():
     run = job("a", n=8, goodput=goodput(write_s=60.0))
-    mine = PricedRun(job=run, usd=10_000.0, once_usd=0.0, usd_per_accelerator_h=1.0)
+    mine = PricedRun(job=run, usd=10_000.0, once_usd=0.0, option=None, usd_per_accelerator_h=1.0)
     where = scenario(**checkpoints(1.0, 2.0, 8.0))
     _, now, best = checkpoint_costs(where, run)
     saved = 1 - (1 - now.lost_frac) / (1 - best.lost_frac)

@@ -9,7 +9,7 @@ from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.inference.performance import EngineChoice, ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import ServingLayout
-from gpuplan.domain.simulation.simulation import EngineRequest
+from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.performance.kernels.regimes import decode_token_s, prefill_s
 from gpuplan.performance.memory.cache import N_NULL_BLOCKS, NO_CACHE_BLOCKS, n_cache_blocks
@@ -76,7 +76,7 @@ def test_a_lone_start_is_a_fixed_time_steps_and_a_part_of_the_prompt():
 def test_an_engine_that_plans_ahead_loses_one_step_inside_itself():
     of = setup(version="0.15")
     ahead = evaluated(of)
-    plain = evaluated(of, scheduler=EngineRequest(is_ahead=False))
+    plain = evaluated(of, scheduler=EngineRequest(admission=AdmissionRequest(is_ahead=False)))
     assert ahead.limits.admission.is_ahead
     alone_s = float(decode_token_s(plain.work, plain.step, plain.case, 1.0))
     assert plain.start_s - ahead.start_s == pytest.approx(alone_s)

@@ -209,10 +209,7 @@ def test_the_fit_sees_what_predictions_print():
     for row, metric, value in zip(seen.row, seen.metric, found, strict=True):
         printed = metric_estimates(predict_inference(table.setups[row]))[metric].value
         if metric.endswith("p99_ms"):
-            labels = table.labels[row]
-            spread = known.spread("row", "poisson", metric=metric, cells=("vllm|dense", "dense"))
-            assert labels["engine"] == "vllm"
-            printed /= np.exp(spread.log_mid)
+            printed /= np.exp(known.ranges.middle(str(metric), "poisson"))
         assert value == pytest.approx(printed, rel=1e-6), metric
     still = log_predictions(grouped(table, seen), values, not_simulated(2), len(seen.row))
     assert median(abs(np.log(found) - still)) > 0.0
@@ -234,3 +231,9 @@ def test_large_networks_of_two_machines_are_two_stages():
     found = read_table([row]).setups[0]
     assert (found.layout.tp, found.layout.pp) == (8, 2)
     assert found.load.is_held
+
+
+def test_replicas_behind_one_router_wait_less_than_one_alone_and_as_in_a_replay():
+    alone, among = (run(setup(8.0 * n, n_replicas=n)) for n in (1.0, 8.0))
+    assert among.wait_mean_s < alone.wait_mean_s
+    assert among.n_running == pytest.approx(alone.n_running, rel=0.1)

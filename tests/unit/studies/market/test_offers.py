@@ -9,7 +9,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import ServingLayout
-from gpuplan.domain.money.market import InstanceShape, Offer
+from gpuplan.domain.money.market import InstanceShape, Offer, OfferFabric
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.inputs.scenario.read import scenario_from_dict
@@ -28,8 +28,12 @@ TREE = {
 def shape(n: float = 8, **rest) -> InstanceShape:
     given = {"accelerators": ("h100-sxm",), "ram_bytes": 1e12, "n_vcpu": 96}
     given |= {"network_bytes_per_s": None, **rest}
-    name = "m8" if given["network_bytes_per_s"] is None else "m8-joined"
-    return InstanceShape(cloud="acme", name=name, n_accelerators=n, **given)
+    if given["network_bytes_per_s"] is None:
+        return InstanceShape(cloud="acme", name="m8", n_accelerators=n, **given)
+    kind = given.pop("kind", "infiniband")
+    fabric = OfferFabric(kind=kind, placement="cluster", source="docs")
+    name = f"m8-{kind}-{given['network_bytes_per_s']:.0f}"
+    return InstanceShape(cloud="acme", name=name, n_accelerators=n, fabric=fabric, **given)
 
 
 def offer(usd: float, *, age_days: int = 10, spot: float | None = None, **rest) -> Offer:
@@ -99,10 +103,12 @@ def test_spot_and_commitments_are_shown_not_taken():
 
 def test_advertised_discounts_win_only_where_they_are_asked_for():
     policy = {"purchases": ["on_demand", "reserved"]}
-    found = market(offer(16.0), policy=policy)
+    found = market(of("aws", offer(16.0)), policy=policy)
     assert {rate.purchase for rate in found.rates} == {"on_demand"}
     assert "reserved" in {rate.purchase for rate in found.shown}
-    asked = market(offer(16.0), policy={**policy, "indicative_prices_allowed": True})
+    elsewhere = market(of("verda", offer(16.0)), policy=policy)
+    assert "reserved" not in {rate.purchase for rate in elsewhere.shown}
+    asked = market(of("aws", offer(16.0)), policy={**policy, "indicative_prices_allowed": True})
     assert "reserved" in {rate.purchase for rate in asked.rates}
 
 
@@ -218,6 +224,16 @@ def test_a_node_that_states_its_network_at_a_lower_price_serves_all():
     assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0]
     assert found.price_usd_per_h(staged(400e9), 1) == 32.0
     assert found.price_usd_per_h(candidate(tp=8), 1) == 16.0
+
+
+def test_dearer_servers_stay_only_where_their_network_is_better():
+    slow = offer(20.0, network_bytes_per_s=100e9, kind="tcp")
+    fast, faster = offer(24.0, network_bytes_per_s=100e9), offer(30.0, network_bytes_per_s=400e9)
+    dear = offer(40.0, network_bytes_per_s=400e9, kind="tcp")
+    found = market(offer(16.0), slow, fast, faster, dear)
+    assert [rate.price_usd_per_h.mid for rate in found.rates] == [16.0, 20.0, 24.0, 30.0]
+    assert [rate.terms.is_for_spanning for rate in found.rates] == [False, True, True, True]
+    assert networks_of(found) == {"h100-sxm": (100e9, 400e9)}
 
 
 @pytest.mark.parametrize(

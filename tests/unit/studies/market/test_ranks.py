@@ -11,7 +11,12 @@ from gpuplan.domain.money.rates import PriceEvidence
 from gpuplan.domain.scenario.site import NodeNetwork, Site
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.market.offers import Market
-from gpuplan.studies.market.ranks import joint_market, market_for_ranks, rented_servers
+from gpuplan.studies.market.ranks import (
+    NO_FABRIC,
+    joint_market,
+    market_for_ranks,
+    rented_servers,
+)
 from gpuplan.units import GBIT
 
 CATALOG = read_catalog()
@@ -23,36 +28,38 @@ def market(*rates):
     return Market(rates=rates, shown=(), refused=(), assumptions=(), porting_usd={})
 
 
-def listed(kind, usd, n, *, network=None, cloud=None):
+def listed(kind, usd, n, *, network=None, fabric_kind=""):
     found = rate(kind, usd, n=n, evidence=LISTED)
-    return replace(found, node=replace(found.node, network_bytes_per_s=network, cloud=cloud))
+    node = replace(found.node, network_bytes_per_s=network, fabric_kind=fabric_kind)
+    return replace(found, node=node)
 
 
 def fabrics(found):
     return {(r.node.n_accelerators, r.node.fabric, r.node.fabric_source) for r in found.rates}
 
 
-def test_what_an_offer_states_is_used_and_what_it_does_not_is_conservative():
-    stated = listed("h100-sxm", 60.0, 8, network=3200 * GBIT, cloud="aws")
+@pytest.mark.parametrize(("kind", "word"), [("efa", "EFA"), ("roce", "RoCE"), ("tcp", "TCP")])
+def test_what_an_offer_states_is_used_and_what_states_nothing_stays_alone(kind, word):
+    stated = listed("h100-sxm", 60.0, 8, network=3200 * GBIT, fabric_kind=kind)
     silent = listed("h100-sxm", 24.0, 8)
     found = market_for_ranks(market(silent, stated), SCENARIO, CATALOG)
     assert fabrics(found) == {
-        (8, "3200 Gbit/s EFA per node", "stated"),
-        (8, "100 Gbit/s TCP per node", "assumed"),
+        (8, f"3200 Gbit/s {word} per node", "stated"),
+        (8, NO_FABRIC, "none"),
     }
-    boards = market_for_ranks(market(listed("l40s", 8.0, 8)), SCENARIO, CATALOG)
-    players = market_for_ranks(market(listed("rtx-4090", 3.0, 4)), SCENARIO, CATALOG)
-    assert fabrics(boards) == {(8, "25 Gbit/s TCP per node", "assumed")}
-    assert fabrics(players) == {(4, "5 Gbit/s TCP per node", "assumed")}
+    most = {server.node.fabric_source: server.n_most for server in rented_servers(found)}
+    assert most == {"stated": None, "none": 1}
 
 
-def test_the_sites_network_joins_what_states_none():
+def test_the_sites_network_joins_the_users_servers_and_no_clouds():
     network = NodeNetwork(
         kind="infiniband", n_nics_per_node=4, nic_bytes_per_s=100 * GBIT, oversubscription_ratio=2.0
     )
     scenario = replace(SCENARIO, site=Site(network=network))
-    found = market_for_ranks(market(listed("h100-sxm", 24.0, 8)), scenario, CATALOG)
+    found = market_for_ranks(market(rate("h100-sxm", 24.0, n=8)), scenario, CATALOG)
     assert fabrics(found) == {(8, "200 Gbit/s InfiniBand per node", "site")}
+    clouds = market_for_ranks(market(listed("h100-sxm", 24.0, 8)), scenario, CATALOG)
+    assert fabrics(clouds) == {(8, NO_FABRIC, "none")}
 
 
 def test_a_price_by_the_accelerator_is_that_of_whole_servers_and_of_parts_of_one():
@@ -83,14 +90,16 @@ def test_odd_servers_are_left_unless_they_are_the_users():
 
 
 def test_only_the_largest_servers_are_joined():
-    small, large = listed("h100-sxm", 3.0, 1), listed("h100-sxm", 24.8, 8)
+    joined = {"network": 400 * GBIT, "fabric_kind": "roce"}
+    small, large = listed("h100-sxm", 3.0, 1, **joined), listed("h100-sxm", 24.8, 8, **joined)
     found = rented_servers(market_for_ranks(market(large, small), SCENARIO, CATALOG))
     assert [(s.node.n_accelerators, s.n_most) for s in found] == [(1, 1), (8, None)]
     assert found[1].usd_per_h == pytest.approx(24.8)
 
 
 def test_equal_servers_are_one_kind_at_the_least_price():
-    dear, cheap = listed("h100-sxm", 30.0, 8), listed("h100-sxm", 24.0, 8)
+    joined = {"network": 400 * GBIT, "fabric_kind": "roce"}
+    dear, cheap = listed("h100-sxm", 30.0, 8, **joined), listed("h100-sxm", 24.0, 8, **joined)
     cheap = replace(cheap, id="other", terms=replace(cheap.terms, n_nodes_max=2))
     [found] = rented_servers(market_for_ranks(market(dear, cheap), SCENARIO, CATALOG))
     assert found.usd_per_h == 24.0

@@ -275,14 +275,15 @@ def test_every_known_model_and_accelerator_has_an_answer(chip):
             assert all(0.0 < value < float("inf") for value in values), (row.id, metric)
 
 
-def test_rows_of_a_publisher_never_seen_have_wider_ranges():
+def test_rows_of_any_publisher_have_the_range_of_a_site_never_seen():
     def width(source: str) -> float:
         (row,), _ = predicted_rows([{**PLAIN, "source": source}], predicted_serving)
         found = row.predicted["output_tokens_per_s"]
         return found.high / found.low
 
     known, new = width("trtllm_throughput"), width("somebody else")
-    assert width("trtllm_throughput 1.2") == known < new
+    # Every row has the range of a site never seen: own runs narrow it, a known name does not.
+    assert width("trtllm_throughput 1.2") == known == new
     assert width("") == new  # nobody said who measured: nobody we know
 
 

@@ -1,10 +1,13 @@
 """Facts of monitored devices: found by the names that exporters give, or told to be unknown."""
 
+from statistics import median
+
 import numpy as np
 import pytest
 
 from fakes.telemetry import Scene
 from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.offers import read_offers, rentable
 from gpuplan.domain.telemetry.diagnosis import DeviceFacts, DiagnoseRequest
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError
@@ -33,6 +36,17 @@ def test_a_board_is_found_by_the_name_that_its_driver_gives():
     assert facts[0].memory_bytes == board.memory.driver_bytes
     assert facts[0].link_bytes_per_s == board.scale_up.bytes_per_s
     assert any("price" in note.what for note in notes)
+
+
+def test_a_cloud_counts_once_however_many_regions_it_lists():
+    prices = {}
+    for offer in rentable(read_offers()):
+        if offer.accelerator == "h100-sxm" and offer.usd_per_accelerator_h:
+            prices.setdefault(offer.cloud, []).append(offer.usd_per_accelerator_h)
+    facts, notes = device_facts(scene("NVIDIA H100 80GB HBM3"), ASKED)
+    assert facts[0].usd_per_h == median(median(of) for of in prices.values())
+    assert 2.0 < facts[0].usd_per_h < 5.0  # what an H100 hour costs, not a hyperscaler's list
+    assert any(f"{len(prices)} clouds" in note.why for note in notes)
 
 
 def test_an_unknown_board_is_told_and_has_no_limits():

@@ -4,7 +4,8 @@ import pytest
 
 from gpuplan.domain.requests.requests import NetworkRequest
 from gpuplan.errors import InputError
-from gpuplan.studies.networks.predict import predict_network
+from gpuplan.studies.naming import model_named
+from gpuplan.studies.networks.predict import from_layers, predict_network
 
 
 def predicted(name, on="h100-sxm", **asked):
@@ -20,7 +21,7 @@ def test_resnet_has_the_arithmetic_of_its_model_card():
 
 
 def test_four_times_the_pixels_are_four_times_the_arithmetic():
-    small, large = predicted("resnet50", image_px=224), predicted("resnet50", image_px=448)
+    small, large = (predicted("resnet50", image_px=px, batch=64) for px in (224, 448))
     assert large.work.flop == pytest.approx(4 * small.work.flop, rel=0.01)
     assert large.work.weight_bytes == small.work.weight_bytes
     assert large.batch_s.value > small.batch_s.value
@@ -94,3 +95,28 @@ def test_a_network_time_is_never_below_its_roofline():
     found = predicted("resnet50", batch=128)
     peak = found.accelerator.peak_flop_per_s["fp16"]
     assert found.batch_s.value > found.work.flop / peak
+
+
+@pytest.mark.parametrize(
+    ("hub", "plain"),
+    [
+        ("microsoft/resnet-50", "resnet50"),
+        ("google/vit-base-patch16-224", "vit_base_patch16_224"),
+        ("timm/resnet50.a1_in1k", "resnet50"),
+        ("facebook/convnext-base-224", "convnext_base"),
+    ],
+)
+def test_one_image_network_costs_the_same_under_all_its_names(hub, plain):
+    assert predicted(hub, batch=64).batch_s == predicted(plain, batch=64).batch_s
+
+
+def test_a_vision_transformer_by_its_layers_has_the_arithmetic_of_its_model_card():
+    network = from_layers(model_named("google/vit-base-patch16-224"))
+    assert network.flop_per_sample == pytest.approx(2 * 17.58e9, rel=0.01)
+    assert network.n_params == pytest.approx(86.4e6, rel=0.01)
+
+
+def test_a_single_picture_waits_for_its_launches():
+    one, many = (predicted("resnet50", batch=n).batch_s.value for n in (1, 256))
+    assert one == pytest.approx(0.003)
+    assert many > 4 * one

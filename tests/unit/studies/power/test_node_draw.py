@@ -73,8 +73,8 @@ def test_four_nodes_on_small_circuits(catalog, small_circuits):
     assert plan.cooling.btu_per_h == pytest.approx(139_200, abs=100)
     assert plan.cooling.tons == pytest.approx(11.6, abs=0.05)
     cap = next(choice for choice in plan.caps if choice.is_accepted)
-    assert cap.cap_w == 450.0
-    assert cap.fit.headroom_frac == pytest.approx(0.052, abs=0.001)
+    assert 450.0 <= cap.cap_w < 452.0  # the exact watt; at 450 W 5.2 % are left
+    assert cap.fit.headroom_frac == pytest.approx(0.051, abs=0.001)
     assert cap.slowdown_ratio.low < cap.slowdown_ratio.high
     energy = energy_use(plan.level("machines").typical_w, 8760 * HOUR, plan.pue_ratio)
     assert energy.facility_j / KWH / 1e3 == pytest.approx(350, abs=1)

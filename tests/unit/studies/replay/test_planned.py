@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from gpuplan import api
+from gpuplan.domain.inference.performance import USUAL_ENGINE
 from gpuplan.errors import InputError
 from gpuplan.report.plan.document import plan_text
 
@@ -32,7 +33,7 @@ def test_the_fleet_is_the_plans_own_without_spares(plan):
     found = api.simulate_planned(plan)
     assert found.fleet.n_engines == 2  # of three replicas one is spare
     assert found.setup.layout.tp == 2
-    assert (found.setup.engine.name, found.setup.engine.version) == ("vllm", "0.15")
+    assert (found.setup.engine.name, found.setup.engine.version) == ("vllm", USUAL_ENGINE.version)
     assert found.setup.storage.quantized.name == "fp8"
     assert found.load.mean_requests_per_s == pytest.approx(10 / 3, rel=0.05)
     assert found.slo.ttft_s == 2.0

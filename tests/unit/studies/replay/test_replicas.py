@@ -100,7 +100,7 @@ def test_rows_leave_out_what_never_was():
     assert [value is None for value in columns["ttft_s"]] == [False, False, True]
     lines = list(api.requests_csv(outcome))
     assert lines[0].startswith("request_id,arrival_s,ttft_s,tpot_s,e2e_s,n_preemptions,")
-    assert lines[3] == "2,2.0,,,,0,,0,5,,,0,unservable\n"
+    assert lines[3] == "2,2.0,,,,0,,0,5,0,,0,unservable\n"
 
 
 def test_the_load_is_told_as_it_came():

@@ -7,10 +7,12 @@ import pytest
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
+from gpuplan.domain.scenario.site import Installed, Site
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.studies.sizing.candidates import candidates_of
+from gpuplan.studies.inference.deployment import evaluated
+from gpuplan.studies.sizing.candidates import _layout_problems, candidates_of
 from gpuplan.studies.sizing.language import by_price
 from gpuplan.studies.sizing.task import SizingContext, task_of
 
@@ -107,6 +109,56 @@ def test_fleets_are_ordered_by_price_and_those_without_one_come_last():
     prices = {"h100-sxm": 3.0, "b200-sxm": 2.0}
     ordered = by_price(fleets, lambda candidate, n: prices.get(candidate.accelerator))
     assert [str(s.candidate.accelerator) for s in ordered] == ["b200-sxm", "h100-sxm", "l4"]
+
+
+def on_sglang(found, version="0.5.23"):
+    software = Installed(framework="sglang", framework_version=version)
+    return replace(found, scenario=replace(found.scenario, site=Site(software=software)))
+
+
+def test_a_site_that_runs_sglang_is_planned_with_its_rules():
+    found = on_sglang(task())
+    pruned, assumed = candidates_of(found)
+    assert {c.engine.name for c in pruned.kept} == {"sglang"}
+    assert any(a.what == "engine" and a.value.startswith("sglang 0.5.23") for a in assumed)
+    limits = found.evaluator.prepared(pruned.kept[0]).limits
+    assert limits.admission.prefill_first is not None
+    assert limits.admission.prefill_first.chunk_tokens == 8192
+    assert limits.admission.is_ahead
+    plain = candidates_of(task())[0].kept[0]
+    assert task().evaluator.prepared(plain).limits.admission.prefill_first is None
+
+
+def test_a_site_that_runs_vllm_is_planned_with_the_rules_of_its_version():
+    site = Site(software=Installed(framework="vllm", framework_version="0.15.1"))
+    found = task()
+    found = replace(found, scenario=replace(found.scenario, site=site))
+    [first, *_] = candidates_of(found)[0].kept
+    limits = found.evaluator.prepared(first).limits
+    assert first.engine.version == "0.15.1"
+    assert limits.admission.is_ahead
+    assert limits.caches_prefixes
+    assert not limits.admission.reserves_prompt
+    # A simulation of the same setup has the same engine, start-up included.
+    assert evaluated(found.evaluator.setup(first), context_tokens=found.context_tokens).limits == (
+        limits
+    )
+
+
+def test_what_requests_ask_for_reaches_the_engine():
+    [workload] = CHAT.workloads
+    found = on_sglang(task(request=replace(workload.work.request, max_tokens=2048)))
+    limits = found.evaluator.prepared(candidates_of(found)[0].kept[0]).limits
+    assert limits.admission.prefill_first.max_tokens == 2048
+
+
+def test_data_parallel_ranks_of_sglang_are_rejected_by_name():
+    found = on_sglang(task())
+    kept = candidates_of(found)[0].kept[0]
+    wide = replace(kept, layout=replace(kept.layout, dp=2))
+    [problem] = _layout_problems(found.evaluator, wide)
+    assert "SGLang" in problem.what
+    assert not _layout_problems(found.evaluator, kept)
 
 
 def _fleet(found, candidate):

@@ -3,11 +3,12 @@
 import pytest
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.domain.plan.sizing import Sized
+from gpuplan.domain.plan.sizing import Sized, SizingOptions
 from gpuplan.domain.requests.requests import NetworkRequest
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.networks.predict import predict_network
-from gpuplan.studies.sizing.task import SizingContext
+from gpuplan.studies.sizing.likely import probability_of
+from gpuplan.studies.sizing.task import SizingContext, task_of
 from gpuplan.studies.sizing.workload import size_workload
 
 CATALOG = read_catalog()
@@ -98,3 +99,39 @@ def test_a_closed_loop_of_clients_is_sized_by_what_they_ask():
     found = sized("bge-m3", ["l4"], demand={"concurrent_requests": 100})
     assert found.need.n_peak >= 1
     assert found.limits[0].is_kept
+
+
+def likely_flux(limit_s):
+    work = {
+        "name": "w",
+        "kind": "online_inference",
+        "model": "black-forest-labs/FLUX.1-dev",
+        "request": {"input_tokens": 77, "output_tokens": 0, "steps": 28},
+        "demand": {"requests_per_s": 0.3},
+        "slo": {"e2e_p95_s": limit_s},
+    }
+    tree = {"name": "s", "workloads": [work], "policy": {"accelerators": {"allowed": ["h100-sxm"]}}}
+    scenario = scenario_from_dict(tree)
+    options = SizingOptions(min_probability_frac=0.8)
+    context = SizingContext(catalog=CATALOG, options=options)
+    [found] = size_workload(scenario.workloads[0], scenario, context).sized
+    return found, probability_of(task_of(scenario.workloads[0], scenario, context), found)
+
+
+def test_no_number_of_boards_makes_one_batch_shorter():
+    one_s = predict_network("flux", "h100-sxm", NetworkRequest(n_steps=28)).batch_s
+    tight, odds = likely_flux(1.05 * one_s.value)
+    # Half of all that may be true is slower than predicted, and then no batch is in time.
+    assert odds < 0.6
+    assert tight.limits[0].reached_s.high > tight.limits[0].limit_s
+    wide, sure = likely_flux(4 * one_s.high)
+    assert sure >= 0.8
+    assert wide.limits[0].reached_s.value < wide.limits[0].limit_s
+
+
+def test_latency_and_utilization_are_those_of_the_fleet_that_is_planned():
+    found, _ = likely_flux(60.0)
+    one_s = predict_network("flux", "h100-sxm", NetworkRequest(n_steps=28)).batch_s.value
+    n = found.need.n_peak
+    assert any("more than the predicted speed needs" in remark for remark in found.remarks)
+    assert found.utilization.peak_frac == pytest.approx(0.3 * one_s / n, rel=0.05)

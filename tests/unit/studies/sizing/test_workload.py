@@ -310,7 +310,7 @@ def test_a_search_ends_where_no_more_replicas_are_worth_it():
 
 def test_slow_ends_beyond_any_fleet_are_seen_without_a_run():
     """If one token alone is late, no number helps: the short way agrees with the long one."""
-    limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.025),)
+    limits = (LatencyLimit(metric="itl", statistic="p95", limit_s=0.022),)
     workload, scenario = chat(limits=limits)
     sizer, runs = tools(workload, scenario)
     candidate = runs.candidate

@@ -159,7 +159,7 @@ def test_two_racks_are_too_few_unless_capped():
     data["site"]["racks"] = 2
     result = checked(data)
     assert not result.is_ok
-    assert any("450 W" in system.what for system in result.balanced)
+    assert any("451 W" in system.what for system in result.balanced)
     assert not any("500 W" in system.what for system in result.balanced)
     data["owned"][0]["accelerator_cap_w"] = 450
     assert checked(data).is_ok

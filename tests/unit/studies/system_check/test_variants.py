@@ -54,7 +54,7 @@ def test_feeds_back_each_other():
     assert result.around.facilities[0].fit.usable_w == pytest.approx(415 * 32 * sqrt(3) * 0.8)
     assert "rack-power" in errors(result)
     capped = next(s for s in result.balanced if "capped" in s.what)
-    assert "500 W" in capped.what
+    assert "517 W" in capped.what
     both = checked(
         {**site, "rack": {"units_u": 48, "circuit": circuit | {"circuits_per_feed": 2}}},
         ("H100", 2, 8),

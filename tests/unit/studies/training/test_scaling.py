@@ -95,3 +95,23 @@ def test_tensor_parallel_ranks_share_the_given_work():
     one = scale(SLOW).points[0]
     two = scale(replace(SLOW, layout=ScaleLayout(tp=2))).points[0]
     assert two.compute_s == pytest.approx(one.compute_s / 2)
+
+
+def test_the_fabric_in_words_is_the_one_that_predict_training_reads():
+    by_rate = scale(replace(SLOW, links=NodeLinks(adapters_bytes_per_s=3200 * GBIT, fabric="EFA")))
+    in_words = scale(replace(SLOW, links=NodeLinks(fabric="3200 Gbit/s EFA per node")))
+    assert in_words.points == by_rate.points
+    usual = replace(SLOW, links=NodeLinks(), accelerator="A100")
+    [assumed] = [a for a in scale(usual).assumptions if a.what == "network between servers"]
+    assert assumed.value == "200 Gbit/s per accelerator"
+    tcp = scale(replace(SLOW, links=replace(SLOW.links, fabric="TCP"))).points[-1]
+    assert tcp.efficiency_frac < scale(SLOW).points[-1].efficiency_frac
+
+
+@pytest.mark.parametrize(
+    "links",
+    [NodeLinks(fabric="fast"), NodeLinks(fabric="1 GbE per node", adapters_bytes_per_s=1e9)],
+)
+def test_a_fabric_that_says_nothing_or_twice_is_an_error(links):
+    with pytest.raises(InputError, match="fabric"):
+        scale(replace(SLOW, links=links))

@@ -5,6 +5,7 @@ import pytest
 
 from fakes.fleets import curve, demand
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.studies.planning.billed import BilledLoads
 from gpuplan.studies.planning.curves import cost_usd_per_month, load_crossovers, winners
 from gpuplan.studies.uncertainty.samples import (
     ComparedFleets,
@@ -20,10 +21,17 @@ def found(curves, peak=10.0, n=400, growth=None, base=None):
     growth = growth or exactly(0.0)
     draws = draw_samples(n, 0, growth, n_months=36, kinds=[c.kind for c in curves])
     usd = base or cost_usd_per_month(curves[0], load)
-    fleets = ComparedFleets(
-        demand=load, curves=curves, names=[c.kind for c in curves], base_usd_per_month=usd
-    )
-    return uncertainty_of(fleets, draws, seed=0)
+    return uncertainty_of(compared(curves, peak=peak, base=usd), draws, seed=0)
+
+
+def billed(curve, load, usd):
+    """The chosen fleet over its load, as its curve has it, brought to the bill."""
+    ratios = np.arange(5, 401) / 100
+    base = curve.n_base_nodes * curve.base_usd_per_node_h * 730
+    costs = np.array([cost_usd_per_month(curve, load, factor=float(x)) for x in ratios])
+    scale = usd / cost_usd_per_month(curve, load)
+    fixed = np.full(len(ratios), base) if not curve.is_committed else costs
+    return BilledLoads(ratios, fixed * scale, (costs - fixed) * scale)
 
 
 def test_hours_are_paid_by_need_or_always():
@@ -100,8 +108,14 @@ def test_mean_growth_is_the_mean():
 def compared(curves, *, peak=10.0, base=None):
     load = demand(peak)
     usd = base or cost_usd_per_month(curves[0], load)
+    scale = usd / cost_usd_per_month(curves[0], load)
     return ComparedFleets(
-        demand=load, curves=curves, names=[c.kind for c in curves], base_usd_per_month=usd
+        demand=load,
+        curves=curves,
+        names=[c.kind for c in curves],
+        base_usd_per_month=usd,
+        billed=billed(curves[0], load, usd),
+        levels_usd=[cost_usd_per_month(c, load) * scale for c in curves],
     )
 
 

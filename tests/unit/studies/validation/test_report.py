@@ -2,6 +2,7 @@
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from gpuplan.studies.validation.report import (
     errors_by_metric,
     predicted_rows,
     predictions_csv,
+    renamed,
     table_kind,
     validate_file,
     validate_package,
@@ -156,3 +158,37 @@ def test_a_package_table_is_validated_whole() -> None:
     assert report.n_covered == report.n_rows > 400
     assert report.metrics["step_s"].median_ape < 0.06
     assert report.cross is not None
+
+
+def test_columns_of_others_are_read_under_our_names() -> None:
+    rows = [{"gpu": "H100", "n_gpus": "8", "seq_len": ""}, {"gpu": "A100", "n_gpus": "4"}]
+    columns = ["gpu=accelerator", "n_gpus=n_accelerators", "precision:=bf16"]
+    assert renamed(rows, columns, where="t.csv") == [
+        {"precision": "bf16", "accelerator": "H100", "n_accelerators": "8", "seq_len": ""},
+        {"precision": "bf16", "accelerator": "A100", "n_accelerators": "4"},
+    ]
+    assert renamed(rows, [], where="t.csv") == rows
+
+
+def test_a_column_that_is_not_there_and_a_map_that_is_none_are_told_at_once() -> None:
+    with pytest.raises(InputError) as found:
+        renamed([{"gpu": "H100"}], ["card=accelerator", "gpu"], where="t.csv")
+    assert len(found.value.problems) == 2
+    assert "gpu" in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["(none/CPU or other)", "null", "CPU or other", "various"])
+def test_a_word_for_anything_else_is_no_processor(name: str, tmp_path: Path) -> None:
+    row = {
+        "accelerator": "H100", "n_accelerators": "1", "model": "Llama-3.1-8B", "engine": "vLLM",
+        "precision": "bf16", "regime": "static_batch", "batch": "1", "input_tokens": "128",
+        "output_tokens": "128", "measured_output_tokens_per_s": "40", "id": "a", "source": "s",
+        "engine_version": "", "tp": "1", "pp": "1",
+    }  # fmt: skip
+    path = tmp_path / "t.csv"
+    lines = [",".join(each) for each in (row, row.values(), {**row, "accelerator": name}.values())]
+    path.write_text("\n".join(lines))
+    report = validate_file(path)
+    [(_, reason)] = report.refused
+    assert "names no one device" in reason
+    assert (report.n_rows, report.n_covered) == (2, 1)

@@ -1,27 +1,28 @@
 """Refit to a site: what rows weigh, what counts as an outlier, and scores by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from gpuplan.calibration.inference.site import OwnMiss, asked_width, measured_here
 from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.domain.calibration.constants import HERE
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
+from gpuplan.studies.inference.predict import predict_inference
 from gpuplan.studies.validation import site_fit
-from gpuplan.studies.validation.fit_inference import row_labels, study
+from gpuplan.studies.validation.fit_inference import study
 from gpuplan.studies.validation.inference_table import read_table
 from gpuplan.studies.validation.site_fit import (
     LEAST_OUTLIER_LOG,
     conditions,
-    coverage_frac,
+    counted,
+    own_misses,
     pooled_ape,
-    ranged,
     refit,
     refitted,
     site_of,
     weights,
-    with_known,
+    widened,
 )
 
 ROW = {
@@ -119,33 +120,44 @@ def test_a_figure_that_the_others_contradict_is_an_outlier() -> None:
     assert again.fit.residual[at] < -LEAST_OUTLIER_LOG
 
 
-def test_labels_of_enough_conditions_count_as_known() -> None:
-    package = inference_calibration()
-    unknown = replace(package, known={kind: frozenset() for kind in package.known})
-    for batches, is_known in (((1, 2), False), ((1, 2, 4), True), ((1, 1, 1), False)):
-        found = of(*batches)
-        site = site_of(found, unknown)
-        known = with_known(site, np.ones(len(found.observed.row), dtype=bool), unknown).known
-        assert (row_labels(found, 0)["hardware"] in known["hardware"]) == is_known
-        assert not known["era"]  # an era steers constants: new only where its engine is
+def test_conditions_are_counted_by_configuration_and_repeats_are_one() -> None:
+    found = of(1, 2, 4, 4)
+    ((name, n),) = counted(found, range(4)).items()
+    assert n == 3
+    assert name.split("|")[1:3] == ["h100-sxm", "vllm-0.10"]
+
+
+def test_own_runs_make_a_configuration_measured_here() -> None:
+    package, found = inference_calibration(), of(1, 2, 4)
+    here = measured_here(package, counted(found, range(3)))
+    old, new = (predict_inference(found.table.setups[0], calibration=c) for c in (package, here))
+    assert old.novelty.kind != HERE
+    assert new.novelty.kind == HERE
+    assert new.tpot_mean_s.value == old.tpot_mean_s.value
+    assert new.tpot_mean_s.high < old.tpot_mean_s.high
 
 
 def test_scores_are_those_of_hand_arithmetic() -> None:
     some = [predicted(110, 100), predicted(100, 100), predicted(150, 100)]
     # Tails have no constants: the pooled error is of means alone, +10, 0 and +50 %.
     assert pooled_ape(some) == pytest.approx(0.1)
-    # 100 lies in 99 to 121 and 90 to 110, not in 135 to 165; tails lie outside.
-    assert coverage_frac(some) == pytest.approx(2 / 6)
-    assert pooled_ape([]) == coverage_frac([]) == 0.0
+    assert pooled_ape([]) == 0.0
 
 
 def test_ranges_of_held_out_rows_hold_the_spread_of_the_other_conditions() -> None:
     found = of(*range(1, 9))
     held_out = [predicted(100 * 1.5 ** (i % 2), 100) for i in range(8)]
-    wide = ranged(found, held_out)
+    missed = own_misses(found, held_out, inference_calibration())
+    wide = widened(found, held_out, missed)
     before, after = held_out[0].predicted["tpot_mean_ms"], wide[0].predicted["tpot_mean_ms"]
-    assert after.low < before.low
-    assert after.high == pytest.approx(max(before.high, after.value))
+    assert after.low < before.low / 1.3  # half of the others are off by a factor of 1.5
+    assert after.high > before.high
     assert after.value == before.value
     few = of(1, 2)
-    assert ranged(few, held_out[:2]) == held_out[:2]
+    assert widened(few, held_out[:2], missed[:2]) == held_out[:2]
+
+
+def test_few_own_figures_ask_for_no_width_of_their_own() -> None:
+    some = [OwnMiss("c", "tpot_mean_ms", 0.4, 0.2)] * 5
+    assert asked_width(some) == {}
+    assert asked_width([*some, some[0]])["c", "tpot_mean_ms"] == pytest.approx(np.log(2.0))

@@ -47,7 +47,7 @@ def _layout_line(found: RunForecast) -> str:
         f"{columns['framework']}: {spread}, {SHARDINGS[columns['sharding']]}, micro-batch "
         f"{columns['micro_batch']}, global batch {columns['global_batch']}, recomputation "
         f"{columns['recompute']}: {forecast.step_s.value:.3g} s per step, MFU "
-        f"{forecast.mfu_frac.value:.0%}, the largest loss is {forecast.step.cause}"
+        f"{forecast.mfu_frac.value:.0%} with attention, the largest loss is {forecast.step.cause}"
     )
 
 

@@ -94,7 +94,15 @@ class RunSizer:
         )
 
     def _unhurried(self, counts: CountSearch) -> RunCount | None:
-        """The cheapest number, and as many as still pay where that takes very long."""
+        """The cheapest number, and as many as still pay where that takes very long.
+
+        Servers that are there cost what they draw: all of them, as far as more are faster.
+        """
+        if self.server.is_own and self.server.n_most:
+            found = counts.at(counts.n_most) or counts.first()
+            while found is not None and counts.is_past_knee(found):
+                found = counts.at(counts.half(found))
+            return found
         found = counts.first()
         if found is None or found.wall_s > PATIENCE_S:
             larger = found and counts.fewest(PATIENCE_S)
@@ -165,10 +173,10 @@ class RunSizer:
             n_slow_end=self._slow_end(counts, found),
             flop=self.job.flop,
             accelerator_s=estimate_of(work_s.times(n), tier),
-            ideal_s=work_s.mid,
             wall_s=estimate_of(self.wall(n, trial), tier),
             goodput=lost,
             power_w=power.get("power_w"),
+            mfu_frac=self.given.mid if self.given is not None else step.mfu_frac,
             remarks=(*run_remarks(self, predicted, lost), *self._knee(counts, found)),
         )
 
@@ -226,6 +234,8 @@ class RunSizer:
         if fastest is None or deadline_s is None:
             n = self.server.node.n_accelerators * min(64, self.server.n_most or 64)
             gib = self.search.missing_bytes(n) / GIB
+            if gib <= 0 and deadline_s is not None:
+                return self._too_few(candidate, n, deadline_s)
             room = f"by {gib:,.1f} GiB" if gib < inf else "in any layout that divides"
             reason = f"does not fit {self.card.name} {room}, sharded over {n} of them"
             fix = "shorter sequences, a smaller batch, QLoRA, or accelerators with more memory"
@@ -237,6 +247,16 @@ class RunSizer:
             f"days are given ({self.server.node.fabric or 'usual network'})"
         )
         fix = f"give {ceil(days) if days < inf else 'more'} days, a larger batch or faster links"
+        return rejection(candidate, "deadline", reason, fix)
+
+    def _too_few(self, candidate: Candidate, n: int, deadline_s: float) -> Rejection:
+        """It fits, but as many as can be joined are too slow whatever their layout."""
+        days = self.least_accelerator_s / n / DAY
+        reason = (
+            f"{n} of them, as many as can be joined ({self.server.node.fabric or 'one server'}), "
+            f"take {days:,.1f} days at the least: {deadline_s / DAY:,.1f} days are given"
+        )
+        fix = f"give {ceil(days)} days or more, or servers whose network is stated"
         return rejection(candidate, "deadline", reason, fix)
 
 

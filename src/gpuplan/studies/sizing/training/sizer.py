@@ -11,6 +11,7 @@ from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import SizedJob, Sizing
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
+from gpuplan.domain.training.fit import RESERVE_FRAC
 from gpuplan.errors import PlannerError
 from gpuplan.studies.market.ranks import RentedServer, with_reference_fabric
 from gpuplan.studies.sizing.task import SizingTask
@@ -35,7 +36,7 @@ def training_sizes(task: SizingTask) -> Sizing:
         demand=task.demand,
         jobs=jobs,
         rejected=(*rejected, *sizer.unmeasured(every)),
-        assumptions=(*task.policy_assumptions, *sizer.assumptions(jobs)),
+        assumptions=(*task.policy_assumptions, *sizer.assumptions()),
     )
 
 
@@ -144,19 +145,13 @@ class JobSizer:
             return rejection(candidate, "software", reason, "name the model, or give mfu_frac")
         return None
 
-    def assumptions(self, jobs: tuple[SizedJob, ...]) -> Iterator[Assumption]:
+    def assumptions(self) -> Iterator[Assumption]:
         """What the sizes rest on."""
         yield from (*self.job.assumptions, *self._stops)
+        value = f"{RESERVE_FRAC:.0%} of the memory of each accelerator"
+        why = "fragmentation, and peaks that no model foresees"
+        yield assume("memory kept free", value, why, "gpuplan fit-training with another layout")
         if self.job.work.deadline_s is None:
             value = f"{PATIENCE_S / DAY:.0f} days at most, as long as more accelerators still pay"
             why = "no deadline was given: the cheapest number, unless it takes very long"
             yield assume("length of the run", value, why, "workloads[].training.deadline_days")
-        assumed = {
-            run.steps.fabric
-            for run in (job.candidate.run for job in jobs)
-            if run is not None and " TCP " in run.steps.fabric
-        }
-        if assumed:
-            value = ", ".join(sorted(assumed))
-            why = "published offers that state no network; what they state is used"
-            yield assume("network between rented servers", value, why, "site.network")

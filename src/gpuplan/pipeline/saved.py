@@ -1,4 +1,4 @@
-"""The gate: a plan held against its own figures, before it is shown and whenever it is read."""
+"""What is made from a plan that stands: its certificate, its verdict, files for other tools."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,13 +7,16 @@ from pathlib import Path
 
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.certificate import Verified
+from gpuplan.domain.plan.deployed import RenderedFile
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.inputs.documents.yaml_reader import read_yaml
-from gpuplan.inputs.plan_file import plan_of
+from gpuplan.inputs.plan_file import plan_of, read_plan
+from gpuplan.render.targets import rendered
 from gpuplan.report.plan.document import plan_document
 from gpuplan.studies.day_replay.fresh import plan_facts
 from gpuplan.studies.planning.gate import refuse
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
+from gpuplan.studies.rendering.deployed import deployed_of
 from gpuplan.verification.certify import certificate_of
 
 
@@ -30,6 +33,24 @@ def verify(path: Path, *, overlays: Sequence[Path] = (), store: Path | None = No
     document = read_yaml(path)
     answer = plan_of(document)
     refuse(answer)
+    facts = plan_facts(_inputs(answer, overlays, store), answer)
+    return Verified(name=answer.name, checks=certificate_of(document.data, facts))
+
+
+def render(
+    path: Path,
+    to: str = "kubernetes",
+    *,
+    overlays: Sequence[Path] = (),
+    store: Path | None = None,
+) -> tuple[RenderedFile, ...]:
+    """A plan file as files that other tools run: manifests, commands, rules, tables."""
+    answer = read_plan(path)
+    return rendered(deployed_of(_inputs(answer, overlays, store), answer), to)
+
+
+def _inputs(answer: Answer, overlays: Sequence[Path], store: Path | None) -> PlanInputs:
+    """Scenario, catalog and market that the plan was made from."""
     made = answer.provenance
     request = PlanRequest(
         target=answer.name,
@@ -39,5 +60,4 @@ def verify(path: Path, *, overlays: Sequence[Path] = (), store: Path | None = No
         overlays=tuple(overlays),
         store=store,
     )
-    facts = plan_facts(plan_inputs(request), answer)
-    return Verified(name=answer.name, checks=certificate_of(document.data, facts))
+    return plan_inputs(request)

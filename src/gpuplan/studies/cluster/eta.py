@@ -1,0 +1,280 @@
+"""When a job that is not submitted yet would start, with a range that has proved itself.
+
+The estimate is simulated: what runs goes on as long as jobs of its kind that had lasted as long
+went on; what waits runs as long as jobs of its kind did; others come as they came before. The
+range comes from the record: the same estimate is made for recent jobs of the trace, each from what
+was known when it was submitted, and compared with when they started [Vovk2005].
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.demand.jobs import JobGenerator, draw_jobs, fit_jobs, taken
+from gpuplan.domain.cluster.answer import EtaRequest, StartEstimate
+from gpuplan.domain.cluster.cluster import Cluster
+from gpuplan.domain.cluster.jobs import ANY, JobNeeds, Jobs, JobTerms, column, joined
+from gpuplan.domain.cluster.outcome import ClusterOutcome
+from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.provenance import assume
+from gpuplan.errors import InputError, one
+from gpuplan.inputs.cluster import read_cluster
+from gpuplan.inputs.jobs.read import read_jobs
+from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
+from gpuplan.studies.cluster.simulate import with_slices
+from gpuplan.units import DAY, WEEK
+
+COVERAGE = 0.8
+GRAIN_S = 60.0  # of a wait: shorter ones are equal to people
+RECORD_S = 14 * DAY  # of recent submissions that the range is taken from
+BEFORE_S = 1e-3
+AHEAD_S = 2 * DAY  # of arrivals to come: later ones find the job started, or behind them
+NEVER_S = 365 * DAY  # of a job that starts in no simulated future
+SUBMIT_S = 1.0  # what runs starts before
+LEAST_KIND = 30  # jobs of a kind that say enough about how long it lasts
+SIZE_EDGES = (1, 2, 8, 64)
+
+
+def eta(cluster_file: Path, jobs_file: Path, request: EtaRequest) -> StartEstimate:
+    """The start of a job on the cluster as the trace leaves it."""
+    cluster = with_slices(read_cluster(cluster_file), read_catalog())
+    jobs = read_jobs(jobs_file)
+    return start_estimate(with_all_teams(cluster, jobs), jobs, request)
+
+
+def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEstimate:
+    """The same of nouns; jobs submitted after the request's time are not looked at."""
+    now_s = float(jobs.arrive_s[-1]) if request.at_s is None else request.at_s
+    known = jobs.arrive_s <= now_s
+    past = taken(jobs, np.flatnonzero(known), jobs.arrive_s[known], jobs.week_s)
+    _check(cluster, past, request)
+    history = simulate_cluster(cluster, past, until_s=now_s)
+    running, queued = held_at(past, history, now_s)
+    wait_s = expected_wait(cluster, past, history, replace(request, at_s=now_s))
+    scores = record(cluster, past, history, request)
+    low, high = calibrated(wait_s, scores)
+    why = "durations and arrivals to come are drawn from the trace up to the submission"
+    return StartEstimate(
+        request=request,
+        wait_p50_s=wait_s,
+        wait_low_s=low,
+        wait_high_s=high,
+        n_running=len(running),
+        n_queued=len(queued),
+        queued_accelerators=int(past.n_accelerators[queued].sum()),
+        n_record=len(scores),
+        assumptions=(assume("what comes next", "as before", why, "--jobs"),),
+    )
+
+
+def score(wait_s: Floats | float, expected_s: Floats | float) -> Floats:
+    """How far off an estimate was: a ratio of waits, a minute added to both."""
+    found: Floats = np.log((np.asarray(wait_s) + GRAIN_S) / (np.asarray(expected_s) + GRAIN_S))
+    return found
+
+
+def calibrated(wait_s: float, scores: Floats) -> tuple[float, float]:
+    """The 80 % range around an estimate, from the scores of earlier ones."""
+    n = len(scores)
+    if n == 0:
+        return 0.0, NEVER_S
+    tail = min(0.5, (1 - COVERAGE) / 2 * (n - 1) / n) if n > 1 else 0.0
+    low, high = np.quantile(scores, [tail, 1 - tail])
+    grown = (wait_s + GRAIN_S) * np.exp([low, high]) - GRAIN_S
+    return max(0.0, float(grown[0])), max(0.0, float(grown[1]))
+
+
+def record(cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest) -> Floats:
+    """Scores of the estimates for recent jobs; those still waiting count with their wait so far."""
+    now_s = float(past.arrive_s[-1])
+    first = max(now_s - RECORD_S, now_s / 3)
+    able = np.flatnonzero((past.arrive_s >= first) & (past.arrive_s < now_s))
+    if not len(able):
+        return np.empty(0)
+    chosen = able[np.unique(np.linspace(0, len(able) - 1, request.n_record).astype(np.int64))]
+    started = np.where(np.isnan(history.jobs.start_s), now_s, history.jobs.start_s)
+    return np.array([judged(cluster, past, history, int(i), started[i], request) for i in chosen])
+
+
+def judged(
+    cluster: Cluster,
+    past: Jobs,
+    history: ClusterOutcome,
+    job: int,
+    started_s: float,
+    request: EtaRequest,
+) -> float:
+    """The score of the estimate that one job of the trace would have been given."""
+    asked = replace(
+        request,
+        n_accelerators=int(past.n_accelerators[job]),
+        duration_s=float(past.duration_s[job]),
+        team=past.team_names[past.team[job]],
+        accelerator=None,
+        at_s=float(past.arrive_s[job]) - BEFORE_S,
+    )
+    expected_s = expected_wait(cluster, past, history, asked)
+    return float(score(started_s - past.arrive_s[job], expected_s))
+
+
+def _check(cluster: Cluster, past: Jobs, request: EtaRequest) -> None:
+    """InputError where the team, the GPU type or the size is unknown here."""
+    types, teams = cluster.accelerators, [team.name for team in cluster.teams]
+    if not len(past):
+        raise one(InputError, "eta", "--at-h", "no job was submitted by then", "give a later time")
+    if request.team is not None and request.team not in teams:
+        fix = f"use one of {', '.join(teams[:20])}"
+        raise one(InputError, "eta", "--team", f"no team {request.team!r}", fix)
+    if request.accelerator is not None and request.accelerator not in types:
+        fix = f"use one of {', '.join(types)}"
+        raise one(InputError, "eta", "--on", f"no {request.accelerator} in the cluster", fix)
+    most = max(
+        g.n_accelerators for g in cluster.groups if request.accelerator in (None, g.accelerator)
+    )
+    if request.n_accelerators > most:
+        what = f"{request.n_accelerators} GPUs, and the largest group has {most}"
+        raise one(InputError, "eta", "--gpus", what, f"ask for at most {most}")
+
+
+def held_at(past: Jobs, history: ClusterOutcome, now_s: float) -> tuple[Ints, Ints]:
+    """Jobs that run at an instant of the history, in order of their start, and jobs that wait."""
+    start, end = history.jobs.start_s, history.jobs.end_s
+    is_here = past.arrive_s <= now_s
+    begun = is_here & (start <= now_s)
+    running = np.flatnonzero(begun & ~(end <= now_s))
+    queued = np.flatnonzero(is_here & ~begun)
+    return running[np.argsort(start[running], kind="stable")], queued
+
+
+def expected_wait(
+    cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest
+) -> float:
+    """The median of the job's wait over a few futures, from the state at its submission."""
+    now_s = request.at_s or 0.0
+    running, queued = held_at(past, history, now_s)
+    fitted, kinds = fit_jobs(past), Kinds(past, history, now_s)
+    cluster = replace(
+        cluster,
+        maintenance=tuple(
+            replace(window, start_s=window.start_s - now_s)
+            for window in cluster.maintenance
+            if window.start_s + window.duration_s > now_s
+        ),
+    )
+    gone = now_s - history.jobs.start_s[running]
+    waits = np.empty(request.n_draws)
+    for k, seed in enumerate(np.random.SeedSequence([request.seed, 22]).spawn(request.n_draws)):
+        rng = np.random.default_rng(seed)
+        left = kinds.draw(rng, past, running, gone) - gone
+        lasts = kinds.draw(rng, past, queued, np.zeros(len(queued)))
+        future = _future(fitted, past, now_s, (request.seed, k))
+        stream = _stream(past, (running, left), (queued, lasts), future, request)
+        found = simulate_cluster(replace(cluster, seed=cluster.seed + k + 1), stream, n_bins=1)
+        start = found.jobs.start_s[len(running) + len(queued)]
+        waits[k] = NEVER_S if np.isnan(start) else max(0.0, start - SUBMIT_S)
+    return float(np.median(waits))
+
+
+def _future(fitted: JobGenerator, past: Jobs, now_s: float, seed: tuple[int, int]) -> Jobs:
+    week_s = (past.week_s + now_s) % WEEK
+    return draw_jobs(fitted, span_s=AHEAD_S, week_s=week_s, seed=seed[0] * 1_000_003 + seed[1])
+
+
+class Kinds:
+    """Durations of jobs that had ended, by team and size: how long others go on."""
+
+    def __init__(self, past: Jobs, history: ClusterOutcome, now_s: float) -> None:
+        ended = history.jobs.end_s <= now_s
+        ended = ended if ended.any() else np.ones(len(past), bool)
+        size = np.searchsorted(SIZE_EDGES, past.n_accelerators)
+        n_sizes = len(SIZE_EDGES) + 1
+        self.kind = past.team * n_sizes + size
+        self.lasts: dict[int, Floats] = {}
+        for kind in np.unique(self.kind):
+            mine = ended & (self.kind == kind)
+            if mine.sum() < LEAST_KIND:
+                mine = ended & (size == kind % n_sizes)
+            mine = mine if mine.sum() >= LEAST_KIND else ended
+            self.lasts[int(kind)] = np.sort(past.duration_s[mine])
+
+    def draw(self, rng: np.random.Generator, past: Jobs, which: Ints, gone: Floats) -> Floats:
+        """How long each lasts in all, given that it has lasted so long already."""
+        u, found = rng.random(len(which)), np.empty(len(which))
+        kinds = self.kind[which]
+        for kind in np.unique(kinds):
+            known, mine = self.lasts[int(kind)], np.flatnonzero(kinds == kind)
+            first = np.searchsorted(known, gone[mine], side="right")
+            n = len(known) - first
+            place = np.minimum(first + (u[mine] * n).astype(np.int64), len(known) - 1)
+            # Longer than any that ended: as long again, at most.
+            longer = gone[mine] * (1.0 + u[mine]) + 1.0
+            found[mine] = np.where(n > 0, known[place], longer)
+        return found
+
+
+def _stream(
+    past: Jobs,
+    running: tuple[Ints, Floats],
+    queued: tuple[Ints, Floats],
+    future: Jobs,
+    request: EtaRequest,
+) -> Jobs:
+    """What runs comes first and starts at once; then what waits, the job, and what is to come."""
+    team = past.team_names.index(request.team) if request.team in past.team_names else 0
+    which = np.concatenate([running[0], queued[0], [0]]).astype(np.int64)
+    at = np.concatenate([np.zeros(len(running[0])), np.full(len(queued[0]) + 1, SUBMIT_S)])
+    own = taken(past, which, at, past.week_s)
+    durations = np.concatenate([running[1], queued[1], [request.duration_s]])
+    gpus, teams = own.n_accelerators.copy(), own.team.copy()
+    gpus[-1], teams[-1] = request.n_accelerators, team
+    own = replace(
+        own,
+        duration_s=floats(np.maximum(durations, 1.0)),
+        n_accelerators=ints(gpus),
+        team=ints(teams),
+        needs=_needs(own, request),
+        terms=_terms(own, durations, request),
+    )
+    sizes = (len(own), len(future))
+    return replace(
+        joined(own, replace(future, arrive_s=future.arrive_s + SUBMIT_S), sizes),
+        needs=joined(own.needs, future.needs, sizes),
+        terms=joined(own.terms, future.terms, sizes),
+        week_s=future.week_s,
+    )
+
+
+def _needs(own: Jobs, request: EtaRequest) -> JobNeeds:
+    """The job asks for whole GPUs, of the type that it names."""
+    needs, n = own.needs, len(own)
+    names = needs.accelerator_names
+    types = column(needs.accelerator, n, ANY).astype(np.int64)
+    if request.accelerator is not None and request.accelerator not in names:
+        names = (*names, request.accelerator)
+    types[-1] = ANY if request.accelerator is None else names.index(request.accelerator)
+
+    def last(values: Floats | Ints, value: float) -> Floats:
+        changed = np.array(values, dtype=np.float64)
+        if len(changed):
+            changed[-1] = value
+        return changed
+
+    return replace(
+        needs,
+        accelerator=ints(types),
+        accelerator_names=names,
+        share_frac=floats(last(needs.share_frac, 1.0)),
+        profile=ints(last(needs.profile, ANY)),
+        n_cpus=floats(last(needs.n_cpus, 0.0)),
+        ram_bytes=floats(last(needs.ram_bytes, 0.0)),
+    )
+
+
+def _terms(own: Jobs, durations: Floats, request: EtaRequest) -> JobTerms:
+    terms = own.terms
+    priority = column(terms.priority, len(own), 0.0)
+    priority[-1] = request.priority
+    limit = np.maximum(terms.limit_s, durations) if len(terms.limit_s) else terms.limit_s
+    return replace(terms, priority=ints(priority), limit_s=floats(limit))

@@ -1,0 +1,149 @@
+"""A cluster file and a job trace in, the answers out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.cluster.answer import ClusterAdvice, ClusterRequest, ClusterSimulation
+from gpuplan.domain.cluster.cluster import Cluster, NodeGroup, SlicePlaces
+from gpuplan.domain.cluster.jobs import Jobs, column
+from gpuplan.domain.columns import floats
+from gpuplan.domain.hardware.catalog import Catalog
+from gpuplan.domain.plan.deployed import RenderedFile
+from gpuplan.domain.provenance import Assumption
+from gpuplan.inputs.cluster import read_cluster
+from gpuplan.inputs.jobs.read import read_jobs
+from gpuplan.render.schedulers.shared import cluster_files
+from gpuplan.selection.slices import mig_rules
+from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
+from gpuplan.studies.cluster.bills import team_bills
+from gpuplan.studies.cluster.compare import (
+    change_rows,
+    last_useful,
+    policy_rows,
+    quota_advice,
+    with_quota,
+)
+from gpuplan.studies.cluster.smallest import smallest_cluster
+from gpuplan.studies.cluster.waits import (
+    cluster_use,
+    size_rows,
+    team_rows,
+    wait_row,
+    wait_shares,
+)
+
+N_RUNS = 20_000  # runs of jobs that are kept for the Gantt chart
+
+
+def simulate_jobs(
+    cluster_file: Path, jobs_file: Path, request: ClusterRequest | None = None
+) -> ClusterSimulation:
+    """Replay a trace on a described cluster; raises InputError where either cannot be read."""
+    cluster = with_slices(read_cluster(cluster_file), read_catalog())
+    return answers(cluster, read_jobs(jobs_file), request or ClusterRequest())
+
+
+def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSimulation:
+    """What the replay says, and what was asked beside it."""
+    jobs = with_slice_shares(cluster, jobs)
+    cluster = replace(with_all_teams(cluster, jobs), seed=request.seed)
+    found = simulate_cluster(cluster, jobs, n_segments=N_RUNS)
+    every = slice(None)
+    advice = ClusterAdvice(
+        policies=policy_rows(request.policies, cluster, jobs, found),
+        changes=change_rows(request.n_changes, cluster, jobs, found),
+        last_useful=last_useful(cluster, jobs, found) if request.n_changes else (),
+        quotas=quota_advice(cluster, jobs, found) if request.advises_quotas else (),
+        size=smallest_cluster(cluster, jobs) if request.finds_least_nodes else None,
+    )
+    return ClusterSimulation(
+        cluster=cluster,
+        jobs=jobs,
+        found=found,
+        by_team=team_rows(cluster.teams, jobs, found),
+        by_size=size_rows(jobs, found),
+        all_jobs=wait_row("all", jobs, found, every),
+        use=cluster_use(cluster, jobs, found),
+        bills=team_bills(cluster, jobs, found),
+        shares=wait_shares(jobs, found),
+        advice=advice,
+        assumptions=tuple(assumptions(cluster, jobs)),
+    )
+
+
+def with_slices(cluster: Cluster, catalog: Catalog) -> Cluster:
+    """The cluster with the MIG profiles that the catalog knows of its GPU types."""
+    return replace(cluster, groups=tuple(_sliced(group, catalog) for group in cluster.groups))
+
+
+def _sliced(group: NodeGroup, catalog: Catalog) -> NodeGroup:
+    profiles = [p for p in catalog.mig_profiles if _is_same(p.accelerator, group.accelerator)]
+    shares = {p.name: p.compute_frac for p in profiles}
+    places = tuple(
+        SlicePlaces(
+            profile=rule.kind,
+            starts=rule.starts,
+            n_places=rule.n_places,
+            share_frac=shares[rule.kind],
+        )
+        for rule in mig_rules(profiles)
+    )
+    return replace(group, slices=places)
+
+
+def with_slice_shares(cluster: Cluster, jobs: Jobs) -> Jobs:
+    """Jobs on MIG slices count as their profile's share of a GPU's compute."""
+    needs = jobs.needs
+    if not len(needs.profile):
+        return jobs
+    known = {one.profile: one.share_frac for g in cluster.groups for one in g.slices}
+    shares = np.array([*(known.get(name, 1.0) for name in needs.profile_names), 1.0])
+    share = np.minimum(column(needs.share_frac, len(jobs), 1.0), shares[needs.profile])
+    return replace(jobs, needs=replace(needs, share_frac=floats(share)))
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.lower().replace(" ", "-") == other.lower().replace(" ", "-")
+
+
+def assumptions(cluster: Cluster, jobs: Jobs) -> Iterator[Assumption]:
+    """What the trace and the file do not say."""
+    defaults = cluster.defaults
+    if not len(jobs.terms.limit_s) and defaults.limit_ratio is None:
+        why = "the trace has no time limits; backfill with exact ones is at its best"
+        value, change = "equal to the durations", "jobs.limit_ratio"
+        yield Assumption(what="time limits of jobs", value=value, why=why, change=change)
+    is_stopped = cluster.policy.preempts or cluster.failures or cluster.services
+    if is_stopped and defaults.checkpoint_s == 0 and not len(jobs.terms.checkpoint_s):
+        why = "no interval was given: a job that a failure stops begins anew"
+        yield Assumption(what="checkpoints", value="none", why=why, change="jobs.checkpoint_min")
+    yield from _types(cluster, jobs.needs.accelerator_names)
+
+
+def _types(cluster: Cluster, names: Sequence[str]) -> Iterator[Assumption]:
+    unknown = [name for name in names if name not in cluster.accelerators]
+    if unknown:
+        yield Assumption(
+            what="GPU types that the cluster lacks",
+            value=", ".join(unknown),
+            why="jobs that ask for them can never start",
+            change="nodes.accelerator",
+        )
+
+
+def advised(found: ClusterSimulation) -> Cluster:
+    """The cluster with the quotas that were advised."""
+    cluster = found.cluster
+    for one in found.advice.quotas:
+        if one.n_advised is not None:
+            cluster = with_quota(cluster, one.team, one.accelerator, one.n_advised)
+    return cluster
+
+
+def rendered(found: ClusterSimulation) -> tuple[RenderedFile, ...]:
+    """Kueue's and Slurm's configuration of the cluster, with advised quotas."""
+    return tuple(cluster_files(advised(found)))

@@ -1,0 +1,143 @@
+"""Waits by team and size, where GPU time went, and who waits for whom."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuplan.domain.cluster.answer import ClusterUse, WaitRow, WaitShare
+from gpuplan.domain.cluster.cluster import Cluster, ClusterTeam
+from gpuplan.domain.cluster.jobs import Jobs, column
+from gpuplan.domain.cluster.outcome import ClusterOutcome
+from gpuplan.domain.columns import Floats
+
+LEAST_SHARE = 0.01  # of a team's waiting: less is the width of a bin
+LEAST_RUN_S = 10.0  # bounded slowdown: shorter runs count as this
+LAYERS = ("batch", "service", "down", "idle", "quota_blocked", "too_few", "fragmented")
+SIZES = ((1, 1), (2, 4), (5, 8), (9, 16), (17, 64), (65, 1 << 30))
+
+
+def wait_row(
+    name: str, jobs: Jobs, found: ClusterOutcome, chosen: Any, target_s: float | None = None
+) -> WaitRow:
+    """The waits of the chosen jobs; those that never start are counted apart."""
+    wait = (found.jobs.start_s - jobs.arrive_s)[chosen]
+    run = found.jobs.end_s[chosen] - found.jobs.start_s[chosen]
+    is_in = np.isfinite(wait)
+    slow = ((wait + run) / np.maximum(run, LEAST_RUN_S)).clip(min=1.0)
+    slow = slow[np.isfinite(slow)]
+    quantiles = np.percentile(wait[is_in], [50, 90, 99]) if is_in.any() else np.zeros(3)
+    slowdown = np.percentile(slow, [50, 90]) if len(slow) else np.ones(2)
+    return WaitRow(
+        name=name,
+        n_jobs=len(wait),
+        n_never=int((~is_in).sum()),
+        wait_mean_s=float(wait[is_in].mean()) if is_in.any() else 0.0,
+        wait_p50_s=float(quantiles[0]),
+        wait_p90_s=float(quantiles[1]),
+        wait_p99_s=float(quantiles[2]),
+        slowdown_p50_ratio=float(slowdown[0]),
+        slowdown_p90_ratio=float(slowdown[1]),
+        held_accelerator_s=float(found.jobs.held_accelerator_s[chosen].sum()),
+        target_p90_s=target_s,
+    )
+
+
+def team_rows(
+    teams: Sequence[ClusterTeam], jobs: Jobs, found: ClusterOutcome
+) -> tuple[WaitRow, ...]:
+    """One row for every team that has jobs."""
+    targets = {team.name: team.wait_p90_s for team in teams}
+    return tuple(
+        wait_row(name, jobs, found, jobs.team == t, targets.get(name))
+        for t, name in enumerate(jobs.team_names)
+        if (jobs.team == t).any()
+    )
+
+
+def size_rows(jobs: Jobs, found: ClusterOutcome) -> tuple[WaitRow, ...]:
+    """One row for every range of sizes that has jobs."""
+    return tuple(_sized(jobs, found))
+
+
+def _sized(jobs: Jobs, found: ClusterOutcome) -> Iterator[WaitRow]:
+    share = column(jobs.needs.share_frac, len(jobs), 1.0)
+    if (share < 1).any():
+        yield wait_row("part of a GPU", jobs, found, share < 1)
+    for low, high in SIZES:
+        chosen = (jobs.n_accelerators >= low) & (jobs.n_accelerators <= high) & (share >= 1)
+        if chosen.any():
+            name = f"{low}" if low == high else f"{low}–{high}" if high < 1 << 30 else f"{low}+"
+            yield wait_row(f"{name} GPU{'s' if high > 1 else ''}", jobs, found, chosen)
+
+
+def cluster_use(cluster: Cluster, jobs: Jobs, found: ClusterOutcome) -> ClusterUse:
+    """Shares of GPU time until the last submission, which leaves out the run-down."""
+    line, total = found.timeline, cluster.n_accelerators
+    inside = slice(0, len(line.batch) - 1)
+    mean = {name: float(getattr(line, name)[inside].mean()) / total for name in LAYERS}
+    held = float(found.jobs.held_accelerator_s.sum())
+    lost = float(found.jobs.lost_accelerator_s.sum())
+    goodput = 1 - lost / held if held else 1.0
+    target = {team.name: team.wait_p90_s for team in cluster.teams}
+    limits = np.array([_limit(target.get(name)) for name in jobs.team_names])
+    work = jobs.duration_s * jobs.n_accelerators * column(jobs.needs.share_frac, len(jobs), 1.0)
+    in_time = (found.jobs.start_s - jobs.arrive_s <= limits[jobs.team]) & np.isfinite(
+        found.jobs.end_s
+    )
+    return ClusterUse(
+        **{f"{name}_frac": value for name, value in mean.items()},
+        goodput_frac=goodput,
+        lost_accelerator_s=lost,
+        precision_frac=mean["batch"] * goodput + mean["service"],
+        recall_frac=float(work[in_time].sum() / work.sum()) if work.sum() else 1.0,
+    )
+
+
+def _limit(target_s: float | None) -> float:
+    return np.inf if target_s is None else target_s
+
+
+def _over_time(begin: Floats, end: Floats, weight: Floats, edges: Floats) -> Floats:
+    """The sum of weights over time, as a mean of every bin."""
+    width = edges[1] - edges[0]
+
+    def integral(at: Floats, sign: float) -> Floats:
+        """∫ of Σ weight·1[t ≥ at] up to every edge."""
+        order = np.argsort(at)
+        times, weights = at[order], weight[order]
+        total, moment = np.cumsum(weights), np.cumsum(weights * times)
+        place = np.searchsorted(times, edges, side="right")
+        total = np.concatenate([[0.0], total])[place]
+        moment = np.concatenate([[0.0], moment])[place]
+        return sign * (total * edges - moment)
+
+    found: Floats = np.diff(integral(begin, 1.0) + integral(end, -1.0)) / width
+    return found
+
+
+def wait_shares(jobs: Jobs, found: ClusterOutcome, n_bins: int = 200) -> tuple[WaitShare, ...]:
+    """Of a team's waiting GPUs over time: who held GPUs meanwhile, in proportion."""
+    start, end = found.jobs.start_s, found.jobs.end_s
+    is_in = np.isfinite(start) & np.isfinite(end)
+    if not is_in.any():
+        return ()
+    edges = np.linspace(0.0, float(end[is_in].max()) + 1.0, n_bins + 1)
+    gpus = jobs.n_accelerators.astype(np.float64)
+    held, waits = [], []
+    for t in range(len(jobs.team_names)):
+        mine = is_in & (jobs.team == t)
+        held.append(_over_time(start[mine], end[mine], gpus[mine], edges))
+        waits.append(_over_time(jobs.arrive_s[mine], start[mine], gpus[mine], edges))
+    busy = np.maximum(np.sum(held, axis=0), 1e-9)
+    rows = []
+    for t, name in enumerate(jobs.team_names):
+        total = waits[t].sum()
+        if total > 0:
+            by = [float((waits[t] * mine / busy).sum() / total) for mine in held]
+            rows += [
+                WaitShare(team=name, holder=jobs.team_names[h], wait_frac=share)
+                for h, share in enumerate(by)
+                if share >= LEAST_SHARE
+            ]
+    return tuple(rows)

@@ -1,0 +1,1 @@
+"""A plan as pools that can be started."""
