@@ -1,0 +1,1 @@
+"""A plan as files that other tools run."""

@@ -1,0 +1,1 @@
+"""Command lines of engines and of training frameworks."""

@@ -1,0 +1,1 @@
+"""Manifests for Kubernetes and for what runs on it."""

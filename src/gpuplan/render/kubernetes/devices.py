@@ -1,0 +1,78 @@
+"""What Kubernetes calls the accelerators of a pool, and the nodes that carry them."""
+
+from typing import Any
+
+from gpuplan.domain.plan.deployed import DeployedPool
+from gpuplan.units import GIB
+
+# Resource names of the vendors' device plugins.
+RESOURCES = {
+    "nvidia": "nvidia.com/gpu",
+    "amd": "amd.com/gpu",
+    "gaudi": "habana.ai/gaudi",
+    "intel": "gpu.intel.com/xe",
+    "google": "google.com/tpu",
+    "aws": "aws.amazon.com/neuron",
+}
+# Clouds whose nodes carry the machine's name as a label.
+NAMED_NODES = ("aws", "azure", "gcp", "oci")
+INSTANCE = "node.kubernetes.io/instance-type"
+# What GPU feature discovery writes for boards, by the id of the catalog.
+PRODUCTS = {
+    "a100-sxm-40gb": "NVIDIA-A100-SXM4-40GB",
+    "a100-sxm-80gb": "NVIDIA-A100-SXM4-80GB",
+    "a100-pcie-80gb": "NVIDIA-A100-80GB-PCIe",
+    "h100-sxm": "NVIDIA-H100-80GB-HBM3",
+    "h100-pcie": "NVIDIA-H100-PCIe",
+    "h200-sxm": "NVIDIA-H200",
+    "b200-sxm": "NVIDIA-B200",
+    "l4": "NVIDIA-L4",
+    "l40s": "NVIDIA-L40S",
+    "a10": "NVIDIA-A10",
+    "a10g": "NVIDIA-A10G",
+    "t4": "Tesla-T4",
+}
+NODE_FRAC = 0.9  # of a node's CPUs and memory: the rest is for the system and its agents
+SHM_BYTES = 8 * GIB  # shared memory of each accelerator's worker processes
+
+
+def resource_of(one: DeployedPool) -> str:
+    """The extended resource that a pod of the pool asks for."""
+    share = one.pool.layout.share
+    maker = "gaudi" if "gaudi" in one.card.id else one.card.vendor.lower()
+    vendor = RESOURCES.get(maker, "nvidia.com/gpu")
+    if not share:
+        return vendor
+    return f"nvidia.com/mig-{share}" if "g." in share else f"{vendor}.shared"
+
+
+def resources_of(one: DeployedPool) -> dict[str, Any]:
+    """Requests and limits of one pod: its accelerators, and its part of the node."""
+    n = one.n_per_pod
+    amount = {} if one.card.is_cpu else {resource_of(one): str(n)}
+    part = n / one.node.n_accelerators if one.node.n_accelerators else 0.0
+    share = NODE_FRAC * min(1.0, part)
+    cpus = one.node.n_vcpu * share if one.node.n_vcpu else 8.0 * n
+    ram = one.node.ram_bytes * share if one.node.ram_bytes else 2 * n * _memory(one)
+    host = {"cpu": str(max(1, int(cpus))), "memory": f"{max(1, int(ram / GIB))}Gi"}
+    return {"requests": {**host, **amount}, "limits": {"memory": host["memory"], **amount}}
+
+
+def _memory(one: DeployedPool) -> float:
+    return one.card.memory.marketed_bytes
+
+
+def selector_of(one: DeployedPool) -> dict[str, str]:
+    """Labels of the nodes that the plan counts on."""
+    if one.node.cloud in NAMED_NODES:
+        return {INSTANCE: one.node.name}
+    product = PRODUCTS.get(one.pool.accelerator)
+    return {"nvidia.com/gpu.product": product} if product else {}
+
+
+def tolerations_of(one: DeployedPool) -> list[dict[str, str]]:
+    """Nodes with accelerators are usually kept free of other pods."""
+    if one.card.is_cpu:
+        return []
+    key = "nvidia.com/gpu" if "nvidia" in resource_of(one) else resource_of(one)
+    return [{"key": key, "operator": "Exists", "effect": "NoSchedule"}]

@@ -1,0 +1,1 @@
+"""Rules for Prometheus and a dashboard for Grafana."""

@@ -1,0 +1,103 @@
+"""Recording and alert rules for Prometheus, with the plan's own limits."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuplan.domain.plan.answer import SloResult
+from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile, ServedModel
+from gpuplan.render.commands.engine import EngineKind, kind_of
+from gpuplan.render.reasons import head, reasons
+from gpuplan.render.text import yaml_file, yaml_text
+
+WINDOW = "5m"
+HISTOGRAMS = {"ttft": "ttft", "tpot": "tpot"}
+
+
+def prometheus_files(deployed: Deployed) -> Iterator[RenderedFile]:
+    """Rules of every served pool, and of the GPUs of all others."""
+    groups = [_group(one) for one in deployed.pools if not one.card.is_cpu]
+    notes = [*head(deployed), *(line for one in deployed.pools for line in reasons(one))]
+    if groups:
+        yield yaml_file("gpuplan.rules.yml", yaml_text({"groups": groups}, notes))
+
+
+def _group(one: DeployedPool) -> dict[str, Any]:
+    rules = [_gpu_rule(one)]
+    if one.served is not None:
+        rules += [*_latency_rules(one, one.served), *_load_rules(one, one.served)]
+    return {"name": f"gpuplan-{one.name}", "interval": "30s", "rules": rules}
+
+
+def selector(one: DeployedPool) -> str:
+    """Series of the pool's own pods."""
+    return f'{{app_kubernetes_io_name="{one.name}"}}'
+
+
+def _gpu_rule(one: DeployedPool) -> dict[str, Any]:
+    pods = f'{{pod=~"{one.name}-.*"}}'
+    return {
+        "record": f"gpuplan:{_metric(one)}:sm_active:avg",
+        "expr": f"avg(DCGM_FI_PROF_SM_ACTIVE{pods})",
+    }
+
+
+def _metric(one: DeployedPool) -> str:
+    return one.name.replace("-", "_")
+
+
+def quantile_of(promise: SloResult) -> tuple[str, float] | None:
+    """Which latency a promise is about, and its quantile; None: no histogram tells."""
+    what, _, quantile = promise.what.partition(" p")
+    name = HISTOGRAMS.get(what.lower())
+    return None if name is None or not quantile.isdigit() else (name, int(quantile) / 100)
+
+
+def _latency_rules(one: DeployedPool, served: ServedModel) -> Iterator[dict[str, Any]]:
+    kind = kind_of(served)
+    for promise in one.promises:
+        found = quantile_of(promise)
+        if found is None:
+            continue
+        name, quantile = found
+        record = f"gpuplan:{_metric(one)}:{name}_seconds:p{round(quantile * 100)}"
+        yield {"record": record, "expr": _quantile(one, _histogram(kind, name), quantile)}
+        yield {
+            "alert": f"{one.name}-{name}-slo",
+            "expr": f"{record} > {promise.limit_s:g}",
+            "for": "10m",
+            "labels": {"severity": "page", "pool": one.name},
+            "annotations": {
+                "summary": f"{one.pool.workload}: {promise.what} is above its SLO of "
+                f"{promise.limit_s * 1e3:g} ms; the plan predicted {_predicted(promise)} ms"
+            },
+        }
+
+
+def _histogram(kind: EngineKind, name: str) -> str:
+    return kind.ttft if name == "ttft" else kind.tpot
+
+
+def _predicted(promise: SloResult) -> str:
+    return "no" if promise.reached_s is None else f"{promise.reached_s.value * 1e3:.0f}"
+
+
+def _quantile(one: DeployedPool, histogram: str, quantile: float) -> str:
+    rate = f"sum by (le) (rate({histogram}_bucket{selector(one)}[{WINDOW}]))"
+    return f"histogram_quantile({quantile:g}, {rate})"
+
+
+def _load_rules(one: DeployedPool, served: ServedModel) -> Iterator[dict[str, Any]]:
+    kind, peak = kind_of(served), one.load.peak_requests_per_s if one.load else None
+    rate = f"gpuplan:{_metric(one)}:requests_per_s"
+    yield {"record": rate, "expr": f"sum(rate({kind.ttft}_count{selector(one)}[{WINDOW}]))"}
+    if peak:
+        yield {
+            "alert": f"{one.name}-past-planned-peak",
+            "expr": f"{rate} > {peak:.6g}",
+            "for": "15m",
+            "labels": {"severity": "ticket", "pool": one.name},
+            "annotations": {
+                "summary": f"{one.pool.workload} carries more than the {peak:.3g} requests/s that "
+                "it was planned for: gpuplan replan"
+            },
+        }

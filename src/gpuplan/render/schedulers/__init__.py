@@ -1,0 +1,1 @@
+"""Files for Slurm, SkyPilot, dstack and Terraform."""

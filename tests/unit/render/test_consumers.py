@@ -1,0 +1,58 @@
+"""The tools themselves read their files, where they are installed (`python3 dev.py consumers`)."""
+
+import json
+
+import pytest
+import yaml
+
+from fakes.deployed import deployed, deployed_pool, node, run_pool, served_model, spread_pool
+from gpuplan.domain.plan.candidate import PoolLayout, RunSteps
+from gpuplan.render.targets import rendered
+
+RUN = run_pool(
+    PoolLayout(tp=2, pp=1, dp=8, sharding="zero1", n_servers_per_replica=2),
+    RunSteps(micro_batch=1, global_batch=64),
+)
+POOLS = {
+    "steady": deployed_pool(),
+    "scaled": deployed_pool(n_replicas_least=1),
+    "spot": deployed_pool("l40s", node=node(is_spot=True, cloud="", name="", region="")),
+    "amd": deployed_pool("mi300x", node=node(cloud="", name="", region="")),
+    "wide": spread_pool(PoolLayout(tp=8, pp=2, n_servers_per_replica=2)),
+    "sglang": deployed_pool(served=served_model("sglang", "0.5.9")),
+    "run": RUN,
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_dstack_parses_its_configuration(name):
+    models = pytest.importorskip(
+        "dstack._internal.core.models.configurations", reason="dstack is not installed"
+    )
+    one = POOLS[name]
+    (file,) = rendered(deployed(one), "dstack")
+    found = models.parse_apply_configuration(yaml.safe_load(file.content))
+    n = 8 if one.run is not None else one.n_per_pod
+    assert (found.resources.gpu.count.min, found.resources.gpu.count.max) == (n, n)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_skypilot_parses_its_task(name, tmp_path):
+    sky = pytest.importorskip("sky", reason="SkyPilot is not installed")
+    one = POOLS[name]
+    (file,) = rendered(deployed(one), "skypilot")
+    document = yaml.safe_load(file.content)
+    document["resources"].pop("infra", None)  # clouds' catalogs are fetched from the network
+    path = tmp_path / "task.yaml"
+    path.write_text(yaml.safe_dump(document))
+    task = sky.Task.from_yaml(str(path))
+    (resources,) = task.resources
+    assert sum(resources.accelerators.values()) == (8 if one.run is not None else one.n_per_pod)
+    assert (task.service is None) is (one.run is not None)
+
+
+def test_terraform_reads_json_of_the_types_that_it_is_told():
+    values, variables = (json.loads(file.content) for file in rendered(deployed(RUN), "terraform"))
+    told = variables["variable"]["gpuplan_node_groups"]["type"]
+    (group,) = values["gpuplan_node_groups"].values()
+    assert all(f"{name} = " in told for name in group)
