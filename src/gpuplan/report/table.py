@@ -2,12 +2,15 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from gpuplan.domain.sheet import Sheet, Table
 
 T = TypeVar("T")
+# Figures, perhaps with their unit: -2.5 %, -6 +11.
+FIGURES = re.compile(r"[-+]\d[\d,.]*(?:e[-+]?\d+)?(?: [-+]?\d[\d,.]*)*(?: ?[%A-Za-z/]+)?")
 # A spreadsheet would run a cell that starts with one of these.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -64,8 +67,7 @@ def _csv_table(table: Table) -> str:
 
 
 def _harmless(cell: str) -> str:
-    is_number = cell.lstrip("+-").replace(",", "").split(" ")[0].replace(".", "").isdigit()
-    return f"'{cell}" if cell.startswith(FORMULA_STARTS) and not is_number else cell
+    return f"'{cell}" if cell.startswith(FORMULA_STARTS) and not FIGURES.fullmatch(cell) else cell
 
 
 # A further form of text is a function here and a member of the command line's `Form`.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.report.table import FORMULA_STARTS, pairs, table, to_csv, to_markdown
+from gpuplan.report.table import FORMULA_STARTS, _harmless, pairs, table, to_csv, to_markdown
 
 COLUMNS = {"name": lambda row: row[0], ">value": lambda row: f"{row[1]:.1f}"}
 HOSTILE = ("=cmd|'/c calc'!A0", "+SUM(A1)", "-2+3", "@import", "\tx", "\rx")
@@ -113,3 +113,13 @@ def test_details_come_after_what_is_shown_anyway():
     ).with_details()
     assert [shown.title for shown in made.tables] == ["first", "more"]
     assert [heading for heading, _ in made.remarks] == ["Why:", "All:"]
+
+
+@pytest.mark.parametrize("cell", ["-2 +3+cmd|' /C calc'!A0", "+1 cmd|x", "-1e5=2", "-2 +cmd"])
+def test_a_formula_behind_a_figure_is_guarded_too(cell):
+    assert _harmless(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["-2.5 %", "-6 +11", "+1,000", "-3e-5", "-2 ms"])
+def test_figures_stay_figures(cell):
+    assert _harmless(cell) == cell

@@ -10,9 +10,10 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.money.market import Discount, Offer, Region
 from gpuplan.domain.provenance import Source
 from gpuplan.report.document import pick, pick_each
-from gpuplan.units import GB, KW, KWH, TB, TFLOP
+from gpuplan.units import GB, GBIT, KW, KWH, TB, TFLOP
 
 Row = dict[str, Any]
+FABRIC_NAMES = {"efa": "EFA", "infiniband": "InfiniBand", "roce": "RoCE", "tcp": "TCP"}
 
 
 def accelerator_rows(catalog: Catalog) -> list[Row]:
@@ -128,10 +129,19 @@ def offer_rows(offers: Sequence[Offer]) -> list[Row]:
             "usd_per_h": o.usd_per_h,
             "usd_per_accel_h": o.usd_per_accelerator_h,
             "spot_usd_per_h": o.spot_usd_per_h,
+            "fabric": fabric_words(o),
             "price_date": o.price_date.isoformat(),
         }
         for o in ordered
     ]
+
+
+def fabric_words(offer: Offer) -> str:
+    """What joins such servers, e.g. 3200 Gbit/s EFA; none known where no source states it."""
+    fabric, rate = offer.shape.fabric, offer.shape.network_bytes_per_s
+    if fabric is None or rate is None:
+        return "none known"
+    return f"{rate / GBIT:g} Gbit/s {FABRIC_NAMES[fabric.kind]}"
 
 
 def region_rows(regions: Sequence[Region]) -> list[Row]:

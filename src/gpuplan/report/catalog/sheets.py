@@ -1,6 +1,7 @@
 """The catalog as lists and as single items with the source of every number."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuplan.domain.hardware.catalog import Catalog, Fact
@@ -9,7 +10,14 @@ from gpuplan.domain.money.market import Offer, Region, UpdateReport
 from gpuplan.domain.provenance import Assumption, Override
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.findings import Finding
-from gpuplan.report.catalog.rows import Row, mig_rows, model_rows, offer_rows, region_rows
+from gpuplan.report.catalog.rows import (
+    Row,
+    fabric_words,
+    mig_rows,
+    model_rows,
+    offer_rows,
+    region_rows,
+)
 from gpuplan.report.document import pick, pick_each, result_sheet
 from gpuplan.report.formats import count, params
 from gpuplan.report.system.parts import ORDER, finding_documents
@@ -151,6 +159,7 @@ def _offers_table(offers: Sequence[Offer]) -> Table:
         ">spot": lambda o: (
             f"{o.spot_usd_per_h / o.n_accelerators:,.2f}" if o.spot_usd_per_h else UNKNOWN
         ),
+        "fabric": fabric_words,
         "price as of": lambda o: o.price_date.isoformat(),
     }
     return table("Cheapest offer of each cloud, $/GPU-hour", offers, columns)
@@ -215,8 +224,13 @@ def _published(model: Model) -> str:
     return f"{stored.quantized.name} ({', '.join(stored.parts)}), else {stored.base.name}"
 
 
-def findings_sheet(findings: Sequence[Finding], checked: str) -> Sheet:
-    """What the integrity rules object to, worst first; notes are in the document only."""
+def findings_sheet(
+    findings: Sequence[Finding], checked: str, looked_at: Mapping[str, int] | None = None
+) -> Sheet:
+    """What the integrity rules object to, worst first, and how much each rule looked at.
+
+    Notes are in the document only.
+    """
     ranked = sorted(findings, key=lambda f: (ORDER[f.severity], f.rule, f.where))
     counts = {name: sum(f.severity == name for f in findings) for name in ORDER}
     columns = {
@@ -230,10 +244,24 @@ def findings_sheet(findings: Sequence[Finding], checked: str) -> Sheet:
         "ok": counts["error"] == 0,
         "counts": counts,
         "findings": finding_documents(ranked),
+        "rules": [{"rule": name, "rows": n} for name, n in (looked_at or {}).items()],
     }
     summary = ", ".join(f"{n} {name}s" for name, n in counts.items())
     grave = [found for found in ranked if found.severity != "note"]
-    return result_sheet(body, [table("", grave, columns)], head=f"{checked}: {summary}")
+    tables = [table("", grave, columns)]
+    if looked_at:
+        tables.append(_rules_table(findings, looked_at))
+    return result_sheet(body, tables, head=f"{checked}: {summary}")
+
+
+def _rules_table(findings: Sequence[Finding], looked_at: Mapping[str, int]) -> Table:
+    n_found = Counter(finding.rule for finding in findings)
+    columns = {
+        "rule": lambda rule: rule[0],
+        ">rows looked at": lambda rule: f"{rule[1]:,}",
+        ">findings": lambda rule: str(sum(n_found[name] for name in rule[0].split(", "))),
+    }
+    return table("Rules", list(looked_at.items()), columns)
 
 
 def update_sheet(report: UpdateReport) -> Sheet:

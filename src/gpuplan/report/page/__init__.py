@@ -1,5 +1,6 @@
 """Self-contained HTML pages from jinja2 templates: escaping on, a name not given is an error."""
 
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,3 +25,15 @@ def render(name: str, **values: object) -> str:
 def sheet_html(sheet: Sheet) -> str:
     """A fragment for notebooks: the answer in bold, each table under its title, remarks folded."""
     return render("sheet.html.j2", sheet=sheet)
+
+
+@cache
+def svg_style() -> str:
+    """Rules of drawings in light colours, for a drawing that stands alone."""
+    css = render("style.css")
+    colours = dict(re.findall(r"--(\w+):(#\w+)", css.splitlines()[0]))
+    rules = [line for line in css.splitlines() if line.startswith(("svg ", ".c"))]
+    kept = [
+        re.sub(r"^svg ", "", rule) for rule in rules if not rule.startswith((".ca", ".ch", ".co"))
+    ]
+    return re.sub(r"var\(--(\w+)\)", lambda found: colours[found[1]], "".join(kept))

@@ -1,35 +1,134 @@
-"""Charts of the page as inline SVG that needs no script and no network."""
+"""Charts of the page as inline SVG that needs no script and no network.
+
+Targets are dashed lines, what lies beyond them is shaded, and every line is labelled where it ends.
+"""
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from gpuplan.domain.plan.answer import Curve, TornadoBar
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import canvas, polyline, shape
-from gpuplan.report.formats import usd
+from gpuplan.report.formats import percent, usd
 
 WIDTH, HEIGHT = 560, 270
-LEFT, RIGHT, TOP, BOTTOM = 64, 14, 34, 46
+LEFT, RIGHT, TOP, BOTTOM = 64, 118, 30, 46
+LABEL_GAP = 14.0  # between labels of lines that end close together
+LETTER = 6.4  # width of one, about
 BAR_HEIGHT, BAR_LABEL = 26, 190
+ROW, TRACK = 42, 150  # of bars with their label above; where a gauge begins
 N_COLOURS = 6  # classes c0 … c5 of the style sheet
+TARGETS = ("limit", "highest within SLO")
+
+
+class Bar(NamedTuple):
+    """One fleet of a comparison."""
+
+    label: str
+    usd: float
+    note: str
+    is_chosen: bool
+
+
+class Gauge(NamedTuple):
+    """Utilization of one pool: mean and peak against what is safe."""
+
+    label: str
+    mean_frac: float
+    peak_frac: float
+    safe_frac: float | None
 
 
 def line_chart(curves: Sequence[Curve]) -> str:
-    """Curves of one chart on common axes, with a legend; empty where there is nothing to draw."""
+    """Curves of one chart on common axes; empty where there is nothing to draw."""
     points = [(x, y) for curve in curves for x, y in zip(curve.x, curve.y, strict=True)]
     if not points or not all(isfinite(value) for point in points for value in point):
         return ""
     x_axis = _axis([x for x, _ in points], LEFT, WIDTH - RIGHT, is_from_zero=False)
     y_axis = _axis([y for _, y in points], HEIGHT - BOTTOM, TOP, is_from_zero=True)
     parts = [
+        *_beyond(curves, y_axis),
         *_grid(x_axis, y_axis),
         *(_path(curve, place, x_axis, y_axis) for place, curve in enumerate(curves)),
-        *_legend(curves),
+        *_end_labels(curves, y_axis),
         _text(curves[0].x_name, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "middle"),
-        _text(curves[0].y_name, LEFT, TOP - 20, "start"),
+        _text(curves[0].y_name, 4, TOP - 14, "start"),
     ]
     return _svg(HEIGHT, curves[0].chart, parts)
+
+
+def is_flat(curves: Sequence[Curve]) -> bool:
+    """Whether nothing changes along the axis: a number says more than a chart."""
+    return all(len(set(curve.y)) <= 1 for curve in curves)
+
+
+def bars_chart(bars: Sequence[Bar], title: str) -> str:
+    """Monthly cost of fleets beside each other, the plan marked; empty for fewer than two."""
+    most = max((bar.usd for bar in bars), default=0.0)
+    if len(bars) < 2 or most <= 0:
+        return ""
+    axis = Axis(0.0, most, 0.0, WIDTH - 150)
+    parts = []
+    for place, bar in enumerate(bars):
+        top = place * ROW + 4.0
+        kind = "bar" if bar.is_chosen else "bar other"
+        parts += [
+            _text(bar.label, 0, top + 11, "start", "strong" if bar.is_chosen else ""),
+            shape(
+                "rect", class_=kind, x=0, y=top + 16, width=max(axis.at(bar.usd), 1.0), height=15
+            ),
+            _text(f"{usd(bar.usd)}{bar.note}", axis.at(bar.usd) + 6, top + 28, "start"),
+        ]
+    return _svg(ROW * len(bars) + 4, title, parts)
+
+
+def gauges_chart(gauges: Sequence[Gauge], title: str) -> str:
+    """Mean and peak utilization of pools, with the highest that is safe as a line."""
+    axis = Axis(0.0, 1.0, TRACK, WIDTH - 12)
+    parts = []
+    for place, gauge in enumerate(gauges):
+        top = place * ROW + 8.0
+        safe = gauge.safe_frac
+        parts += [
+            _text(gauge.label, TRACK - 8, top + 15, "end"),
+            _span(axis, (0.0, 1.0), top, "track"),
+            *([_span(axis, (min(safe, 1.0), 1.0), top, "beyond")] if safe else []),
+            _span(axis, (0.0, min(gauge.peak_frac, 1.0)), top, "bar other"),
+            _span(axis, (0.0, min(gauge.mean_frac, 1.0)), top, "bar"),
+            _text(_gauge_words(gauge), TRACK, top + 33, "start"),
+        ]
+        if safe:
+            x = axis.at(min(safe, 1.0))
+            parts.append(_line(x, top - 3, x, top + 24, "target"))
+    return _svg(ROW * len(gauges) + 12, title, parts) if gauges else ""
+
+
+def _gauge_words(gauge: Gauge) -> str:
+    words = f"mean {percent(gauge.mean_frac)}, peak {percent(gauge.peak_frac)}"
+    safe = gauge.safe_frac
+    return words if safe is None else f"{words}, safe up to {percent(safe)}"
+
+
+def _span(axis: Axis, ends: tuple[float, float], top: float, kind: str) -> Element:
+    low, high = axis.at(ends[0]), axis.at(ends[1])
+    return shape("rect", class_=kind, x=low, y=top, width=max(high - low, 0.0), height=20)
+
+
+def range_strip(low: float, value: float, high: float) -> str:
+    """Value within its range as a strip; empty where there is no range."""
+    if not low < high:
+        return ""
+    axis = Axis(low, high, 4, WIDTH - 4)
+    x = axis.at(min(max(value, low), high))
+    parts = [
+        shape("rect", class_="range", x=4, y=6, width=WIDTH - 8, height=8, rx=4),
+        shape("circle", class_="point", cx=x, cy=10, r=7),
+        _text(usd(low), 4, 34, "start"),
+        _text(usd(high), WIDTH - 4, 34, "end"),
+    ]
+    return _svg(40, f"{usd(value)}, between {usd(low)} and {usd(high)}", parts)
 
 
 def tornado_chart(bars: Sequence[TornadoBar], middle_usd: float) -> str:
@@ -70,6 +169,15 @@ def _axis(values: Sequence[float], start: float, end: float, *, is_from_zero: bo
     return Axis(low, high + (0.05 * (high - low) if is_from_zero else 0.0), start, end)
 
 
+def _beyond(curves: Sequence[Curve], y_axis: Axis) -> Iterator[Element]:
+    """What lies beyond the target, shaded."""
+    limits = [max(curve.y) for curve in curves if curve.name in TARGETS]
+    if limits:
+        top, bottom = y_axis.end_px, y_axis.at(min(limits))
+        size = {"width": WIDTH - RIGHT - LEFT, "height": max(bottom - top, 0.0)}
+        yield shape("rect", class_="beyond", x=LEFT, y=top, **size)
+
+
 def _grid(x_axis: Axis, y_axis: Axis) -> Iterator[Element]:
     for value in ticks(y_axis.low, y_axis.high):
         y = y_axis.at(value)
@@ -82,26 +190,34 @@ def _grid(x_axis: Axis, y_axis: Axis) -> Iterator[Element]:
 
 def _path(curve: Curve, place: int, x_axis: Axis, y_axis: Axis) -> Element:
     points = [(x_axis.at(x), y_axis.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
-    return polyline(points, class_=f"curve c{place % N_COLOURS}")
+    kind = "target" if curve.name in TARGETS else f"curve c{place % N_COLOURS}"
+    return polyline(points, class_=kind)
 
 
-def _legend(curves: Sequence[Curve]) -> list[Element]:
-    parts, x = [], float(WIDTH - RIGHT)
-    for place in reversed(range(len(curves))):
-        name = curves[place].name
-        x -= 7.0 * len(name) + 24
-        size = {"width": 12.0, "height": 4.0}
-        parts.append(shape("rect", class_=f"c{place % N_COLOURS} key", x=x, y=TOP - 29.0, **size))
-        parts.append(_text(name, x + 16, TOP - 22, "start"))
-    return parts
+def _end_labels(curves: Sequence[Curve], y_axis: Axis) -> Iterator[Element]:
+    """Names at the right end of their lines, moved apart where lines end together."""
+    ends = sorted((y_axis.at(curve.y[-1]), place) for place, curve in enumerate(curves))
+    floor = 0.0
+    for y, place in ends:
+        at = max(y, floor + LABEL_GAP)
+        floor = at
+        kind = "targettext" if curves[place].name in TARGETS else f"t{place % N_COLOURS}"
+        name = _shortened(curves[place].name, RIGHT - 8)
+        yield _text(name, WIDTH - RIGHT + 6, min(at, HEIGHT - BOTTOM) + 4, "start", kind)
+
+
+def _shortened(name: str, width: float) -> str:
+    n = int(width / LETTER)
+    return name if len(name) <= n else f"{name[: n - 1]}…"
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Element:
     return shape("line", class_=kind, x1=x1, y1=y1, x2=x2, y2=y2)
 
 
-def _text(words: str, x: float, y: float, anchor: str) -> Element:
-    return shape("text", words, x=x, y=y, text_anchor=anchor)
+def _text(words: str, x: float, y: float, anchor: str, kind: str = "") -> Element:
+    extra = {"class_": kind} if kind else {}
+    return shape("text", words, x=x, y=y, text_anchor=anchor, **extra)
 
 
 def _svg(height: float, title: str, parts: Sequence[Element]) -> str:

@@ -9,7 +9,7 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
 from gpuplan.report.plan.certificate import certificate_line
-from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_table
+from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_tables
 from gpuplan.report.plan.details import detail_tables
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import (
@@ -22,7 +22,7 @@ from gpuplan.report.plan.headline import (
     with_names,
 )
 from gpuplan.report.table import table
-from gpuplan.units import MS
+from gpuplan.units import MONTH, MS
 
 N_REJECTED = 8  # rows where everything is asked for on a terminal
 N_ALTERNATIVES, N_SLOS, N_PURCHASES = 3, 4, 3
@@ -43,8 +43,8 @@ WEIGHTY = (
     "survive",
 )
 NEXT = (
-    "--verbose prints every table and assumption; --out plan.yaml keeps the plan, then "
-    "gpuplan explain plan.yaml says why not the others, gpuplan report plan.yaml makes a page"
+    "--verbose prints all; --out plan.yaml keeps it, "
+    "then gpuplan explain or gpuplan report plan.yaml"
 )
 
 
@@ -81,8 +81,8 @@ def _certificate_lines(answer: Answer) -> Iterator[str]:
 
 
 def _details(answer: Answer) -> Iterator[Table]:
-    if answer.decision.comparison:
-        yield replace(rows_table(answer, is_short=False), title="Comparison in full")
+    for each in rows_tables(answer, is_short=False):
+        yield replace(each, title="Comparison in full")
     if answer.alternatives and answer.plan is not None:
         yield replace(_comparison_table(answer, answer.plan, None), title="Alternatives in full")
     yield from detail_tables(answer, n_most=N_REJECTED)
@@ -93,8 +93,10 @@ def _rows_only(tables: Iterable[Table]) -> tuple[Table, ...]:
 
 
 def why_lines(answer: Answer) -> tuple[str, ...]:
-    """What binds first, then how the size and the choice came about."""
-    return (*answer.explanation.binding, *answer.explanation.why)
+    """What is owned and idle, what binds, then how the size and the choice came about."""
+    why = answer.explanation.why
+    idle = tuple(line for line in why if line.startswith("your ") and " stay idle" in line)
+    return (*idle, *answer.explanation.binding, *(line for line in why if line not in idle))
 
 
 def utilization_lines(answer: Answer) -> tuple[str, ...]:
@@ -108,7 +110,8 @@ def weightiest(answer: Answer) -> Iterator[str]:
     bars = answer.uncertainty.tornado if answer.uncertainty else ()
     for bar in sorted(bars, key=lambda b: -abs(b.high_usd_per_month - b.low_usd_per_month)):
         low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))
-        yield f"{bar.what} ({bar.span}): {usd(low)} … {usd(high)}/month"
+        per = "" if _is_short(answer.plan) else "/month"
+        yield f"{bar.what} ({bar.span}): {usd(low)} … {usd(high)}{per}"
     ranked = [
         (rank, a) for rank, key in enumerate(WEIGHTY) for a in answer.assumptions if key in a.change
     ]
@@ -122,8 +125,7 @@ def _first_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
         yield _change_table(answer)
         yield _nearest_table(answer)
         return
-    if answer.decision.comparison:
-        yield rows_table(answer, is_short=is_short)
+    yield from rows_tables(answer, is_short=is_short)
     if not is_short or not answer.decision.comparison:
         yield _comparison_table(answer, answer.plan, N_ALTERNATIVES if is_short else None)
     yield _slo_table(answer.plan, N_SLOS if is_short else None)
@@ -243,13 +245,21 @@ def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
     }
     lines = [line for pool in plan.pools for line in pool.purchases]
     lines.sort(key=lambda line: -line.usd_per_month)
-    title = f"Cost: {usd_range(plan.cost_usd_per_month)} per month"
+    per, unit = ("in total", "$") if _is_short(plan) else ("per month", "$/month")
+    columns[f">{unit}"] = columns.pop(">$/month")
+    columns[">as of"] = columns.pop(">as of")
+    title = f"Cost: {usd_range(plan.cost_usd_per_month)} {per}"
     found = table(title, lines[:n_most], columns)
     others = [(line.what, *[""] * 5, usd(line.usd_per_month), "") for line in _unbought(plan)]
     if len(lines) + len(others) < 2:
         return found
     total = ("total", *[""] * 5, usd(plan.cost_usd_per_month.value), "")
     return replace(found, rows=(*found.rows, *others, total))
+
+
+def _is_short(plan: ChosenPlan | None) -> bool:
+    """Whether all of it ends within a month: its bill is then a sum, not a rate."""
+    return plan is not None and plan.span_s < MONTH
 
 
 def _unbought(plan: ChosenPlan) -> list[PlanCostLine]:

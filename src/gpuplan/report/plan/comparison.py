@@ -4,21 +4,32 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from gpuplan.domain.plan.answer import Answer
-from gpuplan.domain.plan.comparison import ComparisonRow, RiskFleet
+from gpuplan.domain.plan.comparison import ComparisonRow, RiskFleet, RunFigures
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import accelerator_name, count, percent, signed_usd, usd
 from gpuplan.report.plan.headline import slo_name, with_names
 from gpuplan.report.table import table
-from gpuplan.units import KW, MS
+from gpuplan.units import DAY, KW, MS
 
 N_ROWS = 5  # on the first screen
 N_SHOWN_BESIDE = 2  # of them, that could not be chosen
 UNKNOWN = "unknown"
 
 
-def rows_table(answer: Answer, *, is_short: bool) -> Table:
-    """Every accelerator and precision beside the plan; on the first screen the best few."""
+def rows_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
+    """Every accelerator and precision beside the plan, services and runs apart.
+
+    On the first screen the best few.
+    """
     rows = answer.decision.comparison
+    runs = {row.workload for row in rows if row.evidence.run}
+    services = [row for row in rows if row.workload not in runs]
+    for part in (services, [row for row in rows if row.workload in runs]):
+        if part:
+            yield _rows_table(part, is_short=is_short)
+
+
+def _rows_table(rows: Sequence[ComparisonRow], *, is_short: bool) -> Table:
     shown = _best(rows) if is_short else list(rows)
     rest = f"; {len(shown)} of {len(rows)}" if len(shown) < len(rows) else ""
     return table(f"Comparison, the plan first{rest}", shown, _columns(rows, is_short=is_short))
@@ -31,6 +42,8 @@ def _columns(
     first: dict[str, Callable[[ComparisonRow], str]] = {}
     if len({row.workload for row in rows}) > 1:
         first = {"workload": lambda row: row.workload}
+    if all(row.evidence.run or row.layout is None for row in rows):
+        return {**first, **RUN_COLUMNS, "note": _note if is_short else _whole_note}
     return {
         **first,
         "fleet": _short_fleet if is_short else _fleet,
@@ -53,6 +66,26 @@ def _best(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     return [*chosen, *others[:n_others], *beside][:N_ROWS]
 
 
+def cheapest_first(rows: Sequence[ComparisonRow], n_most: int) -> list[ComparisonRow]:
+    """Fleets by their cost, one of each accelerator, the plan always among them."""
+    fleets = sorted((r for r in rows if r.usd_per_month), key=lambda r: r.usd_per_month or 0.0)
+    single = {row.workload for row in rows}
+    if len(single) != 1:
+        return []
+    best = {row.accelerator: row for row in reversed([r for r in fleets if r.evidence.is_eligible])}
+    best |= {row.accelerator: row for row in fleets if row.is_chosen}
+    found = sorted(best.values(), key=lambda r: r.usd_per_month or 0.0)
+    found = found if len(found) > 1 else fleets
+    chosen = [row for row in found if row.is_chosen]
+    others = [row for row in found if not row.is_chosen][: n_most - len(chosen)]
+    return sorted([*chosen, *others], key=lambda r: r.usd_per_month or 0.0)
+
+
+def row_fleet(row: ComparisonRow) -> str:
+    """Accelerators, layout and precision of a row: 6 × H100 SXM TP2 FP8."""
+    return _run_fleet(row) if row.evidence.run else _short_fleet(row)
+
+
 def _fleet(row: ComparisonRow) -> str:
     """Accelerators, replicas and how each is sharded, precision: 6 × H100 SXM (3 × TP2) FP8."""
     name, precision = accelerator_name(row.accelerator), row.precision.upper()
@@ -71,6 +104,23 @@ def _short_fleet(row: ComparisonRow) -> str:
     n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
     spread = row.layout.share or row.layout.spread.name
     return f"{n} {'' if spread == 'TP1' else spread + ' '}{precision}"
+
+
+def _run_fleet(row: ComparisonRow) -> str:
+    """Accelerators and how the run is spread over them: 64 × H100 SXM TP2 DP32 ZeRO-1."""
+    name = f"{accelerator_name(row.accelerator)} {row.precision.upper()}"
+    if row.layout is None:
+        return name
+    n, spread = count(row.n_accelerators), row.layout.spread.name
+    return f"{n} × {name}{'' if spread == 'TP1' else ' ' + spread}"
+
+
+def _of_run(row: ComparisonRow, show: Callable[[RunFigures], str]) -> str:
+    return show(row.evidence.run) if row.evidence.run else "none"
+
+
+def _mfu(run: RunFigures) -> str:
+    return "" if run.mfu_frac is None else percent(run.mfu_frac)
 
 
 def _title(name: str) -> str:
@@ -104,6 +154,16 @@ def _kw(row: ComparisonRow) -> str:
     return f"{power_w / KW:,.0f}" if power_w >= 100 * KW else f"{power_w / KW:,.1f}"
 
 
+RUN_COLUMNS: dict[str, Callable[[ComparisonRow], str]] = {
+    "fleet": _run_fleet,
+    ">days": lambda row: _of_run(row, lambda run: f"{run.wall_s / DAY:,.3g}"),
+    ">$ total": lambda row: _of_run(row, lambda run: usd(run.total_usd)),
+    ">MFU": lambda row: _of_run(row, _mfu),
+    ">P(deadline)": lambda row: _odds(row.probability_frac),
+    ">kW": _kw,
+}
+
+
 def _note(row: ComparisonRow) -> str:
     """In a word or two; the whole note stands in the full table."""
     if row.is_chosen:
@@ -123,6 +183,8 @@ def risk_lines(answer: Answer) -> Iterator[str]:
     risk = answer.decision.risk
     if risk is None:
         return
+    if risk.level_frac is not None and risk.probability_frac < risk.level_frac and risk.lines:
+        yield risk.lines[0]
     for fleet in risk.fleets:
         if fleet.level_frac not in (risk.level_frac, risk.probability_frac):
             yield _odds_line(fleet)

@@ -87,6 +87,7 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         if value and all(isinstance(item, float) for item in value):
-            return _Numbers(value)
+            return _Numbers(map(float, value))
         return [_plain(item) for item in value]
-    return value
+    # A float of an array library is a float that YAML does not know.
+    return float(value) if isinstance(value, float) else value

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
@@ -10,6 +11,7 @@ from gpuplan.report.formats import accelerator_name, count, plural, span, usd, u
 from gpuplan.units import DAY, MONTH
 
 UNEVEN_FRAC = 0.02  # less is the rounding of months
+FIRM_DAYS = 180  # older prices are never firm
 SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
 SURE_FRAC = 0.995  # samples are too few to tell more from certainty
 TASKS = {
@@ -40,8 +42,8 @@ def headline(answer: Answer) -> str:
     plan = answer.plan
     if plan is None:
         return _infeasible(answer)
-    where = f"{_task(answer)} on {fleet_of(plan, answer.load)}"
-    return f"{where}{_length(plan, answer.load)}: {_cost(plan)}{_terms(plan)}; {verdict(answer)}."
+    what = f"{_task(answer)} on {fleet_of(plan, answer.load)}{_length(plan, answer.load)}"
+    return f"{what}: {_cost(plan)}{_terms(answer, plan)}; {verdict(answer)}."
 
 
 def _infeasible(answer: Answer) -> str:
@@ -75,7 +77,11 @@ def _demand(answer: Answer, load: PlannedLoad) -> str:
         if isinstance(n, int | float):
             return f" for {count(n)} {words}"
     rate = load.peak_requests_per_s
-    return "" if rate is None else f" at {rate:,.3g} requests/s"
+    return "" if rate is None else f" at {_rate(rate)} requests/s"
+
+
+def _rate(per_s: float) -> str:
+    return f"{per_s:,.0f}" if per_s >= 100 else f"{per_s:.3g}"
 
 
 FLEET_TEXT = re.compile(r"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)")
@@ -193,11 +199,19 @@ def _total(plan: ChosenPlan) -> Estimate:
     return month.scaled(ratio)
 
 
-def _terms(plan: ChosenPlan) -> str:
-    """Every purchase option with its provider, once."""
+def _terms(answer: Answer, plan: ChosenPlan) -> str:
+    """Every purchase option with its provider and the age of its price, once."""
     lines = [line for pool in plan.pools for line in pool.purchases]
-    words = dict.fromkeys(purchase_words(line) for line in lines)
+    words = dict.fromkeys(f"{purchase_words(line)}{age_words(answer, line)}" for line in lines)
     return f" {' + '.join(words)}" if words else ""
+
+
+def age_words(answer: Answer, line: PurchaseLine) -> str:
+    """How old the price is, and that a price of over half a year is not firm."""
+    if not line.price_date:
+        return ""
+    days = (date.fromisoformat(answer.provenance.as_of) - date.fromisoformat(line.price_date)).days
+    return f" (price {days} days old{', not firm' if days > FIRM_DAYS else ''})"
 
 
 def purchase_words(line: PurchaseLine) -> str:
@@ -205,7 +219,7 @@ def purchase_words(line: PurchaseLine) -> str:
     words = PURCHASES.get(line.purchase, line.purchase)
     if line.purchase in ("owned", "existing"):
         return words
-    return f"{words} at {provider(line) or 'your price'}"
+    return f"{words} at {seller(line)}"
 
 
 def purchase_option(line: PurchaseLine) -> str:
@@ -213,6 +227,14 @@ def purchase_option(line: PurchaseLine) -> str:
     option = line.purchase.replace("_", "-")
     is_own = line.purchase in ("owned", "existing")
     return option if is_own else f"{option} ({provider(line) or 'your price'})"
+
+
+def seller(line: PurchaseLine) -> str:
+    """The provider with its region, and that no source confirms one where that is so."""
+    name = provider(line)
+    is_listed = bool(name and line.price_date)
+    region = line.region or ("region unconfirmed" if is_listed else "")
+    return ", ".join(filter(None, (name, region))) if is_listed else name or "your price"
 
 
 def provider(line: PurchaseLine) -> str:

@@ -24,8 +24,19 @@ def scale_sheet(curve: ScaleCurve) -> Sheet:
         "states_bytes": round(curve.states_bytes),
         "points": [_point(point) for point in curve.points],
         "remedies": pick_each(curve.remedies, "what", "efficiency_frac"),
+        "parallel": {
+            "communication_to_compute": curve.communication_ratio,
+            "serial_frac": curve.serial_frac,
+        },
+        "sensitivity": pick_each(curve.gains, "resource", "step_gain_frac", "worth_usd_per_month"),
+        "next_spend": pick_each(curve.spends, "what", "buys", "speed_gain_frac"),
     }
-    tables = [_curve_table(curve), table("Before adding accelerators", curve.remedies, remedies)]
+    tables = [
+        _curve_table(curve),
+        table("Before adding accelerators", curve.remedies, remedies),
+        _gain_table(curve),
+        _spend_table(curve),
+    ]
     return result_sheet(body, tables, head=_head(curve), assumptions=curve.assumptions)
 
 
@@ -36,8 +47,36 @@ def _head(curve: ScaleCurve) -> str:
     return (
         f"{count(last.n_accelerators)} accelerators are {last.speedup_ratio:.1f} times as fast as "
         f"{count(first.n_accelerators)}, not {last.n_accelerators / first.n_accelerators:.0f} "
-        f"times; beyond {count(curve.knee)} a doubling brings less than half of what it could"
+        f"times; {_knee(curve)}"
     )
+
+
+def _knee(curve: ScaleCurve) -> str:
+    if not curve.is_past_knee:
+        return "every step still brings half of what it could"
+    return f"beyond {count(curve.knee)} a doubling brings less than half of what it could"
+
+
+def _gain_table(curve: ScaleCurve) -> Table:
+    serial = "" if curve.serial_frac is None else f"; {percent(curve.serial_frac)} of it is serial"
+    columns = {
+        "10 % more of": lambda g: g.resource,
+        ">step shorter by": lambda g: f"{g.step_gain_frac:.1%}",
+        ">worth ($/month)": lambda g: (
+            "" if g.worth_usd_per_month is None else f"{g.worth_usd_per_month:,.0f}"
+        ),
+    }
+    ratio = f"communication over compute {curve.communication_ratio:.2f}"
+    return table(f"Sensitivity at the largest number: {ratio}{serial}", curve.gains, columns)
+
+
+def _spend_table(curve: ScaleCurve) -> Table:
+    columns = {
+        "the next $10,000 a month on": lambda s: s.what,
+        "buys": lambda s: s.buys,
+        ">faster by": lambda s: f"{s.speed_gain_frac:.0%}",
+    }
+    return table("What to spend on", curve.spends, columns)
 
 
 def _point(point: ScalePoint) -> Document:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
+from gpuplan.domain.calibration.constants import HERE
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.prediction import (
     OVERLOAD_FRAC,
@@ -66,12 +67,17 @@ def predict_sheet(found: Prediction) -> Sheet:
     """One configuration, ready to show."""
     unknown = found.served.unknown_labels
     novel = (f"no measurement covers {', '.join(unknown)}: ranges are wider",) if unknown else ()
+    kind = found.served.novelty.kind
+    site = "of your own runs" if kind == HERE else "of a site never seen; `calibrate` narrows it"
     missing = () if found.served.fits else ("it does not fit; gpuplan fit says what would help",)
     return result_sheet(
         _body(found),
         [measures_table(_measures(found)), _breakdown_table(found)],
         head=_head(found.setup) + (": overloaded" if found.is_overloaded else ""),
-        remarks=[("Warnings:", (*missing, *_overload(found), *novel))],
+        remarks=[
+            ("Warnings:", (*missing, *_overload(found), *novel)),
+            ("Novelty:", (f"{kind}: the range is that {site}",)),
+        ],
         assumptions=found.assumptions,
         overrides=found.overrides,
     )
@@ -94,6 +100,7 @@ def _body(found: Prediction) -> Document:
     return {
         **_setup_document(found.setup),
         **pick(served, "fits", "n_running", unknown="unknown_labels"),
+        "novelty": served.novelty.kind,
         "is_overloaded": found.is_overloaded,
         **{name: sourced(getattr(served, name)) for name, *_ in MEASURES},
         **{name: sourced(value) for name, value in found.power.items()},

@@ -25,7 +25,7 @@ PARTS = {
 
 def training_sheet(answer: TrainingFit) -> Sheet:
     """The answer for one job, ready to show."""
-    tight = ("it can run, but the range of its peak exceeds the memory: try it first",)
+    tight = ("it can run, but less than 8 % of the memory is left for fragmentation: try it first",)
     return result_sheet(
         _body(answer),
         [_memory_table(answer), suggestion_table(answer.suggestions)],

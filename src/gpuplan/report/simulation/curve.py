@@ -41,6 +41,17 @@ def _body(curve: FleetSizeCurve) -> Document:
         ],
         "best_replicas": curve.points[curve.best].n_replicas,
         "cheapest_replicas": _cheapest(curve).n_replicas,
+        "marginal": _marginal(curve),
+    }
+
+
+def _marginal(curve: FleetSizeCurve) -> Document:
+    """What one size more and one less would cost beyond the cheapest; None: it was not tried."""
+    at = curve.points.index(_cheapest(curve))
+    costs, last = curve.cost_usd, len(curve.points) - 1
+    return {
+        "one_more_usd": costs[at + 1] - costs[at] if at < last else None,
+        "one_less_usd": costs[at - 1] - costs[at] if at > 0 else None,
     }
 
 
@@ -89,6 +100,9 @@ def _lines(curve: FleetSizeCurve) -> tuple[str, ...]:
     waste, delay = curve.waste_usd_per_accelerator_s * HOUR, curve.delay_usd_per_request
     each = curve.useful_accelerator_s_per_request
     cheapest = _cheapest(curve).n_replicas
+    sides = {"one size more": "one_more_usd", "one less": "one_less_usd"}
+    known = [(name, _marginal(curve)[key]) for name, key in sides.items()]
+    margin = ", ".join(f"{name} ${usd:,.2f}" for name, usd in known if usd is not None)
     return (
         f"precision: share of the paid GPU time that requests within SLO need, {each:,.3f} "
         "GPU-seconds each: what they take in the size that batches best",
@@ -96,5 +110,6 @@ def _lines(curve: FleetSizeCurve) -> tuple[str, ...]:
         f"beta² = cost of missed work / cost of wasted time = ${delay:g} per late request / "
         f"(${waste:g} per GPU-hour × {each:,.3f} GPU-seconds per request) = "
         f"{curve.beta_ratio**2:,.2f}",
-        f"cost: wasted GPU time and late requests of this load; least at {cheapest} replicas",
+        f"cost: wasted GPU time and late requests of this load; least at {cheapest} replicas"
+        + (f"; beyond it costs {margin}" if margin else ""),
     )

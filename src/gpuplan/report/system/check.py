@@ -1,9 +1,9 @@
 """A checked system as a sheet: chain of bottlenecks, findings, what would balance it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.system.check import SystemCheck, WorkCheck
+from gpuplan.domain.system.check import LoaderAdvice, Need, SystemCheck, WorkCheck, next_bottleneck
 from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import BalancedSystem, Bottleneck
 from gpuplan.report.document import Document, pick, pick_each, plain, result_document, result_sheet
@@ -26,6 +26,8 @@ from gpuplan.report.system.parts import (
 )
 from gpuplan.report.table import table
 from gpuplan.units import GB, KW, KWH, YEAR
+
+BAR = 20  # cells of all that is there
 
 
 def check_sheet(checked: SystemCheck) -> Sheet:
@@ -100,7 +102,45 @@ def _body(checked: SystemCheck) -> Document:
         "spares": [spare_document(need) for need in around.spares],
         "facilities": [facility_document(plan) for plan in around.facilities],
         "energy": _energy(checked),
+        "needs": [_need(one) for one in checked.needs],
+        "balance": _balance_score(checked.needs),
     }
+
+
+def _need(need: Need) -> Document:
+    names = {"need": "name", "demand": "n_demand", "supply": "n_supply"}
+    return pick(need, "what", "unit", "headroom_frac", **names)
+
+
+def _balance_score(needs: tuple[Need, ...]) -> Document:
+    """The smallest headroom, and whose it is."""
+    tightest = next_bottleneck(needs)
+    return {
+        "score": tightest and tightest.headroom_frac,
+        "next_bottleneck": tightest and tightest.name,
+    }
+
+
+def _needs(checked: SystemCheck) -> Table:
+    tightest = next_bottleneck(checked.needs)
+    columns = {
+        "need": lambda n: n.name + (" ← next bottleneck" if n is tightest else ""),
+        "what": lambda n: n.what,
+        ">demand": lambda n: "" if n.n_demand is None else amount(n.n_demand, n.unit),
+        ">supply": lambda n: "" if n.n_supply is None else amount(n.n_supply, n.unit),
+        ">headroom": lambda n: "unknown" if n.headroom_frac is None else f"{n.headroom_frac:.0%}",
+        "": _need_bar,
+    }
+    score = "unknown" if tightest is None else f"{tightest.headroom_frac or 0.0:.0%}"
+    return table(f"The six needs; balance score {score}", checked.needs, columns)
+
+
+def _need_bar(need: Need) -> str:
+    """Demand as a share of supply; a bar that is full is short."""
+    if need.headroom_frac is None:
+        return ""
+    used = min(1.0, 1.0 - need.headroom_frac)
+    return "█" * round(BAR * used) + "░" * round(BAR * (1.0 - used))
 
 
 def _energy(checked: SystemCheck) -> Document | None:
@@ -134,7 +174,28 @@ def _work(work: WorkCheck) -> Document:
         "staging": work.moved and moved_document(work.moved),
         "storage": [tier_document(choice) for choice in work.storage],
         "checkpoints": pick_each(work.checkpoints, *written),
+        "loader": work.loader and _loader(work.loader),
     }
+
+
+def _loader(advice: LoaderAdvice) -> Document:
+    names = {
+        "workers_per_accelerator": "n_workers_per_accelerator",
+        "prefetch_batches": "n_prefetch_batches",
+    }
+    return pick(advice, "pinned_bytes", **names)
+
+
+def _loaders(works: Sequence[WorkCheck]) -> Table:
+    columns = {
+        "workload": lambda w: w.name,
+        ">workers per GPU": lambda w: str(w.loader.n_workers_per_accelerator),
+        ">batches to prefetch": lambda w: str(w.loader.n_prefetch_batches),
+        ">pinned memory (GB)": lambda w: (
+            "" if w.loader.pinned_bytes is None else f"{w.loader.pinned_bytes / GB:.1f}"
+        ),
+    }
+    return table("Data loader", [w for w in works if w.loader is not None], columns)
 
 
 def _balanced(one: BalancedSystem, budget_usd: float | None) -> Document:
@@ -153,8 +214,10 @@ def _balanced(one: BalancedSystem, budget_usd: float | None) -> Document:
 def _tables(checked: SystemCheck) -> Iterator[Table]:
     around = checked.around
     yield from (_chain(work) for work in checked.works)
+    yield _needs(checked)
     yield findings_table(checked.findings)
     yield _balance(checked)
+    yield _loaders(checked.works)
     yield moves_table(work.moved for work in checked.works if work.moved is not None)
     for work in checked.works:
         yield _storage(work)

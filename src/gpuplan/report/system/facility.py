@@ -13,6 +13,7 @@ from gpuplan.units import KW
 def facility_document(plan: FacilityPlan) -> Document:
     """The site for machines."""
     heat = ("heat_w", "air_w", "liquid_w", "btu_per_h", "tons", "air_m3_per_s")
+    units = ("cfm", "n_units", "unit_w")
     ups = ("load_w", "load_va", "bridge_s", "energy_j", "n_modules", "module_w")
     body = {
         **pick(plan, "n_racks", machine="node.name", n_machines="n_nodes", pue="pue_ratio"),
@@ -20,9 +21,11 @@ def facility_document(plan: FacilityPlan) -> Document:
         "rack_used_w": plan.fit.used_w,
         "rack_limit": plan.fit.binding and pick(plan.fit.binding, "name", "text"),
         "levels": pick_each(plan.levels, "level", "idle_w", "typical_w", "max_w"),
-        "cooling": pick(plan.cooling, *heat),
+        "cooling": pick(plan.cooling, *heat, *units),
         "ups": plan.ups and pick(plan.ups, *ups),
         "caps": [_cap(choice) for choice in plan.caps],
+        "largest_cap": plan.largest_cap and _cap(plan.largest_cap),
+        "physical": {"kg_per_rack": plan.rack_weight_kg, "kg_per_machine": plan.node.weight_kg},
         "slots": pick_each(plan.slots, "rack", "bottom_u", "height_u", "name"),
         "findings": finding_documents(plan.findings),
     }

@@ -7,6 +7,7 @@ from gpuplan.domain.telemetry.diagnosis import Diagnosis, Evidence, UseFigures, 
 from gpuplan.errors import Problem
 from gpuplan.report.document import Document, pick, pick_each, result_sheet
 from gpuplan.report.table import table
+from gpuplan.report.telemetry.figures import service_body, service_tables, times_body
 from gpuplan.units import GB, HOUR, KWH, MS
 
 N_RECLAIMS, N_NAMES = 12, 3
@@ -76,6 +77,9 @@ def _utilization_tables(use: UseFigures | None) -> Iterator[Table]:
         ">series": lambda x: str(x.n_series),
     }
     safe = f"safe utilization of this pool: {use.safe_frac:.0%}"
+    if use.over_time is not None:
+        low = use.over_time.suggested_low_frac
+        safe = f"suggested for this pool: {low:.0%} to {use.safe_frac:.0%}"
     yield table(f"Time in each utilization band ({use.metric}); {safe}", use.bands, bands)
     yield table("Layers of utilization", use.layers, layers)
 
@@ -90,9 +94,10 @@ def _tables(found: Diagnosis) -> Iterator[Table]:
         ">p99 (ms)": lambda row: f"{row[3] / MS:,.0f}",
     }
     waste = {
-        "idle time": lambda w: w.cause,
+        "lost time": lambda w: w.cause,
         ">GPU-hours": lambda w: f"{w.accelerator_s / HOUR:,.1f}",
         ">$": lambda w: _usd(w.usd),
+        ">$/month": lambda w: _usd(w.usd_per_month),
         ">kWh": lambda w: "" if w.energy_j is None else f"{w.energy_j / KWH:,.1f}",
     }
     teams = {
@@ -103,7 +108,8 @@ def _tables(found: Diagnosis) -> Iterator[Table]:
         ">$": lambda t: _usd(t.usd),
     }
     yield table("Latency from histograms", found.latencies, latencies)
-    yield table("Paid and idle", found.waste, waste)
+    yield from service_tables(found.quality.service)
+    yield table("Paid and lost", found.waste, waste)
     yield table("By team", found.teams, teams)
     yield _reclaim_table(found)
 
@@ -179,6 +185,7 @@ def _body(found: Diagnosis) -> Document:
         **pick(found.quality, precision="precision_frac", recall="recall_frac"),
         **pick(found.quality, f_beta="f_beta_ratio", beta="beta_ratio", quality_meaning="meaning"),
         **_holdings(found),
+        **service_body(found.quality.service),
         "quirks": pick_each(found.quirks, "what", "where", "n_cases", "done"),
     }
 
@@ -190,6 +197,7 @@ def _utilization(use: UseFigures | None) -> Document:
             **unknown,
             "bands": {},
             "layers": [],
+            "packing": None,
             "n_devices": 0,
             "span_s": 0.0,
             "warnings": [],
@@ -200,6 +208,9 @@ def _utilization(use: UseFigures | None) -> Document:
         "bands": {one.name: one.time_frac for one in use.bands},
         "layers": pick_each(use.layers, "name", "metric", "n_series", mean="mean_frac", **minutes),
         **pick(use, "n_devices", "span_s", "warnings"),
+        **times_body(use.over_time),
+        "packing": use.packing
+        and pick(use.packing, "accelerator", "profile", "n_before", "n_after", "usd_per_month"),
     }
 
 
@@ -211,7 +222,10 @@ def _holdings(found: Diagnosis) -> Document:
             name: {"p50": p50, "p95": p95, "p99": p99} for name, p50, p95, p99 in found.latencies
         },
         "waste": [
-            {**pick(w, "cause", "usd", "energy_j"), "accelerator_h": w.accelerator_s / HOUR}
+            {
+                **pick(w, "cause", "usd", "usd_per_month", "energy_j"),
+                "accelerator_h": w.accelerator_s / HOUR,
+            }
             for w in found.waste
         ],
         "teams": [
@@ -233,5 +247,5 @@ def _verdict(one: Verdict) -> Document:
         **pick(one, "cause", "title", "severity", "subjects", confidence="confidence_frac"),
         **pick(one, share="share_frac", more_gpus_help="more_devices_help"),
         "evidence": pick_each(one.evidence, "what", "found", "against"),
-        "actions": pick_each(one.actions, "what", "effect", "cost", **gains),
+        "actions": pick_each(one.actions, "what", "effect", "cost", "n_replicas", **gains),
     }

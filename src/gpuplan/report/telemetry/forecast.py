@@ -16,6 +16,8 @@ def forecast_sheet(found: Outlook) -> Sheet:
     """The outlook in both forms."""
     series = found.forecast.series
     gaps = [f"{series.n_filled} steps without samples were interpolated"] if series.n_filled else []
+    if series.n_before_gap:
+        gaps.append(f"{series.n_before_gap} readings before a gap of over two weeks are left out")
     return result_sheet(
         _body(found),
         [_future(found), _record(found), _orders(found)],

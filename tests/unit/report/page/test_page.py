@@ -5,19 +5,22 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from markupsafe import escape
 
 from fakes.plans import answer, chosen
 from fakes.results import GOLDEN_PLANS, example_plan, golden_plan
 from gpuplan.domain.plan.answer import Curve, Explanation
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.report.formats import percent, usd
 from gpuplan.report.page import render, sheet_html
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.page.plan import plan_page
+from gpuplan.report.plan.answer import plan_sheet
 from gpuplan.report.plan.headline import headline
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
-VOID = {"meta", "img", "br", "rect", "line", "polyline"}
+VOID = {"meta", "img", "br", "rect", "line", "polyline", "input", "circle"}
 
 
 class Balance(HTMLParser):
@@ -82,25 +85,53 @@ def test_the_page_begins_with_the_answer_in_a_sentence():
     assert example_plan("chat").name in texts
 
 
-def test_cards_show_cost_range_power_and_slos():
-    texts = parsed(plan_page(example_plan("chat"))).texts
-    for wanted in ("$14,235", "$8,541 … $22,776", "per month", "met", "SLOs, simulated"):
+def test_the_first_screen_has_cost_range_power_and_slos():
+    found = example_plan("chat")
+    page, cost = plan_page(found), found.plan.cost_usd_per_month
+    first = page.partition('<p class="printing">')[0]
+    texts = parsed(first).texts
+    for wanted in (usd(cost.value), usd(cost.low), usd(cost.high), "SLOs, simulated"):
         assert wanted in texts
+    share = percent(found.uncertainty.kept_frac)
+    assert f"met with {share} probability" in texts
     assert any(text.endswith("kW") for text in texts)
+    assert "svg" in parsed(first).tags
+    assert "What could go wrong" in texts
+    assert "What to do next" in texts
 
 
 def test_a_deadline_is_not_called_an_slo():
     texts = parsed(plan_page(example_plan("large-training"))).texts
     assert "deadline, by estimate" in texts
-    assert "deadline met" in texts
     assert "SLOs, by estimate" not in texts
 
 
 def test_violated_slos_are_red():
     page = plan_page(answer(plan=chosen(is_kept=False)))
-    assert '<b class="bad">violated</b>' in page
+    assert '<dd class="bad">violated</dd>' in page
     assert re.search(r'class="[^"]*bad[^"]*">VIOLATED<', page)
     assert "VIOLATED" not in plan_page(answer())
+
+
+@pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
+def test_every_section_asks_a_question_and_answers_it(path):
+    page = plan_page(golden_plan(path))
+    more = page.partition('<div class="more">')[2]
+    questions = re.findall(r"<h2>(.*?)</h2>(.*?)</section>", more, re.DOTALL)
+    assert questions
+    for question, body in questions:
+        assert question.endswith("?")
+        assert re.search(r"<(li|td|svg)\b", body)
+
+
+@pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
+def test_no_table_is_shown_twice_and_none_is_lost(path):
+    found = golden_plan(path)
+    titles = re.findall(r"<h3>(.*?)</h3>", plan_page(found))
+    assert len(titles) == len(set(titles))
+    for table in plan_sheet(found).file_tables:
+        if table.title != "Figures":
+            assert escape(table.title) in titles
 
 
 def test_long_tables_are_folded_and_nothing_is_lost():

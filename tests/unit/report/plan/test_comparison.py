@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from fakes.plans import answer, comparison_row, decision
-from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_table
+from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_tables
 
 
 def shown(*rows, is_short=True):
     found = replace(answer(), decision=replace(decision(), comparison=tuple(rows)))
-    return rows_table(found, is_short=is_short)
+    [only] = rows_tables(found, is_short=is_short)
+    return only
 
 
 def with_evidence(kind, **fields):

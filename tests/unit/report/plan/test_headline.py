@@ -8,7 +8,13 @@ from tests.fakes.plans import answer, chosen, pool
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.report.plan.document import plan_document, plan_text
-from gpuplan.report.plan.headline import fleet_words, with_names
+from gpuplan.report.plan.headline import (
+    age_words,
+    fleet_words,
+    headline,
+    purchase_words,
+    with_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +61,22 @@ def test_a_plan_with_its_layout_reopens(tmp_path):
     assert read_plan(path).plan.pools == (laid_out,)
     [written] = plan_document(answer(plan=plan))["plan"]["pools"]
     assert (written["tp"], written["dp"], written["n_servers_per_replica"]) == (1, 8, 2)
+
+
+def bought(**changed):
+    [line] = pool().purchases
+    return replace(line, **changed)
+
+
+def test_a_headline_says_where_it_is_bought_and_how_old_the_price_is():
+    made = answer()
+    [line] = made.plan.pools[0].purchases
+    known = bought(cloud="nebius", region="eu-north1", price_date=made.provenance.as_of)
+    assert purchase_words(known) == "on demand at Nebius, eu-north1"
+    assert age_words(made, known) == " (price 0 days old)"
+    unsure = bought(cloud="runpod", region="", price_date="2020-01-01")
+    assert purchase_words(unsure) == "on demand at Runpod, region unconfirmed"
+    assert age_words(made, unsure).endswith(" days old, not firm)")
+    mine = bought(cloud="", region="", price_date="")
+    assert (purchase_words(mine), age_words(made, mine)) == ("on demand at your price", "")
+    assert age_words(made, line) in headline(made)

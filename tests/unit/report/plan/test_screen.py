@@ -73,7 +73,7 @@ def test_the_first_line_is_a_sentence_with_work_fleet_and_cost(path):
         ("which-gpu", ["at 13.3 requests/s", "on demand at your price"]),
         ("large-training", ["Pre-train base model (BF16) on 376 × B200 SXM",
                             "total", "the deadline is met with"]),
-        ("scaling", ["Fine-tune Meta-Llama-3-8B", "in 3.8 h", "no deadline was given"]),
+        ("scaling", ["Fine-tune Meta-Llama-3-8B", "in 28.2 min", "no deadline was given"]),
         ("cpu-is-enough", ["1 CPU node", "no GPU needed"]),
         ("shared-cluster", ["3 workloads (search ranking, speech, notebooks)",
                             "48 × A100 SXM 80GB", "on nodes you already have"]),
@@ -104,10 +104,10 @@ def test_nothing_is_lost_behind_verbose():
 
 def test_comparison_puts_the_plan_first_then_other_accelerators():
     [table] = [t for t in plan_sheet(example("coding-agents")).tables if "Compar" in t.title]
-    assert table.rows[0][0].startswith("360 × MI300X")
+    assert table.rows[0][0].startswith("296 × MI300X")
     assert [row[-1] for row in table.rows[:3]] == ["chosen", "", ""]
     assert len({row[0].split()[2] for row in table.rows[:3]}) == 3
-    assert "5 of 24" in table.title
+    assert "5 of 28" in table.title
     assert "TTFT p95" in table.columns
 
 

@@ -16,6 +16,7 @@ from fakes.results import (
     titled,
     training_run,
 )
+from gpuplan.domain.calibration.constants import Novelty
 from gpuplan.report.prediction.network import network_sheet
 from gpuplan.report.prediction.scaling import scale_sheet
 from gpuplan.report.prediction.serving import MEASURES, predict_sheet, roofline_sheet
@@ -80,7 +81,7 @@ def test_the_head_of_a_prediction_says_what_was_predicted():
 
 def test_what_no_measurement_covers_is_a_warning():
     found = prediction()
-    novel = replace(found, served=replace(found.served, unknown_labels=("model X",)))
+    novel = replace(found, served=replace(found.served, novelty=Novelty("new model", ("model X",))))
     assert lines(predict_sheet(novel), "Warnings:") == (
         "no measurement covers model X: ranges are wider",
     )

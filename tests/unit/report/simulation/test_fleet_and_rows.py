@@ -126,7 +126,18 @@ def test_curve_document_has_hours_and_dollars(curve):
 def test_definitions_say_how_beta_came_about(curve):
     [told] = [lines for heading, lines in curve_sheet(curve).remarks if heading == "Definitions:"]
     assert any("beta²" in line and "= 2.25" in line for line in told)
-    assert told[-1].endswith("least at 2 replicas")
+    assert "least at 2 replicas; beyond it costs one" in told[-1]
+
+
+def test_one_size_more_and_less_are_priced_beside_the_cheapest(curve):
+    found = curve_sheet(curve).document
+    costs = {one["replicas"]: one["cost_usd"] for one in found["points"]}
+    sizes = sorted(costs)
+    at = sizes.index(found["cheapest_replicas"])
+    more = costs[sizes[at + 1]] - costs[sizes[at]] if at + 1 < len(sizes) else None
+    less = costs[sizes[at - 1]] - costs[sizes[at]] if at else None
+    assert found["marginal"] == {"one_more_usd": more, "one_less_usd": less}
+    assert all(usd is None or usd >= 0 for usd in found["marginal"].values())
 
 
 def test_curve_charts_mark_the_best_and_the_cheapest(curve):

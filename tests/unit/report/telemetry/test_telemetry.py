@@ -86,7 +86,7 @@ def test_idle_time_is_gpu_hours_and_dollars():
     for row, one in zip(sheet.document["waste"], found.waste, strict=True):
         assert row["accelerator_h"] == pytest.approx(one.accelerator_s / HOUR)
     if found.waste:
-        table = titled(sheet, "Paid and idle")
+        table = titled(sheet, "Paid and lost")
         assert {"GPU-hours", "$", "kWh"} <= set(table.columns)
 
 

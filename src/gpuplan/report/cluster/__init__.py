@@ -1,0 +1,1 @@
+"""Answers about a shared cluster as documents, tables and drawings."""

@@ -1,0 +1,183 @@
+"""What a manager asks of a plan first: what drives its cost, three risks, what to do next."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gpuplan.domain.plan.answer import Answer, ChosenPlan, TornadoBar
+from gpuplan.report.formats import percent, plural, span, usd
+from gpuplan.report.plan.headline import age_words, is_cpu, provider, slo_name
+from gpuplan.units import KWH, MONTH, YEAR
+
+N_RISKS = 3
+SURE_FRAC = 0.95  # more is no risk worth a manager's line
+TIGHT_FRAC = 0.85  # of the safe utilization
+OWN = ("owned", "existing", "buy")
+CAUSES = {
+    "model error": "the prediction of this stack's speed",
+    "demand": "demand",
+    "failures": "failures",
+}
+
+
+class Risk(NamedTuple):
+    """What could go wrong, in a few words and in a sentence."""
+
+    what: str
+    why: str
+
+
+def cost_driver(answer: Answer) -> str:
+    """The input that moves the cost most, and how far; empty where none was varied."""
+    bar = _widest(answer)
+    if bar is None:
+        return ""
+    low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))
+    return f"Driven most by {bar.what} ({bar.span}): {usd(low)} … {usd(high)}/month."
+
+
+def _widest(answer: Answer) -> TornadoBar | None:
+    bars = answer.uncertainty.tornado if answer.uncertainty else ()
+    moving = [bar for bar in bars if bar.low_usd_per_month != bar.high_usd_per_month]
+    return max(
+        moving, key=lambda bar: abs(bar.high_usd_per_month - bar.low_usd_per_month), default=None
+    )
+
+
+def risks(answer: Answer) -> tuple[Risk, ...]:
+    """The three that matter most, the gravest first."""
+    plan = answer.plan
+    if plan is None:
+        return ()
+    found = (
+        *_violations(plan),
+        *_odds(answer),
+        *_headroom(plan),
+        *_prices(answer, plan),
+        *_moving_cost(answer),
+        *_first_failure(plan),
+        *_unstated_growth(answer, plan),
+    )
+    return found[:N_RISKS]
+
+
+def _violations(plan: ChosenPlan) -> Iterator[Risk]:
+    for result in plan.slo.promises:
+        if not result.is_kept and result.reached_s is not None:
+            reached, target = span(result.reached_s.value), span(result.limit_s)
+            what = f"{result.workload}: {slo_name(result.what)} is violated"
+            yield Risk(what, f"Predicted {reached}, target {target}.")
+    for limit in plan.limits:
+        if not limit.is_kept:
+            yield Risk(f"{limit.name} is exceeded", f"{limit.used} of {limit.limit}.")
+
+
+def _odds(answer: Answer) -> Iterator[Risk]:
+    """The chance that SLOs are missed, and what would most likely be the cause."""
+    risk = answer.decision.risk
+    if risk is None or risk.probability_frac >= SURE_FRAC:
+        return
+    cause = min(risk.by_cause, key=lambda name: risk.by_cause[name], default="")
+    words = CAUSES.get(cause, cause)
+    safe = [
+        f"{fleet.fleet} for {usd(fleet.extra_usd_per_month)}/month more"
+        for fleet in risk.fleets
+        if fleet.level_frac >= SURE_FRAC and fleet.extra_usd_per_month
+    ]
+    price = f" Insurance: {safe[0]}." if safe else ""
+    why = f"Most of it is the uncertainty of {words}.{price}" if words else price.strip()
+    yield Risk(f"A {percent(1 - risk.probability_frac)} chance that a target is missed", why)
+
+
+def _headroom(plan: ChosenPlan) -> Iterator[Risk]:
+    for pool in plan.pools:
+        peak, safe = pool.use.peak_frac, pool.use.safe_frac
+        if peak and safe and peak > TIGHT_FRAC * safe:
+            grown = max(0.0, safe / peak - 1)
+            why = f"Peak utilization {percent(peak)}, safe up to {percent(safe)}: more than "
+            why += f"{percent(grown)} more load needs another replica."
+            yield Risk(f"{pool.workload}: little headroom", why)
+
+
+def _prices(answer: Answer, plan: ChosenPlan) -> Iterator[Risk]:
+    lines = [line for pool in plan.pools for line in pool.purchases if line.price_date]
+    words = dict.fromkeys(
+        f"{provider(line)}{age_words(answer, line)}" for line in lines if age_words(answer, line)
+    )
+    if words:
+        why = "List prices move and capacity is not reserved until it is ordered."
+        yield Risk(f"Price and capacity at {', '.join(words)}", why)
+
+
+def _moving_cost(answer: Answer) -> Iterator[Risk]:
+    bar = _widest(answer)
+    if bar is not None:
+        high = max(bar.low_usd_per_month, bar.high_usd_per_month)
+        yield Risk(f"Cost up to {usd(high)}/month", f"If {bar.what} turn out at {bar.span}.")
+
+
+def _first_failure(plan: ChosenPlan) -> Iterator[Risk]:
+    for pool in plan.pools:
+        if pool.n_replicas and not pool.n_spare_replicas and not is_cpu(pool):
+            what = f"{pool.workload}: no spare replica"
+            yield Risk(what, f"A failure takes 1 of {pool.n_replicas} until it is repaired.")
+
+
+def _unstated_growth(answer: Answer, plan: ChosenPlan) -> Iterator[Risk]:
+    if "growth" not in answer.provenance.scenario and plan.span_s > MONTH:
+        why = f"Load is taken as constant for {span(plan.span_s)}."
+        yield Risk("Growth is not in the plan", why)
+
+
+def next_steps(answer: Answer) -> tuple[str, ...]:
+    """What to do now, in order; commands where gpuplan does it."""
+    plan = answer.plan
+    if plan is None:
+        return tuple(f"Change this first: {line}." for line in answer.explanation.conflicts[1:4])
+    return (*_measure(answer), *_quote(plan), *_order(plan), *_deploy(plan), *_follow(plan))
+
+
+def _measure(answer: Answer) -> Iterator[str]:
+    risk = answer.decision.risk
+    if risk is not None and risk.probability_frac < SURE_FRAC:
+        worth = risk.measurement_usd_per_month
+        saving = f", worth {usd(worth)}/month on average" if worth and worth > 0 else ""
+        yield f"Benchmark one replica before you commit{saving}: gpuplan calibrate takes its runs."
+
+
+def _quote(plan: ChosenPlan) -> Iterator[str]:
+    """Reservations have no published price: what is needed for a year is worth asking for."""
+    lines = [line for pool in plan.pools for line in pool.purchases if line.cloud]
+    sellers = dict.fromkeys(provider(line) for line in lines if line.purchase == "on_demand")
+    if sellers and plan.span_s >= YEAR:
+        yield f"Ask {' and '.join(sellers)} for a reserved price: none is published."
+
+
+def _order(plan: ChosenPlan) -> Iterator[str]:
+    for line in (line for pool in plan.pools for line in pool.purchases):
+        nodes = plural(line.n_nodes, "node")
+        if line.purchase in ("existing", "owned") or not line.n_nodes:
+            continue
+        verb = "Order" if line.purchase in OWN else "Reserve capacity:"
+        seller = f" at {provider(line)}" if provider(line) else ""
+        yield f"{verb} {nodes} of {line.offer}{seller}."
+
+
+def _deploy(plan: ChosenPlan) -> Iterator[str]:
+    if plan.pools:
+        yield "Deploy: gpuplan render plan.yaml --to kubernetes (or slurm, vllm, skypilot …)."
+
+
+def _follow(plan: ChosenPlan) -> Iterator[str]:
+    pool = next((pool for pool in plan.pools if pool.use.safe_frac), None)
+    if pool is not None and pool.use.safe_frac is not None:
+        at = percent(pool.use.safe_frac)
+        yield f"Watch: add a replica when {pool.workload} stays above {at} (gpuplan watch, replan)."
+
+
+def energy_words(plan: ChosenPlan) -> str:
+    """Energy and carbon of a month, as far as they are known."""
+    if plan.energy_j_per_month is None:
+        return "unknown: no published power limit"
+    energy = f"{plan.energy_j_per_month / KWH:,.0f} kWh/month"
+    carbon = plan.carbon_kg_per_month
+    return energy if carbon is None else f"{energy}, {carbon:,.0f} kg CO₂e/month"

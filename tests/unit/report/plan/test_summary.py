@@ -1,0 +1,72 @@
+"""What a manager asks first: the driver of the cost, three risks, what to do next."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.plans import answer, chosen
+from fakes.results import GOLDEN_PLANS, example_plan, golden_plan
+from gpuplan.domain.plan.answer import Explanation, TornadoBar
+from gpuplan.report.plan.summary import N_RISKS, cost_driver, energy_words, next_steps, risks
+
+
+@pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
+def test_every_plan_has_at_most_three_risks_and_something_to_do(path):
+    found = golden_plan(path)
+    told = risks(found)
+    assert len(told) <= N_RISKS
+    assert all(risk.what and risk.why for risk in told)
+    assert next_steps(found)
+
+
+def test_a_violation_is_the_first_risk():
+    found = answer(plan=chosen(is_kept=False))
+    assert "violated" in risks(found)[0].what
+
+
+def test_the_widest_bar_drives_the_cost():
+    found = example_plan("chat")
+    bars = (
+        TornadoBar(what="narrow", span="x", low_usd_per_month=9.0, high_usd_per_month=10.0),
+        TornadoBar(what="wide", span="y", low_usd_per_month=5.0, high_usd_per_month=20.0),
+    )
+    found = replace(found, uncertainty=replace(found.uncertainty, tornado=bars))
+    assert "wide (y): $5.00 … $20.00/month" in cost_driver(found)
+    assert cost_driver(replace(found, uncertainty=None)) == ""
+
+
+def test_an_input_that_moves_nothing_drives_nothing():
+    found = example_plan("chat")
+    bar = TornadoBar(what="still", span="x", low_usd_per_month=9.0, high_usd_per_month=9.0)
+    assert cost_driver(replace(found, uncertainty=replace(found.uncertainty, tornado=(bar,)))) == ""
+
+
+def test_the_odds_are_a_risk_with_their_cause_and_none_when_sure():
+    found = example_plan("chat")
+    risk = replace(
+        found.decision.risk, probability_frac=0.7, by_cause={"model error": 0.72, "demand": 0.99}
+    )
+    unsure = replace(found, decision=replace(found.decision, risk=risk))
+    [told] = [risk for risk in risks(unsure) if "chance" in risk.what]
+    assert "30 %" in told.what
+    assert "speed" in told.why
+    assert any("Benchmark" in step for step in next_steps(unsure))
+    sure = replace(
+        found, decision=replace(found.decision, risk=replace(risk, probability_frac=0.99))
+    )
+    assert not any("chance" in risk.what for risk in risks(sure))
+    assert not any("Benchmark" in step for step in next_steps(sure))
+
+
+def test_without_a_plan_the_changes_that_help_are_the_steps():
+    why = Explanation(conflicts=("too little power", "raise it"))
+    found = replace(answer(), plan=None, explanation=why)
+    assert risks(found) == ()
+    assert next_steps(found) == ("Change this first: raise it.",)
+
+
+def test_unknown_energy_is_called_unknown():
+    plan = replace(chosen(), energy_j_per_month=None, carbon_kg_per_month=None)
+    assert "unknown" in energy_words(plan)
+    known = replace(plan, energy_j_per_month=3.6e9, carbon_kg_per_month=400.0)
+    assert energy_words(known) == "1,000 kWh/month, 400 kg CO₂e/month"
