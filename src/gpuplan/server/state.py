@@ -1,12 +1,12 @@
 """What a watch keeps on disk: written whole or not at all, read with suspicion."""
 
 import json
-import os
-import tempfile
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpuplan.domain.telemetry.watching import WatchPoint
+from gpuplan.files import write_file
 
 VERSION = 1
 
@@ -16,16 +16,23 @@ def read_state(path: Path | None) -> tuple[tuple[WatchPoint, ...], str]:
     if path is None or not path.exists():
         return (), ""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(encoding="utf-8"))
         points = tuple(
             WatchPoint(at_s=float(at), n_demand=float(n), metric=str(metric))
             for at, n, metric in document["points"]
         )
+        if not all(math.isfinite(point.at_s + point.n_demand) for point in points):
+            raise ValueError("a number that is none")
         if document["version"] != VERSION:
             raise ValueError(f"version {document['version']}")
-    except (ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        return (), f"{path} cannot be read ({error.strerror or error})"
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         spoiled = path.with_suffix(path.suffix + ".spoiled")
-        path.replace(spoiled)
+        try:
+            path.replace(spoiled)
+        except OSError:
+            return (), f"{path} could not be read ({error})"
         return (), f"{path} could not be read ({error}); it is kept as {spoiled}"
     return points, ""
 
@@ -39,7 +46,4 @@ def write_state(path: Path | None, points: Sequence[WatchPoint]) -> None:
         "points": [[point.at_s, point.n_demand, point.metric] for point in points],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "w") as stream:
-        json.dump(document, stream)
-    Path(name).replace(path)
+    write_file(path, json.dumps(document).encode(), is_lasting=True)

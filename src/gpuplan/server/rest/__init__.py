@@ -1,0 +1,1 @@
+"""The verbs over HTTP: questions become jobs, answers stay."""

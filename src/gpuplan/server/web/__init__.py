@@ -1,0 +1,1 @@
+"""The web page: a client of the verbs over HTTP, rendered here."""

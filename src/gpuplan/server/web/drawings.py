@@ -1,0 +1,146 @@
+"""Pictures of the page as inline SVG: colours come from the style sheet by class."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from math import floor, log10
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from gpuplan.domain.plan.answer import Curve
+from gpuplan.report.charts.axis import Axis, ticks
+from gpuplan.report.charts.svg import canvas, shape
+from gpuplan.report.page.charts import line_chart
+from gpuplan.server.web.shown import Row
+
+WIDTH, HEIGHT = 640, 320
+LEFT, RIGHT, TOP, BOTTOM = 52, 20, 24, 44
+GAP, LETTER, LINE = 11.0, 7.4, 13.0  # of labels: from their point, of a letter, between lines
+Point = tuple[float, float]
+Box = tuple[float, float, float]  # left, right, middle
+N_CELLS = 96  # columns of a heat-map at most
+BANDS = (0.02, 0.30, 0.70, 0.90, 0.95)  # where the colours of a heat-map change
+
+
+def cost_against_odds(rows: Sequence[Row], target_frac: float | None) -> str:
+    """Each fleet by its cost and its probability of meeting all SLOs; the plan is marked."""
+    points = [row for row in rows if row.usd and row.cells[-2].sort is not None]
+    points = [
+        row for row in points if (row.cells[-2].sort or -1.0) >= 0 and row.status != "rejected"
+    ]
+    if len(points) < 2:
+        return ""
+    logs = [log10(row.usd or 1.0) for row in points]
+    across = Axis(min(logs) - 0.05, max(logs) + 0.12, LEFT, WIDTH - RIGHT)
+    least = min([row.cells[-2].sort or 0.0 for row in points] + [target_frac or 1.0])
+    up = Axis(max(0.0, floor(10 * least - 0.5) / 10), 1.0, HEIGHT - BOTTOM, TOP)
+    parts = [*_frame(across, up)]
+    if target_frac:
+        y = up.at(target_frac)
+        parts.append(shape("line", class_="target", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y))
+        parts.append(_text(f"asked for: {target_frac:.0%}", LEFT + 4, y + 15, "start", "target"))
+    taken: list[Box] = []
+    named: set[str] = set()
+    for row in sorted(points, key=lambda row: row.status != "chosen"):
+        place = across.at(log10(row.usd or 1.0)), up.at(row.cells[-2].sort or 0.0)
+        label = "" if row.accelerator in named else _free_label(row, place, taken)
+        named |= {row.accelerator} if label else set()
+        parts += _point(row, place, label)
+    return _svg("Cost per month against the probability of meeting all SLOs", HEIGHT, parts)
+
+
+def _free_label(row: Row, place: Point, taken: list[Box]) -> str:
+    """The side of a point where its name hides no other; empty: neither."""
+    width, y = LETTER * len(row.accelerator), place[1]
+    for side, left in (("start", place[0] + GAP), ("end", place[0] - GAP - width)):
+        box = (left, left + width, y)
+        is_free = all(b[1] < left or b[0] > box[1] or abs(b[2] - y) > LINE for b in taken)
+        if is_free and left > LEFT and box[1] < WIDTH:
+            taken.append(box)
+            return side
+    return ""
+
+
+def _point(row: Row, place: Point, label: str) -> list[Element]:
+    x, y = place
+    kind = row.status.replace(" ", "-")
+    dot = shape("circle", class_=f"dot {kind}", cx=x, cy=y, r=8.0 if kind == "chosen" else 5.0)
+    about = f"{row.cells[0].text} × {row.accelerator} {row.precision}, {row.cells[1].text}/month"
+    SubElement(dot, "title").text = f"{about}: {row.cells[-2].text}"
+    gap = -GAP if label == "end" else GAP
+    return [dot, _text(row.accelerator, x + gap, y + 4, label)] if label else [dot]
+
+
+def _frame(across: Axis, up: Axis) -> list[Element]:
+    parts: list[Element] = []
+    for share in ticks(up.low, up.high):
+        y = up.at(share)
+        parts.append(shape("line", class_="grid", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y))
+        parts.append(_text(f"{share:.0%}", LEFT - 6, y + 4, "end"))
+    for power in range(2, 9):
+        for nice in (1, 2, 5):
+            value = nice * 10.0**power
+            if across.low <= log10(value) <= across.high:
+                label = f"${value / 1000:g}k" if value >= 1000 else f"${value:g}"
+                parts.append(_text(label, across.at(log10(value)), HEIGHT - BOTTOM + 18, "middle"))
+    parts.append(_text("$/month", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "middle"))
+    parts.append(_text("probability of meeting all SLOs", LEFT, TOP - 10, "start"))
+    return parts
+
+
+def curves(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """The plan's own charts: title and picture."""
+    found = []
+    charts = sorted(document.get("charts") or (), key=lambda curve: curve["chart"])
+    for title, group in groupby(charts, key=lambda curve: curve["chart"]):
+        picture = line_chart([_curve(each) for each in group])
+        if picture:
+            found.append((title, picture))
+    return found
+
+
+def _curve(each: dict[str, Any]) -> Curve:
+    return Curve(**{**each, "x": tuple(each["x"]), "y": tuple(each["y"])})
+
+
+def heat_map(rows: Sequence[str], use_frac: Sequence[Sequence[float | None]], title: str) -> str:
+    """Utilization by subject and time: one row each, colours by band."""
+    if not rows or not use_frac[0]:
+        return ""
+    high, wide = 18.0, (WIDTH - 130) / len(use_frac[0])
+    parts: list[Element] = []
+    for place, (name, values) in enumerate(zip(rows, use_frac, strict=True)):
+        y = 4 + place * high
+        parts.append(_text(name[:18], 122, y + 13, "end"))
+        for i, value in enumerate(values):
+            band = "none" if value is None else f"b{sum(value > edge for edge in BANDS)}"
+            size = {"width": wide + 0.3, "height": high - 2}
+            cell = shape("rect", class_=f"heat {band}", x=128 + i * wide, y=y, **size)
+            if value is not None:
+                SubElement(cell, "title").text = f"{name}: {value:.0%}"
+            parts.append(cell)
+    return _svg(title, 8 + high * len(rows), parts)
+
+
+def thinned(use_frac: Sequence[Sequence[float | None]]) -> list[list[float | None]]:
+    """Means of neighbours: so many columns at most; None where nothing was measured."""
+    found = []
+    for values in use_frac:
+        n = -(-len(values) // N_CELLS)
+        parts = [values[i : i + n] for i in range(0, len(values), n)]
+        found.append([_mean([v for v in part if v is not None]) for part in parts])
+    return found
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _text(words: str, x: float, y: float, anchor: str, kind: str = "") -> Element:
+    return shape("text", words, x=x, y=y, text_anchor=anchor, class_=kind)
+
+
+def _svg(title: str, height: float, parts: Sequence[Element]) -> str:
+    root = canvas(WIDTH, height, title=title, parts=parts)
+    root.set("aria-label", title)
+    root.set("class", "picture")
+    return tostring(root, encoding="unicode")
