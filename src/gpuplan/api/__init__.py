@@ -11,11 +11,10 @@ from gpuplan.domain.result import show_with
 from gpuplan.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gpuplan.api.measuring import calibrate, probe, replan_measured
+    from gpuplan.api.pages import charts_html, charts_png, plan_page, report, report_charts
     from gpuplan.api.verbs import (
-        calibrate,
         catalog,
-        charts_html,
-        charts_png,
         check,
         clients_load,
         diagnose,
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
         fit,
         forecast,
         plan,
-        plan_page,
         predict,
         predict_network,
         predict_training,
         prepare_fleet,
         replan,
-        report,
         roofline,
         scenario,
         simulate,
@@ -57,19 +54,25 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.catalog import overlay as catalog_overlay
     from gpuplan.pipeline.catalog import show_item as catalog_show
     from gpuplan.pipeline.design import design
+    from gpuplan.pipeline.diagnose import learn
     from gpuplan.pipeline.plan import what_if
+    from gpuplan.pipeline.saved import render, verify
     from gpuplan.pipeline.top import live_frame as top_live
+    from gpuplan.pipeline.trace import trace_sheet
     from gpuplan.pipeline.update import update as catalog_update
-    from gpuplan.pipeline.verify import verify
     from gpuplan.pipeline.watch import look as watch_look
     from gpuplan.report.catalog.sheets import update_sheet
     from gpuplan.report.charts.simulation import curve_charts, fleet_charts, simulate_charts
     from gpuplan.report.charts.text import charts_text
+    from gpuplan.report.cluster.drawing import cluster_svg
+    from gpuplan.report.cluster.sheet import cluster_sheet, eta_sheet, job_columns
+    from gpuplan.report.lessons import learn_sheet
     from gpuplan.report.plan.answer import plan_sheet
     from gpuplan.report.plan.certificate import verified_sheet
     from gpuplan.report.plan.difference import diff_sheet
     from gpuplan.report.plan.document import plan_text
     from gpuplan.report.plan.explanation import explain_sheet
+    from gpuplan.report.plan.probing import probe_sheet
     from gpuplan.report.plan.replanning import replan_sheet
     from gpuplan.report.plan.scenario import (
         description_lines,
@@ -105,7 +108,11 @@ if TYPE_CHECKING:
     from gpuplan.report.telemetry.autoscaler import autoscaler_manifest
     from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
     from gpuplan.report.telemetry.forecast import forecast_sheet
+    from gpuplan.report.telemetry.pictures import telemetry_pictures
     from gpuplan.report.telemetry.reclaim import reclaim_patches
+    from gpuplan.studies.cluster.eta import eta
+    from gpuplan.studies.cluster.simulate import rendered as cluster_files
+    from gpuplan.studies.cluster.simulate import simulate_jobs
     from gpuplan.studies.naming import read_known_scenario
     from gpuplan.studies.planning.gate import refuse
     from gpuplan.studies.planning.inputs import description_of as describe

@@ -11,6 +11,7 @@ from gpuplan.domain.sheet import Sheet
 SHEETS = {
     "Answer": "plan_sheet",
     "CalibrationOutcome": "calibrate_sheet",
+    "ClusterSimulation": "cluster_sheet",
     "DesignedPlan": "design_sheet",
     "Diagnosis": "diagnose_sheet",
     "Fit": "fit_sheet",
@@ -20,11 +21,13 @@ SHEETS = {
     "NetworkSimulation": "simulate_sheet",
     "Outlook": "forecast_sheet",
     "Prediction": "predict_sheet",
+    "ProbeAdvice": "probe_sheet",
     "Replanned": "replan_sheet",
     "Roofline": "roofline_sheet",
     "RunForecast": "run_sheet",
     "ScaleCurve": "scale_sheet",
     "Simulation": "simulate_sheet",
+    "StartEstimate": "eta_sheet",
     "StreamedSimulation": "simulate_sheet",
     "Survey": "survey_sheet",
     "SystemCheck": "check_sheet",
@@ -35,6 +38,7 @@ SHEETS = {
 # Kind of result → the list of its document that is its main table.
 ROWS = {
     "Answer": "alternatives",
+    "ClusterSimulation": "by_team",
     "Diagnosis": "verdicts",
     "FleetSizeCurve": "points",
     "Roofline": "points",

@@ -1,6 +1,6 @@
 """Verbs with the defaults that people expect; each loads its rooms when it is called."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from importlib.util import find_spec
@@ -20,7 +20,6 @@ from gpuplan.units import GB, HOUR, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuplan.domain.calibration.runs import CalibrationOutcome
     from gpuplan.domain.calibration.validation import ValidationReport
     from gpuplan.domain.chart import Chart
     from gpuplan.domain.hardware.catalog import Catalog
@@ -98,26 +97,11 @@ def scenario(tree: Mapping[str, Any] | None = None, **keys: Any) -> "Scenario":
     return scenario_from_dict(whole, name=str(whole.get("name", "the scenario")))
 
 
-def plan_page(answer: "Answer") -> str:
-    """A plan as one self-contained page."""
-    need("jinja2", "pages")
-    from gpuplan.report.page.plan import plan_page as verb
-
-    return verb(answer)
-
-
 def diff(old: Path, new: Path) -> "tuple[Answer, Answer]":
     """Two plan files as values."""
     from gpuplan.inputs.plan_file import read_plan
 
     return read_plan(old), read_plan(new)
-
-
-def report(path: Path) -> str:
-    """A plan file as one self-contained page."""
-    from gpuplan.inputs.plan_file import read_plan
-
-    return plan_page(read_plan(path))
 
 
 def check(path: Path | str, changes: tuple[str, ...] = ()) -> "SystemCheck":
@@ -246,25 +230,21 @@ def training_run(
 
 
 def validate(
-    path: Path | None = None, *, kind: str = "llm_inference", cross: bool = False
+    path: Path | None = None,
+    *,
+    kind: str = "llm_inference",
+    cross: bool = False,
+    columns: Sequence[str] = (),
 ) -> "ValidationReport":
-    """Predictions against a measured table, or against the package's own of this kind."""
+    """Predictions against a measured table, or against the package's own of this kind.
+
+    `columns` name what a table calls otherwise: "gpu=accelerator", "seq_len:=2048".
+    """
     from gpuplan.studies.validation.report import validate_file, validate_package
 
-    return validate_package(kind, cross=cross) if path is None else validate_file(path, cross=cross)
-
-
-def calibrate(
-    paths: Sequence[Path], *, given: Mapping[str, str] | None = None, out: Path | None = None
-) -> "CalibrationOutcome":
-    """The inference model refitted to a user's own runs; written to a file where one is named."""
-    from gpuplan.studies.validation.calibrate import calibrate as verb
-    from gpuplan.studies.validation.calibrate import write_calibration
-
-    outcome = verb(paths, given=given)
-    if out is not None:
-        write_calibration(outcome, out)
-    return outcome
+    if path is None:
+        return validate_package(kind, cross=cross)
+    return validate_file(path, cross=cross, columns=columns)
 
 
 def simulate(
@@ -421,27 +401,3 @@ def top_frames(path: Path, *, n_frames: int) -> "Iterator[TopFrame]":
     from gpuplan.pipeline.top import recorded_frames as verb
 
     return verb(path, n_frames)
-
-
-def charts_html(charts: "tuple[Chart, ...]", title: str) -> str:
-    """Charts as one page that needs no network."""
-    need("plotly", "HTML charts")
-    need("jinja2", "HTML charts")
-    from gpuplan.report.charts.html import charts_html as verb
-
-    return verb(charts, title)
-
-
-def charts_png(charts: "tuple[Chart, ...]", title: str) -> bytes:
-    """Charts as one picture."""
-    need("matplotlib", "PNG charts")
-    from gpuplan.report.charts.png import charts_png as verb
-
-    return verb(charts, title)
-
-
-def need(package: str, what: str) -> None:
-    """Raise InputError where a package of the extra `report` is missing."""
-    if find_spec(package) is None:
-        fix = "install it with: pip install 'gpuplan[report]'"
-        raise one(InputError, "report", what, f"need {package}, which is not installed", fix)

@@ -9,7 +9,8 @@ import typer
 
 from gpuplan.cli.command import HELP
 from gpuplan.cli.commands import LazyCommands
-from gpuplan.errors import PlannerError
+from gpuplan.cli.streams import drop_output, prepare_streams
+from gpuplan.errors import InputError, PlannerError
 
 EXAMPLES = """\
 gpuplan plans GPU infrastructure. Try:
@@ -18,7 +19,7 @@ gpuplan plans GPU infrastructure. Try:
   gpuplan fit Llama-3.3-70B --on H100 --precision fp8 --context 16000
   gpuplan fit-training Llama-3.1-8B --on A10G --task qlora
   gpuplan predict Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 32
-  gpuplan scale Llama-3.1-8B --on H100 --node-gbit 100
+  gpuplan scale Llama-3.1-8B --on H100 --node-gbit 3200
   gpuplan init --kind chat
 
 gpuplan --help lists the commands."""
@@ -78,6 +79,7 @@ def main() -> None:
 
 
 def _run() -> None:
+    prepare_streams()
     if len(sys.argv) == 1 and COMPLETION not in os.environ:
         typer.echo(EXAMPLES)  # without parsing anything: the first answer comes at once
         return
@@ -86,18 +88,22 @@ def _run() -> None:
     try:
         app()
     except PlannerError as error:
-        typer.echo(str(error), err=True)
-        sys.exit(error.exit_code)
+        _end(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of our output has gone; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()  # its reader has gone
         sys.exit(0)
-    except Exception as error:
-        if os.environ.get("GPUPLAN_DEBUG"):
-            raise
-        typer.echo(
-            f"gpuplan: internal error: {type(error).__name__}: {error}\n"
-            "  please report it; GPUPLAN_DEBUG=1 shows the traceback",
-            err=True,
-        )
-        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        fix = "check the disk, its room and your permissions"
+        _end(f"gpuplan: {where}{error.strerror or error}; {fix}", InputError.exit_code, error)
+    except Exception as error:  # noqa: BLE001  (the outermost door)
+        what = f"gpuplan: internal error: {type(error).__name__}: {error}"
+        _end(f"{what}\n  please report it; GPUPLAN_DEBUG=1 shows the traceback", 1, error)
+
+
+def _end(what: str, exit_code: int, unforeseen: Exception | None = None) -> None:
+    if unforeseen is not None and os.environ.get("GPUPLAN_DEBUG"):
+        raise unforeseen
+    typer.echo(what, err=True)
+    drop_output()
+    sys.exit(exit_code)

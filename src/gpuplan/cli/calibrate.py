@@ -22,7 +22,7 @@ from gpuplan.cli.options import (
     model_in,
     opt,
 )
-from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 
 # Option → column of a measured row.
 COLUMNS = {
@@ -102,6 +102,15 @@ Cross = Annotated[
 By = Annotated[
     str, opt(ANALYSIS, "Grouping of the errors: regime, accelerator, model, source or engine.")
 ]
+Columns = Annotated[
+    list[str] | None,
+    opt(
+        ANALYSIS,
+        "Column of the file under its name here, gpu=accelerator; seq_len:=2048 sets one; "
+        "repeatable.",
+        "--map",
+    ),
+]
 PredictionsOut = Annotated[Path | None, opt(OUTPUT, "Predictions file to write (CSV).", "--out")]
 
 
@@ -110,6 +119,7 @@ def validate(
     kind: Kind = "llm_inference",
     cross_validate: Cross = False,
     by: By = "regime",
+    columns: Columns = None,
     out: PredictionsOut = None,
     output: Output = Form.TABLE,
     as_json: Json = False,
@@ -117,8 +127,8 @@ def validate(
     """Validate predictions against measured rows: error, bias, coverage of the ranges."""
     from gpuplan import api
 
+    check_writable(out)
     with busy("predicting every row"):
-        report = api.validate(file, kind=kind, cross=cross_validate)
-    if out is not None:
-        write_whole(out, api.predictions_csv(report))
-    emit(api.validate_sheet(report, group=by), chosen(output, as_json=as_json))
+        report = api.validate(file, kind=kind, cross=cross_validate, columns=columns or ())
+    sheet, form = api.validate_sheet(report, group=by), chosen(output, as_json=as_json)
+    deliver(sheet, form, [(out, lambda: api.predictions_csv(report), "")])

@@ -97,7 +97,7 @@ def check(
 
     today = datetime.now(tz=UTC).date()
     findings = api.catalog_check(today=today, overlays=overlay or [], store=user_store(store))
-    emit(api.findings_sheet(findings), chosen(output, as_json=as_json))
+    emit(api.findings_sheet(findings, store=user_store(store)), chosen(output, as_json=as_json))
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(CatalogError.exit_code)
 

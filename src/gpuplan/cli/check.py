@@ -1,14 +1,16 @@
 """`gpuplan check` and `design`: is a system balanced, powered and cooled; all around a plan."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import ANALYSIS, Json, Output, arg, opt
-from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver
+
+if TYPE_CHECKING:
+    from gpuplan.cli.output import FileToWrite
 
 SystemFile = Annotated[Path, arg("Scenario with owned servers, site and workloads (YAML).")]
 PlanFile = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
@@ -45,13 +47,13 @@ def check(
     """
     from gpuplan import api
 
+    check_writable(checklist, fabric, racks)
     with busy("checking"):
         checked = api.check(file, tuple(what_if or ()))
         before = api.check(file) if what_if else None
     files = ((checklist, api.checklist_text), (fabric, api.fabric_svg), (racks, api.rack_svg))
-    _write(files, checked)
     sheet = api.check_change_sheet(before, checked) if before else api.check_sheet(checked)
-    emit(sheet, chosen(output, as_json=as_json))
+    deliver(sheet, chosen(output, as_json=as_json), _targets(files, checked))
     api.refuse_system(checked)
 
 
@@ -71,6 +73,7 @@ def design(
     """
     from gpuplan import api
 
+    check_writable(statement, fabric, racks, rent_or_buy, checklist)
     with busy("designing"):
         designed = api.design(file)
     files = (
@@ -80,14 +83,10 @@ def design(
         (rent_or_buy, api.design_ways_svg),
         (checklist, api.design_checklist),
     )
-    _write(files, designed)
-    emit(api.design_sheet(designed), chosen(output, as_json=as_json))
+    form = chosen(output, as_json=as_json)
+    deliver(api.design_sheet(designed), form, _targets(files, designed))
     api.refuse_design(designed)
 
 
-def _write(files: Files, result: object) -> None:
-    """Files before the screen: a reader that closes the pipe early must not cost them."""
-    for target, text_of in files:
-        if target is not None:
-            write_whole(target, text_of(result))
-            typer.echo(f"wrote {target}", err=True)
+def _targets(files: Files, result: object) -> "list[FileToWrite]":
+    return [(target, partial(text_of, result), "") for target, text_of in files]

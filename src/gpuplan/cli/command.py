@@ -25,8 +25,24 @@ KINDS = {
 }
 
 
+_running: list[str] = []
+
+
+def running_verb() -> str:
+    """The command that runs, as errors about its files name it."""
+    return _running[-1] if _running else "output"
+
+
 class GroupedCommand(TyperCommand):
     """A command whose help shows options under the headings of their groups."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run, known by name."""
+        _running.append(str(ctx.info_name))
+        try:
+            return super().invoke(ctx)
+        finally:
+            _running.pop()
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Each group in the order in which its first option was declared."""

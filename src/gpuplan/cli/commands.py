@@ -23,10 +23,17 @@ GROUPS = {
         "plan": Entry(
             "plan:plan", "Plan a fleet: which accelerators, how many, from where, at what cost."
         ),
+        "probe": Entry(
+            "probe:probe", "Find the short benchmark runs that are worth most to a plan."
+        ),
         "explain": Entry("explain:explain", "Explain a plan: why this one, why not the others."),
+        "learn": Entry("explain:learn", "Learn from a plan or telemetry: lessons, questions."),
         "verify": Entry("explain:verify", "Verify a plan with an independent checker."),
         "diff": Entry("explain:diff", "Compare two plans."),
         "report": Entry("explain:report", "Write a plan as one self-contained HTML page."),
+        "render": Entry(
+            "render:render", "Render a plan as files for Kubernetes, engines, Slurm and others."
+        ),
         "check": Entry("check:check", "Check a system's bottlenecks, power, cooling and network."),
         "design": Entry(
             "check:design", "Design hosts, network, storage, site and cost around a plan."
@@ -51,8 +58,12 @@ GROUPS = {
         ),
         "roofline": Entry("predict.serving:roofline", "Show what limits prefill and decode."),
         "scale": Entry("predict.training:scale", "Show training speed-up over the number of GPUs."),
+        "eta": Entry("eta:eta", "Estimate when a job would start on a shared cluster."),
         "simulate": Entry(
             "simulate.command:simulate", "Simulate a fleet serving a trace or a load."
+        ),
+        "sweep": Entry(
+            "sweep:sweep", "Run a verb over every combination of options, on cores or on Ray."
         ),
     },
     "Operate": {
@@ -63,6 +74,7 @@ GROUPS = {
         "forecast": Entry("forecast:forecast", "Forecast demand; say when to order."),
         "replan": Entry("forecast:replan", "Compare a plan with telemetry; plan again."),
         "top": Entry("top:top", "Show a fleet on one screen, live or recorded."),
+        "serve": Entry("serve:serve", "Serve every verb over HTTP."),
         "watch": Entry("watch:watch", "Watch Prometheus; serve recommendations as metrics."),
     },
     "Accuracy and facts": {

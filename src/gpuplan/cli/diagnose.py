@@ -20,11 +20,12 @@ from gpuplan.cli.options import (
     arg,
     opt,
 )
-from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 from gpuplan.cli.watch import HttpHeaders, Matcher, server_access
 
 if TYPE_CHECKING:
-    from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis
+    from gpuplan.cli.output import FileToWrite
+    from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest, Diagnosis
 
 LIMITS = "Limits"
 Share = float | None
@@ -34,11 +35,23 @@ On = Annotated[
 ]
 Ttft = Annotated[
     float | None,
-    opt(SLO, "Target of time to first token (TTFT), ms; recall counts it.", "--slo-ttft-ms", min=0),
+    opt(
+        SLO,
+        "FileToWrite of time to first token (TTFT), ms; recall counts it.",
+        "--slo-ttft-ms",
+        min=0,
+    ),
 ]
 Beta = Annotated[float, opt(ANALYSIS, "Beta of F-beta: weight of recall over precision.", min=0.01)]
 Hours = Annotated[float, opt(SERVER, "Hours of history to read.", min=0.01)]
 Step = Annotated[float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=0.1)]
+Pool = Annotated[
+    int | None, opt(MODEL, "GPUs in the pool, where the telemetry does not tell.", min=1)
+]
+Bands = Annotated[
+    str | None,
+    opt(ANALYSIS, "Edges of the bands, percent: waste, good from, good to, overload, 30,70,90,95."),
+]
 FailOn = Annotated[
     str | None, opt(LIMITS, "Lowest severity that is a violation: note, waste, slow or fault.")
 ]
@@ -49,9 +62,12 @@ class DiagnoseOptions(NamedTuple):
 
     source: Source
     on: On = None
+    devices: Pool = None
+    model: Annotated[str | None, opt(MODEL, "Model that is served, for MFU and MBU.")] = None
     usd_per_h: UsdPerH = None
     slo_ttft_ms: Ttft = None
     beta: Beta = 1.0
+    bands: Bands = None
     hours: Hours = 1.0
     step_s: Step = 30.0
     matcher: Matcher = ""
@@ -62,6 +78,10 @@ class DiagnoseOptions(NamedTuple):
     reclaim: Annotated[
         Path | None, opt(OUTPUT, "Dry-run patches for idle pods to write (YAML).", "--reclaim")
     ] = None
+    chart: Annotated[
+        Path | None,
+        opt(OUTPUT, "Heat-map by GPU and time, throughput against demand: FILE.svg, .html, .txt."),
+    ] = None
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -71,9 +91,11 @@ class ScoreOptions(NamedTuple):
 
     source: Source
     on: On = None
+    devices: Pool = None
     usd_per_h: UsdPerH = None
     slo_ttft_ms: Ttft = None
     beta: Beta = 1.0
+    bands: Bands = None
     min_precision: Annotated[
         Share, opt(LIMITS, "Minimum precision (useful share of paid GPU time).", min=0, max=1)
     ] = None
@@ -104,15 +126,29 @@ def diagnose(options: DiagnoseOptions) -> None:
     server: dict[str, object] = {
         "matcher": options.matcher,
         "ca_file": options.ca_file,
-        "cert_file": options.cert_file,
-        "key_file": options.key_file,
+        "client_cert": (options.cert_file, options.key_file),
         "headers": _headers(options.header or []),
     }
+    form = _form(options.chart)
+    check_writable(options.reclaim, options.chart)
     found = _diagnosis(options, server)
-    if options.reclaim is not None:
-        write_whole(options.reclaim, api.reclaim_patches(found))
-        typer.echo(f"wrote {options.reclaim}: a dry run, nothing is stopped", err=True)
-    emit(api.diagnose_sheet(found), chosen(options.output, as_json=options.as_json))
+    note = ": a dry run, nothing is stopped"
+    files: list[FileToWrite] = [
+        (options.reclaim, lambda: api.reclaim_patches(found), note),
+        (options.chart, lambda: api.telemetry_pictures(found, form), ""),
+    ]
+    deliver(api.diagnose_sheet(found), chosen(options.output, as_json=options.as_json), files)
+
+
+def _form(chart: Path | None) -> str:
+    """How the pictures are written; InputError where the ending says nothing."""
+    from gpuplan.errors import InputError, one
+
+    form = chart.suffix.removeprefix(".") if chart else "svg"
+    if form not in ("svg", "html", "txt"):
+        fix = "use a file that ends in .svg, .html or .txt"
+        raise one(InputError, "diagnose", "--chart", f"{chart} has no known format", fix)
+    return form
 
 
 def score(options: ScoreOptions) -> None:
@@ -149,7 +185,27 @@ def _request(options: DiagnoseOptions | ScoreOptions) -> "DiagnoseRequest":
         usd_per_h=options.usd_per_h,
         beta_ratio=options.beta,
         ttft_limit_s=None if ttft_ms is None else ttft_ms * MS,
+        expected_devices=options.devices,
+        edges=_edges(options.bands),
+        model=options.model if isinstance(options, DiagnoseOptions) else None,
     )
+
+
+def _edges(text: str | None) -> "BandEdges | None":
+    """Edges of one's own; InputError unless four percentages rise."""
+    from gpuplan.domain.telemetry.diagnosis import BandEdges
+    from gpuplan.errors import InputError, one
+
+    if text is None:
+        return None
+    try:
+        waste, good, hot, full = (float(part) / 100 for part in text.split(","))
+    except ValueError:
+        waste, good, hot, full = 1.0, 0.0, 0.0, 0.0
+    if not 0 < waste < good < hot < full <= 1:
+        fix = "write four rising percentages, e.g. 30,70,90,95"
+        raise one(InputError, "diagnose", "--bands", f"{text!r} are no edges", fix)
+    return BandEdges(waste_frac=waste, good_frac=good, hot_frac=hot, overload_frac=full)
 
 
 def _diagnosis(options: DiagnoseOptions | ScoreOptions, server: dict[str, object]) -> "Diagnosis":

@@ -1,5 +1,6 @@
 """`gpuplan explain`, `verify`, `diff` and `report`: what a plan file says, and whether it is so."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,18 @@ from gpuplan.cli.output import Form, chosen, emit, write_whole
 File = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
 Other = Annotated[Path, arg("Newer plan file to compare with.")]
 PageOut = Annotated[
-    Path | None, opt(OUTPUT, "HTML file to write; the plan's name with .html by default.", "--out")
+    Path | None, opt(OUTPUT, "File to write; the plan's name with .html by default.", "--out")
 ]
+
+
+class ReportForm(StrEnum):
+    """Formats of a report."""
+
+    HTML = "html"
+    MD = "md"
+    JSON = "json"
+    CSV = "csv"
+    XLSX = "xlsx"
 
 
 def explain(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
@@ -21,6 +32,17 @@ def explain(file: File, output: Output = Form.TABLE, as_json: Json = False) -> N
     from gpuplan import api
 
     emit(api.explain_sheet(api.explain(file)), chosen(output, as_json=as_json))
+
+
+def learn(
+    source: Annotated[Path, arg("Plan file (YAML), or telemetry in any format of `diagnose`.")],
+    output: Output = Form.TABLE,
+    as_json: Json = False,
+) -> None:
+    """Learn from a plan or telemetry: takeaways, lessons, pitfalls, questions."""
+    from gpuplan import api
+
+    emit(api.learn_sheet(api.learn(source)), chosen(output, as_json=as_json))
 
 
 def verify(
@@ -46,10 +68,31 @@ def diff(file: File, other: Other, output: Output = Form.TABLE, as_json: Json = 
     emit(api.diff_sheet(old, new), chosen(output, as_json=as_json))
 
 
-def report(file: File, out: PageOut = None) -> None:
-    """Write a plan as one self-contained HTML page: cost, reasons, charts."""
+def report(
+    file: File,
+    out: PageOut = None,
+    to: Annotated[
+        ReportForm | None, opt(OUTPUT, "Format; by default the one that --out ends with, or HTML.")
+    ] = None,
+    charts: Annotated[
+        Path | None, opt(OUTPUT, "Folder for each chart as SVG and PNG.", "--charts")
+    ] = None,
+) -> None:
+    """Write a plan as a page for who decides: cost, risks, next steps, reasons, charts."""
     from gpuplan import api
 
-    target = out if out is not None else file.with_suffix(".html")
-    write_whole(target, api.report(file))
+    form = to or _form_of(out)
+    target = out if out is not None else file.with_suffix(f".{form}")
+    write_whole(target, api.report(file, form))
     typer.echo(f"wrote {target}", err=True)
+    if charts is None:
+        return
+    charts.mkdir(parents=True, exist_ok=True)
+    for name, content in api.report_charts(file):
+        write_whole(charts / name, content)
+        typer.echo(f"wrote {charts / name}", err=True)
+
+
+def _form_of(out: Path | None) -> ReportForm:
+    ending = out.suffix.lstrip(".").lower() if out is not None else ""
+    return ReportForm(ending) if ending in list(ReportForm) else ReportForm.HTML

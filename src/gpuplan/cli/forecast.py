@@ -4,13 +4,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
-from gpuplan.cli.options import ANALYSIS, FLEET, LOAD, Json, Out, Output, Seed, arg, opt
-from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.options import (
+    ANALYSIS,
+    FLEET,
+    LOAD,
+    Calibration,
+    Json,
+    Out,
+    Output,
+    Seed,
+    arg,
+    opt,
+)
+from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 
 if TYPE_CHECKING:
-    from gpuplan.domain.telemetry.replan import Replanned
+    from gpuplan.cli.output import FileToWrite
+    from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
 
 FIX = "adopt the new plan, or raise --tolerance"
 
@@ -28,7 +38,7 @@ class ForecastOptions(NamedTuple):
         opt(FLEET, "Peak utilization at which to order, 0 to 1.", min=0.01, max=1),
     ] = 0.85
     target: Annotated[
-        float, opt(FLEET, "Target utilization of new capacity, 0 to 1.", min=0.01, max=1)
+        float, opt(FLEET, "FileToWrite utilization of new capacity, 0 to 1.", min=0.01, max=1)
     ] = 0.80
     lead_weeks: Annotated[
         float | None, opt(FLEET, "Lead time from order to service, weeks.", "--lead-weeks", min=0)
@@ -76,7 +86,9 @@ class ReplanOptions(NamedTuple):
     """Options of `replan`, in the order of its help."""
 
     plan_file: Annotated[Path, arg("Plan in production, written by `gpuplan plan … --out`.")]
-    source: Annotated[Path, arg("Telemetry file of its service.")]
+    source: Annotated[
+        Path | None, arg("Telemetry file of its service; none where --calibration is new alone.")
+    ] = None
     workload: Annotated[str | None, opt(LOAD, "Workload of the plan that the telemetry is of.")] = (
         None
     )
@@ -91,6 +103,7 @@ class ReplanOptions(NamedTuple):
         float, opt(ANALYSIS, "Drift tolerance beyond the plan's own range, 0.2 is 20 %.", min=0)
     ] = 0.20
     seed: Seed = 0
+    calibration: Calibration = None
     out: Out = None
     output: Output = Form.TABLE
     as_json: Json = False
@@ -109,14 +122,31 @@ def replan(options: ReplanOptions) -> None:
         growth_frac_per_month=options.growth,
         seed=options.seed,
         as_of=datetime.now(tz=UTC).date().isoformat(),
+        calibration=options.calibration,
     )
+    check_writable(options.out)
+    if options.source is None:
+        _replan_measured(options, request)
+        return
     with busy("planning again"):
         found = api.replan(options.plan_file, options.source, request)
-    if options.out is not None:
-        write_whole(options.out, api.plan_text(found.new))
-        typer.echo(f"wrote {options.out}", err=True)
-    emit(api.replan_sheet(found), chosen(options.output, as_json=options.as_json))
+    files: list[FileToWrite] = [(options.out, lambda: api.plan_text(found.new), "")]
+    deliver(api.replan_sheet(found), chosen(options.output, as_json=options.as_json), files)
     _refuse_drift(found, options.plan_file)
+
+
+def _replan_measured(options: ReplanOptions, request: "ReplanRequest") -> None:
+    """The plan by the user's own runs, beside the old one."""
+    from gpuplan import api
+    from gpuplan.errors import InputError, one
+
+    if options.calibration is None:
+        fix = "give a telemetry file, or --calibration with what `gpuplan calibrate --out` wrote"
+        raise one(InputError, "replan", "telemetry", "nothing new is given", fix)
+    with busy("planning again"):
+        old, new = api.replan_measured(options.plan_file, request)
+    files: list[FileToWrite] = [(options.out, lambda: api.plan_text(new), "")]
+    deliver(api.diff_sheet(old, new), chosen(options.output, as_json=options.as_json), files)
 
 
 def _refuse_drift(found: "Replanned", plan_file: Path) -> None:

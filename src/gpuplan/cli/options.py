@@ -75,7 +75,8 @@ LoraRank = Annotated[int, opt(ENGINE, "LoRA adapter rank of the requests; 0 is n
 InputTokens = Annotated[int | None, opt(LOAD, "Mean prompt length in tokens.", min=1)]
 OutputTokens = Annotated[int | None, opt(LOAD, "Mean output length in tokens.", min=1)]
 Concurrency = Annotated[
-    int | None, opt(LOAD, "Concurrent requests of a closed loop (max concurrency).", min=1)
+    int | None,
+    opt(LOAD, "Concurrent requests of a closed loop (max concurrency).", min=1, max=1_000_000),
 ]
 Rate = Annotated[float | None, opt(LOAD, "Request rate at the peak, requests per second.", min=0)]
 Sequence = Annotated[

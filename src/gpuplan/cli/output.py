@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpuplan.cli.command import running_verb
+from gpuplan.cli.streams import drop_output
+
 if TYPE_CHECKING:
     import rich.table
 
     from gpuplan.domain.sheet import Sheet, Table
+    from gpuplan.errors import PlannerError
+
+    FileToWrite = tuple[
+        Path | None, Callable[[], str | bytes], str
+    ]  # file, content, what to do next
 
 WIDTH_WITHOUT_TERMINAL = 100
 LEAST_TEXT_WIDTH = 12
@@ -37,11 +45,15 @@ def chosen(form: Form, *, as_json: bool) -> Form:
 
 def emit(sheet: "Sheet", form: Form) -> None:
     """The result, whole, in one form; a reader who has seen enough and gone is no fault."""
+    _piped(lambda: _emit(sheet, form))
+
+
+def _piped(act: Callable[[], None]) -> None:
     try:
-        _emit(sheet, form)
+        act()
+        sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         sys.exit(0)
 
 
@@ -51,7 +63,8 @@ def _emit(sheet: "Sheet", form: Form) -> None:
     elif form is Form.YAML:
         import yaml
 
-        typer.echo(yaml.safe_dump(sheet.document, sort_keys=False, allow_unicode=True), nl=False)
+        plain = json.loads(json.dumps(sheet.document, allow_nan=False))  # as JSON has it
+        typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
     elif form is Form.TABLE:
         _print_tables(sheet)
         _print_remarks(sheet)
@@ -64,24 +77,83 @@ def _emit(sheet: "Sheet", form: Form) -> None:
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A path beside the file, which becomes the file when all is written: never half of one."""
+    from gpuplan import files
+
+    try:
+        with files.whole_file(path) as part:
+            yield part
+    except (OSError, ValueError) as error:
+        raise _unwritten(path, getattr(error, "strerror", None) or str(error)) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "polars":
+            raise
+        raise _unwritten(path, str(error)) from error
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """The content as a file: all of it or nothing."""
+    with whole_file(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def make_folder(path: Path) -> None:
+    """The folder and those above it, if they are not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(path, error.strerror or str(error)) from error
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Before anything is computed: refuse files that cannot be written."""
+    from gpuplan.errors import InputError
+    from gpuplan.files import why_not_writable
+
+    reasons = [(path, why_not_writable(path)) for path in paths if path is not None]
+    problems = [_unwritten(path, why).problems[0] for path, why in reasons if why]
+    if problems:
+        raise InputError(running_verb(), problems)
+
+
+def deliver(sheet: "Sheet", form: Form, files: "Sequence[FileToWrite]") -> None:
+    """Files first, then the result: a reader that closes the pipe early must not cost them.
+
+    What cannot be written is not lost: the first text for people is printed in place of the tables,
+    and other forms of output hold the whole result by themselves.
+    """
+    from gpuplan.errors import InputError
+
+    failed, rescued = [], None
+    for path, content_of, note in files:
+        if path is None:
+            continue
+        content = content_of()
+        try:
+            write_whole(path, content)
+        except InputError as error:
+            failed.append(error.problems[0])
+            if rescued is None and isinstance(content, str) and not content.startswith("<"):
+                rescued = content
+        else:
+            remark(f"wrote {path}{note}")
+    if rescued is not None and form is Form.TABLE:
+        _piped(lambda: typer.echo(rescued, nl=False))
+    else:
+        emit(sheet, form)
+    if failed:
+        raise InputError(running_verb(), failed)
+
+
+def remark(text: str) -> None:
+    """A line on stderr."""
+    typer.echo(text, err=True)
+
+
+def _unwritten(path: Path, why: str) -> "PlannerError":
     from gpuplan.errors import InputError, one
 
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            yield part
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        what, fix = f"cannot be written: {error.strerror}", "name a file in a folder that is yours"
-        raise one(InputError, "output", str(path), what, fix) from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """The text as a file: all of it or nothing."""
-    with whole_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+    fix = "name a file in a folder that is yours and has room"
+    return one(InputError, running_verb(), str(path), f"cannot be written: {why}", fix)
 
 
 def names(text: str | None) -> list[str] | None:
@@ -91,11 +163,16 @@ def names(text: str | None) -> list[str] | None:
 
 def busy(what: str) -> AbstractContextManager[object]:
     """A sign of life on stderr while something takes longer than a moment; only on a terminal."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or is_plain():
         return nullcontext()
     from rich.console import Console
 
     return Console(stderr=True).status(f"{what} …")
+
+
+def is_plain() -> bool:
+    """The user wants text without colours, bold and movement (no-color.org), or has no choice."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def _print_tables(sheet: "Sheet") -> None:
@@ -108,7 +185,8 @@ def _print_tables(sheet: "Sheet") -> None:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    console = Piped(width=_width(), highlight=False)
+    styles = {"color_system": None} if is_plain() else {}
+    console = Piped(width=_width(), highlight=False, **styles)  # type: ignore[arg-type]
     if sheet.head:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:

@@ -17,6 +17,7 @@ from gpuplan.cli.options import (
     SITE,
     SLO,
     AsOf,
+    Calibration,
     Json,
     KvPrecision,
     Output,
@@ -30,10 +31,10 @@ from gpuplan.cli.options import (
     opt,
     user_store,
 )
-from gpuplan.cli.output import Form, busy, chosen, emit, names
+from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit, names
 
 if TYPE_CHECKING:
-    from gpuplan.domain.plan.answer import Answer
+    from gpuplan.cli.output import FileToWrite
     from gpuplan.domain.requests.plan import PlanRequest
 
 Count = float | None
@@ -123,6 +124,7 @@ class PlanOptions(NamedTuple):
     ] = None
     overlay: Overlay = None
     store: Store = None
+    calibration: Calibration = None
     what_if: Annotated[
         Changes, opt(ANALYSIS, "Change to compare with the plan, key=value; repeatable.")
     ] = None
@@ -130,7 +132,8 @@ class PlanOptions(NamedTuple):
         Changes, opt(ANALYSIS, "Scenario key to override, key=value; repeatable.", "--set")
     ] = None
     samples: Annotated[
-        int, opt(ANALYSIS, "Monte Carlo samples of uncertain inputs; 0 is none.", min=0)
+        int,
+        opt(ANALYSIS, "Monte Carlo samples of uncertain inputs; 0 is none.", min=0, max=100_000),
     ] = 200
     confidence: Annotated[
         Count,
@@ -166,6 +169,7 @@ OF_THE_RUN = {
     "as_of",
     "overlay",
     "store",
+    "calibration",
     "what_if",
     "set_key",
     "samples",
@@ -184,6 +188,7 @@ OF_THE_RUN = {
 
 def plan(options: PlanOptions) -> None:
     """Plan a fleet: which accelerators, how many, from where, at what cost, and why."""
+    check_writable(options.out, options.html, options.save)
     request = _request(options)
     _describe(request, options.save)
     if options.what_if:
@@ -208,7 +213,7 @@ def _describe(request: "PlanRequest", save: Path | None) -> None:
 
 
 def _request(options: PlanOptions) -> "PlanRequest":
-    from gpuplan.domain.requests.plan import PlanRequest
+    from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 
     return PlanRequest(
         target=options.target,
@@ -221,7 +226,7 @@ def _request(options: PlanOptions) -> "PlanRequest":
         is_check=options.check,
         overlays=tuple(options.overlay or ()),
         store=user_store(options.store),
-        is_replay_full=_is_full(options.replay),
+        basis=PlanBasis(options.calibration, _is_full(options.replay)),
     )
 
 
@@ -246,11 +251,14 @@ def _plan(request: "PlanRequest", options: PlanOptions) -> None:
     with busy("planning; the first run compiles its kernels"):
         answer = api.plan(request)
     api.refuse_unverified(answer)
-    # Files first: a reader that closes the pipe early must not cost the plan.
-    _write(answer, options.out, options.html)
     sheet = api.plan_sheet(answer)
     form = chosen(options.output, as_json=options.as_json)
-    emit(sheet.with_details() if options.verbose else sheet, form)
+    out, html = options.out, options.html
+    files: list[FileToWrite] = [
+        (out, lambda: api.plan_text(answer), f"; next: gpuplan explain {out}"),
+        (html, lambda: api.plan_page(answer), ""),
+    ]
+    deliver(sheet.with_details() if options.verbose else sheet, form, files)
     api.refuse(answer, is_check=request.is_check)
 
 
@@ -262,18 +270,6 @@ def _compare(request: "PlanRequest", changes: tuple[str, ...], form: Form) -> No
     api.refuse_unverified(before)
     api.refuse_unverified(after)
     emit(api.diff_sheet(before, after), form)
-
-
-def _write(answer: "Answer", out: Path | None, html: Path | None) -> None:
-    from gpuplan import api
-    from gpuplan.cli.output import write_whole
-
-    if out is not None:
-        write_whole(out, api.plan_text(answer))
-        typer.echo(f"wrote {out}; next: gpuplan explain {out}", err=True)
-    if html is not None:
-        write_whole(html, api.plan_page(answer))
-        typer.echo(f"wrote {html}", err=True)
 
 
 def _day(text: str | None) -> date:

@@ -62,7 +62,8 @@ def watch(options: WatchOptions) -> None:
     if options.manifest is not None:
         from gpuplan import api
 
-        kind, target, url = options.manifest, options.target, options.url
+        kind, target = options.manifest, options.target
+        url = server_access(options.url).public_url
         typer.echo(api.autoscaler_manifest(kind, target=target, server=url), nl=False)
         return
     from gpuplan.domain.telemetry.watching import WatchRequest
@@ -72,14 +73,16 @@ def watch(options: WatchOptions) -> None:
     host, port = _address(options.listen)
     ttft_ms = options.slo_ttft_ms
     request = WatchRequest(
-        access=server_access(options.url, matcher=options.matcher, n_tries=2),
+        # A look ends before the reading of the one before is stale.
+        access=server_access(
+            options.url, matcher=options.matcher, n_tries=2, total_s=max(10.0, options.interval_s)
+        ),
         every_s=options.interval_s,
         look_back_s=options.look_back_s,
         step_s=options.step_s,
         usd_per_h=options.usd_per_h,
         ttft_limit_s=None if ttft_ms is None else ttft_ms * MS,
     )
-    typer.echo(f"serving http://{host}:{port}/metrics and /healthz", err=True)
     run(Watch(request, state=options.state), host=host, port=port, n_looks=options.iterations)
 
 

@@ -10,8 +10,9 @@ import pytest
 import gpuplan
 from fakes import results
 from gpuplan import api
+from gpuplan.api.pages import need
 from gpuplan.api.presenter import ROWS, SHEETS, Presenter
-from gpuplan.api.verbs import TRAINING_COLUMNS, need
+from gpuplan.api.verbs import TRAINING_COLUMNS
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.requests.requests import FitRequest, NetworkRequest, PredictRequest
@@ -173,7 +174,7 @@ def test_hostile_cells_are_escaped(part: str):
 
 
 def test_without_the_package_that_makes_pages_it_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gpuplan.api.verbs.find_spec", lambda _: None)
+    monkeypatch.setattr("gpuplan.api.pages.find_spec", lambda _: None)
     with pytest.raises(InputError, match="need jinja2") as caught:
         need("jinja2", "pages")
     assert "gpuplan[report]" in caught.value.problems[0].fix

@@ -37,7 +37,7 @@ from gpuplan.cli.options import (
     opt,
     user_store,
 )
-from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.output import Form, busy, check_writable, chosen, emit, write_whole
 
 if TYPE_CHECKING:
     from gpuplan.domain.requests.requests import PredictRequest
@@ -155,6 +155,7 @@ def predict_table(file: Table, out: Out = None) -> None:
     """Predict each configuration of a table (CSV), inference or training; writes CSV."""
     from gpuplan import api
 
+    check_writable(out)
     with busy("predicting every row"):
         report = api.predict_table(file)
     text = api.predictions_csv(report, is_whole=True)

@@ -3,7 +3,10 @@
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import typer
+
 from gpuplan.cli.options import (
+    ANALYSIS,
     MODEL,
     PRICES,
     TRAINING,
@@ -168,19 +171,40 @@ class ScaleOptions(NamedTuple):
     node_gbit: Annotated[
         float | None, opt(NETWORK, "Total NIC bandwidth of a server, Gbit/s.", min=0.1)
     ] = None
+    fabric: Annotated[
+        str, opt(NETWORK, "Network between servers, e.g. '3200 Gbit/s EFA per node', 'TCP'.")
+    ] = ""
     price: Annotated[float | None, opt(PRICES, "Hourly price per accelerator, USD.", min=0.0)] = (
         None
     )
+    loader_samples_per_s: Annotated[
+        float | None,
+        opt(TRAINING, "Samples per second that the data loader supplies to the job.", min=0.001),
+    ] = None
+    force: Annotated[
+        bool, opt(ANALYSIS, "End with code 0 although the largest number is past the knee.")
+    ] = False
     output: Output = Form.TABLE
     as_json: Json = False
 
 
 def scale(options: ScaleOptions) -> None:
-    """Show training speed-up over the number of accelerators: the knee, its causes, what helps."""
-    from gpuplan import api
+    """Show training speed-up over the number of accelerators: the knee, its causes, what helps.
 
-    sheet = api.scale_sheet(api.scale(_scale_request(options)))
-    emit(sheet, chosen(options.output, as_json=options.as_json))
+    Exits with code 4 when the largest number is past the knee, unless forced.
+    """
+    from gpuplan import api
+    from gpuplan.errors import ViolationError
+
+    curve = api.scale(_scale_request(options))
+    emit(api.scale_sheet(curve), chosen(options.output, as_json=options.as_json))
+    if curve.is_past_knee and not options.force:
+        largest = curve.points[-1].n_accelerators
+        what = f"{largest} accelerators are past the knee at {curve.knee}"
+        fix = "change network or parallelism first, or ask for it with --force"
+        error = one(ViolationError, "scale", "--devices", what, fix)
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code)
 
 
 def _scale_request(options: ScaleOptions) -> "ScaleRequest":
@@ -204,9 +228,11 @@ def _scale_request(options: ScaleOptions) -> "ScaleRequest":
         links=NodeLinks(
             n_node=options.devices_per_node,
             adapters_bytes_per_s=None if node_gbit is None else node_gbit * GBIT,
+            fabric=options.fabric,
         ),
         mfu_frac=options.mfu,
         price_usd_per_h=options.price,
+        loader_samples_per_s=options.loader_samples_per_s,
     )
 
 

@@ -8,8 +8,10 @@ import typer
 
 from gpuplan.cli.options import user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.simulate.cluster import simulate_cluster_jobs
 from gpuplan.cli.simulate.conflicts import (
     check_fleet,
+    check_jobs,
     check_options,
     check_plan,
     is_network,
@@ -49,6 +51,7 @@ def simulate(options: SimulateOptions) -> None:
 
     Requests come from --trace, from --scenario, or are generated: --rate 5 --input-tokens 1000
     --output-tokens 200. A plan file alone is simulated as it is: its fleet at its peak load.
+    With --jobs, a job trace is replayed on the shared cluster of a cluster file.
     """
     with cleaning_up():
         _simulate(options)
@@ -56,6 +59,10 @@ def simulate(options: SimulateOptions) -> None:
 
 def _simulate(options: SimulateOptions) -> None:
     form = chosen(options.output, as_json=options.as_json)
+    check_jobs(options)
+    if options.jobs is not None and options.plan is not None:
+        simulate_cluster_jobs(options, options.plan, options.jobs)
+        return
     check_plan(options)
     if options.plan is not None:
         check_targets(options.out, options.chart or [])

@@ -49,6 +49,34 @@ def check_plan(options: SimulateOptions) -> None:
         raise InputError("simulate", problems)
 
 
+CLUSTER_ONLY = ("compare", "change_nodes", "advise_quotas", "least_nodes", "render_to")
+
+
+def check_jobs(options: SimulateOptions) -> None:
+    """A job trace is replayed on a cluster file, with nothing of a serving fleet beside it."""
+    from gpuplan.errors import InputError, Problem
+
+    usual = SimulateOptions()._asdict()
+    if options.jobs is None:
+        lonely = [f"--{name.replace('_', '-')}" for name in CLUSTER_ONLY if getattr(options, name)]
+        if lonely:
+            fix = "add --jobs TRACE and a cluster file, or remove it"
+            raise InputError("simulate", [Problem(flag, "needs --jobs", fix) for flag in lonely])
+        return
+    if options.plan is None:
+        fix = "name the file of the cluster: gpuplan simulate cluster.yaml --jobs trace.csv"
+        raise InputError("simulate", [Problem("cluster file", "missing", fix)])
+    free = ("plan", "jobs", "seed", "out", "chart", "output", "as_json", *CLUSTER_ONLY)
+    beside = {
+        f"--{name.replace('_', '-')}": value != usual[name]
+        for name, value in options._asdict().items()
+        if name not in free
+    }
+    problems = _conflicts(beside, "--jobs", "remove it; the cluster file names the hardware")
+    if problems:
+        raise InputError("simulate", problems)
+
+
 def check_fleet(options: SimulateOptions) -> None:
     """A fleet file defines the replicas itself, and is simulated as a whole."""
     from gpuplan.errors import InputError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuplan.cli.output import whole_file, write_whole
+from gpuplan.cli.output import check_writable, is_plain, whole_file, write_whole
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
@@ -38,12 +38,9 @@ def check_targets(out: Path | None, charts: list[str]) -> None:
         if target != TERMINAL and Path(target).suffix not in (".html", ".png"):
             fix = "use - for the terminal, or a name that ends in .html or .png"
             problems.append(Problem("--chart", f"{target!r} has no known format", fix))
-    for flag, path in (("--out", out), *(("--chart", Path(c)) for c in charts if c != TERMINAL)):
-        if path is not None and not path.resolve().parent.is_dir():
-            what = f"{path}: the folder does not exist"
-            problems.append(Problem(flag, what, "name a folder that exists"))
     if problems:
         raise InputError("simulate", problems)
+    check_writable(out, *(Path(chart) for chart in charts if chart != TERMINAL))
 
 
 def write_requests(path: Path, outcome: "Outcome", end: "Ints | None" = None) -> None:
@@ -131,9 +128,7 @@ def show_charts(
         elif path.suffix == ".html":
             write_whole(path, api.charts_html(charts, title))
         else:
-            picture = api.charts_png(charts, title)
-            with whole_file(path) as part:
-                part.write_bytes(picture)
+            write_whole(path, api.charts_png(charts, title))
         if target != TERMINAL:
             typer.echo(f"wrote {len(charts)} charts to {path}", err=True)
 
@@ -146,7 +141,7 @@ def n_cores() -> int:
 @contextmanager
 def progress(n_all: int | None, what: str) -> Iterator[Progressed]:
     """A progress bar on stderr; none where stderr is not a terminal."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or is_plain():
         yield lambda n_done: None
         return
     from rich.console import Console

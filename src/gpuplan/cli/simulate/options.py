@@ -35,6 +35,7 @@ from gpuplan.cli.options import (
 from gpuplan.cli.output import Form
 
 TRACE = "Trace"
+CLUSTER = "Shared cluster"
 SPECULATIVE = "Speculative decoding"
 BATCHING = "Request-level batching"
 Text = str | None
@@ -72,7 +73,8 @@ class SimulateOptions(NamedTuple):
     """Every option of the command, as typed."""
 
     plan: Annotated[
-        Path | None, arg("Plan file (gpuplan plan --out plan.yaml) whose fleet is simulated.")
+        Path | None,
+        arg("Plan file whose fleet is simulated (plan --out), or with --jobs a cluster file."),
     ] = None
     on: Annotated[
         str, accelerators_in(COMMON, "Accelerators of one replica, e.g. H100 or 2xH100.")
@@ -184,6 +186,20 @@ class SimulateOptions(NamedTuple):
     kv_blocks: Annotated[
         int | None, opt(ENGINE, "Number of KV cache blocks; computed by default.", min=1)
     ] = None
+    step_time: Annotated[
+        Text,
+        opt(
+            ENGINE,
+            "Step times of your own: step_s=0.008,token_s=2e-5,context_s=4e-8,pair_s=1e-9.",
+        ),
+    ] = None
+    step_table: Annotated[
+        Path | None,
+        opt(
+            ENGINE,
+            "Measured step times (CSV): tokens, step_s, and perhaps context_tokens, prefill_pairs.",
+        ),
+    ] = None
     long_prefill_token_threshold: Annotated[
         int | None,
         opt(
@@ -192,16 +208,25 @@ class SimulateOptions(NamedTuple):
             min=1,
         ),
     ] = None
+    max_tokens: Annotated[
+        int | None,
+        opt(
+            ENGINE,
+            "Requested length (max_tokens), which SGLang reserves; the output by default.",
+            min=1,
+        ),
+    ] = None
     prefix_caching: Annotated[
         bool | None,
         opt(
             ENGINE,
-            "Prefix cache; on by default where prompts share prefixes.",
+            "Prefix cache; the engine version's default otherwise.",
             "--prefix-caching/--no-prefix-caching",
         ),
     ] = None
     scheduling_policy: Annotated[
-        str, opt(ENGINE, "Scheduling policy: fcfs, or priority (lower values first).")
+        str,
+        opt(ENGINE, "Scheduling policy: fcfs, priority (lower values first), or SGLang's lpm."),
     ] = "fcfs"
     async_scheduling: Annotated[
         bool | None,
@@ -209,6 +234,27 @@ class SimulateOptions(NamedTuple):
             ENGINE,
             "Schedule an iteration while the previous one runs; the version's default otherwise.",
             "--async-scheduling/--no-async-scheduling",
+        ),
+    ] = None
+    reserve_full_isl: Annotated[
+        bool | None,
+        opt(
+            ENGINE,
+            "Admit a request only where its whole prompt has blocks (vLLM's "
+            "scheduler_reserve_full_isl); the version's default otherwise.",
+            "--reserve-full-isl/--no-reserve-full-isl",
+        ),
+    ] = None
+    watermark: Annotated[
+        Number,
+        opt(ENGINE, "Share of KV blocks that admissions leave free (vLLM's watermark).", min=0),
+    ] = None
+    ignore_eos: Annotated[
+        bool | None,
+        opt(
+            ENGINE,
+            "Responses end at max_tokens, as in benchmarks, or by EOS, known a step later.",
+            "--ignore-eos/--no-ignore-eos",
         ),
     ] = None
     num_speculative_tokens: Annotated[
@@ -294,6 +340,23 @@ class SimulateOptions(NamedTuple):
     stream: Annotated[
         bool, opt(ANALYSIS, "Constant memory: requests are streamed, at any length.", "--stream")
     ] = False
+    jobs: Annotated[
+        Path | None,
+        opt(CLUSTER, "Job trace to replay: Philly, Helios, Acme, PAI, sacct, pods, CSV …"),
+    ] = None
+    compare: Annotated[Text, opt(CLUSTER, "Policies to compare, e.g. fifo,easy,fair,kueue.")] = None
+    change_nodes: Annotated[
+        int, opt(CLUSTER, "Nodes more and fewer of each group to try, up to this.", min=0, max=64)
+    ] = 0
+    advise_quotas: Annotated[
+        bool, opt(CLUSTER, "Find the smallest quota that meets each violated wait target.")
+    ] = False
+    least_nodes: Annotated[
+        bool, opt(CLUSTER, "Find the least nodes with which every wait target is met.")
+    ] = False
+    render_to: Annotated[
+        Path | None, opt(CLUSTER, "Folder for Kueue and Slurm configuration, advised quotas in it.")
+    ] = None
     seed: Seed = 0
     overlay: Overlay = None
     calibration: Calibration = None

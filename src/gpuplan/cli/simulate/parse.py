@@ -79,12 +79,12 @@ def hours(text: str | None) -> tuple[float, ...]:
 def lengths(
     mean: float | None, p95: float | None, shape: "LengthShape | None"
 ) -> "TokenLengths | None":
-    """One figure is a fixed length, two are a lognormal law, unless a shape is named."""
+    """One figure is a length near it, two are a lognormal law, unless a shape is named."""
     from gpuplan.domain.scenario.demand import TokenLengths
 
     if mean is None:
         return None
-    default: LengthShape = "fixed" if p95 is None else "lognormal"
+    default: LengthShape = "near" if p95 is None else "lognormal"
     return TokenLengths(shape=shape or default, mean_tokens=mean, p95_tokens=p95)
 
 

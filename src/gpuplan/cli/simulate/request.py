@@ -71,7 +71,7 @@ def simulate_request(options: SimulateOptions) -> "SimulateRequest":
 
 
 def _engine(options: SimulateOptions) -> "EngineRequest":
-    from gpuplan.domain.simulation.simulation import EngineRequest
+    from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest
 
     return EngineRequest(
         max_sequences=options.max_num_seqs,
@@ -80,7 +80,12 @@ def _engine(options: SimulateOptions) -> "EngineRequest":
         long_prefill_tokens=options.long_prefill_token_threshold,
         caches_prefixes=options.prefix_caching,
         scheduling=options.scheduling_policy,
-        is_ahead=options.async_scheduling,
+        admission=AdmissionRequest(
+            is_ahead=options.async_scheduling,
+            reserves_prompt=options.reserve_full_isl,
+            watermark_frac=options.watermark,
+            ignores_eos=options.ignore_eos,
+        ),
         drafts=_speculation(options),
         draws_acceptance=options.draw_acceptance,
         replica=_replica(options),
@@ -113,7 +118,21 @@ def _replica(options: SimulateOptions) -> "ReplicaRequest":
         ep=options.ep,
         adapters=LoraUse(rank=rank, n_adapters=n_adapters) if rank else None,
         calibration=None if options.calibration is None else str(options.calibration),
+        max_tokens=options.max_tokens,
+        steps=_steps(options),
     )
+
+
+def _steps(options: SimulateOptions) -> str | None:
+    """Step times as typed, or the file that holds them."""
+    from gpuplan.errors import InputError, one
+
+    if options.step_time is not None and options.step_table is not None:
+        what = "conflicts with --step-time"
+        raise one(InputError, "simulate", "--step-table", what, "give one of the two")
+    if options.step_table is not None:
+        return str(options.step_table)
+    return options.step_time
 
 
 def _batch_policy(options: SimulateOptions) -> "BatchPolicy | None":

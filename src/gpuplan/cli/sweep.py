@@ -1,0 +1,238 @@
+"""`gpuplan sweep`: one verb over every combination of its options, on cores or on Ray."""
+
+import contextlib
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.options import ANALYSIS, Json, Output, arg, opt
+from gpuplan.cli.output import Form, chosen, emit, remark
+from gpuplan.errors import InputError, one
+
+if TYPE_CHECKING:
+    from gpuplan.execution.sweep import SweepCase
+
+EXECUTION = "Execution"
+VERBS = ("plan", "simulate", "predict", "predict-training", "fit")
+KEYS = {"verb", "arguments", "options", "axes", "columns"}
+ENGINES = ("local", "ray")
+PROGRAM = {".py", ".csv", ".toml", ".json", ".jsonl", ".yaml", ".txt"}
+MAX_CASES = 1_000_000
+UNSTEADY = ("wall_s", "requests_per_wall_s")  # of the run, not of the result
+DEFAULT_COLUMNS = {
+    "simulate": ("n_completed", "ttft_s.p95", "tpot_s.p95", "e2e_s.p95", "output_tokens_per_s"),
+    "plan": ("feasible", "plan.cost_usd_per_month.value", "plan.power_w.value"),
+    "predict": (),
+    "predict-training": (),
+    "fit": ("fits", "max_concurrency", "headroom_bytes"),
+}
+
+
+class SweepOptions(NamedTuple):
+    """Options of the command, in the order of its help."""
+
+    file: Annotated[Path, arg("Sweep file (YAML): verb, options, axes, columns.")]
+    engine: Annotated[str, opt(EXECUTION, "Engine that computes the cases: local or ray.")] = (
+        "local"
+    )
+    address: Annotated[
+        str | None, opt(EXECUTION, "Address of a Ray cluster, e.g. ray://head:10001 or auto.")
+    ] = None
+    workers: Annotated[
+        int | None, opt(EXECUTION, "Worker processes; all cores by default.", min=1, max=100_000)
+    ] = None
+    store: Annotated[
+        Path | None,
+        opt(EXECUTION, "Folder of finished results; FILE.results by default.", "--store"),
+    ] = None
+    chart: Annotated[
+        Path | None, opt(OUTPUT, "Charts of every column to write (HTML or PNG).", "--chart")
+    ] = None
+    dry_run: Annotated[bool, opt(ANALYSIS, "Count the cases; compute nothing.", "--dry-run")] = (
+        False
+    )
+    output: Output = Form.TABLE
+    as_json: Json = False
+
+
+class Sweep(NamedTuple):
+    """A sweep file, read."""
+
+    verb: str
+    arguments: tuple[str, ...]
+    options: Mapping[str, Any]
+    axes: Mapping[str, tuple[Any, ...]]
+    columns: tuple[str, ...]
+    folder: Path
+
+
+def sweep(options: SweepOptions) -> None:
+    """Run one verb over every combination of its options; finished cases are never repeated."""
+    from gpuplan.cli.output import check_writable
+    from gpuplan.cli.simulate.files import n_cores, progress
+    from gpuplan.execution.store import ResultStore
+    from gpuplan.execution.sweep import Engine
+    from gpuplan.execution.sweep import sweep as run
+
+    if options.engine not in ENGINES:
+        what = f"unknown value {options.engine!r}"
+        raise one(InputError, "sweep", "--engine", what, "use local or ray")
+    check_writable(options.chart)
+    asked = read_sweep(options.file)
+    cases = list(cases_of(asked))
+    if options.dry_run:
+        remark(f"{len(cases):,} cases of gpuplan {asked.verb}")
+        return
+    store = ResultStore(options.store or options.file.with_suffix(".results"))
+    engine = Engine(options.engine, options.workers or n_cores(), options.address)
+    with progress(len(cases), "cases") as progressed:
+        n_new = run(compute_case, cases, store=store, engine=engine, progressed=progressed)
+    remark(f"{n_new:,} of {len(cases):,} cases computed, the others were finished before")
+    _show(asked, cases, store, options)
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The file, checked; raises InputError."""
+    from gpuplan.inputs.documents.yaml_reader import read_yaml
+
+    document = read_yaml(path).data
+    if not isinstance(document, dict):
+        raise one(InputError, str(path), "sweep", "is no mapping", "write verb: and axes:")
+    unknown, verb = sorted(set(document) - KEYS), document.get("verb")
+    if unknown:
+        fix = f"use {', '.join(sorted(KEYS))}"
+        raise one(InputError, str(path), unknown[0], "is no key of a sweep", fix)
+    if verb not in VERBS:
+        fix = f"use one of {', '.join(VERBS)}"
+        raise one(InputError, str(path), "verb", f"got {verb!r}", fix)
+    axes, given = document.get("axes"), document.get("options") or {}
+    if not isinstance(axes, dict) or not axes or not isinstance(given, dict):
+        fix = "write axes: {seed: 0..9, rate: [2, 4]}"
+        raise one(InputError, str(path), "axes", "is no mapping of lists", fix)
+    arguments = document.get("arguments") or []
+    return Sweep(
+        verb=verb,
+        arguments=tuple(map(str, arguments if isinstance(arguments, list) else [arguments])),
+        options=given,
+        axes={str(name): _values(path, str(name), found) for name, found in axes.items()},
+        columns=tuple(document.get("columns") or DEFAULT_COLUMNS[verb]),
+        folder=path.parent,
+    )
+
+
+def _values(path: Path, name: str, found: Any) -> tuple[Any, ...]:
+    """A list, or whole numbers from one to another: 0..9."""
+    low, dots, high = found.partition("..") if isinstance(found, str) else ("", "", "")
+    if dots and low.isdigit() and high.isdigit() and int(high) - int(low) < MAX_CASES:
+        return tuple(range(int(low), int(high) + 1))
+    if not isinstance(found, list) or not found:
+        raise one(InputError, str(path), f"axes.{name}", f"got {found!r}", "write a list, or 0..9")
+    return tuple(found)
+
+
+def cases_of(asked: Sweep) -> "Iterator[SweepCase]":
+    """Every combination, in the order of the axes, under the digest of what it depends on."""
+    from gpuplan.execution.store import digest_of
+    from gpuplan.execution.sweep import SweepCase
+
+    n = 1
+    for values in asked.axes.values():
+        n *= len(values)
+    if n > MAX_CASES:
+        fix = f"at most {MAX_CASES:,}: split the sweep"
+        raise one(InputError, "sweep", "axes", f"{n:,} cases", fix)
+    program = _program_digest()
+    digests: dict[str, str] = {}
+    for chosen_values in product(*asked.axes.values()):
+        given = {**asked.options, **dict(zip(asked.axes, chosen_values, strict=True))}
+        arguments = [*asked.arguments, *_flags(given)]
+        case = {"verb": asked.verb, "arguments": arguments, "folder": str(asked.folder.resolve())}
+        files = {a: _file_digest(asked.folder / a, digests) for a in arguments if a}
+        known = {name: digest for name, digest in files.items() if digest}
+        key = {"program": program, "verb": asked.verb, "arguments": arguments, "files": known}
+        yield SweepCase(digest=digest_of(key), case=case)
+
+
+def _program_digest() -> str:
+    """Of all code and facts: another version of either gives other results."""
+    from hashlib import sha256
+
+    root, found = Path(__file__).parents[1], sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in PROGRAM and "__pycache__" not in path.parts:
+            found.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def _flags(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in given.items():
+        flag = "--" + str(name).replace("_", "-")
+        if name == "argument":
+            yield str(value)
+        elif value is True:
+            yield flag
+        elif isinstance(value, list):
+            yield from (part for each in value for part in (flag, str(each)))
+        elif value not in (False, None):
+            yield from (flag, str(value))
+
+
+def _file_digest(path: Path, known: dict[str, str]) -> str:
+    """Of a file that a case reads: its name alone would not tell when it changes."""
+    from hashlib import file_digest
+
+    name = str(path)
+    if name not in known:
+        known[name] = ""
+        with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+            known[name] = file_digest(file, "sha256").hexdigest()
+    return known[name]
+
+
+def compute_case(case: Mapping[str, Any]) -> dict[str, Any]:
+    """What the verb prints as JSON, or its refusal; in this process, whatever process that is."""
+    from gpuplan.cli.app import app
+    from gpuplan.errors import PlannerError
+
+    out, before = io.StringIO(), Path.cwd()
+    try:
+        os.chdir(case["folder"])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            app([case["verb"], *case["arguments"], "--json"], standalone_mode=False)
+    except PlannerError as error:
+        return {"error": str(error), "exit_code": error.exit_code}
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # a misspelt option is told, all else is ours
+            raise
+        return {"error": error.format_message(), "exit_code": 2}
+    finally:
+        os.chdir(before)
+    document = json.loads(out.getvalue())
+    return {key: value for key, value in document.items() if key not in UNSTEADY}
+
+
+def _show(asked: Sweep, cases: "list[SweepCase]", store: Any, options: SweepOptions) -> None:
+    from gpuplan.cli.simulate.files import show_charts
+    from gpuplan.report.sweep import sweep_charts, sweep_sheet, value_at
+
+    def columns_of(result: Mapping[str, Any]) -> dict[str, Any]:
+        """Only what is shown is held of each result: memory stays small."""
+        error = {"error": result["error"]} if "error" in result else {}
+        return {column: value_at(result, column) for column in asked.columns} | error
+
+    values = product(*asked.axes.values())
+    found = [
+        (chosen_, columns_of(store.read(case.digest)))
+        for chosen_, case in zip(values, cases, strict=True)
+    ]
+    sheet = sweep_sheet(asked.verb, tuple(asked.axes), asked.columns, found)
+    form = chosen(options.output, as_json=options.as_json)
+    emit(sheet, form)
+    if options.chart is not None:
+        charts = sweep_charts(tuple(asked.axes), asked.columns, found)
+        show_charts([str(options.chart)], charts, sheet.head, is_beside=form is not Form.TABLE)
