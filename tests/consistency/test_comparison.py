@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from consistency.plans import planned
+from consistency.plans import failed, planned
 
 CARDS = ["h100-sxm", "h200-sxm", "a100-sxm-80gb", "mi300x"]
 TREE = {
@@ -117,3 +117,21 @@ def test_the_odds_beside_the_plan_are_those_of_a_plan_that_asks_for_them(answer)
     for fleet in (gamble, safe):
         asked = planned(changed(min_probability_frac=fleet.level_frac))
         assert fleet.usd_per_month == pytest.approx(asked.plan.cost_usd_per_month.value, rel=0.02)
+
+
+def test_a_fraction_that_was_chosen_is_its_row():
+    """Whole accelerators that are compared alone, being too unsure, do not hide it."""
+    work = {
+        "name": "agents",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "demand": {"concurrent_requests": 50},
+        "request": {"input_tokens": 15200, "output_tokens": 480, "prefix_hit_frac": 0.6},
+        "slo": {"tpot_p95_ms": 80},
+    }
+    policy = {"accelerators": {"allowed": ["H200"]}}
+    answer = planned({"version": 1, "name": "agents", "workloads": [work], "policy": policy})
+    row, pool = answer.decision.comparison[0], answer.plan.pools[0]
+    assert row.is_chosen
+    assert (row.layout.share, row.n_replicas) == (pool.layout.share, pool.n_replicas)
+    assert not failed(answer.proof.certificate)

@@ -136,3 +136,24 @@ def test_staff_is_paid_once_or_not_at_all(tree, usd_per_year):
     years = tree["budget"]["horizon_months"] / 12
     is_own = any(line.what == "hardware" for line in bill.cash_flow)
     assert paid == pytest.approx(usd_per_year * years if is_own else 0.0, abs=0.05)
+
+
+def test_ranges_are_bills_at_other_loads():
+    """More load, or growth of it, costs what a plan of that load costs; owned nodes count once."""
+    tree = {
+        "version": 1,
+        "name": "growth",
+        "workloads": [{"name": "all", "kind": "generic", "work": {"accelerators": 44.8}}],
+        "owned": [{"accelerator": "A100", "nodes": 8, "accelerators_per_node": 8}],
+        "growth": {"per_month_frac": 0.06},
+    }
+    answer = planned(tree)
+    [bar] = [bar for bar in answer.uncertainty.tornado if bar.what == "demand"]
+    ends = [float(end.strip("% ")) / 100 for end in bar.span.split(" of ")[0].split("…")]
+    for end, usd in zip(ends, (bar.low_usd_per_month, bar.high_usd_per_month), strict=True):
+        work = {"name": "all", "kind": "generic", "work": {"accelerators": 44.8 * end}}
+        forced = planned({**tree, "workloads": [work]})
+        assert usd == pytest.approx(forced.plan.cost_usd_per_month.value, rel=0.03)
+    chart = next(each for each in answer.charts if each.chart.startswith("Monthly cost"))
+    now = chart.y[18]  # of 59 from a tenth of the load to three times it
+    assert now == pytest.approx(answer.plan.cost_usd_per_month.value, rel=0.01)

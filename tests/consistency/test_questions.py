@@ -16,8 +16,9 @@ KINDS = ("chat", "agents", "rag", "embeddings", "batch", "recurring", "pretrain"
 ASKED_ALWAYS = (
     "chat-8b", "chat-405b", "rag-8b-l4", "rag-rerank-heavy", "embeddings-m3", "embeddings-e5",
     "batch-8b", "batch-70b", "batch-small", "recurring-l40s", "recurring-embeddings",
-    "pretrain-7b", "pretrain-moe", "finetune-70b-lora", "finetune-8b-full", "finetune-8b-qlora",
-    "media-sdxl", "media-flux", "owned-growth",
+    "pretrain-7b", "pretrain-70b", "pretrain-moe",
+    "finetune-70b-lora", "finetune-8b-full", "finetune-8b-qlora",
+    "media-sdxl", "media-flux", "media-vit", "media-whisper", "finetune-7b-a100", "owned-growth",
 )  # fmt: skip
 
 

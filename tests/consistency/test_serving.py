@@ -120,10 +120,12 @@ def test_a_closed_loop_is_planned_as_it_is_simulated(tmp_path, think_s):
     assert load.residence_s == pytest.approx(found.statistics.e2e.mean_s, rel=0.08)
 
 
-def test_one_replica_fewer_violates_an_slo(tmp_path):
+def test_one_replica_fewer_violates_an_slo_or_is_too_unsure(tmp_path):
     tree = scenario(*CASES["bursts on H100"])
     answer, _ = planned(tmp_path, tree)
     [pool] = answer.plan.pools
     n = pool.n_replicas - pool.n_spare_replicas
     assert n > 1
-    assert any(f"{n - 1} " in line and "not enough" in line for line in answer.explanation.why)
+    fewer = f"{n - 1} is not enough"
+    unsure = "1 more than the predicted speed needs"
+    assert any(fewer in line or unsure in line for line in answer.explanation.why)

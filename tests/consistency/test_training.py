@@ -32,8 +32,9 @@ def scenario(model, method, *, tokens, cards=(), network=None, layout=None, **ru
     if cards:
         found["policy"] = {"accelerators": {"allowed": list(cards)}}
     if network is not None:
-        nics = {"kind": "infiniband", "nics_per_node": 1, "nic_gbit_per_s": network}
-        found["site"] = {"network": nics}
+        server = {"accelerators_per_node": 8, "usd_per_accelerator_h": 3.0}
+        offers = [{"accelerator": card, "network_gbit_per_s": network, **server} for card in cards]
+        found["prices"] = {"offers": offers}
     return found
 
 
@@ -171,3 +172,21 @@ def test_a_given_utilization_sets_the_days_and_still_has_a_layout_that_fits():
     hand_s = 6 * 70.55e9 * 2e11 / (pool.n_accelerators * 989.4e12 * 0.35)
     assert answer.plan.span_s == pytest.approx(hand_s, rel=0.01)
     assert pool.layout.tp * pool.layout.pp * pool.layout.dp == pool.n_accelerators
+
+
+def qlora(days):
+    return planned(
+        scenario("Llama-3.3-70B", "qlora", tokens=5e8, cards=["l40s"], deadline_days=days,
+                 sequence_tokens=1024)
+    )  # fmt: skip
+
+
+def test_a_run_that_fits_and_is_too_slow_is_not_called_too_large():
+    lines = qlora(1).explanation.conflicts
+    assert any("days are given" in line for line in lines)
+    assert not any("does not fit" in line for line in lines)
+
+
+def test_small_cards_with_more_time_are_never_dearer():
+    usd = [qlora(days).plan.total_usd for days in (3, 7, 35)]
+    assert usd == sorted(usd, reverse=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 import write_docs
+import write_questions
 
 from gpuplan.cli.app import app
 from shared_data import ROOT
@@ -141,3 +142,15 @@ def test_every_output_in_the_docs_is_written_by_the_tool():
 def test_reference_and_accuracy_are_fresh():
     assert write_docs.REFERENCE.read_text() == write_docs.reference(), FRESH
     assert write_docs.accuracy() in (ROOT / "README.md").read_text(), FRESH
+
+
+def test_worked_questions_are_as_their_file_says():
+    text = (ROOT / "docs" / "howto" / "questions.md").read_text(encoding="utf-8")
+    assert text == write_questions.page(), "run python tools/write_questions.py"
+
+
+def test_every_page_of_the_site_exists_and_every_page_is_in_it():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = set(re.findall(r": ([\w/.-]+\.md)$", text, re.MULTILINE))
+    pages = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")}
+    assert named == pages, f"mkdocs.yml: missing {pages - named}, gone {named - pages}"

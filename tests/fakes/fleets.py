@@ -114,7 +114,6 @@ def job(kind: str = "a", *, n: int = 8, wall_s: float = 86_400.0, **rest) -> Siz
         n_accelerators=n,
         n_accelerators_per_node=8,
         flop=1e21,
-        ideal_s=wall_s,
         **given,
     )
 

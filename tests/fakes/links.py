@@ -23,6 +23,12 @@ def plain_link(bytes_per_s: float = 100e9) -> LinkModel:
     )
 
 
+def steady_link(bytes_per_s: float, *, rate_frac: float, alpha_s: float) -> LinkModel:
+    """A link of which only rate and latency are known: trees, but no ramp, switch or kernels."""
+    protocol = replace(PLAIN, alpha_s=alpha_s, rate_frac=rate_frac)
+    return replace(plain_link(bytes_per_s), has_tree=True, ring=protocol, pairwise=protocol)
+
+
 def rich_link(bytes_per_s: float = 450e9) -> LinkModel:
     """A link with every algorithm and every term."""
     full = Protocol(

@@ -1,9 +1,10 @@
 """A training job with figures that can be checked by hand, and constants of a perfect machine."""
 
+from fakes.links import steady_link
 from gpuplan.calibration.training.constants import read_calibration, with_traits
 from gpuplan.calibration.training.stacks import STACKS
 from gpuplan.domain.training.setup import Execution, ParallelLayout, StateBytes, TrainingSetup
-from gpuplan.domain.training.time import Fabric, TrainingConstants, constants_from, plain_link
+from gpuplan.domain.training.time import Fabric, TrainingConstants, constants_from
 
 PERFECT = {
     "best16_frac": 1.0, "best8_frac": 1.0, "best4_frac": 1.0, "reach16_ratio": 1.0,
@@ -43,8 +44,8 @@ def fabric(
 ) -> Fabric:
     return Fabric(
         n_island=n_island,
-        inside=plain_link("island", 450e9, rate_frac=0.8, alpha_s=alpha_s),
-        outside=plain_link("adapters", outside_bytes_per_s, rate_frac=0.9, alpha_s=10e-6),
+        inside=steady_link(450e9, rate_frac=0.8, alpha_s=alpha_s),
+        outside=steady_link(outside_bytes_per_s, rate_frac=0.9, alpha_s=10e-6),
     )
 
 

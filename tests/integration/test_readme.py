@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from gpuplan.cli.app import app
 from shared_data import ROOT
 
-NEEDS_NETWORK = ("http://", "catalog update")
+NEEDS_NETWORK = ("http://", "catalog update", "gpuplan serve")  # or wait for somebody to ask
 
 
 def use_section() -> str:

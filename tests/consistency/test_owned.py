@@ -1,0 +1,61 @@
+"""Hardware that is there: used whole, never joined with a rented one, never dropped in silence."""
+
+import pytest
+
+from consistency.plans import failed, planned
+
+OWNED = [{"accelerator": "H100", "nodes": 4, "accelerators_per_node": 8}]
+
+
+def run(tokens, **training):
+    work = {
+        "name": "run",
+        "kind": "pretraining",
+        "model": {"params_b": 13},
+        "precision": "bf16",
+        "training": {"tokens": tokens, "sequence_tokens": 4096, **training},
+    }
+    return planned({"version": 1, "name": "own", "workloads": [work], "owned": OWNED})
+
+
+def purchases(answer):
+    return [line.purchase for pool in answer.plan.pools for line in pool.purchases]
+
+
+def test_a_run_without_a_deadline_takes_all_that_is_owned():
+    answer = run(5.0e11)
+    assert purchases(answer) == ["existing"]
+    assert answer.plan.pools[0].n_accelerators == 32
+    assert not failed(answer.proof.certificate)
+
+
+@pytest.mark.parametrize("days", [15, 24, 29])
+def test_no_run_spans_owned_and_rented_servers(days):
+    answer = run(5.0e11, deadline_days=days)
+    assert len(set(purchases(answer))) == 1
+    is_idle = any("stay idle" in line for line in answer.explanation.why)
+    assert is_idle == ("existing" not in purchases(answer))
+    # What the plan costs and what its row says are one bill, staff of the site included.
+    assert answer.decision.comparison[0].usd_per_month == pytest.approx(
+        answer.plan.bill.total_usd, rel=1e-6
+    )
+    assert not failed(answer.proof.certificate)
+
+
+def test_owned_nodes_that_cannot_serve_are_named_with_the_reason():
+    work = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.3-70B-Instruct",
+        "precision": "fp8",
+        "demand": {"requests_per_s": 1},
+        "request": {"input_tokens": 1000, "output_tokens": 200},
+        "slo": {"tpot_p95_ms": 60},
+    }
+    owned = [{"accelerator": "T4", "nodes": 1, "accelerators_per_node": 4}]
+    offers = [{"accelerator": "H200", "usd_per_accelerator_h": 4.0}]
+    tree = {"version": 1, "name": "own", "workloads": [work], "owned": owned}
+    answer = planned({**tree, "prices": {"offers": offers}})
+    [line] = [line for line in answer.explanation.why if "stay idle" in line]
+    assert line.startswith("your 4 x t4 stay idle: ")
+    assert len(line) > 40

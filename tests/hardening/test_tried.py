@@ -1,0 +1,49 @@
+"""The list of what was tried on commands: exit code 1 (our fault) is provoked by none of it.
+
+Telemetry is listed in `spoiled.py` and tried in tests/unit/observe/test_spoiled.py, servers in
+tests/unit/server/test_lying_server.py, disks and streams in tests/unit/cli/test_output_files.py
+and test_streams.py, the writer in tests/unit/test_files.py, caches in test_kernel_cache.py.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from hardening.command import SENTENCE, gpuplan
+
+SIMULATE = "simulate --model Llama-3.1-8B --on H100 --input-tokens 10 --output-tokens 10"
+TRIED = {
+    "0.1 requests a day": ["plan", SENTENCE, "--requests-per-day", "0.1", "--samples", "0"],
+    "2^63 requests a second": ["plan", SENTENCE, "--rate", "9223372036854775808"],
+    "10^12 users": ["plan", SENTENCE, "--users", "1e12"],
+    "10^8 samples": ["plan", SENTENCE, "--samples", "100000000"],
+    "2^63 at once": [
+        "predict",
+        "Llama-3.1-8B",
+        "--on",
+        "H100",
+        "--concurrency",
+        "9223372036854775808",
+    ],
+    "10^9 ranks": ["predict", "Llama-3.1-8B", "--on", "H100", "--tp", "1000000000"],
+    "10^9 accelerators": ["fit", "Llama-3.1-8B", "--on", "1000000000xH100"],
+    "10^9 replicas": [*SIMULATE.split(), "--rate", "1", "--replicas", "1000000000"],
+    "10^18 requests a second to simulate": [*SIMULATE.split(), "--rate", "1e18"],
+    "an hour without a request": [*SIMULATE.split(), "--rate", "0.000001"],
+    "NaN requests": [*SIMULATE.split(), "--rate", "nan"],
+    "a bad address": ["watch", "http://127.0.0.1:9", "--listen", "127.0.0.1:99999"],
+    "no address": ["watch", "http://127.0.0.1:9", "--listen", "nowhere"],
+    "no server": ["diagnose", "http://user:secret@127.0.0.1:9"],
+    "a name that is no text": ["explain", "plan\udc80.yaml"],
+    "a folder as a file": ["explain", "/"],
+    "a folder as telemetry": ["forecast", "/"],
+}
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_it_is_not_our_fault(name: str, tmp_path: Path):
+    done = gpuplan(*TRIED[name], cwd=tmp_path)
+    assert done.returncode not in (1, -6, -9, -11), done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"secret" not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []

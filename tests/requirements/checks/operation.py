@@ -1,0 +1,224 @@
+"""R83 to R94: real-world optimization."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fakes.telemetry import Scene
+from requirements.asking import Ask
+from requirements.registry import check
+
+LOAD = "--model Llama-3.1-8B --on H100 --input-tokens 800 --output-tokens 200"
+
+
+@check("R83", f"simulate {LOAD} --rate 25 --duration 10m --burstiness 3")
+def bursts_raise_the_tail(ask: Ask) -> None:
+    calm = ask.document(f"simulate {LOAD} --rate 25 --duration 10m")
+    wild = ask.document()
+    assert wild["load"]["gap_cv"] == pytest.approx(3, rel=0.15)
+    assert wild["ttft_s"]["p99"] > 1.2 * calm["ttft_s"]["p99"]
+    rows = ["arrive,input,output"] + [f"{i * 0.1},500,50" for i in range(200)]
+    name = ask.write("trace.csv", "\n".join(rows))
+    columns = "--columns arrive=arrive,input=input,output=output"
+    replayed = ask.document(f"simulate --model Llama-3.1-8B --on H100 --trace {name} {columns}")
+    assert replayed["n_requests"] == 200
+    assert replayed["load"]["requests_per_s"] == pytest.approx(10, rel=0.05)
+
+
+@check("R84", "plan examples/chat.yaml --samples 0")
+def precision_is_a_variable_of_the_plan(ask: Ask) -> None:
+    found = ask.plan("chat")
+    assert {one["precision"] for one in found["comparison"]} >= {"fp8", "int4"}
+    assert found["plan"]["pools"][0]["engine"].startswith("vllm")
+
+
+@check(
+    "R84",
+    "plan examples/chat.yaml --samples 0 --engines vllm,sglang",
+    missing="the engine is given, not chosen",
+)
+def engines_are_compared(ask: Ask) -> None:
+    engines = {one["engine"].split()[0] for one in ask.document()["comparison"]}
+    assert engines >= {"vllm", "sglang"}
+
+
+@check("R85", "plan examples/shared-cluster.yaml --samples 0")
+def quotas_and_priorities_of_teams_hold(ask: Ask) -> None:
+    limits = {one["name"]: one for one in ask.plan("shared-cluster")["plan"]["limits"]}
+    assert limits["teams.search.quota_accelerators"]["used_frac"] == pytest.approx(20 / 24)
+    answer = ask(
+        "plan examples/shared-cluster.yaml --samples 0 --set teams[0].quota_accelerators=16"
+    )
+    assert answer.code in (3, 4)
+    assert "quota" in answer.err + answer.out
+
+
+@check("R86", "diagnose smi.csv")
+def common_sources_give_the_same_figures(ask: Ask) -> None:
+    smi = "timestamp, index, name, utilization.gpu [%], power.draw [W]\n" + "".join(
+        f"2026/11/16 10:{i:02d}:00.000, 0, NVIDIA H100 80GB HBM3, 75 %, 500.00 W\n"
+        for i in range(20)
+    )
+    ask.write("smi.csv", smi)
+    text = "".join(
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}",Hostname="n1",modelName="NVIDIA H100 80GB HBM3"}} 75\n'
+        for gpu in range(2)
+    )
+    ask.write("exposition.txt", text)
+    scene = Scene(generation=1).device(0, gpu_util=0.75)
+    ask.scene("matrix.json", scene)
+    for name in ("smi.csv", "exposition.txt", "matrix.json"):
+        assert ask.document(f"diagnose {name}")["mean"] == pytest.approx(0.75, abs=0.01), name
+
+
+@check("R87", "diagnose examples/data/telemetry.csv")
+def twenty_causes_have_names_and_actions(ask: Ask) -> None:
+    from gpuplan.diagnose.finding import CAUSES  # noqa: PLC0415  (the list is the product)
+
+    assert len(CAUSES) >= 20
+    assert all(cause.actions for cause in CAUSES.values())
+    found = ask.document()
+    assert found["verdicts"]
+    assert all(one["evidence"] and one["actions"] for one in found["verdicts"])
+
+
+@check("R88", "fit Llama-3.3-70B --on 2xH100 --precision bf16 --concurrency 8")
+def narrower_formats_save_memory_and_name_their_risk(ask: Ask) -> None:
+    wide = ask.document()
+    narrow = ask.document("fit Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 8")
+    ratio = narrow["weights_bytes_per_accelerator"] / wide["weights_bytes_per_accelerator"]
+    assert ratio == pytest.approx(0.515, abs=0.02)
+    plan = ask.plan("chat")
+    noted = [one for one in plan["comparison"] if one["precision"] == "int4"]
+    assert "quality" in noted[0]["note"]
+
+
+@check(
+    "R88",
+    "predict Llama-3.1-8B --on H100 --precisions bf16,fp8,fp4",
+    missing="no table of precisions with speed, memory and risk",
+)
+def precisions_side_by_side(ask: Ask) -> None:
+    rows = {one["precision"]: one for one in ask.document()["precisions"]}
+    assert rows["fp8"]["speed_ratio"] > 1.2
+    assert rows["fp4"]["risk"]
+
+
+@check("R89", "diagnose small.json --on A100")
+def small_work_is_offered_slices(ask: Ask) -> None:
+    ask.scene("small.json", _small_jobs())
+    verdicts = {one["cause"]: one for one in ask.document()["verdicts"]}
+    actions = " ".join(
+        action["what"] + action["cost"] for action in verdicts["share_candidate"]["actions"]
+    )
+    assert "slice" in actions
+
+
+def _small_jobs() -> Scene:
+    scene = Scene()
+    for gpu in range(4):
+        levels = {"gpu_util": 0.25, "sm": 0.1, "tensor": 0.02, "dram": 0.05, "power_w": 110.0}
+        scene.device(gpu, model="NVIDIA A100-SXM4-80GB", held_bytes=8e9, free_bytes=72e9, **levels)
+    return scene
+
+
+@check("R89", "diagnose small.json --on A100")
+def profiles_and_packing_are_proposed(ask: Ask) -> None:
+    ask.scene("small.json", _small_jobs())
+    packing = ask.document()["packing"]
+    assert packing["profile"] in ("1g.10gb", "1g.20gb")
+    assert packing["n_before"] == 4
+    assert packing["n_after"] == 1
+
+
+@check("R90", "render chat.plan.yaml --to kubernetes")
+def manifests_ask_for_the_gpus_of_the_plan(ask: Ask) -> None:
+    import yaml  # noqa: PLC0415
+
+    pool = ask.plan("chat")["plan"]["pools"][0]
+    documents = [one for one in yaml.safe_load_all(ask().out) if one]
+    server = next(one for one in documents if one["kind"] == "Deployment")
+    assert server["spec"]["replicas"] == pool["n_replicas"]
+    container = server["spec"]["template"]["spec"]["containers"][0]
+    assert int(container["resources"]["limits"]["nvidia.com/gpu"]) == pool["tp"] * pool["pp"]
+    for target in ("kubernetes-dra", "kueue", "keda"):
+        made = [
+            one
+            for one in yaml.safe_load_all(ask(f"render chat.plan.yaml --to {target}").out)
+            if one
+        ]
+        assert made, target
+
+
+@check("R91", "plan examples/growth.yaml --samples 0")
+def better_code_is_worth_money(ask: Ask) -> None:
+    spend = " ".join(ask.plan("growth")["explanation"]["next_spend"])
+    assert "code with 10% more throughput per replica is worth $19,214/month" in spend
+    node = [one for one in ask.plan("growth")["plan"]["pools"][0]["purchases"] if one["n_nodes"]]
+    assert node[0]["price_usd_per_node_h"]["value"] * 730 == pytest.approx(19214, rel=0.01)
+
+
+@check("R93", "predict Llama-3.1-8B --on H100 --engine-version 0.6 --concurrency 32")
+def another_version_of_the_engine_is_a_what_if(ask: Ask) -> None:
+    old = ask.document()
+    new = ask.document("predict Llama-3.1-8B --on H100 --engine-version 0.15 --concurrency 32")
+    assert old["engine_version"] == "0.6"
+    assert new["output_tokens_per_s"]["value"] > old["output_tokens_per_s"]["value"]
+
+
+def _service(per_s: float, seed: int = 0) -> str:
+    scene = Scene(n_samples=720, seed=seed)
+    labels = {"model_name": "m", "instance": "n1:8000"}
+    scene.counter("vllm:request_success_total", per_s, **labels)
+    scene.counter("vllm:prompt_tokens_total", per_s * 2200, **labels)
+    scene.counter("vllm:generation_tokens_total", per_s * 350, **labels)
+    data = {"resultType": "matrix", "result": scene.result}
+    return json.dumps({"status": "success", "data": data})
+
+
+@check("R94", "replan chat.plan.yaml service.json")
+def drift_is_noticed_and_planned_again(ask: Ask) -> None:
+    ask.plan("chat")
+    ask.write("same.json", _service(3.3))
+    ask.write("service.json", _service(9.0))
+    calm, moved = ask("replan chat.plan.yaml same.json"), ask()
+    assert calm.code == 0
+    assert moved.code == 6
+    found = ask("replan chat.plan.yaml service.json --json").document
+    assert "8" in json.dumps(found)
+
+
+@check(
+    "R94",
+    "replan chat.plan.yaml http://127.0.0.1:1",
+    missing="replan and forecast read no Prometheus server",
+)
+def replan_reads_a_server(ask: Ask) -> None:
+    ask.plan("chat")
+    answer = ask()
+    assert answer.code == 5  # the server does not answer: data, not input
+    assert ask("forecast http://127.0.0.1:1").code == 5
+
+
+@check("R92", "forecast weeks.csv --devices 48 --lead-weeks 16")
+def order_when_the_peak_reaches_the_trigger(ask: Ask) -> None:
+    ask.write("weeks.csv", weekly_peaks(0.70, 0.08, days=56))
+    found = ask.document(ask.command + " --growth 0.08")
+    assert found["peak_use"] == pytest.approx(0.70, abs=0.03)
+    order = next(one for one in found["orders"] if one["growth_per_month"] == pytest.approx(0.08))
+    weeks = np.log(0.85 / found["peak_use"]) / np.log(1.08) * 730 / 168
+    assert order["trigger_in_s"] / 604800 == pytest.approx(weeks, rel=0.02)
+    assert order["bridge_s"] / 604800 == pytest.approx(16 - weeks, abs=0.2)
+
+
+def weekly_peaks(last_peak: float, per_month: float, *, days: int) -> str:
+    """Hourly utilization over days that grows to this weekly peak at the end."""
+    rows = ["timestamp,gpu_util"]
+    for hour in range(days * 24):
+        months_left = (days * 24 - hour) / 730
+        shape = 0.55 + 0.45 * np.sin((hour % 24 - 8) / 24 * 2 * np.pi)
+        shape *= 1.0 if (hour // 24) % 7 < 5 else 0.7
+        value = last_peak / (1 + per_month) ** months_left * shape
+        rows.append(f"{1.75e9 + hour * 3600:.0f},{100 * value:.2f}")
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,145 @@
+"""R106 to R114: production patterns and connections."""
+
+import pytest
+import yaml
+
+from requirements.asking import Ask
+from requirements.checks.operation import weekly_peaks
+from requirements.registry import check
+
+
+@check(
+    "R106",
+    "simulate --model Llama-3.1-8B --on H100 --rate 40 --input-tokens 600 --output-tokens 200"
+    " --duration 20m --fleet examples/fleets/scaled-and-spot.yaml",
+)
+def replicas_follow_the_load_with_cold_starts(ask: Ask) -> None:
+    found = ask.document()
+    assert found["n_completed"] > 0
+    text = str(found)
+    assert "cold" in text or "start" in text
+    start = ask.document("predict Llama-3.1-8B --on H100 --concurrency 8")["startup_s"]
+    parts = sum(one["value"] for name, one in start.items() if name != "total")
+    assert start["total"]["value"] == pytest.approx(parts, rel=0.01)
+    ask.plan("chat")
+    assert "ScaledObject" in ask("render chat.plan.yaml --to keda").out
+
+
+@check("R107", "design shared-cluster.plan.yaml")
+def teams_are_charged_for_what_they_use(ask: Ask) -> None:
+    ask.plan("shared-cluster")
+    teams = {one["team"]: one["total_cents"] for one in ask.document()["teams"]}
+    assert teams["search"] / teams["speech"] == pytest.approx(20 / 16, rel=0.01)
+    assert teams["research"] < teams["speech"]
+
+
+@check(
+    "R107",
+    "render shared-cluster.plan.yaml --to kueue",
+    missing="queues of Kueue follow workloads, not teams and their quotas",
+)
+def queues_of_the_cluster_follow_teams_and_quotas(ask: Ask) -> None:
+    ask.plan("shared-cluster")
+    queues = [one for one in yaml.safe_load_all(ask().out) if one and one["kind"] == "ClusterQueue"]
+    quotas = {}
+    for one in queues:
+        flavor = one["spec"]["resourceGroups"][0]["flavors"][0]
+        quotas[one["metadata"]["name"]] = int(flavor["resources"][0]["nominalQuota"])
+    assert sorted(quotas.values()) == [16, 16, 16, 24, 24, 32]
+    assert len({one["spec"]["cohort"] for one in queues}) == 1
+
+
+@check("R107", "simulate --cluster cluster.yaml", elsewhere="the shared cluster's simulation")
+def the_shared_cluster_is_simulated(ask: Ask) -> None:
+    raise NotImplementedError
+
+
+@check("R109", "design shared-cluster.plan.yaml")
+def the_plan_is_charged_to_teams(ask: Ask) -> None:
+    ask.plan("shared-cluster")
+    found = ask.document()
+    assert sum(one["total_cents"] for one in found["teams"]) == found["statement"]["total_cents"]
+
+
+@check(
+    "R109",
+    "replan chat.plan.yaml opencost.json",
+    missing="no plan against actual in dollars, no OpenCost import",
+)
+def the_plan_is_held_against_actual_cost(ask: Ask) -> None:
+    ask.plan("chat")
+    ask.write(
+        "opencost.json",
+        '{"code":200,"data":[{"chat":{"name":"chat","gpuHours":5840,"gpuCost":21000}}]}',
+    )
+    found = ask("diagnose opencost.json --plan chat.plan.yaml --json").document
+    row = found["plan_against_actual"][0]
+    assert row["actual_usd"] == pytest.approx(21000)
+    assert row["difference_usd"] == pytest.approx(21000 - 18980, rel=0.05)
+
+
+@check("R110", "design power-shortfall.plan.yaml")
+def energy_is_in_the_same_ledger(ask: Ask) -> None:
+    ask.plan("power-shortfall")
+    found = ask.document()
+    energy = found["groups"][0]["energy"]
+    kwh = 28.56 * 8760 * 3 * 1.4
+    assert energy["facility_kwh"] == pytest.approx(kwh, rel=0.01)
+    assert found["statement"]["total_cents"] / 100 == pytest.approx(kwh * 0.12, rel=0.01)
+
+
+@check("R111", "plan examples/chat.yaml --samples 0")
+def prices_have_a_date_a_source_and_a_region(ask: Ask) -> None:
+    purchase = ask.plan("chat")["plan"]["pools"][0]["purchases"][0]
+    assert purchase["price_date"] >= "2025-01-01"
+    assert purchase["price_source"]
+    assert purchase["region"]
+    europe = ask("plan examples/chat.yaml --samples 0 --cloud aws --json")
+    assert europe.document["plan"]["pools"][0]["purchases"][0]["cloud"] == "aws"
+
+
+@check("R112", "scale Llama-3-8B --on H100 --node-gbit 100")
+def the_plan_in_terms_of_parallel_computing(ask: Ask) -> None:
+    found = ask.document()
+    last = found["points"][-1]
+    ratio = (last["step_s"] - last["compute_s"]) / last["compute_s"]
+    assert found["parallel"]["communication_to_compute"] == pytest.approx(ratio, rel=0.01)
+    n, speed = last["n_accelerators"] / 8, last["speedup"]
+    serial = (n / speed - 1) / (n - 1)
+    assert found["parallel"]["serial_frac"] == pytest.approx(serial, rel=0.05)
+
+
+@check("R113", "forecast weeks.csv --devices 48 --lead-weeks 16")
+def lead_time_decides_when_to_order(ask: Ask) -> None:
+    ask.write("weeks.csv", weekly_peaks(0.70, 0.08, days=56))
+    late = ask.document(ask.command + " --growth 0.08")["orders"]
+    soon = ask.document("forecast weeks.csv --devices 48 --lead-weeks 2 --growth 0.08")["orders"]
+    assert late != soon
+
+
+@check(
+    "R113",
+    "forecast weeks.csv --devices 48 --lead-weeks 16 --lead-weeks-high 30 --growth 0.08",
+    missing="no order date, no safety stock, no supplier risk",
+)
+def an_order_has_a_date_and_safety_stock(ask: Ask) -> None:
+    ask.write("weeks.csv", weekly_peaks(0.70, 0.08, days=56))
+    found = ask.document()
+    order = found["orders"][0]
+    assert order["order_by"] >= "2025"
+    assert order["safety_stock"] > 0
+    assert order["late_delivery"]["bridge_weeks"] > order["bridge_weeks"]
+
+
+@check("R114", "learn chat.plan.yaml")
+def five_takeaways_on_one_page(ask: Ask) -> None:
+    ask.plan("chat")
+    found = ask.document()
+    assert [one["takeaway"] for one in found["takeaways"]] == [
+        "match",
+        "choose",
+        "balance",
+        "scale",
+        "sustain",
+    ]
+    assert all(any(char.isdigit() for char in one["here"]) for one in found["takeaways"])

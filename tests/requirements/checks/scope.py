@@ -1,0 +1,274 @@
+"""R30 to R45: scope, objective, fundamentals."""
+
+import csv
+import io
+
+import pytest
+
+from requirements.asking import Ask
+from requirements.registry import check
+
+
+@check("R30", "render chat.plan.yaml --to bom")
+def the_bill_of_materials_names_what_is_bought(ask: Ask) -> None:
+    ask.plan("chat")
+    text = ask().out
+    assert text.count("\n") >= 1
+    assert "4H100" in text or "h100" in text.lower()
+
+
+@check(
+    "R30", "design chat.plan.yaml", missing="bill of materials and software are not in one object"
+)
+def hardware_and_software_are_in_one_object(ask: Ask) -> None:
+    ask.plan("chat")
+    found = ask.document()
+    assert {line["part"] for line in found["bom"]} >= {"server", "accelerator"}
+    stack = {one["layer"]: one for one in found["software"]}
+    assert set(stack) >= {"driver", "cuda", "engine"}
+    assert all(one["version"] for one in stack.values())
+
+
+@check("R31", "design slow-disks.plan.yaml")
+def gpus_hosts_storage_and_network_are_one_design(ask: Ask) -> None:
+    ask.plan("slow-disks")
+    group = ask.document()["groups"][0]
+    assert group["accelerators_per_machine"] * group["n_machines"] == 8
+    assert group["storage"]
+    assert group["networks"]
+    assert group["host"]
+
+
+@check("R32", "plan examples/large-training.yaml --samples 0")
+def a_tighter_deadline_takes_more_gpus(ask: Ask) -> None:
+    def size(days: int) -> int:
+        found = ask.plan("large-training", f"workloads[0].training.deadline_days={days}")
+        assert found["comparison"][0]["run"]["wall_s"] <= days * 86400
+        return found["plan"]["pools"][0]["n_accelerators"]
+
+    assert size(20) > size(45) > size(90)
+
+
+@check("R33", "verify chat.plan.yaml")
+def a_plan_is_certified_and_an_impossible_one_relaxed(ask: Ask) -> None:
+    plan = ask.plan("chat")
+    assert len(plan["certificate"]) > 20
+    assert all(one["ok"] for one in plan["certificate"])
+    assert ask().code == 0
+    impossible = "plan examples/chat.yaml --samples 0 --set workloads[0].slo.tpot_p95_ms=1"
+    answer = ask(impossible)
+    assert answer.code == 3
+    assert "ms" in answer.err
+
+
+@check("R34", "plan examples/cpu-is-enough.yaml --samples 0")
+def the_naive_choice_has_its_price(ask: Ask) -> None:
+    found = ask.plan("cpu-is-enough")
+    naive = {one["question"]: one for one in found["explanation"]["naive"]}
+    row = naive["buy the priciest accelerator"]
+    assert row["extra_usd_per_month"] == pytest.approx((0.80 - 0.40) * 730)
+
+
+@check("R35", "render chat.plan.yaml --to skypilot")
+def clouds_training_and_costs_are_reachable_from_a_plan(ask: Ask) -> None:
+    ask.plan("chat")
+    assert "accelerators" in ask().out
+    found = ask.document("design chat.plan.yaml")
+    assert {way["break_even"] is not None for way in found["ways"]} == {True}
+    ask.plan("scaling")
+    assert "torchrun" in ask("render scaling.plan.yaml --to training").out
+
+
+@check("R36", "plan examples/which-gpu.yaml --samples 0 --set objective=energy")
+def another_objective_is_another_plan(ask: Ask) -> None:
+    cheap = ask.plan(
+        "which-gpu", "policy.survive=none", "workloads[0].demand.output_tokens_per_s=500"
+    )
+    lean = ask.plan(
+        "which-gpu",
+        "policy.survive=none",
+        "workloads[0].demand.output_tokens_per_s=500",
+        "objective=energy",
+    )
+    assert lean["plan"]["energy_j_per_month"] <= cheap["plan"]["energy_j_per_month"]
+    assert (
+        lean["plan"]["cost_usd_per_month"]["value"] >= cheap["plan"]["cost_usd_per_month"]["value"]
+    )
+    assert lean["proof"]["objective"] == "energy"
+
+
+@check(
+    "R36",
+    "plan examples/which-gpu.yaml --samples 0 --weights cost=1,energy=0.5",
+    missing="no weights over several objectives",
+)
+def weights_over_several_objectives(ask: Ask) -> None:
+    rows = {}
+    for text in ("cost=1", "energy=1", "cost=1,energy=1"):
+        found = ask.document(f"plan examples/which-gpu.yaml --samples 0 --weights {text}")
+        rows[text] = found["plan"]["cost_usd_per_month"]["value"]
+    assert rows["cost=1"] <= rows["cost=1,energy=1"] <= rows["energy=1"]
+
+
+def _day_and_night() -> dict[str, object]:
+    day = [0] * 8 + [1] * 10 + [0] * 6
+    return {
+        "name": "day and night",
+        "workloads": [
+            {
+                "name": "serving",
+                "kind": "generic",
+                "work": {"accelerators": 16, "hourly_profile": day},
+            },
+            {
+                "name": "training",
+                "kind": "generic",
+                "work": {
+                    "accelerators": 16,
+                    "training": True,
+                    "hourly_profile": [1 - hour for hour in day],
+                },
+            },
+        ],
+        "owned": [{"accelerator": "H100", "nodes": 4, "accelerators_per_node": 8}],
+    }
+
+
+@check("R37", "plan day-night.yaml --samples 0", missing="no calendar of replicas and jobs")
+def a_calendar_says_what_runs_when(ask: Ask) -> None:
+    ask.scenario("day-night.yaml", _day_and_night())
+    calendar = ask.document()["calendar"]
+    assert len(calendar["hours"]) == 168
+    row = {one["workload"]: one["accelerators"] for one in calendar["rows"]}
+    assert row["serving"][12] == 16
+    assert row["serving"][3] == 0
+    assert row["training"][3] == 16
+
+
+@check("R38", "check examples/slow-disks.yaml")
+def six_needs_are_held_against_supply(ask: Ask) -> None:
+    needs = {one["need"]: one for one in ask.document()["needs"]}
+    assert list(needs) == ["compute", "memory", "speed", "storage", "network", "power"]
+    assert needs["storage"]["demand"] == pytest.approx(2.64e9, rel=0.01)
+    for one in needs.values():
+        if one["supply"]:
+            assert one["headroom_frac"] == pytest.approx(
+                1 - one["demand"] / one["supply"], abs=1e-6
+            )
+
+
+@check("R39", "plan examples/power-shortfall.yaml --samples 0")
+def a_site_that_cannot_carry_it_has_no_plan(ask: Ask) -> None:
+    assert ask.plan("power-shortfall")["feasible"]
+    pools = ask.plan("power-shortfall", "site.racks=3")["plan"]["pools"]
+    bought = {one["purchase"]: one["n_nodes"] for one in pools[0]["purchases"]}
+    assert bought["existing"] == 3  # the fourth has no rack; its work is rented
+    assert bought["on_demand"] >= 1
+    short = ask("check examples/system-undersized-supply.yaml")
+    assert short.code == 4
+    assert "1.6 short" in short.err + short.out
+
+
+@check("R40", "plan day-night.yaml --samples 0")
+def training_at_night_shares_the_nodes_of_the_day(ask: Ask) -> None:
+    ask.scenario("day-night.yaml", _day_and_night())
+    pools = ask.document()["plan"]["pools"]
+    nodes = sum(one["n_nodes"] for pool in pools for one in pool["purchases"])
+    assert nodes == 2  # 16 accelerators by day and the same 16 by night, not 32
+
+
+@check("R41", "plan examples/cpu-is-enough.yaml --samples 0")
+def the_cpu_is_compared_with_its_break_even_rate(ask: Ask) -> None:
+    found = ask.plan("cpu-is-enough")
+    kinds = {one["accelerator"]: one["usd_per_month"] for one in found["comparison"]}
+    assert kinds["cpu-xeon-8480"] == pytest.approx(292)
+    assert kinds["l4"] == pytest.approx(584)
+    at = found["explanation"]["crossovers"][0]["at"]
+    assert "84 requests/s" in at  # two nodes of 60 at 0.7; the third costs more than one L4
+
+
+@check("R42", "plan speech.yaml --samples 0", missing="a plan of Whisper fails its own certificate")
+def speech_is_planned(ask: Ask) -> None:
+    work = {"name": "speech", "kind": "online_inference", "model": "openai/whisper-large-v3"}
+    work |= {"demand": {"requests_per_s": 5}, "slo": {"e2e_p95_s": 10}}
+    work |= {"request": {"input_tokens": 256, "output_tokens": 0}}
+    ask.scenario("speech.yaml", {"name": "speech", "workloads": [work]})
+    assert ask.document()["feasible"]
+
+
+KINDS = ("online_inference", "batch_inference", "pretraining", "finetuning", "generic")
+
+
+@check("R42", "scenario schema")
+def the_usual_kinds_of_work_are_planned(ask: Ask) -> None:
+    text = ask().out
+    assert all(f'"{kind}"' in text for kind in KINDS)
+    media = {
+        "embeddings": ("BAAI/bge-m3", {"requests_per_s": 50}),
+        "vision": ("vit_base_patch16_224", {"requests_per_s": 500}),
+        "images": ("stabilityai/stable-diffusion-xl-base-1.0", {"requests_per_s": 0.2}),
+    }
+    for name, (model, demand) in media.items():
+        work = {"name": name, "kind": "online_inference", "model": model, "demand": demand}
+        work |= {"request": {"input_tokens": 256, "output_tokens": 0}, "slo": {"e2e_p95_s": 10}}
+        file = ask.scenario(f"{name}.yaml", {"name": name, "workloads": [work]})
+        found = ask.document(f"plan {file} --samples 0")
+        assert found["feasible"], name
+        assert found["plan"]["cost_usd_per_month"]["value"] > 0
+
+
+@check(
+    "R42",
+    "plan rl.yaml --samples 0",
+    missing="reinforcement learning, recommenders, TTS and classical ML are no kinds of their own",
+)
+def reinforcement_learning_is_rollouts_and_training(ask: Ask) -> None:
+    work = {
+        "name": "rl",
+        "kind": "reinforcement_learning",
+        "model": "Qwen/Qwen3-8B",
+        "training": {"tokens": 1e9, "deadline_days": 7},
+        "rollout": {"input_tokens": 500, "output_tokens": 4000, "samples_per_prompt": 8},
+    }
+    ask.scenario("rl.yaml", {"name": "rl", "workloads": [work]})
+    found = ask.document()
+    assert {pool["role"] for pool in found["plan"]["pools"]} == {"rollout", "training"}
+
+
+@check("R43", "check examples/slow-disks.yaml")
+def hosts_have_cores_memory_and_reasons(ask: Ask) -> None:
+    parts = {one["part"]: one for one in ask.document()["hosts"][0]["parts"]}
+    assert parts["CPU"]["needed"] == 2 * 8 + 4 + 200
+    assert parts["memory"]["needed"] == pytest.approx(2 * 8 * 80, rel=0.01)
+    assert all(one["reason"] for one in parts.values())
+    power = ask.document("check examples/power-shortfall.yaml")
+    assert any("power supplies" in one["where"] for one in power["findings"])
+
+
+@check("R44", "check old.yaml")
+def drivers_and_frameworks_must_go_together(ask: Ask) -> None:
+    base = {
+        "name": "old",
+        "workloads": [{"name": "w", "kind": "generic", "work": {"accelerators": 8}}],
+        "site": {"software": {"driver": "470.57", "cuda": "12.8"}},
+        "owned": [{"accelerator": "H100", "nodes": 1, "accelerators_per_node": 8}],
+    }
+    ask.scenario("old.yaml", base)
+    answer = ask()
+    assert answer.code == 4
+    assert "570" in answer.err + answer.out  # the oldest driver that CUDA 12.8 runs on
+    good = ask.document("check old.yaml --what-if \"site.software.driver='580.65'\"")["after"]
+    assert not [one for one in good["findings"] if "driver" in one["where"]]
+
+
+@check("R45", "check examples/power-shortfall.yaml")
+def balance_is_the_smallest_headroom(ask: Ask) -> None:
+    found = ask.document()
+    least = min(one["headroom_frac"] for one in found["needs"] if one["supply"])
+    assert found["balance"]["score"] == pytest.approx(least)
+    assert found["balance"]["next_bottleneck"]
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows of a CSV text."""
+    return list(csv.DictReader(io.StringIO(text)))
