@@ -7,6 +7,13 @@
     python3 dev.py lock    write requirements.lock anew
     python3 dev.py consistency [--examples 10000] [--questions all]
                            drawn scenarios of every kind and worked questions
+    python3 dev.py requirements [--write]
+                           every requirement of the two documents, tried by running; a line each
+    python3 dev.py consumers
+                           rendered files, read by SkyPilot and dstack themselves
+    python3 dev.py docs    the documentation as a site in dist/site; every broken link is an error
+    python3 dev.py fuzz    the description of the HTTP interface, tried by Schemathesis: no 5xx
+    python3 dev.py ray     sweeps on a real Ray cluster of this server, workers killed on the way
     python3 dev.py numba   the kernel tests on the oldest and the newest numba that is supported
 
 Needs Python 3.11 or newer and nothing else.
@@ -30,7 +37,13 @@ LOCK = ROOT / "requirements.lock"
 def main() -> int:
     """Run the job that was named."""
     jobs = {"demo": demo, "test": test, "check": check, "lock": lock, "numba": numba}
-    jobs["consistency"] = consistency
+    jobs |= {
+        "consistency": consistency,
+        "consumers": consumers,
+        "ray": ray,
+        "requirements": requirements,
+    }
+    jobs |= {"docs": docs, "fuzz": fuzz}
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if sys.version_info < (3, 11):  # noqa: UP036  (an older Python should say so, not fail)
         print("gpuplan needs Python 3.11 or newer; this is " + sys.version.split()[0])
@@ -91,6 +104,15 @@ def consistency(arguments: list[str]) -> int:
     return run(BIN / "python", "-m", "pytest", *tests)
 
 
+def requirements(arguments: list[str]) -> int:
+    """A line for each requirement with its verdict; 0 when none is missing."""
+    set_up()
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        str(ROOT / name) for name in ("src", "tests", "tools")
+    )
+    return run(BIN / "python", "-m", "requirements.page", *arguments)
+
+
 def lock(_: list[str]) -> int:
     """Pin every package with its hashes; no index is named in the file."""
     set_up()
@@ -99,6 +121,50 @@ def lock(_: list[str]) -> int:
     options += ["--extra", "all", "--group", "dev", "--no-header", "--python-version", "3.11"]
     command = ["uv", "pip", "compile", "pyproject.toml", *options, "-o", str(LOCK)]
     return run(BIN / command[0], *command[1:])
+
+
+def consumers(arguments: list[str]) -> int:
+    """Rendered files before the tools that they are for, in an environment of their own."""
+    home = VENV.with_name(VENV.name + "-consumers")
+    venv.create(home, with_pip=True, clear=False)
+    python = home / BIN.name / "python"
+    needed = ["skypilot", "dstack", "kubernetes-validate", "hypothesis", "pytest", "xlsxwriter"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return run(*pip, "-e", ROOT, *needed) or run(
+        python, "-m", "pytest", "-q", ROOT / "tests/unit/render", *arguments
+    )
+
+
+def docs(arguments: list[str]) -> int:
+    """The pages as a site that opens without a network, in an environment of its own."""
+    home = VENV.with_name(VENV.name + "-docs")
+    venv.create(home, with_pip=True, clear=False)
+    python = home / BIN.name / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    build = ["-m", "mkdocs", "build", "--strict", "--site-dir", ROOT / "dist" / "site"]
+    return run(*pip, "mkdocs-material>=9.5,<10") or run(python, *build, *arguments)
+
+
+def fuzz(arguments: list[str]) -> int:
+    """Drawn requests to every path of a running server, in an environment of their own."""
+    set_up()
+    home = VENV.with_name(VENV.name + "-fuzz")
+    venv.create(home, with_pip=True, clear=False)
+    python = home / BIN.name / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    code = run(*pip, "schemathesis")
+    return code or run(BIN / "python", "tools/fuzz_serve.py", home / BIN.name / "st", *arguments)
+
+
+def ray(arguments: list[str]) -> int:
+    """Sweeps on Ray, in an environment of their own."""
+    home = VENV.with_name(VENV.name + "-ray")
+    venv.create(home, with_pip=True, clear=False)
+    python = home / BIN.name / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return run(*pip, "-e", f"{ROOT}[ray]", "pytest", "hypothesis") or run(
+        python, "-m", "pytest", "-q", ROOT / "tests/unit/execution/test_sweep.py", *arguments
+    )
 
 
 def numba(arguments: list[str]) -> int:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from bench_fleet import START, pool
 from bench_simulate import chat, fleet
 
+from gpuplan.domain.simulation.engine import Admission, PrefillFirst
 from gpuplan.domain.simulation.fleet import (
     Autoscaler,
     Clients,
@@ -30,6 +31,7 @@ from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 
 N_REQUESTS = 2000
+SGLANG = Admission(is_ahead=True, prefill_first=PrefillFirst())
 
 
 def _plain() -> None:
@@ -46,6 +48,14 @@ def _featured() -> None:
     requests = chat(N_REQUESTS, 16.0)
     of = fleet(requests)
     simulate_serving(requests, replace(of, limits=replace(of.limits, caches_prefixes=True)))
+
+
+def _sglang(n_engines: int = 1) -> None:
+    requests = chat(N_REQUESTS, 16.0)
+    of = fleet(requests)
+    limits = replace(of.limits, admission=SGLANG, caches_prefixes=True)
+    router = "round_robin" if n_engines == 1 else "least_outstanding"
+    simulate_serving(requests, replace(of, limits=limits, n_engines=n_engines, router=router))
 
 
 def _autoscaled(*, is_featured: bool = False) -> None:
@@ -68,6 +78,8 @@ KINDS: dict[str, Callable[[], None]] = {
     "plain": _plain,
     "routed": _routed,
     "featured": _featured,
+    "sglang": _sglang,
+    "sglang-routed": lambda: _sglang(4),
     "autoscaled": _autoscaled,
     "autoscaled-featured": lambda: _autoscaled(is_featured=True),
 }

@@ -1,6 +1,10 @@
 """What a plan costs: CPU and wall seconds of a fresh process, warm, and beside a peer.
 
     python benchmarks/bench_plan.py [--repeat 3] [--peer PATH/TO/aiconfigurator]
+    python benchmarks/bench_plan.py --only-kinds [--repeat 1]
+
+Kinds are questions of every sort over all accelerators with the full comparison: the target is 3
+CPU-seconds for one service, warm, and 30 for services with batch.
 
 Fresh processes find modules and kernels compiled, as after an installation and a first run; the
 first run after a change compiles them. The peer recommends for one type of accelerator; ours plans
@@ -27,6 +31,30 @@ TARGETS = (
     CHAT, "examples/which-gpu.yaml", "examples/coding-agents.yaml",
     "examples/large-training.yaml", "Llama-3.3-70B, 6000 users, chat",
 )  # fmt: skip
+BESIDE = """
+workloads:
+  - {name: chat, kind: online_inference, model: meta-llama/Llama-3.1-8B-Instruct,
+     demand: {requests_per_s: 5, peak_to_mean: 3},
+     request: {input_tokens: 1000, output_tokens: 250},
+     slo: {ttft_p95_ms: 1500, tpot_p95_ms: 40}}
+  - {name: search, kind: online_inference, model: Qwen/Qwen3-32B, precision: fp8,
+     demand: {requests_per_s: 3}, request: {input_tokens: 3000, output_tokens: 200},
+     slo: {ttft_p95_ms: 2000, tpot_p95_ms: 50}}
+  - {name: nightly, kind: batch_inference, model: meta-llama/Llama-3.1-8B-Instruct,
+     batch: {docs_per_day: 2.0e6, deadline_h: 24}, request: {input_tokens: 500, output_tokens: 50}}
+"""
+# Kind → words, or a scenario; target in CPU-seconds.
+KINDS: dict[str, tuple[str, float]] = {
+    "chat": ("Llama-3.3-70B, 6000 users, chat", 3.0),
+    "closed loop": ("Llama-3.3-70B, 200 concurrent requests, 2000 input tokens, "
+                    "300 output tokens", 3.0),
+    "closed loop, agents": ("serve Qwen3-235B for 200 concurrent coding agents with 30k context",
+                            3.0),
+    "mixture of experts": ("DeepSeek-R1, 2000 users, chat", 3.0),
+    "LoRA": ("fine-tune Llama-3.1-70B with LoRA on 50M tokens in 2 days", 3.0),
+    "pretraining": ("Llama-2-7B, pretrain, 1T tokens, in 30 days", 3.0),
+    "two services and batch": (BESIDE, 30.0),
+}  # fmt: skip
 # The same layers, formats, lengths, promises and rate as the chat example; its configuration is
 # in the peer's package, so that nothing is fetched.
 PEER = (
@@ -104,17 +132,35 @@ def _round(every: str, peer: str | None) -> list[Spent]:
     return [*ours, spent([peer, *PEER.split()], dict(os.environ))] if peer else ours
 
 
+def kinds(repeat: int) -> None:
+    """CPU-seconds of every kind of question, in a fresh process and warm, beside its target."""
+    print(f"\n{'kind, all accelerators':40} {'fresh, CPU-s':>14} {'warm, CPU-s':>12} {'target':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, (asked, target_s) in KINDS.items():
+            target = asked
+            if asked is BESIDE:
+                target = str(Path(folder, "beside.yaml"))
+                Path(target).write_text(asked, "utf-8")
+            best = min(fresh(target).cpu_s for _ in range(repeat))
+            print(f"{kind:40} {best:14.2f} {warm_s(target):12.2f} {target_s:8.0f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--peer", default=shutil.which("aiconfigurator"))
     parser.add_argument("--only-peer", action="store_true", help="leave the other examples out")
+    parser.add_argument("--only-kinds", action="store_true", help="every kind of question, no peer")
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
+    if asked.only_kinds:
+        kinds(asked.repeat)
+        return
     beside(asked.peer, asked.repeat)
     if asked.only_peer:
         return
+    kinds(asked.repeat)
     print(f"\n{'plan':40} {'fresh, CPU-s':>14} {'warm, CPU-s':>12}")
     for target in TARGETS:
         best = min(fresh(target).cpu_s for _ in range(asked.repeat))

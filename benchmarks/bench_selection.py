@@ -152,7 +152,7 @@ def problem(seed: int, *, n_workloads: int, n_scenarios: int, n_pools: int = 60)
 
 
 def main() -> int:
-    """Print a line for each seed; 1 when fewer than 8 in 10 reach the target."""
+    """Print a line for each seed; 1 when one of them misses the target."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--workloads", type=int, default=50)
     parser.add_argument("--scenarios", type=int, default=1, choices=sorted(SPREADS))
@@ -174,7 +174,7 @@ def main() -> int:
             flush=True,
         )
     print(f"within {TARGET_GAP:.0%} and {TARGET_S:.0f} CPU-seconds: {n_met} of {asked.seeds}")
-    return int(n_met < 0.8 * asked.seeds)
+    return int(n_met < asked.seeds)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python tools/write_docs.py [PART_OF_A_PATH]
 
 An output block follows a comment that holds its command; `lines` is how many lines it shows, `with`
-are arguments that are passed and not shown, `exit` the exit code that is expected:
+are arguments that are passed and not shown, `first` is a command that is run before it, `exit` the
+exit code that is expected:
 
     <!-- output lines=9 with="--as-of 2026-11-01": gpuplan plan examples/chat.yaml -->
 
@@ -72,6 +73,8 @@ def shown_blocks(page: Path) -> list[str]:
 def block(command: Command) -> str:
     """The comment and the block, with what the program prints now."""
     with scratch():
+        if "first" in command.settings:
+            CliRunner().invoke(app, shlex.split(command.settings["first"]))
         done = CliRunner().invoke(app, command.arguments)
     if done.exit_code != int(command.settings.get("exit", "0")):
         raise RuntimeError(f"{command.shown}: exit code {done.exit_code}\n{done.output}")

@@ -16,6 +16,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")]
 
 from simulation_pictures import pictures  # noqa: E402
 
+from oracles.sglang_page import sglang_section  # noqa: E402
+from oracles.vllm_page import vllm_section  # noqa: E402
 from shared_data import SHARED  # noqa: E402
 from validation.multiturn_runs import (  # noqa: E402
     Counters,
@@ -143,6 +145,7 @@ def main() -> int:
         MULTITURN.format(starts=told),
         *error_table([talk.judged for talk in talks]), *counters(talks), CAUSES,
         *slowing(talks), STARTS, *starts_by_step(talks, starts), *by_new_tokens(talks), OTHERS,
+        *vllm_section(), *sglang_section(),
     ]  # fmt: skip
     text = "\n".join(parts)
     if "--check" in sys.argv:

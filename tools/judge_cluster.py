@@ -1,0 +1,98 @@
+"""Figures of docs/validation-cluster.md: start-time ranges, generated weeks, Philly's own cluster.
+
+    GPUPLAN_SHARED_DATA=… python tools/judge_cluster.py [jobs per trace]
+
+Start times: estimates for jobs of the last three quarters of a trace, each from what was known at
+its submission; ranges from the hundred estimates before it whose jobs had started by then.
+"""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gpuplan.demand.jobs import draw_jobs, fit_jobs, taken
+from gpuplan.domain.cluster.answer import EtaRequest
+from gpuplan.domain.cluster.cluster import Cluster, NodeGroup
+from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
+from gpuplan.domain.columns import ints
+from gpuplan.inputs.jobs.read import read_jobs
+from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
+from gpuplan.studies.cluster.eta import calibrated, judged
+
+TRACES = Path(os.environ["GPUPLAN_SHARED_DATA"]) / "traces"
+CASES = {"philly/philly.csv": 80, "alibaba_gpu_2023/openb_pod_list_default.csv": 5}
+RECORD, WEEK = 100, 604_800.0
+
+
+def coverage(jobs: Jobs, n_nodes: int, n_tried: int) -> tuple[float, float]:
+    """Share of starts within their range, and share of jobs that wait more than a minute."""
+    group = NodeGroup(accelerator="GPU", n_nodes=n_nodes, n_accelerators_per_node=8)
+    cluster = with_all_teams(Cluster(name="judged", groups=(group,)), jobs)
+    full = simulate_cluster(cluster, jobs)
+    start, wait = full.jobs.start_s, full.jobs.start_s - jobs.arrive_s
+    able = np.flatnonzero((jobs.arrive_s > 0.25 * jobs.span_s) & np.isfinite(wait))
+    tried = able[np.linspace(0, len(able) - 1, n_tried).astype(int)]
+    request = EtaRequest(n_accelerators=1, duration_s=1.0)
+    scores = np.array(
+        [judged(cluster, jobs, full, int(i), float(start[i]), request) for i in tried]
+    )
+    held = []
+    for k, i in enumerate(tried):
+        known = [j for j in range(k) if start[tried[j]] < jobs.arrive_s[i]][-RECORD:]
+        if len(known) == RECORD or k >= RECORD:
+            # The range scales with the estimate: a score within it is a start within it.
+            low, high = np.log((np.array(calibrated(1e9, scores[known])) + 60) / (1e9 + 60))
+            held.append(low - 1e-9 <= scores[k] <= high + 1e-9)
+    return float(np.mean(held)), float((wait > 60).mean())
+
+
+def weeks(jobs: Jobs, n_fit: int) -> None:
+    """Left-out weeks beside twenty draws of each."""
+    seen = np.flatnonzero(jobs.arrive_s < n_fit * WEEK)
+    fitted = fit_jobs(taken(jobs, seen, jobs.arrive_s[seen], jobs.week_s))
+    for week in range(n_fit, int(jobs.span_s // WEEK)):
+        inside = (jobs.arrive_s >= week * WEEK) & (jobs.arrive_s < (week + 1) * WEEK)
+        work = float((jobs.duration_s * jobs.n_accelerators)[inside].sum()) / 3600
+        draws = [draw_jobs(fitted, span_s=WEEK, week_s=jobs.week_s, seed=s) for s in range(20)]
+        n = [len(d) for d in draws]
+        hours = [float((d.duration_s * d.n_accelerators).sum()) / 3600 for d in draws]
+        print(
+            f"week {week + 1}: {inside.sum():,} jobs (drawn {np.mean(n):,.0f}), "
+            f"{work:,.0f} GPU-h (drawn {np.mean(hours):,.0f})"
+        )
+
+
+def philly(jobs: Jobs) -> None:
+    """The listed jobs on the cluster of the paper, and the nodes that were recorded as active."""
+    groups = tuple(
+        NodeGroup(accelerator="GPU", n_nodes=n, n_accelerators_per_node=size)
+        for n, size in ((231, 8), (321, 2))
+    )
+    found = simulate_cluster(Cluster(name="Philly", groups=groups), jobs)
+    wait = found.jobs.start_s - jobs.arrive_s
+    print(f"Philly, 2,490 GPUs: p50, p90, p99 of the wait {np.percentile(wait, [50, 90, 99])} s")
+    print(f"  mean GPUs held {found.timeline.batch[:-1].mean():,.0f}")
+
+
+def _any_type(needs: JobNeeds) -> JobNeeds:
+    """The needs on a cluster of one GPU type."""
+    return replace(needs, accelerator=ints([]), accelerator_names=())
+
+
+def main() -> None:
+    n_tried = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    for name, n_nodes in CASES.items():
+        jobs = read_jobs(TRACES / name)
+        for kind, needs in (("shares", _any_type(jobs.needs)), ("whole GPUs", JobNeeds())):
+            held, waiting = coverage(replace(jobs, needs=needs), n_nodes, n_tried)
+            print(f"{name}, {kind}: {held:.1%} of starts held, {waiting:.0%} of jobs wait")
+    jobs = read_jobs(TRACES / "philly/philly.csv")
+    weeks(jobs, 6)
+    philly(jobs)
+
+
+if __name__ == "__main__":
+    main()
