@@ -118,6 +118,12 @@ FAMILIES: tuple[Family, ...] = (
     _family("b300", "b300-sxm"),
     _family("gb200", "gb200", noise="nvl72 nvl36 nvl4 nvl grace"),
     _family("gb300", "gb300", noise="nvl72 nvl grace"),
+    _family(
+        "vr200 r200 rubin",
+        "vr200",
+        noise="vera rubin nvl72 nvl144 nvl superchip r200",
+    ),
+    _family("mi455x mi455 mi450x mi450 mi400x mi400", "mi455x", noise="helios"),
     _family("mi210", "mi210"),
     _family("mi250x", "mi250x"),
     _family("mi250", "mi250"),

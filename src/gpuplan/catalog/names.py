@@ -43,6 +43,10 @@ def find_accelerator(text: str, catalog: Catalog) -> AcceleratorChoice:
     wanted = " ".join(text.split())
     if not wanted or len(wanted) > MAX_LENGTH:
         raise _refusal(text, "empty" if not wanted else "too long", _examples(catalog))
+    return _with_status(_chosen(wanted, catalog, text=text))
+
+
+def _chosen(wanted: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
     exact = _exact(wanted, catalog)
     if exact is not None:
         return AcceleratorChoice(accelerator=exact, n_accelerators=1)
@@ -50,6 +54,20 @@ def find_accelerator(text: str, catalog: Catalog) -> AcceleratorChoice:
     if sliced is not None:
         return sliced
     return _counted(wanted, catalog) or _described(wanted, catalog, text=text)
+
+
+def _with_status(choice: AcceleratorChoice) -> AcceleratorChoice:
+    """The choice with a word where its figures are those of an announcement."""
+    card = choice.accelerator
+    if not card.is_announced:
+        return choice
+    note = Assumption(
+        what=f"figures of {card.name}",
+        value="announced",
+        why="no shipment is known; the maker's figures before release may change",
+        change=f"an overlay with what was measured on {card.id}",
+    )
+    return replace(choice, assumptions=(*choice.assumptions, note))
 
 
 def nearest_ids(text: str, catalog: Catalog, n: int = 3) -> list[str]:

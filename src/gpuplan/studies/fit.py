@@ -63,8 +63,8 @@ def survey(
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> Survey:
-    """Every accelerator of the catalog: the fewest that fit, or why none do."""
-    catalog = with_overlays(read_catalog(), overlays)
+    """Every accelerator that is sold: the fewest that fit, or why none do."""
+    catalog = with_overlays(read_catalog(), overlays).on_sale()
     model = model_named(model_name, store)
     fits, refused = [], []
     assumed: list[Assumption] = []

@@ -61,6 +61,27 @@ def group_ids(name: str, catalog: Catalog) -> frozenset[str]:
     )
 
 
+def plannable(catalog: Catalog, scenario: Scenario) -> Catalog:
+    """What plans may choose from: an announced accelerator only where the scenario names it."""
+    choice = scenario.policy.accelerators
+    names = {*choice.allowed, *choice.forbidden}
+    names |= {nodes.accelerator for nodes in scenario.owned}
+    names |= {price.accelerator for price in scenario.prices.hardware}
+    names |= {offer.accelerator for offer in scenario.prices.offers}
+    names |= {each.accelerator for work in scenario.workloads for each in work.capacities}
+    return catalog.on_sale({found for name in names if (found := _id(name, catalog))})
+
+
+def _id(name: str, catalog: Catalog) -> str | None:
+    """The one accelerator of this name; None: it names a group, an offer, or none."""
+    if group_ids(name, catalog):
+        return None
+    try:
+        return str(find_accelerator(name, catalog).accelerator.id)
+    except InputError:
+        return None
+
+
 def lexicon(store: Path | None = None) -> Lexicon:
     """What descriptions in words need of the catalog."""
     catalog = read_catalog()

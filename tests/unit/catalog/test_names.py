@@ -18,6 +18,12 @@ def found(text: str) -> AcceleratorChoice:
     return find_accelerator(text, CATALOG)
 
 
+def test_what_is_announced_says_so_wherever_it_is_named() -> None:
+    for text in ("rubin", "Vera Rubin NVL72", "8x VR200", "MI400"):
+        assert any(note.value == "announced" for note in found(text).assumptions), text
+    assert not any(note.value == "announced" for note in found("GB300").assumptions)
+
+
 PLAIN = {
     "h100-sxm": "h100-sxm",
     "H100 SXM5 80GB": "h100-sxm",

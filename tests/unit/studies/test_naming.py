@@ -15,6 +15,7 @@ from gpuplan.studies.naming import (
     group_ids,
     lexicon,
     model_named,
+    plannable,
     read_known_scenario,
     with_known_places,
     with_overlays,
@@ -31,6 +32,21 @@ PLAIN = {
 def policy(**choice):
     plain = scenario_from_dict(PLAIN, name="s").policy
     return replace(plain, accelerators=Choice(**choice))
+
+
+def announced(**tree):
+    scenario = scenario_from_dict({**PLAIN, **tree}, name="s")
+    chosen = plannable(CATALOG, scenario).accelerators.values()
+    return {str(card.id) for card in chosen if card.is_announced}
+
+
+def test_what_is_announced_enters_no_plan_unasked():
+    assert {c.id for c in CATALOG.accelerators.values() if c.is_announced} == {"vr200", "mi455x"}
+    assert announced() == set()
+    assert announced(policy={"accelerators": {"allowed": ["nvidia", "amd"]}}) == set()
+    assert announced(policy={"accelerators": {"allowed": ["Vera Rubin", "H100"]}}) == {"vr200"}
+    price = {"accelerator": "MI455X", "usd_per_accelerator": 30_000}
+    assert announced(prices={"hardware": [price]}) == {"mi455x"}
 
 
 def test_a_vendor_stands_for_its_accelerators_and_no_cpu():

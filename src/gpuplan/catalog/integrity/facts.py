@@ -10,6 +10,7 @@ from gpuplan.catalog.build import missing
 from gpuplan.catalog.load import tables_of
 from gpuplan.catalog.schema import QUANTITIES, UNITS, Kind, Quantity
 from gpuplan.domain.hardware.catalog import Catalog, Fact
+from gpuplan.domain.hardware.devices import ANNOUNCED
 from gpuplan.domain.system.findings import Finding
 
 OLD_DAYS = 3 * 365
@@ -58,16 +59,18 @@ def impossible_value(catalog: Catalog) -> Iterator[Finding]:
 
 
 def impossible_month(catalog: Catalog, today: date) -> Iterator[Finding]:
-    """A launch that is no month, or has not happened."""
+    """A launch that is no month, or has not happened and is not called announced."""
     for accelerator in catalog.accelerators.values():
         month = accelerator.launched
+        if accelerator.is_announced:
+            continue
         if not _MONTH.match(month) or month > f"{today:%Y-%m}":
             yield Finding(
                 severity="error",
                 rule="impossible-month",
                 where=f"{accelerator.id}.launched",
                 what=month,
-                fix="write YYYY-MM, not after today",
+                fix=f"write YYYY-MM, not after today, or {ANNOUNCED}",
             )
 
 

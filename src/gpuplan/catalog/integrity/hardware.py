@@ -42,13 +42,23 @@ KNOWN_RATIOS: Mapping[tuple[str, str], float] = MappingProxyType(
         ("rtx-5090", "fp4"): 8,
         ("rtx-5080", "int8"): 4,
         ("rtx-5080", "fp4"): 8,
+        ("vr200", "fp8"): 4.375,  # Rubin grew its narrow units past its 16-bit ones
+        ("vr200", "fp4"): 8.75,
+        ("vr200", "int8"): 0.625,
+        ("mi455x", "int8"): 1,
         ("rx-7900-xtx", "int8"): 1,  # RDNA 3 multiplies bytes at the rate of 16 bits
     }
 )
 """Documented exceptions: anything else off the usual ratio is a sparse or a vector figure."""
 
 NVLINK_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
-    {"NVLink 2": 150 * GB, "NVLink 3": 300 * GB, "NVLink 4": 450 * GB, "NVLink 5": 900 * GB}
+    {
+        "NVLink 2": 150 * GB,
+        "NVLink 3": 300 * GB,
+        "NVLink 4": 450 * GB,
+        "NVLink 5": 900 * GB,
+        "NVLink 6": 1800 * GB,
+    }
 )
 """All links of one accelerator, one direction: twice as much is the marketing figure."""
 
@@ -64,6 +74,7 @@ MEMORY_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
         "HBM2e": 8 * 463 * GB,
         "HBM3": 8 * 820 * GB,
         "HBM3e": 8 * 1229 * GB,
+        "HBM4": 12 * 2750 * GB,  # twelve stacks of Instinct at the pin rate of Rubin
         "GDDR6": 960 * GB,  # 384 bits of 20 Gbit/s
         "GDDR6X": 1152 * GB,
         "GDDR7": 2048 * GB,  # 512 bits of 32 Gbit/s

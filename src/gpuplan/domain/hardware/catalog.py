@@ -1,6 +1,7 @@
 """The catalog as the rooms see it: nouns by name, and the fact that each number rests on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from gpuplan.domain.hardware.devices import (
     Accelerator,
@@ -65,6 +66,15 @@ class Catalog:
             if fact.quantity == quantity and fact.preferred:
                 return fact
         return None
+
+    def on_sale(self, named: Collection[str] = ()) -> "Catalog":
+        """Without accelerators that are only announced, except those asked for by name."""
+        kept = {
+            key: card
+            for key, card in self.accelerators.items()
+            if not card.is_announced or key in named
+        }
+        return replace(self, accelerators=kept)
 
     def street_usd(self, accelerator: AcceleratorId) -> Range | None:
         """What one is sold for, from the lowest to the highest price seen; None where unknown."""

@@ -6,6 +6,7 @@ from typing import NewType
 from gpuplan.domain.noun import dataclass
 
 AcceleratorId = NewType("AcceleratorId", str)
+ANNOUNCED = "announced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,12 @@ class Accelerator:
     scale_up: ScaleUpLink | None
     host_link: HostLink | None
     power: PowerDraw
-    launched: str  # ISO month
+    launched: str  # ISO month, or `announced` before anybody is known to have one
+
+    @property
+    def is_announced(self) -> bool:
+        """Published figures of something that nobody is known to sell yet."""
+        return self.launched == ANNOUNCED
 
     @property
     def is_cpu(self) -> bool:

@@ -39,5 +39,6 @@ def that_fit(
 def larger_than(here: Accelerator, others: Sequence[Accelerator]) -> list[Accelerator]:
     """Accelerators with more memory than this one, the smallest first."""
     known = here.memory.visible_bytes
-    larger = [o for o in others if o.memory.visible_bytes > known and not o.is_cpu]
+    sold = (o for o in others if not o.is_cpu and not o.is_announced)
+    larger = [o for o in sold if o.memory.visible_bytes > known]
     return sorted(larger, key=lambda o: o.memory.visible_bytes)

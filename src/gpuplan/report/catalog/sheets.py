@@ -60,7 +60,11 @@ HEADINGS = {
 
 
 # Columns that a terminal does without: the id says as much.
-HIDDEN = {"accelerators": ("name",), "sources": ("publisher", "licence"), "models": ("kind",)}
+HIDDEN = {
+    "accelerators": ("name", "status"),
+    "sources": ("publisher", "licence"),
+    "models": ("kind",),
+}
 
 
 def list_sheet(kind: str, rows: Sequence[Row], overrides: Sequence[Override] = ()) -> Sheet:
@@ -75,10 +79,16 @@ def list_sheet(kind: str, rows: Sequence[Row], overrides: Sequence[Override] = (
     sheet = result_sheet(
         {"kind": kind, "rows": list(rows)},
         [table("", rows[:MOST_ROWS], shown)],
-        remarks=[("Not shown:", more)],
+        remarks=[("Not shown:", more), ("Announced, in plans only by name:", _announced(rows))],
         overrides=overrides,
     )
     return replace(sheet, whole_tables=(table("", rows, whole),))
+
+
+def _announced(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Items that nobody is known to sell yet."""
+    found = [str(row["id"]) for row in rows if row.get("status") == "announced"]
+    return (", ".join(found),) if found else ()
 
 
 def _headed(column: str, numbers: Sequence[str]) -> str:

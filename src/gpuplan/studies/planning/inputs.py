@@ -25,7 +25,13 @@ from gpuplan.inputs.words.read import described_scenario
 from gpuplan.studies.inference.user_calibration import read_user_calibration
 from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
 from gpuplan.studies.market.ranks import RentedServer, market_for_ranks, rented_servers
-from gpuplan.studies.naming import lexicon, refuse_unknown, with_known_places, with_overlays
+from gpuplan.studies.naming import (
+    lexicon,
+    plannable,
+    refuse_unknown,
+    with_known_places,
+    with_overlays,
+)
 from gpuplan.studies.planning.runs import market_for_jobs
 from gpuplan.studies.sizing.task import SizingContext, SizingTask
 
@@ -58,7 +64,7 @@ class PlanInputs(NamedTuple):
 def plan_inputs(request: PlanRequest) -> PlanInputs:
     """Scenario, catalog and prices of a request; CatalogError where nothing has a price."""
     scenario, tree = requested_scenario(request)
-    catalog = with_overlays(read_catalog(), request.overlays)
+    catalog = plannable(with_overlays(read_catalog(), request.overlays), scenario)
     offers = read_offers(request.store)
     market = market_of(scenario, catalog, offers=offers, today=request.today)
     if not market.ways:

@@ -93,7 +93,8 @@ def _may_replace(scenario: Scenario, card: Accelerator, placement: Placement) ->
 
     is_allowed = not named.allowed or card.id in ids(named.allowed)
     is_alike = card.vendor == placement.accelerator.vendor and not card.is_cpu
-    return is_alike and is_allowed and card.id not in ids(named.forbidden)
+    is_sold = not card.is_announced
+    return is_sold and is_alike and is_allowed and card.id not in ids(named.forbidden)
 
 
 def _holds_model(work: Workload, fleet: Fleet) -> bool:
