@@ -16,6 +16,7 @@ from gpuplan.domain.training.setup import (
 )
 from gpuplan.errors import InputError
 from gpuplan.performance.memory.training.activations import layer_saved
+from gpuplan.performance.memory.training.check import training_problems
 from gpuplan.performance.memory.training.frameworks import (
     FP16_STATES,
     FSDP_STATES,
@@ -283,6 +284,17 @@ def test_task_and_adapter_must_agree(
     with pytest.raises(InputError) as caught:
         training_memory(dense(), job, layout)
     assert [problem.where for problem in caught.value.problems] == [where]
+
+
+def test_embedding_and_output_may_take_a_stage_place_of_their_own() -> None:
+    """Llama-3.1-405B ran 126 layers on 16 stages of 8 chunks [Llama3-2024]."""
+    model, job = llama_3_8b(), setup()  # 32 layers
+    places = ParallelLayout(pp=2, n_virtual=17, schedule="interleaved")
+    assert not training_problems(model, job, places)
+    (found,) = training_problems(model, job, replace(places, n_virtual=18))
+    assert found.where == "pp"
+    assert "2 stages x 18 chunks" in found.what
+    assert "at most 34" in found.fix
 
 
 def test_expert_parallelism_must_divide_experts_and_ranks() -> None:
