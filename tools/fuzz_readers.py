@@ -18,12 +18,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+import yaml  # noqa: E402
+
+from gpuplan.calibration.runs.detect import read_runs  # noqa: E402
+from gpuplan.catalog.models import find_model  # noqa: E402
 from gpuplan.csv_rows import csv_rows  # noqa: E402
 from gpuplan.errors import PlannerError  # noqa: E402
+from gpuplan.inputs.cluster import read_cluster  # noqa: E402
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text  # noqa: E402
+from gpuplan.inputs.fleet import read_fleet  # noqa: E402
+from gpuplan.inputs.jobs.read import read_jobs  # noqa: E402
 from gpuplan.inputs.plan_file import plan_of  # noqa: E402
+from gpuplan.inputs.scenario.read import scenario_of  # noqa: E402
+from gpuplan.inputs.step_times import read_step_table  # noqa: E402
 from gpuplan.inputs.traces.read import read_trace  # noqa: E402
+from gpuplan.inputs.words.read import MAX_TEXT, described_scenario  # noqa: E402
 from gpuplan.observe.read import read_telemetry, read_text  # noqa: E402
+from gpuplan.studies.naming import lexicon  # noqa: E402
 from hardening.spoiled import FILES  # noqa: E402
 
 SLOW_S = 5.0  # CPU time of one input
@@ -44,50 +55,83 @@ PIECES = [
 ]
 
 
-def _telemetry(data: bytes, folder: Path, name: str) -> None:
-    path = folder / f"telemetry{Path(name).suffix}"
-    path.write_bytes(data)
-    read_telemetry(path)
+Reader = Callable[[bytes, Path, str], object]
+WORDS = lexicon()
 
 
-def _trace(data: bytes, folder: Path, name: str) -> None:
-    path = folder / f"trace{Path(name).suffix or '.csv'}"
-    path.write_bytes(data)
-    read_trace(path)
+def _of_file(read: Callable[[Path], object], ending: str = "") -> Reader:
+    """The reader of a path, given bytes."""
+
+    def reader(data: bytes, folder: Path, name: str) -> object:
+        path = folder / f"input{ending or Path(name).suffix or '.csv'}"
+        path.write_bytes(data)
+        return read(path)
+
+    return reader
 
 
-def _text(data: bytes, folder: Path, name: str) -> None:
-    read_text(data.decode("utf-8", "replace"), source="fuzz", name=name)
+def _of_text(read: Callable[[str, str], object]) -> Reader:
+    """The reader of a text, given bytes."""
+    return lambda data, _, name: read(data.decode("utf-8", "replace"), name)
 
 
-def _yaml(data: bytes, folder: Path, name: str) -> None:
-    plan_of(read_yaml_text(data.decode("utf-8", "replace"), name="fuzz"))
-
-
-def _csv(data: bytes, folder: Path, name: str) -> None:
-    csv_rows(data.decode("utf-8", "replace"), source="fuzz")
-
-
-READERS: dict[str, Callable[[bytes, Path, str], None]] = {
-    "telemetry": _telemetry,
-    "trace": _trace,
-    "pasted text": _text,
-    "plan file": _yaml,
-    "table": _csv,
+READERS: dict[str, Reader] = {
+    "telemetry": _of_file(read_telemetry),
+    "trace": _of_file(read_trace),
+    "pasted text": _of_text(lambda text, name: read_text(text, source="fuzz", name=name)),
+    "plan file": _of_text(lambda text, _: plan_of(read_yaml_text(text, name="fuzz"))),
+    "table": _of_text(lambda text, _: csv_rows(text, source="fuzz")),
+    "scenario": _of_text(
+        lambda text, _: scenario_of(read_yaml_text(text, name="fuzz"), folder=None)
+    ),
+    "words": _of_text(lambda text, _: described_scenario(text[: MAX_TEXT + 1], {}, WORDS)),
+    "model": _of_file(lambda path: find_model(str(path)), ".json"),
+    "model name": _of_text(lambda text, _: find_model(text[:100].replace("/", "-").strip(".~"))),
+    "cluster": _of_file(read_cluster, ".yaml"),
+    "fleet": _of_file(read_fleet, ".yaml"),
+    "jobs": _of_file(read_jobs),
+    "step table": _of_file(read_step_table, ".csv"),
+    "runs": lambda data, _, name: read_runs(data, name),
 }
+# What a reader is mostly given: names of files that are of its kind.
+OWN = {
+    "words": ("words",),
+    "model name": ("words",),
+    "model": ("config.json",),
+    "scenario": ("scenario", ".yaml"),
+    "plan file": (".yaml",),
+    "cluster": ("teams.yaml", "night.yaml"),
+    "fleet": ("fleet",),
+    "jobs": ("teams.csv", "night.csv"),
+    "runs": ("runs",),
+}
+OWN_FRAC = 0.7
 
 
 def seeds() -> list[tuple[str, bytes]]:
     """Sound and spoiled files to begin with: made anew, not kept."""
     found = [(name, make()[:20_000]) for name, make in FILES.items()]
-    examples = sorted((ROOT / "examples").glob("*.yaml"))
-    return found + [(path.name, path.read_bytes()[:20_000]) for path in examples]
+    questions = ROOT / "examples" / "questions.yaml"
+    files = sorted((ROOT / "examples").rglob("*"))
+    shipped = [p for p in files if p.suffix in (".yaml", ".csv", ".json", ".jsonl")]
+    found += [(path.name, path.read_bytes()[:20_000]) for path in shipped if path != questions]
+    for each in yaml.safe_load(questions.read_text(encoding="utf-8"))["questions"]:
+        found.append(("words", each["question"].encode()))
+        if "scenario" in each:
+            found.append(("scenario.yaml", yaml.safe_dump(each["scenario"]).encode()))
+    return found
+
+
+def _reader(number: int) -> str:
+    return list(READERS)[number % len(READERS)]
 
 
 def drawn(number: int, seed: int, corpus: list[tuple[str, bytes]]) -> tuple[str, bytes]:
     """The input of this number."""
     draw = random.Random(f"{seed} {number}")
-    name, data = draw.choice(corpus)
+    own = OWN.get(_reader(number), ())
+    fitting = [pair for pair in corpus if any(word in pair[0] for word in own)]
+    name, data = draw.choice(fitting if fitting and draw.random() < OWN_FRAC else corpus)
     hurt = bytearray(data)
     for _ in range(draw.randint(1, 8)):
         at = draw.randrange(len(hurt) + 1)
@@ -120,10 +164,10 @@ def failure(reader: str, data: bytes, name: str, folder: Path) -> str:
 
 def run(first: int, n: int, seed: int, told: Callable[[str, int, str, bytes], None]) -> int:
     """Try so many inputs in turn on the readers; how many failed."""
-    corpus, names, n_failed = seeds(), list(READERS), 0
+    corpus, n_failed = seeds(), 0
     with tempfile.TemporaryDirectory() as folder:
         for number in range(first, first + n):
-            reader = names[number % len(names)]
+            reader = _reader(number)
             name, data = drawn(number, seed, corpus)
             what = failure(reader, data, name, Path(folder))
             if what:

@@ -5,11 +5,11 @@ A table has one row per iteration: `tokens`, `step_s` (or `step_ms`), and where 
 tokens times the tokens before them). Rows may repeat: times of equal tokens are averaged.
 """
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
+from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.simulation.engine import StepTimes
 from gpuplan.errors import InputError, PlannerError, one
@@ -65,12 +65,11 @@ def read_step_table(path: Path) -> StepTimes:
 
 def _columns(path: Path) -> tuple[Floats, Floats, Floats]:
     """Tokens, seconds, and what attention has to do, by rows."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        what = f"{path} cannot be read: {error}"
-        raise _wrong("--step-table", what, "give a CSV file that exists") from None
+    if not path.is_file():
+        raise _wrong(
+            "--step-table", f"{path} cannot be read: no such file", "give a CSV file that exists"
+        )
+    rows = read_csv_rows(path)
     names = set(rows[0]) if rows else set()
     time = next((name for name in ("step_s", "step_ms") if name in names), None)
     if "tokens" not in names or time is None:
@@ -78,7 +77,7 @@ def _columns(path: Path) -> tuple[Floats, Floats, Floats]:
         raise _wrong("--step-table", f"{path} has columns {', '.join(sorted(names))}", fix)
     wanted = ("tokens", time, *ATTENTION)
     try:
-        cells = np.array([[float(row.get(name) or 0.0) for name in wanted] for row in rows])
+        cells = np.array([[float(row.get(name) or 0) for name in wanted] for row in rows])
     except ValueError as error:
         raise _wrong("--step-table", f"{path}: {error}", "write numbers alone") from None
     if not np.isfinite(cells).all() or (cells < 0).any() or not (cells[:, 1] > 0).all():

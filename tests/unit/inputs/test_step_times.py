@@ -76,3 +76,10 @@ def test_a_table_that_cannot_be_read_says_why(tmp_path, head, row, match):
         read_step_table(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_step_table(tmp_path / "nothing.csv")
+
+
+def test_a_table_of_ragged_lines_is_refused_by_line(tmp_path):
+    path = tmp_path / "steps.csv"
+    path.write_text("tokens,step_s\n1,0.01,7,8\n")
+    with pytest.raises(InputError, match=r"steps\.csv:2: 4 cells under 2 columns"):
+        read_step_table(path)

@@ -18,6 +18,7 @@ from gpuplan.inputs.jobs.table import JobTable, expressions, settle, table_of
 from gpuplan.units import DAY, MIB, WEEK
 
 MAX_SHOWN = 10
+MOST_GPUS, MOST_S = 1e6, 1e13  # of one job; instants are counted in seconds
 DELIMITERS = ("|", ",", "\t", ";")
 MONDAY_S = 4 * DAY  # the epoch began on a Thursday
 EPOCH_FROM = 3e8  # smaller times are counted from the start of the trace
@@ -31,6 +32,14 @@ FIX = "give columns such as submit_s,duration_s,gpus,team; or start and end for 
 
 def read_jobs(path: Path) -> Jobs:
     """Jobs of any known trace, in order of submission; times count from the first one."""
+    try:
+        return _read(path)
+    except pl.exceptions.PolarsError as error:  # it reads lazily: faults show where rows are used
+        what = f"cannot be read as a table: {str(error).splitlines()[0]}"
+        raise one(InputError, "jobs", str(path), what, FIX) from None
+
+
+def _read(path: Path) -> Jobs:
     frame, names, first_line = _scanned(path)
     table = table_of(names)
     if "submit" not in table.columns and "start" in table.columns:
@@ -90,6 +99,7 @@ def _text_table(path: Path, head: bytes) -> tuple[pl.LazyFrame, list[str], int]:
             infer_schema=False,
             truncate_ragged_lines=True,
             quote_char=None if delimiter == "|" else '"',
+            encoding="utf8-lossy",
         )
         return frame, frame.collect_schema().names(), 1 if is_bare else 2
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -104,8 +114,10 @@ def _wrong(path: Path, read: pl.LazyFrame, table: JobTable) -> list[Problem]:
         name = table.columns[meaning]
         cell = clean(name)
         is_bad = cell.is_not_null() & pl.col(f"_{meaning}").is_null()
+        figure = pl.col(f"_{meaning}")
+        is_bad |= figure.is_nan() | (figure.abs() > (MOST_GPUS if meaning == "gpus" else MOST_S))
         if meaning in ("duration", "gpus"):
-            is_bad |= pl.col(f"_{meaning}") < 0
+            is_bad |= figure < 0
         bad = read.filter(is_bad).select("_line", pl.col(name)).head(MAX_SHOWN).collect()
         for line, value in bad.iter_rows():
             what = (

@@ -3,6 +3,7 @@
 # ruff: noqa: E501
 import gzip
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -257,3 +258,32 @@ def test_published_traces_are_read_whole(name, n, n_teams):
     jobs = read_jobs(path)
     assert (len(jobs), len(jobs.team_names)) == (n, n_teams)
     assert (np.diff(jobs.arrive_s) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("0,60,1e300", "jobs.csv:2: gpus: '1e300'"),
+        ("nan,60,1\ninf,60,1", "jobs.csv:3: submit_s: 'inf'"),
+        ("0,1e300,1", "jobs.csv:2: duration_s: '1e300'"),
+    ],
+)
+def test_figures_beyond_any_cluster_are_named_by_line(tmp_path, row, what):
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"submit_s,duration_s,gpus\n{row}\n")
+    with pytest.raises(InputError, match=re.escape(what)):
+        read_jobs(path)
+
+
+def test_bytes_that_are_no_text_do_not_stop_the_other_jobs(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(b"submit_s,duration_s,gpus,team\n0,60,1,a\xff\n5,60,2,b\n")
+    assert read_jobs(path).n_accelerators.tolist() == [1, 2]
+
+
+def test_a_quote_that_never_ends_is_wrong_input(tmp_path):
+    path = tmp_path / "jobs.csv"
+    rows = "".join(f"{n},60,1,team\n" for n in range(5000))
+    path.write_text('submit_s,duration_s,gpus,team\n0,60,1,"open\n' + rows)
+    with pytest.raises(InputError):
+        read_jobs(path)
