@@ -62,7 +62,9 @@ def _pipeline(model: Model, layout: ParallelLayout) -> list[Problem]:
     if n_chunks <= n_places:
         return []
     what = f"{layout.pp} stages x {layout.n_virtual} chunks (--vp) for {n_places - 2} layers"
-    return [Problem("pp", what, f"use at most {n_places} in total: fewer stages, or a smaller --vp")]
+    return [
+        Problem("pp", what, f"use at most {n_places} in total: fewer stages, or a smaller --vp")
+    ]
 
 
 def _tensor(model: Model, layout: ParallelLayout) -> list[Problem]:
