@@ -90,9 +90,9 @@ def with_features(
     gained = gains_of(limits, seed)
     _begin_draws(sim, gained, seed)
     sizes = np.array([_sizes(requests, one) for one in limits]).max(axis=0)
-    n_rows, n_blocks, longest = (int(size) for size in sizes)
-    n_buckets = 1 << max(4, n_rows.bit_length())
-    n_slots = widest + 1 if n_blocks > 1 else 1
+    n_segments, n_blocks, longest = (int(size) for size in sizes)
+    n_buckets = 1 << max(4, n_segments.bit_length())
+    n_chains = widest * longest if n_blocks > 1 else 1
     slot = np.zeros((n, widest, st.N_FEATURED_SLOT), dtype=np.int64)
     slot[:, :, : st.N_SLOT] = sim.slot
     slot[:, :, st.ID] = st.NONE
@@ -103,9 +103,10 @@ def with_features(
         path=paths.element,
         bucket=np.full((n, n_buckets), st.NONE, dtype=np.int64),
         # Pages of these that no run reaches are never touched.
-        row=np.empty((n, n_rows, st.N_ROW), dtype=np.int64),
-        block=np.empty((n, n_blocks, st.N_BLOCK_COLUMNS), dtype=np.int64),
-        own=np.empty((n, n_slots, longest), dtype=np.int64),
+        entry=np.empty((n, n_segments, st.N_ENTRY), dtype=np.int64),
+        extent=np.empty((n, n_blocks, st.N_EXTENT), dtype=np.int64),
+        chain=np.empty((n, n_chains, st.N_CHAIN), dtype=np.int64),
+        found=np.empty((longest, 3), dtype=np.int64),
         gained=gained,
     )
 
@@ -127,7 +128,8 @@ def hits_of(sim: AnyEngines) -> Ints | None:
 
 def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
     scalar = sim.scalar
-    scalar[:, [st.OLDEST, st.NEWEST, st.PENDING, st.ROW_SPARE]] = st.NONE
+    scalar[:, [st.OLDEST, st.NEWEST]] = st.NONE
+    scalar[:, [st.EXTENT_SPARE, st.ENTRY_SPARE, st.CHAIN_SPARE]] = st.NONE
     scalar[:, st.BARE] = sim.limit[sim.pool, st.N_BLOCKS]
     for row, one in zip(sim.limit, limits, strict=True):
         row[st.IS_CACHING] = one.caches_prefixes
@@ -149,13 +151,12 @@ def _begin_draws(sim: st.Engines, gained: Ints, seed: int) -> None:
 
 
 def _sizes(requests: Requests, limits: EngineLimits) -> tuple[int, int, int]:
-    """Rows of text, blocks, and blocks of one request that one engine can need at once."""
+    """Segments, blocks, and blocks of one request that one engine can have at once."""
     if not limits.caches_prefixes:
         return 1, 1, 1
     n_tokens = requests.input_tokens + requests.output_tokens
-    n_text = int(n_tokens.sum()) // limits.block_tokens
     longest = int(n_tokens.max(initial=0)) // limits.block_tokens
-    return min(limits.n_blocks, n_text) + 1, limits.n_blocks + 1, longest + 2
+    return min(limits.n_blocks, len(requests)) + 1, limits.n_blocks + 2, longest + 2
 
 
 def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | None) -> Paths:

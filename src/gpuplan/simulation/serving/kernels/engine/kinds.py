@@ -80,8 +80,9 @@ def one_engine(all_: AnyEngines, r: int) -> AnyEngine:
         all_.path_first,
         all_.path,
         all_.bucket[r],
-        all_.row[r],
-        all_.block[r],
-        all_.own[r],
+        all_.entry[r],
+        all_.extent[r],
+        all_.chain[r],
+        all_.found,
         all_.gained[p],
     )

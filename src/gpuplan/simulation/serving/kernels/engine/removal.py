@@ -106,8 +106,9 @@ def _forget_nothing(_: AnyEngine, __: int) -> None:
 def _empty_cache(e: AnyEngine, now: int) -> None:
     """Nothing is in the prefix cache; acceptances are drawn anew."""
     s = e.scalar
-    s[st.OLDEST] = s[st.NEWEST] = s[st.PENDING] = s[st.ROW_SPARE] = st.NONE
-    s[st.FRESH] = s[st.ROW_TOP] = 0
+    s[st.OLDEST] = s[st.NEWEST] = st.NONE
+    s[st.EXTENT_SPARE] = s[st.ENTRY_SPARE] = s[st.CHAIN_SPARE] = st.NONE
+    s[st.EXTENT_TOP] = s[st.ENTRY_TOP] = s[st.CHAIN_TOP] = 0
     s[st.BARE] = e.limit[st.N_BLOCKS]
     e.bucket[:] = st.NONE
     # A step that was lost must not decide how draft tokens fare from here on.

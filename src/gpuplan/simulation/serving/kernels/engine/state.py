@@ -47,9 +47,10 @@ CHUNK = OFFSET
 LEAVING, LEAVING_ROW, LEFT = -2, -3, -4
 N_SLOT = 8  # rows are as long as lines of the processor's cache
 # Further columns where engines have policies. ORDER: of admission. STAMP: the last step that
-# scheduled it. ENTERED: blocks whose text is in the prefix cache; these it holds by number.
-# ELEMENT, COVERED: the segment that comes next, its place on the path, and the blocks before it.
-ORDER, STAMP, ENTERED, ELEMENT, COVERED = range(N_SLOT, N_SLOT + 5)
+# scheduled it. ENTERED: blocks whose text is in the prefix cache. ELEMENT, COVERED: the segment
+# that comes next, its place on the path, and the blocks before it. LAST_EXTENT, N_CHAINED: where
+# the chain of what it holds there ends, and its blocks; CHAINS: those before it.
+ORDER, STAMP, ENTERED, ELEMENT, COVERED, LAST_EXTENT, N_CHAINED, CHAINS = range(N_SLOT, N_SLOT + 8)
 N_FEATURED_SLOT = N_SLOT + 8
 
 # Scalars of an engine. STEP: position of the decodes, in tokens; GAIN: of the last step.
@@ -63,14 +64,15 @@ STOP, KNOWN, TICK, GAIN, PARKED = range(30, 35)
 # A jump that was planned and not taken: its plan, and what it was made for.
 PLAN_STEPS, PLAN_LASTS, PLAN_BLOCKS, PLAN_REGIME, PLAN_EARLIER = range(35, 40)
 PLAN_AT, PLAN_CONTEXT, PLAN_HEAD, PLAN_STOP = range(40, 44)
-# Of engines with policies. BARE: free blocks that hold no text. OLDEST, NEWEST: of free blocks.
-# FRESH: the first that was never used. PENDING: those taken and not yet held by number.
-ORDERED, BARE, OLDEST, NEWEST, FRESH, PENDING, ROW_TOP, ROW_SPARE = range(44, 52)
+# Of engines with policies. BARE: free blocks that are reused before the queue, which begins with
+# OLDEST. TOP, SPARE: the first row that was never used, and those that are used no longer.
+ORDERED, BARE, OLDEST, NEWEST, EXTENT_TOP, EXTENT_SPARE, ENTRY_TOP, ENTRY_SPARE = range(44, 52)
 ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING = range(52, 56)
 # Who is leaving, in order of admission. CLOSED: the tick of a step to which nobody is admitted.
 # FLIGHT_TOKENS: of the step in flight. IS_LONE: the engine has one request in all.
 LEAVE_HEAD, LEAVE_TAIL, N_LEAVING, CLOSED, FLIGHT_TOKENS, IS_LONE = range(56, 62)
-PHASES = 62  # and as many more as a block has tokens
+CHAIN_TOP, CHAIN_SPARE = range(62, 64)
+PHASES = 64  # and as many more as a block has tokens
 
 # Limits of an engine.
 MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL = range(7)
@@ -88,13 +90,18 @@ N_SUMS = 4
 
 # Columns of a path: a segment, and how many of its first blocks.
 SEGMENT, N_SHARED = range(2)
-# Columns of a block. OLDER, NEWER: in the queue of free blocks. USERS: slots that hold it. ROW,
-# COLUMN: where its text is found, ROW being NONE where it has none. NEXT_COPY: of the same text.
-OLDER, NEWER, USERS, ROW, COLUMN, NEXT_COPY = range(6)
-N_BLOCK_COLUMNS = 6
-# Columns of a row: the text of eight places of a segment, each the first block that holds it.
-KEY, NEXT_ROW, N_FILLED, CELLS = range(4)
-N_ROW = CELLS + 8
+# Columns of an extent: places LOW to HIGH of the segment in row ENTRY, NONE where they hold no
+# text. USERS: slots that hold it. HELD_BEFORE: what its users hold before it; where it has none,
+# OLDER and NEWER in the queue of free blocks. LISTED: extents of the segment by age.
+ENTRY, LOW, HIGH, USERS, HELD_BEFORE, NEWER, LISTED_BEFORE, LISTED_AFTER = range(8)
+OLDER = HELD_BEFORE
+N_EXTENT = 8
+# Columns of a segment of which something is cached. HAS_COPIES: two extents may share a place.
+KEY, NEXT_ENTRY, EARLIEST, LATEST, HAS_COPIES = range(5)
+N_ENTRY = 5
+# Columns of a chain of extents: its last, its blocks, and the chain before it.
+CHAIN_END, CHAIN_SIZE, CHAIN_BEFORE = range(3)
+N_CHAIN = 3
 # Rows of what drawn acceptances gain: tokens after so many steps, and their sum before a step.
 POSITIONS, SUMS = range(2)
 N_DRAWN = 1 << 16  # steps, after which the draws repeat
@@ -157,10 +164,11 @@ class FeaturedEngines(NamedTuple):
     extra: Ints  # (requests, N_EXTRA)
     path_first: Ints  # (requests + 1): where the path of a request begins
     path: Ints  # (elements, 2)
-    bucket: Ints  # (engines, power of two): first row of those whose numbers meet here
-    row: Ints  # (engines, rows, N_ROW)
-    block: Ints  # (engines, blocks, N_BLOCK_COLUMNS)
-    own: Ints  # (engines, max sequences and one to look up, blocks): by number, of each slot
+    bucket: Ints  # (engines, power of two): first entry of the segments that meet here
+    entry: Ints  # (engines, segments, N_ENTRY)
+    extent: Ints  # (engines, blocks, N_EXTENT)
+    chain: Ints  # (engines, blocks of all slots, N_CHAIN)
+    found: Ints  # (blocks of a request, 3): extents of the request looked up, from place to place
     gained: Ints  # (pools, 2, N_DRAWN + 1) where acceptance is drawn, else (pools, 2, 1)
 
 
@@ -184,9 +192,10 @@ class FeaturedEngine(NamedTuple):
     path_first: Ints
     path: Ints
     bucket: Ints
-    row: Ints
-    block: Ints
-    own: Ints
+    entry: Ints
+    extent: Ints
+    chain: Ints
+    found: Ints
     gained: Ints
 
 

@@ -2,26 +2,25 @@
 
 As in vLLM V1: a block is entered when it is scheduled, whether its text is there already or not;
 a prompt is found up to its last token at most; what is freed queues for eviction, the end of a
-text before its start [vLLM-V1-scheduler]. Which block a sequence holds is decided when its text is
-entered; until then only their number counts. Decodes enter theirs when somebody asks for them.
+text before its start [vLLM-V1-scheduler]. A slot holds extents as a chain from its last block to
+its first; where copies of a text meet, as several. Decodes enter theirs when somebody asks.
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import far, near, part, rare
-from gpuplan.simulation.serving.kernels.prefix.blocks import (
-    ROW_MASK,
-    find_row,
+from gpuplan.simulation.serving.kernels.prefix.extents import (
+    UNBOUNDED,
+    evict,
+    extend,
+    find_entry,
     free,
+    free_bare,
     leave_free,
-    make_row,
-    pick,
-    take_blocks,
-    write,
+    oldest_at,
+    split,
 )
-
-UNBOUNDED = 1 << 40
 
 
 def _take_any(e: AnyEngine, n: int) -> None:
@@ -31,31 +30,25 @@ def _take_any(e: AnyEngine, n: int) -> None:
 @policy(otherwise=_take_any)
 def take(e: AnyEngine, n: int) -> None:
     """So many free blocks are used from now on; the oldest text goes first."""
-    e.scalar[st.FREE] -= n
-    if e.limit[st.IS_CACHING]:
-        take_blocks(far(e), n)
-
-
-@part
-def _name(e: AnyEngine, v: int, place: int) -> int:
-    """The block that the slot holds at this place of its text, from now on by number."""
-    b = pick(e)
-    e.own[v, place] = b
-    e.block[b, st.USERS], e.block[b, st.ROW] = 1, st.NONE
-    return b
+    s = e.scalar
+    s[st.FREE] -= n
+    if not e.limit[st.IS_CACHING]:
+        return
+    if n <= s[st.BARE]:
+        s[st.BARE] -= n
+        return
+    missing = n - s[st.BARE]
+    s[st.BARE] = 0
+    evict(far(e), missing)
 
 
 @part
 def _write_up_to(e: AnyEngine, w: int, n_tokens: int) -> None:
     """What the decode has filled of its own segment is in the cache."""
     full, slot = n_tokens >> e.limit[st.BLOCK_BITS], e.slot[w]
-    r = st.NONE
-    for place in range(slot[st.ENTERED], full):
-        q = place - slot[st.COVERED]
-        if r < 0 or (q & ROW_MASK) == 0:
-            r = make_row(e, slot[st.ID], q)
-        write(e, r, q, _name(e, w, place))
-    slot[st.ENTERED] = max(slot[st.ENTERED], full)
+    if full > slot[st.ENTERED]:
+        covered = slot[st.COVERED]
+        extend(e, w, slot[st.ID], slot[st.ENTERED] - covered, full - covered)
 
 
 @part
@@ -97,23 +90,24 @@ def find(e: AnyEngine, i: int, n_tokens: int) -> tuple[int, int, bool]:
 @rare
 def _find(e: AnyEngine, i: int, most: int) -> tuple[int, int, bool]:
     e = near(e)
-    hit, n_free, first = 0, 0, e.path_first[i]
-    n_foreign, found = e.path_first[i + 1] - first, e.own[e.own.shape[0] - 1]
+    hit, n_free, n, first = 0, 0, 0, e.path_first[i]
+    n_foreign = e.path_first[i + 1] - first
     for k in range(n_foreign + 1):
         is_own = k == n_foreign
         segment = i if is_own else e.path[first + k, st.SEGMENT]
         end = min(UNBOUNDED if is_own else e.path[first + k, st.N_SHARED], most - hit)
         _settle(e, segment)
-        r = st.NONE
-        for q in range(end):
-            if (q & ROW_MASK) == 0:
-                r = find_row(e, segment, q)
-            b = e.row[r, st.CELLS + (q & ROW_MASK)] if r >= 0 else st.NONE
-            if b < 0:
+        g, x, place = find_entry(e, segment), st.NONE, 0
+        while place < end:
+            x, until = oldest_at(e, g, x, place) if g >= 0 else (st.NONE, place)
+            if x < 0:
                 return hit, n_free, _writer(e, segment) >= 0
-            found[hit] = b
-            n_free += e.block[b, st.USERS] == 0
-            hit += 1
+            until = min(until, end)
+            e.found[n, 0], e.found[n, 1], e.found[n, 2] = x, place, until
+            n_free += until - place if e.extent[x, st.USERS] == 0 else 0
+            hit += until - place
+            place = until
+            n += 1
     return hit, n_free, False
 
 
@@ -136,46 +130,81 @@ def _hold_nothing(_: AnyEngine, __: int, ___: int) -> None:
 @policy(otherwise=_hold_nothing)
 def hold(e: AnyEngine, v: int, hit: int) -> None:
     """The slot, the last to be admitted, uses the blocks that were found for its request."""
-    slot, last = e.slot[v], e.own.shape[0] - 1
+    slot = e.slot[v]
     slot[st.ORDER], slot[st.STAMP] = e.scalar[st.ORDERED], st.NONE
     e.scalar[st.ORDERED] += 1
-    slot[st.ENTERED], slot[st.COVERED] = hit, 0
+    slot[st.ENTERED] = slot[st.COVERED] = slot[st.N_CHAINED] = 0
+    slot[st.LAST_EXTENT] = slot[st.CHAINS] = st.NONE
     slot[st.ELEMENT] = e.path_first[slot[st.ID]]
-    for place in range(hit):
-        b = e.own[v, place] = e.own[last, place]
-        if e.block[b, st.USERS] == 0:
-            leave_free(e, b)
-            e.scalar[st.FREE] -= 1
-        e.block[b, st.USERS] += 1
+    if hit > 0:
+        _hold(far(e), v, hit)
+
+
+@rare
+def _hold(e: AnyEngine, v: int, hit: int) -> None:
+    e = near(e)
+    slot, extent, n = e.slot[v], e.extent, 0
+    while slot[st.ENTERED] < hit:
+        x, low, high = e.found[n, 0], e.found[n, 1], e.found[n, 2]
+        if extent[x, st.LOW] < low:
+            split(e, x, low)
+        if extent[x, st.HIGH] > high:
+            x = split(e, x, high)
+        if extent[x, st.USERS] == 0:
+            leave_free(e, x)
+            e.scalar[st.FREE] -= high - low
+            extent[x, st.HELD_BEFORE] = slot[st.LAST_EXTENT]
+        elif extent[x, st.HELD_BEFORE] != slot[st.LAST_EXTENT]:
+            _end_chain(e, v)
+        extent[x, st.USERS] += 1
+        slot[st.LAST_EXTENT] = x
+        slot[st.ENTERED] += high - low
+        slot[st.N_CHAINED] += high - low
+        n += 1
+
+
+@part
+def _end_chain(e: AnyEngine, v: int) -> None:
+    """What the slot holds so far is a chain; the next extent came after another copy of it."""
+    s, slot, chain = e.scalar, e.slot[v], e.chain
+    if slot[st.N_CHAINED] == 0:
+        return
+    c = s[st.CHAIN_SPARE]
+    if c >= 0:
+        s[st.CHAIN_SPARE] = chain[c, st.CHAIN_BEFORE]
+    else:
+        c = s[st.CHAIN_TOP]
+        s[st.CHAIN_TOP] += 1
+    chain[c, st.CHAIN_END], chain[c, st.CHAIN_SIZE] = slot[st.LAST_EXTENT], slot[st.N_CHAINED]
+    chain[c, st.CHAIN_BEFORE] = slot[st.CHAINS]
+    slot[st.CHAINS], slot[st.N_CHAINED] = c, 0
 
 
 @policy(otherwise=_hold_nothing)
 def enter(e: AnyEngine, v: int, n_tokens: int) -> None:
     """Full blocks of the slot's first tokens are in the cache."""
     if e.limit[st.IS_CACHING]:
-        _enter(far(e), v, n_tokens >> e.limit[st.BLOCK_BITS])
+        full = n_tokens >> e.limit[st.BLOCK_BITS]
+        if full > e.slot[v, st.ENTERED]:
+            _enter(far(e), v, full)
 
 
 @rare
 def _enter(e: AnyEngine, v: int, full: int) -> None:
     e = near(e)
-    slot, place = e.slot[v], e.slot[v, st.ENTERED]
-    end, r = e.path_first[slot[st.ID] + 1], st.NONE
-    while place < full:
-        k, q = slot[st.ELEMENT], place - slot[st.COVERED]
-        if k < end and q >= e.path[k, st.N_SHARED]:
-            slot[st.COVERED] += e.path[k, st.N_SHARED]
+    slot, end = e.slot[v], e.path_first[e.slot[v, st.ID] + 1]
+    while slot[st.ENTERED] < full:
+        k, low = slot[st.ELEMENT], slot[st.ENTERED] - slot[st.COVERED]
+        if k == end:
+            extend(e, v, slot[st.ID], low, full - slot[st.COVERED])
+            return
+        high = min(full - slot[st.COVERED], e.path[k, st.N_SHARED])
+        if low < high:
+            _settle(e, e.path[k, st.SEGMENT])
+            extend(e, v, e.path[k, st.SEGMENT], low, high)
+        if high == e.path[k, st.N_SHARED]:
+            slot[st.COVERED] += high
             slot[st.ELEMENT] += 1
-            r = st.NONE
-            continue
-        segment = e.path[k, st.SEGMENT] if k < end else slot[st.ID]
-        if r < 0 and k < end:
-            _settle(e, segment)
-        if r < 0 or (q & ROW_MASK) == 0:
-            r = make_row(e, segment, q)
-        write(e, r, q, _name(e, v, place))
-        place += 1
-    slot[st.ENTERED] = place
 
 
 def _write_nothing(_: AnyEngine, __: int) -> None:
@@ -212,18 +241,31 @@ def give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
 @rare
 def _give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
     e = near(e)
-    i, block = e.slot[v, st.ID], e.block
+    i, slot = e.slot[v, st.ID], e.slot[v]
     if _writer(e, i) == v:
         _write_up_to(e, v, n_written)
         e.extra[i, st.WRITER] = st.NONE
-    for _ in range(e.slot[v, st.ENTERED], n_held):
-        b = pick(e)
-        block[b, st.ROW] = st.NONE
-        block[b, st.USERS] = 0
-        free(e, b)
-    for place in range(e.slot[v, st.ENTERED] - 1, -1, -1):
-        b = e.own[v, place]
-        block[b, st.USERS] -= 1
-        if block[b, st.USERS] == 0:
-            free(e, b)
-    e.slot[v, st.ID] = st.NONE
+    free_bare(e, n_held - slot[st.ENTERED])
+    x, left = slot[st.LAST_EXTENT], slot[st.N_CHAINED]
+    while x >= 0:
+        before = e.extent[x, st.HELD_BEFORE]
+        left -= e.extent[x, st.HIGH] - e.extent[x, st.LOW]
+        e.extent[x, st.USERS] -= 1
+        if e.extent[x, st.USERS] == 0:
+            free(e, x)
+        x = before
+        if left == 0:
+            x, left = _earlier_chain(e, v)
+    slot[st.ID] = st.NONE
+
+
+@part
+def _earlier_chain(e: AnyEngine, v: int) -> tuple[int, int]:
+    """The chain that the slot held before the last one, and no longer counts; its blocks."""
+    c = e.slot[v, st.CHAINS]
+    if c < 0:
+        return st.NONE, 0
+    e.slot[v, st.CHAINS] = e.chain[c, st.CHAIN_BEFORE]
+    e.chain[c, st.CHAIN_BEFORE] = e.scalar[st.CHAIN_SPARE]
+    e.scalar[st.CHAIN_SPARE] = c
+    return e.chain[c, st.CHAIN_END], e.chain[c, st.CHAIN_SIZE]
