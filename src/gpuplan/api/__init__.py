@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.design import design
     from gpuplan.pipeline.diagnose import learn
     from gpuplan.pipeline.plan import what_if
-    from gpuplan.pipeline.saved import render, verify
+    from gpuplan.pipeline.saved import purchases, render, verify
     from gpuplan.pipeline.top import live_frame as top_live
     from gpuplan.pipeline.trace import trace_sheet
     from gpuplan.pipeline.update import update as catalog_update

@@ -62,7 +62,8 @@ def plan(request: PlanRequest) -> Answer:
         answer = _answer(inputs, sizings, found)
     else:
         answer = _beside_owned(inputs, sizings, found, reach)
-    return answer if answer.plan is None else certified(inputs, with_idle_owned(inputs, answer))
+    whole = with_idle_owned(inputs, answer)
+    return whole if request.basis.is_brief else certified(inputs, whole)
 
 
 def solved_services(inputs: PlanInputs) -> list[SolvedGroup] | tuple[str, ...]:

@@ -14,6 +14,7 @@ from gpuplan.inputs.plan_file import plan_of, read_plan
 from gpuplan.render.targets import rendered
 from gpuplan.report.plan.document import plan_document
 from gpuplan.studies.day_replay.fresh import plan_facts
+from gpuplan.studies.market.purchases import OtherPurchase, other_purchases
 from gpuplan.studies.planning.gate import refuse
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.rendering.deployed import deployed_of
@@ -47,6 +48,11 @@ def render(
     """A plan file as files that other tools run: manifests, commands, rules, tables."""
     answer = read_plan(path)
     return rendered(deployed_of(_inputs(answer, overlays, store), answer), to)
+
+
+def purchases(answer: Answer) -> tuple[OtherPurchase, ...]:
+    """The compared fleets under purchase options that the plan may not use."""
+    return tuple(other_purchases(_inputs(answer, (), None).market, answer.decision.comparison))
 
 
 def _inputs(answer: Answer, overlays: Sequence[Path], store: Path | None) -> PlanInputs:

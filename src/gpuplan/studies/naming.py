@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from gpuplan.catalog.architectures.read import read_model
@@ -28,6 +28,7 @@ from gpuplan.inputs.scenario.read import scenario_document, scenario_of
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 
 MIN_NAME = 2
+N_TEXTS = 4096  # pieces of descriptions whose names a server keeps
 COMMON_WORDS = ("do",)  # that are names of clouds too
 KINDS = ("tpu", "cpu", "gaudi", "trainium", "inferentia")  # as their ids begin
 
@@ -84,16 +85,16 @@ def _id(name: str, catalog: Catalog) -> str | None:
 
 def lexicon(store: Path | None = None) -> Lexicon:
     """What descriptions in words need of the catalog."""
-    catalog = read_catalog()
     return Lexicon(
         model=lambda text: _described_model(text, store),
-        card=lambda text: _card(text, catalog),
+        card=_card,
         cloud=_cloud,
         place=_place,
         nearest_models=_nearest_models,
     )
 
 
+@lru_cache(maxsize=N_TEXTS)
 def _described_model(text: str, store: Path | None) -> NamedModel | None:
     """The model of a text that is surely a name: whole, common, or with a number in it."""
     is_name = is_model_name(text) or (any(map(str.isdigit, text)) and text[:1].isalpha())
@@ -115,8 +116,10 @@ def _nearest_models(text: str) -> str:
         return error.problems[0].fix
 
 
-def _card(text: str, catalog: Catalog) -> str | None:
+@lru_cache(maxsize=N_TEXTS)
+def _card(text: str) -> str | None:
     """An accelerator, vendor or kind as typed, without the ending of a plural."""
+    catalog = read_catalog()
     for name in dict.fromkeys((text, text.removesuffix("s"))):
         if group_ids(name, catalog):
             return name
@@ -129,6 +132,7 @@ def _card(text: str, catalog: Catalog) -> str | None:
     return None
 
 
+@lru_cache(maxsize=N_TEXTS)
 def _cloud(text: str) -> str | None:
     if text.strip().casefold() in COMMON_WORDS:
         return None
@@ -138,6 +142,7 @@ def _cloud(text: str) -> str | None:
         return None
 
 
+@lru_cache(maxsize=N_TEXTS)
 def _place(text: str) -> str | None:
     """A country, the European Union or a region by its id; as typed where it is several."""
     try:

@@ -5,6 +5,11 @@ from math import ceil
 from gpuplan.domain.plan.candidate import Candidate
 
 
+def whole_nodes(n_replicas: int, size: int, n_per_node: int) -> int | None:
+    """Nodes for replicas that fit into one: none straddles two; None where none fits."""
+    return ceil(n_replicas / (n_per_node // size)) if size <= n_per_node else None
+
+
 def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | None:
     """Whole nodes that so many replicas take; None where a replica cannot stand there.
 
@@ -20,7 +25,7 @@ def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | N
         return ceil(candidate.n_accelerators_for(n_replicas) / n_per_node)
     size, layout = candidate.n_accelerators, candidate.layout
     if size <= n_per_node:
-        return ceil(n_replicas / (n_per_node // size))
+        return whole_nodes(n_replicas, size, n_per_node)
     is_served = candidate.engine is not None
     group = layout.n_joined if is_served else layout.tp
     is_apart = is_served and layout.network_bytes_per_s is None

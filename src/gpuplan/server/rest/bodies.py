@@ -30,6 +30,9 @@ class PlanBody(Body):
     confidence: float | None = Field(
         None, ge=0, lt=1, description="Least probability of meeting all SLOs."
     )
+    brief: bool = Field(
+        False, description="The choice, its cost range and odds; no alternatives, no charts."
+    )
 
 
 class PlanFileBody(Body):

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from gpuplan import api
-from gpuplan.domain.requests.plan import PlanRequest
+from gpuplan.domain.plan.answer import Answer
+from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.domain.requests.requests import (
     FitRequest,
     LoadRequest,
@@ -89,6 +90,7 @@ def answer(name: str, body: Mapping[str, Any]) -> Document:
         "tables": [pick_table(each) for each in sheet.file_tables],
         "remarks": [[title, list(lines)] for title, lines in sheet.remarks if lines],
         "heat": _heat(found),
+        "purchases": _purchases(found, form),
     }
 
 
@@ -101,6 +103,13 @@ def pick_table(table: Table) -> Document:
         "right": list(table.right),
         "rows": rows,
     }
+
+
+def _purchases(found: Result | Sheet, form: str) -> list[Document]:
+    """Compared fleets at prices that the plan may not use; none for a hand on a slider."""
+    if not isinstance(found, Answer) or found.plan is None or form != "sheet":
+        return []
+    return [each._asdict() for each in api.purchases(found)]
 
 
 def _heat(found: Result | Sheet) -> Document | None:
@@ -132,6 +141,7 @@ def _asked(body: PlanBody) -> PlanRequest:
         n_samples=body.samples,
         seed=body.seed,
         min_probability_frac=body.confidence,
+        basis=PlanBasis(is_brief=body.brief),
     )
 
 

@@ -24,8 +24,9 @@ BANDS = (0.02, 0.30, 0.70, 0.90, 0.95)  # where the colours of a heat-map change
 def cost_against_odds(rows: Sequence[Row], target_frac: float | None) -> str:
     """Each fleet by its cost and its probability of meeting all SLOs; the plan is marked."""
     points = [row for row in rows if row.usd and row.cells[-2].sort is not None]
+    hidden = ("rejected", "not in the plan")  # no fleet; the same fleet at another price
     points = [
-        row for row in points if (row.cells[-2].sort or -1.0) >= 0 and row.status != "rejected"
+        row for row in points if (row.cells[-2].sort or -1.0) >= 0 and row.status not in hidden
     ]
     if len(points) < 2:
         return ""

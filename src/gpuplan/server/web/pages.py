@@ -274,7 +274,7 @@ def _kept(job: Job) -> Planned:
     """A saved plan as it was answered."""
     result = json.loads(job.result or "{}")
     sheet = result if "document" in result else {"document": result, "head": "", "remarks": []}
-    table = comparison(sheet["document"], Limits(None, None))
+    table = comparison(sheet["document"], Limits(None, None), sheet.get("purchases", ()))
     return Planned(job, sheet, table, "", is_within=True)
 
 

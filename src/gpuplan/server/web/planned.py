@@ -47,7 +47,7 @@ async def planned(door: Door, owner: str, state: PageState, wait_s: float = WAIT
         without = await door.ask(owner, verb, state.body(without=[BUDGET]), WAIT_S)
         compared = _sheet(without) or sheet
     limits = Limits(_budget(state), state.power_kw)
-    table = comparison(compared["document"], limits)
+    table = comparison(compared["document"], limits, compared.get("purchases", ()))
     found = Planned(job, sheet, table, "", is_within=bool(sheet["document"]["feasible"]))
     return await _within_power(door, owner, state, found)
 

@@ -16,6 +16,7 @@ PURCHASES = {
     "existing": "existing",
     "indicative price": "indicative",
 }
+FLEET = ("workload", "accelerator", "precision")  # what names a row
 LAST = 1e300  # where there is no number, a row sorts last
 
 
@@ -30,7 +31,7 @@ class Row(NamedTuple):
     """One accelerator, precision and purchase option."""
 
     workload: str
-    status: str  # chosen, possible, not asked for, rejected
+    status: str  # chosen, possible, not asked for, not in the plan (a price), rejected
     accelerator: str
     precision: str
     purchase: str
@@ -59,7 +60,9 @@ class Comparison(NamedTuple):
     is_mixed: bool  # rows of several workloads
 
 
-def comparison(document: Document, limits: Limits) -> Comparison:
+def comparison(
+    document: Document, limits: Limits, purchases: Sequence[Document] = ()
+) -> Comparison:
     """Every accelerator, precision and purchase option, the plan first."""
     rows = list(document.get("comparison") or ())
     is_run = bool(rows) and all(row.get("run") or not row.get("layout") for row in rows)
@@ -68,7 +71,10 @@ def comparison(document: Document, limits: Limits) -> Comparison:
     odds = "P(deadline)" if is_run else "P(SLO)"
     columns = (*first, *(_title(name) for name in names), odds, "kW")
     shown = [_row(row, names, limits, is_run=is_run) for row in rows]
-    shown += _other_purchases(document, rows, names, limits)
+    fleets = {tuple(row[key] for key in FLEET): row for row in rows if row.get("layout")}
+    for other in purchases:
+        row = fleets[tuple(other[key] for key in FLEET)]
+        shown.append(_bought_otherwise(row, other, names, limits))
     mixed = len({row.workload for row in shown}) > 1
     return Comparison(columns, shown, mixed)
 
@@ -146,30 +152,20 @@ def _run_cells(row: Document) -> list[Cell]:
     ]
 
 
-def _other_purchases(
-    document: Document, rows: Sequence[Document], names: Sequence[str], limits: Limits
-) -> list[Row]:
-    """The chosen fleet under other purchase options: the same speed at another price."""
-    chosen = [row for row in rows if row["is_chosen"]]
-    if len(chosen) != 1 or chosen[0].get("run"):
-        return []
-    found = []
-    for other in document.get("alternatives") or ():
-        if other["kind"] not in PURCHASES:
-            continue
-        share = other["usd_per_month"] / (chosen[0]["usd_per_month"] or 1.0)
-        tokens = chosen[0].get("usd_per_million_tokens")
-        priced = {
-            "usd_per_month": other["usd_per_month"],
-            "usd_per_million_tokens": None if tokens is None else tokens * share,
-            "price_source": other["kind"],
-            "is_chosen": False,
-            "is_eligible": False,
-            "note": other["remark"].removeprefix(f"{chosen[0]['workload']}: "),
-        }
-        row = _row({**chosen[0], **priced}, names, limits, is_run=False)
-        found.append(row._replace(purchase=PURCHASES[other["kind"]], where=""))
-    return found
+def _bought_otherwise(row: Document, other: Document, names: Sequence[str], limits: Limits) -> Row:
+    """The same fleet at another price: its speed and its draw stay."""
+    share = other["usd_per_month"] / (row["usd_per_month"] or 1.0)
+    tokens = row.get("usd_per_million_tokens")
+    priced = {
+        "usd_per_month": other["usd_per_month"],
+        "usd_per_million_tokens": None if tokens is None else tokens * share,
+        "is_chosen": False,
+        "is_eligible": False,
+        "note": other["note"],
+    }
+    found = _row({**row, **priced}, names, limits, is_run=False)
+    purchase = PURCHASES.get(str(other["purchase"]), str(other["purchase"]))
+    return found._replace(status="not in the plan", purchase=purchase, where=other["source"])
 
 
 def _kw(power_w: float | None) -> float | None:

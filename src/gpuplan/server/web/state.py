@@ -35,7 +35,7 @@ class PageState(NamedTuple):
         if self.scenario:
             asked = {"scenario": _tree(self.scenario)}
         changes = [f"{key}={value}" for key, value in keys.items()]
-        return {**asked, "changes": changes, "samples": SAMPLES}
+        return {**asked, "changes": changes, "samples": SAMPLES, "brief": bool(self.pin)}
 
     def address(self, path: str = "/", **more: str | Sequence[str]) -> str:
         """The address of this state, for links."""

@@ -130,7 +130,9 @@ def _grown(fleet: ReplayedFleet, violated: NDArray[np.bool_]) -> Sizing:
 def with_safe_utilization(
     inputs: PlanInputs, table: FleetTable, sizings: Sequence[Sizing], *, chosen: Selection
 ) -> tuple[FleetTable, list[Sizing]]:
-    """The chosen fleets with the utilization up to which they meet their SLOs."""
+    """The chosen fleets with the utilization up to which they meet their SLOs; none if brief."""
+    if inputs.request.basis.is_brief:
+        return table, list(sizings)
     done: list[Sizing] = []
     by_name = dict(table.by_name)
     for sizing in sizings:

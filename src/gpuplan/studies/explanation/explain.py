@@ -73,23 +73,24 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     plan = answer.plan
     if ranges is not None:
         plan = replace(plan, cost_usd_per_month=ranges.cost_usd_per_month)
+    whole = replace(decision, comparison=(*decision.comparison, *runs))
+    answer = replace(answer, plan=plan, uncertainty=ranges, decision=whole)
+    if inputs.request.basis.is_brief:
+        return answer
     others = [*_other_ways(inputs, services, fleets), *time_shared(inputs.scenario, groups)]
     return replace(
         answer,
-        plan=plan,
         explanation=reduce(joined, _reasons(inputs, groups, fleets, others), Explanation()),
         alternatives=tuple(
             _of_whole_plan(plan, each) if len(inputs.scenario.workloads) > 1 else each
             for each in _alternatives(groups, fleets, others, rows=decision.comparison)
         ),
-        uncertainty=ranges,
         charts=tuple(
             curve
             for each in fleets
             for curve in _charts(inputs, each, _base_usd(plan, fleets, each))
         ),
         assumptions=(*answer.assumptions, *notes),
-        decision=replace(decision, comparison=(*decision.comparison, *runs)),
     )
 
 

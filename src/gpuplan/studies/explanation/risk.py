@@ -169,7 +169,8 @@ def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk |
     now = sum(each.chosen.usd for each in mine if each.chosen)
     # Beside other workloads the price of one service is not that of the plan.
     is_alone = len(mine) == len(inputs.scenario.workloads) == 1
-    fleets = tuple(_fleets(mine, level)) if is_alone else ()
+    is_shown = is_alone and not inputs.request.basis.is_brief
+    fleets = tuple(_fleets(mine, level)) if is_shown else ()
     known = [each.measured_usd() for each in mine]
     # Who measures may still buy what was planned: knowing is never worth less than nothing.
     saved = None if None in known else max(0.0, now - sum(usd for usd in known if usd is not None))

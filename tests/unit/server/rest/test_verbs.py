@@ -105,3 +105,25 @@ def test_texts_that_name_files_are_refused_wherever_they_stand(body):
 )
 def test_ordinary_texts_pass(body):
     refuse_files(body)
+
+
+BRIEF = "Llama-3.1-8B chat, 4 requests/s, 500 input tokens, 100 output tokens, on L40S"
+
+
+def test_a_brief_plan_has_the_numbers_of_the_whole_one():
+    whole = answer("plan+sheet", {"words": BRIEF})
+    brief = answer("plan+quick", {"words": BRIEF, "brief": True})
+    assert brief["head"] == whole["head"]
+    mine, yours = brief["document"], whole["document"]
+    for key in ("feasible", "gap", "comparison"):
+        assert mine[key] == yours[key], key
+    for key in ("cost_usd_per_month", "power_w", "slo"):
+        assert mine["plan"][key] == yours["plan"][key], key
+    without_use = [{k: v for k, v in p.items() if k != "use"} for p in yours["plan"]["pools"]]
+    assert [
+        {k: v for k, v in p.items() if k != "use"} for p in mine["plan"]["pools"]
+    ] == without_use
+    assert mine["risk"]["probability_frac"] == yours["risk"]["probability_frac"]
+    assert (mine["charts"], mine["alternatives"], brief["purchases"]) == ([], [], [])
+    fleets = {(row["accelerator"], row["precision"]) for row in yours["comparison"]}
+    assert {(each["accelerator"], each["precision"]) for each in whole["purchases"]} <= fleets

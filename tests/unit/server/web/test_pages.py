@@ -109,7 +109,9 @@ def test_a_pinned_answer_is_the_first_lines_alone(client):
 def test_the_sheet_of_a_verb_is_there_for_programs(client):
     body = {"scenario": yaml.safe_load(SHOP), "samples": 200}
     found = client.post("/v1/plan", params={"sheet": True, "wait": 120}, json=body)
-    assert set(found.json()["result"]) == {"document", "head", "tables", "remarks", "heat"}
+    assert set(found.json()["result"]) == {
+        *("document", "head", "tables", "remarks", "heat", "purchases")
+    }
 
 
 def test_what_if_shows_both_and_what_differs(client):

@@ -80,17 +80,15 @@ def test_limits_of_the_page_mark_rows():
     assert comparison(document(row()), Limits(20_000.0, 10.0)).rows[0].over == ()
 
 
-def test_other_purchase_options_of_the_plan_are_rows_of_their_own():
-    other = {"kind": "reserved", "usd_per_month": 9490.0, "remark": "chat: ask for a quote"}
-    kinds = [other, {**other, "kind": "lower precision"}]
-    found = comparison(document(row(is_chosen=True), alternatives=kinds), FREE).rows
-    assert len(found) == 2
-    assert (found[1].purchase, found[1].usd, found[1].why) == (
-        "reserved",
-        9490.0,
-        "ask for a quote",
-    )
-    assert found[1].cells[2].text == f"{6.19 / 2:,.2f}"
+def test_other_purchase_options_of_a_fleet_are_rows_of_their_own():
+    other = {"workload": "chat", "accelerator": "h100-sxm", "precision": "fp8", "purchase": "spot"}
+    other |= {"source": "aws p5 us-east-1", "usd_per_month": 9490.0, "note": "may be reclaimed"}
+    found = comparison(document(row(is_chosen=True)), FREE, [other]).rows
+    assert [each.status for each in found] == ["chosen", "not in the plan"]
+    last = found[1]
+    assert (last.purchase, last.where, last.usd) == ("spot", "aws p5 us-east-1", 9490.0)
+    assert (last.why, last.layout, last.kw) == ("may be reclaimed", "2 × TP4", found[0].kw)
+    assert last.cells[2].text == f"{6.19 / 2:,.2f}"
 
 
 def test_runs_have_days_total_and_mfu():

@@ -78,7 +78,7 @@ function follow(shown) {
 
 // Sliders: the first lines follow at once, the comparison a moment later; the address keeps the state.
 const details = byId("details"), live = byId("live");
-let quickTimer, fullTimer, running;
+let quickTimer, fullTimer, running, isAsking = false, isStale = false;
 
 function question() {
   const found = new URLSearchParams();
@@ -114,13 +114,21 @@ async function answer(isQuick) {
   }
 }
 
+// One question at a time: what moves meanwhile is asked when the last answer is there.
+async function quick() {
+  isStale = isAsking;
+  if (isAsking) return;
+  isAsking = true;
+  await answer(true);
+  isAsking = false;
+  if (isStale) quick();
+  else fullTimer = setTimeout(() => answer(false), FULL_MS);
+}
+
 function changed() {
   clearTimeout(quickTimer);
   clearTimeout(fullTimer);
-  quickTimer = setTimeout(async () => {
-    await answer(true);
-    fullTimer = setTimeout(() => answer(false), FULL_MS);
-  }, QUICK_MS);
+  quickTimer = setTimeout(quick, QUICK_MS);
 }
 
 // Long tables begin with their best rows.
