@@ -71,12 +71,12 @@ def repeated(tree, pool):
 
 
 def held(tree, answer):
-    """The law: same days, fits, whole servers, in time."""
+    """The law: same days with interruptions, likely fits, whole servers, in time."""
     [pool] = answer.to_dict()["plan"]["pools"]
     predicted, fitted = repeated(tree, pool)
-    assert fitted.fits
-    assert predicted.fit.fits
-    assert predicted.run_s.value / DAY == pytest.approx(answer.plan.span_s / DAY, rel=1e-6)
+    assert fitted.fit_probability_frac >= 0.8
+    assert predicted.fit.fit_probability_frac == pytest.approx(fitted.fit_probability_frac)
+    assert predicted.wall_s.value / DAY == pytest.approx(answer.plan.span_s / DAY, rel=1e-6)
     assert predicted.forecast.step.n_accelerators <= pool["n_accelerators"]
     return pool, predicted
 
@@ -134,7 +134,7 @@ def test_any_plan_is_what_the_verbs_say(model, method, card, tokens, run):
     _, predicted = held(tree, answer)
     assert predicted.forecast.mfu_frac.value < 0.8
     if "deadline_days" in run:
-        assert predicted.run_s.value <= run["deadline_days"] * DAY
+        assert predicted.wall_s.value <= run["deadline_days"] * DAY
 
 
 def days_or_none(**changed):
@@ -170,7 +170,8 @@ def test_a_given_utilization_sets_the_days_and_still_has_a_layout_that_fits():
     answer = planned(tree)
     [pool] = answer.plan.pools
     hand_s = 6 * 70.55e9 * 2e11 / (pool.n_accelerators * 989.4e12 * 0.35)
-    assert answer.plan.span_s == pytest.approx(hand_s, rel=0.01)
+    stretch = answer.plan.span_s / hand_s  # failures and checkpoints beside the given utilization
+    assert 1.0 < stretch < 1.04
     assert pool.layout.tp * pool.layout.pp * pool.layout.dp == pool.n_accelerators
 
 

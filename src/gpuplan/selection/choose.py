@@ -12,6 +12,7 @@ from gpuplan.selection.program.model import Goal, Model, model
 from gpuplan.selection.program.solver import Answer, Effort, solve
 from gpuplan.selection.program.tables import Tables, tables
 from gpuplan.selection.sensitivity.conflict import conflict
+from gpuplan.selection.single import is_single, solve_single
 from gpuplan.selection.site import best_with_site
 
 MEASURES: dict[Objective, Total] = {
@@ -50,6 +51,8 @@ def cheapest(problem: SelectionProblem, effort: Effort) -> Selection | None:
     """The cheapest choice: one program where that is quick, else in parts with a proven gap."""
     if is_small(problem) or any(limit.workloads for limit in problem.limits):
         return solve_exactly(model(tables(problem)), effort)
+    if is_single(problem):
+        return solve_single(problem, effort)
     # Its parts take as long to load as a small problem takes to solve.
     from gpuplan.selection.large.solve import solve_large  # noqa: PLC0415
 

@@ -10,6 +10,7 @@ from gpuplan.domain.training.fit import TrainingJob
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.errors import InputError
 from gpuplan.performance.memory.training.fit import measure_training, suggest_training
+from gpuplan.performance.memory.training.peak import likely_bytes, memory_range
 from gpuplan.performance.memory.training.setups import setup_of
 from gpuplan.units import GIB, MIB
 
@@ -42,6 +43,17 @@ def test_range_holds_the_peak_and_tells_when_it_is_close():
     assert measure_training(job(answer.peak.value * 1.01)).is_tight
     assert not measure_training(job(answer.peak.high * 1.01)).is_tight
     assert not measure_training(job(answer.memory.least_bytes * 0.99)).fits
+
+
+def test_the_probability_of_fitting_follows_the_range_of_measured_peaks():
+    least = measure_training(job()).memory.least_bytes
+    low, high = memory_range(1.0)
+    expected = {low: 0.1, 1.0: 0.5, high: 0.9}
+    for ratio, share in expected.items():
+        answer = measure_training(job(least * ratio))
+        assert answer.fit_probability_frac == pytest.approx(share, abs=1e-6)
+        assert answer.fits == (ratio >= 1)
+        assert likely_bytes(answer.memory, max(share, 0.5)) <= max(1.0, ratio) * least * 1.001
 
 
 @pytest.mark.parametrize("visible_bytes", [1400 * MIB, 1700 * MIB, 2 * GIB])

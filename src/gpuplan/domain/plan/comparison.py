@@ -13,6 +13,7 @@ class RunFigures:
     wall_s: float
     total_usd: float  # of the whole run
     mfu_frac: float | None  # None: no training run
+    fit_probability_frac: float | None = None  # in memory; None: no training run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

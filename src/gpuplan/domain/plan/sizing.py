@@ -210,6 +210,14 @@ class NotSized:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFigures:
+    """How well a training run uses its accelerators, and how likely it fits them."""
+
+    mfu_frac: float  # with attention
+    fit_probability_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SizedJob:
     """A training run or a heap of work on so many accelerators."""
 
@@ -223,7 +231,7 @@ class SizedJob:
     wall_s: Estimate
     goodput: Goodput | None  # None: nothing was said of failures or checkpoints
     power_w: Estimate | None  # of all accelerators
-    mfu_frac: float | None = None  # with attention; None: no training run
+    training: TrainingFigures | None = None  # None: no training run
     remarks: tuple[str, ...] = ()
 
     @property

@@ -8,9 +8,7 @@ from gpuplan.domain.provenance import Assumption, Estimate, Override
 from gpuplan.domain.result import Result
 from gpuplan.domain.training.setup import ParallelLayout, TrainingMemory, TrainingSetup
 
-# Assumption: of the memory, kept free for peaks that no model foresees and for what the allocator
-# hoards beyond its usual share; layouts with less left are tried first, not planned.
-RESERVE_FRAC = 0.08
+LIKELY_FRAC = 0.9  # probability of fitting below which a layout is tight: the end of the range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +28,7 @@ class TrainingFit(Result):
     job: TrainingJob
     memory: TrainingMemory
     peak: Estimate  # bytes
+    fit_probability_frac: float  # that what it cannot do without is within the memory
     max_micro_batch: int  # largest that fits with everything else as it is; 0: none
     suggestions: tuple[Suggestion, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
@@ -47,6 +46,5 @@ class TrainingFit(Result):
 
     @property
     def is_tight(self) -> bool:
-        """It can run, but less is left than peaks and fragmentation are seen to take beyond it."""
-        has = self.job.accelerator.memory.visible_bytes
-        return self.fits and self.memory.total_bytes > (1.0 - RESERVE_FRAC) * has
+        """It can run, but measured peaks are beyond the memory in more than one of ten jobs."""
+        return self.fits and self.fit_probability_frac < LIKELY_FRAC

@@ -3,6 +3,7 @@
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.ranges import Range
 from gpuplan.domain.result import Result
 from gpuplan.domain.training.fit import TrainingFit
 from gpuplan.domain.training.time import Goodput, TrainingForecast
@@ -16,7 +17,8 @@ class RunForecast(Result):
     columns: tuple[tuple[str, str], ...]
     forecast: TrainingForecast
     fit: TrainingFit  # memory of the same layout
-    goodput: Goodput | None  # None: nothing was said of checkpoints
+    goodput: Goodput
+    useful_frac: Range  # of the clock, with frequent to rare failures
     n_tokens: float | None  # of the whole run; None: not said
 
     @property
@@ -31,4 +33,17 @@ class RunForecast(Result):
             low=self.n_tokens / rate.high / n,
             high=self.n_tokens / rate.low / n,
             tier=rate.tier,
+        )
+
+    @property
+    def wall_s(self) -> Estimate | None:
+        """The whole run with failures, restarts and checkpoints; None: endless, or not asked."""
+        run, useful = self.run_s, self.useful_frac
+        if run is None or useful.low <= 0:
+            return None
+        return Estimate(
+            value=run.value / useful.mid,
+            low=run.low / useful.high,
+            high=run.high / useful.low,
+            tier=run.tier,
         )

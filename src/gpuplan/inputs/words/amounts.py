@@ -14,6 +14,8 @@ class Rate(NamedTuple):
     period_s: float
 
 
+IMAGENET = 1_281_167.0  # training images of ILSVRC 2012 [Russakovsky2015]
+IMAGENET_EPOCHS = 90.0  # of the usual recipe for ResNet-50 [Goyal2017]
 PEOPLE = (
     r"(?:users?|people|persons?|engineers|developers|devs|employees|customers|clients|students"
     r"|seats|analysts|colleagues|researchers|staff|members|dau|mau)"
@@ -102,6 +104,15 @@ _END = r"(?:[\s-]*tok(?:en)?s?\b|(?!\s*[\w%/]))"
 _TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 
 
+# "documents of 500 tokens": what stands before stays for the rule that counts it.
+_PLURALS = (
+    "docs documents pages texts articles emails tickets records chunks passages items samples"
+    " examples rows instructions conversations requests prompts queries pairs sequences papers"
+    " reports posts comments reviews messages sentences contracts transcripts"
+)
+_OF_PIECES = "|".join(rf"(?<=\b{word} )" for word in _PLURALS.split())
+
+
 def _day_and_night(phrase: Phrase) -> Facts:
     """The rate of the day, and the share of it that is left at night."""
     period = phrase.period_s()
@@ -119,6 +130,7 @@ HOURS = (
     means(
         r"\b(?:24\s*/\s*7|around the clock|flat load|constant load)", **{"demand.peak_to_mean": 1.0}
     ),
+    means(r"\b(?:by|during\s+the|in\s+the)\s+day(?:time)?\b", hours=(8, 20)),
     means(
         r"\b(?:in|during|only\s+in)?\s*(?:business|office|working)\s+hours(?:\s+only)?\b",
         hours=(9, 18),
@@ -140,6 +152,11 @@ LENGTHS = (
     ),
     Rule(r"{n}\s*(?:/|→|->)\s*{m}(?:\s*tok(?:en)?s?)?(?![\w/])", _lengths),
     Rule(r"{n}\s*tok(?:en)?s?\s*(?:to|into|down\s+to)\s*{m}\s*tok(?:en)?s?\b", _lengths),
+    states(
+        rf"(?:{_OF_PIECES})of\s+(?:about\s+|around\s+|~\s*|up\s+to\s+)?{{n}}[\s-]*tok(?:en)?s?\b"
+        r"(?:\s+each)?",
+        "request.input_tokens",
+    ),
     states(
         r"\bmax(?:imum|\.)?\s+context(?:\s+(?:length|window))?(?:\s+of)?\s*{n}(?:\s*tokens?)?\b",
         "max_context_tokens",
@@ -246,6 +263,11 @@ LOADS = (
         r"\bglobal\s+batch(?:\s+size)?(?:\s+of|=|:)?\s*{n}\s*tokens", "training.global_batch_tokens"
     ),
     Rule(r"{n}\s*(?P<token>tok(?:en)?s)\b", _amount),
+    states(r"{n}\s*(?:(?:preference|comparison|dpo|chosen/rejected)\s+)+pairs\b", "pairs"),
+    means(
+        r"\b(?:the\s+)?imagenet(?:-?(?:1k|2012))?\b(?:\s+(?:1k|dataset))?",
+        **{"amount.image": IMAGENET, "training.epochs": IMAGENET_EPOCHS},
+    ),
     Rule(
         r"{n}\s*(?:(?:training|labelled|labeled|instruction|preference|chat)\s+)*"
         r"(?:samples?|examples?|rows?|instructions?|conversations)\b",

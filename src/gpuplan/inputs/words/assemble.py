@@ -1,6 +1,5 @@
 """Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
 
-import re
 from collections.abc import Sequence
 from math import ceil
 
@@ -9,6 +8,14 @@ from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_P
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.lexicon import NamedModel
+from gpuplan.inputs.words.runs import (
+    DEADLINE_S,
+    Parts,
+    parted,
+    put_deadline,
+    put_model,
+    put_run,
+)
 from gpuplan.inputs.words.scan import Named
 from gpuplan.inputs.words.tasks import USES
 from gpuplan.units import DAY, HOUR
@@ -37,21 +44,48 @@ PEAK_UTILIZATION_FRAC = 0.7
 DAY_HOURS = (8, 20)
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 REQUESTS_PER_S = 1.0
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
-DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
 
 
 def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     """The workloads and terms that the facts describe."""
     _people_at_once(draft)
-    kind = _kind(draft, models)
+    stated = draft.take("kind")
+    kind = _kind(draft, models, stated.value if stated else ())
+    is_mixed = kind in DEADLINE_S and _has_users(draft)
     if kind == "generic":
         _generic(draft)
+    elif is_mixed:
+        _service_and_run(draft, kind, parted(models, stated))
     elif kind in DEADLINE_S:
-        _run(draft, kind, models)
+        draft.take("use")
+        draft.tree["workloads"] = [{"name": "run", "kind": kind}]
+        put_run(draft, ("workloads", 0), kind, models)
+        _moved(draft, ("workloads", 0), ("layout.", "precision"))
     else:
         _services(draft, kind, models)
-    put_terms(draft, is_job=kind in (*DEADLINE_S, "batch_inference"))
+    _left_over(draft)
+    put_terms(draft, is_job=not is_mixed and kind in (*DEADLINE_S, "batch_inference"))
+
+
+def _has_users(draft: Draft) -> bool:
+    """Whether somebody waits for responses, beside what is trained."""
+    return any(field.startswith(("demand.", "slo.")) for field in draft.facts)
+
+
+def _service_and_run(draft: Draft, kind: str, models: Parts) -> None:
+    """A service with users, and a run beside it."""
+    draft.tree["workloads"] = [{}, {"name": "run", "kind": kind}]
+    put_run(draft, ("workloads", 1), kind, models.run)
+    _services(draft, "online_inference", models.service)
+
+
+def _left_over(draft: Draft) -> None:
+    """Words that mean something of runs alone: elsewhere they are named and left out."""
+    for field in ("full", "nightly"):
+        fact = draft.take(field)
+        if fact is not None:
+            why = "it says something of training alone, and is left out"
+            draft.note("words not understood", repr(fact.words), why, "reword it")
 
 
 def _people_at_once(draft: Draft) -> None:
@@ -66,10 +100,9 @@ def _people_at_once(draft: Draft) -> None:
         draft.facts["demand.concurrent_requests"] = fact
 
 
-def _kind(draft: Draft, models: tuple[Named, ...]) -> str:
+def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str:
     """The kind of workload that the words amount to."""
-    stated = draft.take("kind")
-    said = next((kind for kind in KINDS if stated and kind in stated.value), "")
+    said = next((kind for kind in KINDS if kind in stated), "")
     if "method" in draft.facts or said == "finetuning":
         return "finetuning"
     if said in ("pretraining", "training"):
@@ -119,16 +152,6 @@ def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
     return "chat", "usual for chat, as no use case was named"
 
 
-def _model(draft: Draft, at: KeyPath, named: Named | None, default: str, why: str) -> None:
-    path = (*at, "model")
-    if named is None:
-        draft.assume(path, default, "model", f"no model was named; {why}")
-        return
-    draft.put(path, named.model.name, named.words)
-    if named.model.why:
-        draft.note("model", named.model.name, named.model.why, "name another, or --model")
-
-
 def _generic(draft: Draft) -> None:
     """Hardware whose work is not described: as busy as such fleets are."""
     draft.tree["workloads"] = [{"name": "all work", "kind": "generic"}]
@@ -142,44 +165,6 @@ def _generic(draft: Draft) -> None:
     draft.assume(at, round(total * PEAK_UTILIZATION_FRAC, 3), "busy accelerators", why)
 
 
-def _run(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
-    """A training or fine-tuning run."""
-    draft.take("use")
-    at: KeyPath = ("workloads", 0)
-    draft.tree["workloads"] = [{"name": "run", "kind": kind}]
-    default = USES["chat"].model if kind == "pretraining" else USES["summarization"].model
-    size = draft.take("params_b")
-    bare = _SIZE.fullmatch(models[0].words) if models and kind == "pretraining" else None
-    if size is not None and not models:
-        draft.put((*at, "model", "params_b"), size.value, size.words)
-    elif bare is not None:
-        draft.put((*at, "model", "params_b"), float(bare[1]), models[0].words)
-    else:
-        _model(draft, at, models[0] if models else None, default, "usual for training")
-    training: KeyPath = (*at, "training")
-    if kind == "finetuning" and not draft.move("method", (*training, "method")):
-        why = "LoRA is a choice of quality: never made unasked"
-        draft.assume((*training, "method"), "full", "method of fine-tuning", why)
-    draft.move("amount.token", (*training, "tokens"))
-    for unit in ("sample", "doc", "image"):
-        draft.move(f"amount.{unit}", (*training, "samples"))
-    draft.move("context", (*training, "sequence_tokens"))
-    for field in [name for name in draft.facts if name.startswith("training.")]:
-        draft.move(field, (*at, *field.split(".")))
-    # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
-    if "owned" not in draft.facts or {"deadline_s", "span_s"} & set(draft.facts):
-        _deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S[kind])
-    _moved(draft, at, ("layout.", "precision"))
-
-
-def _deadline(draft: Draft, path: KeyPath, unit_s: float, usual_s: float) -> None:
-    if "deadline_s" not in draft.facts and "span_s" in draft.facts:
-        draft.facts["deadline_s"] = draft.facts.pop("span_s")
-    if not draft.move("deadline_s", path, 1 / unit_s):
-        why = "no deadline was named"
-        draft.assume(path, usual_s / unit_s, f"deadline ({path[-1]})", why)
-
-
 def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     """One workload per model; of several, the one that writes is first and sets the pace."""
     ordered = sorted(models, key=lambda named: named.model.kind in BY_MODEL)
@@ -188,9 +173,9 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     stated = draft.take("use")
     if stated is not None:
         draft.read_as("use case", use, stated.words)
-    draft.tree["workloads"] = [{"name": use, "kind": kind}]
+    draft.tree["workloads"][:1] = [{"name": use, "kind": kind}]
     at: KeyPath = ("workloads", 0)
-    _model(draft, at, first, USES[use].model, why)
+    put_model(draft, at, first, USES[use].model, why)
     _request(draft, at, use, why)
     if kind == "batch_inference":
         _batch(draft, at)
@@ -272,6 +257,7 @@ def _piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
 def _batch(draft: Draft, at: KeyPath) -> None:
     """Documents of a job or of a stream, with their deadline."""
     batch: KeyPath = (*at, "batch")
+    _tokens_of_documents(draft, at)
     for unit in (*PIECES, "token"):
         amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
         if amount is not None:
@@ -288,7 +274,17 @@ def _batch(draft: Draft, at: KeyPath) -> None:
         why = 'nobody is said to wait: a day\'s work within a day; online is e.g. "p95 200 ms"'
         draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
         return
-    _deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
+    put_deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
+
+
+def _tokens_of_documents(draft: Draft, at: KeyPath) -> None:
+    """Documents and tokens both: so many tokens each, or together where that is more."""
+    docs, tokens = draft.facts.get("amount.doc"), draft.facts.get("amount.token")
+    if docs is not None and tokens is not None:
+        draft.take("amount.token")
+        is_total = tokens.value >= docs.value
+        each = tokens.value / docs.value if is_total else tokens.value
+        draft.put((*at, "request", "input_tokens"), round(each, 3), tokens.words)
 
 
 def _demand(draft: Draft, at: KeyPath) -> None:

@@ -63,6 +63,7 @@ SECONDS = {
     "days?": DAY,
     "nights?": DAY,
     "weeks?": WEEK,
+    "fortnights?": 2 * WEEK,
     "months?": MONTH,
     "mo": MONTH,
     "quarters?": 3 * MONTH,

@@ -1,5 +1,6 @@
 """Phrases of targets: SLOs, deadlines, money, power, growth."""
 
+from datetime import date
 from typing import NamedTuple
 
 from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, means, states
@@ -109,6 +110,14 @@ def _power(field: str) -> Rule:
     )
 
 
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def days_until(weekday: str, today: date) -> int:
+    """Days from today until the weekday that is meant; a week where it is today."""
+    return (WEEKDAYS.index(weekday.lower()) - today.weekday() - 1) % 7 + 1
+
+
 _USD = r"(?:\$|us\$|usd\s*)"
 _LIMIT = (
     r"(?:(?:monthly\s+|total\s+|our\s+|a\s+)*budget|spend(?:ing)?|cost|under|below|less\s+than|at\s+most"
@@ -160,7 +169,9 @@ LIMITS = (
 
 MONEY = (
     Rule(
-        r"(?:[€£¥]\s*{n}|{m}\s*(?:€|£|eur(?:os?)?|gbp|chf)\b)(?:{per})?", lambda p: {"currency": 0}
+        rf"(?:{_LIMIT}\s*)*(?:(?:[€£¥]|\b(?:eur|gbp|chf|inr|jpy)\b)\s*{{n}}"
+        r"|{m}\s*(?:€|£|(?:eur(?:os?)?|gbp|chf|inr|jpy)\b))(?:{per})?",
+        lambda p: {"currency": 0},
     ),
     Rule(
         rf"(?:{_LIMIT}\s*)*{_USD}\s*{{n}}\s*(?P<capex>capex|(?:of\s+)?capital|to\s+spend\s+on\s+hardware)",
@@ -212,7 +223,11 @@ DEADLINES = (
     ),
     means(r"\b(?:over\s*night|tonight|by\s+(?:tomorrow\s+)?morning)\b", deadline_s=12 * HOUR),
     means(r"\b(?:by|until|till|before)\s+tomorrow\b|\btoday\b|\b(?:a|one)\s+day\b", deadline_s=DAY),
-    means(r"\bthis\s+week\b", deadline_s=7 * DAY),
+    Rule(
+        rf"\b(?:by|until|till|before|on)\s+(?:next\s+|this\s+)?(?P<weekday>{'|'.join(WEEKDAYS)})\b",
+        lambda p: {"deadline_s": days_until(p.get("weekday"), date.today()) * DAY},
+    ),
+    means(r"\b(?:by\s+the\s+end\s+of\s+)?(?:this|the|next)\s+week\b", deadline_s=7 * DAY),
     means(r"\bthis\s+month\b", deadline_s=MONTH),
     means(r"\bthis\s+year\b", deadline_s=YEAR),
     Rule(

@@ -70,13 +70,20 @@ TASKS: tuple[Rule, ...] = (
         method="full",
     ),
     means(
-        r"\b(?:fine-?\s?tun(?:e|es|ed|ing)|finetun(?:e|ing)|sft|instruction[\s-]tun(?:e|ing))\b",
+        r"\b(?:supervised\s+)?(?:fine-?\s?tun(?:e|es|ed|ing)s?|finetun(?:e|es|ed|ing)|sft"
+        r"|instruction[\s-]tun(?:e|ing)|post-?training|dpo|orpo|kto|preference[\s-](?:tuning|optimi[sz]ation))\b",
         kind="finetuning",
     ),
     means(
-        r"\b(?:pre-?\s?train(?:s|ed|ing)?|continued\s+pre-?training)\b(?:\s+from\s+scratch)?",
+        r"\b(?:continu(?:ed|al|ous)\s+)?pre-?\s?train(?:s|ed|ing)?\b(?:\s+from\s+scratch)?",
         kind="pretraining",
     ),
+    means(
+        r"\bfull(?:[\s-]+(?:parameters?|weights?))?\b(?!\s*[\s-](?:context|day|time|load|text|length"
+        r"|precision|page|document|prompt)s?\b)",
+        full=True,
+    ),
+    means(r"\b(?:nightly|(?:every|each|at|by)\s+night|during\s+the\s+night)\b", nightly=True),
     means(r"\btrain(?:s|ing)?\b(?:\s+from\s+scratch)?(?:\s+run)?", kind="training"),
     means(r"\bfrom\s+scratch\b", kind="pretraining"),
     means(

@@ -33,6 +33,7 @@ CLIENTS = {"users": "users", "concurrent_requests": "concurrent clients"}
 AMOUNTS = {"docs": "documents", "docs_per_day": "documents/day", "samples": "samples"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
 LARGE_ENOUGH = "the fleet is large enough"
+MET = {"deadline": "the deadline is met", "SLOs": "all SLOs met"}
 SHARDINGS = {"none": "", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "FSDP", "hsdp": "HSDP"}
 LATENCIES = ("ttft", "tpot", "e2e", "itl")
 
@@ -256,14 +257,14 @@ def verdict(answer: Answer) -> str:
         return f"VIOLATED: {', '.join(broken)}"
     goals = goals_of(plan)
     is_run = all(load.kind in RUNS for load in answer.load)
-    if not goals and (is_run or answer.uncertainty is None):
-        return "no deadline was given" if is_run else "no SLO was given"
-    met = {"deadline": "the deadline is met", "SLOs": "all SLOs met"}.get(goals, LARGE_ENOUGH)
     if answer.uncertainty is None:
-        return met
+        none = "no deadline was given" if is_run else "no SLO was given"
+        return MET.get(goals, none)
     share = answer.uncertainty.kept_frac
     chance = "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
-    return f"{met} with {chance} probability"
+    if is_run and not goals:
+        return f"no deadline was given; the run fits in memory with {chance} probability"
+    return f"{MET.get(goals, LARGE_ENOUGH)} with {chance} probability"
 
 
 def goals_of(plan: ChosenPlan) -> str:

@@ -47,7 +47,7 @@ def _body(answer: TrainingFit) -> Document:
         **pick(job.setup, "task", "sequence_tokens", "micro_batch"),
         "recompute": job.setup.execution.recompute,
         "layout": {**layout_document(job.layout), **pick(job.layout, "cp", "sharding")},
-        **pick(answer, "fits", "is_tight", "max_micro_batch"),
+        **pick(answer, "fits", "is_tight", "fit_probability_frac", "max_micro_batch"),
         "usable_bytes": round(job.accelerator.memory.visible_bytes),
         "peak_bytes": {**figures, "tier": peak.tier},
         "least_bytes": round(answer.memory.least_bytes),
@@ -69,7 +69,8 @@ def _verdict(answer: TrainingFit) -> str:
     if answer.fits:
         most = f"micro-batches up to {count(answer.max_micro_batch)}"
         fits = "FITS, barely," if answer.is_tight else "FITS"
-        return f"{fits} on {where}: {what}, {asked}, {peak}; {most}"
+        chance = f"probability of fitting {answer.fit_probability_frac:.0%}"
+        return f"{fits} on {where}: {what}, {asked}, {peak}; {chance}; {most}"
     lack = gib(-answer.headroom_bytes)
     return f"DOES NOT FIT on {where}: {what}, {asked}, {peak}; lacks {lack} per accelerator"
 

@@ -54,10 +54,11 @@ def _body(found: RunForecast) -> Document:
         **pick(forecast.step, "hfu_frac", "cause"),
         "parts_s": dict(forecast.step.parts_s),
         "run_s": plain(found.run_s),
-        **pick(found.fit, "fits", "is_tight"),
+        "wall_s": plain(found.wall_s),
+        **pick(found.fit, "fits", "is_tight", "fit_probability_frac"),
         "peak_bytes": round(found.fit.peak.value),
         "headroom_bytes": round(found.fit.headroom_bytes),
-        "goodput": found.goodput and pick(found.goodput, *GOODPUT),
+        "goodput": pick(found.goodput, *GOODPUT),
     }
 
 
@@ -68,14 +69,13 @@ def _memory_line(fit: TrainingFit) -> str:
         missing = gib(-fit.headroom_bytes)
         return f"DOES NOT FIT: {missing} missing of {has} per accelerator; see gpuplan fit-training"
     tight = "; tight: try it first" if fit.is_tight else ""
-    return f"fits: {gib(fit.headroom_bytes)} of {has} per accelerator are left{tight}"
+    chance = f"with {fit.fit_probability_frac:.0%} probability"
+    return f"fits {chance}: {gib(fit.headroom_bytes)} of {has} per accelerator are left{tight}"
 
 
-def _goodput_lines(share: Goodput | None) -> tuple[str, ...]:
-    if share is None:
-        return ("UNKNOWN: state the checkpoint write rate (--checkpoint-gb-per-s)",)
-    if share.goodput_frac is None:
-        return (f"UNKNOWN: {share.why_unknown}",)
+def _goodput_lines(share: Goodput) -> tuple[str, ...]:
+    if not share.goodput_frac:
+        return (f"NONE: {share.why_unknown}",)
     return (
         f"{frac(share.goodput_frac)} of the time is useful: a checkpoint of "
         f"{share.write_s:,.0f} s every {(share.interval_s or 0.0) / 60:,.0f} minutes costs "
@@ -91,6 +91,8 @@ def _measures(found: RunForecast) -> Iterator[Measure]:
     yield "model FLOPs utilization (MFU)", "%", forecast.mfu_frac, 0.01
     if found.run_s is not None:
         yield "whole run, without interruptions", "days", found.run_s, DAY
+    if found.wall_s is not None:
+        yield "whole run, with failures and checkpoints", "days", found.wall_s, DAY
 
 
 def _parts_table(found: RunForecast) -> Table:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import reduce
+from math import prod
 
 from gpuplan.domain.plan.answer import (
     Alternative,
@@ -67,7 +68,7 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     fleets = [each for each in found if each is not None]
     decision = _odds_of_whole_plan(answer.plan, decision_of(inputs, rows))
     runs = tuple(run_rows(inputs, groups))
-    odds = decision.risk.probability_frac if decision.risk else _odds_of_run(runs)
+    odds = _odds(decision, runs)
     ranges = _with_odds(_ranges(inputs, answer.plan, groups, fleets), odds)
     notes = sampling_notes(is_run=not fleets) if ranges is not None else ()
     plan = answer.plan
@@ -99,10 +100,12 @@ def _with_odds(ranges: Uncertainty | None, odds: float | None) -> Uncertainty | 
     return ranges if ranges is None or odds is None else replace(ranges, kept_frac=odds)
 
 
-def _odds_of_run(rows: Sequence[ComparisonRow]) -> float | None:
-    """The probability that a run that stands alone meets its deadline; None: not known."""
-    chosen = [row for row in rows if row.is_chosen]
-    return chosen[0].probability_frac if len(chosen) == 1 else None
+def _odds(decision: Decision, runs: Sequence[ComparisonRow]) -> float | None:
+    """The probability that services meet their SLOs and all runs fit and end in time."""
+    parts = [decision.risk.probability_frac if decision.risk else None]
+    parts += [row.probability_frac for row in runs if row.is_chosen]
+    known = [part for part in parts if part is not None]
+    return prod(known) if known else None
 
 
 def _ranges(

@@ -33,11 +33,16 @@ def run_rows(inputs: PlanInputs, groups: Sequence[SolvedGroup]) -> Iterator[Comp
 
 
 def in_time_frac(job: SizedJob, deadline_s: float | None) -> float | None:
-    """How likely the run ends before its deadline; None: there is none."""
+    """How likely the run fits in memory and ends before its deadline, where it has one.
+
+    None: a job without a deadline that does not train.
+    """
+    fits = job.training.fit_probability_frac if job.training else None
     if deadline_s is None:
-        return None
+        return fits
     late, sd = log(job.wall_s.value / deadline_s), log_sd_ratio(job.wall_s)
-    return float(late <= 0) if sd <= 0 else NormalDist().cdf(-late / sd)
+    in_time = float(late <= 0) if sd <= 0 else NormalDist().cdf(-late / sd)
+    return in_time * (1.0 if fits is None else fits)
 
 
 def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> ComparisonRow:
@@ -59,7 +64,12 @@ def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> Compar
             power_w=job.power_w.value if job.power_w else None,
             tier=job.wall_s.tier,
             price_source=f"{run.usd_per_accelerator_h:.2f} USD per accelerator-hour",
-            run=RunFigures(wall_s=job.wall_s.value, total_usd=run.usd, mfu_frac=job.mfu_frac),
+            run=RunFigures(
+                wall_s=job.wall_s.value,
+                total_usd=run.usd,
+                mfu_frac=job.training.mfu_frac if job.training else None,
+                fit_probability_frac=job.training.fit_probability_frac if job.training else None,
+            ),
         ),
     )
 

@@ -15,21 +15,21 @@ from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, Estimate, Tier, assume
+from gpuplan.domain.ranges import exactly
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
 from gpuplan.domain.training.setup import LoRA, ParallelLayout
-from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput, TrainingForecast
+from gpuplan.domain.training.time import TrainingForecast
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.training.frameworks import PRACTICES
 from gpuplan.performance.memory.training.params import adapter_params
 from gpuplan.performance.memory.training.setups import USUAL_FRAMEWORK, usual_framework
-from gpuplan.performance.training.goodput import goodput
-from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.performance.training.step import training_step
 from gpuplan.studies.measured.names import accelerator_of
-from gpuplan.studies.measured.training import shape_key
+from gpuplan.studies.measured.training import Configuration, shape_key
 from gpuplan.studies.training.cases import Case, case_of, kind_of
 from gpuplan.studies.training.fit import configuration_fit
+from gpuplan.studies.training.interruptions import Interruptions, KnownStops
 from gpuplan.units import GBIT
 
 # As a table writes what a framework recomputes by default.
@@ -48,13 +48,16 @@ def predict_run(run: TrainingRun, *, model: Model | None = None) -> RunForecast:
     columns, assumed = with_usual(dict(run.columns))
     case = case_of(TrainingRow(columns), read_catalog(), model=model)
     found = case.configuration
-    predicted = forecast(case)
+    predicted, stops = forecast(case), _stops(run, found)
+    n = found.layout.n_accelerators
+    notes = (*predicted.assumptions, *assumed, *stops.assumptions)
     return RunForecast(
         model=found.model,
         columns=run.columns,
-        forecast=replace(predicted, assumptions=(*predicted.assumptions, *assumed)),
+        forecast=replace(predicted, assumptions=notes),
         fit=configuration_fit(found, task=columns["task"], framework=columns["framework"]),
-        goodput=_goodput(run, trained_params(found.model, found.setup.adapter)),
+        goodput=stops.goodput(n),
+        useful_frac=stops.useful_frac(n),
         n_tokens=run.n_tokens,
     )
 
@@ -102,13 +105,15 @@ def _network_notes(columns: Mapping[str, str]) -> list[Assumption]:
     return [assume("network between servers", value, why, "--fabric")]
 
 
-def _goodput(run: TrainingRun, n_params: float) -> Goodput | None:
-    if run.checkpoint_bytes_per_s is None:
-        return None
-    writes = CheckpointWrites(
-        size_bytes=checkpoint_bytes(n_params), write_bytes_per_s=run.checkpoint_bytes_per_s
+def _stops(run: TrainingRun, found: Configuration) -> Interruptions:
+    """What stops the run: as asked, else as usual."""
+    rate, n = run.checkpoint_bytes_per_s, found.layout.n_accelerators
+    known = KnownStops(
+        accelerator_mtbf_s=None if run.mtbf_s is None else run.mtbf_s * n,
+        write_bytes_per_s=None if rate is None else exactly(rate),
+        restart_s=run.restart_s,
     )
-    return goodput(FailureRate(mtbf_s=run.mtbf_s, restart_s=run.restart_s), writes)
+    return Interruptions(known, trained_params(found.model, found.setup.adapter))
 
 
 def forecast(case: Case, calibration: TrainingCalibration | None = None) -> TrainingForecast:

@@ -10,13 +10,12 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import inf
-from typing import Literal
 
 from gpuplan.calibration.training.constants import constants_of, read_calibration
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.model.layers import Experts
-from gpuplan.domain.training.fit import RESERVE_FRAC
+from gpuplan.domain.training.fit import LIKELY_FRAC
 from gpuplan.domain.training.setup import (
     ParallelLayout,
     Recompute,
@@ -26,7 +25,11 @@ from gpuplan.domain.training.setup import (
 )
 from gpuplan.domain.training.time import TrainingConstants
 from gpuplan.performance.memory.training.check import training_problems
-from gpuplan.performance.memory.training.peak import checked_memory
+from gpuplan.performance.memory.training.peak import (
+    checked_memory,
+    fit_probability_frac,
+    likely_bytes,
+)
 from gpuplan.performance.memory.training.setups import usual_framework
 from gpuplan.performance.training.basis import step_basis
 from gpuplan.performance.training.step import step_parts
@@ -43,23 +46,23 @@ from gpuplan.studies.training.shapes import (
     with_chunks,
 )
 
-Room = Literal["reserve", "whole", "none"]
-# What a layout leaves free: a reserve, nothing beside what the allocator hoards, or not even that.
-ROOMS: tuple[Room, ...] = ("reserve", "whole", "none")
+EVEN_FRAC = 0.5  # probability of fitting below which a layout is not tried
+# Probabilities of fitting that layouts are sought for: sure ones may be slower than likely ones.
+SURE_FRACS = (0.98, LIKELY_FRAC)
 N_POLISHED = 2  # of the best layouts, whose neighbours are tried as well
 
 
 class LayoutSearch:
     """Layouts of one job on one kind of server, number by number."""
 
-    def __init__(self, job: TrainingTask, server: ServerKind) -> None:
-        self.job, self.server = job, server
+    def __init__(self, job: TrainingTask, server: ServerKind, *, sure: float = EVEN_FRAC) -> None:
+        self.job, self.server, self.sure = job, server, sure
         self.framework = usual_framework(job.task, server.accelerator.vendor)
         row = TrainingRow(self._columns({"n_accelerators": "1", "recompute": "none"}))
         self.base: Configuration = configuration_of(row, read_catalog(), model=job.model)
         self.memory = memory_setup(self.base, task=job.task, framework=self.framework)
         self.options = LayoutOptions(job, server, self.base.stack.name)
-        self._found: dict[int, Trial | None] = {}
+        self._found: dict[int, tuple[Trial, ...]] = {}
 
     @cached_property
     def constants(self) -> TrainingConstants:
@@ -69,49 +72,68 @@ class LayoutSearch:
             read_calibration().fitted, base.labels, accelerator=base.accelerator, stack=base.stack
         )
 
+    def layouts(self, n: int) -> tuple[Trial, ...]:
+        """The shortest steps on so many accelerators, surer to fit or faster; none: none fits."""
+        if n not in self._found:
+            likely = [self._searched(n, sure=each) for each in SURE_FRACS if each >= self.sure]
+            if not any(likely):
+                # No surer than was asked for: only where nothing else fits.
+                likely = [self._searched(n, sure=self.sure)]
+            self._found[n] = tuple(dict.fromkeys(trial for trial in likely if trial is not None))
+        return self._found[n]
+
     def best(self, n: int) -> Trial | None:
         """The shortest step on so many accelerators; None where nothing fits or divides."""
-        if n not in self._found:
-            tried = (self._searched(n, room=room) for room in ROOMS)
-            self._found[n] = next((trial for trial in tried if trial is not None), None)
-        return self._found[n]
+        return min(self.layouts(n), key=lambda trial: trial.s_per_sample, default=None)
+
+    def fit_probability_frac(self, trial: Trial) -> float:
+        """How likely the layout fits."""
+        setup, layout = trial.setup, trial.layout
+        memory = self._memory(
+            layout, setup.micro_batch, setup.execution.recompute, n=layout.n_accelerators
+        )
+        return fit_probability_frac(memory, self.server.accelerator.memory.visible_bytes)
 
     def tried(self) -> Trial | None:
         """Any layout that was found so far."""
-        return next((trial for trial in self._found.values() if trial is not None), None)
+        return next((trial for found in self._found.values() for trial in found), None)
 
-    def _searched(self, n: int, *, room: Room) -> Trial | None:
+    def _searched(self, n: int, *, sure: float) -> Trial | None:
         """The best of all, then of its neighbours: other chunks and micro-batches."""
-        trials = sorted(self._trials(n, room=room), key=lambda trial: trial.s_per_sample)
+        trials = sorted(self._trials(n, sure=sure), key=lambda trial: trial.s_per_sample)
         near = [
             trial
             for best in trials[:N_POLISHED]
             if best.layout.pp > 1
-            for trial in self._neighbours(best, n=n, room=room)
+            for trial in self._neighbours(best, n=n, sure=sure)
         ]
         return min((*trials[:1], *near), key=lambda trial: trial.s_per_sample, default=None)
 
-    def _neighbours(self, trial: Trial, *, n: int, room: Room) -> Iterator[Trial]:
+    def _neighbours(self, trial: Trial, *, n: int, sure: float) -> Iterator[Trial]:
         recompute = trial.setup.execution.recompute
         for vp in self.options.chunks(trial.layout.pp):
             layout = with_chunks(trial.layout, vp)
             for micro in MICRO_BATCHES[:3]:
                 if not self._is_even(layout, micro, n=n):
                     continue
-                if not self._fits(layout, micro, recompute, n=n, room=room):
+                if not self._fits(layout, micro, recompute, n=n, sure=sure):
                     break
                 yield self._trial(layout, micro, recompute, n=n)
 
-    def resized(self, like: Trial, n: int) -> Trial | None:
-        """The same layout with other data parallelism; None where it does not divide or fit."""
+    def resized(self, like: Trial, n: int) -> tuple[Trial, ...]:
+        """The same layout with other data parallelism; none where it does not divide or fit."""
         old, recompute = like.layout, like.setup.execution.recompute
         sharding = "hsdp" if old.n_shard is not None else old.sharding
         layout = self._layout(n, old.tp, Family(sharding, old.pp, old.cp, old.ep))
         if layout is None:
-            return None
+            return ()
         layout = with_chunks(layout, old.n_virtual)
-        micro = self._micro_batch(layout, recompute, n=n, room="reserve")
-        return self._trial(layout, micro, recompute, n=n) if micro else None
+        micros = dict.fromkeys(
+            self._micro_batch(layout, recompute, n=n, sure=each)
+            for each in (*SURE_FRACS, self.sure)
+            if each >= self.sure
+        )
+        return tuple(self._trial(layout, micro, recompute, n=n) for micro in micros if micro)
 
     def ideal_s_per_sample(self) -> float:
         """Accelerator-seconds of a sample without links, bubbles or recomputation: a bound."""
@@ -142,7 +164,7 @@ class LayoutSearch:
         """What the leanest layout lacks on the fullest accelerator; infinite where none divides."""
         recompute = self.options.recomputes[-1]
         taken = [
-            self._memory(layout, 1, recompute, n=n).least_bytes
+            likely_bytes(self._memory(layout, 1, recompute, n=n), self.sure)
             for sharding, cp, ep in product(
                 self.options.shardings(n), self.options.context, self.options.experts()
             )
@@ -169,14 +191,14 @@ class LayoutSearch:
             **run,
         }
 
-    def _trials(self, n: int, *, room: Room) -> Iterator[Trial]:
+    def _trials(self, n: int, *, sure: float) -> Iterator[Trial]:
         for sharding, cp, ep in product(
             self.options.shardings(n), self.options.context, self.options.experts()
         ):
             least, is_lean = inf, False
             for pp in self.options.stages(sharding):
                 family = Family(sharding, pp, cp, ep)
-                found = [*self._in_family(n, family, room=room)]
+                found = [*self._in_family(n, family, sure=sure)]
                 yield from found
                 best = min((trial.s_per_sample for trial in found), default=inf)
                 # Where a plain rank has room, more stages pay only as long as they save links.
@@ -191,7 +213,7 @@ class LayoutSearch:
             trial.layout.tp == 1 and trial.setup.execution.recompute == self.options.recomputes[0]
         )
 
-    def _in_family(self, n: int, family: Family, *, room: Room) -> Iterator[Trial]:
+    def _in_family(self, n: int, family: Family, *, sure: float) -> Iterator[Trial]:
         """For each recomputation the least tensor parallelism that fits: more only costs links."""
         left = list(self.options.recomputes)
         for tp in self.options.tensor:
@@ -199,7 +221,7 @@ class LayoutSearch:
             if layout is None or not self._has_room(layout):
                 continue
             for recompute in tuple(left):
-                found = [*self._scheduled(layout, recompute, n=n, room=room)]
+                found = [*self._scheduled(layout, recompute, n=n, sure=sure)]
                 if found:
                     left.remove(recompute)
                     yield from found
@@ -207,12 +229,12 @@ class LayoutSearch:
                 return
 
     def _scheduled(
-        self, layout: ParallelLayout, recompute: Recompute, *, n: int, room: Room
+        self, layout: ParallelLayout, recompute: Recompute, *, n: int, sure: float
     ) -> Iterator[Trial]:
         """Interleaved and plain: a plain schedule holds no more than an interleaved one."""
         for vp in reversed(self.options.chunks(layout.pp)):
             chunked = with_chunks(layout, vp)
-            micro = self._micro_batch(chunked, recompute, n=n, room=room)
+            micro = self._micro_batch(chunked, recompute, n=n, sure=sure)
             if micro:
                 yield self._trial(chunked, micro, recompute, n=n)
                 if vp > 1:
@@ -268,14 +290,14 @@ class LayoutSearch:
         return None if training_problems(self.job.model, self.memory, layout) else layout
 
     def _micro_batch(
-        self, layout: ParallelLayout, recompute: Recompute, *, n: int, room: Room
+        self, layout: ParallelLayout, recompute: Recompute, *, n: int, sure: float
     ) -> int:
         """The largest micro-batch that fits, of one sample on pipelines; 0 where none does."""
         fitting = 0
         for micro in MICRO_BATCHES if layout.pp == 1 else MICRO_BATCHES[:1]:
             if not self._is_even(layout, micro, n=n):
                 continue
-            if not self._fits(layout, micro, recompute, n=n, room=room):
+            if not self._fits(layout, micro, recompute, n=n, sure=sure):
                 break
             fitting = micro
         return fitting
@@ -287,12 +309,10 @@ class LayoutSearch:
         return micro == 1 or abs(batch / per_rank - 1.0) <= self.job.batch_slack_frac
 
     def _fits(
-        self, layout: ParallelLayout, micro: int, recompute: Recompute, *, n: int, room: Room
+        self, layout: ParallelLayout, micro: int, recompute: Recompute, *, n: int, sure: float
     ) -> bool:
-        found, has = self._memory(layout, micro, recompute, n=n), self.server.accelerator.memory
-        taken = found.least_bytes if room == "none" else found.total_bytes
-        kept = RESERVE_FRAC if room == "reserve" else 0.0
-        return taken <= (1.0 - kept) * has.visible_bytes
+        found = self._memory(layout, micro, recompute, n=n)
+        return likely_bytes(found, sure) <= self.server.accelerator.memory.visible_bytes
 
     def _memory(
         self, layout: ParallelLayout, micro: int, recompute: Recompute, *, n: int

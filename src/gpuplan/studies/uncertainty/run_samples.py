@@ -52,7 +52,8 @@ def run_uncertainty(
     runs: Sequence[PricedRun], samples: Samples, *, usd: float, deadline_s: float | None, seed: int
 ) -> Uncertainty:
     """Every way to do the run over all samples of duration and prices, the chosen one first."""
-    scale = usd / runs[0].usd  # a month of the plan, whatever time others take
+    # A month of the plan, whatever time others take; a job of seconds costs less than a cent.
+    scale = usd / runs[0].usd if runs[0].usd else 1.0
     names = [f"{run.job.n_accelerators} x {run.job.candidate.accelerator}" for run in runs]
     sampled = SampledFleets(
         names,

@@ -398,7 +398,52 @@ SENTENCES = [
     ("bert base, 1000 texts/s, 128 tokens each", {W + "demand.requests_per_s": 1000}),
 ]
 
+SENTENCES += [
+    ("fine-tune Qwen3-8B full, 2B tokens, in 3 days", {W + "training.method": "full"}),
+    ("full parameter fine tuning of Qwen3-8B, 1B tokens", {W + "training.method": "full"}),
+    ("supervised finetuning of Qwen3-8B, 1B tokens", {W + "kind": "finetuning"}),
+    ("continual pretraining of Qwen3-14B, 20B tokens", {W + "kind": "pretraining"}),
+    (
+        "SFT Llama-3.3-70B on 50k examples of 2k tokens, 3 epochs",
+        {W + "training.samples": 50_000, W + "training.sequence_tokens": 2000},
+    ),
+    ("DPO on Qwen3-32B with 60k preference pairs", {W + "training.samples": 120_000}),
+    (
+        "train resnet50 on imagenet in 2 hours",
+        {W + "training.samples": 1_281_167, W + "training.epochs": 90},
+    ),
+    (
+        "embed 100M documents of 500 tokens in 2 days with bge-m3",
+        {W + "batch.docs": 1e8, W + "request.input_tokens": 500},
+    ),
+    (
+        "embed 100M documents, 40B tokens in total, in 2 days with bge-m3",
+        {W + "batch.docs": 1e8, W + "request.input_tokens": 400},
+    ),
+    ("finetune Qwen3-8B on 10M tokens within a fortnight", {W + "training.deadline_days": 14}),
+    (
+        "serve Llama-3.3-70B for 2000 users and fine-tune Qwen3-8B on 20M tokens every night",
+        {
+            W + "model": "meta-llama/Llama-3.3-70B-Instruct",
+            W + "demand.users": 2000,
+            "workloads.1.kind": "finetuning",
+            "workloads.1.model": "Qwen/Qwen3-8B",
+            "workloads.1.training.tokens": 2e7,
+            "workloads.1.training.deadline_days": 1,
+        },
+    ),
+    (
+        "chat for 3000 users by day plus nightly fine-tuning of Llama-3.1-8B on 100M tokens",
+        {
+            W + "demand.hourly_profile.3": 0.1,
+            "workloads.1.training.deadline_days": 0.5,
+            "workloads.1.model": "meta-llama/Llama-3.1-8B-Instruct",
+        },
+    ),
+]
+
 REFUSED = [
+    ("fine-tune Qwen3-8B on 10M tokens, EUR 100", "US dollars"),
     ("spot", "neither a model nor a task"),
     ("", "neither a model nor a task"),
     ("hello world", "'hello world' at character 1"),

@@ -1,6 +1,7 @@
 """Descriptions in words: phrases in any order, each read once or named."""
 
 import random
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.inputs.words.read import described_scenario
+from gpuplan.inputs.words.targets import days_until
 from gpuplan.inputs.words.tasks import USES
 from gpuplan.studies.naming import lexicon
 from unit.inputs.words.table import CHAT, LOADS, REFUSED, RUN, RUNS, SENTENCES, SERVICE, TERMS, W
@@ -161,3 +163,14 @@ def test_every_use_makes_a_scenario_that_is_read(use):
 def test_a_target_for_the_whole_response_stands_alone():
     work = described("Qwen3-32B, 10 users, chat", e2e_p95_s=9.0).tree["workloads"][0]
     assert work["slo"] == {"e2e_p95_s": 9.0}
+
+
+@pytest.mark.parametrize(("day", "days"), [(16, 4), (19, 1), (20, 7), (21, 6)])
+def test_a_weekday_is_the_next_of_its_name(day, days):
+    assert days_until("Friday", date(2026, 11, day)) == days
+    assert at(described("finetune Qwen3-8B on 10M tokens by friday").tree, W + "training.method")
+
+
+def test_words_of_runs_are_named_where_nothing_is_trained():
+    notes = described("Qwen3-32B, chat, 10 users, full").assumptions
+    assert any("'full'" in note.value for note in notes)

@@ -129,9 +129,15 @@ def test_length_of_a_run_is_told_only_where_tokens_are_given():
     assert run_sheet(training_run(n_tokens=1e12)).document["run_s"]["value"] > 0
 
 
-def test_goodput_is_unknown_until_checkpoints_are_known():
-    unknown = run_sheet(training_run(n_tokens=1e12))
-    assert lines(unknown, "Goodput:")[0].startswith("UNKNOWN")
+def test_goodput_is_that_of_published_runs_until_failures_are_known():
+    usual = run_sheet(training_run(n_tokens=1e12))
+    assert "of the time is useful" in lines(usual, "Goodput:")[0]
+    assert "time between failures" in {each["what"] for each in usual.document["assumptions"]}
+    whole = usual.document["run_s"]["value"] / usual.document["goodput"]["goodput_frac"]
+    assert usual.document["wall_s"]["value"] == pytest.approx(whole)
+    lost = run_sheet(training_run(n_tokens=1e12, mtbf_s=100.0, checkpoint_bytes_per_s=1e9))
+    assert lines(lost, "Goodput:")[0].startswith("NONE")
+    assert lost.document["wall_s"] is None
     known = run_sheet(training_run(n_tokens=1e12, mtbf_s=3e5, checkpoint_bytes_per_s=2e10))
     [line] = lines(known, "Goodput:")
     assert "of the time is useful" in line

@@ -1,5 +1,6 @@
 """Runs side by side: one row for each accelerator, with days, cost, MFU and odds."""
 
+from dataclasses import replace
 from datetime import date
 from math import erf, log, sqrt
 
@@ -7,6 +8,7 @@ import pytest
 
 from fakes.fleets import job
 from gpuplan import api
+from gpuplan.domain.plan.sizing import TrainingFigures
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.explanation.run_rows import in_time_frac
 
@@ -47,6 +49,15 @@ def test_the_odds_are_those_of_a_lognormal_law():
     assert in_time_frac(_with_wall(wide), 15.0) == pytest.approx(expected, abs=1e-3)
 
 
+def test_the_odds_hold_that_the_run_may_not_fit():
+    wide = Estimate(value=10.0, low=5.0, high=20.0, tier="estimated")
+    tight = replace(
+        _with_wall(wide), training=TrainingFigures(mfu_frac=0.4, fit_probability_frac=0.6)
+    )
+    alone = in_time_frac(_with_wall(wide), 15.0)
+    assert in_time_frac(tight, 15.0) == pytest.approx(0.6 * alone)
+    assert in_time_frac(tight, None) == 0.6
+
+
 def _with_wall(wall):
-    found = job()
-    return type(found)(**{f: getattr(found, f) for f in found.__slots__} | {"wall_s": wall})
+    return replace(job(), wall_s=wall)

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.money.rates import NodeKind
 from gpuplan.domain.plan.sizing import SizedJob, SizingOptions
+from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.workload import ModelRef
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.sizing.task import SizingContext, task_of
-from gpuplan.studies.sizing.training.job import assumed_model, job_of
-from gpuplan.studies.sizing.training.run import RunSizer
-from gpuplan.studies.sizing.training.stops import Interruptions
+from gpuplan.studies.sizing.training.job import assumed_model, job_of, stops_of
+from gpuplan.studies.sizing.training.run import RunOdds, RunSizer
 from gpuplan.studies.sizing.workload import size_workload
+from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.units import DAY, GB, HOUR
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -59,7 +60,8 @@ def server(card, n=8, *, fabric=FAST, n_most=None):
 
 def runner(card, workload=WORKLOAD, *, mfu=None, **rest):
     job = job_of(task(workload))
-    return RunSizer(job, server(card, **rest), CATALOG.accelerators[card], given=mfu, sure=0.8)
+    odds = RunOdds(0.8, 0.8)
+    return RunSizer(job, server(card, **rest), CATALOG.accelerators[card], given=mfu, odds=odds)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,8 @@ def test_chip_hours_use_dense_peaks(card, chip_h):
     ("gb_per_s", "lost", "minutes"), [(2, 0.092, 263), (20, 0.031, 83), (100, 0.016, 37)]
 )
 def test_storage_is_justified_by_goodput(gb_per_s, lost, minutes):
-    found = Interruptions(WORKLOAD.work, 100e9).goodput(1024, gb_per_s * GB)
+    known = replace(stops_of(WORKLOAD.work), write_bytes_per_s=exactly(gb_per_s * GB))
+    found = Interruptions(known, 100e9).goodput(1024)
     assert found.interval_s / 60 == pytest.approx(minutes, rel=0.02)
     parts = found.checkpoint_frac + found.lost_work_frac
     restart = found.restart_frac
@@ -118,10 +121,12 @@ def test_every_accelerator_has_a_run_or_a_reason():
     assert rejected["inferentia2"].constraint == "software"
 
 
-def test_without_failure_figures_goodput_is_unknown_and_told():
+def test_without_failure_figures_those_of_published_runs_count_and_are_told():
     found = sizing(named(deadline_s=30 * DAY), cards=["h100-sxm"])
-    assert all(job.goodput is None for job in found.jobs)
-    assert "goodput" in {a.what for a in found.assumptions}
+    assert all(0.9 < job.goodput.goodput_frac < 1 for job in found.jobs)
+    told = {a.what: a.value for a in found.assumptions}
+    assert "50,677 h per accelerator (29,538 … 82,051)" in told["time between failures"]
+    assert {"storage", "restart after a failure"} <= set(told)
 
 
 def test_a_run_without_a_deadline_is_cheap_but_not_endless():

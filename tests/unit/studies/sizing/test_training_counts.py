@@ -6,8 +6,6 @@ import pytest
 
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.studies.sizing.training.counts import CountSearch
-from gpuplan.studies.sizing.training.stops import Interruptions
-from gpuplan.units import DAY
 
 
 class PlainSearch:
@@ -17,11 +15,11 @@ class PlainSearch:
         self.server = SimpleNamespace(n_per_node=unit)
         self.least = least
 
-    def best(self, n):
-        return SimpleNamespace(layout=ParallelLayout(dp=n)) if n >= self.least else None
+    def layouts(self, n):
+        return (SimpleNamespace(layout=ParallelLayout(dp=n)),) if n >= self.least else ()
 
     def resized(self, _, n):
-        return self.best(n)
+        return self.layouts(n)
 
 
 def counts(work, *, unit=8, least=1, loss=0.0, n_most=None, bound=1.0):
@@ -69,30 +67,3 @@ def test_the_knee_is_where_a_doubling_brings_half():
     assert steep.is_past_knee(steep.at(1024))
     assert steep.speedup_of_last_doubling(steep.at(1024)) == pytest.approx(2 * 6.12 / 11.24)
     assert counts(1e5).speedup_of_last_doubling(counts(1e5).at(8)) is None
-
-
-def work(**given):
-    plan = SimpleNamespace(
-        state_bytes=None, interval_s=None, restart_s=600.0, write_bytes_per_s=None
-    )
-    return SimpleNamespace(checkpoint=plan, accelerator_mtbf_s=None, **given)
-
-
-def test_nothing_is_lost_where_nothing_is_known():
-    stops = Interruptions(work(), 1e9)
-    assert stops.goodput(64) is None
-    assert stops.useful_frac(64).mid == 1.0
-    assert stops.state_bytes == pytest.approx(14e9)
-    [told] = stops.assumptions
-    assert told.what == "goodput"
-
-
-def test_more_accelerators_fail_more_often():
-    given = work()
-    given.checkpoint.write_bytes_per_s = SimpleNamespace(low=1e9, mid=1e10, high=1e11)
-    given.accelerator_mtbf_s = 2000 * DAY
-    stops = Interruptions(given, 70e9)
-    few, many = stops.useful_frac(64), stops.useful_frac(4096)
-    assert few.low < few.mid < few.high
-    assert many.mid < few.mid
-    assert stops.assumptions == ()

@@ -131,10 +131,20 @@ def test_experts_are_spread_and_long_sequences_split():
 def test_resizing_keeps_the_layout():
     found = search("Llama-3.1-70B")
     trial = found.best(64)
-    more = found.resized(trial, 128)
+    more = found.resized(trial, 128)[-1]
     assert replace(more.layout, dp=trial.layout.dp) == trial.layout
     assert more.layout.dp == 2 * trial.layout.dp
-    assert found.resized(trial, 65) is None
+    assert found.resized(trial, 65) == ()
+
+
+def test_a_layout_that_may_not_fit_is_left_to_where_nothing_else_does():
+    found = search("Llama-3.1-8B", "h100-sxm", "full", n=8)
+    for n in (8, 16):
+        for trial in found.layouts(n):
+            assert found.fit_probability_frac(trial) >= 0.9
+    sure, fast = found.layouts(8)[0], found.layouts(8)[-1]
+    assert found.fit_probability_frac(sure) >= found.fit_probability_frac(fast)
+    assert sure.s_per_sample >= fast.s_per_sample
 
 
 def test_what_does_not_fit_says_by_how_much():

@@ -14,7 +14,11 @@ from gpuplan.performance.memory.suggestions import (
     that_fit,
 )
 from gpuplan.performance.memory.training.frameworks import OPTIMIZER_BYTES
-from gpuplan.performance.memory.training.peak import memory_range, training_memory
+from gpuplan.performance.memory.training.peak import (
+    fit_probability_frac,
+    memory_range,
+    training_memory,
+)
 
 MOST_MICRO_BATCH = 4096
 MOST_ACCELERATORS = 1024
@@ -26,7 +30,13 @@ def measure_training(job: TrainingJob) -> TrainingFit:
     memory = training_memory(job.model, job.setup, job.layout)
     low, high = memory_range(memory.total_bytes)
     peak = Estimate(value=memory.total_bytes, low=low, high=high, tier="estimated")
-    return TrainingFit(job=job, memory=memory, peak=peak, max_micro_batch=_largest_micro_batch(job))
+    return TrainingFit(
+        job=job,
+        memory=memory,
+        peak=peak,
+        fit_probability_frac=fit_probability_frac(memory, job.accelerator.memory.visible_bytes),
+        max_micro_batch=_largest_micro_batch(job),
+    )
 
 
 def suggest_training(answer: TrainingFit, others: Sequence[Accelerator]) -> Iterator[Suggestion]:

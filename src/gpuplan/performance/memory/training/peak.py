@@ -6,6 +6,8 @@ what is saved; and at the optimizer, when its temporaries meet all gradients.
 """
 
 from collections.abc import Callable
+from math import exp, log
+from statistics import NormalDist
 from typing import NamedTuple
 
 from gpuplan.domain.model.network import Model
@@ -40,6 +42,8 @@ COMPILED_CHUNKED_BYTES = 3.0  # logits turn into their gradients chunk by chunk,
 FRAGMENTATION_FRAC = 0.16
 # 10 % and 90 % quantiles of measured over predicted peak on 78 holdout rows of six sources.
 LOW_FRAC, HIGH_FRAC = 0.92, 1.27
+NORMAL = NormalDist()
+LOW_SD, HIGH_SD = (abs(log(end)) / NORMAL.inv_cdf(0.9) for end in (LOW_FRAC, HIGH_FRAC))
 CONTEXT_BYTES = 1271 * MIB  # CUDA context and kernels on A100 [BigScience-tr11-prequel]
 GROUP_BYTES = 0.5 * GIB  # Assumption: buffers of one NCCL communicator group
 SHARDINGS: tuple[Sharding, ...] = ("none", "zero1", "zero2", "zero3")  # each shards more
@@ -75,6 +79,21 @@ def checked_memory(model: Model, setup: TrainingSetup, layout: ParallelLayout) -
 def memory_range(total_bytes: float) -> tuple[float, float]:
     """Low and high end of the 80 % range around a predicted peak."""
     return LOW_FRAC * total_bytes, HIGH_FRAC * total_bytes
+
+
+def fit_probability_frac(memory: TrainingMemory, has_bytes: float) -> float:
+    """How likely a job fits: what it cannot do without, with the error of measured peaks.
+
+    The allocator gives cached blocks back, so that fragmentation does not count; each side of the
+    range is log-normal.
+    """
+    room = log(has_bytes / memory.least_bytes)
+    return NORMAL.cdf(room / (HIGH_SD if room > 0 else LOW_SD))
+
+
+def likely_bytes(memory: TrainingMemory, probability_frac: float) -> float:
+    """What is enough for the job with a probability of at least one half."""
+    return memory.least_bytes * exp(HIGH_SD * NORMAL.inv_cdf(probability_frac))
 
 
 def _stage_memory(

@@ -66,10 +66,11 @@ class CountSearch:
         """The run on so many; only with layouts like this one, where one is given."""
         if not 0 < n <= self.n_most:
             return None
-        trial = self.search.best(n) if like is None else self.search.resized(like, n)
-        if trial is None:
+        trials = self.search.layouts(n) if like is None else self.search.resized(like, n)
+        runs = [RunCount(n, trial, self.wall_s(n, trial)) for trial in trials]
+        found = min(runs, key=lambda run: run.wall_s, default=None)
+        if found is None:
             return None
-        found = RunCount(n, trial, self.wall_s(n, trial))
         if self.fastest is None or found.wall_s < self.fastest.wall_s:
             self.fastest = found
         return found

@@ -53,9 +53,10 @@ def _layout_line(found: RunForecast) -> str:
 
 def _memory_line(found: RunForecast) -> str:
     has = found.fit.job.accelerator.memory.visible_bytes
-    tight = ", tight: try it first" if found.fit.is_tight else ""
-    peak = found.fit.peak
+    fit, tight = found.fit, ", tight: try it first" if found.fit.is_tight else ""
+    least = fit.peak.scaled(fit.memory.least_bytes / fit.peak.value / GIB)
     return (
-        f"{peak.value / GIB:.1f} GiB ({peak.low / GIB:.1f} … {peak.high / GIB:.1f}) of "
-        f"{has / GIB:.1f} GiB per accelerator at the peak{tight}"
+        f"memory: {least.value:.1f} GiB ({least.low:.1f} … {least.high:.1f}) of {has / GIB:.1f} "
+        f"GiB per accelerator are needed at the peak, {fit.peak.value / GIB:.1f} with what the "
+        f"allocator caches: fits with {fit.fit_probability_frac:.0%} probability{tight}"
     )

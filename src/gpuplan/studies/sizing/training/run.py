@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from math import ceil, exp, inf, log
 from statistics import NormalDist
+from typing import NamedTuple
 
 from gpuplan.candidates.prune import rejection
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.plan.candidate import Candidate, Rejection, RunShape, RunSteps
-from gpuplan.domain.plan.sizing import SizedJob
+from gpuplan.domain.plan.sizing import SizedJob, TrainingFigures
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
@@ -17,9 +18,9 @@ from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.power.training import training_power
 from gpuplan.studies.sizing.task import estimate_of
 from gpuplan.studies.sizing.training.counts import CountSearch, RunCount
-from gpuplan.studies.sizing.training.job import Job
+from gpuplan.studies.sizing.training.job import Job, stops_of
 from gpuplan.studies.sizing.training.remarks import run_remarks
-from gpuplan.studies.sizing.training.stops import Interruptions
+from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.studies.training.predict import predict_run, trained_params
 from gpuplan.studies.training.search import LayoutSearch
 from gpuplan.studies.training.shapes import ServerKind, Trial
@@ -32,20 +33,32 @@ WORTH_WAITING_FRAC = 0.98  # a larger run that is cheaper by less than this is n
 EFFICIENT_FRAC = 0.85  # of what no layout can undercut: nearer to it there is little to save
 
 
+class RunOdds(NamedTuple):
+    """Probabilities that are asked for: of fitting, and of fitting and ending in time."""
+
+    fits_frac: float
+    whole_frac: float
+
+
 class RunSizer:
     """Sizes one run on one kind of server."""
 
     def __init__(
-        self, job: Job, server: RentedServer, card: Accelerator, *, given: Range | None, sure: float
+        self,
+        job: Job,
+        server: RentedServer,
+        card: Accelerator,
+        *,
+        given: Range | None,
+        odds: RunOdds,
     ) -> None:
         self.job, self.server, self.card, self.given = job, server, card, given
         kind = ServerKind(
             accelerator=card, n_per_node=server.node.n_accelerators, fabric=server.node.fabric
         )
-        self.search = LayoutSearch(job.task, kind)
+        self.search, self.odds = LayoutSearch(job.task, kind, sure=odds.fits_frac), odds
         adapter = self.search.base.setup.adapter
-        self.stops = Interruptions(job.work, trained_params(job.task.model, adapter))
-        self.z = NormalDist().inv_cdf(sure) if job.work.deadline_s is not None else 0.0
+        self.stops = Interruptions(stops_of(job.work), trained_params(job.task.model, adapter))
 
     @cached_property
     def peak_flop_per_s(self) -> float:
@@ -151,11 +164,18 @@ class RunSizer:
         )
 
     def wall_s(self, n: int, trial: Trial) -> float:
-        """What the run takes at most, with the probability that is asked for."""
+        """What the run takes at most, with the probability that is asked for.
+
+        A layout that may not fit has to be faster, so that both hold together.
+        """
         found = self.wall(n, trial)
-        if found.high == inf or found.low <= 0:
-            return found.mid if self.z == 0 else found.high
-        return found.mid * exp(self.z * log(found.high / found.low) / (2 * Z_80))
+        if self.job.work.deadline_s is None:
+            return found.mid
+        in_time = self.odds.whole_frac / self.search.fit_probability_frac(trial)
+        if in_time >= 1.0 or found.high == inf or found.low <= 0:
+            return inf
+        z = NormalDist().inv_cdf(in_time)
+        return found.mid * exp(z * log(found.high / found.low) / (2 * Z_80))
 
     def _job(self, candidate: Candidate, counts: CountSearch, found: RunCount) -> SizedJob:
         n, trial = found.n, found.trial
@@ -176,7 +196,10 @@ class RunSizer:
             wall_s=estimate_of(self.wall(n, trial), tier),
             goodput=lost,
             power_w=power.get("power_w"),
-            mfu_frac=self.given.mid if self.given is not None else step.mfu_frac,
+            training=TrainingFigures(
+                mfu_frac=self.given.mid if self.given is not None else step.mfu_frac,
+                fit_probability_frac=predicted.fit.fit_probability_frac,
+            ),
             remarks=(*run_remarks(self, predicted, lost), *self._knee(counts, found)),
         )
 

@@ -11,18 +11,18 @@ from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import SizedJob, Sizing
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.training.fit import RESERVE_FRAC
 from gpuplan.errors import PlannerError
 from gpuplan.studies.market.ranks import RentedServer, with_reference_fabric
 from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.studies.sizing.training.job import Job, job_of
-from gpuplan.studies.sizing.training.run import PATIENCE_S, RunSizer
+from gpuplan.studies.sizing.training.run import PATIENCE_S, RunOdds, RunSizer
 from gpuplan.units import DAY
 
 INFERENCE_ONLY = ("inferentia",)  # Neuron trains on Trainium alone
 NF4_VENDORS = ("NVIDIA", "AMD", "Intel")  # bitsandbytes' back ends
 UNMEASURED = ("estimated", "assumed")
-EVEN_ODDS = 0.5  # of meeting the deadline where no probability is asked for: the predicted time
+# Where no probability is asked for: the predicted time counts, and memory as it does by default.
+DEFAULT_ODDS = RunOdds(fits_frac=0.8, whole_frac=0.5)
 
 
 def training_sizes(task: SizingTask) -> Sizing:
@@ -54,7 +54,8 @@ class JobSizer:
             if c.mfu_frac is not None
         }
         self._stops: tuple[Assumption, ...] = ()
-        self._sure = task.context.options.min_probability_frac or EVEN_ODDS
+        asked = task.context.options.min_probability_frac
+        self._odds = DEFAULT_ODDS if asked is None else RunOdds(asked, asked)
 
     def on_accelerator(self, candidate: Candidate, card: Accelerator) -> list[SizedJob] | Rejection:
         """The run on each kind of server with this accelerator; the first reason where on none."""
@@ -78,7 +79,7 @@ class JobSizer:
         least_usd: float | None = None
         for server in self._kinds(card):
             try:
-                run = RunSizer(self.job, server, card, given=self.mfu(card), sure=self._sure)
+                run = RunSizer(self.job, server, card, given=self.mfu(card), odds=self._odds)
                 self._stops = run.stops.assumptions
                 each_usd = server.usd_per_h / server.node.n_accelerators
                 if least_usd is not None and each_usd * run.least_accelerator_s >= least_usd:
@@ -148,9 +149,9 @@ class JobSizer:
     def assumptions(self) -> Iterator[Assumption]:
         """What the sizes rest on."""
         yield from (*self.job.assumptions, *self._stops)
-        value = f"{RESERVE_FRAC:.0%} of the memory of each accelerator"
-        why = "fragmentation, and peaks that no model foresees"
-        yield assume("memory kept free", value, why, "gpuplan fit-training with another layout")
+        value = f"layouts that fit with at least {self._odds.fits_frac:.0%} probability"
+        why = "by the error of predicted against measured peaks; it counts in the odds of the run"
+        yield assume("memory", value, why, "policy.min_probability_frac")
         if self.job.work.deadline_s is None:
             value = f"{PATIENCE_S / DAY:.0f} days at most, as long as more accelerators still pay"
             why = "no deadline was given: the cheapest number, unless it takes very long"

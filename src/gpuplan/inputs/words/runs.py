@@ -1,0 +1,112 @@
+"""Facts of a description → a training or fine-tuning run: model, method, amount, deadline."""
+
+import re
+from typing import NamedTuple
+
+from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.scan import Fact, Named
+from gpuplan.inputs.words.tasks import USES
+from gpuplan.units import DAY, HOUR
+
+DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
+NIGHT_S = 12 * HOUR
+PAIR = 2.0  # sequences of a preference pair: the chosen response and the rejected one
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
+
+
+class Parts(NamedTuple):
+    """Models of a service, and of the run beside it."""
+
+    service: tuple[Named, ...]
+    run: tuple[Named, ...]
+
+
+def parted(models: tuple[Named, ...], run: Fact | None) -> Parts:
+    """Models named after the words of the run are trained; one model is both served and trained."""
+    start = run.start if run else 0
+    after = tuple(named for named in models if named.start > start)
+    before = tuple(named for named in models if named.start <= start)
+    trained, others = after[:1] or before[:1], before or after[1:]
+    return Parts(others or trained, trained)
+
+
+def put_run(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> None:
+    """A training or fine-tuning run."""
+    _trained_model(draft, at, kind, models)
+    training: KeyPath = (*at, "training")
+    _method(draft, training, kind)
+    _amounts(draft, training)
+    draft.move("context", (*training, "sequence_tokens"))
+    draft.move("request.input_tokens", (*training, "sequence_tokens"))
+    for field in [name for name in draft.facts if name.startswith("training.")]:
+        draft.move(field, (*at, *field.split(".")))
+    usual_s = NIGHT_S if draft.take("nightly") else DEADLINE_S[kind]
+    # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
+    if "owned" not in draft.facts or {"deadline_s", "span_s"} & set(draft.facts):
+        put_deadline(draft, (*training, "deadline_days"), DAY, usual_s)
+
+
+def _trained_model(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> None:
+    default = USES["chat"].model if kind == "pretraining" else USES["summarization"].model
+    size = draft.take("params_b")
+    bare = _SIZE.fullmatch(models[0].words) if models and kind == "pretraining" else None
+    if size is not None and not models:
+        draft.put((*at, "model", "params_b"), size.value, size.words)
+    elif bare is not None:
+        draft.put((*at, "model", "params_b"), float(bare[1]), models[0].words)
+    else:
+        put_model(draft, at, models[0] if models else None, default, "usual for training")
+
+
+def put_model(draft: Draft, at: KeyPath, named: Named | None, default: str, why: str) -> None:
+    """The model that is named, or the usual one."""
+    path = (*at, "model")
+    if named is None:
+        draft.assume(path, default, "model", f"no model was named; {why}")
+        return
+    draft.put(path, named.model.name, named.words)
+    if named.model.why:
+        draft.note("model", named.model.name, named.model.why, "name another, or --model")
+
+
+def _method(draft: Draft, training: KeyPath, kind: str) -> None:
+    full = draft.take("full")
+    if kind != "finetuning":
+        return
+    if full is not None and "method" not in draft.facts:
+        draft.put((*training, "method"), "full", full.words)
+    elif not draft.move("method", (*training, "method")):
+        why = "LoRA is a choice of quality: never made unasked"
+        draft.assume((*training, "method"), "full", "method of fine-tuning", why)
+
+
+def _amounts(draft: Draft, training: KeyPath) -> None:
+    """Tokens or samples; those of every night are the run of one night."""
+    draft.move("amount.token", (*training, "tokens"))
+    for unit, key in (("token", "tokens"), ("doc", "samples"), ("request", "samples")):
+        rate = draft.take(f"rate.{unit}")
+        if rate is not None and not draft.has((*training, key)):
+            value = round(rate.value.per_s * rate.value.period_s, 6)
+            draft.put((*training, key), value, rate.words)
+            days = rate.value.period_s / DAY
+            value = f"one run, repeated every {days:g} days"
+            draft.note("recurring run", value, "the bill is that of one", "a scenario file")
+            draft.assume((*training, "deadline_days"), days, "deadline (days)", "before the next")
+    for unit in ("sample", "doc", "image", "request"):
+        draft.move(f"amount.{unit}", (*training, "samples"))
+    pairs = draft.take("pairs")
+    if pairs is not None:
+        draft.put((*training, "samples"), pairs.value * PAIR, pairs.words)
+        why = "chosen and rejected response of each pair are a sample each; the forward pass of a "
+        why += "reference model is not counted: up to a third more, unless it is computed before"
+        draft.note("preference pairs", f"{pairs.value * PAIR:g} samples", why, '"… examples"')
+
+
+def put_deadline(draft: Draft, path: KeyPath, unit_s: float, usual_s: float) -> None:
+    """The deadline that is stated, or the usual one."""
+    if "deadline_s" not in draft.facts and "span_s" in draft.facts:
+        draft.facts["deadline_s"] = draft.facts.pop("span_s")
+    if not draft.move("deadline_s", path, 1 / unit_s):
+        why = "no deadline was named"
+        draft.assume(path, usual_s / unit_s, f"deadline ({path[-1]})", why)
