@@ -11,7 +11,7 @@ from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InvariantError, one
-from gpuplan.simulation.serving.features import hits_of
+from gpuplan.simulation.serving.features import hits_of, in_lines
 from gpuplan.simulation.serving.kernels.engine import records as rec
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.records import fill_records, read_records
@@ -123,7 +123,8 @@ def engine_scalars(n_engines: int, limits: EngineLimits, bin_s: float) -> Ints:
 
 
 def _slots(n_engines: int, max_sequences: int) -> Ints:
-    slot = np.zeros((n_engines, max_sequences, st.N_SLOT), dtype=np.int64)
+    slot = in_lines(n_engines, max_sequences, st.N_SLOT)
+    slot[:] = 0
     slot[:, :, st.AFTER] = np.arange(1, max_sequences + 1)
     slot[:, -1, st.AFTER] = slot[:, :, st.ID] = st.NONE
     return slot

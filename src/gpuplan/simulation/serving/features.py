@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Ints, ints
 from gpuplan.domain.simulation.engine import SCHEDULINGS, EngineLimits
-from gpuplan.domain.traffic.stream import NONE, PrefixBlocks, Requests
+from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.errors import Problem
 from gpuplan.simulation.serving.gains import first_ticks, gains_of
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -15,6 +15,7 @@ from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.prefix.paths import paths_of_blocks, paths_of_groups
 from gpuplan.simulation.serving.kernels.sglang import state as sg
 
+LINE = 8  # numbers
 SPECULATIVE = "speculative decoding"
 
 
@@ -90,10 +91,11 @@ def with_features(
     gained = gains_of(limits, seed)
     _begin_draws(sim, gained, seed)
     sizes = np.array([_sizes(requests, one) for one in limits]).max(axis=0)
-    n_segments, n_blocks, longest = (int(size) for size in sizes)
-    n_buckets = 1 << max(4, n_segments.bit_length())
+    n_segments, n_blocks, longest, n_usual = (int(size) for size in sizes)
+    n_buckets = 1 << max(4, n_usual.bit_length())
     n_chains = widest * longest if n_blocks > 1 else 1
-    slot = np.zeros((n, widest, st.N_FEATURED_SLOT), dtype=np.int64)
+    slot = in_lines(n, widest, st.N_FEATURED_SLOT)
+    slot[:] = 0
     slot[:, :, : st.N_SLOT] = sim.slot
     slot[:, :, st.ID] = st.NONE
     return st.FeaturedEngines(
@@ -103,18 +105,26 @@ def with_features(
         path=paths.element,
         bucket=np.full((n, n_buckets), st.NONE, dtype=np.int64),
         # Pages of these that no run reaches are never touched.
-        entry=np.empty((n, n_segments, st.N_ENTRY), dtype=np.int64),
-        extent=np.empty((n, n_blocks, st.N_EXTENT), dtype=np.int64),
+        entry=in_lines(n, n_segments + widest, st.N_ENTRY),
+        extent=in_lines(n, n_blocks, st.N_EXTENT),
         chain=np.empty((n, n_chains, st.N_CHAIN), dtype=np.int64),
         found=np.empty((longest, 3), dtype=np.int64),
         gained=gained,
     )
 
 
+def in_lines(n_engines: int, n_rows: int, n_columns: int) -> Ints:
+    """Rows, not written yet, that begin where lines of the processor's cache do."""
+    size = n_engines * n_rows * n_columns
+    raw = np.empty(size + LINE, dtype=np.int64)
+    first = -(raw.ctypes.data // raw.itemsize) % LINE
+    return raw[first : first + size].reshape(n_engines, n_rows, n_columns)
+
+
 def _extra(requests: Requests) -> Ints:
     extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
     extra[:, st.PRIORITY] = requests.priority
-    extra[:, [st.CHILD, st.WRITER]] = st.NONE
+    extra[:, st.CHILD] = st.NONE
     extra[:, st.NUMBER] = np.arange(len(requests))
     return extra
 
@@ -150,13 +160,16 @@ def _begin_draws(sim: st.Engines, gained: Ints, seed: int) -> None:
     )
 
 
-def _sizes(requests: Requests, limits: EngineLimits) -> tuple[int, int, int]:
-    """Segments, blocks, and blocks of one request that one engine can have at once."""
+def _sizes(requests: Requests, limits: EngineLimits) -> tuple[int, int, int, int]:
+    """Segments, blocks, and blocks of a request that an engine can have at most; usual segments."""
     if not limits.caches_prefixes:
-        return 1, 1, 1
+        return 1, 1, 1, 1
     n_tokens = requests.input_tokens + requests.output_tokens
     longest = int(n_tokens.max(initial=0)) // limits.block_tokens
-    return min(limits.n_blocks, len(requests)) + 1, limits.n_blocks + 2, longest + 2
+    most = min(limits.n_blocks, len(requests)) + 1
+    mean = max(1, int(n_tokens.sum()) // max(1, len(n_tokens)))
+    usual = limits.n_blocks * limits.block_tokens // mean
+    return most, limits.n_blocks + 2, longest + 2, min(most, 4 * usual)
 
 
 def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | None) -> Paths:
@@ -175,13 +188,13 @@ def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | No
         sizes = (_own(full), _held(requests, blocks, bits))
         count = paths_of_blocks(_own(blocks.first), _own(blocks.block), owned, sizes, unit, tree)
         return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
-    before = _members_before(requests.prefix_group)
+    group = _own(requests.prefix_group)
+    last = np.full(int(group.max(initial=0)) + 1, st.NONE, dtype=np.int64)
     shared = np.where(requests.prefix_group >= 0, requests.prefix_tokens, 0) >> bits
     total = (requests.input_tokens + requests.output_tokens) >> bits
-    element = np.empty((_most_elements(before, requests.prefix_group) + 1, 2), dtype=np.int64)
-    count = paths_of_groups(
-        before, _own(np.minimum(shared, full)), _own(total), base, first, element
-    )
+    element = np.empty((_most_elements(group) + 1, 2), dtype=np.int64)
+    sizes = (_own(np.minimum(shared, full)), _own(total))
+    count = paths_of_groups(group, last, sizes, base, first, element)
     return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
 
 
@@ -202,16 +215,7 @@ def _own(column: Ints) -> Ints:
     return np.array(column, dtype=np.int64)
 
 
-def _members_before(group: Ints) -> Ints:
-    """The row of the same group that came last, or NONE."""
-    before = np.full(len(group), st.NONE, dtype=np.int64)
-    order = np.argsort(group, kind="stable")
-    is_next = (group[order[1:]] == group[order[:-1]]) & (group[order[1:]] != NONE)
-    before[order[1:][is_next]] = order[:-1][is_next]
-    return before
-
-
-def _most_elements(before: Ints, group: Ints) -> int:
+def _most_elements(group: Ints) -> int:
     """Every member's path has at most one element more than the one before it."""
-    sizes = np.bincount(group[group >= 0]) if np.any(before >= 0) else np.zeros(1, dtype=np.int64)
+    sizes = np.bincount(group[group >= 0], minlength=1)
     return int((sizes * (sizes - 1) // 2).sum())

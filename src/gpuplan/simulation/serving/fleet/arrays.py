@@ -11,7 +11,7 @@ from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.fleet import ElasticFleet
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.arrays import engine_state
-from gpuplan.simulation.serving.features import has_features, with_features
+from gpuplan.simulation.serving.features import has_features, in_lines, with_features
 from gpuplan.simulation.serving.fleet.pools import (
     LONGEST,
     most_ticks,
@@ -78,9 +78,12 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     n_of_pool = [pool.size.n_slots for pool in fleet.pools]
     merged["request"] = each[0].request
     merged["pool"] = np.repeat(np.arange(len(each)), n_of_pool).astype(np.int64)
-    for name in ("scalar", "slot", "ring", "word", "bins", "flight_s"):
-        kept = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
-        merged[name] = np.ascontiguousarray(merged[name][kept])
+    kept = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
+    for name in ("scalar", "ring", "word", "bins", "flight_s"):
+        merged[name] = merged[name] if kept.all() else np.ascontiguousarray(merged[name][kept])
+    slot = merged["slot"][kept]
+    merged["slot"] = in_lines(*slot.shape)
+    merged["slot"][:] = slot
     engines = st.Engines(**merged)
     engines.limit[:, st.IS_JUMPING] = method == "jump"
     engines.limit[:, st.LAST_INSTANT] = st.FOREVER
@@ -251,8 +254,11 @@ def _keys(jobs: Jobs, rule: str) -> Keys:
         column = np.full(n, st.NONE)
     has_key = column >= 0
     first = np.concatenate([[0], np.cumsum(has_key)]).astype(np.int64)
-    found, key = np.unique(column[has_key], return_inverse=True)
-    return Keys(first, np.ascontiguousarray(key, dtype=np.int64), len(found))
+    key = column[has_key]
+    if key.max(initial=0) > 4 * n:
+        _, key = np.unique(key, return_inverse=True)
+    key = np.ascontiguousarray(key, dtype=np.int64)
+    return Keys(first, key, int(key.max(initial=-1)) + 1)
 
 
 def _pairs(jobs: Jobs, fleet: ElasticFleet, scalar: Ints) -> Ints:

@@ -33,9 +33,9 @@ ONE_TOKEN = 1 << GAIN_BITS  # gained by a decode in a step; more where draft tok
 ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN = range(10)
 N_REQUEST = 10
 # Further columns where engines have policies. NUMBER: in order of arrival; rows of a stream are
-# used again. HIT: tokens found in the prefix cache. WRITER: the slot that decodes it.
-PRIORITY, CHILD, HIT, WRITER, NUMBER = range(5)
-N_EXTRA = 5
+# used again. HIT: tokens found in the prefix cache.
+PRIORITY, CHILD, HIT, NUMBER = range(4)
+N_EXTRA = 4
 
 # Columns of a slot: a request that runs. A decode has OFFSET + the engine's position tokens and
 # DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step. Who has the
@@ -96,9 +96,10 @@ SEGMENT, N_SHARED = range(2)
 ENTRY, LOW, HIGH, USERS, HELD_BEFORE, NEWER, LISTED_BEFORE, LISTED_AFTER = range(8)
 OLDER = HELD_BEFORE
 N_EXTENT = 8
-# Columns of a segment of which something is cached. HAS_COPIES: two extents may share a place.
-KEY, NEXT_ENTRY, EARLIEST, LATEST, HAS_COPIES = range(5)
-N_ENTRY = 5
+# Columns of a segment of which something is cached or being written, by the slot WRITER, which
+# decodes it. HAS_COPIES: two extents may share a place.
+KEY, NEXT_ENTRY, EARLIEST, LATEST, HAS_COPIES, WRITER = range(6)
+N_ENTRY = 8  # a line of the processor's cache
 # Columns of a chain of extents: its last, its blocks, and the chain before it.
 CHAIN_END, CHAIN_SIZE, CHAIN_BEFORE = range(3)
 N_CHAIN = 3

@@ -12,12 +12,14 @@ from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import far, near, part, rare
 from gpuplan.simulation.serving.kernels.prefix.extents import (
     UNBOUNDED,
+    drop_if_empty,
     evict,
     extend,
     find_entry,
     free,
     free_bare,
     leave_free,
+    make_entry,
     oldest_at,
     split,
 )
@@ -52,27 +54,20 @@ def _write_up_to(e: AnyEngine, w: int, n_tokens: int) -> None:
 
 
 @part
-def _writer(e: AnyEngine, segment: int) -> int:
-    """The slot of this engine that decodes the segment, or NONE."""
-    w = e.extra[segment, st.WRITER]
-    # It may have decoded on an engine that is gone, and be computed anew here.
-    is_there = w >= 0 and e.slot[w, st.ID] == segment and e.slot[w, st.DONE] < 0
-    return int(w) if is_there else st.NONE
-
-
-@part
-def _settle(e: AnyEngine, segment: int) -> None:
-    """The segment has all that its writer, if it has one, has been scheduled to write.
+def _settle(e: AnyEngine, segment: int) -> int:
+    """The row of the segment, with all that its writer, if any, has been scheduled to write.
 
     An engine that schedules ahead does not know the last token yet.
     """
-    w = _writer(e, segment)
+    g = find_entry(e, segment)
+    w = e.entry[g, st.WRITER] if g >= 0 else st.NONE
     if w >= 0:
         s = e.scalar
         n_tokens = e.slot[w, st.OFFSET] + s[st.STEP] - e.limit[st.IS_AHEAD]
         is_due = s[st.IS_WALKING] and e.slot[w, st.STAMP] < s[st.TICK]
         is_due = is_due or e.slot[w, st.DONE] == st.LEAVING
         _write_up_to(e, w, n_tokens - s[st.GAIN] if is_due else n_tokens)
+    return g
 
 
 def _find_nothing(_: AnyEngine, __: int, ___: int) -> tuple[int, int, bool]:
@@ -96,12 +91,11 @@ def _find(e: AnyEngine, i: int, most: int) -> tuple[int, int, bool]:
         is_own = k == n_foreign
         segment = i if is_own else e.path[first + k, st.SEGMENT]
         end = min(UNBOUNDED if is_own else e.path[first + k, st.N_SHARED], most - hit)
-        _settle(e, segment)
-        g, x, place = find_entry(e, segment), st.NONE, 0
+        g, x, place = _settle(e, segment), st.NONE, 0
         while place < end:
             x, until = oldest_at(e, g, x, place) if g >= 0 else (st.NONE, place)
             if x < 0:
-                return hit, n_free, _writer(e, segment) >= 0
+                return hit, n_free, g >= 0 and e.entry[g, st.WRITER] >= 0
             until = min(until, end)
             e.found[n, 0], e.found[n, 1], e.found[n, 2] = x, place, until
             n_free += until - place if e.extent[x, st.USERS] == 0 else 0
@@ -220,7 +214,7 @@ def start_writing(e: AnyEngine, v: int) -> None:
     for k in range(slot[st.ELEMENT], e.path_first[slot[st.ID] + 1]):
         slot[st.COVERED] += e.path[k, st.N_SHARED]
     slot[st.ELEMENT] = e.path_first[slot[st.ID] + 1]
-    e.extra[slot[st.ID], st.WRITER] = v
+    e.entry[make_entry(e, slot[st.ID]), st.WRITER] = v
     # Whoever waits for blocks and begins with this text may find more of it from now on.
     e.scalar[st.BLOCKED] = 0
 
@@ -241,10 +235,12 @@ def give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
 @rare
 def _give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
     e = near(e)
-    i, slot = e.slot[v, st.ID], e.slot[v]
-    if _writer(e, i) == v:
+    slot = e.slot[v]
+    g = find_entry(e, slot[st.ID])
+    if g >= 0 and e.entry[g, st.WRITER] == v:
         _write_up_to(e, v, n_written)
-        e.extra[i, st.WRITER] = st.NONE
+        e.entry[g, st.WRITER] = st.NONE
+        drop_if_empty(e, g)
     free_bare(e, n_held - slot[st.ENTERED])
     x, left = slot[st.LAST_EXTENT], slot[st.N_CHAINED]
     while x >= 0:

@@ -31,7 +31,8 @@ def find_entry(e: AnyEngine, segment: int) -> int:
 
 
 @part
-def _make_entry(e: AnyEngine, segment: int) -> int:
+def make_entry(e: AnyEngine, segment: int) -> int:
+    """The row of the segment, new where there was none."""
     g = find_entry(e, segment)
     if g >= 0:
         return g
@@ -44,10 +45,17 @@ def _make_entry(e: AnyEngine, segment: int) -> int:
         s[st.ENTRY_TOP] += 1
     at = _bucket(e, segment)
     entry[g, st.KEY], entry[g, st.NEXT_ENTRY] = segment, e.bucket[at]
-    entry[g, st.EARLIEST] = entry[g, st.LATEST] = st.NONE
+    entry[g, st.EARLIEST] = entry[g, st.LATEST] = entry[g, st.WRITER] = st.NONE
     entry[g, st.HAS_COPIES] = 0
     e.bucket[at] = g
     return int(g)
+
+
+@part
+def drop_if_empty(e: AnyEngine, g: int) -> None:
+    """A segment of which nothing is cached, and that nobody writes, is forgotten."""
+    if e.entry[g, st.EARLIEST] < 0 and e.entry[g, st.WRITER] < 0:
+        _drop_entry(e, g)
 
 
 @part
@@ -85,7 +93,7 @@ def _discard(e: AnyEngine, x: int) -> None:
 
 @part
 def _unlist(e: AnyEngine, x: int) -> None:
-    """The segment no longer has the extent; one that has none left is forgotten."""
+    """The segment no longer has the extent."""
     extent, entry, g = e.extent, e.entry, e.extent[x, st.ENTRY]
     before, after = extent[x, st.LISTED_BEFORE], extent[x, st.LISTED_AFTER]
     if before >= 0:
@@ -96,16 +104,15 @@ def _unlist(e: AnyEngine, x: int) -> None:
         extent[after, st.LISTED_BEFORE] = before
     else:
         entry[g, st.LATEST] = before
-    if entry[g, st.EARLIEST] < 0:
-        _drop_entry(e, g)
-    elif entry[g, st.EARLIEST] == entry[g, st.LATEST]:
+    if entry[g, st.EARLIEST] == entry[g, st.LATEST]:
         entry[g, st.HAS_COPIES] = 0
+        drop_if_empty(e, g)
 
 
 @part
 def _add(e: AnyEngine, segment: int, low: int, high: int) -> int:
     """A new extent, the youngest of its segment."""
-    x, g = _unused(e), _make_entry(e, segment)
+    x, g = _unused(e), make_entry(e, segment)
     row, latest = e.extent[x], e.entry[g, st.LATEST]
     row[st.ENTRY], row[st.LOW], row[st.HIGH] = g, low, high
     row[st.LISTED_BEFORE], row[st.LISTED_AFTER] = latest, st.NONE

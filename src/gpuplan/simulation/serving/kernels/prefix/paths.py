@@ -58,13 +58,18 @@ def paths_of_blocks(
 
 @kernel
 def paths_of_groups(
-    before: Ints, shared: Ints, total: Ints, base: Ints, path_first: Ints, path: Ints
+    group: Ints, last: Ints, sizes: tuple[Ints, Ints], base: Ints, path_first: Ints, path: Ints
 ) -> int:
-    """As above, where request i begins with `shared` full blocks of request `before`."""
-    n = 0
-    for i in range(before.shape[0]):
+    """As above, where a request begins with full blocks of the one of its group before it.
+
+    `last` is NONE for every group; `sizes` the blocks so shared, and those of whole requests.
+    """
+    (shared, total), n = sizes, 0
+    for i in range(group.shape[0]):
         path_first[i] = n
-        q, covered = before[i], 0
+        q, covered = st.NONE, 0
+        if group[i] >= 0:
+            q, last[group[i]] = last[group[i]], i
         if q >= 0:
             want = min(shared[i], total[q])
             for k in range(path_first[q], path_first[q + 1]):
@@ -79,5 +84,5 @@ def paths_of_groups(
                 covered = want
                 n += 1
         base[i] = covered
-    path_first[before.shape[0]] = n
+    path_first[group.shape[0]] = n
     return n
