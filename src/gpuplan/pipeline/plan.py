@@ -45,6 +45,7 @@ from gpuplan.studies.planning.owned_first import (
 )
 from gpuplan.studies.planning.runs import market_for_jobs, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
+from gpuplan.studies.planning.time_sharing import in_idle_hours
 from gpuplan.studies.sizing.workload import size_workload
 
 
@@ -86,7 +87,10 @@ def _groups(inputs: PlanInputs, sizings: Sequence[Sizing]) -> list[SolvedGroup] 
     ) -> SolvedGroup | tuple[str, ...]:
         return _solved(inputs, mine, is_jobs=is_jobs, before=before)
 
-    return solve_groups(inputs.scenario, sizings, solve)
+    def share_time(host: SolvedGroup, runs: Sequence[Sizing]) -> SolvedGroup | None:
+        return in_idle_hours(inputs, host, runs)
+
+    return solve_groups(inputs.scenario, sizings, solve, share_time)
 
 
 def _answer(
@@ -145,7 +149,7 @@ def _solved(
         problem = _problem(inputs, table, before, is_jobs=is_jobs)
         found = select_from(problem, table)
         if isinstance(found, Conflict):
-            lines = (*conflict_lines(found, problem), *used_lines(table, before))
+            lines = (*conflict_lines(found, problem, table.problem), *used_lines(table, before))
             return (*lines, *staggered_lines(inputs.scenario, problem, sizings))
         replay = replay_chosen(inputs, sizings, found)
         sizings = replay.sizings

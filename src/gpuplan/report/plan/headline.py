@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
+from math import prod
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
@@ -257,14 +258,24 @@ def verdict(answer: Answer) -> str:
         return f"VIOLATED: {', '.join(broken)}"
     goals = goals_of(plan)
     is_run = all(load.kind in RUNS for load in answer.load)
-    if answer.uncertainty is None:
+    share = answer.uncertainty.kept_frac if answer.uncertainty else _odds(answer)
+    if share is None:
         none = "no deadline was given" if is_run else "no SLO was given"
         return MET.get(goals, none)
-    share = answer.uncertainty.kept_frac
     chance = "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
     if is_run and not goals:
         return f"no deadline was given; the run fits in memory with {chance} probability"
     return f"{MET.get(goals, LARGE_ENOUGH)} with {chance} probability"
+
+
+def _odds(answer: Answer) -> float | None:
+    """The probability that services and runs beside them do what they should; None: not known."""
+    decision = answer.decision
+    if decision is None or decision.risk is None:
+        return None
+    runs = [row for row in decision.comparison if row.is_chosen and row.evidence.run]
+    known = [row.probability_frac for row in runs if row.probability_frac is not None]
+    return decision.risk.probability_frac * prod(known) if known else None
 
 
 def goals_of(plan: ChosenPlan) -> str:

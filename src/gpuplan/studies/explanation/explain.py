@@ -37,7 +37,6 @@ from gpuplan.studies.explanation.rivals import naive_choices, rival_answers
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
 from gpuplan.studies.explanation.run_rows import run_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
-from gpuplan.studies.explanation.time_sharing import time_shared
 from gpuplan.studies.planning.billed import billed_loads
 from gpuplan.studies.planning.curves import load_crossovers
 from gpuplan.studies.planning.deferrable import is_deferrable
@@ -78,7 +77,7 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     answer = replace(answer, plan=plan, uncertainty=ranges, decision=whole)
     if inputs.request.basis.is_brief:
         return answer
-    others = [*_other_ways(inputs, services, fleets), *time_shared(inputs.scenario, groups)]
+    others = [*_other_ways(inputs, services, fleets)]
     return replace(
         answer,
         explanation=reduce(joined, _reasons(inputs, groups, fleets, others), Explanation()),

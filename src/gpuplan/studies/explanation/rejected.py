@@ -126,19 +126,25 @@ def _beside(found: Sized) -> str:
     return f"{fleet} {candidate.precision}: may do, but is not sure enough; {fix}"
 
 
-def conflict_lines(found: Conflict, problem: SelectionProblem) -> Iterator[str]:
-    """Each limit of the conflict, with the least that would be enough."""
+def conflict_lines(
+    found: Conflict, problem: SelectionProblem, whole: SelectionProblem
+) -> Iterator[str]:
+    """Each limit of the conflict, with the least that would be enough for all together.
+
+    The whole problem has the limits as they were given, before others took their part.
+    """
     if found.without_limits:
         yield found.without_limits
         return
     limits = {limit.name: limit for limit in problem.limits}
+    others = {each.name: each.most - limits[each.name].most for each in whole.limits}
     together = "cannot be met together" if len(found.limits) > 1 else "cannot be met"
     yield f"{', '.join(found.limits)}: {together}"
     for alone in found.alone:
         for name, most, needed in zip(alone.limits, alone.most, alone.needed, strict=True):
             gap, enough, now = (
                 amount_text(limits[name], amount, problem.horizon.period_s)
-                for amount in (needed - most, needed, most)
+                for amount in (needed - most, needed + others[name], most + others[name])
             )
             yield f"{name}: {gap} short; {enough} would be enough (now {now})"
 

@@ -39,6 +39,7 @@ class Choice(NamedTuple):
     table: FleetTable
     selection: Selection
     is_jobs: bool = False  # runs with an end, not services
+    host: str = ""  # pool of services in whose idle hours the runs work; empty: nodes of their own
 
     @property
     def span_s(self) -> float:
@@ -109,7 +110,7 @@ def _pools(choice: Choice) -> Iterator[PlannedPool]:
 
 def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> PlannedPool:
     candidate, option = row.sized.candidate, row.option
-    lines = tuple(_purchases(choice, option.pool)) if is_first else ()
+    lines = tuple(_purchases(choice, option.pool)) if is_first and not choice.host else ()
     start = option.first_period
     n_nodes = int(sum(h.n_nodes[0, start] for h in held_in(choice, option.pool)).max(initial=0))
     need = int(option.need[0, start].max(initial=0)) + option.n_reserve
@@ -125,7 +126,7 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
         n_replicas=1 if row.is_run else row.sized.n_replicas,
         layout=pool_layout(candidate, row.n_per_node),
         precision=candidate.precision,
-        source=_source(lines) if is_first else _shared_source(option),
+        source=_source(lines) if lines else _shared_source(choice, option),
         n_spare_replicas=row.sized.reserve.n_spare,
         engine=_engine(row.sized),
         steps=candidate.run.steps if candidate.run else RunSteps(),
@@ -150,7 +151,9 @@ def _whole_need(choice: Choice, pool: str) -> int:
     return sum(int(o.need[0, o.first_period].max(initial=0)) + o.n_reserve for o in whole)
 
 
-def _shared_source(option: FleetOption) -> str:
+def _shared_source(choice: Choice, option: FleetOption) -> str:
+    if choice.host:
+        return f"time-sharing: idle hours of pool {choice.host}"
     what = f"fractional GPUs ({option.slice_kind})" if option.slice_kind else "the nodes"
     return f"shares {what} of pool {option.pool}"
 
@@ -255,7 +258,7 @@ def _ranged(choice: Choice) -> Estimate:
     for held in choice.selection.held:
         rate = choice.table.rates.get(held.terms)
         usd = _terms_usd(choice, held.terms, held.pool) / choice.n_months
-        price = rate.price_usd_per_h if rate else Range(low=1.0, mid=1.0, high=1.0)
+        price = rate.price_usd_per_h if rate and usd else Range(low=1.0, mid=1.0, high=1.0)
         mid += usd
         low += usd * price.low / price.mid
         high += usd * price.high / price.mid
@@ -272,6 +275,8 @@ def _power(choice: Choice) -> Estimate | None:
     """What the nodes draw together at most, and on average; None where a draw is not known."""
     if not _is_drawn(choice):
         return None
+    if choice.host:
+        return Estimate(value=0.0, low=0.0, high=0.0, tier="estimated")  # drawn by the services
     highest = mean = 0.0
     for pool in choice.table.problem.pools:
         n = _peak_nodes(choice, pool.name)
@@ -290,7 +295,7 @@ def _energy_j(choice: Choice) -> dict[str, float]:
     """What the nodes draw over the span, by the terms that they are held under."""
     hour_s = choice.table.problem.horizon.hour_s
     found: dict[str, float] = {}
-    for held in choice.selection.held:
+    for held in choice.selection.held if not choice.host else ():
         joules = float((held.n_nodes[0] * hour_s).sum()) * choice.pool(held.pool).mean_w
         if joules:
             found[held.terms] = found.get(held.terms, 0.0) + joules

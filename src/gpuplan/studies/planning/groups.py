@@ -48,27 +48,34 @@ class SolvedGroup(NamedTuple):
 Solve = Callable[[Sequence[Sizing], bool, Sequence[Choice]], SolvedGroup | tuple[str, ...]]
 
 
+# The services that were chosen, and runs: those in idle hours of the services' nodes, if in time.
+ShareTime = Callable[[SolvedGroup, Sequence[Sizing]], SolvedGroup | None]
+
+
 def solve_groups(
-    scenario: Scenario, sizings: Sequence[Sizing], solve: Solve
+    scenario: Scenario, sizings: Sequence[Sizing], solve: Solve, share_time: ShareTime
 ) -> list[SolvedGroup] | tuple[str, ...]:
     """Services share their fleet, runs with an end are bought apart; or why there is no plan."""
     ending = {work.name for work in scenario.workloads if work.has_end}
     runs = [s for s in sizings if s.workload in ending]
     services = [s for s in sizings if s.workload not in ending]
     if runs and services:
-        return _both_solved(services, as_fleets(runs), solve)
+        return _both_solved(services, as_fleets(runs), solve, share_time)
     found = solve(services or as_fleets(runs), not services, ())
     return [found] if isinstance(found, SolvedGroup) else found
 
 
 def _both_solved(
-    services: Sequence[Sizing], runs: Sequence[Sizing], solve: Solve
+    services: Sequence[Sizing], runs: Sequence[Sizing], solve: Solve, share_time: ShareTime
 ) -> list[SolvedGroup] | tuple[str, ...]:
     """The best plan of both; why there is none, where none was found."""
-    alone = solve(runs, True, ())
     first = solve(services, False, ())
     if not isinstance(first, SolvedGroup):
         return first
+    turns = share_time(first, runs)
+    if turns is not None:
+        return [first, turns]  # no plan costs less than the services alone
+    alone = solve(runs, True, ())
     if not isinstance(alone, SolvedGroup):
         return alone
     last = solve(runs, True, [first.choice])

@@ -19,7 +19,8 @@ from gpuplan.studies.market.offers import Market
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.workload import size_workload
 
-MARGINS = (1.0, 0.93, 0.86)  # a smaller fleet carries less per replica than the whole
+# A smaller fleet carries less per replica than the whole, and less surely.
+MARGINS = (1.0, 0.93, 0.86, 0.75, 0.6, 0.45)
 LEAST_REST_FRAC = 0.01  # of the load: below, it is not worth a second fleet
 
 
@@ -108,14 +109,20 @@ def owned_parts(
         if reach.most_per_s - load < LEAST_REST_FRAC * reach.most_per_s:
             return None
         split = inputs._replace(scenario=_in_two(inputs.scenario, reach.workload, load))
-        own, rest = (
-            size_workload(work, split.scenario, split.around)
-            for work in split.scenario.workloads[:2]
-        )
-        own = _on_owned(own, reach)
-        if own.sized and rest.sized:
-            return OwnedParts(split, [own, rest, *others], reach)
+        mine, other = split.scenario.workloads[:2]
+        alone = with_kinds(split.scenario, (str(reach.sized.candidate.accelerator),))
+        own = _on_owned(size_workload(mine, alone, split.around), reach)
+        if own.sized:
+            rest = size_workload(other, split.scenario, split.around)
+            return OwnedParts(split, [own, rest, *others], reach) if rest.sized else None
     return None
+
+
+def with_kinds(scenario: Scenario, kinds: tuple[str, ...]) -> Scenario:
+    """The scenario with these accelerators alone."""
+    policy = scenario.policy
+    only = replace(policy.accelerators, allowed=kinds)
+    return replace(scenario, policy=replace(policy, accelerators=only))
 
 
 def markets_of_owned(inputs: PlanInputs) -> dict[str, Market]:

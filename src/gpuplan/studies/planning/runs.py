@@ -263,6 +263,8 @@ def compared_runs(choice: Choice, sizings: Sequence[Sizing]) -> Iterator[Compare
 
 def _billed(choice: Choice, run: PricedRun) -> PricedRun:
     """The run at the bill of a plan that is made for it alone: staff of a site of one's own too."""
+    if choice.host:
+        return run  # in idle hours of nodes that others pay for
     alone = choice._replace(selection=replace(choice.selection, chosen=()))
     found = priced(alone, run.option, has_limits=False)
     return run if found is None else run._replace(usd=found.usd)

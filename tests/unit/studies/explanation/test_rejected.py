@@ -110,7 +110,7 @@ def test_a_conflict_says_what_is_short_and_what_would_be_enough():
     )
     alone = Relaxation(limits=("site.power_kw",), most=(8_000.0,), needed=(10_500.0,))
     found = Conflict(limits=tuple(x.name for x in limits), alone=(alone,), together=None)
-    first, gap = conflict_lines(found, problem(*limits))
+    first, gap = conflict_lines(found, problem(*limits), problem(*limits))
     assert first == "site.power_kw, budget.usd_per_month: cannot be met together"
     assert gap == "site.power_kw: 2.5 kW short; 10.5 kW would be enough (now 8.0 kW)"
 
@@ -119,11 +119,20 @@ def test_one_limit_alone_cannot_be_met_and_no_limit_at_all_is_said():
     limit = NamedLimit(name="budget.usd_per_month", kind="spend", most=1_000.0)
     alone = Relaxation(limits=(limit.name,), most=(1_000.0,), needed=(1_250.0,))
     found = Conflict(limits=(limit.name,), alone=(alone,), together=None)
-    first, gap = conflict_lines(found, problem(limit))
+    first, gap = conflict_lines(found, problem(limit), problem(limit))
     assert first == "budget.usd_per_month: cannot be met"
     assert "$250/month short; $1,250/month would be enough" in gap
     bare = Conflict(limits=(), alone=(), together=None, without_limits="w: no nodes")
-    assert [*conflict_lines(bare, problem())] == ["w: no nodes"]
+    assert [*conflict_lines(bare, problem(), problem())] == ["w: no nodes"]
+
+
+def test_what_is_enough_counts_what_others_use():
+    whole = NamedLimit(name="policy.max_accelerators", kind="accelerators", most=8.0)
+    left = replace(whole, most=0.0)
+    alone = Relaxation(limits=(whole.name,), most=(0.0,), needed=(8.0,))
+    found = Conflict(limits=(whole.name,), alone=(alone,), together=None)
+    *_, gap = conflict_lines(found, problem(left), problem(whole))
+    assert "8 accelerators short; 16 accelerators would be enough (now 8 accelerators)" in gap
 
 
 def test_rounds_that_never_end_are_counted():

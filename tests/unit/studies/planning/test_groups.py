@@ -22,6 +22,11 @@ from gpuplan.studies.planning.groups import (
 from gpuplan.studies.planning.options import FleetTable
 
 
+def never(host, runs):
+    """No run ends in the idle hours of services."""
+    del host, runs
+
+
 def work(name, *, is_run):
     return SimpleNamespace(name=name, has_end=is_run)
 
@@ -79,7 +84,7 @@ def test_the_best_of_both_is_what_trying_every_pair_finds(services, runs, most, 
     ]
     sizings = [fleets("chat", services), fleets("run", runs)]
     # A run stands for itself here: it is not made a fleet of blocks of time.
-    found = solve_groups(SCENARIO, sizings, Solver(most, prices))
+    found = solve_groups(SCENARIO, sizings, Solver(most, prices), never)
     if not tried:
         assert isinstance(found, tuple)
     else:
@@ -89,9 +94,9 @@ def test_the_best_of_both_is_what_trying_every_pair_finds(services, runs, most, 
 def test_one_kind_of_work_is_solved_alone():
     solver = Solver(5, {("chat", "k0"): 3})
     alone = SimpleNamespace(workloads=SCENARIO.workloads[:1])
-    [group] = solve_groups(alone, [fleets("chat", [2])], solver)
+    [group] = solve_groups(alone, [fleets("chat", [2])], solver, never)
     assert group.score == 3
-    assert solve_groups(alone, [fleets("chat", [9])], solver) == ("chat: no room",)
+    assert solve_groups(alone, [fleets("chat", [9])], solver, never) == ("chat: no room",)
 
 
 def test_a_workload_that_the_budget_leaves_nothing_is_named():
@@ -134,3 +139,12 @@ def test_bounds_add_up_and_the_worst_gap_counts():
 def test_a_bound_in_other_units_is_not_money():
     found = whole_proof([group(100.0, 7e6, objective="energy")])
     assert found.bound_usd == found.bill_usd == 100.0
+
+
+def test_a_run_in_idle_hours_needs_no_fleet_of_its_own():
+    solver = Solver(5, {("chat", "k0"): 3, ("run", "k0"): 1})
+    sizings = [fleets("chat", [5]), fleets("run", [5])]
+    assert solve_groups(SCENARIO, sizings, solver, never) == ("run: no room",)
+    found = solve_groups(SCENARIO, sizings, solver, lambda host, runs: (host.score, len(runs)))
+    assert found[0].score == 3
+    assert found[1] == (3, 1)
