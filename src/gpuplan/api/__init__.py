@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from gpuplan.report.charts.simulation import curve_charts, fleet_charts, simulate_charts
     from gpuplan.report.charts.text import charts_text
     from gpuplan.report.cluster.drawing import cluster_svg
+    from gpuplan.report.cluster.file import cluster_text
+    from gpuplan.report.cluster.plan import cluster_plan_sheet
     from gpuplan.report.cluster.sheet import cluster_sheet, eta_sheet, job_columns
     from gpuplan.report.lessons import learn_sheet
     from gpuplan.report.plan.answer import plan_sheet
@@ -111,6 +113,8 @@ if TYPE_CHECKING:
     from gpuplan.report.telemetry.pictures import telemetry_pictures
     from gpuplan.report.telemetry.reclaim import reclaim_patches
     from gpuplan.studies.cluster.eta import eta
+    from gpuplan.studies.cluster.planning.plan import plan_cluster
+    from gpuplan.studies.cluster.planning.relaxation import refuse_cluster
     from gpuplan.studies.cluster.simulate import rendered as cluster_files
     from gpuplan.studies.cluster.simulate import simulate_jobs
     from gpuplan.studies.naming import read_known_scenario

@@ -11,6 +11,7 @@ from gpuplan.domain.sheet import Sheet
 SHEETS = {
     "Answer": "plan_sheet",
     "CalibrationOutcome": "calibrate_sheet",
+    "ClusterPlan": "cluster_plan_sheet",
     "ClusterSimulation": "cluster_sheet",
     "DesignedPlan": "design_sheet",
     "Diagnosis": "diagnose_sheet",
@@ -38,6 +39,7 @@ SHEETS = {
 # Kind of result → the list of its document that is its main table.
 ROWS = {
     "Answer": "alternatives",
+    "ClusterPlan": "alternatives",
     "ClusterSimulation": "by_team",
     "Diagnosis": "verdicts",
     "FleetSizeCurve": "points",

@@ -35,6 +35,7 @@ from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
+    from gpuplan.domain.cluster.plan import ClusterPlanRequest
     from gpuplan.domain.requests.plan import PlanRequest
 
 Count = float | None
@@ -97,6 +98,14 @@ class PlanOptions(NamedTuple):
         Count, opt(LOAD, "Total requests per day.", "--requests-per-day", min=0)
     ] = None
     growth: Annotated[Count, opt(LOAD, "Demand growth per month, 0.05 is 5 %.")] = None
+    jobs: Annotated[
+        Path | None,
+        opt(
+            LOAD,
+            "Job trace of a shared cluster: plan the nodes of a cluster file for it.",
+            "--jobs",
+        ),
+    ] = None
     e2e_p95_s: Annotated[
         Count, opt(SLO, "Target of end-to-end latency (E2E) p95, s.", "--e2e-p95-s", min=0)
     ] = None
@@ -163,9 +172,26 @@ class PlanOptions(NamedTuple):
     as_json: Json = False
 
 
+CLUSTER_DRAWS = 20  # streams like the trace's, at most
+OF_A_CLUSTER = {
+    "target",
+    "jobs",
+    "on",
+    "budget",
+    "as_of",
+    "overlay",
+    "store",
+    "samples",
+    "confidence",
+    "seed",
+    "out",
+    "output",
+    "as_json",
+}
 # Every other option stands for a key of the scenario.
 OF_THE_RUN = {
     "target",
+    "jobs",
     "as_of",
     "overlay",
     "store",
@@ -187,7 +213,13 @@ OF_THE_RUN = {
 
 
 def plan(options: PlanOptions) -> None:
-    """Plan a fleet: which accelerators, how many, from where, at what cost, and why."""
+    """Plan a fleet: which accelerators, how many, from where, at what cost, and why.
+
+    With --jobs, the file is a cluster file: how many of which nodes, which policy and quotas.
+    """
+    if options.jobs is not None:
+        plan_cluster_jobs(options, options.jobs)
+        return
     check_writable(options.out, options.html, options.save)
     request = _request(options)
     _describe(request, options.save)
@@ -196,6 +228,55 @@ def plan(options: PlanOptions) -> None:
         _compare(request, tuple(options.what_if), form)
     else:
         _plan(request, options)
+
+
+def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
+    """Plan the nodes, policy and quotas of a shared cluster for a job trace."""
+    from gpuplan import api
+
+    _check_cluster(options)
+    check_writable(options.out)
+    with busy("simulating fleets; the first run on a machine compiles its kernel"):
+        found = api.plan_cluster(_cluster_request(options, jobs))
+    run, out = found.simulation, options.out
+    files: list[FileToWrite] = []
+    if run is not None:
+        note = f"; next: gpuplan simulate {out} --jobs {jobs}"
+        files.append((out, lambda: api.cluster_text(run.cluster), note))
+    sheet = api.cluster_plan_sheet(found)
+    deliver(sheet, chosen(options.output, as_json=options.as_json), files)
+    api.refuse_cluster(found)
+
+
+def _cluster_request(options: PlanOptions, jobs: Path) -> "ClusterPlanRequest":
+    from gpuplan.domain.cluster.plan import ClusterPlanRequest
+
+    return ClusterPlanRequest(
+        cluster_file=Path(options.target),
+        jobs_file=jobs,
+        today=_day(options.as_of),
+        accelerators=tuple(names(options.on) or ()),
+        budget_usd_per_month=options.budget,
+        n_draws=min(options.samples, CLUSTER_DRAWS),
+        min_probability_frac=options.confidence,
+        overlays=tuple(options.overlay or ()),
+        store=user_store(options.store),
+        seed=options.seed,
+    )
+
+
+def _check_cluster(options: PlanOptions) -> None:
+    """Options of a serving fleet say nothing about a cluster file."""
+    from gpuplan.errors import InputError, Problem
+
+    usual = PlanOptions()._asdict()
+    problems = [
+        Problem(f"--{name.replace('_', '-')}", "has no meaning with --jobs", "remove it")
+        for name, value in options._asdict().items()
+        if name not in OF_A_CLUSTER and value != usual[name]
+    ]
+    if problems:
+        raise InputError("plan", problems)
 
 
 def _describe(request: "PlanRequest", save: Path | None) -> None:

@@ -37,6 +37,11 @@ def _check(document: Document, spec: ClusterSpec) -> None:
         if name in teams[:t]
     ]
     findings += _service_findings(spec, fix)
+    findings += [
+        Finding(("nodes", g, "max_nodes"), f"below min_nodes {group.min_nodes}", "give more")
+        for g, group in enumerate(spec.nodes)
+        if group.max_nodes is not None and group.max_nodes < group.min_nodes
+    ]
     n_nodes = sum(group.nodes for group in spec.nodes)
     findings += [
         Finding(("maintenance", m, "nodes"), f"past the last of {n_nodes} nodes", "give fewer")

@@ -97,7 +97,7 @@ def full_stream(seed: int, *, is_shared: bool = False, is_elastic: bool = False,
 
 
 def cluster(policy: SchedulingPolicy, **parts) -> Cluster:
-    """Four A100 nodes of 8 in two racks, three L40S nodes of 4."""
+    """Four A100 nodes of 8 in two racks, three slower L40S nodes of 4."""
     groups = (
         NodeGroup(
             accelerator="A100",
@@ -107,7 +107,9 @@ def cluster(policy: SchedulingPolicy, **parts) -> Cluster:
             n_nodes_per_rack=2,
             slices=A100_SLICES,
         ),
-        NodeGroup(accelerator="L40S", n_nodes=3, n_accelerators_per_node=4, n_cpus=32.0),
+        NodeGroup(
+            accelerator="L40S", n_nodes=3, n_accelerators_per_node=4, n_cpus=32.0, speed_ratio=0.75
+        ),
     )
     teams = parts.pop("teams", tuple(ClusterTeam(name=name) for name in TEAMS))
     return Cluster(name="test", groups=groups, teams=teams, policy=policy, **parts)

@@ -65,8 +65,8 @@ class Job:
     def limit_left(self) -> float:
         return max(0.0, self.limit - (self.work - self.left))
 
-    def speed_of(self, gpus: int) -> float:
-        return 1.0 if self.curve is None else self.curve[gpus] / self.curve[self.gpus]
+    def speed_of(self, gpus: int, here: float) -> float:
+        return here if self.curve is None else here * self.curve[gpus] / self.curve[self.gpus]
 
     def done(self, now: float) -> float:
         return max(0.0, now - self.began - self.pause) * self.speed
@@ -408,7 +408,7 @@ class Oracle:
         self.touch(j.team)
         j.pool, j.held, j.began = p, gpus, self.now
         j.pause = j.restart if j.starts else 0.0
-        j.speed = j.speed_of(gpus)
+        j.speed = j.speed_of(gpus, self.cluster.groups[p].speed_ratio or 1.0)
         if not j.starts:
             j.first = self.now
         j.starts += 1
@@ -465,7 +465,8 @@ class Oracle:
                 why = "quota"
                 continue
             pause = j.restart if j.starts else 0.0
-            expected = self.now + pause + j.limit_left() / j.speed_of(gpus)
+            here = self.cluster.groups[p].speed_ratio or 1.0
+            expected = self.now + pause + j.limit_left() / j.speed_of(gpus, here)
             capped = is_backfill and expected > self.shadow
             found = self.room(j, p, gpus, self.extra if capped else None)
             if found is not None:

@@ -112,7 +112,8 @@ class Scheduler(Oracle):
     def resize(self, j: Job, gpus: int, places) -> None:
         self.settle(j, "resized")
         j.places, j.held = places, gpus
-        j.began, j.pause, j.speed = self.now, j.restart, j.speed_of(gpus)
+        here = self.cluster.groups[j.pool].speed_ratio or 1.0
+        j.began, j.pause, j.speed = self.now, j.restart, j.speed_of(gpus, here)
         self.used[j.team, self.flavor[j.pool]] += j.units(gpus)
         self.running.append(j)
         self.set_ends(j)
@@ -161,7 +162,8 @@ class Scheduler(Oracle):
             added += found
         gpus = j.held + len(added)
         left = j.left - j.done(self.now)
-        if not added or not self.now + j.restart + left / j.speed_of(gpus) < j.end:
+        here = self.cluster.groups[j.pool].speed_ratio or 1.0
+        if not added or not self.now + j.restart + left / j.speed_of(gpus, here) < j.end:
             for i, _ in added:
                 self.nodes[i].free += 1
                 self._host(j, i, -1)
@@ -265,7 +267,8 @@ class Scheduler(Oracle):
             best = None
             for p in j.pools:
                 for t in times[1:] if is_later else times:
-                    inside = [x for x in times if t <= x < t + lasts]
+                    here = self.cluster.groups[p].speed_ratio or 1.0
+                    inside = [x for x in times if t <= x < t + lasts / here]
                     if all(free(p, x) >= j.gpus for x in inside):
                         if best is None or t < best[0]:
                             best = (t, p)
@@ -280,12 +283,14 @@ class Scheduler(Oracle):
             if found and found[0] == self.now:
                 why = self.try_in(j, found[1], False)
                 if why is None:
-                    bookings.append((self.now, self.now + lasts, found[1], j.gpus))
+                    here = self.cluster.groups[found[1]].speed_ratio or 1.0
+                    bookings.append((self.now, self.now + lasts / here, found[1], j.gpus))
                     started.add(j.index)
                     continue
                 found = earliest(j, lasts, is_later=True)
             if found and found[0] > self.now and why != "quota":
-                bookings.append((found[0], found[0] + lasts, found[1], j.gpus))
+                here = self.cluster.groups[found[1]].speed_ratio or 1.0
+                bookings.append((found[0], found[0] + lasts / here, found[1], j.gpus))
             at += 1
 
     def score(self, t: int) -> float:

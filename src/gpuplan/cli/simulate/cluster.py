@@ -22,7 +22,6 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
         policies=tuple(names(options.compare) or ()),
         n_changes=options.change_nodes,
         advises_quotas=options.advise_quotas,
-        finds_least_nodes=options.least_nodes,
         seed=options.seed,
     )
     with busy("replaying jobs; the first run on a machine compiles its kernel"):

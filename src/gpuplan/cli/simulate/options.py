@@ -351,9 +351,6 @@ class SimulateOptions(NamedTuple):
     advise_quotas: Annotated[
         bool, opt(CLUSTER, "Find the smallest quota that meets each violated wait target.")
     ] = False
-    least_nodes: Annotated[
-        bool, opt(CLUSTER, "Find the least nodes with which every wait target is met.")
-    ] = False
     render_to: Annotated[
         Path | None, opt(CLUSTER, "Folder for Kueue and Slurm configuration, advised quotas in it.")
     ] = None

@@ -107,22 +107,12 @@ class QuotaAdvice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSize:
-    """The least nodes that meet every wait target; by group: GPU type, nodes now, then, USD/h."""
-
-    groups: tuple[tuple[str, int, int, float], ...]
-    is_met: bool  # else no number of nodes up to eight times the described does it
-    has_targets: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
     """What a simulation of a cluster should answer beside the run itself."""
 
     policies: tuple[str, ...] = ()  # to compare: fifo, easy, fair …
     n_changes: int = 0  # nodes more and fewer of each group to try
     advises_quotas: bool = False
-    finds_least_nodes: bool = False
     seed: int = 0
 
 
@@ -134,7 +124,6 @@ class ClusterAdvice:
     changes: tuple[PolicyRow, ...] = ()
     last_useful: tuple[tuple[str, int], ...] = ()  # GPU type, and the last GPU that saved waiting
     quotas: tuple[QuotaAdvice, ...] = ()
-    size: ClusterSize | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,14 @@ class SlicePlaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBounds:
+    """How many nodes of a kind a plan may have."""
+
+    n_min: int = 0
+    n_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
     """Nodes of one kind; a node is one NVLink domain."""
 
@@ -40,6 +48,8 @@ class NodeGroup:
     n_racks_per_zone: int | None = None  # None: one zone
     usd_per_accelerator_h: float | None = None
     slices: tuple[SlicePlaces, ...] = ()  # MIG profiles of the GPU
+    speed_ratio: float | None = None  # of jobs there over the trace's; None: the same
+    bounds: NodeBounds = NodeBounds()
 
     @property
     def n_accelerators(self) -> int:
@@ -133,6 +143,17 @@ class JobDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTerms:
+    """What a plan of the cluster is held to, and what it may change."""
+
+    budget_usd_per_month: float | None = None
+    policies: tuple[str, ...] = ()  # names that may be chosen beside the described one
+    deadlines_frac: float = 1.0  # least share of deadlines that are met
+    keeps_quotas: bool = False  # in proportion to the hardware
+    memory_bytes: float | None = None  # that jobs need of a GPU; None: that of the first kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """All that jobs run on, and by which rules."""
 
@@ -145,6 +166,7 @@ class Cluster:
     maintenance: tuple[Maintenance, ...] = ()
     burst: CloudBurst | None = None
     defaults: JobDefaults = field(default_factory=JobDefaults)
+    plan: PlanTerms = field(default_factory=PlanTerms)
     seed: int = 0
 
     @property

@@ -9,6 +9,7 @@ from gpuplan.inputs.schema.keys import (
     CountOrZero,
     NonNegative,
     Positive,
+    PositiveFrac,
     Ratio,
     Strict,
     Text,
@@ -24,7 +25,7 @@ class NodesSpec(Strict):
     """Nodes of one kind; each node is one NVLink domain."""
 
     accelerator: Text = key("GPU type, as in the catalog or your own word", example="A100-SXM-80GB")
-    nodes: Count = key("Nodes of this kind", example=16)
+    nodes: CountOrZero = key("Nodes of this kind; 0: only for `plan` to choose from", example=16)
     accelerators_per_node: Count = key(
         "GPUs of one node", "accelerators", to="n_accelerators_per_node", example=8
     )
@@ -33,7 +34,18 @@ class NodesSpec(Strict):
     nodes_per_rack: Count | None = optional("Nodes of one rack", "nodes", to="n_nodes_per_rack")
     racks_per_zone: Count | None = optional("Racks of one zone", "racks", to="n_racks_per_zone")
     usd_per_accelerator_h: NonNegative | None = optional(
-        "Cost of one GPU-hour, for showback", "USD per hour", to="usd_per_accelerator_h"
+        "Cost of one GPU-hour, for showback and `plan`; left out: the catalog's cheapest in `plan`",
+        "USD per hour",
+        to="usd_per_accelerator_h",
+    )
+    speed_ratio: Positive | None = optional(
+        "Speed of jobs on this kind relative to the trace's durations; left out: the same"
+    )
+    min_nodes: CountOrZero = key(
+        "Fewest nodes of this kind that `plan` may choose", "nodes", to="bounds.n_min", default=0
+    )
+    max_nodes: CountOrZero | None = optional(
+        "Most nodes of this kind that `plan` may choose", "nodes", to="bounds.n_max"
     )
 
 
@@ -141,6 +153,25 @@ class JobDefaultsSpec(Strict):
     )
 
 
+class PlanTermsSpec(Strict):
+    """What `gpuplan plan` is held to, and what it may change."""
+
+    budget_usd_per_month: Positive | None = optional("Maximum cost", "USD per month")
+    policies: list[Text] = entries(
+        "Policies that may be chosen beside the described one, by name (easy, fair, kueue …); "
+        "left out: those that suit the file"
+    )
+    deadlines_met: PositiveFrac = key(
+        "Least share of the jobs' deadlines that are met", to="deadlines_frac", default=1.0
+    )
+    keep_quotas: bool = key(
+        "Whether quotas keep the described shares of the hardware", to="keeps_quotas", default=False
+    )
+    memory_gib: Positive | None = optional(
+        "GPU memory that jobs need; left out: that of the first kind, on which they ran"
+    )
+
+
 class ClusterSpec(Strict):
     """A shared cluster and its rules."""
 
@@ -155,6 +186,7 @@ class ClusterSpec(Strict):
     failures: NodeFailuresSpec | None = optional("Failures of nodes; left out: none")
     maintenance: list[MaintenanceSpec] = entries("Maintenance windows")
     burst: CloudSpec | None = optional("Burst to the cloud; left out: none")
+    plan: PlanTermsSpec = key("Terms of `gpuplan plan`", default=PlanTermsSpec())
     jobs: JobDefaultsSpec = key(
         "Checkpoints and limits of jobs", to="defaults", default=JobDefaultsSpec()
     )

@@ -6,7 +6,6 @@ import numpy as np
 
 from gpuplan.domain.cluster.answer import (
     ClusterSimulation,
-    ClusterSize,
     PolicyRow,
     QuotaAdvice,
     StartEstimate,
@@ -14,6 +13,7 @@ from gpuplan.domain.cluster.answer import (
     WaitRow,
     WaitShare,
 )
+from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import Document, pick, pick_each, result_sheet
 from gpuplan.report.formats import count, percent, plural, usd
@@ -54,15 +54,14 @@ def span(seconds: float) -> str:
 def cluster_sheet(found: ClusterSimulation) -> Sheet:
     """One run, ready to show."""
     tables = [
-        _wait_table("Waits by team", found.by_team),
-        _wait_table("Waits by size", found.by_size),
+        wait_table("Waits by team", found.by_team),
+        wait_table("Waits by size", found.by_size),
         _layer_table(found),
-        _bill_table(found),
+        bill_table(found),
         _share_table(found.shares),
         _change_table("Policies compared, same jobs and failures", found.advice.policies),
         _change_table("More and fewer GPUs", found.advice.changes),
         _quota_table(found.advice.quotas),
-        _size_table(found.advice.size),
     ]
     remarks = [("Trace:", found.jobs.remarks), ("Last useful GPU:", _last_lines(found))]
     return result_sheet(
@@ -105,17 +104,10 @@ def _body(found: ClusterSimulation) -> Document:
         "policies": [_change(row) for row in advice.policies],
         "changes": [_change(row) for row in advice.changes],
         "last_useful": dict(advice.last_useful),
-        "least_nodes": None if advice.size is None else _size(advice.size),
         "quotas": pick_each(
             advice.quotas, "team", "accelerator", "n_now", "n_advised", "wait_now_s", "wait_then_s"
         ),
     }
-
-
-def _size(size: ClusterSize) -> Document:
-    names = ("accelerator", "nodes_now", "nodes", "usd_per_h")
-    groups = [dict(zip(names, row, strict=True)) for row in size.groups]
-    return {"is_met": size.is_met, "groups": groups}
 
 
 def _bill(bill: TeamBill) -> Document:
@@ -132,7 +124,8 @@ def _change(row: PolicyRow) -> Document:
     return {k: None if isinstance(v, float) and np.isinf(v) else v for k, v in document.items()}
 
 
-def _wait_table(title: str, rows: Sequence[WaitRow]) -> Table:
+def wait_table(title: str, rows: Sequence[WaitRow]) -> Table:
+    """Waits and slowdown, one row for each kind of jobs."""
     return table(
         title,
         rows,
@@ -160,7 +153,21 @@ def _layer_table(found: ClusterSimulation) -> Table:
     return pairs("GPU time until the last submission", rows, "layer", "share")
 
 
-def _bill_table(found: ClusterSimulation) -> Table:
+def quota_rows(cluster: Cluster) -> list[Document]:
+    """Quotas of every team, as they stand."""
+    return [
+        {
+            "team": team.name,
+            "cohort": team.cohort,
+            **pick(quota, "accelerator", quota="n_accelerators", borrow="n_borrow", lend="n_lend"),
+        }
+        for team in cluster.teams
+        for quota in team.quotas
+    ]
+
+
+def bill_table(found: ClusterSimulation) -> Table:
+    """GPU-hours and, where there are prices, cost by team."""
     has_prices = any(bill.total_usd > 0 for bill in found.bills)
     columns = {
         "team": lambda bill: bill.team,
@@ -227,24 +234,6 @@ def _quota_table(rows: Sequence[QuotaAdvice]) -> Table:
             ">wait p90 now": lambda row: span(row.wait_now_s),
             ">then": lambda row: span(row.wait_then_s),
             ">target": lambda row: span(row.target_s),
-        },
-    )
-
-
-def _size_table(size: ClusterSize | None) -> Table:
-    """Least nodes by group; empty where they were not asked for."""
-    title = "Least nodes that meet the wait targets"
-    if size is not None and not size.is_met:
-        title = "No number of nodes meets the wait targets; the most that was tried"
-        title = title if size.has_targets else "No team has a wait target"
-    return table(
-        title,
-        () if size is None else size.groups,
-        {
-            "GPU": lambda row: row[0],
-            ">nodes now": lambda row: count(row[1]),
-            ">least": lambda row: count(row[2]),
-            ">cost": lambda row: f"{usd(row[3])}/h" if row[3] else "",
         },
     )
 

@@ -242,7 +242,8 @@ def _rules(cluster: Cluster, order: int, n_queues: int) -> Ints:
 
 
 def _reals(cluster: Cluster, extras: RunExtras) -> Floats:
-    real = np.zeros(st.N_REAL)
+    speeds = [group.speed_ratio or 1.0 for group in cluster.groups]
+    real = np.array([0.0] * st.N_REAL + speeds)
     real[st.HALF_LIFE] = cluster.policy.half_life_s
     real[st.BIN] = extras.bin_s
     real[st.CLOUD_SPEED] = 1.0

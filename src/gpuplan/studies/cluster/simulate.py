@@ -27,7 +27,6 @@ from gpuplan.studies.cluster.compare import (
     quota_advice,
     with_quota,
 )
-from gpuplan.studies.cluster.smallest import smallest_cluster
 from gpuplan.studies.cluster.waits import (
     cluster_use,
     size_rows,
@@ -58,7 +57,6 @@ def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSim
         changes=change_rows(request.n_changes, cluster, jobs, found),
         last_useful=last_useful(cluster, jobs, found) if request.n_changes else (),
         quotas=quota_advice(cluster, jobs, found) if request.advises_quotas else (),
-        size=smallest_cluster(cluster, jobs) if request.finds_least_nodes else None,
     )
     return ClusterSimulation(
         cluster=cluster,

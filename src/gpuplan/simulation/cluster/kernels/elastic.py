@@ -37,7 +37,7 @@ def _resized(s: Sim, j: int, gpus: int) -> None:
     s.job[j, st.HELD] = gpus
     s.job[j, st.N_RESIZED] += 1
     w[st.BEGAN], w[st.PAUSE] = s.clock[st.NOW], w[st.RESTART]
-    w[st.SPEED] = speed(s, j, gpus)
+    w[st.SPEED] = speed(s, j, s.job[j, st.POOL], gpus)
     count_use(s, j, 1)
     set_ends(s, j)
 
@@ -95,7 +95,8 @@ def _is_worth(s: Sim, j: int, gpus: int) -> bool:
     w = s.work[j]
     gone = max(0.0, s.clock[st.NOW] - w[st.BEGAN] - w[st.PAUSE]) * w[st.SPEED]
     left = w[st.LEFT] - gone
-    return bool(s.clock[st.NOW] + w[st.RESTART] + left / speed(s, j, gpus) < w[st.END])
+    lasts = left / speed(s, j, s.job[j, st.POOL], gpus)
+    return bool(s.clock[st.NOW] + w[st.RESTART] + lasts < w[st.END])
 
 
 @part

@@ -25,12 +25,12 @@ def limit_left(s: Sim, j: int) -> float:
 
 
 @part
-def speed(s: Sim, j: int, gpus: int) -> float:
-    """Speed with so many GPUs, relative to the number that the job asked for."""
-    curve = s.job[j, st.CURVE]
+def speed(s: Sim, j: int, p: int, gpus: int) -> float:
+    """Speed with so many GPUs of the pool, relative to what the job's duration was stated for."""
+    curve, here = s.job[j, st.CURVE], s.real[st.N_REAL + p]
     if curve < 0:
-        return 1.0
-    return float(s.curve[curve, gpus] / s.curve[curve, s.job[j, st.GPUS]])
+        return float(here)
+    return float(here * s.curve[curve, gpus] / s.curve[curve, s.job[j, st.GPUS]])
 
 
 @part
@@ -147,7 +147,7 @@ def begin(s: Sim, j: int, p: int, gpus: int) -> None:
     job[st.STATUS], job[st.POOL], job[st.HELD] = st.RUNNING, p, gpus
     w[st.BEGAN] = s.clock[st.NOW]
     w[st.PAUSE] = w[st.RESTART] if job[st.N_STARTS] > 0 else 0.0
-    w[st.SPEED] = speed(s, j, gpus)
+    w[st.SPEED] = speed(s, j, p, gpus)
     if job[st.N_STARTS] == 0:
         w[st.FIRST] = s.clock[st.NOW]
     job[st.N_STARTS] += 1

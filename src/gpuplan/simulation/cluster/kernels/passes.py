@@ -37,6 +37,12 @@ def _force(s: Sim, j: int) -> bool:
 
 
 @part
+def _is_full(s: Sim) -> bool:
+    """Whether nothing more can start without taking GPUs from others."""
+    return bool(s.counter[st.GPUS_FREE] == 0 and s.slot.shape[0] == 1)
+
+
+@part
 def _queue_pass(s: Sim) -> int:
     """One queue for all: strict, best effort, or EASY backfill behind the first blocked job.
 
@@ -54,7 +60,7 @@ def _queue_pass(s: Sim) -> int:
                 continue
             why = reason
             s.counter[st.BLOCKED_HEAD] = j
-            if reason != st.BY_QUOTA and blocking == st.STRICT:
+            if reason != st.BY_QUOTA and (blocking == st.STRICT or _is_full(s)):
                 break
             if reason != st.BY_QUOTA and blocking == st.EASY:
                 is_reserved = reserve(s, j)
@@ -114,6 +120,8 @@ def _share_pass(s: Sim) -> int:
             continue
         if why == st.NOBODY_WAITS:
             why = s.counter[st.WHY]
+        if _is_full(s):
+            return why
         _pass_over(s, t)
 
 

@@ -34,7 +34,7 @@ def _begin_profile(s: Sim) -> None:
 @part
 def _earliest(s: Sim, p: int, need: tuple[int, float], first: int) -> int:
     """The first break, not before `first`, from which so many GPUs stay free for so long."""
-    n, gpus, lasts = s.counter[st.N_BREAKS], need[0], need[1]
+    n, gpus, lasts = s.counter[st.N_BREAKS], need[0], need[1] / s.real[st.N_REAL + p]
     at = first
     while at < n:
         end, k = s.breaks[0, at] + lasts, at
@@ -68,7 +68,7 @@ def _split(s: Sim, at: float) -> int:
 @part
 def _book(s: Sim, p: int, at: int, need: tuple[int, float]) -> None:
     """The GPUs are not free between the break and the end of the job."""
-    last = _split(s, s.breaks[0, at] + need[1])
+    last = _split(s, s.breaks[0, at] + need[1] / s.real[st.N_REAL + p])
     for k in range(at, last):
         s.breaks[1 + p, k] -= need[0]
 
@@ -83,6 +83,17 @@ def _best_pool(s: Sim, j: int, need: tuple[int, float], first: int) -> tuple[int
             if at >= 0 and (best < 0 or at < when):
                 best, when = p, at
     return best, when
+
+
+@part
+def _could_start(s: Sim, first: int, end: int) -> bool:
+    """Whether the profile leaves enough GPUs at this instant for a job of these places."""
+    for at in range(end - 1, first - 1, -1):
+        j = item_at(s, 0, at)
+        for p in range(s.pool.shape[0]):
+            if s.breaks[1 + p, 0] >= s.job[j, st.GPUS] and is_allowed(s, j, p):
+                return True
+    return False
 
 
 @part
@@ -108,4 +119,6 @@ def conservative_pass(s: Sim) -> int:
         if when > 0 and s.counter[st.WHY] != st.BY_QUOTA:
             _book(s, p, when, need)
         at += 1
+        if not _could_start(s, at, min(s.list_of[0, st.COUNT], at + s.rule[st.DEPTH] - n_tested)):
+            return why  # reservations alone keep nobody from starting now
     return why

@@ -20,10 +20,10 @@ def is_allowed(s: Sim, j: int, p: int) -> bool:
 
 
 @part
-def outlasts(s: Sim, j: int, gpus: int) -> bool:
+def outlasts(s: Sim, j: int, p: int, gpus: int) -> bool:
     """Whether the job might still run when the reservation begins."""
     pause = s.work[j, st.RESTART] if s.job[j, st.N_STARTS] > 0 else 0.0
-    expected = s.clock[st.NOW] + pause + limit_left(s, j) / speed(s, j, gpus)
+    expected = s.clock[st.NOW] + pause + limit_left(s, j) / speed(s, j, p, gpus)
     return bool(expected > s.clock[st.SHADOW])
 
 
@@ -35,7 +35,7 @@ def start_in(s: Sim, j: int, p: int, is_backfill: bool) -> bool:
         if not quota_fits(s, j, flavor, units(s, j, gpus)):
             why = st.BY_QUOTA
             continue
-        is_capped = is_backfill and outlasts(s, j, gpus)
+        is_capped = is_backfill and outlasts(s, j, p, gpus)
         how = fits_now(s, j, p, gpus, is_capped)
         if how != -1:
             place(s, j, p, gpus, how)
