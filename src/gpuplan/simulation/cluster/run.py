@@ -1,5 +1,6 @@
 """Jobs and a cluster in, what became of every job out."""
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +24,7 @@ from gpuplan.simulation.cluster.kernels.state import Sim
 from gpuplan.units import DAY
 
 N_BINS = 336
+ROUNDS = 12  # in which services are extended until the last job has ended
 PREEMPTING = ("priority", "shortest", "edf", "kueue")
 
 
@@ -42,16 +44,34 @@ def simulate_cluster(
     check_cluster(cluster)
     horizon_s = float(jobs.arrive_s[-1]) if len(jobs) else 0.0
     horizon_s = max(horizon_s, 1.0) if until_s is None else until_s
-    service_job, service_work = service_rows(cluster, jobs.week_s, horizon_s)
     # Failures go on while the last jobs end.
-    event_at, event = outside_events(cluster, 2 * horizon_s + 30 * DAY)
-    extras = RunExtras(
-        service_job, service_work, event_at, event, n_segments, n_bins, horizon_s / n_bins
-    )
-    sim, rows = cluster_state(cluster, jobs, extras)
-    began = perf_counter()
-    run(sim, st.NEVER / 2 if until_s is None else until_s)
-    return _outcome(sim, rows, jobs, wall_s=perf_counter() - began)
+    events = outside_events(cluster, 2 * horizon_s + 30 * DAY)
+
+    def replayed(services_s: float) -> ClusterOutcome:
+        services = service_rows(cluster, jobs.week_s, services_s)
+        extras = RunExtras(*services, *events, n_segments, n_bins, horizon_s / n_bins)
+        sim, rows = cluster_state(cluster, jobs, extras)
+        began = perf_counter()
+        run(sim, st.NEVER / 2 if until_s is None else until_s)
+        return _outcome(sim, rows, jobs, wall_s=perf_counter() - began)
+
+    found = replayed(horizon_s)
+    return found if until_s is not None else _with_services(cluster, found, replayed, horizon_s)
+
+
+def _with_services(
+    cluster: Cluster,
+    found: ClusterOutcome,
+    replayed: Callable[[float], ClusterOutcome],
+    services_s: float,
+) -> ClusterOutcome:
+    """The run with services that go on until the last job has ended, not the last submission."""
+    for _ in range(ROUNDS if cluster.services else 0):
+        last_s = float(np.max(found.jobs.end_s, initial=0.0, where=np.isfinite(found.jobs.end_s)))
+        if last_s <= services_s:
+            break
+        services_s, found = last_s, replayed(last_s)
+    return found
 
 
 def with_all_teams(cluster: Cluster, jobs: Jobs) -> Cluster:
