@@ -95,7 +95,8 @@ def test_predict_agrees_in_the_means_within_its_range(tmp_path, name):
     [pool] = answer.plan.pools
     n = pool.n_replicas - pool.n_spare_replicas
     load = LoadRequest(requests_per_s=demand["requests_per_s"], **request)
-    asked = PredictRequest(tp=pool.layout.tp, n_replicas=n, precision=pool.precision, load=load)
+    layout = {name: getattr(pool.layout, name) for name in ("tp", "pp", "dp", "ep")}
+    asked = PredictRequest(**layout, n_replicas=n, precision=pool.precision, load=load)
     served = api.predict(model, pool.accelerator, asked).served
     ttft, tpot = found.statistics.ttft, found.statistics.tpot
     assert served.ttft_mean_s.low <= ttft.mean_s <= served.ttft_mean_s.high

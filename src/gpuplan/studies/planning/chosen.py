@@ -117,8 +117,10 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
     is_cpu = str(candidate.accelerator).startswith("cpu")
     n = need if is_shared else n_nodes * row.n_per_node
     if option.slice_kind:
-        # Slices of shared accelerators: the first pool counts them all.
-        n = n_nodes * row.n_per_node - _whole_need(choice, option.pool) if is_first else 0
+        # Slices of shared accelerators: the first service on slices counts them all.
+        sliced = next(o for o in choice.selection.chosen if o.pool == option.pool and o.slice_kind)
+        whole = _whole_need(choice, option.pool)
+        n = n_nodes * row.n_per_node - whole if sliced is option else 0
     return PlannedPool(
         workload=option.workload,
         accelerator=str(candidate.accelerator),

@@ -21,8 +21,8 @@ class BoundedCandidate:
     costs_usd_per_h: Floats | None  # at every load
 
     @property
-    def order(self) -> tuple[bool, float, bool, int, int, float, str]:
-        """Priced first, then cheap, whole, few, in the engine's usual steps, over fast networks."""
+    def order(self) -> tuple[bool, float, bool, int, int, int, float, str]:
+        """Priced first, then cheap, whole, few, of one engine, in its usual steps, well joined."""
         cost, candidate = self.cost_usd_per_h, self.candidate
         n_tokens = candidate.settings.max_batch_tokens if candidate.settings else 0
         return (
@@ -30,6 +30,7 @@ class BoundedCandidate:
             cost or 0.0,
             candidate.share is not None,
             candidate.n_accelerators,
+            candidate.layout.n_engines,
             -n_tokens,
             -self.network_bytes_per_s,
             candidate.name,

@@ -77,15 +77,25 @@ class LatencyProfile:
                 break
             known = ratio
         for frac in LOWER_FRACS:
-            if rows and self._is_met(rows[min(rows)], SURE_DEVIATIONS):
+            if rows and self._is_sure(rows):
                 break
             self._run(frac, rows)
         if rows and self._fewer is not None:
             rows |= self._fewer.outside(min(rows), max(rows) if is_open else np.inf)
+        return self._table(rows)
+
+    def _table(self, rows: dict[float, list[float]]) -> tuple[Floats, Floats]:
+        """Loads in rising order and their latencies."""
         loads = sorted(rows)
         # More load never makes a fleet faster, whatever chance did to single runs.
         table = np.array([rows[load] for load in loads]).reshape(len(loads), len(self._limits_s))
         return floats(loads), floats(np.maximum.accumulate(table))
+
+    def _is_sure(self, rows: dict[float, list[float]]) -> bool:
+        """Whether the lowest load is carried within every SLO even if steps are far slower."""
+        lowest, errors = floats([min(rows)]), floats([SURE_DEVIATIONS])
+        found = self._latencies_s(self._table(rows), lowest, errors)
+        return bool(np.all(found <= self._limits_s))
 
     def outside(self, low: float, high: float) -> dict[float, list[float]]:
         """Latencies at lower and higher loads of a replica: more of them are no slower there."""
@@ -131,7 +141,12 @@ class LatencyProfile:
 
     def latencies_s(self, loads: Floats, n_deviations: Floats) -> Floats:
         """Latencies by error, load and SLO of a replica's loads if the model errs so far."""
-        known, table = self._measured
+        return self._latencies_s(self._measured, loads, n_deviations)
+
+    def _latencies_s(
+        self, measured: tuple[Floats, Floats], loads: Floats, n_deviations: Floats
+    ) -> Floats:
+        known, table = measured
         by_metric, of_steps = self._errors
         slow = error_ratio(of_steps, n_deviations)[:, None]
         columns = []

@@ -47,32 +47,42 @@ def _sizes(
 ) -> Iterator[Sized | Rejection | NotSized]:
     """The best layout of every accelerator and precision; of unmeasured ones if it is cheaper.
 
-    Fractions of an accelerator stand beside the whole: who shares it is not known yet.
+    An accelerator that the user names has its row whatever measurements cover.
+
+    Fractions of an accelerator stand beside the whole, each size for itself: who shares it, and
+    how it is cut for them, is not known yet.
     """
-    rows: dict[tuple[str, str, bool], list[Candidate]] = {}
+    rows: dict[tuple[str, str, str], list[Candidate]] = {}
     for each in candidates:
         if task.context.price(each, 1) is None and not task.context.options.is_exhaustive:
             yield NotSized(
                 candidate=each, n_replicas_least=1, cost_least_usd_per_h=None, why=NO_PRICE
             )
         else:
-            key = (str(each.accelerator), each.precision, each.share is not None)
+            share = each.share.name if each.share else ""
+            key = (str(each.accelerator), each.precision, share)
             rows.setdefault(key, []).append(each)
-    measured = {key for key, group in rows.items() if task.is_mainstream(group[0])}
+    shown = {
+        key
+        for key, group in rows.items()
+        if task.is_named(group[0]) or task.is_mainstream(group[0])
+    }
     rivals: list[Floats] = []
     whole: dict[tuple[str, str], list[Floats]] = {}
     is_alone = len(task.scenario.workloads) == 1
-    for key in sorted(rows, key=lambda key: (key not in measured, key[2])):
+    for key in sorted(rows, key=lambda key: (key not in shown, bool(key[2]))):
         first = rows[key][0]
         is_asked = task.is_asked(first)
         group = rows[key] if is_asked else _simplest(rows[key])
-        beaten = [] if key in measured else rivals
+        beaten = [] if key in shown else rivals
         # Alone on its card, a fraction has to be cheaper than the whole.
-        beaten = beaten + (whole.get(key[:2], []) if key[2] and is_alone else [])
-        row = _Row(task, rivals=beaten, is_asked=is_asked)
+        is_lone = bool(key[2]) and is_alone
+        beaten = beaten + (whole.get(key[:2], []) if is_lone else [])
+        row = _Row(task, rivals=beaten, is_open_at_par=is_asked and not is_lone)
         yield from _surest(task, row.sizes(group))
         whole.setdefault(key[:2], row.costs)
-        if key in measured and is_asked:
+        # A slice costs its part only where others take the rest: no whole one is held against it.
+        if key in shown and is_asked and not key[2]:
             rivals += row.costs
 
 
@@ -181,9 +191,10 @@ class _Row:
     """The cheapest layout of one accelerator at one precision, those that could be it tried."""
 
     def __init__(
-        self, task: SizingTask, *, rivals: Sequence[Floats] = (), is_asked: bool = True
+        self, task: SizingTask, *, rivals: Sequence[Floats] = (), is_open_at_par: bool = True
     ) -> None:
-        self.task, self._is_asked = task, is_asked
+        self.task = task
+        self._is_open_at_par = is_open_at_par  # the surer one is looked for at the same price
         self._best_odds = 0.0  # of what is sized
         self._tried: dict[Candidate, list[BoundedCandidate]] = {}  # apart from their networks
         self.analytic = AnalyticSizer(task)
@@ -340,7 +351,7 @@ class _Row:
     def _enough(self, least: Floats) -> float | None:
         """What another costs at the highest load that is cheaper at every load; None: none is."""
         # At the same price a fleet may still be the surer one.
-        room = 1e-9 if self._is_asked and self._best_odds < SURE_FRAC else -1e-9
+        room = 1e-9 if self._is_open_at_par and self._best_odds < SURE_FRAC else -1e-9
         for costs in self._sized_costs:
             most = costs[-1] * self._slack_ratio
             if bool(np.all(least >= costs)) and bool(least[-1] > most * (1 + room)):
