@@ -81,13 +81,22 @@ def _with_chunks(usual: EngineSettings, n_tokens: int) -> EngineSettings:
     return replace(usual, max_batch_tokens=n_tokens, max_sequences=n_sequences)
 
 
+def n_in_domain(card: Accelerator) -> int:
+    """Accelerators that a scale-up link joins; 1 where there is none."""
+    return card.scale_up.n_domain if card.scale_up else 1
+
+
+def n_in_server(card: Accelerator) -> int:
+    """Accelerators that may share each layer: of a usual server, or of a larger NVLink domain."""
+    return 1 if card.is_cpu else max(USUAL_NODE, n_in_domain(card))
+
+
 def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
     """Powers of two up to the scale-up domain or a usual node; experts by EP as well as by TP."""
     asked = spec.layout
     if asked is not None and (insisted := _insisted(asked)) is not None:
         return [insisted]
-    n_domain = card.scale_up.n_domain if card.scale_up else 1
-    most = 1 if card.is_cpu else min(MOST_TENSOR, max(USUAL_NODE, n_domain))
+    most = min(MOST_TENSOR, n_in_server(card))
     sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
     layouts = [ServingLayout(tp=tp) for tp in sizes]
     if spec.is_moe:
@@ -106,7 +115,7 @@ def _insisted(asked: Layout) -> ServingLayout | None:
 
 
 def with_stages(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Pipeline stages over the widest layout of each accelerator, where nothing fits without."""
+    """Pipeline stages over the widest layout of each accelerator, of those that do not fit."""
     widest: dict[tuple[str, str, int], Candidate] = {}
     for found in not_fitting:
         if found.layout.dp > 1 or found.layout.ep > 1 or found.layout.pp > 1:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gpuplan.candidates.propose import n_in_server
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import InferenceMemory
 from gpuplan.domain.noun import dataclass
@@ -67,20 +68,18 @@ def problem_check(
 
 
 def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool) -> Check:
-    """Tensor and expert parallelism stay inside the fast links."""
+    """Tensor and expert parallelism stay inside a server, or inside a larger NVLink domain.
+
+    Inside a server without such links they go over its bus, at the pace that step times tell.
+    """
 
     def check(candidate: Candidate) -> Rejection | None:
         card, layout = cards[candidate.accelerator], candidate.layout
-        n_joined = layout.tp * layout.dp
-        n_domain = card.scale_up.n_domain if card.scale_up else 1
-        if n_joined <= n_domain or is_crossing_allowed:
+        n_joined, n_most = layout.tp * layout.dp, n_in_server(card)
+        if n_joined <= n_most or is_crossing_allowed:
             return None
-        link = card.scale_up.name if card.scale_up else "scale-up link"
-        reason = (
-            f"tensor parallelism over {n_joined} leaves the {link} domain of {n_domain}"
-            if card.scale_up
-            else f"{card.name} has no scale-up link for tensor parallelism over {n_joined}"
-        )
+        link = f"{card.scale_up.name} domain" if card.scale_up else "server"
+        reason = f"tensor parallelism over {n_joined} leaves the {link} of {n_most}"
         fix = "set policy.tensor_parallel_across_islands: true, at the price of slow collectives"
         return rejection(candidate, "island", reason, fix)
 

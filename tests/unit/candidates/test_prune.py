@@ -57,7 +57,7 @@ def test_kept_and_rejected_are_all():
     pruned = cut.prune(FOUND, checks)
     assert len(pruned.kept) + len(pruned.rejected) == len(FOUND)
     assert all(r.reason and r.relaxation for r in pruned.rejected)
-    assert {r.constraint for r in pruned.rejected} == {"policy", "precision", "island"}
+    assert {r.constraint for r in pruned.rejected} == {"policy", "precision"}
 
 
 def named(card, tp=1):
@@ -66,12 +66,13 @@ def named(card, tp=1):
 
 @pytest.mark.parametrize(
     ("card", "tp", "is_kept"),
-    [("h100-sxm", 8, True), ("h100-pcie", 2, True), ("h100-pcie", 4, False), ("l40s", 2, False),
-     ("gb200", 64, True), ("mi300x", 8, True)],
+    [("h100-sxm", 8, True), ("h100-sxm", 16, False), ("h100-pcie", 4, True), ("l40s", 2, True),
+     ("l40s", 16, False), ("gb200", 64, True), ("mi300x", 8, True)],
 )  # fmt: skip
-def test_tensor_parallelism_stays_inside_its_island(card, tp, is_kept):
-    assert (cut.domain_check(CARDS, is_crossing_allowed=False)(named(card, tp)) is None) == is_kept
-    assert cut.domain_check(CARDS, is_crossing_allowed=True)(named(card, tp)) is None
+def test_tensor_parallelism_stays_inside_its_server_or_domain(card, tp, is_kept):
+    found = replace(named(card), layout=ServingLayout(tp=tp))
+    assert (cut.domain_check(CARDS, is_crossing_allowed=False)(found) is None) == is_kept
+    assert cut.domain_check(CARDS, is_crossing_allowed=True)(found) is None
 
 
 def test_an_idle_replica_that_is_too_slow_says_by_how_much():

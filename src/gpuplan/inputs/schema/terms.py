@@ -105,7 +105,7 @@ class PolicySpec(Strict):
         example=0.8,
     )
     tensor_parallel_across_islands: bool = key(
-        "Whether tensor parallelism may span NVLink domains",
+        "Whether tensor parallelism may span servers (or larger NVLink domains)",
         to="is_tensor_across_islands_allowed",
         default=False,
         why="it is slow there",

@@ -39,7 +39,7 @@ def layout_cautions(layout: ServingLayout, accelerator: Accelerator) -> list[str
     if layout.tp > link.n_domain_max:
         return [
             f"tensor parallelism over {layout.tp} leaves the {link.name} domain of "
-            f"{link.n_domain_max}: every layer waits for the network"
+            f"{link.n_domain_max}: every layer waits for the host's bus or the network"
         ]
     return []
 

@@ -8,6 +8,7 @@ from gpuplan.calibration.inference.eras import version_pair
 from gpuplan.candidates import prune as cut
 from gpuplan.candidates.propose import (
     ProposalSpec,
+    n_in_domain,
     on_shares,
     over_servers,
     propose,
@@ -43,7 +44,7 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
-    stages = with_stages(_short_everywhere(pruned))
+    stages = _stages(pruned, evaluator)
     staged = cut.prune(over_servers(stages, networks), checks)
     both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
     return both, (*task.policy_assumptions, *assumed)
@@ -128,21 +129,33 @@ def _smallest_fit(evaluator: CandidateEvaluator, candidate: Candidate) -> str:
     return f"{short:.1f} GB more on each accelerator, or narrower weights"
 
 
-def _short_everywhere(pruned: Pruned) -> list[Candidate]:
-    """Rejected for memory on accelerators where nothing was kept: stages may help."""
-    held = {(c.accelerator, c.precision) for c in pruned.kept}
-    held |= {
-        (r.candidate.accelerator, r.candidate.precision)
-        for r in pruned.rejected
-        if r.constraint in ("ttft", "tpot", "e2e")
-    }
-    return [
-        r.candidate
-        for r in pruned.rejected
-        if r.constraint == "memory"
-        and r.candidate.share is None
-        and (r.candidate.accelerator, r.candidate.precision) not in held
+def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
+    """Pipeline stages where nothing has room without: inside the fast links, and in a server.
+
+    Where a server's bus is all that joins its accelerators, stages send less over it than tensor
+    parallelism does: which of both is better, the step times tell.
+    """
+
+    def is_near(each: Candidate) -> bool:
+        return each.layout.n_joined <= n_in_domain(evaluator.accelerators[each.accelerator])
+
+    near = [each for each in pruned.kept if is_near(each)]
+    timed = [r.candidate for r in pruned.rejected if r.constraint in ("ttft", "tpot", "e2e")]
+    short = [
+        r.candidate for r in pruned.rejected if r.constraint == "memory" and not r.candidate.share
     ]
+    inside = _short_everywhere(
+        [each for each in short if is_near(each)],
+        [*near, *(each for each in timed if is_near(each))],
+    )
+    found = (*with_stages(inside), *with_stages(_short_everywhere(short, [*pruned.kept, *timed])))
+    return tuple(dict.fromkeys(found))
+
+
+def _short_everywhere(short: Sequence[Candidate], held: Sequence[Candidate]) -> list[Candidate]:
+    """Short of memory on accelerators where none has room: stages may help."""
+    kinds = {(each.accelerator, each.precision) for each in held}
+    return [each for each in short if (each.accelerator, each.precision) not in kinds]
 
 
 def _on_slices(spec: ProposalSpec, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:

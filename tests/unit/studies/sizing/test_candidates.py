@@ -168,3 +168,14 @@ def _fleet(found, candidate):
     return found.fleet_in_proportion(
         candidate, rate, full_per_s=2.0, safe_frac=0.5, method="analytic", band=""
     )
+
+
+def test_without_nvlink_tensor_parallelism_and_stages_are_both_tried():
+    """A 70B model in FP8 takes four RTX 4090 or more, which PCIe alone joins."""
+    limits = (LatencyLimit(metric="tpot", statistic="p95", limit_s=0.2),)
+    pruned, _ = candidates_of(task(cards=("RTX 4090",), precisions=("fp8",), limits=limits))
+    layouts = {(c.layout.tp, c.layout.pp) for c in pruned.kept if c.precision == "fp8"}
+    assert any(tp > 1 and pp == 1 for tp, pp in layouts)
+    assert any(tp == 1 and pp > 1 for tp, pp in layouts)
+    switched, _ = candidates_of(task(cards=("H100",), precisions=("fp8",)))
+    assert {c.layout.pp for c in switched.kept} == {1}
