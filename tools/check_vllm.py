@@ -9,6 +9,7 @@ of vLLM, put there by pip --target. The harness that drives vLLM is kept outside
 """
 
 import argparse
+import gzip
 import json
 import os
 import subprocess
@@ -21,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from oracles.recorded import n_differing  # noqa: E402
+from oracles.recorded import DRAFTED, n_differing  # noqa: E402
 from oracles.vllm.fresh import cases  # noqa: E402
 from oracles.vllm.runs import ours  # noqa: E402
 from oracles.vllm_page import MEASURED  # noqa: E402
@@ -46,6 +47,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--requests", type=int, default=60)
+    parser.add_argument("--regime", default="", help="only regimes whose name holds this")
+    parser.add_argument("--record", action="store_true", help="keep streams with draft tokens")
     parser.add_argument("--write", action="store_true", help="add the counts to the page's figures")
     given = parser.parse_args()
     if given.install is not None:
@@ -55,9 +58,12 @@ def main() -> int:
         return 2
     n = n_wrong = 0
     for seed in range(given.first, given.first + given.seeds):
-        streams = cases(seed, given.requests)
+        drawn = cases(seed, given.requests)
+        streams = {name: one for name, one in drawn.items() if given.regime in name}
         answers = real_answers(streams, given.python, given.path)
         version, n_now = answers.pop("_version"), -n_wrong
+        if given.record:
+            record(version, streams, answers)
         for name, answer in answers.items():
             wrong = difference(streams[name], answer, version)
             n, n_wrong = n + 1, n_wrong + bool(wrong)
@@ -81,6 +87,18 @@ def note(version: str, *, n: int, n_wrong: int, n_requests: int) -> None:
     found = {"streams": n, "differ": n_wrong, "requests": n_requests}
     known[version] = {name: before[name] + found[name] for name in found}
     MEASURED.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def record(version: str, streams: dict[str, Any], answers: dict[str, Any]) -> None:
+    """Keep the streams and what the engine made of them, to a nanosecond."""
+    kept = json.loads(gzip.decompress(DRAFTED.read_bytes())) if DRAFTED.exists() else {}
+    for name, case in streams.items():
+        found = {
+            key: [round(one, 9) for one in value] if isinstance(value, list) else value
+            for key, value in answers[name].items()
+        }
+        kept.setdefault(name, {"case": case, "answers": {}})["answers"][version] = found
+    DRAFTED.write_bytes(gzip.compress(json.dumps(kept).encode(), mtime=0))
 
 
 def install(folder: Path, version: str) -> int:

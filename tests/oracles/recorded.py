@@ -22,6 +22,8 @@ from gpuplan.domain.traffic.stream import Grouping, requests_of
 from gpuplan.simulation.serving.run import simulate_serving
 
 HERE = Path(__file__).parent
+# Streams with draft tokens, kept by tools/check_vllm.py --record.
+DRAFTED = HERE / "vllm" / "drafted.json.gz"
 # Recorded to a nanosecond.
 TOLERANCE_S = 2e-9
 
@@ -36,7 +38,8 @@ def recorded(name: str) -> dict[str, Any]:
 def table_of(step: dict[str, float], limits: dict[str, Any]) -> StepTable:
     """step_s + token_s x tokens + context_s x context of decodes + pair_s x prefill pairs."""
     tokens = np.arange(limits["max_batch_tokens"] + 1)
-    nothing, rows = floats(np.zeros(len(tokens))), floats(np.zeros(limits["max_sequences"] + 1))
+    n_rows = limits["max_sequences"] * (1 + limits.get("n_drafts", 0)) + 1
+    nothing, rows = floats(np.zeros(len(tokens))), floats(np.zeros(n_rows))
     return StepTable(
         token_device_s=floats(step["token_s"] * tokens), token_arithmetic_s=nothing,
         token_memory_s=nothing, token_link_s=nothing, row_device_s=rows, row_arithmetic_s=rows,

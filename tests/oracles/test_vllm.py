@@ -1,10 +1,15 @@
 """Request by request as vLLM's own scheduler: first token, end, preemptions, and steps."""
 
+import gzip
+import json
+
 import pytest
 
-from oracles.recorded import n_differing, recorded, simulated
+from oracles.recorded import DRAFTED, n_differing, recorded, simulated
+from oracles.vllm.runs import ours
 from oracles.vllm_page import admission, vllm_section
 
+DRAFTS = json.loads(gzip.decompress(DRAFTED.read_bytes()))
 STREAMS = recorded("vllm")["streams"]
 
 
@@ -20,6 +25,17 @@ def test_every_request_is_as_the_engine_served_it(regime: str, version: str, met
         for mode, answer in stream["answers"][version].items()
     }
     assert differing == {"sync": 0, "async": 0, "async-eos": 0}
+
+
+@pytest.mark.parametrize("method", ["jump", "step"])
+@pytest.mark.parametrize("name", sorted(DRAFTS))
+def test_draft_tokens_are_scheduled_as_the_engine_does(name: str, method: str):
+    kept = DRAFTS[name]
+    differing = {
+        version: n_differing(ours(kept["case"], version, method), answer)
+        for version, answer in kept["answers"].items()
+    }
+    assert differing == {"0.32.0": 0, "0.15.1": 0}
 
 
 def test_the_page_tells_what_the_runs_say():

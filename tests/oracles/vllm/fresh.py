@@ -46,10 +46,9 @@ def limited(rows: Rows, times: float | None = None, **changes: Any) -> dict[str,
 
 
 def prioritised(g: Draws, rows: Rows) -> Rows:
-    """Four priorities, at instants of their own: vLLM orders equals by the text of their ids."""
-    for at, one in enumerate(rows):
+    """Four priorities; of those that come together, some are equal."""
+    for one in rows:
         one["priority"] = int(g.integers(0, 4))
-        one["arrive_s"] = round(one["arrive_s"] + 1e-6 * at, 9)
     return rows
 
 
@@ -99,6 +98,13 @@ def system_prompts(g: Draws, rows: Rows, n_systems: int, n_shared: int) -> Rows:
         one["group"], one["shared"] = k, n_shared if k in seen else 0
         seen.add(k)
     return rows
+
+
+def drafted(g: Draws) -> dict[str, Any]:
+    """Draft tokens and the chance of each; memory is wide, since blocks for drafts differ."""
+    n, frac = int(g.integers(1, 5)), float(g.choice([0.0, 0.5, 0.6, 0.8, 1.0]))
+    gain = round(sum(frac**k for k in range(n + 1)) * (1 << 16))
+    return {"n_drafts": n, "acceptance": frac, "gain": gain, "max_sequences": 64}
 
 
 def _regimes(g: Draws, n: int) -> dict[str, Callable[[], tuple[Rows, dict[str, Any]]]]:
@@ -165,6 +171,15 @@ def _regimes(g: Draws, n: int) -> dict[str, Callable[[], tuple[Rows, dict[str, A
         ),
         "blocks of 64, tight": lambda: made(
             sessions(g, drawn(g, n, 25, 500, 200), 12, 4000), some(2, 3), block_tokens=64
+        ),
+        "draft tokens, light": lambda: made(drawn(g, n, 3, 600, 150), **drafted(g)),
+        "draft tokens, saturated": lambda: made(drawn(g, n, 60, 600, 150), **drafted(g)),
+        "draft tokens, long prompts": lambda: made(drawn(g, n, 2, 6000, 100), **drafted(g)),
+        "draft tokens, sequence-bound": lambda: made(
+            drawn(g, n, 30, 300, 100), **(drafted(g) | {"max_sequences": int(some(4, 16))})
+        ),
+        "draft tokens, sessions": lambda: made(
+            sessions(g, drawn(g, n, 20, 300, 120), 12, 4000), **drafted(g)
         ),
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ are as `fresh.py` writes them: prompts and responses as runs [first token, count
 import importlib
 import json
 import sys
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,60 @@ def main(harness: str, cases: str, answers: str) -> None:
     """Answers by the name of the case; a case that fails says why."""
     sys.path.insert(0, harness)
     oracle: Any = importlib.import_module("vllm_oracle")
+    drafts: Any = importlib.import_module("drafts")
+    oracle.Request = _ordered(oracle.Request)
 
     if not (Path(harness) / "tinymodel").is_dir():
         oracle.HERE = str(Path(harness).parent / "sglang")
     found: dict[str, Any] = {"_version": oracle.vllm.__version__}
     for name, case in json.loads(Path(cases).read_text()).items():
         try:
-            found[name] = _run(oracle, case)
+            found[name] = _run(oracle, drafts, case)
         except Exception as problem:  # noqa: BLE001  any failure of the engine is its answer
             found[name] = {"error": repr(problem)[:300]}
     Path(answers).write_text(json.dumps(found))
 
 
-def _run(oracle: Any, case: dict[str, Any]) -> dict[str, Any]:
+class Number(str):
+    """The id of a request, which sorts as a number.
+
+    vLLM puts requests of equal priority and arrival in the order of their ids as text, where "10"
+    is before "9". Ids of a server are drawn, so that this order means nothing; here it is the one
+    in which they came.
+    """
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return int(self) < int(other)
+
+
+def _ordered(kind: Any) -> Any:
+    """The engine's requests, with ids that sort in the order in which they came."""
+
+    @wraps(kind.__init__)
+    def begin(self: Any, *given: Any, **named: Any) -> None:
+        kind.__init__(self, *given, **named)
+        self.request_id = Number(self.request_id)
+
+    return type("Ordered", (kind,), {"__init__": begin})
+
+
+def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
     for one in case["requests"]:
         for name in ("prompt", "answer"):
             if name in one:
                 runs = one[name]
                 one[name] = [first + k for first, n in runs for k in range(n)]
-    answer: dict[str, Any] = oracle.run_case(case)
+    if case["limits"].get("n_drafts"):
+        oracle.DraftTokenIds = importlib.import_module("vllm.v1.outputs").DraftTokenIds
+        oracle.Engine, plain = drafts.drafting(oracle, case), oracle.Engine
+        try:
+            answer: dict[str, Any] = oracle.run_case(case)
+        finally:
+            oracle.Engine = plain
+    else:
+        answer = oracle.run_case(case)
     return {name: answer[name] for name in ("first_s", "end_s", "n_preemptions", "n_steps", "hits")}
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from gpuplan.domain.columns import ints
+from gpuplan.domain.inference.performance import Drafts
 from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
@@ -42,6 +43,13 @@ def text_of(case: Case) -> PrefixBlocks | None:
     return PrefixBlocks(n_block_tokens=size, first=ints(first), block=ints(block))
 
 
+def drafts_of(limits: dict[str, Any]) -> Drafts | None:
+    """Draft tokens of a case that has them."""
+    if not limits.get("n_drafts"):
+        return None
+    return Drafts(n_tokens=limits["n_drafts"], acceptance_frac=limits["acceptance"])
+
+
 def ours(case: Case, version: str, method: str = "jump") -> Outcome:
     """The stream as the package serves it."""
     limits, rows = case["limits"], case["requests"]
@@ -51,6 +59,7 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
             "long_prefill_tokens", "scheduling", "caches_prefixes",
         )},
         admission=admission(version, case),
+        drafts=drafts_of(limits),
     )  # fmt: skip
     text = text_of(case) if limits["caches_prefixes"] else None
     grouping = Grouping(priority=[one["priority"] for one in rows])

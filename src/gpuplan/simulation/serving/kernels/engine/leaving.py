@@ -86,11 +86,23 @@ def leave(e: AnyEngine, v: int, n_tokens: int, n_written: int) -> None:
     e.scalar[st.BLOCKED] = 0
 
 
+def _ends_as_known(_: AnyEngine, __: int) -> bool:
+    return False
+
+
+@policy(otherwise=_ends_as_known)
+def _ends_early(e: AnyEngine, v: int) -> bool:
+    """Draft tokens were accepted up to the last one, which was not sure to come in this step."""
+    i, s = e.slot[v, st.ID], e.scalar
+    n_before = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
+    return bool(e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - n_before > 1)
+
+
 @part
 def hold_back(e: AnyEngine, v: int, n_written: int) -> None:
     """The slot has its last token, and leaves when the step drawn up meanwhile has begun."""
     s, slot = e.scalar, e.slot
-    if e.limit[st.ENDS_BY_EOS]:
+    if e.limit[st.ENDS_BY_EOS] or _ends_early(e, v):
         forget_finish(e.ring, e.word, e.slot, v)
         slot[v, st.DONE] = st.LEAVING_ROW
     else:
@@ -166,6 +178,19 @@ def wake(e: AnyEngine) -> None:
         look_again(e)
 
 
+def _by_eos(e: AnyEngine) -> bool:
+    return bool(e.limit[st.ENDS_BY_EOS])
+
+
+@policy(otherwise=_by_eos)
+def _has_row(e: AnyEngine) -> bool:
+    """Of those who are leaving, one is given tokens in the step to come."""
+    v = e.scalar[st.LEAVE_HEAD]
+    while v >= 0 and e.slot[v, st.DONE] != st.LEAVING_ROW:
+        v = e.slot[v, st.PEER_AFTER]
+    return bool(v >= 0)
+
+
 def _free(e: AnyEngine) -> int:
     return int(e.scalar[st.FREE])
 
@@ -186,7 +211,7 @@ def may_go(e: AnyEngine) -> bool:
     s = e.scalar
     if s[st.N_LEAVING] == 0:
         return True
-    if e.limit[st.ENDS_BY_EOS] or blocks_on_the_way(e, s[st.STEP]) > _n_spare(e):
+    if _has_row(e) or blocks_on_the_way(e, s[st.STEP]) > _n_spare(e):
         return False
     let_go(e)
     s[st.CLOSED] = s[st.TICK]
