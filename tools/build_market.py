@@ -25,6 +25,14 @@ CPU_FAMILIES = {
     "nebius": re.compile(r"cpu-d3_(8|16|32|64|128)vcpu-\d+gb"),
 }
 CPU_FILES = {"aws": "v7", "gcp": "v8", "nebius": "v8"}
+# Eurostat's last half-year of the United Kingdom is of 2020 and half of what was paid since.
+TARIFFS = {
+    "GBR": {
+        "usd_per_kwh": "0.2262",
+        "price_basis": "large consumers: Germany's tariff x 258/177, the industries' averages",
+        "price_year": "2023", "price_source": "iea-industry-2023",
+    },
+}  # fmt: skip
 PROVIDERS = {"Amazon Web Services": "aws", "Google Cloud": "gcp", "Microsoft Azure": "azure"}
 # The source places these elsewhere than the cloud does, so its grid figures are another grid's.
 MISPLACED = {("azure", "northeurope"), ("azure", "westus"), ("gcp", "me-central1")}
@@ -220,8 +228,15 @@ def countries(raw: Path, places: list[dict[str, str]]) -> Iterator[dict[str, str
             line |= {"usd_per_kwh": row["elec_usd_kwh"],
                      "price_basis": "large consumers before tax" if is_tariff
                      else f"industry: {row['elec_basis']}",
+                     "price_year": price_year(row["elec_basis"]),
                      "price_source": price_source(row["elec_basis"])}  # fmt: skip
-        yield line
+        yield line | TARIFFS.get(row["iso3"], {})
+
+
+def price_year(basis: str) -> str:
+    """The year that the source names; Eurostat's newest half-year when the file was written."""
+    named = re.search(r"\b20[12]\d\b", basis)
+    return named[0] if named else {"Eurostat": "2025", "EIA": "2024"}.get(basis, "")
 
 
 def price_source(basis: str) -> str:

@@ -166,7 +166,7 @@ def by_hand(known: set[str], names: set[str]) -> list[dict[str, object]]:
             line |= {
                 "source": row.get("source", "general knowledge of " + row["id"]),
                 "kind": row.get("kind", RECALLED),
-                "licence": "see the model's own",
+                "licence": row.get("licence", "see the model's own"),
             }
             lines.append(line | ({"note": row["note"]} if "note" in row else {}))
     return lines

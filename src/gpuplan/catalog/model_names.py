@@ -33,6 +33,8 @@ QUIET = frozenset(
         "mlx",
         "exl2",
         "latest",
+        "qat",
+        "dense",
         "c4ai",
         "ai21",
         "snowflake",

@@ -159,7 +159,8 @@ def _meanings(name: Name, text: str) -> list[Entry]:
 def _of_size(name: Name, text: str) -> list[Entry]:
     """Entries without a size in their name that have the parameters typed: `phi4:14b`."""
     parts = without_size(name)
-    found = _meanings(parts[0], text) if parts else []
+    words = parts[0] if parts else name
+    found = [entry for entry in _entries() if beside(words, entry.name) is not None]
     return [
         entry
         for entry in found

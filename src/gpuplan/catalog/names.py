@@ -43,7 +43,13 @@ def find_accelerator(text: str, catalog: Catalog) -> AcceleratorChoice:
     wanted = " ".join(text.split())
     if not wanted or len(wanted) > MAX_LENGTH:
         raise _refusal(text, "empty" if not wanted else "too long", _examples(catalog))
-    return _with_status(_chosen(wanted, catalog, text=text))
+    try:
+        choice = _chosen(wanted, catalog, text=text)
+    except InputError:
+        if not wanted.endswith("s"):
+            raise
+        choice = _chosen(wanted.removesuffix("s"), catalog, text=text)  # a plural
+    return _with_status(choice)
 
 
 def _chosen(wanted: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:

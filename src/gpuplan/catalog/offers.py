@@ -34,11 +34,11 @@ def with_known_regions(offers: Collection[Offer]) -> tuple[Offer, ...]:
     """Offers of clouds that are listed everywhere alike, once each and without a region."""
     by_cloud: dict[str, dict[tuple[str, float | None], list[Offer]]] = {}
     for offer in offers:
-        if offer.n_accelerators:
+        if offer.n_accelerators and not is_surveyed(offer):
             key = (offer.instance, offer.shape.ram_bytes)
             by_cloud.setdefault(offer.cloud, {}).setdefault(key, []).append(offer)
     alike = {cloud for cloud, machines in by_cloud.items() if _is_everywhere(machines.values())}
-    kept = [o for o in offers if o.cloud not in alike or not o.n_accelerators]
+    kept = [o for o in offers if o.cloud not in alike or not o.n_accelerators or is_surveyed(o)]
     for cloud in sorted(alike):
         for same in by_cloud[cloud].values():
             regions = tuple(sorted(offer.region for offer in same))
@@ -77,9 +77,20 @@ def listed_offers(store: Path | None = None) -> tuple[Offer, ...]:
 def price_dates(offers: Collection[Offer]) -> dict[str, date]:
     """The day of the newest price, by cloud."""
     dates: dict[str, date] = {}
-    for offer in offers:
+    for offer in own_lists(offers):
         dates[offer.cloud] = max(offer.price_date, dates.get(offer.cloud, OLDEST_DATE))
     return dates
+
+
+def is_surveyed(offer: Offer) -> bool:
+    """Whether somebody else reports the price: weak evidence, for what no list has."""
+    return offer.source in _surveys()
+
+
+def own_lists(offers: Collection[Offer]) -> list[Offer]:
+    """Offers of the clouds' own lists; surveyed ones only of clouds that have none here."""
+    listed = {offer.cloud for offer in offers if not is_surveyed(offer)}
+    return [o for o in offers if not (is_surveyed(o) and o.cloud in listed)]
 
 
 def offers_with(
@@ -117,7 +128,7 @@ def _sellers() -> tuple[tuple[str, str, Seller], ...]:
 
 def seller_of(offer: Offer) -> Seller:
     """Who sets the price: the cloud by its list, a marketplace, an auction; or who surveyed it."""
-    if offer.source in _surveys():
+    if is_surveyed(offer):
         return "survey"
     for cloud, end, seller in _sellers():
         if offer.cloud == cloud and offer.instance.endswith(end):

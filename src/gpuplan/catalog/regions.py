@@ -218,10 +218,11 @@ def _wider(region: Region) -> list[Region]:
 def _fallback(what: str, value: str, region: Region, wider: Region) -> Assumption:
     figure = wider.electricity if what == "electricity price" else None
     source = figure.source if figure else (wider.carbon[0].source if wider.carbon else "")
+    dated = f", {figure.basis} of {figure.year or 'unknown year'}" if figure else ""
     return Assumption(
         what=f"{what} at {region.id}",
         value=value,
-        why=f"not published for {region.id}; taken from {wider.name} ({wider.id})",
+        why=f"not published for {region.id}; taken from {wider.name} ({wider.id}){dated}",
         change="site.electricity_usd_per_kwh" if figure else "site.carbon_g_per_kwh",
         source=source,
     )

@@ -1,14 +1,15 @@
 """Published figures of image networks, from our table to nouns."""
 
-import csv
 import re
 from functools import cache
-from importlib.resources import files
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.model.vision import VisionNetwork
 
+# Of the benchmark of timm, and entered by hand: detectors and SAM's image encoders.
+TABLES = (("gpuplan.catalog", "data/timm.csv"), ("gpuplan.catalog", "data/networks.csv"))
 FLOP_PER_MAC = 2.0
 MEGA, GIGA = 1e6, 1e9
 
@@ -16,8 +17,7 @@ MEGA, GIGA = 1e6, 1e9
 @cache
 def vision_networks() -> tuple[VisionNetwork, ...]:
     """Every image network of the catalog, one entry per input size."""
-    text = files("gpuplan.catalog").joinpath("data/timm.csv").read_text("utf-8")
-    return tuple(_network(row) for row in csv.DictReader(text.splitlines()))
+    return tuple(_network(row) for table in TABLES for row in packaged_rows(*table))
 
 
 def vision_named(name: str) -> tuple[VisionNetwork, ...]:

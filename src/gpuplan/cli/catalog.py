@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from gpuplan.cli.options import (
 )
 from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.errors import CatalogError
+
+if TYPE_CHECKING:
+    from gpuplan.domain.requests.requests import UpdateRequest
 
 FILTER = "Filter"
 SOURCE = "Sources"
@@ -43,6 +46,11 @@ Models = Annotated[
 ]
 PriceUrl = Annotated[str | None, opt(SOURCE, "Base URL of the price tables.")]
 ModelUrl = Annotated[str | None, opt(SOURCE, "Base URL of the model configs.")]
+Folder = Annotated[
+    Path | None,
+    opt(SOURCE, "Price tables on disk (a checkout of the catalog) instead of a URL.", "--from"),
+]
+Plans = Annotated[list[Path] | None, opt(SOURCE, "Saved plan to price anew; repeatable.", "--plan")]
 Gpuhunt = Annotated[bool, opt(SOURCE, "Live prices through gpuhunt (an extra) instead.")]
 Force = Annotated[bool, opt(SOURCE, "Accept a price table that has lost most of its rows.")]
 Timeout = Annotated[float, opt(SOURCE, "Timeout of each file, seconds.", min=1.0)]
@@ -114,6 +122,8 @@ def update(
     model: Models = None,
     price_url: PriceUrl = None,
     model_url: ModelUrl = None,
+    folder: Folder = None,
+    plan: Plans = None,
     gpuhunt: Gpuhunt = False,
     force: Force = False,
     timeout: Timeout = 60.0,
@@ -122,7 +132,6 @@ def update(
     as_json: Json = False,
 ) -> None:
     """Update prices and model configs from their sources; unsound data changes nothing."""
-    from gpuplan import api
     from gpuplan.domain.requests.requests import UpdateRequest
 
     request = UpdateRequest(
@@ -130,14 +139,23 @@ def update(
         models=tuple(model or ()),
         price_url=price_url,
         model_url=model_url,
+        folder=folder,
+        plans=tuple(plan or ()),
         is_through_gpuhunt=gpuhunt,
         is_forced=force,
         timeout_s=timeout,
     )
+    _update(request, user_store(store), chosen(output, as_json=as_json))
+
+
+def _update(request: "UpdateRequest", store: Path, form: Form) -> None:
+    """Fetch, and show what became of it."""
+    from gpuplan import api
+
     today = datetime.now(tz=UTC).date()
     with busy("fetching"):
-        report = api.catalog_update(request, store=user_store(store), today=today)
-    emit(api.update_sheet(report), chosen(output, as_json=as_json))
+        report = api.catalog_update(request, store=store, today=today)
+    emit(api.update_sheet(report), form)
     if not report.names("updated") and not report.names("unchanged"):
         raise typer.Exit(CatalogError.exit_code)
 

@@ -5,8 +5,11 @@ from datetime import date
 from pathlib import Path
 
 from gpuplan.catalog.integrity.models import check_models
+from gpuplan.catalog.integrity.models import looked_at as models_looked_at
 from gpuplan.catalog.integrity.offers import check_offers
 from gpuplan.catalog.integrity.offers import looked_at as offers_looked_at
+from gpuplan.catalog.integrity.places import check_places
+from gpuplan.catalog.integrity.places import looked_at as places_looked_at
 from gpuplan.catalog.integrity.run import check_catalog
 from gpuplan.catalog.integrity.run import looked_at as facts_looked_at
 from gpuplan.catalog.load import read_catalog
@@ -121,12 +124,14 @@ def check(
         *check_catalog(catalog, today=today),
         *check_models(),
         *check_offers(read_offers(store), today, known_accelerators=known),
+        *check_places(read_regions(), today),
     )
 
 
 def findings_sheet(findings: Sequence[Finding], *, store: Path | None = None) -> Sheet:
     """Findings with what each rule looked at, ready to show."""
     looked = {**facts_looked_at(read_catalog()), **offers_looked_at(read_offers(store))}
+    looked |= {**models_looked_at(), **places_looked_at(read_regions())}
     return report.findings_sheet(findings, "catalog", looked)
 
 

@@ -119,17 +119,16 @@ def _nearest_models(text: str) -> str:
 @lru_cache(maxsize=N_TEXTS)
 def _card(text: str) -> str | None:
     """An accelerator, vendor or kind as typed, without the ending of a plural."""
-    catalog = read_catalog()
-    for name in dict.fromkeys((text, text.removesuffix("s"))):
+    catalog, one = read_catalog(), text.removesuffix("s")
+    for name in dict.fromkeys((text, one)):
         if group_ids(name, catalog):
             return name
-        try:
-            choice = find_accelerator(name, catalog)
-        except InputError:
-            continue
-        if choice.n_accelerators == 1:
-            return name
-    return None
+    try:
+        choice = find_accelerator(text, catalog)
+    except InputError:
+        return None
+    is_plural = _id(one, catalog) == str(choice.accelerator.id)
+    return None if choice.n_accelerators != 1 else one if is_plural else text
 
 
 @lru_cache(maxsize=N_TEXTS)

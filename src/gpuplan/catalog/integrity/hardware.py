@@ -4,52 +4,18 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from gpuplan.catalog.integrity.ratios import (
+    GEFORCE_RATIOS,
+    KNOWN_RATIOS,
+    RATIO_TOLERANCE,
+    USUAL_RATIOS,
+)
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
 from gpuplan.domain.system.findings import Finding, Severity
 from gpuplan.units import GB, GIB, TFLOP
 
-RATIO_TOLERANCE = 0.1
-USUAL_RATIOS: Mapping[str, float] = MappingProxyType(
-    {"fp16": 1, "tf32": 0.5, "fp8": 2, "int8": 2, "fp4": 4}
-)
-"""Dense rate against bf16 where each halving of the width doubles the rate."""
-
-KNOWN_RATIOS: Mapping[tuple[str, str], float] = MappingProxyType(
-    {
-        ("b300-sxm", "fp4"): 5.83,  # Blackwell Ultra traded integer units for fp4
-        ("b300-sxm", "int8"): 0.068,
-        ("gb300", "fp4"): 6,
-        ("gb300", "int8"): 0.066,
-        ("gaudi3", "fp8"): 1,  # the matrix engine has one rate; fp16 goes elsewhere
-        ("gaudi3", "fp16"): 0.274,
-        ("trainium1", "fp8"): 1,
-        ("trainium1", "tf32"): 1,
-        ("inferentia2", "fp8"): 1,
-        ("inferentia2", "tf32"): 1,
-        ("trainium2", "tf32"): 1,
-        ("trainium3", "tf32"): 1,
-        ("trainium3", "fp8"): 3.75,
-        ("tpu-v6e", "fp8"): 1,
-        ("tpu-v4", "int8"): 1,
-        ("mi210", "int8"): 1,  # CDNA 2 gains nothing from int8
-        ("mi250", "int8"): 1,
-        ("mi250x", "int8"): 1,
-        ("rtx-3080", "int8"): 4,  # GeForce halves the 16-bit rate with 32-bit accumulation
-        ("rtx-3090", "int8"): 4,  # GeForce halves the 16-bit rate with 32-bit accumulation
-        ("rtx-4090", "int8"): 4,
-        ("rtx-5090", "int8"): 4,
-        ("rtx-5090", "fp4"): 8,
-        ("rtx-5080", "int8"): 4,
-        ("rtx-5080", "fp4"): 8,
-        ("vr200", "fp8"): 4.375,  # Rubin grew its narrow units past its 16-bit ones
-        ("vr200", "fp4"): 8.75,
-        ("vr200", "int8"): 0.625,
-        ("mi455x", "int8"): 1,
-        ("rx-7900-xtx", "int8"): 1,  # RDNA 3 multiplies bytes at the rate of 16 bits
-    }
-)
-"""Documented exceptions: anything else off the usual ratio is a sparse or a vector figure."""
+VECTORS_ONLY = ("Apple",)  # makers whose GPUs have no matrix units
 
 NVLINK_BYTES_PER_S: Mapping[str, float] = MappingProxyType(
     {
@@ -98,7 +64,8 @@ def dense_ratio(catalog: Catalog) -> Iterator[Finding]:
         base = peaks.get("bf16", peaks.get("fp16"))
         if base is None:
             continue
-        for precision, usual in USUAL_RATIOS.items():
+        is_geforce = accelerator.name.startswith("GeForce")
+        for precision, usual in (GEFORCE_RATIOS if is_geforce else USUAL_RATIOS).items():
             expected = KNOWN_RATIOS.get((_root(accelerator.id, models), precision), usual)
             found = peaks.get(precision, expected * base) / base
             if abs(found / expected - 1) > RATIO_TOLERANCE:
@@ -113,6 +80,8 @@ def dense_ratio(catalog: Catalog) -> Iterator[Finding]:
 def vector_rate(catalog: Catalog) -> Iterator[Finding]:
     """A 16-bit peak near the fp32 vector rate: the rate of the wrong units."""
     for accelerator in catalog.accelerators.values():
+        if accelerator.vendor in VECTORS_ONLY:
+            continue
         peaks = accelerator.peak_flop_per_s
         for precision in ("bf16", "fp16"):
             if precision in peaks and "fp32" in peaks:

@@ -4,9 +4,10 @@ Published counts stand in `data/model_params.csv`, published contexts in `data/m
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
-from gpuplan.catalog.model_names import take_apart
+from gpuplan.catalog.model_names import take_apart, without_part
 from gpuplan.catalog.models import find_model, models_in_catalog, published_contexts
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Attention
@@ -26,17 +27,19 @@ class Checked(NamedTuple):
 
 
 def check_models() -> tuple[Finding, ...]:
-    """What every rule objects to, and a note of how many models each looked at."""
+    """What every rule objects to."""
+    return tuple(finding for one in _checked() for finding in one.findings)
+
+
+def looked_at() -> dict[str, int]:
+    """Models that each rule looks at."""
+    return {one.rule: one.n_rows for one in _checked()}
+
+
+@cache
+def _checked() -> tuple[Checked, ...]:
     models = [find_model(name) for name in models_in_catalog()]
-    checked = [rule(models) for rule in RULES]
-    objections = [finding for one in checked for finding in one.findings]
-    return (*objections, *(_note(one) for one in checked))
-
-
-def _note(checked: Checked) -> Finding:
-    n_wrong = len(checked.findings)
-    what = f"{checked.n_rows} models looked at, {n_wrong} wrong"
-    return Finding(severity="note", rule=checked.rule, where="models", what=what, fix="")
+    return tuple(rule(models) for rule in RULES)
 
 
 def counted_as_published(models: Sequence[Model]) -> Checked:
@@ -99,6 +102,29 @@ def twins_agree(models: Sequence[Model]) -> Checked:
     return Checked("model-twins", len(models), tuple(wrong))
 
 
+def ids_stand_for_themselves(models: Sequence[Model]) -> Checked:
+    """A whole id means its own checkpoint: no relative, no other precision."""
+    ids = models_in_catalog()
+    wrong = [
+        _error("model-id", model, f"the id {name} leads elsewhere")
+        for name, model in zip(ids, models, strict=True)
+        if without_part(model.name) != without_part(name)
+    ]
+    return Checked("model-id", len(models), tuple(wrong))
+
+
+def aliases_lead_to_one(_models: Sequence[Model]) -> Checked:
+    """A short name and the id that it stands for give one model."""
+    rows = packaged_rows("gpuplan.catalog", "data/aliases.csv")
+    pairs = [(find_model(row["alias"]), find_model(row["id"]), row["alias"]) for row in rows]
+    wrong = [
+        _error("model-alias", one, f"{alias!r} is not {other.name}")
+        for one, other, alias in pairs
+        if (one.stacks, one.checkpoint) != (other.stacks, other.checkpoint)
+    ]
+    return Checked("model-alias", len(pairs), tuple(wrong))
+
+
 def sourced(models: Sequence[Model]) -> Checked:
     """No model is without a source."""
     wrong = [_error("model-source", model, "has no source") for model in models if not model.source]
@@ -119,4 +145,12 @@ def _error(rule: str, model: Model, what: str) -> Finding:
     return Finding(severity="error", rule=rule, where=model.name, what=what, fix=REPAIR)
 
 
-RULES = (counted_as_published, context_as_published, heads_divide, twins_agree, sourced)
+RULES = (
+    counted_as_published,
+    context_as_published,
+    heads_divide,
+    twins_agree,
+    ids_stand_for_themselves,
+    aliases_lead_to_one,
+    sourced,
+)

@@ -8,6 +8,7 @@ from datetime import date
 from statistics import median
 from typing import NamedTuple
 
+from gpuplan.catalog.offers import own_lists
 from gpuplan.catalog.regions import read_regions
 from gpuplan.catalog.update.clean import (
     COUNTED,
@@ -25,6 +26,13 @@ SPREAD_FACTOR = 4.0  # of the clouds' median
 HOST_FACTOR = 10.0  # a single accelerator with a very large host costs up to nine times the usual
 LARGE_HOST_VCPU = 30  # for each accelerator
 RAM_GIB, VCPUS = (1.5, 1200.0), (1.0, 200.0)  # for each accelerator
+# Kepler to Pascal ended with CUDA 12.9 and PyTorch 2.10; the others with their own stacks.
+RETIRED = frozenset(
+    (
+        *("k80", "m60", "p100", "p4", "quadro-m4000", "quadro-p4000"),
+        *("mi25", "radeon-pro-v520", "inferentia1", "tpu-v2", "tpu-v3"),
+    )
+)
 UPDATE = "run `gpuplan catalog update`"
 REPAIR = "repair the row, or fetch the cloud anew"
 
@@ -215,7 +223,7 @@ def _duplicate_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[
 def _age_findings(offers: Sequence[Offer], judging: Judging) -> Iterator[Finding]:
     today = judging.today
     days: dict[str, set[date]] = defaultdict(set)
-    for offer in offers:
+    for offer in own_lists(offers):
         days[offer.cloud].add(offer.price_date)
     for cloud in sorted(days):
         oldest, newest = min(days[cloud]), max(days[cloud])
@@ -274,7 +282,9 @@ def _unknown_findings(offers: Sequence[Offer], judging: Judging) -> Iterator[Fin
         yield _finding("note", "accelerator-known", accelerator, what, fix)
     n_lost = sum(not known & {*offer.shape.accelerators} for offer in offers)
     if n_lost:
-        what = f"{n_lost} of {len(offers)} offers carry {len(unknown)} boards without facts"
+        n_retired = sum({*offer.shape.accelerators} <= RETIRED for offer in offers)
+        what = f"{n_lost} of {len(offers)} offers carry {len(unknown)} boards without facts, "
+        what += f"{n_retired} of them boards that no current framework builds for"
         fix = "no plan can choose them; see the notes of accelerator-known"
         yield _finding("warning", "offers-without-facts", "offers", what, fix)
 

@@ -6,6 +6,7 @@ and a failure leaves what was there.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpuplan.catalog.offers import listed_offers
 from gpuplan.catalog.update import skypilot
 from gpuplan.catalog.update.clean import FLAT, IMPLAUSIBLE, Cleaned, clean
 from gpuplan.catalog.update.fetch import FetchError, Limits, check_base_url, fetch_bytes
+from gpuplan.catalog.update.moves import SAME_FRAC, keep_history, moved_prices
 from gpuplan.catalog.update.rows import PriceRow, RawRow
 from gpuplan.catalog.update.store import is_stored, price_file, source_label, write_prices
 from gpuplan.domain.money.market import CloudUpdate, Offer, UpdateReport, UpdateState
@@ -24,7 +26,6 @@ LIMITS = Limits(max_bytes=64_000_000, total_s=120.0)
 FETCH = partial(fetch_bytes, limits=LIMITS)
 COLLAPSE_FRAC = 0.5
 MAX_IMPLAUSIBLE_FRAC = 0.2
-SAME_FRAC = 2e-3
 MAX_TRIES = 3  # of a source that never answers
 STAYS = "the prices in use stay as they are"
 
@@ -118,9 +119,13 @@ def _keep(
         day = max(offer.price_date for offer in present)
         detail = f"same prices as those of {day.isoformat()}, whose date stands"
         return _part(cloud, "unchanged", detail, n_rows=n_rows, n_dropped=n_dropped)
+    moves = moved_prices(cleaned.rows, present)
+    keep_history(store, cloud)
     write_prices(store, cloud, cleaned.rows, day=label[0], source=label[1])
-    detail = f"{n_rows} prices" + (f"; forced although {doubt}" if doubt else "")
-    return _part(cloud, "updated", detail, n_rows=n_rows, n_dropped=n_dropped)
+    detail = f"{n_rows} prices, {len(moves)} moved"
+    detail += f"; forced although {doubt}" if doubt else ""
+    part = _part(cloud, "updated", detail, n_rows=n_rows, n_dropped=n_dropped)
+    return replace(part, moves=moves)
 
 
 def _doubt(cleaned: Cleaned, n_present: int) -> str:

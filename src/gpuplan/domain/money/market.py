@@ -151,6 +151,31 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PriceMove:
+    """A machine that costs otherwise than before the update."""
+
+    cloud: str
+    instance: str
+    region: str
+    old_usd_per_h: float
+    new_usd_per_h: float
+
+    @property
+    def change_frac(self) -> float:
+        """Relative change; below zero is cheaper."""
+        return self.new_usd_per_h / self.old_usd_per_h - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMove:
+    """A saved plan at the prices it was made with, and at those of the update."""
+
+    plan: str
+    old_usd_per_month: float
+    new_usd_per_month: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudUpdate:
     """What became of one cloud's prices, or of one model's config."""
 
@@ -159,6 +184,7 @@ class CloudUpdate:
     n_rows: int
     n_dropped: int
     detail: str
+    moves: tuple[PriceMove, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +194,12 @@ class UpdateReport:
     fetched_on: date
     source: str
     parts: tuple[CloudUpdate, ...]
+    plans: tuple[PlanMove, ...] = ()
+
+    @property
+    def moves(self) -> tuple[PriceMove, ...]:
+        """Every price that moved, cloud by cloud."""
+        return tuple(move for part in self.parts for move in part.moves)
 
     def names(self, state: UpdateState) -> tuple[str, ...]:
         """The parts that ended so."""

@@ -1,5 +1,7 @@
 """What the user asks of a verb, as typed; None is what was left out."""
 
+from pathlib import Path
+
 from gpuplan.domain.inference.serving import LoraSlots, LoraUse
 from gpuplan.domain.noun import dataclass
 
@@ -30,6 +32,8 @@ class UpdateRequest:
     models: tuple[str, ...] = ()  # given: only these configs are fetched
     price_url: str | None = None
     model_url: str | None = None
+    folder: Path | None = None  # the price tables on disk instead of an address
+    plans: tuple[Path, ...] = ()  # saved plans that are priced anew
     is_through_gpuhunt: bool = False
     is_forced: bool = False
     timeout_s: float = 60.0

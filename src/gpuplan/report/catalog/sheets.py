@@ -25,7 +25,8 @@ from gpuplan.report.table import table
 from gpuplan.units import GFLOP, KWH
 
 UNKNOWN = "–"
-MOST_ROWS = 60
+MOST_ROWS, MOST_MOVES = 60, 12
+MOVED = ("cloud", "instance", "region", "old_usd_per_h", "new_usd_per_h")
 # Keys stay whole in files; a terminal has a hundred columns.
 HEADINGS = {
     "visible_gib": "GiB visible",
@@ -287,7 +288,34 @@ def update_sheet(report: UpdateReport) -> Sheet:
         "fetched_on": report.fetched_on.isoformat(),
         "source": report.source,
         "parts": pick_each(report.parts, "name", "state", "n_rows", "n_dropped", "detail"),
+        "moves": pick_each(report.moves, *MOVED, "change_frac"),
+        "plans": pick_each(report.plans, "plan", "old_usd_per_month", "new_usd_per_month"),
     }
     n_good = sum(part.state in ("updated", "unchanged") for part in report.parts)
     head = f"{n_good} of {len(report.parts)} refreshed from {report.source}"
-    return result_sheet(body, [table("", report.parts, columns)], head=head)
+    tables = [table("", report.parts, columns), _moves_table(report), _plans_table(report)]
+    return result_sheet(body, tables, head=head)
+
+
+def _moves_table(report: UpdateReport) -> Table:
+    moves = sorted(report.moves, key=lambda move: -abs(move.change_frac))
+    left = f", {MOST_MOVES} of {len(moves)}" if len(moves) > MOST_MOVES else ""
+    columns = {
+        "cloud": lambda m: m.cloud,
+        "instance": lambda m: m.instance,
+        "region": lambda m: m.region,
+        ">before $/h": lambda m: f"{m.old_usd_per_h:,.2f}",
+        ">now $/h": lambda m: f"{m.new_usd_per_h:,.2f}",
+        ">change": lambda m: f"{m.change_frac:+.0%}",
+    }
+    return table(f"Prices that moved{left}", moves[:MOST_MOVES], columns)
+
+
+def _plans_table(report: UpdateReport) -> Table:
+    columns = {
+        "plan": lambda p: p.plan,
+        ">as saved $/month": lambda p: f"{p.old_usd_per_month:,.0f}",
+        ">at new prices $/month": lambda p: f"{p.new_usd_per_month:,.0f}",
+        "": lambda p: "moves: plan again" if p.new_usd_per_month != p.old_usd_per_month else "",
+    }
+    return table("Saved plans", report.plans, columns)
