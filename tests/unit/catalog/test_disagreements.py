@@ -90,7 +90,6 @@ FIELDS = {
 # What no rule can know: a plausible figure of a sister product or an overclocked part.
 PLAUSIBLE = {
     ("v100-sxm2-16gb", "memory_bandwidth"),
-    ("v100-sxm2-16gb", "peak_fp16"),
     ("v100-pcie-32gb", "peak_fp16"),
     ("a10g", "power_limit"),
     ("l40s", "power_limit"),

@@ -113,11 +113,10 @@ COUNTED = {
 }
 REFUSED = {
     "": "empty",
-    "RTX6000": "Quadro RTX 6000",
+    "RTX6000": "quadro-rtx-6000",
     "H1O0": "h100-sxm",
     "h100-smx": "h100-sxm",
     "L40X": "l40",
-    "V100S": "'s'",
     "H100 96GB": "no variant",
     "A100 SXM 64GB": "no variant",
     "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb": "MIG",
