@@ -9,8 +9,8 @@
                            drawn scenarios of every kind and worked questions
     python3 dev.py requirements [--write]
                            every requirement of the two documents, tried by running; a line each
-    python3 dev.py consumers
-                           rendered files, read by SkyPilot and dstack themselves
+    python3 dev.py consumers [--engine vllm|sglang]
+                           rendered files, read by SkyPilot and dstack, or by an engine's parser
     python3 dev.py docs    the documentation as a site in dist/site; every broken link is an error
     python3 dev.py fuzz    the description of the HTTP interface, tried by Schemathesis: no 5xx
     python3 dev.py ray     sweeps on a real Ray cluster of this server, workers killed on the way
@@ -125,10 +125,16 @@ def lock(_: list[str]) -> int:
 
 def consumers(arguments: list[str]) -> int:
     """Rendered files before the tools that they are for, in an environment of their own."""
-    home = VENV.with_name(VENV.name + "-consumers")
+    needed = ["skypilot", "dstack", "kubernetes-validate"]
+    name = "consumers"
+    if "--engine" in arguments:  # several GB: vLLM and SGLang do not stand side by side
+        place = arguments.index("--engine")
+        name, arguments = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+        needed = [name]
+    home = VENV.with_name(f"{VENV.name}-{name}")
     venv.create(home, with_pip=True, clear=False)
     python = home / BIN.name / "python"
-    needed = ["skypilot", "dstack", "kubernetes-validate", "hypothesis", "pytest", "xlsxwriter"]
+    needed += ["hypothesis", "pytest", "xlsxwriter"]
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     return run(*pip, "-e", ROOT, *needed) or run(
         python, "-m", "pytest", "-q", ROOT / "tests/unit/render", *arguments

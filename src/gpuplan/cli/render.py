@@ -14,9 +14,9 @@ To = Annotated[
     str,
     opt(
         OUTPUT,
-        "Target: kubernetes, kubernetes-dra, kserve, kueue, keda, karpenter, vllm, sglang, "
-        "tensorrt-llm, training, slurm, skypilot, dstack, terraform, prometheus, grafana, bom, "
-        "xlsx or all.",
+        "Target: kubernetes, kubernetes-dra, kserve, kueue, keda, karpenter, llm-d, dynamo, vllm, "
+        "sglang, tensorrt-llm, training, slurm, skypilot, dstack, terraform, prometheus, grafana, "
+        "bom, racks, xlsx or all.",
         "--to",
     ),
 ]

@@ -11,13 +11,14 @@ from gpuplan.domain.plan.deployed import RenderedFile
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.inputs.documents.yaml_reader import read_yaml
 from gpuplan.inputs.plan_file import plan_of, read_plan
-from gpuplan.render.targets import rendered
+from gpuplan.pipeline.design import design_plan
+from gpuplan.render.targets import RACKED, rendered
 from gpuplan.report.plan.document import plan_document
 from gpuplan.studies.day_replay.fresh import plan_facts
 from gpuplan.studies.market.purchases import OtherPurchase, other_purchases
 from gpuplan.studies.planning.gate import refuse
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
-from gpuplan.studies.rendering.deployed import deployed_of
+from gpuplan.studies.rendering.deployed import deployed_of, with_racks
 from gpuplan.verification.certify import certificate_of
 
 
@@ -47,7 +48,11 @@ def render(
 ) -> tuple[RenderedFile, ...]:
     """A plan file as files that other tools run: manifests, commands, rules, tables."""
     answer = read_plan(path)
-    return rendered(deployed_of(_inputs(answer, overlays, store), answer), to)
+    inputs = _inputs(answer, overlays, store)
+    deployed = deployed_of(inputs, answer)
+    if to in RACKED:
+        deployed = with_racks(deployed, design_plan(answer, inputs.catalog))
+    return rendered(deployed, to)
 
 
 def purchases(answer: Answer) -> tuple[OtherPurchase, ...]:

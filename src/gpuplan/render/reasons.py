@@ -18,7 +18,8 @@ def reasons(one: DeployedPool) -> Iterator[str]:
         yield f"{pool.workload}: {load.peak_requests_per_s:.3g} requests/s at the peak."
     spare = f", {pool.n_spare_replicas} of them to spare" if pool.n_spare_replicas else ""
     spread = pool.layout.share or pool.layout.spread.name
-    what = "" if one.run is not None else f"{pool.n_replicas} replicas{spare}, "
+    ending = "" if pool.n_replicas == 1 else "s"
+    what = "" if one.run is not None else f"{pool.n_replicas} replica{ending}{spare}, "
     fleet = f"{pool.n_accelerators} x {pool.accelerator}"
     yield f"{fleet} ({what}{spread}, {pool.precision}); {pool.source}."
     yield from (_promise(each) for each in one.promises if each.reached_s is not None)

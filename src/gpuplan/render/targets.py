@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpuplan.domain.plan.deployed import Deployed, RenderedFile
 from gpuplan.errors import InputError, one, unknown_choice
-from gpuplan.render.bom import bom_csv, bom_xlsx
+from gpuplan.render.bom import bom_csv, bom_xlsx, rack_csv
 from gpuplan.render.commands.engine import engine_scripts
 from gpuplan.render.commands.training import training_scripts
 from gpuplan.render.kubernetes.capacity import (
@@ -15,6 +15,7 @@ from gpuplan.render.kubernetes.capacity import (
     kserve_files,
     kueue_files,
 )
+from gpuplan.render.kubernetes.platforms import dynamo_files, llm_d_files
 from gpuplan.render.kubernetes.serving import kubernetes_files
 from gpuplan.render.monitoring.grafana import grafana_files
 from gpuplan.render.monitoring.prometheus import prometheus_files
@@ -30,6 +31,7 @@ class Target(NamedTuple):
     needs: str  # said where a plan gives no file
 
 
+RACKED = ("racks", "xlsx", "all")  # targets that say where servers stand
 SERVED = "a language model behind this engine"
 ANY_WORK = "a named model that is served by an engine, or a training run"
 
@@ -44,18 +46,23 @@ TARGETS = {
     "kueue": Target(kueue_files, "queues and quotas", "accelerators"),
     "keda": Target(keda_files, "ScaledObject by requests in flight", "vLLM or SGLang"),
     "karpenter": Target(karpenter_files, "NodePool", "machines rented from AWS or Azure"),
+    "llm-d": Target(llm_d_files, "values of ModelService", "vLLM within one server, no slices"),
+    "dynamo": Target(dynamo_files, "DynamoGraphDeployment", "vLLM or SGLang on whole NVIDIA GPUs"),
     "vllm": Target(partial(engine_scripts, engine="vllm"), "vllm serve", SERVED),
     "sglang": Target(partial(engine_scripts, engine="sglang"), "sglang.launch_server", SERVED),
     "tensorrt-llm": Target(partial(engine_scripts, engine="trtllm"), "trtllm-serve", SERVED),
     "training": Target(training_scripts, "torchrun with Megatron-LM, torchtitan or TRL", "a run"),
     "slurm": Target(slurm_files, "sbatch scripts", ANY_WORK),
-    "skypilot": Target(skypilot_files, "tasks and services", ANY_WORK),
-    "dstack": Target(dstack_files, "tasks and services", ANY_WORK),
+    "skypilot": Target(skypilot_files, "tasks and services", f"{ANY_WORK}, on GPUs or CPUs"),
+    "dstack": Target(dstack_files, "tasks and services", f"{ANY_WORK}, on GPUs or CPUs"),
     "terraform": Target(terraform_files, "variables of node groups", "nodes"),
-    "prometheus": Target(prometheus_files, "recording and alert rules", "accelerators"),
+    "prometheus": Target(prometheus_files, "recording and alert rules", "a served model, or GPUs"),
     "grafana": Target(grafana_files, "dashboard", "pools"),
     "bom": Target(bom_csv, "bill of materials, CSV", "pools"),
-    "xlsx": Target(bom_xlsx, "bill of materials, workbook", "pools"),
+    "racks": Target(
+        rack_csv, "rack sheet, CSV", "servers of known height on your own site (site.rack)"
+    ),
+    "xlsx": Target(bom_xlsx, "bill of materials and rack sheet, workbook", "pools"),
 }
 
 

@@ -1,6 +1,8 @@
 """The tools themselves read their files, where they are installed (`python3 dev.py consumers`)."""
 
+import argparse
 import json
+import shlex
 
 import pytest
 import yaml
@@ -56,3 +58,52 @@ def test_terraform_reads_json_of_the_types_that_it_is_told():
     told = variables["variable"]["gpuplan_node_groups"]["type"]
     (group,) = values["gpuplan_node_groups"].values()
     assert all(f"{name} = " in told for name in group)
+
+
+def _words(one, engine):
+    (file,) = rendered(deployed(one), engine)
+    text = file.content.decode().partition("set -eu\n")[2]
+    return shlex.split(text.replace("\\\n", " "))
+
+
+LAYOUTS = {
+    "one": PoolLayout(tp=1, pp=1),
+    "tp": PoolLayout(tp=8, pp=1),
+    "pp": PoolLayout(tp=8, pp=2, n_servers_per_replica=2),
+    "dp-ep": PoolLayout(tp=1, pp=1, dp=8, ep=8),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_vllm_parses_its_command(name):
+    """`python3 dev.py consumers --engine vllm`: the parser of the newest vLLM."""
+    pytest.importorskip("vllm", reason="vLLM is not installed")
+    platforms = pytest.importorskip("vllm.platforms")
+    cpu = pytest.importorskip("vllm.platforms.cpu")
+    platforms._current_platform = cpu.CpuPlatform()  # a machine without GPUs parses too
+    arguments = pytest.importorskip("vllm.utils.argparse_utils")
+    launcher = pytest.importorskip("vllm.entrypoints.launchers.cli_args")
+    parser = launcher.make_arg_parser(arguments.FlexibleArgumentParser())
+    one = spread_pool(LAYOUTS[name])
+    words = _words(one, "vllm")
+    found = parser.parse_args(["--model", *words[2:]])
+    layout, settings = LAYOUTS[name], one.served.settings
+    sizes = (found.tensor_parallel_size, found.pipeline_parallel_size, found.data_parallel_size)
+    assert sizes == (layout.tp, layout.pp, layout.dp)
+    assert found.enable_expert_parallel is (layout.ep > 1)
+    assert (found.max_num_seqs, found.max_model_len) == (settings.max_sequences, 32768)
+    assert (found.max_num_batched_tokens, found.quantization) == (settings.max_batch_tokens, "fp8")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_sglang_parses_its_command(name):
+    """`python3 dev.py consumers --engine sglang`: the parser of the newest SGLang."""
+    arguments = pytest.importorskip("sglang.srt.server_args", reason="SGLang is not installed")
+    parser = argparse.ArgumentParser()
+    arguments.ServerArgs.add_cli_args(parser)
+    one = spread_pool(LAYOUTS[name], served=served_model("sglang", "0.5.23"))
+    found = parser.parse_args(_words(one, "sglang")[3:])
+    layout = LAYOUTS[name]
+    assert (found.tp_size, found.pp_size) == (layout.tp * layout.dp, layout.pp)
+    assert (found.dp_size, found.ep_size) == (layout.dp, layout.ep)
+    assert (found.max_running_requests, found.context_length) == (256, 32768)

@@ -9,8 +9,9 @@ import pytest
 
 from fakes.deployed import deployed, deployed_pool, node, run_pool, served_model
 from gpuplan.domain.plan.candidate import PoolLayout, RunSteps
+from gpuplan.domain.system.facility import CoolingLoad, FacilityPlan, NodeDraw, RackFit, RackSlot
 from gpuplan.errors import InputError
-from gpuplan.render.bom import HEADER, bom_csv, bom_xlsx, rows_of
+from gpuplan.render.bom import HEADER, bom_csv, bom_xlsx, rack_csv, rack_rows, rows_of
 from gpuplan.render.targets import TARGETS, rendered
 
 RUN = run_pool(PoolLayout(tp=1, pp=1, dp=16, sharding="zero3"), RunSteps(micro_batch=1))
@@ -20,6 +21,24 @@ WHOLE = deployed(
     deployed_pool(name="docs", served=served_model("trtllm", "1.1.0")),
     RUN,
 )
+
+
+RACKS = FacilityPlan(
+    node=NodeDraw(name="DGX", n_accelerators=8, idle_w=2e3, typical_w=8e3, max_w=10.2e3),
+    n_nodes=3,
+    fit=RackFit(n_nodes=2, limits=(), used_w=20.4e3, usable_w=24e3),
+    n_racks=2,
+    levels=(),
+    cooling=CoolingLoad(air_w=30.6e3, liquid_w=0.0, air_rise_k=12.0),
+    pue_ratio=1.3,
+    caps=(),
+    slots=tuple(
+        RackSlot(rack=i // 2, bottom_u=1 + 8 * (i % 2), height_u=8, name=f"DGX {i + 1}")
+        for i in range(3)
+    ),
+    findings=(),
+)
+WHOLE = replace(WHOLE, facilities=(RACKS,))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -56,6 +75,28 @@ def test_a_workbook_holds_the_same_numbers():
     frame = pl.DataFrame(list(rows_of(WHOLE)), schema=list(HEADER), orient="row")
     assert frame["accelerators"].sum() == 6 * 3 + 16
     assert BytesIO(file.content).getbuffer().nbytes > 1000
+
+
+def test_the_rack_sheet_says_where_each_server_stands_and_what_its_rack_draws():
+    (file,) = rack_csv(WHOLE)
+    rows = list(csv.DictReader(StringIO(file.content.decode())))
+    assert [(row["rack"], row["bottom unit"], row["server"]) for row in rows] == [
+        ("1", "1", "DGX 1"),
+        ("1", "9", "DGX 2"),
+        ("2", "1", "DGX 3"),
+    ]
+    assert [row["rack max (kW)"] for row in rows] == ["20.4", "20.4", "10.2"]
+    assert {row["rack usable (kW)"] for row in rows} == {"24.0"}
+    assert sum(int(row["accelerators"]) for row in rows) == 24
+
+
+def test_racks_of_a_second_group_are_counted_on():
+    both = replace(WHOLE, facilities=(RACKS, RACKS))
+    assert [row[0] for row in rack_rows(both)] == [1, 1, 2, 3, 3, 4]
+
+
+def test_rented_servers_have_no_rack_sheet():
+    assert not list(rack_csv(deployed(deployed_pool())))
 
 
 def test_a_cell_cannot_become_a_formula():

@@ -9,6 +9,7 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.answer import PlannedLoad, PlannedPool, SloResult
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.domain.scenario.workload import Training
+from gpuplan.domain.system.facility import FacilityPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class Deployed:
     name: str
     origin: str  # the plan, its day and its facts, in one line
     pools: tuple[DeployedPool, ...]
+    facilities: tuple[FacilityPlan, ...] = ()  # racks of servers on the user's site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

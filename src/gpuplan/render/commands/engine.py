@@ -18,6 +18,10 @@ Args = list[tuple[str, object]]
 QUANTIZED = {"fp8": "fp8", "int8": "int8"}  # that engines make from 16-bit weights as they load
 
 
+# Builds of vLLM for boards other than NVIDIA's, by vendor.
+VENDOR_IMAGES = {"amd": "vllm/vllm-openai-rocm:v{}", "google": "vllm/vllm-tpu:latest"}
+
+
 class EngineKind(NamedTuple):
     """How an engine is started and found."""
 
@@ -41,8 +45,8 @@ def image_of(one: DeployedPool, served: ServedModel) -> str:
     version = served.engine.version or "latest"
     full = version if version.count(".") != 1 else f"{version}.0"
     name = kind_of(served).image
-    if served.engine.name == "vllm" and one.card.vendor.lower() == "amd":
-        name = "vllm/vllm-openai-rocm:v{}"
+    if served.engine.name == "vllm":
+        name = VENDOR_IMAGES.get(one.card.vendor.lower(), name)
     return name.format(full) if version != "latest" else name.split(":")[0] + ":latest"
 
 
@@ -60,7 +64,13 @@ def _subject(one: ReplicaShape, served: ServedModel) -> list[str]:
 
 
 def precision_notes(one: DeployedPool, served: ServedModel) -> Iterator[str]:
-    """What the engine cannot do by a flag."""
+    """What the engine cannot do by a flag, and boards that its image does not run on."""
+    vendor = one.card.vendor.lower()
+    if not one.card.is_cpu and vendor != "nvidia" and vendor not in VENDOR_IMAGES:
+        yield (
+            f"{image_of(one, served)} does not run on {one.card.vendor} {one.card.family}: put "
+            "the vendor's own build in its place."
+        )
     if served.is_published_precision or one.pool.precision in ("bf16", "fp16", *QUANTIZED):
         return
     yield (

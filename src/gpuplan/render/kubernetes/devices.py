@@ -32,6 +32,14 @@ PRODUCTS = {
     "a10g": "NVIDIA-A10G",
     "t4": "Tesla-T4",
 }
+# What GKE writes for TPU nodes, by the id of the catalog; their machine types are its own.
+TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
+TPUS = {
+    "tpu-v4": "tpu-v4-podslice",
+    "tpu-v5e": "tpu-v5-lite-podslice",
+    "tpu-v5p": "tpu-v5p-slice",
+    "tpu-v6e": "tpu-v6e-slice",
+}
 NODE_FRAC = 0.9  # of a node's CPUs and memory: the rest is for the system and its agents
 SHM_BYTES = 8 * GIB  # shared memory of each accelerator's worker processes
 
@@ -64,6 +72,8 @@ def _memory(one: DeployedPool) -> float:
 
 def selector_of(one: DeployedPool) -> dict[str, str]:
     """Labels of the nodes that the plan counts on."""
+    if one.pool.accelerator in TPUS:
+        return {TPU_LABEL: TPUS[one.pool.accelerator]}
     if one.node.cloud in NAMED_NODES:
         return {INSTANCE: one.node.name}
     product = PRODUCTS.get(one.pool.accelerator)

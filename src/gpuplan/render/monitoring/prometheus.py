@@ -10,19 +10,24 @@ from gpuplan.render.reasons import head, reasons
 from gpuplan.render.text import yaml_file, yaml_text
 
 WINDOW = "5m"
+# Activity of a board: as a share by NVIDIA's DCGM exporter, in per cent by AMD's.
+ACTIVITY = {
+    "nvidia": ("sm_active", "DCGM_FI_PROF_SM_ACTIVE"),
+    "amd": ("gfx_activity", "gpu_gfx_activity"),
+}
 HISTOGRAMS = {"ttft": "ttft", "tpot": "tpot"}
 
 
 def prometheus_files(deployed: Deployed) -> Iterator[RenderedFile]:
     """Rules of every served pool, and of the GPUs of all others."""
-    groups = [_group(one) for one in deployed.pools if not one.card.is_cpu]
+    groups = [group for one in deployed.pools if (group := _group(one))["rules"]]
     notes = [*head(deployed), *(line for one in deployed.pools for line in reasons(one))]
     if groups:
         yield yaml_file("gpuplan.rules.yml", yaml_text({"groups": groups}, notes))
 
 
 def _group(one: DeployedPool) -> dict[str, Any]:
-    rules = [_gpu_rule(one)]
+    rules = list(_gpu_rules(one))
     if one.served is not None:
         rules += [*_latency_rules(one, one.served), *_load_rules(one, one.served)]
     return {"name": f"gpuplan-{one.name}", "interval": "30s", "rules": rules}
@@ -33,12 +38,14 @@ def selector(one: DeployedPool) -> str:
     return f'{{app_kubernetes_io_name="{one.name}"}}'
 
 
-def _gpu_rule(one: DeployedPool) -> dict[str, Any]:
+def _gpu_rules(one: DeployedPool) -> Iterator[dict[str, Any]]:
+    """Mean activity of the pool's boards, where their vendor's exporter tells it by pod."""
+    if one.card.is_cpu or one.card.vendor.lower() not in ACTIVITY:
+        return
+    what, series = ACTIVITY[one.card.vendor.lower()]
     pods = f'{{pod=~"{one.name}-.*"}}'
-    return {
-        "record": f"gpuplan:{_metric(one)}:sm_active:avg",
-        "expr": f"avg(DCGM_FI_PROF_SM_ACTIVE{pods})",
-    }
+    expr = f"avg({series}{pods})" + (" / 100" if what == "gfx_activity" else "")
+    yield {"record": f"gpuplan:{_metric(one)}:{what}:avg", "expr": expr}
 
 
 def _metric(one: DeployedPool) -> str:

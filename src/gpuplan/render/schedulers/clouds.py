@@ -34,9 +34,14 @@ def board(one: DeployedPool) -> str:
     return name.upper().replace("RTX-", "RTX")
 
 
+def has_board(one: DeployedPool) -> bool:
+    """Whether those tools ask for the pool by its board: TPU and Neuron tasks are other files."""
+    return one.card.is_cpu or one.card.vendor.lower() not in ("google", "aws")
+
+
 def skypilot_files(deployed: Deployed) -> Iterator[RenderedFile]:
     """A task for each run, a service for each served pool."""
-    for one in deployed.pools:
+    for one in filter(has_board, deployed.pools):
         notes = [*head(deployed), *reasons(one)]
         if one.run is not None:
             task = _sky_task(one, run_command(one, SKY), n_nodes(one))
@@ -87,7 +92,7 @@ def _requests_per_replica(one: DeployedPool) -> float | None:
 
 def dstack_files(deployed: Deployed) -> Iterator[RenderedFile]:
     """A task for each run, a service for each served pool."""
-    for one in deployed.pools:
+    for one in filter(has_board, deployed.pools):
         if one.run is None and one.served is None:
             continue
         notes = [*head(deployed), *reasons(one)]

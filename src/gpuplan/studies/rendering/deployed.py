@@ -6,6 +6,7 @@ candidate, not chosen again.
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpuplan.catalog.offers import read_offers
 from gpuplan.domain.inference.serving import EngineSettings, InferenceMemory
@@ -14,6 +15,7 @@ from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedPool, Purchase
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, NodeShape, ServedModel
 from gpuplan.domain.scenario.workload import Batch, Serving, Training, Workload
+from gpuplan.domain.system.designed import DesignedPlan
 from gpuplan.errors import InputError, one
 from gpuplan.studies.day_replay.fresh import planned_candidate
 from gpuplan.studies.inference.configuration import startup_of
@@ -44,6 +46,12 @@ def deployed_of(inputs: PlanInputs, answer: Answer) -> Deployed:
         for pool, name in zip(plan.pools, names, strict=True)
     ]
     return Deployed(name=_label(answer.name), origin=origin, pools=tuple(pools))
+
+
+def with_racks(deployed: Deployed, designed: DesignedPlan) -> Deployed:
+    """With the racks of the servers that stand on the user's site."""
+    plans = (made.facility for made in designed.groups)
+    return replace(deployed, facilities=tuple(plan for plan in plans if plan and plan.slots))
 
 
 def _deployed(

@@ -254,7 +254,9 @@ def _software(servers: PlannedServers, here: Scenario) -> tuple[Finding, ...]:
     if here.site is not None and here.site.software is not None:
         return software_findings(here, servers.placement)
     name, _, number = pool.engine.partition(" ")
-    if name not in FRAMEWORKS or not number:
+    # The matrix knows CUDA and ROCm; TPUs, Gaudi and Neuron come with stacks of their own.
+    is_known = accelerator.vendor.lower() in ("nvidia", "amd")
+    if name not in FRAMEWORKS or not number or not is_known:
         return ()
     stack = SoftwareStack(
         arch=accelerator.instruction_set,

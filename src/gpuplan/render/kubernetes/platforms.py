@@ -1,0 +1,143 @@
+"""Serving platforms on Kubernetes: values of llm-d's ModelService chart, a graph for Dynamo.
+
+Plans serve prefill and decode in the same replica, so both are rendered aggregated: no prefill
+workers of their own, no KV transfer.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile, ServedModel
+from gpuplan.render.commands.engine import command_of, kind_of, precision_notes
+from gpuplan.render.kubernetes.devices import resources_of, selector_of, tolerations_of
+from gpuplan.render.kubernetes.pods import labels_of
+from gpuplan.render.reasons import head, reasons
+from gpuplan.render.text import without_none, yaml_file, yaml_text
+
+TOGETHER = "Prefill and decode run in the same replica, as the plan was simulated."
+LLM_D_CHART = "Values of the chart llm-d-modelservice 0.4: helm install NAME CHART -f THIS."
+LLM_D_KINDS = {"nvidia": "nvidia", "amd": "amd", "google": "google", "intel": "intel-xe"}
+LLM_D_IMAGES = {
+    "nvidia": "ghcr.io/llm-d/llm-d-cuda:latest",
+    "amd": "ghcr.io/llm-d/llm-d-rocm:latest",
+}
+# What the chart sets itself, from `parallelism` and the ports.
+LLM_D_OWN = ("--tensor-parallel-size", "--data-parallel-size", "--host", "--port")
+DYNAMO_VERSION = "nvidia.com/v1beta1"
+DYNAMO_ENGINES = {"vllm": "vllm", "sglang": "sglang"}
+DYNAMO_IMAGE = "nvcr.io/nvidia/ai-dynamo/{}-runtime:latest"
+
+
+def llm_d_files(deployed: Deployed) -> Iterator[RenderedFile]:
+    """Values for each pool that vLLM serves within a server, on accelerators that llm-d knows."""
+    for one in deployed.pools:
+        served = one.served
+        is_known = one.card.vendor.lower() in LLM_D_KINDS and not one.pool.layout.share
+        is_inside = one.pool.layout.n_servers_per_replica == 1 and one.pool.layout.pp == 1
+        if served is None or served.engine.name != "vllm" or not (is_known and is_inside):
+            continue
+        notes = [*head(deployed), *reasons(one), *precision_notes(one, served)]
+        notes += [TOGETHER, LLM_D_CHART]
+        yield yaml_file(f"llm-d-{one.name}.yaml", yaml_text(_values(one, served), notes))
+
+
+def _values(one: DeployedPool, served: ServedModel) -> dict[str, Any]:
+    vendor, layout = one.card.vendor.lower(), one.pool.layout
+    found = resources_of(one)
+    # The chart asks for the accelerators by `parallelism`.
+    host = {key: {k: v for k, v in each.items() if "/" not in k} for key, each in found.items()}
+    container = {
+        "name": "vllm",
+        "image": LLM_D_IMAGES.get(vendor, "vllm/vllm-tpu:latest"),
+        "modelCommand": "vllmServe",
+        "args": _flags(one, served, LLM_D_OWN),
+        "resources": host,
+        "mountModelVolume": True,
+    }
+    decode = {
+        "create": True,
+        "replicas": one.pool.n_replicas,
+        "parallelism": {"tensor": layout.tp, "data": layout.dp, "dataLocal": layout.dp},
+        "nodeSelector": selector_of(one) or None,
+        "tolerations": tolerations_of(one),
+        "containers": [container],
+    }
+    return {
+        "modelArtifacts": {
+            "name": one.model,
+            "uri": f"hf://{one.model}",
+            "size": found["requests"]["memory"],
+            "authSecretName": "hf-token",
+            "labels": {"llm-d.ai/inference-serving": "true", "llm-d.ai/model": one.name},
+        },
+        "accelerator": {"type": LLM_D_KINDS[vendor]},
+        "routing": {"servicePort": kind_of(served).port, "proxy": {"enabled": False}},
+        "decode": without_none(decode),
+        "prefill": {"create": False},
+    }
+
+
+def _flags(one: DeployedPool, served: ServedModel, without: tuple[str, ...]) -> list[str]:
+    """The engine's flags after its model, without those that the platform sets."""
+    words = command_of(one.shape, served)
+    flags = words[next(i for i, word in enumerate(words) if word == one.model) + 1 :]
+    kept, is_left_out = [], False
+    for word in flags:
+        is_left_out = word in without if word.startswith("--") else is_left_out
+        kept += [] if is_left_out else [word]
+    return kept
+
+
+def dynamo_files(deployed: Deployed) -> Iterator[RenderedFile]:
+    """A DynamoGraphDeployment for each pool that vLLM or SGLang serves on NVIDIA GPUs."""
+    for one in deployed.pools:
+        served = one.served
+        is_nvidia = one.card.vendor.lower() == "nvidia" and not one.pool.layout.share
+        if served is None or served.engine.name not in DYNAMO_ENGINES or not is_nvidia:
+            continue
+        notes = [*head(deployed), *reasons(one), *precision_notes(one, served), TOGETHER]
+        yield yaml_file(f"dynamo-{one.name}.yaml", yaml_text(_graph(one, served), notes))
+
+
+def _graph(one: DeployedPool, served: ServedModel) -> dict[str, Any]:
+    engine = DYNAMO_ENGINES[served.engine.name]
+    image = DYNAMO_IMAGE.format(engine)
+    front = {"name": "main", "image": image}
+    model = ["--model" if engine == "vllm" else "--model-path", one.model]
+    worker = {
+        "name": "main",
+        "image": image,
+        "command": ["python3", "-m", f"dynamo.{engine}"],
+        "args": [*model, *_flags(one, served, ("--host", "--enable-metrics"))],
+        "envFrom": [{"secretRef": {"name": "hf-token", "optional": True}}],
+        "resources": resources_of(one),
+    }
+    n_servers = one.pool.layout.n_servers_per_replica
+    place = {
+        "nodeSelector": selector_of(one) or None,
+        "tolerations": tolerations_of(one),
+        "containers": [worker],
+    }
+    components = [
+        {
+            "name": "Frontend",
+            "type": "frontend",
+            "replicas": 1,
+            "podTemplate": {"spec": {"containers": [front]}},
+        },
+        without_none(
+            {
+                "name": "Worker",
+                "type": "worker",
+                "replicas": one.pool.n_replicas,
+                "multinode": {"nodeCount": n_servers} if n_servers > 1 else None,
+                "podTemplate": {"spec": without_none(place)},
+            }
+        ),
+    ]
+    return {
+        "apiVersion": DYNAMO_VERSION,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": one.name, "labels": labels_of(one)},
+        "spec": {"components": components},
+    }

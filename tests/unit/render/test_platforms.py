@@ -1,0 +1,124 @@
+"""llm-d and Dynamo: counts, layout and flags are the plan's; what cannot run there is refused."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from fakes.deployed import deployed, deployed_pool, served_model, spread_pool
+from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.errors import InputError
+from gpuplan.render.targets import rendered
+
+
+def document(target, one):
+    (file,) = rendered(deployed(one), target)
+    return yaml.safe_load(file.content)
+
+
+def test_llm_d_gets_replicas_and_parallelism_and_sets_those_flags_itself():
+    found = document("llm-d", deployed_pool())
+    decode = found["decode"]
+    assert (decode["replicas"], decode["parallelism"]["tensor"]) == (3, 2)
+    args = decode["containers"][0]["args"]
+    assert "--tensor-parallel-size" not in args
+    assert args[args.index("--max-num-seqs") + 1] == "256"
+    assert args[args.index("--max-model-len") + 1] == "32768"
+    assert found["modelArtifacts"]["name"] == "org/model"
+    assert found["prefill"] == {"create": False}
+    assert found["routing"]["proxy"]["enabled"] is False
+
+
+def test_llm_d_leaves_the_accelerators_to_the_chart():
+    resources = document("llm-d", deployed_pool())["decode"]["containers"][0]["resources"]
+    assert set(resources["requests"]) == {"cpu", "memory"}
+
+
+def test_llm_d_spreads_attention_over_data_parallel_ranks():
+    one = spread_pool(PoolLayout(tp=1, pp=1, dp=8, ep=8))
+    found = document("llm-d", one)["decode"]
+    assert found["parallelism"] == {"tensor": 1, "data": 8, "dataLocal": 8}
+    args = found["containers"][0]["args"]
+    assert "--enable-expert-parallel" in args
+    assert "--data-parallel-size" not in args
+
+
+@pytest.mark.parametrize("card", ["h100-sxm", "mi300x"])
+def test_llm_d_knows_the_vendor(card):
+    kind = document("llm-d", deployed_pool(card))["accelerator"]["type"]
+    assert kind == ("amd" if card == "mi300x" else "nvidia")
+
+
+def test_dynamo_gets_workers_with_the_whole_command():
+    found = document("dynamo", deployed_pool())
+    front, worker = found["spec"]["components"]
+    assert (front["type"], worker["type"], worker["replicas"]) == ("frontend", "worker", 3)
+    (container,) = worker["podTemplate"]["spec"]["containers"]
+    assert container["command"] == ["python3", "-m", "dynamo.vllm"]
+    args = container["args"]
+    assert args[:2] == ["--model", "org/model"]
+    assert args[args.index("--tensor-parallel-size") + 1] == "2"
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
+    assert "multinode" not in worker
+
+
+def test_dynamo_names_the_servers_of_a_wide_replica():
+    worker = document("dynamo", spread_pool(PoolLayout(tp=8, pp=2, n_servers_per_replica=2)))
+    assert worker["spec"]["components"][1]["multinode"] == {"nodeCount": 2}
+
+
+def test_dynamo_speaks_sglang():
+    one = deployed_pool(served=served_model("sglang", "0.5.9"))
+    (container,) = document("dynamo", one)["spec"]["components"][1]["podTemplate"]["spec"][
+        "containers"
+    ]
+    assert container["command"][-1] == "dynamo.sglang"
+    assert container["args"][:2] == ["--model-path", "org/model"]
+
+
+def slice_of_one():
+    one = deployed_pool()
+    layout = PoolLayout(tp=1, pp=1, share="1g.10gb")
+    return replace(one, pool=replace(one.pool, layout=layout))
+
+
+@pytest.mark.parametrize(
+    ("target", "one"),
+    [
+        ("llm-d", spread_pool(PoolLayout(tp=8, pp=2, n_servers_per_replica=2))),
+        ("llm-d", deployed_pool(served=served_model("sglang", "0.5.9"))),
+        ("llm-d", slice_of_one()),
+        ("dynamo", deployed_pool("mi300x")),
+        ("dynamo", deployed_pool(served=served_model("trtllm", "1.1.0"))),
+        ("dynamo", slice_of_one()),
+        ("skypilot", deployed_pool("tpu-v5e")),
+        ("dstack", deployed_pool("trainium2")),
+    ],
+)
+def test_what_cannot_run_there_is_refused(target, one):
+    with pytest.raises(InputError, match="the plan has nothing for"):
+        rendered(deployed(one), target)
+
+
+def test_tpus_are_asked_for_as_gke_names_them_with_their_own_build():
+    (file,) = rendered(deployed(deployed_pool("tpu-v5e")), "kubernetes")
+    pod = next(yaml.safe_load_all(file.content))["spec"]["template"]["spec"]
+    selector = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
+    assert pod["nodeSelector"] == selector
+    assert pod["containers"][0]["image"] == "vllm/vllm-tpu:latest"
+
+
+def test_boards_that_the_image_does_not_run_on_are_told():
+    (file,) = rendered(deployed(deployed_pool("trainium2")), "kubernetes")
+    assert b"does not run on AWS" in file.content
+
+
+@pytest.mark.parametrize(
+    ("card", "series"), [("h100-sxm", b"DCGM_FI_PROF_SM_ACTIVE"), ("mi300x", b"gpu_gfx_activity")]
+)
+def test_activity_is_read_from_the_vendors_exporter(card, series):
+    (file,) = rendered(deployed(deployed_pool(card)), "prometheus")
+    assert series in file.content
+    (other,) = rendered(deployed(deployed_pool("tpu-v5e")), "prometheus")
+    assert b"DCGM" not in other.content
+    assert b"gpu_gfx" not in other.content
