@@ -42,38 +42,41 @@ def llm_d_files(deployed: Deployed) -> Iterator[RenderedFile]:
 
 
 def _values(one: DeployedPool, served: ServedModel) -> dict[str, Any]:
-    vendor, layout = one.card.vendor.lower(), one.pool.layout
-    found = resources_of(one)
-    # The chart asks for the accelerators by `parallelism`.
-    host = {key: {k: v for k, v in each.items() if "/" not in k} for key, each in found.items()}
-    container = {
-        "name": "vllm",
-        "image": LLM_D_IMAGES.get(vendor, "vllm/vllm-tpu:latest"),
-        "modelCommand": "vllmServe",
-        "args": _flags(one, served, LLM_D_OWN),
-        "resources": host,
-        "mountModelVolume": True,
-    }
+    layout = one.pool.layout
     decode = {
         "create": True,
         "replicas": one.pool.n_replicas,
         "parallelism": {"tensor": layout.tp, "data": layout.dp, "dataLocal": layout.dp},
         "nodeSelector": selector_of(one) or None,
         "tolerations": tolerations_of(one),
-        "containers": [container],
+        "containers": [_container(one, served)],
     }
     return {
         "modelArtifacts": {
             "name": one.model,
             "uri": f"hf://{one.model}",
-            "size": found["requests"]["memory"],
+            "size": resources_of(one)["requests"]["memory"],
             "authSecretName": "hf-token",
             "labels": {"llm-d.ai/inference-serving": "true", "llm-d.ai/model": one.name},
         },
-        "accelerator": {"type": LLM_D_KINDS[vendor]},
+        "accelerator": {"type": LLM_D_KINDS[one.card.vendor.lower()]},
         "routing": {"servicePort": kind_of(served).port, "proxy": {"enabled": False}},
         "decode": without_none(decode),
         "prefill": {"create": False},
+    }
+
+
+def _container(one: DeployedPool, served: ServedModel) -> dict[str, Any]:
+    """The engine's container; the chart asks for accelerators itself, by `parallelism`."""
+    amounts = resources_of(one)
+    host = {key: {k: v for k, v in each.items() if "/" not in k} for key, each in amounts.items()}
+    return {
+        "name": "vllm",
+        "image": LLM_D_IMAGES.get(one.card.vendor.lower(), "vllm/vllm-tpu:latest"),
+        "modelCommand": "vllmServe",
+        "args": _flags(one, served, LLM_D_OWN),
+        "resources": host,
+        "mountModelVolume": True,
     }
 
 
@@ -100,11 +103,30 @@ def dynamo_files(deployed: Deployed) -> Iterator[RenderedFile]:
 
 
 def _graph(one: DeployedPool, served: ServedModel) -> dict[str, Any]:
-    engine = DYNAMO_ENGINES[served.engine.name]
-    image = DYNAMO_IMAGE.format(engine)
-    front = {"name": "main", "image": image}
-    model = ["--model" if engine == "vllm" else "--model-path", one.model]
+    image = DYNAMO_IMAGE.format(DYNAMO_ENGINES[served.engine.name])
+    front = {"containers": [{"name": "main", "image": image}]}
+    frontend = {"name": "Frontend", "type": "frontend", "replicas": 1}
+    n_servers = one.pool.layout.n_servers_per_replica
     worker = {
+        "name": "Worker",
+        "type": "worker",
+        "replicas": one.pool.n_replicas,
+        "multinode": {"nodeCount": n_servers} if n_servers > 1 else None,
+        "podTemplate": {"spec": _worker_pod(one, served, image)},
+    }
+    components = [{**frontend, "podTemplate": {"spec": front}}, without_none(worker)]
+    return {
+        "apiVersion": DYNAMO_VERSION,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": one.name, "labels": labels_of(one)},
+        "spec": {"components": components},
+    }
+
+
+def _worker_pod(one: DeployedPool, served: ServedModel, image: str) -> dict[str, Any]:
+    engine = DYNAMO_ENGINES[served.engine.name]
+    model = ["--model" if engine == "vllm" else "--model-path", one.model]
+    container = {
         "name": "main",
         "image": image,
         "command": ["python3", "-m", f"dynamo.{engine}"],
@@ -112,32 +134,10 @@ def _graph(one: DeployedPool, served: ServedModel) -> dict[str, Any]:
         "envFrom": [{"secretRef": {"name": "hf-token", "optional": True}}],
         "resources": resources_of(one),
     }
-    n_servers = one.pool.layout.n_servers_per_replica
-    place = {
-        "nodeSelector": selector_of(one) or None,
-        "tolerations": tolerations_of(one),
-        "containers": [worker],
-    }
-    components = [
+    return without_none(
         {
-            "name": "Frontend",
-            "type": "frontend",
-            "replicas": 1,
-            "podTemplate": {"spec": {"containers": [front]}},
-        },
-        without_none(
-            {
-                "name": "Worker",
-                "type": "worker",
-                "replicas": one.pool.n_replicas,
-                "multinode": {"nodeCount": n_servers} if n_servers > 1 else None,
-                "podTemplate": {"spec": without_none(place)},
-            }
-        ),
-    ]
-    return {
-        "apiVersion": DYNAMO_VERSION,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": one.name, "labels": labels_of(one)},
-        "spec": {"components": components},
-    }
+            "nodeSelector": selector_of(one) or None,
+            "tolerations": tolerations_of(one),
+            "containers": [container],
+        }
+    )
