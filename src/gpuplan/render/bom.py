@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from io import BytesIO, StringIO
 
@@ -109,7 +109,7 @@ def rack_csv(deployed: Deployed) -> Iterator[RenderedFile]:
         yield _csv_file("racks.csv", RACK_HEADER, rows)
 
 
-def _csv_file(path: str, header: tuple[str, ...], rows: Iterable[Row]) -> RenderedFile:
+def _csv_file(path: str, header: Sequence[str], rows: Iterable[Row]) -> RenderedFile:
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -124,7 +124,8 @@ def _safe(cell: str | int | float) -> str | int | float:
 def bom_xlsx(deployed: Deployed) -> Iterator[RenderedFile]:
     """As a workbook, numbers as numbers; with the rack sheet where there is one."""
     pl = import_module("polars")  # loaded for a workbook alone
-    sheets = {"BOM": (HEADER, list(rows_of(deployed)))}
+    sheets: dict[str, tuple[Sequence[str], list[Row]]] = {}
+    sheets["BOM"] = (HEADER, list(rows_of(deployed)))
     racks = list(rack_rows(deployed))
     if racks:
         sheets["Racks"] = (RACK_HEADER, racks)
