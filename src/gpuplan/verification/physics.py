@@ -165,7 +165,9 @@ def _run_flop(placed: _Placed, work: Training) -> float | None:
         n_params = None if ref is None else (ref.n_active_params or ref.n_params)
     tokens = work.n_tokens
     if tokens is None and work.n_samples is not None:
-        tokens = work.n_samples * work.sequence_tokens
+        # Every parameter meets an image once at the least.
+        is_image = model is not None and model.kind == "vision"
+        tokens = work.n_samples * (1 if is_image else work.sequence_tokens)
     if n_params is None or tokens is None:
         return None
     return TRAINED[work.method] * n_params * tokens * work.n_epochs

@@ -35,7 +35,7 @@ OF_ONE = (
     r"|quer(?:y|ies)|prompts?|passages?|articles?|images?|e-?mails?|tickets?|items?|records?))"
 )
 KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"
-KIND_OF += r"|support|product|api|inference|http|peak|llm|the|our|more)\s+)*"
+KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more)\s+)*"
 
 
 def _unit(phrase: Phrase) -> str:
@@ -269,7 +269,7 @@ LOADS = (
         **{"amount.image": IMAGENET, "training.epochs": IMAGENET_EPOCHS},
     ),
     Rule(
-        r"{n}\s*(?:(?:training|labelled|labeled|instruction|preference|chat)\s+)*"
+        r"{n}\s*(?:(?:training|labelled|labeled|instruction|preference|chat|synthetic)\s+)*"
         r"(?:samples?|examples?|rows?|instructions?|conversations)\b",
         lambda p: {"amount.sample": p.number()},
     ),

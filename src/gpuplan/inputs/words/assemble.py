@@ -108,7 +108,8 @@ def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str
     if said in ("pretraining", "training"):
         return "pretraining"
     is_asked = any(field.startswith("demand.") for field in draft.facts)
-    amounts = [unit for unit in (*PIECES, "token") if f"amount.{unit}" in draft.facts]
+    counted = (*PIECES, "token", "sample")
+    amounts = [unit for unit in counted if f"amount.{unit}" in draft.facts]
     is_batch = bool(amounts) or said == "batch" or (said != "online" and _is_stream(draft))
     if is_batch and not is_asked:
         return "batch_inference"
@@ -257,6 +258,8 @@ def _piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
 def _batch(draft: Draft, at: KeyPath) -> None:
     """Documents of a job or of a stream, with their deadline."""
     batch: KeyPath = (*at, "batch")
+    if "amount.sample" in draft.facts:  # conversations to write, rows to fill
+        draft.facts.setdefault("amount.doc", draft.facts.pop("amount.sample"))
     _tokens_of_documents(draft, at)
     for unit in (*PIECES, "token"):
         amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")

@@ -1,6 +1,7 @@
 """Facts of a description → a training or fine-tuning run: model, method, amount, deadline."""
 
 import re
+from math import ceil
 from typing import NamedTuple
 
 from gpuplan.inputs.documents.document import KeyPath
@@ -11,6 +12,7 @@ from gpuplan.units import DAY, HOUR
 
 DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
 NIGHT_S = 12 * HOUR
+AUDIO_S, AUDIO_POSITIONS = 30.0, 1500  # of a sample of speech [Radford2022]
 PAIR = 2.0  # sequences of a preference pair: the chosen response and the rejected one
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
 
@@ -95,6 +97,11 @@ def _amounts(draft: Draft, training: KeyPath) -> None:
             draft.assume((*training, "deadline_days"), days, "deadline (days)", "before the next")
     for unit in ("sample", "doc", "image", "request"):
         draft.move(f"amount.{unit}", (*training, "samples"))
+    audio = draft.take("amount.audio_s")
+    if audio is not None:
+        draft.put((*training, "samples"), ceil(audio.value / AUDIO_S), audio.words)
+        why = "recordings are cut into pieces of 30 s, 1,500 positions each"
+        draft.assume((*training, "sequence_tokens"), AUDIO_POSITIONS, "positions of a sample", why)
     pairs = draft.take("pairs")
     if pairs is not None:
         draft.put((*training, "samples"), pairs.value * PAIR, pairs.words)

@@ -237,5 +237,6 @@ DEADLINES = (
         _deadline,
     ),
     Rule(r"{t}\s+deadline\b", _deadline),
+    Rule(r"(?:(?<=,)|(?<=;))\s*{t}\s*(?=$|[,;.])", _deadline),
     Rule(r"\b(?:for|during|over)\s+(?:the\s+next\s+)?{t}", lambda p: {"span_s": p.seconds()}),
 )

@@ -19,6 +19,10 @@ def size_workload(workload: Workload, scenario: Scenario, context: SizingContext
     if context.read_trace is not None:
         context = replace(context, read_trace=cache(context.read_trace))  # read once, used twice
     task = task_of(workload, scenario, context)
+    if isinstance(workload.work, Training) and _is_of_images(task):
+        from gpuplan.studies.sizing.training.images import image_training_sizes
+
+        return image_training_sizes(task)
     if isinstance(workload.work, Training):
         from gpuplan.studies.sizing.training.sizer import training_sizes
 
@@ -28,6 +32,12 @@ def size_workload(workload: Workload, scenario: Scenario, context: SizingContext
     found = _served(task)
     notes = reserve_notes(scenario.policy.resilience)
     return replace(found, assumptions=(*found.assumptions, *notes))
+
+
+def _is_of_images(task: SizingTask) -> bool:
+    """Whether the network that is named learns from images, not from tokens."""
+    ref = task.workload.model
+    return ref is not None and ref.name is not None and task.model.kind == "vision"
 
 
 def _weighing_all(task: SizingTask) -> SizingTask:

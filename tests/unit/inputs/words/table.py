@@ -420,6 +420,15 @@ SENTENCES += [
         "embed 100M documents, 40B tokens in total, in 2 days with bge-m3",
         {W + "batch.docs": 1e8, W + "request.input_tokens": 400},
     ),
+    ("fine-tune Qwen3-8B on 500M tokens on 4x RTX 4090, 2 days", {W + "training.deadline_days": 2}),
+    (
+        "fine-tune whisper large-v3 on 1000 hours of audio",
+        {W + "training.samples": 120_000, W + "training.sequence_tokens": 1500},
+    ),
+    (
+        "generate 10 million synthetic conversations with Llama-3.3-70B in 5 days",
+        {W + "batch.docs": 10_000_000, W + "batch.deadline_h": 120},
+    ),
     ("finetune Qwen3-8B on 10M tokens within a fortnight", {W + "training.deadline_days": 14}),
     (
         "serve Llama-3.3-70B for 2000 users and fine-tune Qwen3-8B on 20M tokens every night",

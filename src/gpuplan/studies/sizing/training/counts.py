@@ -6,10 +6,9 @@ that was found: memory, heads and stages make the speed of a run jump from one n
 
 from collections.abc import Callable, Iterator
 from math import ceil, lcm
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from gpuplan.studies.training.search import LayoutSearch
-from gpuplan.studies.training.shapes import Trial
+from gpuplan.studies.training.shapes import ServerKind, Trial
 
 LADDER = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 MOST_ACCELERATORS = 131_072
@@ -44,12 +43,26 @@ class RunCount(NamedTuple):
         return self.n * self.wall_s
 
 
+class Layouts(Protocol):
+    """Who knows the layouts of a run on one kind of server."""
+
+    @property
+    def server(self) -> ServerKind:
+        """The servers."""
+
+    def layouts(self, n: int) -> tuple[Trial, ...]:
+        """The shortest steps on so many."""
+
+    def resized(self, like: Trial, n: int) -> tuple[Trial, ...]:
+        """Layouts like this one on another number."""
+
+
 class CountSearch:
     """Numbers of accelerators of one kind of server for one run."""
 
     def __init__(
         self,
-        search: LayoutSearch,
+        search: Layouts,
         wall_s: Callable[[int, Trial], float],
         *,
         n_least: float,
