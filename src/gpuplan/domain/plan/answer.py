@@ -67,6 +67,8 @@ class SloResult:
     limit_s: float
     reached_s: Estimate | None  # None: capacity was given by the user, nothing was replayed
     is_kept: bool
+    # Upper end of the run's 90 % confidence interval, from ten batches; None: nothing was run.
+    bound_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -320,4 +320,5 @@ def _slo_results(choice: Choice, option: FleetOption) -> Iterator[SloResult]:
             limit_s=limit.limit_s,
             reached_s=limit.reached_s,
             is_kept=limit.is_kept,
+            bound_s=limit.bound_s,
         )
