@@ -110,8 +110,10 @@ def test_replicas_span_servers_only_over_a_stated_network(name):
     is_spread = pool.layout.n_servers_per_replica > 1
     assert is_spread == ("over servers" in name)
     for line in pool.purchases:
-        # Ranks that talk in every layer are in one server.
-        assert line.n_accelerators_per_node % pool.layout.spread.n_joined == 0
+        # Ranks that talk in every layer are in one server, or judged by the network between them.
+        spread = pool.layout.spread
+        group = spread.tp if spread.is_dealt_over_servers else spread.n_joined
+        assert line.n_accelerators_per_node % group == 0
         if is_spread:
             assert stated[line.cloud, line.offer] >= pool.layout.network_bytes_per_s
 
@@ -121,6 +123,24 @@ def test_data_parallel_attention_is_simulated_too(tmp_path):
     tree = scenario("latent attention", {"dp": 8, "ep": 8})
     pool = pool_of(planned(tree, n_samples=0))
     assert (pool.layout.tp, pool.layout.dp, pool.layout.ep) == (1, 8, 8)
+
+
+def test_experts_are_dealt_over_servers_that_a_fabric_joins(tmp_path):
+    """DP16 EP16 on two servers of eight H100, over the network that their offer states."""
+    answer = planned(scenario("latent attention over servers", {"dp": 16, "ep": 16}), n_samples=0)
+    pool = pool_of(answer)
+    assert (pool.layout.dp, pool.layout.ep, pool.layout.n_servers_per_replica) == (16, 16, 2)
+    stated = {
+        (offer.cloud, offer.instance): offer.shape.network_bytes_per_s for offer in read_offers()
+    }
+    for line in pool.purchases:
+        assert stated[line.cloud, line.offer] >= pool.layout.network_bytes_per_s
+    path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(answer), encoding="utf-8")
+    found = api.simulate_planned(path, duration_s=1800.0).statistics
+    reached = {x.what: x.reached_s.value for x in answer.plan.slo.promises}
+    assert found.ttft.p95_s == pytest.approx(reached["ttft p95"], rel=0.15)
+    assert found.tpot.p95_s == pytest.approx(reached["tpot p95"], rel=0.1)
 
 
 def test_without_a_stated_network_there_is_no_plan_and_a_reason():

@@ -132,21 +132,46 @@ def with_stages(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:
     )
 
 
-def over_servers(
-    found: Sequence[Candidate], networks: Mapping[str, Sequence[float]]
-) -> tuple[Candidate, ...]:
-    """The same inside one server, or stages over servers that are joined at each stated rate."""
+def with_wider_experts(not_fitting: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Data-parallel attention, its experts dealt over more than the widest that was short."""
+    widest: dict[tuple[str, str], Candidate] = {}
+    for found in not_fitting:
+        key = (found.accelerator, found.precision)
+        if found.layout.dp > max(1, widest[key].layout.dp if key in widest else 1):
+            widest[key] = found
     return tuple(
-        replace(each, layout=replace(each.layout, network_bytes_per_s=rate))
-        for each in found
-        for rate in _rates_between(each, networks.get(each.accelerator, ()))
+        replace(found, layout=replace(found.layout, dp=n, ep=n * found.layout.tp))
+        for found in widest.values()
+        for n in (2 * found.layout.dp, 4 * found.layout.dp)
+        if n <= MOST_TENSOR
     )
 
 
-def _rates_between(candidate: Candidate, stated: Sequence[float]) -> tuple[float | None, ...]:
+def over_servers(
+    found: Sequence[Candidate],
+    networks: Mapping[str, Sequence[float]],
+    cards: Mapping[str, Accelerator],
+) -> tuple[Candidate, ...]:
+    """The same inside one server, or over servers that are joined at each stated rate."""
+    return tuple(
+        replace(each, layout=replace(each.layout, network_bytes_per_s=rate))
+        for each in found
+        for rate in _rates_between(
+            each, networks.get(each.accelerator, ()), n_in_server(cards[each.accelerator])
+        )
+    )
+
+
+def _rates_between(
+    candidate: Candidate, stated: Sequence[float], n_server: int
+) -> tuple[float | None, ...]:
     """Rates between servers to judge it with; None: inside one server."""
-    if candidate.layout.pp == 1 or not stated:
+    layout = candidate.layout
+    if not stated:
         return (None,)
+    if layout.pp == 1:
+        is_wide = layout.dp > 1 and layout.tp <= n_server < layout.n_joined
+        return tuple(stated) if is_wide else (None,)
     is_small = candidate.n_accelerators <= USUAL_NODE
     return (None, *stated) if is_small else tuple(stated)
 

@@ -68,7 +68,7 @@ def problem_check(
 
 
 def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool) -> Check:
-    """Tensor and expert parallelism stay inside a server, or inside a larger NVLink domain.
+    """Tensor parallelism stays inside a server, or inside a larger NVLink domain.
 
     Inside a server without such links they go over its bus, at the pace that step times tell.
     """
@@ -76,6 +76,8 @@ def domain_check(cards: Mapping[str, Accelerator], *, is_crossing_allowed: bool)
     def check(candidate: Candidate) -> Rejection | None:
         card, layout = cards[candidate.accelerator], candidate.layout
         n_joined, n_most = layout.tp * layout.dp, n_in_server(card)
+        if layout.network_bytes_per_s is not None:
+            n_joined = layout.tp  # experts that are dealt over servers are judged by their network
         if n_joined <= n_most or is_crossing_allowed:
             return None
         link = f"{card.scale_up.name} domain" if card.scale_up else "server"
@@ -95,7 +97,9 @@ def placement_check(price_of: PriceOf) -> Check:
         is_placed = layout.n_accelerators == 1 or price_of(candidate, 1) is not None
         if is_placed or price_of(single, 1) is None:
             return None
-        stage = replace(layout, pp=1, network_bytes_per_s=None)
+        is_wide = layout.network_bytes_per_s is not None and layout.pp == 1
+        dp, ep = (1, 1) if is_wide else (layout.dp, layout.ep)
+        stage = replace(layout, pp=1, dp=dp, ep=ep, network_bytes_per_s=None)
         if price_of(replace(candidate, layout=stage), 1) is None:
             reason = f"no offer has {stage.n_accelerators} {card} in one server"
             fix = f"offer servers with {stage.n_accelerators} or more of them in prices.offers"

@@ -14,6 +14,7 @@ from gpuplan.candidates.propose import (
     shared_device,
     shares_of,
     with_stages,
+    with_wider_experts,
 )
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.inference.performance import EngineChoice
@@ -108,13 +109,33 @@ def test_stages_stand_on_the_widest_layout():
 
 def test_stages_are_tried_over_every_stated_network():
     staged = with_stages([named("h100-sxm", 8)])[:1]
-    spread = over_servers([*staged, named("h100-sxm", 8)], {"h100-sxm": (50e9, 400e9)})
+    spread = over_servers([*staged, named("h100-sxm", 8)], {"h100-sxm": (50e9, 400e9)}, CARDS)
     assert [c.layout.network_bytes_per_s for c in spread] == [50e9, 400e9, None]
     assert len({c.name for c in spread}) == 3
-    assert [c.layout.network_bytes_per_s for c in over_servers(staged, {})] == [None]
+    assert [c.layout.network_bytes_per_s for c in over_servers(staged, {}, CARDS)] == [None]
     small = replace(staged[0], layout=ServingLayout(tp=2, pp=2))
-    rates = [c.layout.network_bytes_per_s for c in over_servers([small], {"h100-sxm": (50e9,)})]
+    rates = [
+        c.layout.network_bytes_per_s for c in over_servers([small], {"h100-sxm": (50e9,)}, CARDS)
+    ]
     assert rates == [None, 50e9]
+
+
+def test_experts_are_dealt_over_servers_only_at_stated_rates():
+    short = replace(named("h100-sxm"), layout=ServingLayout(dp=8, ep=8))
+    wide = with_wider_experts([short, named("h100-sxm", 8)])
+    assert [(c.layout.dp, c.layout.ep) for c in wide] == [(16, 16), (32, 32)]
+    spread = over_servers(wide[:1], {"h100-sxm": (50e9, 400e9)}, CARDS)
+    assert [c.layout.network_bytes_per_s for c in spread] == [50e9, 400e9]
+    check = cut.domain_check(CARDS, is_crossing_allowed=False)
+    assert [check(c) is None for c in (*spread, *over_servers(wide[:1], {}, CARDS))] == [
+        True,
+        True,
+        False,
+    ]
+    # Inside an NVLink domain of 72 no network is asked for.
+    inside = replace(named("gb200"), layout=ServingLayout(dp=16, ep=16))
+    [same] = over_servers([inside], {"gb200": (50e9,)}, CARDS)
+    assert same.layout.network_bytes_per_s is None
 
 
 def test_a_replica_that_no_server_holds_is_rejected_with_what_would_help():

@@ -50,9 +50,12 @@ def test_a_served_replica_spans_nodes_only_over_the_network_it_was_judged_with()
     joined = replace(inside, layout=replace(inside.layout, network_bytes_per_s=50e9))
     assert nodes_for(joined, 1, 8) == 2
     assert nodes_for(joined, 1, 2) is None
-    experts = replace(joined, layout=ServingLayout(dp=8, ep=8, network_bytes_per_s=50e9))
+    experts = replace(joined, layout=ServingLayout(dp=8, ep=8))
     assert nodes_for(experts, 1, 8) == 1
     assert nodes_for(experts, 1, 4) is None
+    over = replace(joined, layout=ServingLayout(tp=2, dp=4, ep=8, network_bytes_per_s=50e9))
+    assert nodes_for(over, 1, 4) == 2
+    assert nodes_for(over, 1, 1) is None
 
 
 def test_parts_of_an_accelerator_share_it():

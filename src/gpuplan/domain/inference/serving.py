@@ -22,6 +22,11 @@ class ServingLayout:
         return self.tp * self.dp * self.cp
 
     @property
+    def is_dealt_over_servers(self) -> bool:
+        """Whether data-parallel attention and its experts span servers, without stages."""
+        return self.network_bytes_per_s is not None and self.pp == 1 and self.dp > 1
+
+    @property
     def n_accelerators(self) -> int:
         """Accelerators of one replica."""
         return self.tp * self.pp * self.dp * self.cp

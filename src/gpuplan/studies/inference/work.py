@@ -4,11 +4,13 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from gpuplan.calibration.links.models import fabric_link, link_of
+from gpuplan.candidates.propose import n_in_server
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.links import LinkModel
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import LoraUse, ServingLayout, StorageFormats
 from gpuplan.domain.model.network import Model
+from gpuplan.performance.collectives import all_to_all_curve
 from gpuplan.performance.kernels.columns import all_floats
 from gpuplan.performance.kernels.step import StepWork
 from gpuplan.performance.serving.exchange import point_to_point_curve
@@ -66,7 +68,7 @@ def deployment_work(
         link=_link(accelerator.value, layout, engine),
         adapters=adapters,
     )
-    return all_floats(_over_servers(work, layout))
+    return all_floats(_over_servers(work, layout, n_in_server(accelerator.value)))
 
 
 def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> LinkModel:
@@ -75,12 +77,23 @@ def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> 
     if scale_up is not None and scale_up.name == NETWORK:
         return fabric_link(scale_up.bytes_per_s)
     engine = LINK_ENGINES.get(engine_name, engine_name)
-    return link_of(accelerator, n_ranks=max(2, layout.n_joined), engine=engine)
+    n_ranks = layout.tp if layout.is_dealt_over_servers else layout.n_joined
+    return link_of(accelerator, n_ranks=max(2, n_ranks), engine=engine)
 
 
-def _over_servers(work: StepWork, layout: ServingLayout) -> StepWork:
-    """Stages of several servers send over the network, each rank its share, over all NICs."""
-    if layout.network_bytes_per_s is None or layout.pp == 1:
+def _over_servers(work: StepWork, layout: ServingLayout, n_server: int) -> StepWork:
+    """Stages and experts of several servers send over the network, each rank its share of all NICs.
+
+    Of the pairs of ranks, those inside a server do not load its NICs.
+    """
+    if layout.network_bytes_per_s is None:
+        return work
+    if layout.is_dealt_over_servers:
+        n, n_here = layout.ep, min(n_server, layout.ep // 2)
+        share = (n - 1) / (n_here * (n - n_here))
+        dispatch = all_to_all_curve(n, fabric_link(share * layout.network_bytes_per_s))
+        return work._replace(exchange=work.exchange._replace(dispatch=dispatch))
+    if layout.pp == 1:
         return work
     stage = point_to_point_curve(fabric_link(layout.network_bytes_per_s))
     return work._replace(exchange=work.exchange._replace(stage=stage))

@@ -14,6 +14,7 @@ from gpuplan.candidates.propose import (
     propose,
     shares_of,
     with_stages,
+    with_wider_experts,
 )
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import EngineChoice
@@ -40,12 +41,13 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     spec, assumed = _spec(task)
     found = propose(spec, evaluator.accelerators.values(), partial(_settings_for, task.engine))
     networks = task.context.networks
-    found = (*over_servers(found, networks), *_on_slices(spec, evaluator))
+    cards = evaluator.accelerators
+    found = (*over_servers(found, networks, cards), *_on_slices(spec, evaluator))
     found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
     stages = _stages(pruned, evaluator)
-    staged = cut.prune(over_servers(stages, networks), checks)
+    staged = cut.prune(over_servers(stages, networks, cards), checks)
     both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
     return both, (*task.policy_assumptions, *assumed)
 
@@ -130,7 +132,7 @@ def _smallest_fit(evaluator: CandidateEvaluator, candidate: Candidate) -> str:
 
 
 def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
-    """Pipeline stages where nothing has room without: inside the fast links, and in a server.
+    """Stages, or experts over servers, where nothing has room without: by fast links, by servers.
 
     Where a server's bus is all that joins its accelerators, stages send less over it than tensor
     parallelism does: which of both is better, the step times tell.
@@ -148,7 +150,8 @@ def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, .
         [each for each in short if is_near(each)],
         [*near, *(each for each in timed if is_near(each))],
     )
-    found = (*with_stages(inside), *with_stages(_short_everywhere(short, [*pruned.kept, *timed])))
+    anywhere = _short_everywhere(short, [*pruned.kept, *timed])
+    found = (*with_stages(inside), *with_stages(anywhere), *with_wider_experts(anywhere))
     return tuple(dict.fromkeys(found))
 
 
