@@ -13,6 +13,14 @@
                            rendered files, read by SkyPilot and dstack, or by an engine's parser
     python3 dev.py docs    the documentation as a site in dist/site; every broken link is an error
     python3 dev.py fuzz    the description of the HTTP interface, tried by Schemathesis: no 5xx
+    python3 dev.py sbom    software bill of materials (CycloneDX) of the locked packages, in dist
+    python3 dev.py licences [--write]
+                           the licences of the locked packages; one that is not accepted ends with 4
+    python3 dev.py wheel   the wheel, built twice: the same bytes
+    python3 dev.py soak [--minutes 60]
+                           `serve` and `watch` under load: flat memory, threads and open files
+    python3 dev.py screenshots [--all]
+                           pictures of the page and of the report, by Chromium
     python3 dev.py ray     sweeps on a real Ray cluster of this server, workers killed on the way
     python3 dev.py numba   the kernel tests on the oldest and the newest numba that is supported
 
@@ -25,6 +33,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -43,7 +52,8 @@ def main() -> int:
         "ray": ray,
         "requirements": requirements,
     }
-    jobs |= {"docs": docs, "fuzz": fuzz}
+    jobs |= {"docs": docs, "fuzz": fuzz, "sbom": sbom, "wheel": wheel}
+    jobs |= {name: partial(tool, name) for name in ("licences", "screenshots", "soak")}
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if sys.version_info < (3, 11):  # noqa: UP036  (an older Python should say so, not fail)
         print("gpuplan needs Python 3.11 or newer; this is " + sys.version.split()[0])
@@ -160,6 +170,35 @@ def fuzz(arguments: list[str]) -> int:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     code = run(*pip, "schemathesis")
     return code or run(BIN / "python", "tools/fuzz_serve.py", home / BIN.name / "st", *arguments)
+
+
+def sbom(arguments: list[str]) -> int:
+    """What the locked packages are, in CycloneDX."""
+    python, code = _environment("sbom", "cyclonedx-bom")
+    program = python.with_name("cyclonedx-py")
+    return code or run(python, "tools/supply.py", "sbom", program, *arguments)
+
+
+def wheel(arguments: list[str]) -> int:
+    """The wheel, built twice and compared."""
+    python, code = _environment("wheel", "build")
+    return code or run(python, "tools/supply.py", "wheel", *arguments)
+
+
+def tool(name: str, arguments: list[str]) -> int:
+    """A tool that runs with the packages of the project."""
+    set_up()
+    script = ["tools/supply.py", "licences"] if name == "licences" else [f"tools/{name}.py"]
+    return run(BIN / "python", *script, *arguments)
+
+
+def _environment(name: str, *packages: str) -> tuple[Path, int]:
+    """An environment of its own with these packages: its Python, and the exit code of pip."""
+    home = VENV.with_name(f"{VENV.name}-{name}")
+    venv.create(home, with_pip=True, clear=False)
+    python = home / BIN.name / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return python, run(*pip, *packages)
 
 
 def ray(arguments: list[str]) -> int:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
@@ -46,9 +47,10 @@ class Monitoring(BaseHTTPRequestHandler):
             rows.append({"metric": labels, "values": values, "value": values[-1]})
         kind = "matrix" if "query_range" in self.path else "vector"
         body = json.dumps({"status": "success", "data": {"resultType": kind, "result": rows}})
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(body.encode())
+        with suppress(BrokenPipeError, ConnectionResetError):  # a client that has had enough
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body.encode())
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -70,7 +72,7 @@ def started(*words: str) -> subprocess.Popen[bytes]:
 
 def wait_for(address: str) -> None:
     """Return when the address answers."""
-    for _ in range(600):
+    for _ in range(3000):
         try:
             urlopen(address).close()
             return

@@ -12,6 +12,7 @@ from gpuplan.domain.plan.answer import Curve, TornadoBar
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import canvas, polyline, shape
 from gpuplan.report.formats import percent, usd
+from gpuplan.report.plan.headline import slo_name
 
 WIDTH, HEIGHT = 560, 270
 LEFT, RIGHT, TOP, BOTTOM = 64, 118, 30, 46
@@ -131,7 +132,7 @@ def range_strip(low: float, value: float, high: float) -> str:
     return _svg(40, f"{usd(value)}, between {usd(low)} and {usd(high)}", parts)
 
 
-def tornado_chart(bars: Sequence[TornadoBar], middle_usd: float) -> str:
+def tornado_chart(bars: Sequence[TornadoBar], middle_usd: float, *, per: str = "/month") -> str:
     """How far each input moves the cost, the widest first."""
     values = [middle_usd, *(v for b in bars for v in (b.low_usd_per_month, b.high_usd_per_month))]
     low, high = min(values), max(values)
@@ -142,7 +143,7 @@ def tornado_chart(bars: Sequence[TornadoBar], middle_usd: float) -> str:
     parts = [_line(axis.at(middle_usd), TOP - 8, axis.at(middle_usd), height - 6, "mid")]
     for place, bar in enumerate(bars):
         parts += _bar(bar, TOP + place * BAR_HEIGHT, axis)
-    parts.append(_text(f"{usd(middle_usd)}/month", axis.at(middle_usd), TOP - 14, "middle"))
+    parts.append(_text(f"{usd(middle_usd)}{per}", axis.at(middle_usd), TOP - 14, "middle"))
     return _svg(height, "what moves the cost", parts)
 
 
@@ -202,7 +203,7 @@ def _end_labels(curves: Sequence[Curve], y_axis: Axis) -> Iterator[Element]:
         at = max(y, floor + LABEL_GAP)
         floor = at
         kind = "targettext" if curves[place].name in TARGETS else f"t{place % N_COLOURS}"
-        name = _shortened(curves[place].name, RIGHT - 8)
+        name = _shortened(slo_name(curves[place].name), RIGHT - 8)
         yield _text(name, WIDTH - RIGHT + 6, min(at, HEIGHT - BOTTOM) + 4, "start", kind)
 
 

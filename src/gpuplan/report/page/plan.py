@@ -26,11 +26,18 @@ from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
 from gpuplan.report.plan.certificate import certificate_line
 from gpuplan.report.plan.comparison import cheapest_first, risk_basis, risk_lines, row_fleet
 from gpuplan.report.plan.explanation import explain_sheet
-from gpuplan.report.plan.headline import fleet_of, goals_of, headline, purchase_words
-from gpuplan.report.plan.summary import cost_driver, energy_words, next_steps, risks
+from gpuplan.report.plan.headline import (
+    chance_words,
+    fleet_of,
+    goals_of,
+    headline,
+    purchase_words,
+)
+from gpuplan.report.plan.summary import cost_driver, energy_words, next_steps, per_month, risks
 from gpuplan.units import MONTH
 
 N_BARS = 6
+N_FEW = 4  # bars and gauges that leave room for a chart on the first screen
 OTHERS, FULL = "What other fleets would cost", "How full the fleet is"
 COST, LATENCY, USE = "Monthly cost of", "Latency of", "Utilization of"
 # In reading order: the question, how the titles of its tables begin, and those of its charts.
@@ -116,11 +123,13 @@ def _slo_fact(answer: Answer, plan: ChosenPlan) -> Fact:
     """Whether SLOs are met, how that was tried, and how surely."""
     tiers = {p.reached_s.tier for p in plan.slo.promises if p.reached_s is not None}
     how = "simulated" if tiers == {"simulated"} else "by estimate"
-    what = f"{goals_of(plan)}, {how}"
+    goals = goals_of(plan)
+    what = f"{goals[:1].upper()}{goals[1:]}, {how}"
     if not plan.slo.is_kept:
         return Fact(what, "violated", "bad")
     odds = answer.uncertainty
-    return Fact(what, f"met with {percent(odds.kept_frac)} probability" if odds else "met", "good")
+    sure = f"met with {chance_words(odds.kept_frac)} probability" if odds else "met"
+    return Fact(what, sure, "good")
 
 
 def _pictures(answer: Answer) -> Iterator[tuple[str, str]]:
@@ -132,8 +141,9 @@ def _pictures(answer: Answer) -> Iterator[tuple[str, str]]:
         yield OTHERS, drawn
     if gauges and len(bars) + len(gauges) <= N_BARS:
         yield FULL, gauges_chart(gauges, "Utilization against what is safe")
-    if not drawn and not gauges:
-        yield from islice(charts_of(answer), 1)
+    if len(bars) + len(gauges) <= N_FEW:  # room for one more: latency or cost against load
+        own = (chart for chart in charts_of(answer) if chart[0] != FULL)
+        yield from islice(own, 1)
 
 
 def _bars(answer: Answer) -> Iterator[Bar]:
@@ -202,7 +212,7 @@ def charts_of(answer: Answer) -> Iterator[tuple[str, str]]:
         yield FULL, gauges_chart(gauges, "Utilization against what is safe")
     if answer.uncertainty is not None and answer.plan is not None:
         middle = answer.plan.cost_usd_per_month.value
-        svg = tornado_chart(answer.uncertainty.tornado, middle)
+        svg = tornado_chart(answer.uncertainty.tornado, middle, per=per_month(answer))
         if svg:
             yield "What moves the cost", svg
 

@@ -262,10 +262,15 @@ def verdict(answer: Answer) -> str:
     if share is None:
         none = "no deadline was given" if is_run else "no SLO was given"
         return MET.get(goals, none)
-    chance = "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
+    chance = chance_words(share)
     if is_run and not goals:
         return f"no deadline was given; the run fits in memory with {chance} probability"
     return f"{MET.get(goals, LARGE_ENOUGH)} with {chance} probability"
+
+
+def chance_words(share: float) -> str:
+    """A probability as people read it: nothing that is sampled is certain."""
+    return "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
 
 
 def _odds(answer: Answer) -> float | None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, TornadoBar
+from gpuplan.domain.plan.candidate import RunSteps
 from gpuplan.report.formats import percent, plural, span, usd
-from gpuplan.report.plan.headline import age_words, is_cpu, provider, slo_name
+from gpuplan.report.plan.headline import age_words, is_cpu, provider, slo_name, with_names
 from gpuplan.units import KWH, MONTH, YEAR
 
 N_RISKS = 3
@@ -32,7 +33,12 @@ def cost_driver(answer: Answer) -> str:
     if bar is None:
         return ""
     low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))
-    return f"Driven most by {bar.what} ({bar.span}): {usd(low)} … {usd(high)}/month."
+    return f"Driven most by {bar.what} ({bar.span}): {usd(low)} … {usd(high)}{per_month(answer)}."
+
+
+def per_month(answer: Answer) -> str:
+    """What stands behind an amount of the range; nothing where a run ends within the month."""
+    return "" if answer.plan is not None and answer.plan.span_s < MONTH else "/month"
 
 
 def _widest(answer: Answer) -> TornadoBar | None:
@@ -79,7 +85,7 @@ def _odds(answer: Answer) -> Iterator[Risk]:
     cause = min(risk.by_cause, key=lambda name: risk.by_cause[name], default="")
     words = CAUSES.get(cause, cause)
     safe = [
-        f"{fleet.fleet} for {usd(fleet.extra_usd_per_month)}/month more"
+        f"{with_names(fleet.fleet)} for {usd(fleet.extra_usd_per_month)}/month more"
         for fleet in risk.fleets
         if fleet.level_frac >= SURE_FRAC and fleet.extra_usd_per_month
     ]
@@ -112,12 +118,20 @@ def _moving_cost(answer: Answer) -> Iterator[Risk]:
     bar = _widest(answer)
     if bar is not None:
         high = max(bar.low_usd_per_month, bar.high_usd_per_month)
-        yield Risk(f"Cost up to {usd(high)}/month", f"If {bar.what} turn out at {bar.span}.")
+        what = f"Cost up to {usd(high)}{per_month(answer)}"
+        yield Risk(what, f"{_sentence(bar.what)} may be {bar.span}.")
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _first_failure(plan: ChosenPlan) -> Iterator[Risk]:
     for pool in plan.pools:
-        if pool.n_replicas and not pool.n_spare_replicas and not is_cpu(pool):
+        if pool.steps != RunSteps():
+            why = "It restarts from its last checkpoint: have a spare server, or a supplier's word."
+            yield Risk(f"{pool.workload}: a failed server stops the run", why)
+        elif pool.n_replicas and not pool.n_spare_replicas and not is_cpu(pool):
             what = f"{pool.workload}: no spare replica"
             yield Risk(what, f"A failure takes 1 of {pool.n_replicas} until it is repaired.")
 

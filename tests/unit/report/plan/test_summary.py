@@ -7,7 +7,16 @@ import pytest
 from fakes.plans import answer, chosen
 from fakes.results import GOLDEN_PLANS, example_plan, golden_plan
 from gpuplan.domain.plan.answer import Explanation, TornadoBar
-from gpuplan.report.plan.summary import N_RISKS, cost_driver, energy_words, next_steps, risks
+from gpuplan.domain.plan.candidate import RunSteps
+from gpuplan.report.plan.summary import (
+    N_RISKS,
+    _first_failure,
+    cost_driver,
+    energy_words,
+    next_steps,
+    risks,
+)
+from gpuplan.units import DAY
 
 
 @pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
@@ -70,3 +79,17 @@ def test_unknown_energy_is_called_unknown():
     assert "unknown" in energy_words(plan)
     known = replace(plan, energy_j_per_month=3.6e9, carbon_kg_per_month=400.0)
     assert energy_words(known) == "1,000 kWh/month, 400 kg CO₂e/month"
+
+
+def test_a_run_within_the_month_is_told_in_total_and_fails_as_a_run():
+    found = answer()
+    [pool] = found.plan.pools
+    run = replace(pool, steps=RunSteps(micro_batch=1, global_batch=64), n_spare_replicas=0)
+    bill = replace(found.plan.bill, span_s=20 * DAY)
+    plan = replace(found.plan, pools=(run,), bill=bill)
+    short = replace(found, plan=plan)
+    assert "/month" not in cost_driver(short)
+    assert "/month" in cost_driver(found)
+    assert all("/month" not in risk.what for risk in risks(short))
+    named = [risk.what for risk in _first_failure(plan)]
+    assert named == [f"{run.workload}: a failed server stops the run"]
