@@ -24,6 +24,12 @@ def test_what_is_announced_says_so_wherever_it_is_named() -> None:
     assert not any(note.value == "announced" for note in found("GB300").assumptions)
 
 
+def test_sources_of_street_prices_are_those_of_the_facts() -> None:
+    assert CATALOG.street_source("h200-nvl") == "reseller-survey-2026"
+    assert CATALOG.street_source("h100-sxm") == "street-prices"
+    assert CATALOG.street_source("tpu-v7") == ""
+
+
 PLAIN = {
     "h100-sxm": "h100-sxm",
     "H100 SXM5 80GB": "h100-sxm",

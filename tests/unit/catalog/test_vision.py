@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuplan.catalog.vision import vision_networks
+from gpuplan.catalog.vision import vision_named, vision_networks
 
 
 def test_resnet50_at_224():
@@ -19,6 +19,21 @@ def test_figures_are_sound_and_unique():
         assert min(network.n_params, network.flop_per_sample, network.activation_elements) > 0
         assert 64 <= network.image_px <= 1024
         assert network.source
+
+
+@pytest.mark.parametrize("typed", ["yolo11m", "YOLO11m.pt", "Ultralytics/yolo11m"])
+def test_detectors_are_found_as_people_type_them(typed):
+    [network] = vision_named(typed)
+    assert (network.n_params, network.image_px) == (20_100_000, 640)
+    assert network.flop_per_sample == pytest.approx(68.0e9)
+    assert "estimated" in network.source
+
+
+def test_segment_anything_is_its_image_encoder():
+    base, large, huge = (
+        vision_named(f"facebook/sam-vit-{s}")[0] for s in ("base", "large", "huge")
+    )
+    assert base.flop_per_sample < large.flop_per_sample < huge.flop_per_sample
 
 
 def test_larger_images_cost_more():

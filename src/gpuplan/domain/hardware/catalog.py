@@ -84,6 +84,11 @@ class Catalog:
         least, most = float(low.value), float(high.value)
         return Range(low=least, mid=(least + most) / 2, high=most)
 
+    def street_source(self, accelerator: AcceleratorId) -> str:
+        """Who reports what it is sold for; empty where nobody does."""
+        low = self.fact(accelerator, "price_low")
+        return low.source if low else ""
+
     def mig_profiles_of(self, accelerator: AcceleratorId) -> tuple[MigProfile, ...]:
         """The ways to cut this accelerator; empty where it cannot be cut."""
         return tuple(p for p in self.mig_profiles if p.accelerator == accelerator)

@@ -110,8 +110,9 @@ def bought_nodes(
     for accelerator, given in _for_sale(scenario, catalog):
         n = sizes[str(accelerator.id)]
         street = None if given else catalog.street_usd(accelerator.id)
+        source = catalog.street_source(accelerator.id)
         price, told = hardware_price(
-            accelerator, n, given=given, published_usd=street, source="street-prices"
+            accelerator, n, given=given, published_usd=street, source=source
         )
         if price is None:
             continue
@@ -127,7 +128,7 @@ def bought_nodes(
             terms.purchase,
             ownership=terms.ownership,
             running=terms.running,
-            evidence=PriceEvidence(source="user" if given else "street-prices"),
+            evidence=PriceEvidence(source="user" if given else source),
             assumptions=(*told, *notes, *place.assumptions),
         )
 

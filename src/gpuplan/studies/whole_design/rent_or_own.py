@@ -118,7 +118,7 @@ def own_node(
         find_accelerator(p.accelerator, catalog).accelerator.id == card.id
         for p in scenario.prices.hardware
     )
-    source = "user" if is_given else "street-prices"
+    source = "user" if is_given else catalog.street_source(card.id)
     return OwnNode(
         node=NodeKind(name=f"{card.id} x{size}", accelerator=str(card.id), n_accelerators=size),
         purchase=terms.purchase,
