@@ -106,14 +106,18 @@ def carbon_of(
 
 
 def board_kg(catalog: Catalog, accelerator: str) -> Range:
-    """Manufacture of one board: all models that know it, widened by how far models differ."""
-    facts = catalog.facts_of(accelerator)
-    figures = [float(fact.value) for fact in facts if fact.quantity == "embodied_carbon"]
+    """Manufacture of one board: the preferred figure between all that are published.
+
+    A single figure is widened by how far models differ for one accelerator.
+    """
+    facts = [f for f in catalog.facts_of(accelerator) if f.quantity == "embodied_carbon"]
+    figures = [float(fact.value) for fact in facts]
     if not figures:
         return UNKNOWN_BOARD_KG
     most = max(figures)
     low = min(*figures, most * MODEL_SPREAD_RATIO)
-    return Range(low=low, mid=(low + most) / 2, high=most)
+    preferred = next(float(fact.value) for fact in facts if fact.preferred)
+    return Range(low=low, mid=preferred if len(figures) > 1 else (low + most) / 2, high=most)
 
 
 def _embodied(catalog: Catalog, group: NodeGroup, build: BuildRules) -> Embodied:
@@ -138,13 +142,16 @@ def _board_notes(catalog: Catalog, group: NodeGroup, build: BuildRules) -> tuple
     why = "published models of it, widened by how far models differ for one accelerator"
     if not is_known:
         why = "no model covers this accelerator: from the least to the most of any that is covered"
+    facts = [f for f in catalog.facts_of(group.accelerator) if f.quantity == "embodied_carbon"]
+    if len(facts) > 1:
+        why = next(fact.note for fact in facts if fact.preferred)
     return (
         assume(
             f"embodied carbon of one {group.accelerator}",
-            f"{found.low:,.0f} to {found.high:,.0f} kg CO2e",
+            f"{found.mid:,.0f} ({found.low:,.0f} to {found.high:,.0f}) kg CO2e",
             why,
             "build.footprint.accelerator_kg",
-            "ecologits, boavizta",
+            ", ".join(fact.source for fact in facts),
         ),
     )
 

@@ -45,12 +45,13 @@ def test_no_place_is_told_and_has_no_carbon(catalog):
 
 def test_embodied_is_a_range_of_models_over_life(catalog):
     board = board_kg(catalog, "h100-sxm")
-    assert (board.low, board.high) == (273.0, 575.0)
-    assert board_kg(catalog, "b200-sxm").low == pytest.approx(1415 * 273 / 575)
+    assert (board.low, board.mid, board.high) == (164.0, 164.0, 575.0)  # the maker's is preferred
+    assert board_kg(catalog, "b200-sxm").mid == 284.0
+    assert board_kg(catalog, "v100-pcie-32gb").low == pytest.approx(288 * 273 / 575)
     assert board_kg(catalog, "gaudi3").high > board_kg(catalog, "gaudi3").low
     account = carbon_of(catalog, [GROUP], place=place_at(None), seconds=MONTH)
     assert account.embodied_kg.high == pytest.approx(4 * (8 * 575 + 5700) / 48)
-    assert account.embodied_kg.low == pytest.approx(4 * (8 * 273 + 1000) / 48)
+    assert account.embodied_kg.low == pytest.approx(4 * (8 * 164 + 1000) / 48)
 
 
 def test_a_small_machine_has_a_small_server(catalog):
