@@ -36,6 +36,7 @@ class RentedServer(NamedTuple):
     usd_per_h: float  # the least that one costs
     n_most: int | None  # that can be had; None: any number
     is_own: bool = False  # on one's own site: no cable joins them with rented ones
+    cap_w: float | None = None  # power cap of each accelerator; None: none
 
 
 def market_for_ranks(market: Market, scenario: Scenario, catalog: Catalog) -> Market:

@@ -273,3 +273,26 @@ def test_a_run_says_its_layout_memory_and_network():
     text = " | ".join(job.remarks)
     for words in ("FLOP of the model", "megatron:", "MFU", "GiB per accelerator", "joined by"):
         assert words in text
+
+
+def test_a_power_cap_of_ones_own_servers_slows_the_run():
+    workload = named(deadline_s=60 * DAY)
+    free, capped, cliff = (
+        RunSizer(
+            job_of(task(workload)),
+            server("h100-sxm", n_most=4)._replace(is_own=True, cap_w=cap),
+            CATALOG.accelerators["h100-sxm"],
+            given=None,
+            odds=RunOdds(0.8, 0.8),
+        )
+        for cap in (None, 350.0, 50.0)
+    )
+    [trial, *_] = free.search.layouts(8)
+    capped.search.layouts(8)
+    cliff.search.layouts(8)
+    slow = capped.run_s(8, trial).mid / free.run_s(8, trial).mid
+    assert 1.05 < slow < 2.0
+    assert cliff.run_s(8, trial).mid == float("inf")
+    job = capped.sized(capped.search.job and task(workload).candidate(capped.card, "bf16"))
+    assert job.power_w.high <= job.n_accelerators * 350.0
+    assert any("capped at 350 W" in line for line in job.remarks)

@@ -1,6 +1,7 @@
 """One training run on one kind of server: how many, how laid out, how long, how sure."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from math import ceil, exp, inf, log
 from statistics import NormalDist
@@ -11,10 +12,12 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.plan.candidate import Candidate, Rejection, RunShape, RunSteps
 from gpuplan.domain.plan.sizing import SizedJob, TrainingFigures
-from gpuplan.domain.ranges import Range
+from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
 from gpuplan.studies.market.ranks import RentedServer
+from gpuplan.studies.power.node_draw import slowdown_of
 from gpuplan.studies.power.training import training_power
 from gpuplan.studies.sizing.task import estimate_of
 from gpuplan.studies.sizing.training.counts import CountSearch, RunCount
@@ -77,7 +80,7 @@ class RunSizer:
         counts = self._counts()
         deadline_s = self.job.work.deadline_s
         found = self._unhurried(counts) if deadline_s is None else counts.fewest(deadline_s)
-        if found is None:
+        if found is None or found.wall_s == inf:
             return self._rejected(candidate, counts)
         return self._job(candidate, counts, self._cheaper(counts, found))
 
@@ -132,8 +135,25 @@ class RunSizer:
             mfu = self.given
             return Range(low=work_s / mfu.high, mid=work_s / mfu.mid, high=work_s / mfu.low)
         mid = self.job.n_samples * trial.s_per_sample
-        low, high = self._spread
-        return Range(low=mid * low, mid=mid, high=mid * high)
+        (low, high), slow = self._spread, self._slowdown
+        return Range(low=mid * low * slow.low, mid=mid * slow.mid, high=mid * high * slow.high)
+
+    @cached_property
+    def _slowdown(self) -> Range:
+        """Time under the power cap of one's own servers over time without; 1 where there is none.
+
+        Infinite where the cap is so low that nothing is known of it.
+        """
+        cap_w, first = self.server.cap_w, self._any_trial()
+        if cap_w is None:
+            return exactly(1.0)
+        hfu = self.forecast(first).forecast.step.hfu_frac
+        power = training_power(self.card, self.peak_flop_per_s * hfu, n_accelerators=1)
+        drawn = power.get("power_w")
+        if drawn is None:
+            return exactly(1.0)
+        slower = slowdown_of(self.card, drawn.value, is_saturated=True)(cap_w)
+        return exactly(inf) if slower is None else slower
 
     @cached_property
     def _spread(self) -> tuple[float, float]:
@@ -195,13 +215,25 @@ class RunSizer:
             accelerator_s=estimate_of(work_s.times(n), tier),
             wall_s=estimate_of(self.wall(n, trial), tier),
             goodput=lost,
-            power_w=power.get("power_w"),
+            power_w=self._capped_w(power.get("power_w"), n),
             training=TrainingFigures(
                 mfu_frac=self.given.mid if self.given is not None else step.mfu_frac,
                 fit_probability_frac=predicted.fit.fit_probability_frac,
             ),
-            remarks=(*run_remarks(self, predicted, lost), *self._knee(counts, found)),
+            remarks=(
+                *run_remarks(self, predicted, lost),
+                *self._cap_line(),
+                *self._knee(counts, found),
+            ),
         )
+
+    def _capped_w(self, power: Estimate | None, n: int) -> Estimate | None:
+        """What the run draws, at most what the cap allows."""
+        if power is None or self.server.cap_w is None:
+            return power
+        most = n * self.server.cap_w
+        low, mid, high = (min(each, most) for each in (power.low, power.value, power.high))
+        return replace(power, low=low, value=mid, high=high)
 
     def candidate(self, base: Candidate, trial: Trial) -> Candidate:
         """The run as a candidate: its whole layout, and the servers that it stands on."""
@@ -242,6 +274,14 @@ class RunSizer:
                 return None
             n, trial = more.n, more.trial
         return None
+
+    def _cap_line(self) -> Iterator[str]:
+        slow = self._slowdown
+        if self.server.cap_w is not None:
+            yield (
+                f"capped at {self.server.cap_w:.0f} W per accelerator: steps take {slow.mid:.2f} "
+                f"times as long ({slow.low:.2f} … {slow.high:.2f}); predict-training knows no cap"
+            )
 
     def _knee(self, counts: CountSearch, found: RunCount) -> Iterator[str]:
         if not counts.is_past_knee(found):

@@ -47,7 +47,7 @@ class JobSizer:
         self.task, self.job = task, job
         self._servers: dict[str, list[RentedServer]] = {}
         for server in task.context.servers:
-            self._servers.setdefault(server.node.accelerator, []).append(server)
+            self._servers.setdefault(server.node.accelerator, []).append(self._capped(server))
         self._given = {
             str(find_accelerator(c.accelerator, task.catalog).accelerator.id): c.mfu_frac
             for c in job.workload.capacities
@@ -56,6 +56,18 @@ class JobSizer:
         self._stops: tuple[Assumption, ...] = ()
         asked = task.context.options.min_probability_frac
         self._odds = DEFAULT_ODDS if asked is None else RunOdds(asked, asked)
+
+    def _capped(self, server: RentedServer) -> RentedServer:
+        """Servers of one's own with the power cap that the scenario states."""
+        node = server.node
+        for owned in self.task.scenario.owned if server.is_own else ():
+            card = find_accelerator(owned.accelerator, self.task.catalog).accelerator
+            if (str(card.id), owned.n_accelerators_per_node) == (
+                node.accelerator,
+                node.n_accelerators,
+            ):
+                return server._replace(cap_w=owned.accelerator_cap_w)
+        return server
 
     def on_accelerator(self, candidate: Candidate, card: Accelerator) -> list[SizedJob] | Rejection:
         """The run on each kind of server with this accelerator; the first reason where on none."""
