@@ -24,7 +24,7 @@ from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.errors import CatalogError, PlannerError, one
 from gpuplan.studies.market.owned import Standing, bought_nodes, site_power, standing_nodes
-from gpuplan.studies.market.published import newest_days, published
+from gpuplan.studies.market.published import CPU_VCPUS, newest_days, published
 from gpuplan.studies.naming import allowed_ids, group_ids
 
 LEAST_HOST_FRAC = 0.25  # Assumption: host memory over accelerator memory
@@ -157,11 +157,35 @@ def _price(rate: NodeRate, candidate: Candidate, n_replicas: int) -> float | Non
 
 def _own_rates(scenario: Scenario, catalog: Catalog) -> Rates:
     found = user_rates(scenario.prices.offers, purchases=scenario.policy.purchases)
-    kept = tuple(
+    measured = {each.accelerator for work in scenario.workloads for each in work.capacities}
+    named = (
         replace(rate, node=replace(rate.node, accelerator=_id(rate.node.accelerator, catalog)))
         for rate in found.kept
     )
+    kept = tuple(rate if rate.node.name in measured else _whole_cpus(rate) for rate in named)
     return Rates(kept=kept, refused=found.refused)
+
+
+def _whole_cpus(rate: NodeRate) -> NodeRate:
+    """Nodes of fewer vCPUs than a CPU has, as many together as make one; larger ones as several.
+
+    Predictions are of whole CPUs; what the user measured on a node holds for that node.
+    """
+    node = rate.node
+    n_whole, n_here = CPU_VCPUS.get(node.accelerator), node.n_vcpus
+    if n_whole is None or n_here is None or n_here == n_whole:
+        return rate
+    if n_here > n_whole:
+        return replace(rate, node=replace(node, n_accelerators=n_here // n_whole))
+    n, most = -(-n_whole // n_here), rate.terms.n_nodes_max
+    name = f"{n} x {node.name}"
+    return replace(
+        rate,
+        node=replace(node, name=name, n_accelerators=1, n_vcpus=n * n_here),
+        price_usd_per_h=rate.price_usd_per_h.times(n),
+        parts=tuple(replace(part, usd_per_h=part.usd_per_h.times(n)) for part in rate.parts),
+        terms=replace(rate.terms, n_nodes_max=None if most is None else most // n),
+    )
 
 
 def _id(name: str, catalog: Catalog) -> str:

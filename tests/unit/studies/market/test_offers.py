@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from gpuplan import api
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.performance import EngineChoice
@@ -264,3 +265,31 @@ def test_nothing_at_all_is_an_error_that_names_the_remedy():
     error = no_price(market())
     assert "none is known" in str(error)
     assert "gpuplan catalog update" in str(error)
+
+
+def cpu_plan(n_vcpus, **offer):
+    work = {
+        "name": "docs",
+        "kind": "batch_inference",
+        "model": "BAAI/bge-small-en-v1.5",
+        "request": {"input_tokens": 128, "output_tokens": 0},
+        "batch": {"docs_per_day": 1e8, "deadline_h": 24},
+    }
+    box = {"accelerator": "cpu-xeon-8480", "name": "box", "usd_per_node_h": 1.0, **offer}
+    tree = {
+        "version": 1,
+        "name": "t",
+        "workloads": [work],
+        "prices": {"offers": [box | {"vcpus_per_node": n_vcpus}]},
+        "policy": {"accelerators": {"allowed": ["cpu-xeon-8480"]}},
+    }
+    return api.plan(tree, n_samples=0).plan
+
+
+def test_a_node_with_few_vcpus_carries_its_part_of_a_cpu():
+    whole, small = cpu_plan(112), cpu_plan(8)
+    assert small.cost_usd_per_month.value == pytest.approx(14 * whole.cost_usd_per_month.value)
+    [line] = small.pools[0].purchases
+    assert line.offer == "14 x box"
+    twice = cpu_plan(224)
+    assert twice.cost_usd_per_month.value <= whole.cost_usd_per_month.value
