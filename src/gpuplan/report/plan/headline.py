@@ -209,11 +209,12 @@ def _terms(answer: Answer, plan: ChosenPlan) -> str:
 
 
 def age_words(answer: Answer, line: PurchaseLine) -> str:
-    """How old the price is, and that a price of over half a year is not firm."""
+    """How old the price is; one of over half a year, or from a survey or market, is not firm."""
     if not line.price_date:
         return ""
     days = (date.fromisoformat(answer.provenance.as_of) - date.fromisoformat(line.price_date)).days
-    return f" (price {days} days old{', not firm' if days > FIRM_DAYS else ''})"
+    is_firm = days <= FIRM_DAYS and line.price_usd_per_node_h.tier != "assumed"
+    return f" (price {days} days old{'' if is_firm else ', not firm'})"
 
 
 def purchase_words(line: PurchaseLine) -> str:

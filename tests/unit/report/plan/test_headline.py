@@ -77,6 +77,10 @@ def test_a_headline_says_where_it_is_bought_and_how_old_the_price_is():
     unsure = bought(cloud="runpod", region="", price_date="2020-01-01")
     assert purchase_words(unsure) == "on demand at Runpod, region unconfirmed"
     assert age_words(made, unsure).endswith(" days old, not firm)")
+    surveyed = replace(
+        known, price_usd_per_node_h=replace(known.price_usd_per_node_h, tier="assumed")
+    )
+    assert age_words(made, surveyed) == " (price 0 days old, not firm)"
     mine = bought(cloud="", region="", price_date="")
     assert (purchase_words(mine), age_words(made, mine)) == ("on demand at your price", "")
     assert age_words(made, line) in headline(made)
