@@ -21,7 +21,15 @@ GROUPS = (
     NodeGroup(accelerator="P100", n_nodes=60, n_accelerators_per_node=8),
     NodeGroup(accelerator="P40", n_nodes=30, n_accelerators_per_node=2),
 )
-POLICIES = (("fifo", "strict"), ("fifo", "easy"), ("shortest", "easy"), ("fair", "skip"))
+POLICIES = (
+    ("fifo", "strict"),
+    ("fifo", "easy"),
+    ("fifo", "conservative"),
+    ("shortest", "easy"),
+    ("fair", "skip"),
+    ("drf", "skip"),
+    ("kueue", "skip"),
+)
 
 
 def stream(n: int) -> Jobs:
@@ -51,7 +59,7 @@ def main() -> None:
             times.append(process_time() - began)
         wait_h = float(np.nanmean(found.jobs.start_s - jobs.arrive_s)) / 3600
         rate = len(jobs) / min(times)
-        print(f"{order:9} {blocking:7} {rate:>10,.0f} jobs/s of CPU   mean wait {wait_h:8.2f} h")
+        print(f"{order:9} {blocking:12} {rate:>10,.0f} jobs/s of CPU   mean wait {wait_h:8.2f} h")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     GPUPLAN_SHARED_DATA=… python tools/judge_cluster.py [jobs per trace]
 
 Start times: estimates for jobs of the last three quarters of a trace, each from what was known at
-its submission; ranges from the hundred estimates before it whose jobs had started by then.
+its submission; ranges from the hundred estimates before it, open waits as far as they are known.
 """
 
 import os
@@ -20,7 +20,7 @@ from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
 from gpuplan.domain.columns import ints
 from gpuplan.inputs.jobs.read import read_jobs
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
-from gpuplan.studies.cluster.eta import calibrated, judged
+from gpuplan.studies.cluster.eta import Record, calibrated, judged
 
 TRACES = Path(os.environ["GPUPLAN_SHARED_DATA"]) / "traces"
 CASES = {"philly/philly.csv": 80, "alibaba_gpu_2023/openb_pod_list_default.csv": 5}
@@ -40,20 +40,28 @@ def coverage(jobs: Jobs, n_nodes: int, n_tried: int) -> tuple[float, float]:
         [judged(cluster, jobs, full, int(i), float(start[i]), request) for i in tried]
     )
     held = []
-    for k, i in enumerate(tried):
-        known = [j for j in range(k) if start[tried[j]] < jobs.arrive_s[i]][-RECORD:]
-        if len(known) == RECORD or k >= RECORD:
-            # The range scales with the estimate: a score within it is a start within it.
-            low, high = np.log((np.array(calibrated(1e9, scores[known])) + 60) / (1e9 + 60))
-            held.append(low - 1e-9 <= scores[k] <= high + 1e-9)
+    for k in range(RECORD, n_tried):
+        i, before = tried[k], tried[k - RECORD : k]
+        is_open = start[before] >= jobs.arrive_s[i]
+        # Of a job that still waits, its wait so far is known.
+        so_far = np.log(np.maximum(jobs.arrive_s[i] - jobs.arrive_s[before], 0.0) + 60)
+        known = scores[k - RECORD : k] + so_far - np.log(wait[before] + 60)
+        earlier = Record(
+            np.where(is_open, known, scores[k - RECORD : k]),
+            jobs.arrive_s[before],
+            np.where(is_open, np.inf, start[before]),
+        )
+        # The range scales with the estimate: a score within it is a start within it.
+        low, high = np.log((np.array(calibrated(1e9, earlier)) + 60) / (1e9 + 60))
+        held.append(low - 1e-9 <= scores[k] <= high + 1e-9)
     return float(np.mean(held)), float((wait > 60).mean())
 
 
-def weeks(jobs: Jobs, n_fit: int) -> None:
-    """Left-out weeks beside twenty draws of each."""
-    seen = np.flatnonzero(jobs.arrive_s < n_fit * WEEK)
-    fitted = fit_jobs(taken(jobs, seen, jobs.arrive_s[seen], jobs.week_s))
-    for week in range(n_fit, int(jobs.span_s // WEEK)):
+def weeks(jobs: Jobs, first: int) -> None:
+    """Each week beside twenty draws of a generator that was fitted to all weeks before it."""
+    for week in range(first, int(jobs.span_s // WEEK)):
+        seen = np.flatnonzero(jobs.arrive_s < week * WEEK)
+        fitted = fit_jobs(taken(jobs, seen, jobs.arrive_s[seen], jobs.week_s))
         inside = (jobs.arrive_s >= week * WEEK) & (jobs.arrive_s < (week + 1) * WEEK)
         work = float((jobs.duration_s * jobs.n_accelerators)[inside].sum()) / 3600
         draws = [draw_jobs(fitted, span_s=WEEK, week_s=jobs.week_s, seed=s) for s in range(20)]
@@ -90,7 +98,7 @@ def main() -> None:
             held, waiting = coverage(replace(jobs, needs=needs), n_nodes, n_tried)
             print(f"{name}, {kind}: {held:.1%} of starts held, {waiting:.0%} of jobs wait")
     jobs = read_jobs(TRACES / "philly/philly.csv")
-    weeks(jobs, 6)
+    weeks(jobs, 4)
     philly(jobs)
 
 

@@ -6,15 +6,17 @@ Size, duration and needs are drawn together from the team's own jobs: what belon
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from gpuplan.domain.cluster.jobs import Jobs, RecordedJobs, at_places
-from gpuplan.domain.columns import Floats, Ints, floats
+from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.noun import dataclass
 from gpuplan.units import DAY, HOUR, WEEK
 
 N_HOURS = 168
+EDGE_FRAC = 0.005  # of the submissions at either end of a trace
 LEAST_DAYS = 3  # fewer say nothing about how days differ
 
 
@@ -28,24 +30,36 @@ class JobGenerator:
 
 
 def fit_jobs(trace: Jobs) -> JobGenerator:
-    """The generator of a trace; hours that the trace never saw have the team's mean."""
-    hour = ((trace.arrive_s + trace.week_s) // HOUR).astype(np.int64)
+    """The generator of a trace; hours that the trace never saw have the team's mean.
+
+    Traces begin and end raggedly: long jobs of the weeks before, and none of the others. Rates and
+    jobs are those between the first and the last half percent of the submissions.
+    """
+    inside = _dense(trace)
+    hour = ((trace.arrive_s[inside] + trace.week_s) // HOUR).astype(np.int64)
+    team = trace.team[inside]
     seen = np.arange(hour.min(), hour.max() + 1) % N_HOURS
     n_seen = np.bincount(seen, minlength=N_HOURS)
     n_teams = len(trace.team_names)
     rates = np.zeros((n_teams, N_HOURS))
     for t in range(n_teams):
-        counts = np.bincount(hour[trace.team == t] % N_HOURS, minlength=N_HOURS)
+        counts = np.bincount(hour[team == t] % N_HOURS, minlength=N_HOURS)
         mean = counts.sum() / max(1, n_seen.sum())
         rates[t] = np.where(n_seen > 0, counts / np.maximum(n_seen, 1), mean) / HOUR
-    spread = np.array([_spread(trace, t) for t in range(n_teams)])
+    spread = np.array([_spread(trace.arrive_s[inside], team == t) for t in range(n_teams)])
     return JobGenerator(trace=trace, jobs_per_s=rates, day_cv_ratio=spread)
 
 
-def _spread(trace: Jobs, team: int) -> float:
+def _dense(trace: Jobs) -> slice:
+    """Where the trace is dense: without the first and the last half percent of its jobs."""
+    n_edge = int(EDGE_FRAC * len(trace))
+    return slice(n_edge, len(trace) - n_edge)
+
+
+def _spread(arrive_s: Floats, is_mine: Any) -> float:
     """Squared spread of days beyond Poisson's gives the factor's, by moments."""
-    day = (trace.arrive_s[trace.team == team] // DAY).astype(np.int64)
-    n_days = int(trace.span_s // DAY)
+    day = ((arrive_s[is_mine] - arrive_s[0]) // DAY).astype(np.int64)
+    n_days = int((arrive_s[-1] - arrive_s[0]) // DAY)
     if n_days < LEAST_DAYS or not len(day):
         return 0.0
     counts = np.bincount(day, minlength=n_days)[:n_days]
@@ -63,7 +77,7 @@ def draw_jobs(fitted: JobGenerator, *, span_s: float, week_s: float, seed: int =
     days = np.arange(n_hours) // 24
     arrive, source = [], []
     for team in range(len(fitted.trace.team_names)):
-        pool = np.flatnonzero(fitted.trace.team == team)
+        pool = _pool(fitted.trace, team)
         if not len(pool):
             continue
         factor = _day_factors(rng, int(days[-1]) + 1, float(fitted.day_cv_ratio[team]))
@@ -76,6 +90,13 @@ def draw_jobs(fitted: JobGenerator, *, span_s: float, week_s: float, seed: int =
     inside = when < span_s
     order = np.argsort(when[inside], kind="stable")
     return taken(fitted.trace, which[inside][order], when[inside][order], week_s % WEEK)
+
+
+def _pool(trace: Jobs, team: int) -> Ints:
+    """The team's jobs that others are drawn from: of the dense part, where it has any there."""
+    every, inside = np.flatnonzero(trace.team == team), _dense(trace)
+    dense = every[(every >= inside.start) & (every < inside.stop)]
+    return ints(dense if len(dense) else every)
 
 
 def _day_factors(rng: np.random.Generator, n: int, cv: float) -> Floats:

@@ -22,6 +22,7 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
         policies=tuple(names(options.compare) or ()),
         n_changes=options.change_nodes,
         advises_quotas=options.advise_quotas,
+        advises_fractions=options.advise_mig,
         seed=options.seed,
     )
     with busy("replaying jobs; the first run on a machine compiles its kernel"):

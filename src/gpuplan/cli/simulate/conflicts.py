@@ -49,7 +49,7 @@ def check_plan(options: SimulateOptions) -> None:
         raise InputError("simulate", problems)
 
 
-CLUSTER_ONLY = ("compare", "change_nodes", "advise_quotas", "render_to")
+CLUSTER_ONLY = ("compare", "change_nodes", "advise_quotas", "advise_mig", "render_to")
 
 
 def check_jobs(options: SimulateOptions) -> None:

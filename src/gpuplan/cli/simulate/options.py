@@ -351,6 +351,10 @@ class SimulateOptions(NamedTuple):
     advise_quotas: Annotated[
         bool, opt(CLUSTER, "Find the smallest quota that meets each violated wait target.")
     ] = False
+    advise_mig: Annotated[
+        bool,
+        opt(CLUSTER, "Find MIG partitions for jobs on part of a GPU, beside MPS and time-slicing."),
+    ] = False
     render_to: Annotated[
         Path | None, opt(CLUSTER, "Folder for Kueue and Slurm configuration, advised quotas in it.")
     ] = None

@@ -107,12 +107,33 @@ class QuotaAdvice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FractionOption:
+    """GPUs that fractional jobs need, one way of sharing them, and what it isolates."""
+
+    way: str
+    n_accelerators: int
+    usd_per_month: float | None
+    isolation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FractionAdvice:
+    """How to share GPUs of one type among jobs that need part of one."""
+
+    accelerator: str
+    slices: tuple[tuple[str, int], ...]  # profile, and how many are wanted at once
+    partitions: tuple[tuple[str, int], ...]  # geometry, and on how many GPUs
+    options: tuple[FractionOption, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
     """What a simulation of a cluster should answer beside the run itself."""
 
     policies: tuple[str, ...] = ()  # to compare: fifo, easy, fair …
     n_changes: int = 0  # nodes more and fewer of each group to try
     advises_quotas: bool = False
+    advises_fractions: bool = False
     seed: int = 0
 
 
@@ -124,6 +145,7 @@ class ClusterAdvice:
     changes: tuple[PolicyRow, ...] = ()
     last_useful: tuple[tuple[str, int], ...] = ()  # GPU type, and the last GPU that saved waiting
     quotas: tuple[QuotaAdvice, ...] = ()
+    fractions: tuple[FractionAdvice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuplan.domain.cluster.answer import (
     ClusterSimulation,
+    FractionAdvice,
     PolicyRow,
     QuotaAdvice,
     StartEstimate,
@@ -62,6 +63,7 @@ def cluster_sheet(found: ClusterSimulation) -> Sheet:
         _change_table("Policies compared, same jobs and failures", found.advice.policies),
         _change_table("More and fewer GPUs", found.advice.changes),
         _quota_table(found.advice.quotas),
+        *(_fraction_table(one) for one in found.advice.fractions),
     ]
     remarks = [("Trace:", found.jobs.remarks), ("Last useful GPU:", _last_lines(found))]
     return result_sheet(
@@ -104,6 +106,7 @@ def _body(found: ClusterSimulation) -> Document:
         "policies": [_change(row) for row in advice.policies],
         "changes": [_change(row) for row in advice.changes],
         "last_useful": dict(advice.last_useful),
+        "fractions": [_fraction(one) for one in advice.fractions],
         "quotas": pick_each(
             advice.quotas, "team", "accelerator", "n_now", "n_advised", "wait_now_s", "wait_then_s"
         ),
@@ -236,6 +239,31 @@ def _quota_table(rows: Sequence[QuotaAdvice]) -> Table:
             ">target": lambda row: span(row.target_s),
         },
     )
+
+
+def _fraction_table(advice: FractionAdvice) -> Table:
+    """Ways to share GPUs of a type; the partition in the row of MIG."""
+    cut = " + ".join(f"{n} × ({name})" for name, n in advice.partitions)
+    return table(
+        f"{advice.accelerator} for jobs on part of a GPU",
+        advice.options,
+        {
+            "sharing": lambda one: one.way,
+            ">GPUs": lambda one: count(one.n_accelerators),
+            ">$/month": lambda one: "" if one.usd_per_month is None else usd(one.usd_per_month),
+            "partition": lambda one: cut if one.way == "MIG" else "",
+            "isolation": lambda one: one.isolation,
+        },
+    )
+
+
+def _fraction(advice: FractionAdvice) -> Document:
+    return {
+        "accelerator": advice.accelerator,
+        "slices": dict(advice.slices),
+        "partitions": dict(advice.partitions),
+        "options": pick_each(advice.options, "way", "n_accelerators", "usd_per_month", "isolation"),
+    }
 
 
 def _last_lines(found: ClusterSimulation) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ was known when it was submitted, and compared with when they started [Vovk2005].
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,9 @@ NEVER_S = 365 * DAY  # of a job that starts in no simulated future
 SUBMIT_S = 1.0  # what runs starts before
 LEAST_KIND = 30  # jobs of a kind that say enough about how long it lasts
 SIZE_EDGES = (1, 2, 8, 64)
+LEAST_RECORD = 30  # estimates before the shares outside of a range are adapted
+ADAPT_FRAC = 0.05  # of a share, by which a miss or a hit moves it [Gibbs2021]
+ROUNDING = 1e-9
 
 
 def eta(cluster_file: Path, jobs_file: Path, request: EtaRequest) -> StartEstimate:
@@ -53,8 +57,8 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
     history = simulate_cluster(cluster, past, until_s=now_s)
     running, queued = held_at(past, history, now_s)
     wait_s = expected_wait(cluster, past, history, replace(request, at_s=now_s))
-    scores = record(cluster, past, history, request)
-    low, high = calibrated(wait_s, scores)
+    earlier = record(cluster, past, history, request)
+    low, high = calibrated(wait_s, earlier)
     why = "durations and arrivals to come are drawn from the trace up to the submission"
     return StartEstimate(
         request=request,
@@ -64,7 +68,7 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
         n_running=len(running),
         n_queued=len(queued),
         queued_accelerators=int(past.n_accelerators[queued].sum()),
-        n_record=len(scores),
+        n_record=len(earlier.scores),
         assumptions=(assume("what comes next", "as before", why, "--jobs"),),
     )
 
@@ -75,27 +79,60 @@ def score(wait_s: Floats | float, expected_s: Floats | float) -> Floats:
     return found
 
 
-def calibrated(wait_s: float, scores: Floats) -> tuple[float, float]:
+class Record(NamedTuple):
+    """Earlier estimates in order of submission; jobs that still wait have started at infinity."""
+
+    scores: Floats
+    arrive_s: Floats
+    start_s: Floats
+
+
+def adapted_tails(earlier: Record) -> tuple[float, float]:
+    """Shares below and above the range that would have held the record itself [Gibbs2021].
+
+    Every estimate is held against the range of those before it whose jobs had started by then; a
+    miss on a side makes that side's share smaller, a hit a little larger.
+    """
+    tail = (1 - COVERAGE) / 2
+    shares = np.array([tail, tail])
+    for k in range(LEAST_RECORD, len(earlier.scores)):
+        known = earlier.scores[:k][earlier.start_s[:k] < earlier.arrive_s[k]]
+        if len(known) >= LEAST_RECORD / 2:
+            low, high = _bounds(known, shares)
+            found = earlier.scores[k]
+            misses = np.array([found < low - ROUNDING, found > high + ROUNDING])
+            shares += ADAPT_FRAC * (tail - misses)
+    return float(shares[0]), float(shares[1])
+
+
+def _bounds(scores: Floats, shares: Any) -> tuple[float, float]:
+    below, above = np.clip(shares, 0.0, 0.5)
+    low, high = np.quantile(scores, [below, 1 - above])
+    return float(low), float(high)
+
+
+def calibrated(wait_s: float, earlier: Record) -> tuple[float, float]:
     """The 80 % range around an estimate, from the scores of earlier ones."""
-    n = len(scores)
-    if n == 0:
+    if len(earlier.scores) == 0:
         return 0.0, NEVER_S
-    tail = min(0.5, (1 - COVERAGE) / 2 * (n - 1) / n) if n > 1 else 0.0
-    low, high = np.quantile(scores, [tail, 1 - tail])
+    low, high = _bounds(earlier.scores, adapted_tails(earlier))
     grown = (wait_s + GRAIN_S) * np.exp([low, high]) - GRAIN_S
     return max(0.0, float(grown[0])), max(0.0, float(grown[1]))
 
 
-def record(cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest) -> Floats:
-    """Scores of the estimates for recent jobs; those still waiting count with their wait so far."""
+def record(cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest) -> Record:
+    """Estimates for recent jobs; those still waiting count with their wait so far."""
     now_s = float(past.arrive_s[-1])
     first = max(now_s - RECORD_S, now_s / 3)
     able = np.flatnonzero((past.arrive_s >= first) & (past.arrive_s < now_s))
     if not len(able):
-        return np.empty(0)
+        return Record(np.empty(0), np.empty(0), np.empty(0))
     chosen = able[np.unique(np.linspace(0, len(able) - 1, request.n_record).astype(np.int64))]
-    started = np.where(np.isnan(history.jobs.start_s), now_s, history.jobs.start_s)
-    return np.array([judged(cluster, past, history, int(i), started[i], request) for i in chosen])
+    start_s = np.where(np.isnan(history.jobs.start_s), np.inf, history.jobs.start_s)
+    scores = [
+        judged(cluster, past, history, int(i), min(start_s[i], now_s), request) for i in chosen
+    ]
+    return Record(np.array(scores), past.arrive_s[chosen], start_s[chosen])
 
 
 def judged(

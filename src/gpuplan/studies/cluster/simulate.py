@@ -27,6 +27,7 @@ from gpuplan.studies.cluster.compare import (
     quota_advice,
     with_quota,
 )
+from gpuplan.studies.cluster.fractions import fraction_advice
 from gpuplan.studies.cluster.waits import (
     cluster_use,
     size_rows,
@@ -57,6 +58,7 @@ def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSim
         changes=change_rows(request.n_changes, cluster, jobs, found),
         last_useful=last_useful(cluster, jobs, found) if request.n_changes else (),
         quotas=quota_advice(cluster, jobs, found) if request.advises_quotas else (),
+        fractions=fraction_advice(cluster, jobs) if request.advises_fractions else (),
     )
     return ClusterSimulation(
         cluster=cluster,
@@ -119,6 +121,10 @@ def assumptions(cluster: Cluster, jobs: Jobs) -> Iterator[Assumption]:
     if is_stopped and defaults.checkpoint_s == 0 and not len(jobs.terms.checkpoint_s):
         why = "no interval was given: a job that a failure stops begins anew"
         yield Assumption(what="checkpoints", value="none", why=why, change="jobs.checkpoint_min")
+    if (column(jobs.needs.share_frac, len(jobs), 1.0) < 1).any():
+        why = "the trace has shares of compute only"
+        value, change = "in proportion to their share of compute", "mig_profile of the jobs"
+        yield Assumption(what="GPU memory of fractional jobs", value=value, why=why, change=change)
     yield from _types(cluster, jobs.needs.accelerator_names)
 
 

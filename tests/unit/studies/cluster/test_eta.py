@@ -12,6 +12,8 @@ from gpuplan.errors import InputError
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
 from gpuplan.studies.cluster.eta import (
     Kinds,
+    Record,
+    adapted_tails,
     calibrated,
     eta,
     held_at,
@@ -92,9 +94,41 @@ def test_a_larger_job_waits_no_less():
 def test_ranges_are_quantiles_of_earlier_scores():
     scores = score(np.array([120.0, 60.0, 0.0]), np.array([60.0, 60.0, 60.0]))
     assert scores[1] == 0.0
-    low, high = calibrated(60.0, np.log(np.array([0.5, 1.0, 2.0])))
+    low, high = calibrated(60.0, all_started(np.log(np.array([0.5, 1.0, 2.0]))))
     assert low < 60.0 < high <= 2 * 120.0 - 60.0 + 1e-9
-    assert calibrated(60.0, np.empty(0))[0] == 0.0  # nothing is known
+    assert calibrated(60.0, all_started(np.empty(0)))[0] == 0.0  # nothing is known
+
+
+def all_started(scores):
+    """A record whose jobs start as soon as they are submitted."""
+    at = np.arange(len(scores), dtype=float)
+    return Record(np.asarray(scores), at, at)
+
+
+def test_a_record_that_drifts_widens_its_side():
+    steady_scores = np.random.default_rng(1).normal(0.0, 1.0, 100)
+    same = adapted_tails(all_started(steady_scores))
+    rising = adapted_tails(all_started(steady_scores + np.linspace(0.0, 4.0, 100)))
+    assert same == pytest.approx((0.1, 0.1), abs=0.15)
+    assert rising[1] < same[1]
+    assert rising[0] > same[0]
+    assert calibrated(600.0, all_started(steady_scores + np.linspace(0.0, 4.0, 100)))[1] > 600.0
+
+
+def test_adapted_ranges_hold_80_percent_of_a_drifting_stream():
+    rng, held = np.random.default_rng(2), []
+    scores = rng.normal(0.0, 1.0, 600) + np.sin(np.arange(600) / 40.0) * 1.5
+    for k in range(100, 600):
+        before = all_started(scores[k - 100 : k])
+        low, high = calibrated(1e9, before)
+        held.append(np.log(low / 1e9) <= scores[k] <= np.log(high / 1e9))
+    assert 0.76 <= np.mean(held) <= 0.88
+
+
+def test_jobs_that_still_wait_are_no_evidence_of_a_short_wait():
+    scores = np.zeros(60)
+    waiting = Record(scores, np.arange(60.0), np.full(60, np.inf))
+    assert adapted_tails(waiting) == pytest.approx((0.1, 0.1))
 
 
 def test_ranges_hold_on_later_jobs_of_a_steady_stream():
@@ -122,8 +156,8 @@ def test_the_record_is_of_recent_jobs():
     cluster = small(jobs)
     history = simulate_cluster(cluster, jobs, until_s=float(jobs.arrive_s[-1]))
     found = record(cluster, jobs, history, EtaRequest(n_accelerators=1, duration_s=1.0, n_record=9))
-    assert len(found) == 9
-    assert np.isfinite(found).all()
+    assert len(found.scores) == 9
+    assert np.isfinite(found.scores).all()
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,9 @@ class Judge:
     def often_missed(self, fleet: Fleet) -> str:
         """Whose target most of the draws that miss one miss; empty where none does."""
         who = Counter(
-            one.who for stream in range(len(self.draws)) for one in self.missed(fleet, stream)
+            "deadlines" if one.kind == "deadline" else one.who
+            for stream in range(len(self.draws))
+            for one in self.missed(fleet, stream)
         )
         return who.most_common(1)[0][0] if who else ""
 
