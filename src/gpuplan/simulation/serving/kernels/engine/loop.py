@@ -39,13 +39,14 @@ def _release(e: AnyEngine, v: int) -> None:
     e.request[i, st.END] = s[st.NOW]
     e.request[i, st.MADE] = e.request[i, st.OUTPUT]
     n_seen = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
-    n_written = min(n_seen, e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - 1)
+    n_written = e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - 1
     s[st.OUTSTANDING] -= 1
     if e.limit[st.IS_AHEAD]:
+        # All of it has been entered by then; otherwise only what was known when it was scheduled.
         hold_back(e, v, n_written)
     else:
         forget_decode(e, v)
-        leave(e, v, n_seen, n_written)
+        leave(e, v, n_seen, min(n_seen, n_written))
 
 
 def _any_finished(e: AnyEngine, _: int) -> int:

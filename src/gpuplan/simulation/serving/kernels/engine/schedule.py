@@ -147,7 +147,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
         n_held = n_blocks(e.limit, n_seen + n_drafts(e))
         e.request[i, st.MADE] = n_tokens - e.request[i, st.INPUT]
         forget_decode(e, v)
-        n_unknown = e.limit[st.IS_AHEAD]
+        n_unknown = e.limit[st.IS_AHEAD] * (s[st.GAIN] if is_scheduled else 1)
     give_back(e, v, n_held, n_seen - n_unknown)
     unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)

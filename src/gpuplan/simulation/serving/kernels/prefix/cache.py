@@ -57,16 +57,17 @@ def _write_up_to(e: AnyEngine, w: int, n_tokens: int) -> None:
 def _settle(e: AnyEngine, segment: int) -> int:
     """The row of the segment, with all that its writer, if any, has been scheduled to write.
 
-    An engine that schedules ahead does not know the last token yet.
+    An engine that schedules ahead does not know the tokens of the last step yet.
     """
     g = find_entry(e, segment)
     w = e.entry[g, st.WRITER] if g >= 0 else st.NONE
     if w >= 0:
-        s = e.scalar
-        n_tokens = e.slot[w, st.OFFSET] + s[st.STEP] - e.limit[st.IS_AHEAD]
+        s, is_ahead = e.scalar, e.limit[st.IS_AHEAD]
+        n_tokens = e.slot[w, st.OFFSET] + s[st.STEP] - is_ahead * s[st.GAIN]
         is_due = s[st.IS_WALKING] and e.slot[w, st.STAMP] < s[st.TICK]
         is_due = is_due or e.slot[w, st.DONE] == st.LEAVING
-        _write_up_to(e, w, n_tokens - s[st.GAIN] if is_due else n_tokens)
+        n_due = 1 if is_ahead else s[st.GAIN]
+        _write_up_to(e, w, n_tokens - n_due if is_due else n_tokens)
     return g
 
 
