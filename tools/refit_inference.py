@@ -21,10 +21,11 @@ from gpuplan.calibration.inference.ranges import Line, learned, with_tails
 from gpuplan.calibration.inference.store import inference_calibration, to_document
 from gpuplan.calibration.runs.fields import CONDITIONS
 from gpuplan.csv_rows import read_csv_rows
-from gpuplan.domain.calibration.constants import InferenceCalibration
+from gpuplan.domain.calibration.constants import AT_LIMIT, InferenceCalibration
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.studies.validation.fit_inference import (
     calibrate_inference,
+    is_bound,
     known_labels,
     study,
 )
@@ -91,12 +92,18 @@ def ledger(known: Mapping[str, frozenset[str]]) -> list[Line]:
 
 
 def ranges_alone() -> InferenceCalibration:
-    """The stored fit with ranges learned anew; percentiles stay as its held-out rows had them."""
+    """The stored fit with ranges learned anew; what its held-out rows say stays as it is."""
     stored = inference_calibration()
-    means = learned(ledger(stored.known))
-    of_tails = {k: v for k, v in stored.ranges.log_half.items() if k.startswith(TAIL_METRICS)}
-    tails = replace(stored.ranges, log_half=of_tails)
+    means = learned([line for line in ledger(stored.known) if not is_bound(line)])
+    held_out = {k: v for k, v in stored.ranges.log_half.items() if _is_held_out(k)}
+    tails = replace(stored.ranges, log_half=held_out)
     return replace(stored, ranges=with_tails(means, tails))
+
+
+def _is_held_out(key: str) -> bool:
+    is_latency = key.startswith(("ttft_mean_ms", "tpot_mean_ms"))
+    at_limit = key.endswith("at the limit") or f"|{AT_LIMIT}" in key
+    return key.startswith(TAIL_METRICS) or (is_latency and at_limit)
 
 
 def refit() -> InferenceCalibration:

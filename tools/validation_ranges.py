@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from ledger import FOLDER, Row, later_figures, later_lines, never_seen_lines, rows_of
+from validation_recipe import Recipe, Stated, recipe
 
 from gpuplan.calibration.inference.ranges import Line, learned
 from gpuplan.calibration.inference.site import PROBED
@@ -31,11 +32,13 @@ RANGES = """\
 First predictions of {n:,} figures of {groups} groups (source, model, accelerator), made before any
 fit held their rows (`tests/validation/never_seen/first_predictions*.csv`, never edited). `then` are
 the ranges that were stated with them; `now` are today's, learned from the other groups in
-{folds} folds. Coverage in percent of figures, with the 90 % interval of drawing groups anew;
-width is ln high - ln low; the interval score [Gneiting2007] is in logs, lower is better.
+{folds} folds; `recipe` are those of `then` times one factor per cell from the same folds
+(`tools/validation_recipe.py`). Coverage in percent of figures, with the 90 % interval of drawing
+groups anew, and as a mean of groups; width is ln high - ln low; the interval score [Gneiting2007]
+is in logs, lower is better.
 
-| {what} | figures | groups | then: coverage, width, score | now: coverage, width, score |
-|---|---:|---:|---:|---:|"""
+| {what} | figures | groups | then: coverage, width, score | recipe | now | mean of groups |
+|---|---:|---:|---:|---:|---:|---:|"""
 PROBES = """\
 ## What a probe is worth
 
@@ -55,6 +58,11 @@ class Figure(NamedTuple):
     line: Line
     low: float
     high: float
+
+    @property
+    def stated(self) -> Stated:
+        """The line with the half-width that was stated with it."""
+        return Stated(self.line, max(LEAST_LOG**2, -self.low * self.high) ** 0.5)
 
 
 def figures() -> list[Figure]:
@@ -94,38 +102,63 @@ def held_out_rules(found: Sequence[Figure]) -> dict[str, RangeRule]:
     return rules
 
 
+def held_out_recipes(found: Sequence[Figure]) -> dict[str, Recipe]:
+    """By group, the recipe's factors from the groups of other folds."""
+    groups = sorted({each.line.group for each in found})
+    recipes = {}
+    for fold in range(N_FOLDS):
+        out = set(groups[fold::N_FOLDS])
+        some = [each.stated for each in found if each.line.group not in out]
+        recipes |= dict.fromkeys(out, recipe(some))
+    return recipes
+
+
+class Compared(NamedTuple):
+    """Figures with the rules and recipes of other folds."""
+
+    found: Sequence[Figure]
+    rules: dict[str, RangeRule]
+    recipes: dict[str, Recipe]
+
+
 def ranges() -> str:
     """Coverage, width and interval score by figure and by novelty, then and now."""
     found = figures()
     rules = held_out_rules(found)
+    of = Compared(found, rules, held_out_recipes(found))
     head = {"n": len(found), "groups": len(rules), "folds": N_FOLDS}
-    by_cell = _table(found, rules, lambda each: each.line.cell.replace("|", ", "))
-    by_novelty = _table(found, rules, lambda each: each.line.novelty)
-    between = "\n| novelty | figures | groups | then | now |\n|---|---:|---:|---:|---:|"
+    by_cell = _table(of, lambda each: each.line.cell.replace("|", ", "))
+    by_novelty = _table(of, lambda each: each.line.novelty)
+    between = "\n| novelty | figures | groups | then | recipe | now | mean of groups |\n"
+    between += "|---|---:|---:|---:|---:|---:|---:|"
     return "\n".join([RANGES.format(what="figure", **head), *by_cell, between, *by_novelty, ""])
 
 
-def _table(
-    found: Sequence[Figure], rules: dict[str, RangeRule], name: Callable[[Figure], str]
-) -> Iterator[str]:
+def _table(of: Compared, name: Callable[[Figure], str]) -> Iterator[str]:
     groups: dict[str, list[Figure]] = defaultdict(list)
-    for each in found:
+    for each in of.found:
         groups[name(each)].append(each)
-    for label, some in (*sorted(groups.items()), ("**all**", list(found))):
+    for label, some in (*sorted(groups.items()), ("**all**", list(of.found))):
         error = np.array([each.line.log_ratio for each in some])
         then = np.array([[each.low, each.high] for each in some]).T
-        half = np.array([rules[each.line.group].half(each.line.keys) for each in some])
+        half = np.array([of.rules[each.line.group].half(each.line.keys) for each in some])
+        other = np.array([of.recipes[each.line.group].half(each.stated) for each in some])
         names = [each.line.group for each in some]
         inside = np.abs(error) <= half
-        low, high = _bootstrap(inside, names)
-        was = (error >= then[0]) & (error <= then[1])
+        low, high = bootstrap(inside, names)
+        mean = np.mean([inside[[n == group for n in names]].mean() for group in set(names)])
         yield (
-            f"| {label} | {len(some)} | {len(set(names))} "
-            f"| {100 * was.mean():.0f}, {np.mean(then[1] - then[0]):.2f}, "
-            f"{interval_score(error, *then):.2f} "
-            f"| {100 * inside.mean():.0f} ({low:.0f} to {high:.0f}), {np.mean(2 * half):.2f}, "
-            f"{interval_score(error, -half, half):.2f} |"
+            f"| {label} | {len(some)} | {len(set(names))} | {_figures(error, *then)} "
+            f"| {_figures(error, -other, other)} | {_figures(error, -half, half)} "
+            f"({low:.0f} to {high:.0f}) | {100 * mean:.0f} |"
         )
+
+
+def _figures(error: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
+    """Coverage in percent, mean width and interval score."""
+    inside = (error >= low) & (error <= high)
+    score = interval_score(error, low, high)
+    return f"{100 * inside.mean():.0f}, {np.mean(high - low):.2f}, {score:.2f}"
 
 
 def interval_score(error: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
@@ -134,7 +167,7 @@ def interval_score(error: np.ndarray, low: np.ndarray, high: np.ndarray) -> floa
     return float(np.mean(high - low + 10 * outside))
 
 
-def _bootstrap(inside: np.ndarray, groups: Sequence[str]) -> tuple[float, float]:
+def bootstrap(inside: np.ndarray, groups: Sequence[str]) -> tuple[float, float]:
     """The 90 % interval of the coverage, groups drawn anew."""
     names = sorted(set(groups))
     place = np.array([names.index(group) for group in groups])

@@ -15,6 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")]
 
+from validation_decisions import reliability  # noqa: E402
 from validation_later import later  # noqa: E402
 from validation_never_seen import never_seen  # noqa: E402
 from validation_parts import at_a_glance, glance_figures, links, other_networks, power  # noqa: E402
@@ -50,6 +51,7 @@ def main() -> int:
         times("llm_training"),
         never_seen(),
         ranges(),
+        reliability(),
         probes(),
         later(),
         other_networks(),

@@ -15,7 +15,14 @@ from gpuplan.domain.calibration.constants import AT_LIMIT, SEEN, range_keys
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
 from ledger import later_figures, later_lines
-from validation_ranges import figures, held_out_rules, narrowed, probed_sites
+from validation_decisions import TARGETS_MS, stated
+from validation_ranges import (
+    figures,
+    held_out_recipes,
+    held_out_rules,
+    narrowed,
+    probed_sites,
+)
 from validation_ranges import interval_score as scored
 
 FOLDER = Path(__file__).parent / "never_seen"
@@ -102,14 +109,22 @@ def test_ranges_are_worth_more_than_those_stated_then_by_groups_held_out(held_ou
     assert scored(error, -half, half) < scored(error, *then)
 
 
-def test_steps_of_a_dense_model_are_known_better_than_of_experts_and_than_queues():
+def test_steps_of_a_dense_model_are_known_better_than_of_experts():
     rule = inference_calibration().ranges
     dense, experts = (
         rule.half(range_keys("tpot_mean_ms", "fixed_concurrency", kind=kind, novelty=SEEN))
-        for kind in ("dense|cuda", "experts|cuda")
+        for kind in ("dense|cuda|vllm", "experts|cuda|vllm")
     )
-    limit = rule.half(range_keys("tpot_mean_ms", AT_LIMIT, kind="dense|cuda", novelty=SEEN))
-    assert dense < experts < limit
+    assert dense < experts
+
+
+def test_waits_at_a_limit_are_known_less_than_steps_there():
+    rule = inference_calibration().ranges
+    tpot, ttft = (
+        rule.half(range_keys(metric, AT_LIMIT, kind="dense|cuda|trtllm", novelty=SEEN))
+        for metric in ("tpot_mean_ms", "ttft_mean_ms")
+    )
+    assert tpot < ttft
 
 
 @pytest.mark.parametrize("metric", ["output_tokens_per_s", "tpot_mean_ms"])
@@ -118,3 +133,21 @@ def test_own_runs_narrow_as_far_as_sites_of_real_rows_say(metric):
     one, three = (narrowed(made, k, metric=metric) for k in (1, 3))
     assert three < one < 1.0
     assert rule.log_half[f"probed|3|{metric}"] == pytest.approx(log(three), abs=0.006)
+
+
+def test_stated_odds_of_a_target_are_what_happens():
+    pairs = np.array(
+        [(one.chance(t), one.measured_ms <= t) for one in stated() for t in TARGETS_MS]
+    )
+    nearly_sure = pairs[(pairs[:, 0] >= 0.86) & (pairs[:, 0] < 0.94)]
+    even = pairs[(pairs[:, 0] >= 0.3) & (pairs[:, 0] < 0.7)]
+    assert nearly_sure[:, 1].mean() == pytest.approx(0.9, abs=0.05)
+    assert even[:, 1].mean() == pytest.approx(even[:, 0].mean(), abs=0.1)
+
+
+def test_ranges_are_worth_more_than_the_recipe(held_out):
+    found, half = held_out
+    recipes = held_out_recipes(found)
+    other = np.array([recipes[each.line.group].half(each.stated) for each in found])
+    error = np.array([each.line.log_ratio for each in found])
+    assert scored(error, -half, half) < scored(error, -other, other)

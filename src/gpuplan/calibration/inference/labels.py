@@ -12,6 +12,7 @@ from gpuplan.domain.model.network import Model
 
 NONE = "no"
 MANY_USERS = 16
+MEASURED_ENGINES = ("vllm", "sglang", "trtllm", "llamacpp")  # each by several publications
 # No server in front of the engine: nothing is tokenised, streamed or counted per request.
 OFFLINE_REGIMES = ("static_batch", "max_load", "offline", "prefill")
 
@@ -133,8 +134,14 @@ def nearest_era(era: str, known: Iterable[str]) -> str:
 
 
 def range_kind(labels: Labels) -> str:
-    """Kind of network, and whether the engine runs where it was written for or is a port."""
-    return f"{labels['kind']}|{'cuda' if labels['port'] == NONE else 'port'}"
+    """What an error depends on beside its regime, the widest group first.
+
+    The kind of network, whether the engine runs where it was written for or is a port, and which
+    of the widely measured engines it is.
+    """
+    home = "cuda" if labels["port"] == NONE else "port"
+    engine = labels["engine"] if labels["engine"] in MEASURED_ENGINES else "other"
+    return f"{labels['kind']}|{home}|{engine}"
 
 
 def range_regime(labels: Labels, load: ServingLoad) -> str:

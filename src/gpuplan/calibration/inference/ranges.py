@@ -3,9 +3,10 @@
 A ledger line is a prediction whose constants had not seen its row. Rows of a group (source, model,
 accelerator) err together, so that a group counts as the root of its rows. A half-width is the
 weighted quantile of misses that holds four of five, level by level: of the metric, of metric and
-regime (a cell), of the kind of network in it, of what engines were written for and of ports of
-them; each level leans on the one above as if that were a few groups more. What is newer to the
-fit is wider by a factor common to all cells.
+regime (a cell), of the kind of network in it, of engines where they were written for and of ports,
+of the engine; each level leans on the one above as if that were a few groups more. What is newer
+to the fit is wider by a factor common to all cells. Levels and their weights were chosen by the
+interval score of groups held out (docs/validation.md).
 """
 
 from collections import Counter, defaultdict
@@ -25,9 +26,9 @@ from gpuplan.domain.calibration.validation import MetricErrors
 Floats = NDArray[np.float64]
 LEVEL_FRAC = 0.8
 MOST_LEVEL = 0.98
-GROUPS_SHORT = 15.0  # the level is raised as if so many groups were one too few
+GROUPS_SHORT = 25.0  # the level is raised as if so many groups were one too few
 GROUPS_ABOVE = 4.0  # so many groups is the word of the level above worth
-GROUPS_AS_KNOWN = 6.0  # so many groups say that what is new is as near as what is known
+GROUPS_AS_KNOWN = 2.0  # so many groups say that what is new is as near as what is known
 N_ROUNDS = 3  # between widths and the factors of novelty, which settle at once
 NOVELTIES = (SAME, *reversed(dict.fromkeys(KINDS.values())))  # least new first
 APART = ("max_load", "output_tokens_per_s")  # scored by kind of network too
@@ -38,7 +39,7 @@ class Line(NamedTuple):
 
     metric: str
     regime: str
-    kind: str  # of network, and whether the engine runs where it was written for
+    kind: str  # of network, home or port, and engine, as `range_kind` has it
     group: str  # source, model and accelerator
     novelty: str
     log_ratio: float  # measured / predicted; of a percentile, over the predicted mean

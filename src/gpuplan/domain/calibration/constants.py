@@ -106,14 +106,16 @@ AT_LIMIT = "mlperf_server"  # requests as fast as a submission dares: no measure
 def range_keys(
     metric: str, regime: str, *, kind: str, novelty: str, here: str = ""
 ) -> tuple[str, ...]:
-    """The factors of a half-width, widest group first; `here` names what own runs narrow."""
-    cell = f"{metric}|{regime}"
-    network = f"{cell}|{kind.partition('|')[0]}"
+    """The factors of a half-width, widest group first; `here` names what own runs narrow.
+
+    `kind` holds parts, the widest group first, such as `dense|cuda|vllm`; none where it is empty.
+    """
+    cell, parts = f"{metric}|{regime}", kind.split("|") if kind else []
     above = f"{metric} at the limit" if regime == AT_LIMIT else metric
-    keys = (above, cell, network, f"{cell}|{kind}")
+    within = ("|".join((cell, *parts[:n])) for n in range(len(parts) + 1))
     if novelty == HERE:
-        return (*keys, f"novelty|{SEEN}", f"here|{here}|{metric}")
-    return (*keys, f"novelty|{novelty}")
+        return (above, *within, f"novelty|{SEEN}", f"here|{here}|{metric}")
+    return (above, *within, f"novelty|{novelty}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

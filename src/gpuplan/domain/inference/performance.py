@@ -1,6 +1,6 @@
 """What is asked of a running model, and what is predicted for it."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gpuplan.domain.calibration.constants import Novelty
 from gpuplan.domain.hardware.devices import Accelerator
@@ -33,6 +33,13 @@ USUAL_VERSIONS = {"vllm": "0.20", "sglang": "0.5", "trtllm": "1.0"}
 USUAL_ENGINE = EngineChoice(name="vllm", version=USUAL_VERSIONS["vllm"])
 
 
+class LatencyLimits(NamedTuple):
+    """99th percentiles that a benchmark's rules allow at most."""
+
+    ttft_p99_s: float
+    tpot_p99_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLoad:
     """What one deployment of all its replicas has to answer."""
@@ -44,6 +51,7 @@ class ServingLoad:
     requests_per_s: float | None = None  # None where requests wait or users ask again
     n_requests: int | None = None  # of a run at a rate that ends; None: it goes on
     is_held: bool = False  # the rate is known to be served: the benchmark's rules ask for it
+    limits: LatencyLimits | None = None  # the rate was raised until one of them binds
     cached_input_frac: float = 0.0  # of the prompt, found in the prefix cache
     adapters: LoraUse | None = None
 

@@ -21,6 +21,7 @@ from gpuplan.errors import InputError, Problem
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.studies.measured.mlperf_rules import MLPERF_TOKENS, is_submission, limits_of
 from gpuplan.studies.measured.names import find_measured_model
 from gpuplan.studies.measured.notation import EMPTY, THOUSANDS, formats_of, noted_layout
 
@@ -51,17 +52,12 @@ REGIME_WORDS: tuple[tuple[tuple[str, ...], Regime], ...] = (
     (("static", "single", "latency"), "static_batch"),
     (("max", "burst", "throughput", "saturat"), "max_load"),
 )
-# Lengths that a source does not state: prompt tokens by task [ML.ENERGY-v3], prompt and output by
-# benchmark [MLPerf-inference-rules]. Assumption where no figure is published.
+# Prompt tokens by task, where a source does not state them [ML.ENERGY-v3]. Assumption where no
+# figure is published.
 TASK_INPUT_TOKENS = {
     "lm-arena-chat": 140, "gpqa": 300, "image-chat": 1500, "video-chat": 2400,
     "sourcegraph-fim": 1080, "llm_text_generation/chat": 410, "llm_text_generation/code": 180,
     "mllm_text_generation/chat": 1500,
-}  # fmt: skip
-MLPERF_TOKENS = {
-    "gpt-j-6b": (870, 69), "llama-2-70b": (294, 294), "mixtral-8x7b": (480, 146),
-    "llama-3.1-405b": (9400, 685), "llama-3.1-8b": (870, 128), "deepseek-r1": (800, 3880),
-    "gpt-oss-120b": (1100, 1300),
 }  # fmt: skip
 # Requests that published throughput runs queue, by lengths [TensorRT-LLM-perf-overview].
 QUEUED_REQUESTS: dict[tuple[float, float], float] = {
@@ -337,8 +333,7 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
     usual = MLPERF_TOKENS.get(row["model"].lower(), (DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS))
     if prompt is None and task:
         prompt = TASK_INPUT_TOKENS.get(task[1], DEFAULT_INPUT_TOKENS)
-    if regime == "prefill":
-        output = 1.0
+    output = 1.0 if regime == "prefill" else output
     batch = number_in(row, "batch")
     if batch is None and regime in ("static_batch", "prefill", "fixed_concurrency"):
         batch = 1.0
@@ -347,9 +342,8 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
     rate, n_requests = _arrivals(row)
     if batch is None and regime == "max_load" and n_requests is not None:
         batch = float(n_requests)  # all are there at once: the queue is as long as they are many
-    if regime == "fixed_concurrency" and (batch or 0.0) > MOST_USERS:
-        problem = Problem("batch", f"got {batch:g} users", f"give at most {MOST_USERS:,}")
-        raise InputError(row.get("id", "row"), [problem])
+    if regime == "fixed_concurrency":
+        _check_users(row, batch or 0.0)
     return ServingLoad(
         regime=regime,
         input_tokens=prompt if prompt else usual[0],
@@ -358,8 +352,15 @@ def _load(row: Row, regime: Regime) -> ServingLoad:
         requests_per_s=rate,
         n_requests=n_requests,
         # A run counts only if it keeps its limits on latency [MLPerf-inference-rules].
-        is_held="mlperf" in row.get("source", "") or row["regime"].startswith("MLPerf"),
+        is_held=is_submission(row),
+        limits=limits_of(row) if regime == "poisson" else None,
     )
+
+
+def _check_users(row: Row, n_users: float) -> None:
+    if n_users > MOST_USERS:
+        problem = Problem("batch", f"got {n_users:g} users", f"give at most {MOST_USERS:,}")
+        raise InputError(row.get("id", "row"), [problem])
 
 
 def _arrivals(row: Row) -> tuple[float | None, int | None]:

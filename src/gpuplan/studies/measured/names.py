@@ -10,7 +10,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
-from gpuplan.errors import InputError, PlannerError
+from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.units import TB
 
 # Only networks of equal shape; a fine-tuned model runs as fast as its base.
@@ -60,6 +60,7 @@ ALIASES = (
     (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
 )
 OTHER_SIZE = 0.02  # share of the parameters
+BARE_SIZE = re.compile(r"\d+(\.\d+)?\s*[bmt]", re.IGNORECASE)  # 5B: of which network?
 
 
 def find_measured_model(text: str) -> Model:
@@ -87,6 +88,15 @@ def _other_spellings(name: str) -> tuple[str, ...]:
         base,
         RELEASE.sub("", base),
     )
+
+
+def check_named(name: str) -> None:
+    """InputError where a row names no model, or a size that many networks share."""
+    fix = "give the model's name, or n_layers, hidden, heads and vocab (--map n_layers:=24)"
+    if not name:
+        raise one(InputError, "row", "model", "is missing", fix)
+    if BARE_SIZE.fullmatch(name):
+        raise one(InputError, "row", "model", f"{name} is a size, not a network", fix)
 
 
 def accelerator_of(text: str, catalog: Catalog) -> Accelerator:

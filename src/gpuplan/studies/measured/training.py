@@ -33,7 +33,7 @@ from gpuplan.domain.training.setup import (
 )
 from gpuplan.domain.training.time import Fabric
 from gpuplan.errors import InputError, Problem
-from gpuplan.studies.measured.names import accelerator_of, named_model
+from gpuplan.studies.measured.names import accelerator_of, check_named, named_model
 
 ASSUMED_SEQUENCE_TOKENS = 4096
 ASSUMED_LORA_RANK = 16
@@ -179,8 +179,7 @@ def _model_of(row: TrainingRow, assumed: list[Assumption]) -> Model:
         model = model_from(row.text("model"), dimensions, source=row.text("source"))
         assumed.extend(model.assumptions)
         return model
-    if not row.text("model"):
-        raise InputError("row", [Problem(row.text("id"), "no model", "give model or n_layers")])
+    check_named(row.text("model"))
     model = named_model(row.text("model"))
     n_layers = row.count("n_layers")
     if n_layers is None or n_layers == model.main.n_layers:

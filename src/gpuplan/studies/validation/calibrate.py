@@ -27,7 +27,7 @@ from gpuplan.errors import CatalogError, InputError, Problem
 from gpuplan.performance.kernels.regimes import sequence_bytes
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.studies.inference.user_calibration import file_content
-from gpuplan.studies.measured.inference import MLPERF_TOKENS
+from gpuplan.studies.measured.mlperf_rules import MLPERF_TOKENS
 from gpuplan.studies.validation.fit_inference import Study, study
 from gpuplan.studies.validation.inference_table import InferenceTable, read_table
 from gpuplan.studies.validation.report import errors_by_metric

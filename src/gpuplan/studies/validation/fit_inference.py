@@ -24,7 +24,7 @@ from gpuplan.calibration.inference.novelty import (
 )
 from gpuplan.calibration.inference.ranges import Line, errors_by_split, learned, with_tails
 from gpuplan.calibration.tables import priors
-from gpuplan.domain.calibration.constants import FittedConstants, InferenceCalibration
+from gpuplan.domain.calibration.constants import AT_LIMIT, FittedConstants, InferenceCalibration
 from gpuplan.studies.validation.inference_table import (
     TAIL_METRICS,
     Group,
@@ -174,7 +174,10 @@ def fit_stages(
             start=start[1],
             n_rounds=n_rounds,
         )
-    residual = logs({**values, **row_values(stages.late, late)}, later) - observed.log_value
+    values = {**values, **row_values(stages.late, late)}
+    # Latencies at the limits of a benchmark leave what starts cost to the rest.
+    rates = simulated(of.table, stages.values(values), regimes=("poisson",))
+    residual = logs(values, later._replace(open_ratio=rates.open_ratio)) - observed.log_value
     return StageFit(pace, late, residual)
 
 
@@ -289,7 +292,8 @@ def calibrate_inference(
     """Constants from all rows; ranges from the ledger, percentiles from all rows held out.
 
     A ledger holds first predictions alone: the structure was chosen with older rows in sight, so
-    that even those held out would flatter. They serve where there is none.
+    that even those held out would flatter. They serve where there is none, and for latencies at
+    the limits of a benchmark by models held out.
     """
     everything = np.ones(len(of.observed.row), dtype=bool)
     constants = fit_study(of, everything).constants
@@ -297,9 +301,12 @@ def calibrate_inference(
         name: held_out_lines(of, name, cross_residuals(of, by, n_folds=n, near=constants, run=run))
         for name, (by, n) in SPLITS.items()
     }
-    tails = [line for line in splits["group"] if line.metric in TAIL_METRICS]
+    tails = [_of_cell(line) for line in splits["group"] if line.metric in TAIL_METRICS]
     means = [line for line in splits["group"] if line.metric not in TAIL_METRICS]
-    ranges = with_tails(learned(ledger or means), learned(tails, TAIL_METRICS))
+    if ledger:
+        bound = [_of_cell(line) for line in splits["model"] if is_bound(line)]
+        means = [*(line for line in ledger if not is_bound(line)), *bound]
+    ranges = with_tails(learned(means), learned(tails, TAIL_METRICS))
     return InferenceCalibration(
         constants=constants,
         ranges=ranges,
@@ -307,6 +314,16 @@ def calibrate_inference(
         held_out=errors_by_split(splits, ranges),
         version=version,
     )
+
+
+def _of_cell(line: Line) -> Line:
+    """The line without its kind: too few publish such figures to tell kinds apart."""
+    return line._replace(kind="")
+
+
+def is_bound(line: Line) -> bool:
+    """A latency at the limits of a benchmark: its form is younger than the first predictions."""
+    return line.regime == AT_LIMIT and line.metric in ("ttft_mean_ms", "tpot_mean_ms")
 
 
 def held_out_lines(of: Study, split: str, residual: Floats) -> list[Line]:

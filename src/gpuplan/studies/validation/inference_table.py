@@ -166,7 +166,7 @@ class Simulated(NamedTuple):
     first_s: Floats  # mean wait of a closed loop's first wave
     later_s: Floats
     prompt_s: Floats  # what one prompt added to an iteration there
-    open_log: Floats  # a run at a rate over the formula, one line per field of `OpenRatios`
+    open_ratio: Floats  # a run at a rate over the formula, one line per field of `OpenRatios`
 
 
 class OpenRatios(NamedTuple):
@@ -179,7 +179,7 @@ class OpenRatios(NamedTuple):
 
 def not_simulated(n_rows: int) -> Simulated:
     """Formulas alone; closed loops wait for a second."""
-    ratios = np.zeros((len(OpenRatios._fields), n_rows))
+    ratios = np.ones((len(OpenRatios._fields), n_rows))
     return Simulated(np.ones(n_rows), np.ones(n_rows), np.ones(n_rows), ratios)
 
 
@@ -201,7 +201,7 @@ def log_predictions(
             served = REGIMES[group.regime](group.work, k, r, group.case)
         apart: Values = {}
         if group.regime == "poisson":
-            ratios = OpenRatios(*np.exp(runs.open_log[:, group.rows]))
+            ratios = OpenRatios(*runs.open_ratio[:, group.rows])
             served, apart = at_a_rate(group, k, r, served=served, ratios=ratios)
         for at, place, metric in group.reads:
             value = apart[metric] if metric in apart else metric_value(served, metric, group)
@@ -254,7 +254,7 @@ def simulated(
             runs.first_s[i], runs.later_s[i] = waits
             runs.prompt_s[i] = times.prompt_s
         elif setup.load.regime == "poisson" and case.requests_per_s > 0.0:
-            runs.open_log[:, i] = np.log(_open_ratios(setup, work, k, r=r, case=case))
+            runs.open_ratio[:, i] = _open_ratios(setup, work, k, r=r, case=case)
     return runs
 
 

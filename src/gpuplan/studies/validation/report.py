@@ -20,6 +20,12 @@ from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow, ValidationReport
 from gpuplan.errors import InputError, PlannerError, Problem
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
+from gpuplan.inputs.published import (
+    FIRST_TOKEN_COLUMNS,
+    PHASE_COLUMNS,
+    first_token_rows,
+    phase_rows,
+)
 from gpuplan.studies.validation import networks
 from gpuplan.studies.validation.inference import (
     GROUPS,
@@ -60,6 +66,8 @@ KINDS = {
         TRAINING_COLUMNS, predicted_training, cross_training, stored_cross_training
     ),
     "llama.cpp": TableKind(MATRIX_COLUMNS, predicted_serving, rows=serving_rows),
+    "phases": TableKind(PHASE_COLUMNS, predicted_serving, rows=phase_rows),
+    "first_token": TableKind(FIRST_TOKEN_COLUMNS, predicted_serving, rows=first_token_rows),
     "mlperf_inference": TableKind(MLPERF_COLUMNS, predicted_submission),
     "vision": TableKind(networks.VISION_COLUMNS, networks.predicted_vision),
     "vision_training": TableKind(

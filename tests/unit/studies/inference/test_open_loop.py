@@ -12,15 +12,27 @@ from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.inference.performance import Drafts, EngineChoice, ServingLoad, ServingSetup
+from gpuplan.domain.inference.performance import (
+    Drafts,
+    EngineChoice,
+    LatencyLimits,
+    ServingLoad,
+    ServingSetup,
+)
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.performance.kernels.regimes import decode_token_s, max_load, prefill_s
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.performance.serving.regimes import serving_case
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, constants_for
-from gpuplan.studies.inference.open_loop import MOST_USED_FRAC, open_loop_run, slowdowns
-from gpuplan.studies.inference.predict import metric_estimates, predict_inference
+from gpuplan.studies.inference.open_loop import (
+    MOST_USED_FRAC,
+    TPOT_LIMIT_FRAC,
+    TTFT_LIMIT_FRAC,
+    open_loop_run,
+    slowdowns,
+)
+from gpuplan.studies.inference.predict import metric_estimates, predict_inference, replica_forecast
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.validation.inference_table import groups as grouped
 from gpuplan.studies.validation.inference_table import (
@@ -117,6 +129,20 @@ def test_a_rate_known_to_be_held_does_not_run_away():
     free, held = run(setup(rate)), run(setup(rate, is_held=True))
     assert free.is_growing
     assert held.wait_mean_s < 0.1 * free.wait_mean_s
+
+
+def test_a_rate_raised_to_its_limits_has_latencies_below_them():
+    limits = LatencyLimits(2.0, 0.2)
+    tight = LatencyLimits(0.45, 0.04)
+    found, quick = (
+        replica_forecast(EvaluatedDeployment(of, parts(of)[1:3]))
+        for of in (setup(4.0, limits=limits), setup(4.0, limits=tight))
+    )
+    assert found.served.tpot_s == pytest.approx(TPOT_LIMIT_FRAC * limits.tpot_p99_s)
+    assert found.served.ttft_s == pytest.approx(TTFT_LIMIT_FRAC * limits.ttft_p99_s)
+    assert quick.served.tpot_s < found.served.tpot_s
+    assert quick.served.ttft_s < found.served.ttft_s
+    assert "limits on TPOT and TTFT" in found.assumptions[0].value
 
 
 @pytest.mark.parametrize("used_frac", [0.1, 0.8, 0.96, 1.3])

@@ -1,0 +1,70 @@
+"""Tables of studies in their own columns, in: rows as published; out: rows of serving tables."""
+
+from collections.abc import Mapping, Sequence
+
+from gpuplan.units import MS
+
+Row = Mapping[str, str]
+# Prompts and outputs of one batch, timed apart [Splitwise2024].
+PHASE_COLUMNS = frozenset(
+    {"hardware", "tensor_parallel", "prompt_size", "token_size", "prompt_time_ms", "token_time_ms"}
+)
+# The first token of one batch [TensorRT-LLM-perf-overview].
+FIRST_TOKEN_COLUMNS = frozenset({"isl", "first_token_latency_ms", "batch_size", "gpu", "model"})
+
+
+def phase_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """One batch from its prompts to its last token; the study ran vLLM of 2023 in 16 bits."""
+    return [
+        {
+            **_named(row, at, "phases"),
+            "accelerator": row["hardware"],
+            "n_accelerators": row["tensor_parallel"],
+            "tp": row["tensor_parallel"],
+            "precision": "fp16",
+            "engine": "vLLM",
+            "engine_version": "2023",
+            "regime": "static_batch",
+            "batch": row["batch_size"],
+            "input_tokens": row["prompt_size"],
+            "output_tokens": row["token_size"],
+            "measured_ttft_mean_ms": row["prompt_time_ms"],
+            "measured_tpot_mean_ms": row["token_time_ms"],
+            "measured_e2e_s": _seconds(row.get("e2e_time_ms", "")),
+        }
+        for at, row in enumerate(rows)
+    ]
+
+
+def first_token_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Prompts alone; names as their compilers made them unambiguous, where they did."""
+    return [
+        {
+            **_named(row, at, "first-token"),
+            "model": row.get("model_norm") or row["model"],
+            "accelerator": row.get("gpu_norm") or row["gpu"],
+            "n_accelerators": row.get("tp") or "1",
+            "tp": row.get("tp") or "1",
+            "precision": row.get("precision", ""),
+            "engine": row.get("framework", ""),
+            "engine_version": row.get("framework_version", ""),
+            "regime": "single request prefill",
+            "batch": row["batch_size"],
+            "input_tokens": row["isl"],
+            "output_tokens": "1",
+            "measured_ttft_mean_ms": row["first_token_latency_ms"],
+        }
+        for at, row in enumerate(rows)
+    ]
+
+
+def _named(row: Row, at: int, kind: str) -> dict[str, str]:
+    return {
+        "id": row.get("id") or f"{kind}-{at:04d}",
+        "source": row.get("source_repo", "") or kind,
+        "model": row["model"],
+    }
+
+
+def _seconds(milliseconds: str) -> str:
+    return f"{float(milliseconds) * MS:.6g}" if milliseconds else ""
