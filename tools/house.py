@@ -36,6 +36,7 @@ NOT_ROOMS = {
     "csv_rows",
     "files",
     "kernel_cache",
+    "stages",
     "__init__",
     "__main__",
 }

@@ -33,9 +33,10 @@ class ErrorAnswer(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a job is: jobs before it, how long it runs, how long such jobs usually take."""
+    """How far a job is: jobs before it, its stage, how long it runs and such jobs usually take."""
 
     n_ahead: int = 0
+    stage: str | None = None
     elapsed_s: float = 0.0
     usual_s: float | None = None
 
@@ -75,7 +76,7 @@ class RefusalError(Exception):
         super().__init__(message)
 
 
-def answer_of(job: Job, usual_s: float | None = None, n_ahead: int = 0) -> dict[str, Any]:
+def answer_of(job: Job, progress: Progress | None = None) -> dict[str, Any]:
     """The job without its result; one that has not ended with its progress."""
     found: dict[str, Any] = {
         "id": job.id,
@@ -87,7 +88,8 @@ def answer_of(job: Job, usual_s: float | None = None, n_ahead: int = 0) -> dict[
     }
     if not job.is_ended:
         elapsed = 0.0 if job.started_s is None else max(0.0, time() - job.started_s)
-        found["progress"] = {"n_ahead": n_ahead, "elapsed_s": elapsed, "usual_s": usual_s}
+        known = progress or Progress()
+        found["progress"] = {**known.model_dump(), "elapsed_s": elapsed}
     if job.error:
         found["error"] = json.loads(job.error)
     return found

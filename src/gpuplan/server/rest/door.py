@@ -12,7 +12,14 @@ from fastapi import Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 
 from gpuplan.server.rest.access import HEADERS, LOCAL, TOKEN_COOKIE, Access, Rates
-from gpuplan.server.rest.answers import JobAnswer, Jobs, RefusalError, answer_of, response_of
+from gpuplan.server.rest.answers import (
+    JobAnswer,
+    Jobs,
+    Progress,
+    RefusalError,
+    answer_of,
+    response_of,
+)
 from gpuplan.server.rest.bodies import Body
 from gpuplan.server.rest.content import refuse_files
 from gpuplan.server.rest.jobs import Job, JobStore, digest_of
@@ -154,7 +161,9 @@ class Door:
             now = job
             while True:
                 n_ahead = self.store.n_ahead(now) if now.state == "queued" else 0
-                text = json.dumps(answer_of(now, usual_s, n_ahead))
+                stage = self.store.stages.get(now.id)
+                known = Progress(n_ahead=n_ahead, usual_s=usual_s, stage=stage)
+                text = json.dumps(answer_of(now, known))
                 yield f"event: {now.state}\ndata: {text}\n\n"
                 if now.is_ended:
                     return

@@ -75,6 +75,7 @@ class JobStore:
 
     def __init__(self, path: Path | str) -> None:
         self._lock = threading.RLock()
+        self.stages: dict[str, str] = {}  # of jobs that run now, by their id
         self._base = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._base.execute("PRAGMA journal_mode=WAL")
         self._base.execute("PRAGMA synchronous=FULL")

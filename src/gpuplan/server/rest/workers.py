@@ -13,6 +13,7 @@ from typing import Any
 from gpuplan.errors import PlannerError
 from gpuplan.server.rest.jobs import Job, JobStore
 from gpuplan.server.rest.verbs import answer
+from gpuplan.stages import listening
 
 POLL_S = 0.02
 INTERNAL = "gpuplan failed on this question: it is our fault, please report it"
@@ -40,8 +41,9 @@ def _serve(pipe: Connection, folder: str, is_warmed: bool) -> None:
         except (EOFError, OSError):
             return
         try:
-            text = json.dumps(answer(verb, body), allow_nan=False)
-            pipe.send(("done", text))
+            with listening(lambda stage: pipe.send(("stage", stage))):
+                found = answer(verb, body)
+            pipe.send(("done", json.dumps(found, allow_nan=False)))
         except Exception as error:  # noqa: BLE001  (a question must not end the process)
             pipe.send(("failed", json.dumps(error_body(error))))
 
@@ -91,6 +93,7 @@ class Worker(threading.Thread):
             state, text = self._asked(job)
         finally:
             self.current = None
+            self.store.stages.pop(job.id, None)
         if state != "stopped":  # it stays running: the next start takes it up
             part = {"result": text} if state == "done" else {"error": text}
             self.store.end(job.id, state, **part)
@@ -99,10 +102,14 @@ class Worker(threading.Thread):
         end_s = monotonic() + self.limit_s
         try:
             self._pipe.send((job.verb, json.loads(job.body)))
-            while not self._pipe.poll(POLL_S):
+            while True:
+                if self._pipe.poll(POLL_S):
+                    state, text = self._pipe.recv()
+                    if state != "stage":
+                        return state, text
+                    self.store.stages[job.id] = text
                 if self._halt.is_set() or self._kill.is_set() or monotonic() > end_s:
                     return self._ended()
-            return self._pipe.recv()  # type: ignore[no-any-return]
         except (EOFError, OSError):
             self._restart()
             return "failed", _told("ended", "the process that answered ended: ask for less")

@@ -16,6 +16,7 @@ from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.errors import InputError
+from gpuplan.stages import begin
 from gpuplan.studies.day_replay.day import POOL
 from gpuplan.studies.naming import allowed_ids, model_named
 from gpuplan.studies.planning.inputs import PlanInputs
@@ -29,6 +30,7 @@ UNSEEN_DRAW = 3  # sizing and the replay of the choice used 0 to 2
 
 def plan_facts(inputs: PlanInputs, answer: Answer) -> PlanFacts:
     """Cards, models, policy and replays of the plan's workloads."""
+    begin("verifying the plan independently")
     (allowed, forbidden), _ = allowed_ids(inputs.scenario.policy, inputs.catalog)
     named = {work.name: _model(inputs, work) for work in inputs.scenario.workloads}
     return PlanFacts(

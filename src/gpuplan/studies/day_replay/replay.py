@@ -13,6 +13,7 @@ from gpuplan.domain.plan.answer import Curve, Replay
 from gpuplan.domain.plan.selection import Selection
 from gpuplan.domain.plan.sizing import ReplicaNeed, Sized, Sizing
 from gpuplan.domain.scenario.workload import Serving
+from gpuplan.stages import begin
 from gpuplan.studies.day_replay.day import (
     POOL,
     day_of,
@@ -102,6 +103,7 @@ def replay_chosen(
     inputs: PlanInputs, sizings: Sequence[Sizing], chosen: Selection
 ) -> ReplayOutcome:
     """Every chosen fleet through its day; one that violates an SLO grows and is measured anew."""
+    begin("simulating the chosen fleet through its day")
     done: list[Sizing] = []
     replays: list[Replay] = []
     is_tightened = False

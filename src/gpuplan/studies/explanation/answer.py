@@ -8,6 +8,7 @@ from gpuplan.domain.plan.answer import Answer, Explanation, PlannedLoad, PlanPro
 from gpuplan.domain.plan.sizing import LittleClosure, Sized, Sizing
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.stages import begin
 from gpuplan.studies.explanation.explain import explained
 from gpuplan.studies.explanation.rejected import rejected_of
 from gpuplan.studies.planning.chosen import weak_prices
@@ -17,6 +18,7 @@ from gpuplan.studies.planning.inputs import PlanInputs
 
 def planned_answer(inputs: PlanInputs, groups: Sequence[SolvedGroup]) -> Answer:
     """The plan of all groups, with its reasons, alternatives and ranges."""
+    begin("comparing with other fleets, prices and loads")
     sizings = [sizing for group in groups for sizing in group.sizings]
     bare = infeasible_answer(inputs, sizings, ())
     weak = [note for group in groups for note in weak_prices(group.choice)]

@@ -19,6 +19,7 @@ from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.selection.choose import select
+from gpuplan.stages import begin
 from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice, carbon_kg_per_month, chosen_plan
 from gpuplan.studies.planning.options import FleetTable
@@ -56,6 +57,7 @@ def solve_groups(
     scenario: Scenario, sizings: Sequence[Sizing], solve: Solve, share_time: ShareTime
 ) -> list[SolvedGroup] | tuple[str, ...]:
     """Services share their fleet, runs with an end are bought apart; or why there is no plan."""
+    begin("selecting the fleet")
     ending = {work.name for work in scenario.workloads if work.has_end}
     runs = [s for s in sizings if s.workload in ending]
     services = [s for s in sizings if s.workload not in ending]

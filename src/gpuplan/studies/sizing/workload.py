@@ -7,6 +7,7 @@ from gpuplan.candidates.reserve import reserve_notes
 from gpuplan.domain.plan.sizing import PriceOf, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Generic, Training, Workload
+from gpuplan.stages import begin
 from gpuplan.studies.sizing.given_capacity import given_sizes
 from gpuplan.studies.sizing.language import by_price, language_sizes
 from gpuplan.studies.sizing.likely import likely
@@ -16,6 +17,7 @@ from gpuplan.studies.sizing.task import SizingContext, SizingTask, task_of
 
 def size_workload(workload: Workload, scenario: Scenario, context: SizingContext) -> Sizing:
     """Every candidate of the workload: sized, rejected with a reason, or skipped with a bound."""
+    begin(f"sizing and simulating candidates for {workload.name}")
     if context.read_trace is not None:
         context = replace(context, read_trace=cache(context.read_trace))  # read once, used twice
     task = task_of(workload, scenario, context)

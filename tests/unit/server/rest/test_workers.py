@@ -86,3 +86,17 @@ def test_our_own_faults_show_nothing_from_inside():
     found = error_body(KeyError("secret"))
     assert found["code"] == "internal"
     assert "secret" not in found["message"]
+
+
+def test_the_stage_of_a_running_job_is_known_and_forgotten_when_it_ends(store):
+    workers = Workers(store, 1, limit_s=120.0)
+    workers.start()
+    job = add(store, "plan", {"words": "Llama-3.1-8B chat, 4 requests/s, on L40S"})
+    seen = set()
+    while not store.get(job.id).is_ended:
+        seen |= set(filter(None, [store.stages.get(job.id)]))
+        time.sleep(0.001)
+    workers.stop()
+    assert store.get(job.id).state == "done"
+    assert any(stage.startswith("sizing") for stage in seen)
+    assert job.id not in store.stages

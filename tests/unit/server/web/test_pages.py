@@ -1,6 +1,8 @@
 """The pages, as a browser without scripts sees them."""
 
+import html
 import io
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
+from gpuplan.report.formats import accelerator_name, percent, span, usd
 from gpuplan.server.rest.access import Access, read_tokens
 from gpuplan.server.rest.serve import ServeOptions, application
 
@@ -250,3 +253,42 @@ def test_a_token_is_entered_once(tmp_path: Path):
         cookie = next(iter(client.cookies.jar))
         assert cookie.has_nonstandard_attr("HttpOnly")
         assert client.get("/v1/jobs", headers={"Authorization": "Bearer guess"}).status_code == 401
+
+
+def exports(client, text):
+    """The plan in every form that the page offers, as text; of workbooks that of their cells."""
+    job = job_of(text)
+    forms = ("report", "report.md", "report.csv", "plan.json", "plan.yaml")
+    found = {form: client.get(f"/export/{job}/{form}").text for form in forms}
+    workbook = client.get(f"/export/{job}/report.xlsx").content
+    with zipfile.ZipFile(io.BytesIO(workbook)) as packed:
+        names = [name for name in packed.namelist() if name.endswith(".xml")]
+        found["report.xlsx"] = " ".join(packed.read(name).decode() for name in names)
+    return {form: html.unescape(text) for form, text in found.items()}
+
+
+def test_cost_fleet_latency_power_and_odds_are_the_same_on_the_page_and_in_every_file(client, plan):
+    """JSON is the truth; the page, the report, Markdown, CSV, the workbook and REST repeat it."""
+    found = exports(client, plan)
+    document = json.loads(found["plan.json"])
+    assert yaml.safe_load(found["plan.yaml"]) == document
+    body = {"scenario": yaml.safe_load(SHOP), "samples": 200}
+    assert client.post("/v1/plan", params={"wait": 120}, json=body).json()["result"] == document
+    whole, [pool] = document["plan"], document["plan"]["pools"]
+    cost, kw = whole["cost_usd_per_month"], whole["power_w"]["value"] / 1000
+    assert pool["n_accelerators"] == document["comparison"][0]["n_accelerators"]
+    fleet = f"{pool['n_accelerators']} × {accelerator_name(pool['accelerator'])}"
+    shown = [usd(cost["value"]), fleet, percent(document["risk"]["probability_frac"])]
+    shown += [f"{usd(cost['low'])} … {usd(cost['high'])}"]
+    for form in ("report", "report.md"):
+        for words in (*shown, f"{kw:,.1f}"):
+            assert words in found[form], (form, words)
+    for words in (shown[0], f"{kw:,.1f}", *(n for n in shown[3:])):
+        assert words in html.unescape(plan), words
+    assert f"<v>{cost['value']:.0f}</v>" in found["report.xlsx"]
+    assert shown[0] in found["report.csv"]
+    for slo in whole["slo"]["promises"]:
+        reached = slo["reached_s"]["value"]
+        assert f"{reached * 1000:,.0f}" in html.unescape(plan), slo["what"]
+        for form in ("report", "report.md", "report.csv", "report.xlsx"):
+            assert span(reached) in found[form], (form, slo["what"])

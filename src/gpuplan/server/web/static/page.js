@@ -66,7 +66,8 @@ function follow(shown) {
     if (progress.usual_s) bar.value = Math.min(0.95, progress.elapsed_s / progress.usual_s);
     const ahead = state === "queued" && progress.n_ahead ? `, ${progress.n_ahead} jobs ahead` : "";
     const usual = progress.usual_s ? ` (usually ${progress.usual_s.toFixed(1)} s)` : "";
-    text.textContent = `Computing for ${progress.elapsed_s.toFixed(0)} s${usual}${ahead} …`;
+    const stage = progress.stage ? `${progress.stage[0].toUpperCase()}${progress.stage.slice(1)}` : "Computing";
+    text.textContent = `${stage}: ${progress.elapsed_s.toFixed(0)} s${usual}${ahead} …`;
   };
   events.addEventListener("queued", show);
   events.addEventListener("running", show);
