@@ -5,6 +5,8 @@ sequence, precision, framework and network of the pool.
 """
 
 from itertools import pairwise
+from math import log
+from statistics import NormalDist
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -191,3 +193,24 @@ def test_a_run_that_fits_and_is_too_slow_is_not_called_too_large():
 def test_small_cards_with_more_time_are_never_dearer():
     usd = [qlora(days).plan.total_usd for days in (3, 7, 35)]
     assert usd == sorted(usd, reverse=True)
+
+
+def test_a_looser_budget_is_never_dearer():
+    tree = scenario("Llama-3.1-8B", "full", tokens=1e9, deadline_days=3)
+    plans = [planned(tree | {"budget": {"total_usd": usd}}).plan for usd in (50, 100, 400, 5000)]
+    assert plans[0] is None
+    usd = [plan.total_usd for plan in plans[1:]]
+    assert usd == sorted(usd, reverse=True)
+    assert usd[0] <= 100
+
+
+def test_the_odds_of_a_plan_are_those_of_time_and_memory_together():
+    tree = scenario("Qwen3-8B", "full", tokens=2e9, deadline_days=3, cards=["mi300x"])
+    document = gpuplan.plan(tree, n_samples=50).to_dict()
+    [pool] = document["plan"]["pools"]
+    predicted, fitted = repeated(tree, pool)
+    late = log(predicted.wall_s.value / (3 * DAY))
+    sd = log(predicted.wall_s.high / predicted.wall_s.low) / (2 * NormalDist().inv_cdf(0.9))
+    together = NormalDist().cdf(-late / sd) * fitted.fit_probability_frac
+    assert document["uncertainty"]["kept_frac"] == pytest.approx(together, abs=1e-3)
+    assert together >= 0.8

@@ -61,15 +61,28 @@ def _task(answer: Answer) -> str:
     [load] = answer.load
     pools = answer.plan.pools if answer.plan else ()
     precision = next((p.precision.upper() for p in pools if p.precision != "as published"), "")
-    what = load.model.rpartition("/")[2] or load.workload
+    what = load.model.rpartition("/")[2] or _sized_name(answer, load)
     what += f" ({precision})" if precision and load.kind != "generic" else ""
     return f"{TASKS.get(load.kind, 'Run')} {what}{_demand(answer, load)}"
 
 
+def _stated(answer: Answer, load: PlannedLoad) -> dict[str, Any]:
+    """The workload as the scenario states it."""
+    works = answer.provenance.scenario.get("workloads") or ()
+    return next((work for work in works if work.get("name") == load.workload), {})
+
+
+def _sized_name(answer: Answer, load: PlannedLoad) -> str:
+    """A model without a name by its size, where its workload has none of its own either."""
+    model = _stated(answer, load).get("model")
+    size = model.get("params_b") if isinstance(model, dict) else None
+    is_plain = load.workload == "run" and isinstance(size, int | float)
+    return f"a {size:g}B model" if is_plain else load.workload
+
+
 def _demand(answer: Answer, load: PlannedLoad) -> str:
     """Whom or how much it serves; users where the scenario counts them."""
-    works = answer.provenance.scenario.get("workloads") or ()
-    mine: dict[str, Any] = next((w for w in works if w.get("name") == load.workload), {})
+    mine = _stated(answer, load)
     demand = mine.get("demand") or {}
     for key, words in CLIENTS.items():
         if isinstance(demand.get(key), int | float):
