@@ -68,6 +68,10 @@ def _pool(answer: Answer, served: Workload, file: str) -> PlannedPool:
         what = f"{len(found)} pools serve it" if isinstance(served.work, Serving) else "is a batch"
         fix = "simulate a service that one pool serves"
         raise one(InputError, file, f"workload {served.name!r}", what, fix)
+    if not found[0].engine:
+        what = "runs behind no engine whose scheduler is simulated: it was sized by its own batches"
+        fix = "ask `gpuplan predict-network` for its batches, or `gpuplan verify` for the plan"
+        raise one(InputError, file, f"workload {served.name!r}", what, fix)
     return found[0]
 
 

@@ -66,3 +66,10 @@ def test_a_workload_that_is_not_there_is_refused(plan):
 def test_a_stretch_may_be_chosen(plan):
     found = api.simulate_planned(plan, duration_s=600.0)
     assert found.outcome.n_requests == pytest.approx(2000, rel=0.1)
+
+
+def test_a_network_that_no_engine_serves_is_refused_by_name(plan, tmp_path):
+    """A reranker is sized by its own batches: an LLM engine's schedule would say another thing."""
+    with pytest.raises(InputError, match="sized by its own batches") as refused:
+        api.simulate_planned(changed(plan, tmp_path, engine=""))
+    assert "predict-network" in str(refused.value)
