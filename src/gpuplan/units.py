@@ -28,3 +28,4 @@ KW = 1e3  # W
 MW = 1e6  # W
 KWH = 3.6e6  # J
 GRAM = 1e-3  # kg
+MM = 1e-3  # m

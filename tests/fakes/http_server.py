@@ -1,10 +1,12 @@
 """A real HTTP server on the own machine whose answers a test writes, the wicked ones too."""
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from urllib.parse import parse_qs, urlsplit
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -16,6 +18,24 @@ class FakeServer:
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
         self.url = ""
+
+    def serve_prometheus(self, series: list[dict]) -> None:
+        """Answer range queries as a Prometheus server that holds these series."""
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            asked = {k: v[0] for k, v in parse_qs(urlsplit(handler.path).query).items()}
+            begin_s, end_s = float(asked["start"]), float(asked["end"])
+            found = [
+                {**one, "values": [v for v in one["values"] if begin_s <= v[0] <= end_s]}
+                for one in series
+                if one["metric"]["__name__"] == asked["query"]
+            ]
+            data = {"resultType": "matrix", "result": found}
+            body(json.dumps({"status": "success", "data": data}))(handler)
+
+        names = sorted({one["metric"]["__name__"] for one in series})
+        self.answers["/api/v1/label/__name__/values"] = body(json.dumps({"data": names}))
+        self.answers["/api/v1/query_range"] = answer
 
 
 @contextlib.contextmanager
@@ -29,7 +49,8 @@ def running_server() -> Iterator[FakeServer]:
         def do_GET(self) -> None:
             fake.asked.append(self.path)
             self.close_connection = True
-            fake.answers.get(self.path, status(404))(self)
+            plain = urlsplit(self.path).path
+            fake.answers.get(self.path, fake.answers.get(plain, status(404)))(self)
 
         def log_message(self, *_: object) -> None:
             """Tests are quiet."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from gpuplan.inputs.schema.reference import scenario_schema
     from gpuplan.inputs.traces.columns import column_map
     from gpuplan.inputs.traces.read import read_trace
+    from gpuplan.pipeline.actual import diff_costs
     from gpuplan.pipeline.catalog import check as catalog_check
     from gpuplan.pipeline.catalog import findings_sheet
     from gpuplan.pipeline.catalog import list_items as catalog_list
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from gpuplan.report.cluster.plan import cluster_plan_sheet
     from gpuplan.report.cluster.sheet import cluster_sheet, eta_sheet, job_columns
     from gpuplan.report.lessons import learn_sheet
+    from gpuplan.report.plan.actual import actual_sheet
     from gpuplan.report.plan.answer import plan_sheet
     from gpuplan.report.plan.certificate import verified_sheet
     from gpuplan.report.plan.difference import diff_sheet
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
         scenario_sheet,
         scenario_text,
     )
+    from gpuplan.report.prediction.compared import runs_sheet
     from gpuplan.report.prediction.fit import fit_sheet, survey_sheet
     from gpuplan.report.prediction.network import network_sheet
     from gpuplan.report.prediction.scaling import scale_sheet
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
     from gpuplan.report.prediction.training_fit import training_sheet
     from gpuplan.report.prediction.training_run import run_sheet
     from gpuplan.report.prediction.validation import calibrate_sheet, validate_sheet
+    from gpuplan.report.prediction.variants import precisions_sheet, rank_sheet
     from gpuplan.report.simulation.curve import curve_sheet
     from gpuplan.report.simulation.fleet import fleet_sheet
     from gpuplan.report.simulation.requests import passed_columns, request_columns, requests_csv
@@ -117,6 +121,8 @@ if TYPE_CHECKING:
     from gpuplan.studies.cluster.planning.relaxation import refuse_cluster
     from gpuplan.studies.cluster.simulate import rendered as cluster_files
     from gpuplan.studies.cluster.simulate import simulate_jobs
+    from gpuplan.studies.inference.variants import compare_precisions, rank
+    from gpuplan.studies.measured.compare import compare_runs, refuse_regression
     from gpuplan.studies.naming import read_known_scenario
     from gpuplan.studies.planning.gate import refuse
     from gpuplan.studies.planning.inputs import description_of as describe

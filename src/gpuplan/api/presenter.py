@@ -9,6 +9,8 @@ from gpuplan.domain.sheet import Sheet
 
 # Kind of result → the function of this package that makes its sheet.
 SHEETS = {
+    "AcceleratorRanking": "rank_sheet",
+    "ActualComparison": "actual_sheet",
     "Answer": "plan_sheet",
     "CalibrationOutcome": "calibrate_sheet",
     "ClusterPlan": "cluster_plan_sheet",
@@ -21,10 +23,12 @@ SHEETS = {
     "NetworkForecast": "network_sheet",
     "NetworkSimulation": "simulate_sheet",
     "Outlook": "forecast_sheet",
+    "PrecisionComparison": "precisions_sheet",
     "Prediction": "predict_sheet",
     "ProbeAdvice": "probe_sheet",
     "Replanned": "replan_sheet",
     "Roofline": "roofline_sheet",
+    "RunComparison": "runs_sheet",
     "RunForecast": "run_sheet",
     "ScaleCurve": "scale_sheet",
     "Simulation": "simulate_sheet",
@@ -38,6 +42,10 @@ SHEETS = {
 }
 # Kind of result → the list of its document that is its main table.
 ROWS = {
+    "ActualComparison": "plan_against_actual",
+    "RunComparison": "rows",
+    "AcceleratorRanking": "ranking",
+    "PrecisionComparison": "precisions",
     "Answer": "alternatives",
     "ClusterPlan": "alternatives",
     "ClusterSimulation": "by_team",

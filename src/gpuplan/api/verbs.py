@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.system.check import SystemCheck
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis
     from gpuplan.domain.telemetry.forecast import ForecastRequest, Outlook
-    from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
+    from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess, TimeWindow
     from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
     from gpuplan.domain.telemetry.top import TopFrame
     from gpuplan.domain.traffic.drawn import LoadSource
@@ -380,15 +380,17 @@ def diagnose_text(text: str, request: "DiagnoseRequest | None" = None) -> "Diagn
     return verb(text, request or DiagnoseRequest())
 
 
-def forecast(source: Path, request: "ForecastRequest | None" = None) -> "Outlook":
-    """Demand ahead with its range and record, and when to order."""
+def forecast(source: "Path | LiveSource", request: "ForecastRequest | None" = None) -> "Outlook":
+    """Demand ahead with its range and record, and when to order; of a file or a server."""
     from gpuplan.domain.telemetry.forecast import ForecastRequest
-    from gpuplan.studies.monitoring.outlook import outlook_of_file as verb
+    from gpuplan.studies.monitoring.outlook import outlook_of as verb
 
     return verb(source, request or ForecastRequest())
 
 
-def replan(plan_file: Path, telemetry: Path, request: "ReplanRequest | None" = None) -> "Replanned":
+def replan(
+    plan_file: Path, telemetry: "Path | LiveSource", request: "ReplanRequest | None" = None
+) -> "Replanned":
     """A plan held against what happened: drift, the new plan, and whether to move."""
     from gpuplan.domain.telemetry.replan import ReplanRequest
     from gpuplan.pipeline.replan import replan_files as verb

@@ -128,6 +128,8 @@ def server(item: str, facts: Iterable[Fact]) -> Server:
             cooling=sheet.text("cooling"),
         ),
         height_u=sheet.maybe("rack_units"),
+        weight_kg=sheet.maybe("weight"),
+        depth_m=sheet.maybe("depth"),
     )
 
 

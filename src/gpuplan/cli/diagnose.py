@@ -37,7 +37,7 @@ Ttft = Annotated[
     float | None,
     opt(
         SLO,
-        "FileToWrite of time to first token (TTFT), ms; recall counts it.",
+        "Target of time to first token (TTFT), ms; recall counts it.",
         "--slo-ttft-ms",
         min=0,
     ),

@@ -7,11 +7,17 @@ from typing import Annotated
 import typer
 
 from gpuplan.cli.command import OUTPUT
-from gpuplan.cli.options import Json, Output, Overlay, Store, arg, opt, user_store
+from gpuplan.cli.options import ANALYSIS, Json, Output, Overlay, Store, arg, opt, user_store
 from gpuplan.cli.output import Form, chosen, emit, write_whole
 
 File = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
-Other = Annotated[Path, arg("Newer plan file to compare with.")]
+Before = Annotated[Path, arg("Plan file, or a table of measured runs (CSV).")]
+Other = Annotated[
+    Path, arg("Newer plan file, costs exported by OpenCost (JSON), or newer runs (CSV).")
+]
+Tolerance = Annotated[
+    float, opt(ANALYSIS, "Change of a measured figure that is no regression, 0.05 is 5 %.", min=0)
+]
 PageOut = Annotated[
     Path | None, opt(OUTPUT, "File to write; the plan's name with .html by default.", "--out")
 ]
@@ -60,12 +66,29 @@ def verify(
     api.refuse_disagreement(str(file), found.checks, "make the plan anew with gpuplan plan")
 
 
-def diff(file: File, other: Other, output: Output = Form.TABLE, as_json: Json = False) -> None:
-    """Compare two plans: what changed, and which inputs changed it."""
+def diff(
+    file: Before,
+    other: Other,
+    tolerance: Tolerance = 0.05,
+    output: Output = Form.TABLE,
+    as_json: Json = False,
+) -> None:
+    """Compare two plans, a plan with its actual cost (OpenCost), or two measured runs (CSV).
+
+    Of runs, versions that changed are named; a figure that got worse beyond the tolerance exits
+    with code 4.
+    """
     from gpuplan import api
 
+    form = chosen(output, as_json=as_json)
+    if file.suffix == other.suffix == ".csv":
+        found = api.compare_runs(file, other, tolerance)
+        emit(api.runs_sheet(found), form)
+        return api.refuse_regression(found)
+    if other.suffix == ".json":
+        return emit(api.actual_sheet(api.diff_costs(file, other)), form)
     old, new = api.diff(file, other)
-    emit(api.diff_sheet(old, new), chosen(output, as_json=as_json))
+    return emit(api.diff_sheet(old, new), form)
 
 
 def report(

@@ -38,7 +38,7 @@ from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InfeasibleError, InputError, one
 
 if TYPE_CHECKING:
-    from gpuplan.domain.requests.requests import FitRequest
+    from gpuplan.domain.requests.requests import FitRequest, PredictRequest
 
 SHARDINGS = {name: name for name in ("none", "zero1", "zero2", "zero3", "hsdp")} | {"fsdp": "zero3"}
 
@@ -83,6 +83,14 @@ class FitOptions(NamedTuple):
     max_lora_rank: Annotated[
         int, opt(ENGINE, "Largest LoRA rank (vLLM's max_lora_rank).", min=1)
     ] = 16
+    rank: Annotated[
+        bool,
+        opt(
+            MODEL,
+            "Rank several accelerators (--on H100,L40S,L4) and name the deciding specification.",
+            "--rank",
+        ),
+    ] = False
     overlay: Overlay = None
     strict: Strict = False
     output: Output = Form.TABLE
@@ -95,6 +103,8 @@ def fit(options: FitOptions) -> None:
 
     request, store = _fit_request(options), user_store()
     overlays = options.overlay or []
+    if options.rank:
+        return _rank(options)
     if options.on is None:
         found = api.survey(options.model, request, overlays=overlays, store=store)
         sheet, fits = api.survey_sheet(found), bool(found.fits)
@@ -104,6 +114,43 @@ def fit(options: FitOptions) -> None:
     emit(sheet, chosen(options.output, as_json=options.as_json))
     if options.strict and not fits:
         raise typer.Exit(InfeasibleError.exit_code)
+    return None
+
+
+def _rank(options: FitOptions) -> None:
+    """The accelerators side by side."""
+    from gpuplan import api
+
+    names = [name.strip() for name in (options.on or "").split(",") if name.strip()]
+    if not names:
+        fix = "name them: --on H100,L40S,L4"
+        raise one(InputError, "fit", "--rank", "no accelerators to rank", fix)
+    overlays = options.overlay or []
+    found = api.rank(
+        options.model, names, _rank_request(options), overlays=overlays, store=user_store()
+    )
+    emit(api.rank_sheet(found), chosen(options.output, as_json=options.as_json))
+    if options.strict and not any(row.found for row in found.rows):
+        raise typer.Exit(InfeasibleError.exit_code)
+
+
+def _rank_request(options: FitOptions) -> "PredictRequest":
+    """The load to rank by; a context is split as requests usually are, 4 to 1."""
+    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+
+    context = options.context
+    load = LoadRequest(
+        n_concurrent=options.concurrency,
+        input_tokens=None if context is None else max(1, context - context // 5),
+        output_tokens=None if context is None else max(1, context // 5),
+    )
+    same = ("tp", "pp", "dp", "ep", "precision", "engine_version")
+    return PredictRequest(
+        **{name: getattr(options, name) for name in same},
+        cache_precision=options.kv_precision,
+        max_sequences=options.max_num_seqs,
+        load=load,
+    )
 
 
 def _fit_request(options: FitOptions) -> "FitRequest":

@@ -8,6 +8,7 @@ from gpuplan.cli.options import (
     ANALYSIS,
     FLEET,
     LOAD,
+    SERVER,
     Calibration,
     Json,
     Out,
@@ -17,18 +18,27 @@ from gpuplan.cli.options import (
     opt,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
+from gpuplan.cli.watch import telemetry_source
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
+    from gpuplan.domain.telemetry.forecast import GrowthModel
     from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
 
+HISTORY_H = 8 * 7 * 24.0  # weeks that a growth model can be tried on
+HistoryHours = Annotated[
+    float, opt(SERVER, "Hours of history to read from a server.", "--history-h", min=1)
+]
 FIX = "adopt the new plan, or raise --tolerance"
 
 
 class ForecastOptions(NamedTuple):
     """Options of `forecast`, in the order of its help."""
 
-    source: Annotated[Path, arg("Telemetry file, in any format that `gpuplan diagnose` reads.")]
+    source: Annotated[
+        str,
+        arg("Telemetry file that `gpuplan diagnose` reads, or a Prometheus server's URL."),
+    ]
     devices: Annotated[int | None, opt(FLEET, "Number of accelerators in the fleet.", min=1)] = None
     capacity: Annotated[float | None, opt(FLEET, "Capacity of the fleet in the metric's unit.")] = (
         None
@@ -38,11 +48,28 @@ class ForecastOptions(NamedTuple):
         opt(FLEET, "Peak utilization at which to order, 0 to 1.", min=0.01, max=1),
     ] = 0.85
     target: Annotated[
-        float, opt(FLEET, "FileToWrite utilization of new capacity, 0 to 1.", min=0.01, max=1)
+        float, opt(FLEET, "Target utilization of new capacity, 0 to 1.", min=0.01, max=1)
     ] = 0.80
     lead_weeks: Annotated[
         float | None, opt(FLEET, "Lead time from order to service, weeks.", "--lead-weeks", min=0)
     ] = None
+    lead_weeks_high: Annotated[
+        float | None,
+        opt(
+            FLEET, "Late end of the lead time (90th percentile), weeks.", "--lead-weeks-high", min=0
+        ),
+    ] = None
+    service_level: Annotated[
+        float,
+        opt(
+            FLEET,
+            "Probability that capacity lasts until an order arrives.",
+            "--service-level",
+            min=0.5,
+            max=0.9999,
+        ),
+    ] = 0.95
+    history_h: HistoryHours = HISTORY_H
     metric: Annotated[
         str | None, opt(LOAD, "Metric to forecast; the best measure of demand by default.")
     ] = None
@@ -55,6 +82,14 @@ class ForecastOptions(NamedTuple):
     growth: Annotated[
         float | None, opt(LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.")
     ] = None
+    growth_model: Annotated[
+        str | None,
+        opt(
+            LOAD,
+            "Growth model: compound, linear or damped; chosen by back-test by default.",
+            "--growth-model",
+        ),
+    ] = None
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -63,9 +98,8 @@ def forecast(options: ForecastOptions) -> None:
     """Forecast demand with its range, the method's backtest, and when to order."""
     from gpuplan import api
     from gpuplan.domain.telemetry.forecast import ForecastRequest
-    from gpuplan.units import HOUR
+    from gpuplan.units import HOUR, WEEK
 
-    lead_weeks = options.lead_weeks
     request = ForecastRequest(
         metric=options.metric,
         horizon_s=options.horizon_h * HOUR,
@@ -74,12 +108,43 @@ def forecast(options: ForecastOptions) -> None:
         n_capacity=options.capacity,
         trigger_frac=options.trigger,
         target_frac=options.target,
-        lead_s=None if lead_weeks is None else lead_weeks * 7 * 24 * HOUR,
+        lead_s=None if options.lead_weeks is None else options.lead_weeks * WEEK,
         growth_frac_per_month=options.growth,
+        growth_model=_growth_model(options.growth_model),
+        lead_high_s=_late_s(options),
+        service_frac=options.service_level,
+    )
+    source = telemetry_source(
+        options.source, hours=options.history_h, step_s=options.step_s or 3600.0
     )
     with busy("backtesting"):
-        found = api.forecast(options.source, request)
+        found = api.forecast(source, request)
     emit(api.forecast_sheet(found), chosen(options.output, as_json=options.as_json))
+
+
+def _growth_model(text: str | None) -> "GrowthModel | None":
+    from gpuplan.domain.telemetry.forecast import GROWTH_MODELS
+    from gpuplan.errors import InputError, one
+
+    for model in GROWTH_MODELS:
+        if text == model:
+            return model
+    if text is not None:
+        fix = f"use {', '.join(GROWTH_MODELS)}"
+        raise one(InputError, "forecast", "--growth-model", f"unknown value {text!r}", fix)
+    return None
+
+
+def _late_s(options: ForecastOptions) -> float | None:
+    """The late end of the lead time; InputError where it is not later than the lead time."""
+    from gpuplan.errors import InputError, one
+    from gpuplan.units import WEEK
+
+    late, lead = options.lead_weeks_high, options.lead_weeks
+    if late is not None and (lead is None or late < lead):
+        what = f"{late:g} weeks where the lead time is {'not given' if lead is None else lead}"
+        raise one(InputError, "forecast", "--lead-weeks-high", what, "give --lead-weeks below it")
+    return None if late is None else late * WEEK
 
 
 class ReplanOptions(NamedTuple):
@@ -87,7 +152,11 @@ class ReplanOptions(NamedTuple):
 
     plan_file: Annotated[Path, arg("Plan in production, written by `gpuplan plan … --out`.")]
     source: Annotated[
-        Path | None, arg("Telemetry file of its service; none where --calibration is new alone.")
+        str | None,
+        arg(
+            "Telemetry file of its service, or a Prometheus server's URL; "
+            "none where --calibration is new alone."
+        ),
     ] = None
     workload: Annotated[str | None, opt(LOAD, "Workload of the plan that the telemetry is of.")] = (
         None
@@ -102,6 +171,10 @@ class ReplanOptions(NamedTuple):
     tolerance: Annotated[
         float, opt(ANALYSIS, "Drift tolerance beyond the plan's own range, 0.2 is 20 %.", min=0)
     ] = 0.20
+    history_h: HistoryHours = HISTORY_H
+    step_s: Annotated[
+        float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=1)
+    ] = 300.0
     seed: Seed = 0
     calibration: Calibration = None
     out: Out = None
@@ -128,8 +201,9 @@ def replan(options: ReplanOptions) -> None:
     if options.source is None:
         _replan_measured(options, request)
         return
+    source = telemetry_source(options.source, hours=options.history_h, step_s=options.step_s)
     with busy("planning again"):
-        found = api.replan(options.plan_file, options.source, request)
+        found = api.replan(options.plan_file, source, request)
     files: list[FileToWrite] = [(options.out, lambda: api.plan_text(found.new), "")]
     deliver(api.replan_sheet(found), chosen(options.output, as_json=options.as_json), files)
     _refuse_drift(found, options.plan_file)

@@ -85,6 +85,10 @@ class PlanOptions(NamedTuple):
     ] = None
     precision: Precision = None
     kv_precision: KvPrecision = None
+    engines: Annotated[
+        str | None,
+        opt(MODEL, "Engines to choose from, each planned for whole, e.g. vllm,sglang."),
+    ] = None
     prefix_cache_hit_rate: Annotated[
         Count, opt(MODEL, "Prefix cache hit rate: share of prompt tokens, 0 to 1.", min=0, max=1)
     ] = None
@@ -139,6 +143,13 @@ class PlanOptions(NamedTuple):
     ] = None
     set_key: Annotated[
         Changes, opt(ANALYSIS, "Scenario key to override, key=value; repeatable.", "--set")
+    ] = None
+    weights: Annotated[
+        str | None,
+        opt(
+            ANALYSIS,
+            "Weights of the objective over cost, time, energy, carbon, risk: cost=1,energy=0.5.",
+        ),
     ] = None
     samples: Annotated[
         int,
@@ -198,6 +209,8 @@ OF_THE_RUN = {
     "calibration",
     "what_if",
     "set_key",
+    "weights",
+    "engines",
     "samples",
     "confidence",
     "replay",
@@ -300,15 +313,27 @@ def _request(options: PlanOptions) -> "PlanRequest":
         target=options.target,
         today=_day(options.as_of),
         given=_given(options),
-        changes=tuple(options.set_key or ()),
+        changes=(*(options.set_key or ()), *_weight_changes(options.weights)),
         seed=options.seed,
         n_samples=options.samples,
         min_probability_frac=options.confidence,
         is_check=options.check,
         overlays=tuple(options.overlay or ()),
         store=user_store(options.store),
-        basis=PlanBasis(options.calibration, _is_full(options.replay)),
+        basis=PlanBasis(
+            calibration=options.calibration,
+            is_replay_full=_is_full(options.replay),
+            engines=tuple(dict.fromkeys(names(options.engines) or ())),
+        ),
     )
+
+
+def _weight_changes(text: str | None) -> tuple[str, ...]:
+    """cost=1,energy=0.5 as keys of the scenario."""
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return ("objective=weighted", *(f"policy.weights.{part}" for part in parts))
 
 
 def _given(options: PlanOptions) -> dict[str, Any]:

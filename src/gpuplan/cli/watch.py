@@ -1,6 +1,7 @@
 """`gpuplan watch`, and how every verb reaches a Prometheus server."""
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -10,7 +11,7 @@ from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import SERVER, SLO, UsdPerH, arg, opt
 
 if TYPE_CHECKING:
-    from gpuplan.domain.telemetry.monitoring import ServerAccess
+    from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess
 
 SERVICE = "Service"
 Matcher = Annotated[str, opt(SERVER, 'Label matcher that selects series, e.g. namespace="prod".')]
@@ -97,6 +98,17 @@ def server_access(url: str, **settings: Any) -> "ServerAccess":
         password=os.environ.get("GPUPLAN_PASSWORD", ""),
         **settings,
     )
+
+
+def telemetry_source(source: str, *, hours: float, step_s: float) -> "Path | LiveSource":
+    """A telemetry file, or the last hours of a Prometheus server's URL."""
+    from gpuplan.domain.telemetry.monitoring import LiveSource, TimeWindow
+    from gpuplan.units import HOUR
+
+    if not source.startswith(("http://", "https://")):
+        return Path(source)
+    window = TimeWindow.until(time.time(), look_back_s=hours * HOUR, step_s=step_s)
+    return LiveSource(access=server_access(source), window=window)
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -8,14 +8,27 @@ from gpuplan.design.power import (
     supply_findings,
     ups_size,
 )
-from gpuplan.design.racks import Slowdown, cap_choices, fit_rack, layout, rack_findings
+from gpuplan.design.racks import (
+    Slowdown,
+    cap_choices,
+    depth_findings,
+    fit_rack,
+    layout,
+    rack_findings,
+)
 from gpuplan.design.rules import UPS, assumed
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.build import USUAL, BuildRules
 from gpuplan.domain.scenario.site import Rack, Site
-from gpuplan.domain.system.facility import ChecklistItem, FacilityPlan, NodeDraw, RackFit
+from gpuplan.domain.system.facility import (
+    USUAL_RACK_DEPTH_M,
+    ChecklistItem,
+    FacilityPlan,
+    NodeDraw,
+    RackFit,
+)
 from gpuplan.domain.system.findings import Finding
-from gpuplan.units import KW, KWH, MINUTE
+from gpuplan.units import KW, KWH, MINUTE, MM
 
 
 def facility_plan(
@@ -56,7 +69,7 @@ def facility_plan(
         else (),
         slots=layout(node, n_nodes, n_per_rack=per_rack),
         findings=_findings(node, n_nodes, site=site, fit=fit, pue_ratio=pue_ratio),
-        assumptions=_assumptions(node, build),
+        assumptions=_assumptions(node, rack, build),
         ups=ups_size(n_nodes * node.max_w, room),
     )
 
@@ -70,18 +83,23 @@ def _findings(
         found += supply_findings(
             node.max_w, fit.usable_w, where="rack feed", typical_w=node.typical_w
         )
+    found += depth_findings(node, fit.depth_m)
     found += site_findings(n_nodes * node.max_w, pue_ratio, site)
     found += cooling_findings(node, max(1, min(fit.n_nodes, n_nodes)), site.cooling)
     return found + psu_findings(node, circuit.n_feeds if circuit else 1)
 
 
-def _assumptions(node: NodeDraw, build: BuildRules) -> tuple[Assumption, ...]:
+def _assumptions(node: NodeDraw, rack: Rack, build: BuildRules) -> tuple[Assumption, ...]:
     names = ["room.reserved_u", "room.racks_per_row", *UPS]
     if node.board is not None and node.board.cap_w is not None:
         names.append("room.cap_reserve_frac")
     if node.cooling == "liquid":
         names.append("room.liquid_frac")
-    return assumed(build, *names)
+    found = assumed(build, *names)
+    if rack.depth_m is None and node.depth_m is not None:
+        why = "server cabinets of 600 x 1200 mm are usual"
+        found += (assume("depth of a rack", f"{USUAL_RACK_DEPTH_M:g} m", why, "site.rack.depth_m"),)
+    return found
 
 
 def checklist(plan: FacilityPlan, site: Site) -> tuple[ChecklistItem, ...]:
@@ -149,11 +167,15 @@ def _floor_items(plan: FacilityPlan, site: Site) -> list[Item]:
     node, n = plan.node, max(plan.fit.n_nodes, 1)
     weight = "weight not published" if node.weight_kg is None else f"{n * node.weight_kg:.0f} kg"
     height = "height not published" if node.height_u is None else f"{n * node.height_u:g} U"
+    depth = "depth not published"
+    if node.depth_m is not None:
+        depth = f"{node.depth_m / MM:.0f} mm of {plan.fit.depth_m / MM:.0f} mm"
     room = "not limited" if site.n_racks is None else f"{site.n_racks} there"
     return [
         ("racks", f"{plan.n_racks} needed, {room}", f"{plan.fit.n_nodes} in each"),
         ("height in a rack", height, "servers alone, without switches"),
         ("floor load of a rack", weight, "servers alone, without rack and cables"),
+        ("depth", depth, "cables and power strips need room behind the servers"),
         ("way in", "door, lift and ramp for the crates", "crates exceed a rack"),
     ]
 

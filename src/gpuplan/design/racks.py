@@ -7,9 +7,16 @@ from gpuplan.design.power import capped
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, RoomRules
 from gpuplan.domain.scenario.site import Rack
-from gpuplan.domain.system.facility import CapChoice, NodeDraw, RackFit, RackLimit, RackSlot
+from gpuplan.domain.system.facility import (
+    USUAL_RACK_DEPTH_M,
+    CapChoice,
+    NodeDraw,
+    RackFit,
+    RackLimit,
+    RackSlot,
+)
 from gpuplan.domain.system.findings import Finding, error, warning
-from gpuplan.units import KW
+from gpuplan.units import KW, MM
 
 CAP_STEP_W = 50.0
 LEAST_CAP_FRAC = 0.45  # of the limit: below, the clock collapses [measured:power-caps]
@@ -24,7 +31,9 @@ def fit_rack(node: NodeDraw, rack: Rack, *, room: RoomRules = USUAL.room) -> Rac
     reserve = room.cap_reserve_frac if is_capped else 0.0
     limits = tuple(_limits(node, rack, reserve, room.n_reserved_units))
     n = min((limit.n_nodes for limit in limits), default=0)
-    return RackFit(n_nodes=n, limits=limits, used_w=n * node.max_w, usable_w=_feed_w(rack))
+    depth_m = USUAL_RACK_DEPTH_M if rack.depth_m is None else rack.depth_m
+    used_w = n * node.max_w
+    return RackFit(n_nodes=n, limits=limits, used_w=used_w, usable_w=_feed_w(rack), depth_m=depth_m)
 
 
 def _feed_w(rack: Rack) -> float | None:
@@ -142,6 +151,15 @@ def layout(node: NodeDraw, n_nodes: int, *, n_per_rack: int) -> tuple[RackSlot, 
         )
         for index in range(n_nodes)
     )
+
+
+def depth_findings(node: NodeDraw, rack_m: float) -> tuple[Finding, ...]:
+    """An error where a server is deeper than its rack; nothing where its depth is unknown."""
+    if node.depth_m is None or node.depth_m <= rack_m:
+        return ()
+    what = f"{node.name} is {node.depth_m / MM:.0f} mm deep, the rack {rack_m / MM:.0f} mm"
+    fix = f"racks of at least {ceil(node.depth_m * 10) / 10:g} m: set site.rack.depth_m"
+    return (error("rack-depth", "racks", what, fix),)
 
 
 def rack_findings(

@@ -10,8 +10,15 @@ from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range
 from gpuplan.domain.scenario.build import USUAL, BuildRules, PartPrices
 from gpuplan.domain.scenario.workload import Storage
-from gpuplan.domain.system.parts import DataDemand, StorageRates, Tier, TierChoice
-from gpuplan.units import GB, TB
+from gpuplan.domain.system.parts import (
+    CapacityPoint,
+    DataDemand,
+    HeldData,
+    StorageRates,
+    Tier,
+    TierChoice,
+)
+from gpuplan.units import GB, MONTH, TB
 
 
 class Kind(NamedTuple):
@@ -121,6 +128,26 @@ def choose_units(
 def cheapest(choices: Sequence[TierChoice]) -> TierChoice:
     """The choice with the lowest middle price."""
     return min(choices, key=lambda choice: choice.usd.mid)
+
+
+def capacity_growth(held: HeldData, horizon_s: float) -> tuple[CapacityPoint, ...]:
+    """What storage holds now, at each of a few months and at the end of the horizon."""
+    times = [0.0, *(m * MONTH for m in (3, 6, 12, 24) if m * MONTH < horizon_s), horizon_s]
+    return tuple(
+        CapacityPoint(
+            after_s=after_s,
+            parts=(
+                (
+                    "dataset",
+                    held.dataset_bytes * (1.0 + held.dataset_growth_frac) ** (after_s / MONTH),
+                ),
+                ("checkpoints", held.checkpoint_bytes),
+                ("artifacts", held.artifacts_bytes_per_s * after_s),
+                ("logs", held.log_bytes_per_s * after_s),
+            ),
+        )
+        for after_s in times
+    )
 
 
 def _kind_note(kind: str, known: StorageClass, n_units: int) -> Assumption:

@@ -15,6 +15,7 @@ from gpuplan.diagnose.quality import quality_of
 from gpuplan.diagnose.rules.compute import compute_findings
 from gpuplan.diagnose.rules.fleet import fleet_findings
 from gpuplan.diagnose.rules.hardware import hardware_findings
+from gpuplan.diagnose.rules.hosts import network_findings
 from gpuplan.diagnose.rules.serving import serving_findings
 from gpuplan.diagnose.rules.telemetry import is_only_percent, telemetry_findings, use_findings
 from gpuplan.diagnose.service import service_of, with_replicas
@@ -70,6 +71,7 @@ def diagnose(
         *together(hardware_findings(devices), len(devices)),
         *together(serving_findings(telemetry, engines), len(engines)),
         *together(compute_findings(telemetry, devices), len(devices)),
+        *together(network_findings(telemetry), 0),
         *together(fleet_findings(telemetry, devices), len(devices)),
         *use_findings(use, edges),
     ]

@@ -47,8 +47,9 @@ def trusted(
     shares /= shares.sum()
     middle = shares @ _guesses(table, values, origin, own.middle)
     shift = middle - own.middle
-    low, high = np.maximum(own.low + shift, 0.0), np.maximum(own.high + shift, 0.0)
-    return Combined(np.maximum(middle, 0.0), low, high)
+    # Past errors of one sign move the whole range: the expected value stays inside it.
+    low, high = np.minimum(own.low + shift, middle), np.maximum(own.high + shift, middle)
+    return Combined(*(np.maximum(level, 0.0) for level in (middle, low, high)))
 
 
 def _own(

@@ -167,6 +167,9 @@ HOSTS: dict[str, Word] = {
     "node_disk_io_time_seconds_total": Word("disk_busy_frac", is_counter=True),
     "node_network_receive_bytes_total": Word("network_rx_bytes_per_s", is_counter=True),
     "node_network_transmit_bytes_total": Word("network_tx_bytes_per_s", is_counter=True),
+    "node_network_speed_bytes": Word("network_line_bytes_per_s"),
+    "node_netstat_Tcp_OutSegs": Word("tcp_sent_per_s", is_counter=True),
+    "node_netstat_Tcp_RetransSegs": Word("tcp_retransmitted_per_s", is_counter=True),
     "node_infiniband_port_data_received_bytes_total": Word(
         "fabric_rx_bytes_per_s", is_counter=True
     ),

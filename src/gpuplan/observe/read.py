@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuplan.domain.telemetry.monitoring import LiveSource
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError, one
 from gpuplan.observe import aiperf, inventories, pasted, schedulers, slurm_text, special, text_logs
@@ -25,6 +26,15 @@ KNOWN = (
     "Prometheus text or JSON, DCGM CSV, nvidia-smi or amd-smi CSV, vLLM logs, Slurm or Kubernetes "
     "lists, Parquet, or a table of minutes and percent"
 )
+
+
+def read_source(source: Path | LiveSource) -> Telemetry:
+    """The telemetry of a file, or of a live Prometheus-compatible server."""
+    if isinstance(source, LiveSource):
+        from gpuplan.observe.prometheus_live import read_prometheus  # noqa: PLC0415
+
+        return read_prometheus(source.access, source.window)
+    return read_telemetry(source)
 
 
 def read_telemetry(path: Path) -> Telemetry:

@@ -1,5 +1,6 @@
 """Design: a plan file -> groups of servers, energy, money, and every finding around them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
@@ -11,6 +12,7 @@ from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.whole_design.assemble import chosen_plan, designed_plan, money_of
 from gpuplan.studies.whole_design.energy import with_energy
 from gpuplan.studies.whole_design.groups import design_group, planned_servers
+from gpuplan.studies.whole_design.materials import materials_of, software_of
 
 
 def design(path: Path) -> DesignedPlan:
@@ -26,4 +28,6 @@ def design_plan(answer: Answer, catalog: Catalog) -> DesignedPlan:
     designed = [design_group(one, scenario) for one in servers]
     groups = with_energy(designed, plan, scenario, catalog)
     money, remarks = money_of(answer, groups, scenario, catalog)
-    return designed_plan(answer, groups, scenario, money=money, remarks=remarks)
+    whole = designed_plan(answer, groups, scenario, money=money, remarks=remarks)
+    stacks = tuple(software_of(plan.pools, catalog))
+    return replace(whole, materials=tuple(materials_of(groups)), software=stacks)

@@ -11,6 +11,7 @@ from gpuplan.domain.scenario.workload import Training
 from gpuplan.pipeline.saved import certified
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
 from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
+from gpuplan.studies.explanation.engines import best_engine, request_for
 from gpuplan.studies.explanation.owned import (
     is_better,
     usd_per_month,
@@ -51,6 +52,9 @@ from gpuplan.studies.sizing.workload import size_workload
 
 def plan(request: PlanRequest) -> Answer:
     """The plan that was asked for, with its reasons; without one, what stands in the way."""
+    engines = request.basis.engines
+    if engines:
+        return best_engine(engines, [plan(request_for(request, name)) for name in engines])
     inputs = plan_inputs(request)
     scenario = inputs.scenario
     sizings = [size_workload(work, scenario, inputs.around) for work in scenario.workloads]

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.requests.plan import PlanBasis
+from gpuplan.domain.telemetry.monitoring import LiveSource
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
 from gpuplan.inputs.plan_file import read_plan
-from gpuplan.observe.read import read_telemetry
+from gpuplan.observe.read import read_source
 from gpuplan.observe.service import observed_service
 from gpuplan.pipeline.plan import plan
 from gpuplan.studies.drift import refit
@@ -25,9 +26,9 @@ from gpuplan.studies.drift.drift import drifts_of
 from gpuplan.studies.drift.judge import judged
 
 
-def replan_files(plan_file: Path, telemetry: Path, asked: ReplanRequest) -> Replanned:
-    """A plan file held against a file of telemetry."""
-    return replan(read_plan(plan_file), read_telemetry(telemetry), asked)
+def replan_files(plan_file: Path, telemetry: Path | LiveSource, asked: ReplanRequest) -> Replanned:
+    """A plan file held against telemetry: a file, or a monitoring server."""
+    return replan(read_plan(plan_file), read_source(telemetry), asked)
 
 
 def replan_measured(plan_file: Path, asked: ReplanRequest) -> tuple[Answer, Answer]:

@@ -27,6 +27,12 @@ def _string(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Plain.add_representer(str, _string)
 
 
+def kube_name(text: str) -> str:
+    """A name that Kubernetes takes."""
+    plain = "".join(sign if sign.isalnum() else "-" for sign in text.lower())
+    return plain.strip("-") or "team"
+
+
 def yaml_text(document: Mapping[str, Any], comments: Iterable[str] = ()) -> str:
     """One document with its comments before it."""
     body = yaml.dump(dict(document), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=1000)

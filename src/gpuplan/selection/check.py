@@ -127,7 +127,8 @@ def _pool(problem: SelectionProblem, pool: NodePool) -> Iterable[Problem]:
     carbon = pool.carbon_kg_per_j
     if carbon is not None and len(carbon) not in (1, problem.horizon.shape[2]):
         yield Problem(f"{where}.carbon_kg_per_j", "not one figure nor one an hour", "give either")
-    needs_carbon = problem.objective == "carbon" or any(x.kind == "carbon" for x in problem.limits)
+    counted = {name for name, _ in problem.weights} | {x.kind for x in problem.limits}
+    needs_carbon = problem.objective == "carbon" or "carbon" in counted
     if needs_carbon and carbon is None:
         yield Problem(f"{where}.carbon_kg_per_j", "not known, and carbon counts", "give it")
 

@@ -44,7 +44,24 @@ def best(problem: SelectionProblem, effort: Effort) -> Selection | None:
     tab = tables(problem)
     if problem.objective == "regret":
         return _least_regret(tab, effort)
+    if problem.objective == "weighted":
+        return _weighted(tab, effort)
     return cheapest_of_best(tab, MEASURES[problem.objective], effort)
+
+
+def _weighted(tab: Tables, effort: Effort) -> Selection | None:
+    """The least weighted sum of quantities, each over the least that any choice needs of it."""
+    shares = []
+    for measure, weight in tab.problem.weights:
+        built = model(tab, goal=Goal(measure=measure))
+        least = solve(built.program, effort)
+        if least is None:
+            return None
+        size = abs(least.objective * built.cost_scale)
+        # A probability is its own share, and what can be nothing at all has no share of it.
+        shares.append((measure, weight if measure == "risk" or size == 0 else weight / size))
+    problem = replace(tab.problem, weights=tuple(shares))
+    return cheapest_of_best(replace(tab, problem=problem), "weighted", effort)
 
 
 def cheapest(problem: SelectionProblem, effort: Effort) -> Selection | None:

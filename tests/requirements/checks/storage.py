@@ -84,13 +84,28 @@ def staging_and_checkpoints_take_time(ask: Ask) -> None:
     assert lost[2] > lost[20] > lost[100]
 
 
-@check("R65", SLOW, missing="no growth of logs, artifacts and data over the horizon")
+@check("R65", SLOW)
 def capacity_grows_over_the_horizon(ask: Ask) -> None:
     growth = ask.document()["workloads"][0]["growth"]
     sizes = [one["bytes"] for one in growth]
     assert sizes == sorted(sizes)
     assert sizes[0] >= 200e12
-    assert {"dataset", "checkpoints", "logs"} <= set(growth[-1]["parts"])
+    assert {"dataset", "checkpoints", "artifacts", "logs"} == set(growth[-1]["parts"])
+    path = "workloads[0].data_path."
+    after = _changed(
+        ask,
+        f"{path}staging.dataset_tb=50",
+        f"{path}retention.dataset_growth_frac=0.04",
+        f"{path}retention.log_gb_per_day=2",
+        f"{path}retention.artifacts_tb_per_month=3",
+    )
+    for one in after["workloads"][0]["growth"]:
+        months, parts = one["months"], one["parts"]
+        assert parts["dataset"] == pytest.approx(50e12 * 1.04**months)
+        assert parts["logs"] == pytest.approx(8 * 2e9 * months * 365 / 12)
+        assert parts["artifacts"] == pytest.approx(3e12 * months)
+        assert one["bytes"] == pytest.approx(sum(parts.values()))
+    assert after["workloads"][0]["growth"][-1]["months"] == pytest.approx(36)
 
 
 @check("R66", "diagnose disks.json --on H100")
@@ -108,7 +123,7 @@ def waiting_for_disks_is_detected(ask: Ask) -> None:
     assert "storage_bound" in causes
 
 
-@check("R66", "diagnose nic.json --on H100", missing="NIC line rate and retransmits are not judged")
+@check("R66", "diagnose nic.json --on H100")
 def a_full_nic_and_retransmits_are_detected(ask: Ask) -> None:
     scene = Scene()
     for gpu in range(4):

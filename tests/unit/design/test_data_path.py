@@ -18,10 +18,10 @@ from gpuplan.design.data_path import (
     memory_stage,
     storage_stage,
 )
-from gpuplan.design.storage import storage_rates
+from gpuplan.design.storage import capacity_growth, storage_rates
 from gpuplan.domain.scenario.workload import DataPath, Loader, Storage
-from gpuplan.domain.system.parts import Stage, StorageRates
-from gpuplan.units import GB, GBIT, KB
+from gpuplan.domain.system.parts import HeldData, Stage, StorageRates
+from gpuplan.units import DAY, GB, GBIT, KB, MONTH
 
 JPEG = DataPath(sample_bytes=110 * KB)
 DEMAND = demand_of(JPEG, 8, samples_per_s=3000)
@@ -168,3 +168,20 @@ def test_a_cache_takes_its_share_of_reads_alone(hit):
     cached = demand_of(replace(JPEG, cache_hit_frac=hit), 8, samples_per_s=3000)
     assert cached.bytes_per_s == pytest.approx((1 - hit) * DEMAND.bytes_per_s)
     assert cached.samples_per_s == DEMAND.samples_per_s
+
+
+def test_data_grows_by_what_is_added_each_month():
+    held = HeldData(
+        dataset_bytes=100e12,
+        dataset_growth_frac=0.1,
+        checkpoint_bytes=3e12,
+        artifacts_bytes_per_s=1e12 / MONTH,
+        log_bytes_per_s=1e9 / DAY,
+    )
+    points = capacity_growth(held, 12 * MONTH)
+    assert [round(point.after_s / MONTH) for point in points] == [0, 3, 6, 12]
+    last = dict(points[-1].parts)
+    assert last["dataset"] == pytest.approx(100e12 * 1.1**12)
+    assert last["artifacts"] == pytest.approx(12e12)
+    assert last["logs"] == pytest.approx(365e9)
+    assert points[0].held_bytes == pytest.approx(103e12)

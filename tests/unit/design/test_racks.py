@@ -13,6 +13,7 @@ from gpuplan.design.facility import checklist, facility_plan
 from gpuplan.design.power import capped
 from gpuplan.design.racks import (
     cap_choices,
+    depth_findings,
     fit_rack,
     judge_cap,
     layout,
@@ -209,3 +210,17 @@ def test_more_supply_and_lower_caps_never_fit_less(amps, cap):
     assert fit_rack(capped(NODE, cap - 10), rack).n_nodes >= fit_rack(held, rack).n_nodes
     fit = fit_rack(NODE, rack)
     assert fit.used_w <= fit.usable_w * (1 + 1e-9)
+
+
+def test_a_server_deeper_than_its_rack_is_an_error():
+    deep = replace(NODE, depth_m=0.8971)
+    assert depth_findings(deep, 1.0) == ()
+    (found,) = depth_findings(deep, 0.8)
+    assert (found.severity, found.rule) == ("error", "rack-depth")
+    assert "897 mm" in found.what
+    assert "0.9 m" in found.fix
+    assert depth_findings(NODE, 0.1) == ()  # nobody says how deep it is
+    plan = facility_plan(
+        deep, 4, site=replace(SITE, rack=replace(RACK, depth_m=0.8)), pue_ratio=1.4
+    )
+    assert "rack-depth" in {one.rule for one in plan.findings}

@@ -59,10 +59,26 @@ def storm(scene: Scene) -> Scene:
     return scene.exact("kube_deployment_status_replicas_available", level, deployment="chat")
 
 
+def network(scene: Scene, *, share: float, lost: float) -> Scene:
+    """A node behind 100 Gbit/s: so much of its line rate, so many segments sent again."""
+    scene.device(gpu_util=0.7, sm=0.5, tensor=0.2, dram=0.3, power_w=400.0)
+    labels = {"instance": "n1:9100", "device": "eth0"}
+    scene.exact("node_network_speed_bytes", 12.5e9, **labels)
+    scene.counter("node_network_transmit_bytes_total", share * 12.5e9, **labels)
+    scene.counter("node_netstat_Tcp_OutSegs", 30000.0, instance="n1:9100")
+    return scene.counter("node_netstat_Tcp_RetransSegs", lost * 30000.0, instance="n1:9100")
+
+
+def test_a_quiet_network_is_no_finding():
+    assert not {"nic_bound", "packet_loss"} & set(causes(network(Scene(), share=0.5, lost=0.001)))
+
+
 WHOLE = SCENES | {
     "straggler": stragglers, "telemetry_outage": outage, "missing_devices": missing,
     "replica_imbalance": imbalance, "prefill_interference": interference,
     "cold_start_storm": storm,
+    "nic_bound": lambda scene: network(scene, share=0.95, lost=0.0),
+    "packet_loss": lambda scene: network(scene, share=0.3, lost=0.04),
 }  # fmt: skip
 LEVELS = {
     "hot": [94] * 30, "flapping": [94, 96] * 30, "not_enough_to_judge": [80] * 30,

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.telemetry.forecast import DemandSeries
+from gpuplan.domain.telemetry.forecast import DemandSeries, OrderTerms
 from gpuplan.errors import InputError
 from gpuplan.forecast.combine import combined, table_of
 from gpuplan.forecast.experts import Season
-from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
+from gpuplan.forecast.growth import trend_of
+from gpuplan.forecast.orders import advice, seconds_until, weekly_peaks
 from gpuplan.forecast.predict import backtest, forecast, season_of
 from gpuplan.forecast.trust import trusted
 
@@ -136,9 +137,10 @@ def test_short_pasts_say_so():
 
 def test_a9_order_now_and_bridge_five_weeks():
     rows = advice(
-        0.70, (0.04, 0.08, 0.12), n_devices=48, lead_s=16 * WEEK_S, trigger_frac=0.85,
-        target_frac=0.80,
-    )  # fmt: skip
+        0.70,
+        (0.04, 0.08, 0.12),
+        OrderTerms(n_devices=48, lead_s=16 * WEEK_S, trigger_frac=0.85, target_frac=0.80),
+    )
     middle = rows[1]
     assert middle.trigger_in_s / WEEK_S == pytest.approx(10.9, abs=0.05)
     assert middle.order_in_s == 0.0
@@ -151,7 +153,7 @@ def test_a9_order_now_and_bridge_five_weeks():
 
 def test_a9_with_other_numbers():
     (row,) = advice(
-        0.5, (0.1,), n_devices=100, lead_s=8 * WEEK_S, trigger_frac=0.9, target_frac=0.7
+        0.5, (0.1,), OrderTerms(n_devices=100, lead_s=8 * WEEK_S, trigger_frac=0.9, target_frac=0.7)
     )
     months = np.log(0.9 / 0.5) / np.log(1.1)
     assert row.trigger_in_s == pytest.approx(months * 52 / 12 * WEEK_S)

@@ -1,6 +1,7 @@
 """Weekly peaks, Sen's slope and order dates, by hand arithmetic."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.domain.columns import floats
-from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
+from gpuplan.domain.telemetry.forecast import OrderTerms
+from gpuplan.forecast.growth import trend_of
+from gpuplan.forecast.orders import advice, seconds_until, weekly_peaks
 
 HOUR_S, WEEK_S = 3600.0, 7 * 86400.0
 MONTH_S = 52 / 12 * WEEK_S
@@ -76,13 +79,17 @@ def test_months_until_a_level(use, level, growth, months):
 @pytest.mark.parametrize(("use", "growth"), [(0.5, 0.0), (0.5, -0.1), (0.0, 0.5)])
 def test_what_does_not_grow_never_gets_there(use, growth):
     assert seconds_until(use, 0.85, growth) is None
-    (row,) = advice(use, (growth,), n_devices=10, lead_s=WEEK_S, trigger_frac=0.85, target_frac=0.5)
+    (row,) = advice(
+        use, (growth,), OrderTerms(n_devices=10, lead_s=WEEK_S, trigger_frac=0.85, target_frac=0.5)
+    )
     assert (row.trigger_in_s, row.order_in_s, row.bridge_s) == (None, None, 0.0)
     assert row.n_needed_in_a_year == math.ceil(10 * use * (1 + growth) ** 12 / 0.5)
 
 
 def test_the_order_goes_out_a_lead_time_before_the_trigger():
-    (row,) = advice(0.2, (1.0,), n_devices=8, lead_s=MONTH_S / 2, trigger_frac=0.8, target_frac=0.8)
+    (row,) = advice(
+        0.2, (1.0,), OrderTerms(n_devices=8, lead_s=MONTH_S / 2, trigger_frac=0.8, target_frac=0.8)
+    )
     assert row.trigger_in_s == pytest.approx(2 * MONTH_S)
     assert row.order_in_s == pytest.approx(1.5 * MONTH_S)
     assert row.bridge_s == 0.0
@@ -91,5 +98,39 @@ def test_the_order_goes_out_a_lead_time_before_the_trigger():
 
 
 def test_whole_devices_are_not_rounded_up_by_the_last_bit():
-    (row,) = advice(0.8, (0.0,), n_devices=30, lead_s=WEEK_S, trigger_frac=0.9, target_frac=0.6)
+    (row,) = advice(
+        0.8, (0.0,), OrderTerms(n_devices=30, lead_s=WEEK_S, trigger_frac=0.9, target_frac=0.6)
+    )
     assert row.n_needed_in_a_year == 40
+
+
+TERMS = OrderTerms(
+    n_devices=100, lead_s=16 * WEEK_S, trigger_frac=0.85, target_frac=0.8, now_s=1.8e9
+)
+
+
+def test_an_order_has_a_date():
+    (row,) = advice(0.4, (0.08,), TERMS)
+    weeks = math.log(0.85 / 0.4) / math.log(1.08) * 52 / 12
+    assert row.order_at_s == pytest.approx(1.8e9 + (weeks - 16) * WEEK_S)
+    assert advice(0.4, (0.0,), TERMS)[0].order_at_s is None
+    assert advice(0.4, (0.08,), replace(TERMS, now_s=None))[0].order_at_s is None
+
+
+def test_safety_stock_covers_demand_and_lead_time():
+    # z(95 %) = 1.645; demand: sqrt(16) x 5 % of 0.4; lead time: growth by the week x deviation.
+    calm = replace(TERMS, weekly_error_frac=0.05)
+    (row,) = advice(0.4, (0.0,), calm)
+    assert row.n_safety_stock == math.ceil(1.6449 * 4 * 0.05 * 0.4 * 100 / 0.8)
+    late = replace(calm, lead_high_s=30 * WEEK_S)
+    (row,) = advice(0.4, (0.08,), late)
+    per_week = 0.4 * (1.08 ** (17 / (52 / 12)) - 1) / 17
+    both = math.hypot(4 * 0.05 * 0.4, per_week * 14 / 1.2816)
+    assert row.n_safety_stock == math.ceil(1.6449 * both * 100 / 0.8)
+    assert row.late.bridge_s == pytest.approx(max(0.0, 30 * WEEK_S - row.trigger_in_s))
+    assert row.late.use_at_arrival_frac > row.use_at_arrival_frac
+
+
+def test_the_reorder_point_lies_a_lead_time_below_the_trigger():
+    (row,) = advice(0.4, (0.08,), TERMS)
+    assert row.reorder_at_frac * 1.08 ** (16 / (52 / 12)) == pytest.approx(0.85)

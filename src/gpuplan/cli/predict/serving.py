@@ -61,6 +61,10 @@ class PredictOptions(NamedTuple):
     ] = None
     tp: Tp = None
     precision: Precision = None
+    precisions: Annotated[
+        str | None,
+        opt(MODEL, "Precisions to compare: speed, memory and quality risk, e.g. bf16,fp8,fp4."),
+    ] = None
     kv_precision: KvPrecision = None
     pp: Pp = 1
     dp: Dp = 1
@@ -111,6 +115,8 @@ def predict(options: PredictOptions) -> None:
         raise typer.BadParameter("is missing; give accelerators, e.g. 8xH100", param_hint="--on")
     from gpuplan import api
 
+    if options.precisions is not None:
+        return _compare_precisions(options, options.on)
     found = api.predict(
         options.model,
         options.on,
@@ -120,6 +126,21 @@ def predict(options: PredictOptions) -> None:
         calibration=options.calibration,
     )
     return emit(api.predict_sheet(found), chosen(options.output, as_json=options.as_json))
+
+
+def _compare_precisions(options: PredictOptions, on: str) -> None:
+    from gpuplan import api
+    from gpuplan.errors import InputError, one
+
+    names = [name.strip() for name in (options.precisions or "").split(",") if name.strip()]
+    if not names or options.precision is not None:
+        what = "no precision is named" if not names else "--precision names one already"
+        raise one(InputError, "predict", "--precisions", what, "write e.g. bf16,fp8,fp4")
+    overlays, store = options.overlay or [], user_store()
+    found = api.compare_precisions(
+        options.model, on, names, _request(options), overlays=overlays, store=store
+    )
+    emit(api.precisions_sheet(found), chosen(options.output, as_json=options.as_json))
 
 
 def _request(options: PredictOptions) -> "PredictRequest":

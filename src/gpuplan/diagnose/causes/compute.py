@@ -125,6 +125,41 @@ COMPUTE: dict[str, Cause] = {
         ),
         more_devices_help=False,
     ),
+    "nic_bound": Cause(
+        "NICs of a node run at their line rate",
+        "slow",
+        (
+            do(
+                "faster or more NICs, or storage traffic on a network of its own",
+                "data arrives when it is needed",
+                "hardware",
+                0.1,
+                2.0,
+            ),
+            do(
+                "cache data on local NVMe, larger files, compressed transfers",
+                "fewer bytes through the NICs",
+                "code",
+                0.1,
+                1.0,
+            ),
+        ),
+        more_devices_help=False,
+    ),
+    "packet_loss": Cause(
+        "connections send many segments again",
+        "slow",
+        (
+            do(
+                "check cables, optics, MTU, switch drops and PFC/ECN settings",
+                "connections run at the rate of their NICs",
+                "time",
+                0.05,
+                1.0,
+            ),
+        ),
+        more_devices_help=False,
+    ),
     "communication_heavy": Cause(
         "much of the step goes into exchange between devices",
         "slow",

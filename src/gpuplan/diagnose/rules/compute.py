@@ -5,12 +5,13 @@ tensor units at 11 and 58 % [H100-telemetry]. What tells them apart is tensor ac
 link traffic.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.rules.hosts import LINE_SHARE, Hosts, host_value, hosts_of
 from gpuplan.domain.telemetry.diagnosis import Evidence
 from gpuplan.domain.telemetry.observation import Telemetry
 
@@ -22,7 +23,6 @@ POWER_LOW = 0.65
 POWER_IDLE = 0.25
 DRAM_FULL = 0.60
 LINK_HEAVY = 25e9  # a device so busy on its links exchanges much of the time
-LINE_SHARE = 0.80
 CPU_FULL = 0.85
 IOWAIT = 0.15
 GAPS = 0.30  # spread of utilization that stop-and-go shows
@@ -34,32 +34,10 @@ SERVED = ("ttft_mean_s", "e2e_mean_s", "requests_running_count", "requests_per_s
 
 def compute_findings(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
     """One finding at most for each device that worked, and the stragglers among them."""
-    hosts = _hosts(telemetry)
+    hosts = hosts_of(telemetry)
     busy = [device for device in devices if device.busy_frac > 0.1]
     found = [one for device in busy if (one := _device(device, hosts)) is not None]
     return [*found, *_stragglers(busy)]
-
-
-Hosts = Mapping[str, Mapping[str, float]]
-
-
-def _hosts(telemetry: Telemetry) -> Hosts:
-    """Means of host metrics by node; those without a node count for all."""
-    found: dict[str, dict[str, float]] = {}
-    for series in telemetry.series:
-        subject = telemetry.subjects[series.subject]
-        if not subject.device and series.is_given.any():
-            found.setdefault(subject.node, {})[series.metric] = series.mean()
-    return found
-
-
-def _host(hosts: Hosts, node: str, metric: str) -> float | None:
-    for name in (node, ""):
-        if metric in hosts.get(name, {}):
-            return hosts[name][metric]
-    # One node's counters speak for its devices even if the two name it differently.
-    others = [metrics[metric] for metrics in hosts.values() if metric in metrics]
-    return others[0] if len(others) == 1 else None
 
 
 def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
@@ -110,9 +88,9 @@ def _line_share(device: DeviceView, hosts: Hosts) -> tuple[float, str] | None:
     if link is not None and line:
         shares.append((link / line, "links between devices"))
     node = device.subject.node
-    fabric_line = _host(hosts, node, "fabric_line_bytes_per_s")
+    fabric_line = host_value(hosts, node, "fabric_line_bytes_per_s")
     for metric in ("fabric_tx_bytes_per_s", "fabric_rx_bytes_per_s"):
-        rate = _host(hosts, node, metric)
+        rate = host_value(hosts, node, metric)
         if rate is not None and fabric_line:
             shares.append((rate / fabric_line, "network between nodes"))
     return max(shares) if shares else None
@@ -141,8 +119,11 @@ def _feeding(device: DeviceView, util: float, hosts: Hosts, node: str) -> Findin
     is_swinging = stat is not None and stat.n_turns >= LEAST_TURNS and stat.high - stat.low >= GAPS
     if util >= OCCUPIED or not (is_swinging or util < 0.6):
         return None
-    iowait, disk = _host(hosts, node, "cpu_iowait_frac"), _host(hosts, node, "disk_busy_frac")
-    cpu = _host(hosts, node, "cpu_util_frac")
+    iowait, disk = (
+        host_value(hosts, node, "cpu_iowait_frac"),
+        host_value(hosts, node, "disk_busy_frac"),
+    )
+    cpu = host_value(hosts, node, "cpu_util_frac")
     rows = _layers(device)
     if (iowait is not None and iowait >= IOWAIT) or (disk is not None and disk >= 0.9):
         what = seen(

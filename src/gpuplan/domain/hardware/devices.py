@@ -116,6 +116,8 @@ class Server:
     host: HostParts
     power: ServerPower
     height_u: float | None
+    weight_kg: float | None = None
+    depth_m: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,16 @@ class DriverBranch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareLayer:
+    """One layer of a stack that goes together."""
+
+    layer: str  # engine, framework, python, cuda, rocm, driver
+    name: str
+    version: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareMatrix:
     """Everything known about which software fits which."""
 

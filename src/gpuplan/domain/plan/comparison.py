@@ -28,6 +28,7 @@ class RowEvidence:
     reason: str = ""  # why there is no fleet; empty where there is one
     relaxation: str = ""  # the smallest change that would give one
     run: RunFigures | None = None  # None: a service
+    engine: str = ""  # that serves, with its version; empty: no language model behind one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,48 @@ class PlanRisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TradeRow:
+    """One accelerator of a row: its specifications, and its work within the SLOs per $ and J."""
+
+    workload: str
+    accelerator: str
+    precision: str
+    unit: str  # of work: output tokens, or requests
+    n_work_per_s: float  # that one accelerator carries within the SLOs
+    n_work_per_usd: float | None  # at that rate; None: no price
+    n_work_per_j: float | None  # at the plug at the planned peak; None: the draw is unknown
+    usd_per_h: float | None
+    memory_bytes: float
+    memory_bytes_per_s: float
+    peak_flop_per_s: float  # dense, 16 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarRow:
+    """Accelerators that one workload takes in each hour of the first week, from Monday 00:00."""
+
+    workload: str
+    accelerator: str
+    kind: str  # service, job
+    accelerators: tuple[int, ...]  # 168
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """Who takes how many accelerators when."""
+
+    hours: tuple[int, ...] = ()  # of the week, 0 to 167; empty: nothing is planned by the hour
+    rows: tuple[CalendarRow, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What the plan was chosen from; its keys stand at the top of documents."""
 
     comparison: tuple[ComparisonRow, ...] = ()
     pareto: tuple[ParetoRow, ...] = ()
     risk: PlanRisk | None = None
+    trade: tuple[TradeRow, ...] = ()  # work per watt and dollar, by accelerator
+    calendar: Calendar = Calendar()
+    quality: tuple[str, ...] = ()  # what of the plan touches the quality of outputs

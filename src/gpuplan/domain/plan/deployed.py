@@ -8,6 +8,7 @@ from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.answer import PlannedLoad, PlannedPool, SloResult
 from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.scenario.terms import Team
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.domain.system.facility import FacilityPlan
 
@@ -87,6 +88,12 @@ class Deployed:
     origin: str  # the plan, its day and its facts, in one line
     pools: tuple[DeployedPool, ...]
     facilities: tuple[FacilityPlan, ...] = ()  # racks of servers on the user's site
+    teams: tuple[Team, ...] = ()  # that share the fleet
+
+    @property
+    def with_quota(self) -> tuple[Team, ...]:
+        """Teams that have a quota."""
+        return tuple(team for team in self.teams if team.n_accelerators_quota is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

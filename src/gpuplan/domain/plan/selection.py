@@ -10,7 +10,8 @@ from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.scenario.terms import Purchase
 
-Objective = Literal["cost", "time", "energy", "carbon", "regret"]
+Objective = Literal["cost", "time", "energy", "carbon", "regret", "weighted"]
+Measure = Literal["worth", "time", "energy", "carbon", "risk"]  # that a weight may count
 LimitKind = Literal[
     "power", "racks", "nodes", "accelerators", "upfront", "spend", "energy", "carbon", "time"
 ]
@@ -130,6 +131,7 @@ class FleetOption:
     n_reserve: int = 0  # accelerators held back for failures, shared within the pool
     once_usd: float = 0.0  # porting, migration
     time_s: float = 0.0  # what the objective "time" counts
+    risk_frac: float = 0.0  # that an SLO is violated: what the weight of risk counts
     slice_kind: str = ""  # a fraction of an accelerator: 1g.10gb …; empty: whole ones
 
     @property
@@ -218,6 +220,7 @@ class SelectionProblem:
     geometries: tuple[SliceGeometry, ...] = ()
     limits: tuple[NamedLimit, ...] = ()
     objective: Objective = "cost"
+    weights: tuple[tuple[Measure, float], ...] = ()  # of the objective "weighted"
     site_usd_per_h: float = 0.0  # staff: paid all the time where any node is one's own
 
     @property

@@ -15,6 +15,7 @@ class PlanBasis(NamedTuple):
 
     calibration: Path | None = None  # of the user's site; None: that of the package
     is_replay_full: bool = False  # every request of the day or week, however many
+    engines: tuple[str, ...] = ()  # to choose from; empty: the one of the scenario
     is_brief: bool = False  # the choice with its cost range and odds: no alternatives, no charts
 
 

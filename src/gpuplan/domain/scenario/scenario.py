@@ -9,7 +9,7 @@ from gpuplan.domain.scenario.site import OwnedNodes, Site
 from gpuplan.domain.scenario.terms import Budget, Policy, Prices, Team
 from gpuplan.domain.scenario.workload import Workload
 
-Objective = Literal["cost", "time", "energy", "carbon", "regret"]
+Objective = Literal["cost", "time", "energy", "carbon", "regret", "weighted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ class Rack:
     circuit: Circuit | None = None
     cooling_w: float | None = None
     weight_kg: float | None = None
+    depth_m: float | None = None
 
     @property
     def usable_w(self) -> float | None:

@@ -121,6 +121,17 @@ class Resilience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveWeights:
+    """How much each quantity counts, each as a share of the least of it that any plan needs."""
+
+    cost_ratio: float = 0.0
+    time_ratio: float = 0.0
+    energy_ratio: float = 0.0
+    carbon_ratio: float = 0.0
+    risk_ratio: float = 0.0  # of violating an SLO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What is allowed."""
 
@@ -135,6 +146,7 @@ class Policy:
     carbon_max_kg_per_year: float | None = None
     is_indicative_price_allowed: bool = False  # marketplaces, old prices, advertised discounts
     build: BuildRules = USUAL
+    weights: ObjectiveWeights | None = None  # of the objective "weighted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,15 @@ class Staging:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """What accumulates in storage; None is left to us."""
+
+    dataset_growth_frac: float | None = None
+    log_bytes_per_s: float | None = None  # of one accelerator
+    artifacts_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataPath:
     """How samples reach the accelerator."""
 
@@ -99,6 +108,7 @@ class DataPath:
     loader: Loader | None = None
     copy: DeviceCopy | None = None
     staging: Staging | None = None
+    retention: Retention | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import (
     BalancedSystem,
     Bottleneck,
+    CapacityPoint,
     CheckpointRate,
     DataDemand,
     DataTransfer,
@@ -41,6 +42,7 @@ class WorkCheck:
     checkpoints: tuple[CheckpointRate, ...] = ()
     storage: tuple[TierChoice, ...] = ()
     loader: LoaderAdvice | None = None  # None: too little is said of its data
+    capacity: tuple[CapacityPoint, ...] = ()  # over the horizon
 
     @property
     def busy_frac(self) -> float:

@@ -1,5 +1,6 @@
 """A plan with everything around it: machines by group, money by month, energy by place."""
 
+from gpuplan.domain.hardware.software import SoftwareLayer
 from gpuplan.domain.money.carbon import CarbonAccount, ShiftPlan
 from gpuplan.domain.money.statement import Statement
 from gpuplan.domain.money.worth import (
@@ -151,6 +152,18 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaterialLine:
+    """One line of the bill of materials."""
+
+    part: str  # server, accelerator, network, storage, spare server
+    name: str
+    n_units: int
+    workload: str
+    supply: str  # purchase option, and from whom
+    usd: Range | None = None  # once; None: in the rent, or there already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DesignedPlan(Result):
     """A plan with everything around it: servers, network, site, money by month, energy."""
 
@@ -160,6 +173,8 @@ class DesignedPlan(Result):
     findings: tuple[Finding, ...]
     assumptions: tuple[Assumption, ...]
     checklist: tuple[ChecklistItem, ...] = ()
+    materials: tuple[MaterialLine, ...] = ()
+    software: tuple[tuple[str, tuple[SoftwareLayer, ...]], ...] = ()  # pool, its stack
 
     @property
     def is_ok(self) -> bool:

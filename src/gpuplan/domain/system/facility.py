@@ -14,6 +14,7 @@ BTU_PER_H_PER_W = 3.412141633
 W_PER_TON = 12_000.0 / BTU_PER_H_PER_W  # a ton of refrigeration takes 12 000 BTU an hour
 CFM_PER_M3_PER_S = 2118.88
 COOLING_UNIT_W = 30e3  # one in-row unit; Assumption: a usual size
+USUAL_RACK_DEPTH_M = 1.2  # of a cabinet for servers; Assumption: 600 x 1200 mm is usual
 AIR_J_PER_M3_K = 1_206.0  # heat that a cubic metre of air takes for each kelvin, at 20 °C
 
 
@@ -53,6 +54,7 @@ class NodeDraw:
     board: BoardDraw | None = None
     height_u: float | None = None
     weight_kg: float | None = None
+    depth_m: float | None = None
     cooling: NodeCooling = "air"
     liquid_frac: float = 0.0  # of the heat that leaves with the liquid
     psu: PsuSet | None = None
@@ -86,6 +88,7 @@ class RackFit:
     limits: tuple[RackLimit, ...]
     used_w: float
     usable_w: float | None  # None: no limit of power is known
+    depth_m: float = USUAL_RACK_DEPTH_M
 
     @property
     def binding(self) -> RackLimit | None:

@@ -203,6 +203,30 @@ class DataTransfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldData:
+    """What a workload keeps in storage today, and what it adds."""
+
+    dataset_bytes: float
+    dataset_growth_frac: float
+    checkpoint_bytes: float
+    artifacts_bytes_per_s: float
+    log_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPoint:
+    """What storage holds after so much of the horizon, by what it is."""
+
+    after_s: float
+    parts: tuple[tuple[str, float], ...]  # what, bytes
+
+    @property
+    def held_bytes(self) -> float:
+        """All of it."""
+        return sum(n_bytes for _, n_bytes in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BalancedSystem:
     """Parts that fit each other, what they deliver and cost."""
 

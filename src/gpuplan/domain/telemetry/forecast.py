@@ -1,9 +1,14 @@
 """What demand will be, how sure that is, and when something must be ordered."""
 
+from typing import Literal
+
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.result import Result
+
+GrowthModel = Literal["compound", "linear", "damped"]
+GROWTH_MODELS: tuple[GrowthModel, ...] = ("compound", "linear", "damped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,41 @@ class Trend:
     low_frac: float
     high_frac: float
     n_weeks: int
+    model: GrowthModel = "compound"
+    record: "tuple[GrowthRecord, ...]" = ()  # best first; empty: the past is too short
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthRecord:
+    """How one growth model did on the weekly peaks of the past."""
+
+    model: GrowthModel
+    error_frac: float  # mean absolute error of the peaks ahead
+    n_origins: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderTerms:
+    """What an order depends on besides demand."""
+
+    n_devices: int
+    lead_s: float
+    trigger_frac: float
+    target_frac: float
+    lead_high_s: float | None = None  # 90th percentile; None: delivered as quoted
+    service_frac: float = 0.95  # probability that capacity suffices until the order arrives
+    model: GrowthModel = "compound"
+    weekly_error_frac: float = 0.0  # deviation of a weekly peak from its trend
+    now_s: float | None = None  # since 1970; None: the telemetry has no dates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateDelivery:
+    """Supplier risk: an order of today that arrives at the late end of its lead time."""
+
+    lead_s: float
+    bridge_s: float
+    use_at_arrival_frac: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +109,10 @@ class OrderAdvice:
     bridge_s: float  # between the trigger and the arrival of an order placed now
     use_at_arrival_frac: float
     n_needed_in_a_year: int
+    order_at_s: float | None = None  # since 1970; None: never, or no dates in the telemetry
+    n_safety_stock: int = 0
+    reorder_at_frac: float = 0.0  # peak utilization at which an order arrives in time
+    late: LateDelivery | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +128,9 @@ class ForecastRequest:
     target_frac: float = 0.80
     lead_s: float | None = None
     growth_frac_per_month: float | None = None  # None: from the weekly peaks
+    growth_model: GrowthModel | None = None  # None: by back-test, compound for a given growth
+    lead_high_s: float | None = None
+    service_frac: float = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

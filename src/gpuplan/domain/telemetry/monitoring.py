@@ -50,3 +50,11 @@ class TimeWindow:
     def until(cls, end_s: float, *, look_back_s: float, step_s: float) -> "TimeWindow":
         """The stretch of this length that ends at an instant."""
         return cls(begin_s=end_s - look_back_s, end_s=end_s, step_s=step_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSource:
+    """A stretch of time on a monitoring server, read where a telemetry file could stand."""
+
+    access: ServerAccess
+    window: TimeWindow

@@ -75,6 +75,7 @@ def _policy(spec: ScenarioSpec) -> Iterator[Finding]:
     for name in ("accelerators", "clouds", "regions"):
         yield from _choice(getattr(policy, name), ("policy", name))
     yield from precision_findings(policy.precisions, ("policy", "precisions"))
+    yield from _weights(spec)
     yield from _purchases(policy)
     most = policy.max_accelerators
     if policy.survive != "none" and most is not None and most <= policy.survive_count:
@@ -88,6 +89,16 @@ def _choice(spec: ChoiceSpec, path: KeyPath) -> Iterator[Finding]:
     for name in spec.allowed or ():
         if _plain(name) in forbidden:
             yield Finding(path, f"{name} is allowed and forbidden", "keep it in one of the lists")
+
+
+def _weights(spec: ScenarioSpec) -> Iterator[Finding]:
+    weights = spec.policy.weights
+    if (spec.objective == "weighted") != (weights is not None):
+        what = "weights and the objective `weighted` go together"
+        yield Finding(("policy", "weights"), what, "give both or none")
+    elif weights is not None and not any(weights.model_dump().values()):
+        fix = "give one above 0, e.g. cost: 1"
+        yield Finding(("policy", "weights"), "all weights are 0", fix)
 
 
 def _purchases(policy: PolicySpec) -> Iterator[Finding]:

@@ -92,6 +92,20 @@ class StagingSpec(Strict):
     )
 
 
+class RetentionSpec(Strict):
+    """What storage must hold over the horizon besides the dataset of today."""
+
+    dataset_growth_frac: NonNegative | None = optional(
+        "Growth of the dataset in a month, compound; 0", example=0.05
+    )
+    log_gb_per_day: NonNegative | None = optional(
+        "Logs and metrics of one accelerator that are retained; 0.1", example=0.5
+    )
+    artifacts_tb_per_month: NonNegative | None = optional(
+        "Artifacts that are retained: models, evaluations, outputs; 0", example=2
+    )
+
+
 class DataPathSpec(Strict):
     """How samples reach the accelerator."""
 
@@ -116,3 +130,4 @@ class DataPathSpec(Strict):
         "Copy of a batch from host memory to the accelerator", to="copy"
     )
     staging: StagingSpec | None = optional("Transfer of the dataset to the site of the work")
+    retention: RetentionSpec | None = optional("Data that accumulates over the horizon")

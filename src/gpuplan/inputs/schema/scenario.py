@@ -67,7 +67,7 @@ class ScenarioSpec(Strict):
     prices: PricesSpec = section("Your own prices, in place of the catalog's", PricesSpec)
     build: BuildSpec = section("Design rules for everything around accelerators", BuildSpec, to="")
     teams: Annotated[list[TeamSpec], Field(max_length=500)] = entries("Teams that share the fleet")
-    objective: Literal["cost", "time", "energy", "carbon", "regret"] = key(
+    objective: Literal["cost", "time", "energy", "carbon", "regret", "weighted"] = key(
         "Objective: the quantity that the plan minimizes",
         default="cost",
         why="whole-life cost, with energy and upkeep in it",

@@ -44,13 +44,14 @@ class CircuitSpec(Strict):
 
 
 class RackSpec(Strict):
-    """Height, power, cooling and weight limits of one rack."""
+    """Height, power, cooling, weight and depth limits of one rack."""
 
     units_u: Count | None = optional("Height of the rack", to="n_units", example=42)
     power_kw: Positive | None = optional("Power limit of one rack", example=40)
     circuit: CircuitSpec | None = optional("Electrical supply of one rack")
     cooling_kw: Positive | None = optional("Cooling capacity of one rack", example=30)
     weight_kg: Positive | None = optional("Weight limit of rack and floor")
+    depth_m: Positive | None = optional("Depth of the rack that servers can use", example=1.2)
 
 
 class NetworkSpec(Strict):

@@ -57,6 +57,18 @@ class ChoiceSpec(Strict):
     forbidden: Names | None = optional("These may never be used")
 
 
+class WeightsSpec(Strict):
+    """Weights of the objective `weighted`; each quantity counts over the least that it can be."""
+
+    cost: NonNegative = key("Weight of cost", "relative", default=0.0, to="cost_ratio", example=1)
+    time: NonNegative = key("Weight of time", "relative", default=0.0, to="time_ratio")
+    energy: NonNegative = key("Weight of energy", "relative", default=0.0, to="energy_ratio")
+    carbon: NonNegative = key("Weight of carbon", "relative", default=0.0, to="carbon_ratio")
+    risk: NonNegative = key(
+        "Weight of the risk of violating an SLO", "relative", default=0.0, to="risk_ratio"
+    )
+
+
 class PolicySpec(Strict):
     """Constraints on what the plan may use."""
 
@@ -68,6 +80,9 @@ class PolicySpec(Strict):
     )
     purchases: Annotated[list[PurchaseOption], Field(min_length=1)] | None = optional(
         "Purchase options that may be used", to="", example=["on_demand", "reserved"]
+    )
+    weights: WeightsSpec | None = optional(
+        "Weights over cost, time, energy, carbon and risk; they go with objective: weighted"
     )
     spot_allowed: bool | None = optional(
         "Whether spot capacity, which can be reclaimed at short notice, may be used", to=""

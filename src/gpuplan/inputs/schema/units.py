@@ -70,6 +70,8 @@ UNITS = {
     "TB (1e12 bytes)": Unit("_tb", "_bytes", TB),
     "MiB": Unit("_mib", "_bytes", MIB),
     "GiB": Unit("_gib", "_bytes", GIB),
+    "GB (1e9 bytes) per day": Unit("_gb_per_day", "_bytes_per_s", GB / DAY),
+    "TB (1e12 bytes) per month": Unit("_tb_per_month", "_bytes_per_s", TB / MONTH),
     "GB (1e9 bytes) per second": Unit("_gb_per_s", "_bytes_per_s", GB),
     "Gbit per second": Unit("_gbit_per_s", "_bytes_per_s", GBIT),
     "GFLOP": Unit("_gflop_per_sample", "_flop_per_sample", GFLOP),

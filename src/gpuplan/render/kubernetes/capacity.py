@@ -4,27 +4,53 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile, ServedModel
+from gpuplan.domain.scenario.terms import Team
 from gpuplan.render.commands.engine import kind_of, precision_notes
 from gpuplan.render.kubernetes.devices import INSTANCE, resource_of, selector_of
 from gpuplan.render.kubernetes.pods import labels_of, served_pod
 from gpuplan.render.kubernetes.serving import running_target
 from gpuplan.render.reasons import head, reasons
-from gpuplan.render.text import yaml_file, yaml_text
+from gpuplan.render.text import kube_name, yaml_file, yaml_text
 
 KUEUE = "kueue.x-k8s.io/v1beta1"
 
 
 def kueue_files(deployed: Deployed) -> Iterator[RenderedFile]:
-    """A flavour for each kind of accelerator, a queue with its quota for each pool."""
+    """A flavour for each kind of accelerator; a queue with its quota for each team or pool."""
     cards = [one for one in deployed.pools if not one.card.is_cpu]
     if not cards:
         return
     flavors = {one.pool.accelerator: one for one in cards}
     documents = [yaml_text(_flavor(one), head(deployed)) for one in flavors.values()]
+    teams = {team.name: team for team in deployed.with_quota}
+    documents += [yaml_text(_team_queue(deployed, team, flavors)) for team in teams.values()]
     for one in cards:
-        documents += [yaml_text(_cluster_queue(deployed, one), reasons(one))]
-        documents += [yaml_text(_local_queue(one))]
+        if one.team not in teams:
+            documents += [yaml_text(_cluster_queue(deployed, one), reasons(one))]
+        queue = kube_name(one.team) if one.team in teams else one.name
+        documents += [yaml_text(_local_queue(one, queue))]
     yield yaml_file("kueue.yaml", *documents)
+
+
+def _team_queue(deployed: Deployed, team: Team, flavors: dict[str, DeployedPool]) -> dict[str, Any]:
+    """The queue of a team: its quota, first of what its own pools run on, lent while idle."""
+    mine = [one for one in deployed.pools if one.team == team.name]
+    left, quotas = team.n_accelerators_quota or 0, []
+    used = {
+        name: sum(p.pool.n_accelerators for p in mine if p.pool.accelerator == name)
+        for name in flavors
+    }
+    order = sorted(flavors, key=lambda name: -used[name])
+    for place, name in enumerate(order):
+        amount = left if place == len(order) - 1 else min(left, used[name] or left)
+        left -= amount
+        resource: dict[str, Any] = {"name": resource_of(flavors[name]), "nominalQuota": amount}
+        quotas.append({"name": name, "resources": [resource]})
+    covered = list(dict.fromkeys(resource_of(flavors[name]) for name in order))
+    spec = _queue_spec(deployed, covered, quotas)
+    if team.share_ratio != 1.0:
+        spec["fairSharing"] = {"weight": f"{team.share_ratio:g}"}
+    return {**_queue_head(kube_name(team.name)), "spec": spec}
 
 
 def _flavor(one: DeployedPool) -> dict[str, Any]:
@@ -43,28 +69,31 @@ def _cluster_queue(deployed: Deployed, one: DeployedPool) -> dict[str, Any]:
     amount = one.pool.n_replicas if one.pool.layout.share else one.pool.n_accelerators
     quota = {"name": resource, "nominalQuota": amount}
     flavor = {"name": one.pool.accelerator, "resources": [quota]}
+    return {**_queue_head(one.name), "spec": _queue_spec(deployed, [resource], [flavor])}
+
+
+def _queue_head(name: str) -> dict[str, Any]:
+    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}}
+
+
+def _queue_spec(
+    deployed: Deployed, covered: list[str], flavors: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """All queues are one cohort: what one leaves idle others borrow until it is reclaimed."""
     return {
-        "apiVersion": KUEUE,
-        "kind": "ClusterQueue",
-        "metadata": {"name": one.name},
-        "spec": {
-            "cohort": deployed.name,
-            "namespaceSelector": {},
-            "preemption": {
-                "reclaimWithinCohort": "Any",
-                "withinClusterQueue": "LowerPriority",
-            },
-            "resourceGroups": [{"coveredResources": [resource], "flavors": [flavor]}],
-        },
+        "cohort": deployed.name,
+        "namespaceSelector": {},
+        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        "resourceGroups": [{"coveredResources": covered, "flavors": flavors}],
     }
 
 
-def _local_queue(one: DeployedPool) -> dict[str, Any]:
+def _local_queue(one: DeployedPool, queue: str) -> dict[str, Any]:
     return {
         "apiVersion": KUEUE,
         "kind": "LocalQueue",
         "metadata": {"name": one.name, "namespace": "default"},
-        "spec": {"clusterQueue": one.name},
+        "spec": {"clusterQueue": queue},
     }
 
 

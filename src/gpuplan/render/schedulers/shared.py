@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuplan.domain.cluster.cluster import Cluster, ClusterTeam, Quota
 from gpuplan.domain.plan.deployed import RenderedFile
-from gpuplan.render.text import text_file, without_none, yaml_file, yaml_text
+from gpuplan.render.text import kube_name, text_file, without_none, yaml_file, yaml_text
 
 API = "kueue.x-k8s.io/v1beta1"
 RESOURCE = "nvidia.com/gpu"
@@ -28,18 +28,12 @@ def cluster_files(cluster: Cluster) -> Iterator[RenderedFile]:
     yield text_file("slurm.conf.part", _slurm(cluster))
 
 
-def _name(text: str) -> str:
-    """A name that Kubernetes takes."""
-    plain = "".join(sign if sign.isalnum() else "-" for sign in text.lower())
-    return plain.strip("-") or "team"
-
-
 def _flavor(accelerator: str) -> dict[str, Any]:
     labels = {"nvidia.com/gpu.product": accelerator}
     return {
         "apiVersion": API,
         "kind": "ResourceFlavor",
-        "metadata": {"name": _name(accelerator)},
+        "metadata": {"name": kube_name(accelerator)},
         "spec": {"nodeLabels": labels},
     }
 
@@ -58,7 +52,7 @@ def _quota(accelerator: str, quota: Quota | None, n_all: int) -> dict[str, Any]:
             "lendingLimit": None if quota is None else _amount(quota.n_lend),
         }
     )
-    return {"name": _name(accelerator), "resources": [resource]}
+    return {"name": kube_name(accelerator), "resources": [resource]}
 
 
 def _queue(cluster: Cluster, team: ClusterTeam) -> dict[str, Any]:
@@ -76,17 +70,17 @@ def _queue(cluster: Cluster, team: ClusterTeam) -> dict[str, Any]:
     flavors = [_quota(name, own.get(name), totals[name]) for name in names]
     spec = {
         "namespaceSelector": {},
-        "cohort": None if team.cohort is None else _name(team.cohort),
+        "cohort": None if team.cohort is None else kube_name(team.cohort),
         "queueingStrategy": STRATEGY.get(policy.blocking, "BestEffortFIFO"),
         "preemption": preemption,
         "resourceGroups": [{"coveredResources": [RESOURCE], "flavors": flavors}],
     }
-    head = {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": _name(team.name)}}
+    head = {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": kube_name(team.name)}}
     return {**head, "spec": without_none(spec)}
 
 
 def _local(team: ClusterTeam) -> dict[str, Any]:
-    name = _name(team.name)
+    name = kube_name(team.name)
     return {
         "apiVersion": API,
         "kind": "LocalQueue",
@@ -102,12 +96,12 @@ def _accounts(cluster: Cluster) -> str:
         lines.append("# Slurm's limits do not lend: teams of a cohort are held to quota + borrow.")
     for team in cluster.teams:
         limits = ",".join(
-            f"gres/gpu:{_name(q.accelerator)}={int(q.n_accelerators + _lent(cluster, team, q))}"
+            f"gres/gpu:{kube_name(q.accelerator)}={int(q.n_accelerators + _lent(cluster, team, q))}"
             for q in team.quotas
         )
         limit = f" GrpTRES={limits}" if limits else ""
         share = f"Fairshare={max(1, round(team.share_ratio * 100))}"
-        lines.append(f"sacctmgr -i add account {_name(team.name)} {share}{limit}")
+        lines.append(f"sacctmgr -i add account {kube_name(team.name)} {share}{limit}")
     return "\n".join(lines) + "\n"
 
 

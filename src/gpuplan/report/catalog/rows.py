@@ -10,7 +10,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.money.market import Discount, Offer, Region
 from gpuplan.domain.provenance import Source
 from gpuplan.report.document import pick, pick_each
-from gpuplan.units import GB, GBIT, KW, KWH, TB, TFLOP
+from gpuplan.units import GB, GBIT, KW, KWH, MM, TB, TFLOP
 
 Row = dict[str, Any]
 FABRIC_NAMES = {"efa": "EFA", "infiniband": "InfiniBand", "roce": "RoCE", "tcp": "TCP"}
@@ -45,6 +45,8 @@ def server_rows(catalog: Catalog) -> list[Row]:
             **pick(server, "id", "name", "accelerator", n="n_accelerators", cores="host.n_cores"),
             "ram_gb": _over(server.host.ram_bytes, GB),
             "rack_units": server.height_u,
+            "weight_kg": server.weight_kg,
+            "depth_mm": _over(server.depth_m, MM),
             "limit_kw": _over(server.power.limit_w, KW),
         }
         for server in catalog.servers.values()

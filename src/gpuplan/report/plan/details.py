@@ -1,13 +1,17 @@
 """Tables of a plan beyond its first screen: pools, replays, figures, growth, candidates."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
+from gpuplan.domain.plan.comparison import CalendarRow
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import kw, peak_kw, percent, span, usd
 from gpuplan.report.plan.headline import is_cpu, layout_name
 from gpuplan.report.table import pairs, table
-from gpuplan.units import HOUR, KWH, MINUTE
+from gpuplan.units import GB, HOUR, KWH, MINUTE, TFLOP
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+BLOCK_H = 3  # hours that a column of the calendar stands for
 
 
 def detail_tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
@@ -16,8 +20,57 @@ def detail_tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
         yield _pool_table(answer.plan)
         yield _replay_table(answer.plan)
         yield pairs("Figures", _figures(answer, answer.plan))
+    yield trade_table(answer)
+    yield calendar_table(answer)
     yield growth_table(answer)
     yield rejected_table(answer, n_most)
+
+
+def trade_table(answer: Answer) -> Table:
+    """Specifications of each accelerator beside its work per dollar and joule."""
+    columns = {
+        "accelerator": lambda r: f"{r.accelerator} {r.precision}",
+        ">memory (GB)": lambda r: f"{r.memory_bytes / GB:,.0f}",
+        ">GB/s": lambda r: f"{r.memory_bytes_per_s / GB:,.0f}",
+        ">TFLOP/s": lambda r: f"{r.peak_flop_per_s / TFLOP:,.0f}",
+        ">work/s": lambda r: f"{r.n_work_per_s:,.4g}",
+        ">per $": lambda r: "–" if r.n_work_per_usd is None else f"{r.n_work_per_usd:,.4g}",
+        ">per J": lambda r: "–" if r.n_work_per_j is None else f"{r.n_work_per_j:,.3g}",
+    }
+    rows = answer.decision.trade
+    unit = " and ".join(dict.fromkeys(row.unit for row in rows))
+    return table(f"Performance per $ and W of one accelerator within SLO: {unit}", rows, columns)
+
+
+def calendar_table(answer: Answer) -> Table:
+    """Accelerators by day and time; one row where all days are alike."""
+    calendar = answer.decision.calendar
+    shown = [line for row in calendar.rows for line in _days(row)]
+
+    def at(start: int) -> Callable[[tuple[str, str, tuple[int, ...]]], str]:
+        return lambda line: _span(line[2][start : start + BLOCK_H])
+
+    columns: dict[str, Callable[[tuple[str, str, tuple[int, ...]]], str]] = {
+        "workload": lambda line: line[0],
+        "day": lambda line: line[1],
+        **{f">{start:02d} h": at(start) for start in range(0, 24, BLOCK_H)},
+    }
+    remark = f"; {calendar.remark}" if calendar.remark else ""
+    return table(f"Calendar: accelerators by the hour{remark}", shown, columns)
+
+
+def _days(row: CalendarRow) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    days = [row.accelerators[24 * k : 24 * (k + 1)] for k in range(7)]
+    if all(day == days[0] for day in days):
+        yield row.workload, "every day", days[0]
+        return
+    for name, day in zip(DAYS, days, strict=True):
+        yield row.workload, name, day
+
+
+def _span(counts: tuple[int, ...]) -> str:
+    least, most = min(counts), max(counts)
+    return str(most) if least == most else f"{least}–{most}"
 
 
 def _pool_table(plan: ChosenPlan) -> Table:

@@ -7,7 +7,7 @@ from gpuplan.domain.plan.answer import Answer, Uncertainty
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines, result_sheet
 from gpuplan.report.formats import percent, signed_usd, usd
-from gpuplan.report.plan.details import growth_table, rejected_table
+from gpuplan.report.plan.details import calendar_table, growth_table, rejected_table, trade_table
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import headline
 from gpuplan.report.table import table
@@ -24,6 +24,9 @@ PARTS = (
     "rejected",
     "assumptions",
     "proof",
+    "trade",
+    "calendar",
+    "quality",
 )
 
 
@@ -37,6 +40,7 @@ def explain_sheet(answer: Answer) -> Sheet:
         remarks=[
             ("What binds:", why.conflicts),
             ("What the next $10,000 buys best:", why.next_spend),
+            ("Quality of outputs:", answer.decision.quality),
             ("Assumptions:", assumption_lines(answer.assumptions)),
             (
                 "Made with:",
@@ -71,6 +75,8 @@ def _tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
     yield table("Why not …", why.why_not, questions)
     yield table("What simpler rules would have bought", why.naive, questions)
     yield table("Crossover points", why.crossovers, crossovers)
+    yield trade_table(answer)
+    yield calendar_table(answer)
     yield growth_table(answer)
     yield rejected_table(answer, n_most)
     if answer.uncertainty is not None:

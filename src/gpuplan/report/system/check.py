@@ -1,11 +1,11 @@
 """A checked system as a sheet: chain of bottlenecks, findings, what would balance it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.system.check import LoaderAdvice, Need, SystemCheck, WorkCheck, next_bottleneck
 from gpuplan.domain.system.findings import Finding
-from gpuplan.domain.system.parts import BalancedSystem, Bottleneck
+from gpuplan.domain.system.parts import BalancedSystem, Bottleneck, CapacityPoint
 from gpuplan.report.document import Document, pick, pick_each, plain, result_document, result_sheet
 from gpuplan.report.formats import plural
 from gpuplan.report.system.facility import facility_document, facility_tables
@@ -25,7 +25,7 @@ from gpuplan.report.system.parts import (
     usd_text,
 )
 from gpuplan.report.table import table
-from gpuplan.units import GB, KW, KWH, YEAR
+from gpuplan.units import GB, KW, KWH, MONTH, TB, YEAR
 
 BAR = 20  # cells of all that is there
 
@@ -175,6 +175,14 @@ def _work(work: WorkCheck) -> Document:
         "storage": [tier_document(choice) for choice in work.storage],
         "checkpoints": pick_each(work.checkpoints, *written),
         "loader": work.loader and _loader(work.loader),
+        "growth": [
+            {
+                "months": point.after_s / MONTH,
+                "bytes": point.held_bytes,
+                "parts": dict(point.parts),
+            }
+            for point in work.capacity
+        ],
     }
 
 
@@ -196,6 +204,21 @@ def _loaders(works: Sequence[WorkCheck]) -> Table:
         ),
     }
     return table("Data loader", [w for w in works if w.loader is not None], columns)
+
+
+def _capacity(work: WorkCheck) -> Table:
+    """What storage holds over the horizon."""
+    names = [name for name, _ in work.capacity[0].parts] if work.capacity else []
+
+    def part(name: str) -> Callable[[CapacityPoint], str]:
+        return lambda point: f"{dict(point.parts)[name] / TB:,.2f}"
+
+    columns = {
+        ">after (months)": lambda point: f"{point.after_s / MONTH:.0f}",
+        **{f">{name} (TB)": part(name) for name in names},
+        ">total (TB)": lambda point: f"{point.held_bytes / TB:,.1f}",
+    }
+    return table(f"Capacity that {work.name} needs over the horizon", work.capacity, columns)
 
 
 def _balanced(one: BalancedSystem, budget_usd: float | None) -> Document:
@@ -221,6 +244,7 @@ def _tables(checked: SystemCheck) -> Iterator[Table]:
     yield moves_table(work.moved for work in checked.works if work.moved is not None)
     for work in checked.works:
         yield _storage(work)
+        yield _capacity(work)
         yield _checkpoints(work)
     yield from (hosts_table(name, lines) for name, lines in around.hosts)
     yield networks_table(around.fabrics)

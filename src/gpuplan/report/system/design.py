@@ -55,6 +55,14 @@ def _body(designed: DesignedPlan) -> Document:
         "teams": pick_each(money.teams, "team", *TEAM_CENTS),
         "own_instead": [_instead(found) for found in money.own_instead],
         "ways": [ownership_document(found) for found in money.rent_or_own],
+        "bom": pick_each(
+            designed.materials, "part", "name", "workload", "supply", "usd", n="n_units"
+        ),
+        "software": [
+            {"workload": workload, **pick(one, "layer", "name", "version", "why")}
+            for workload, stack in designed.software
+            for one in stack
+        ],
         "beside_the_bill": [{"what": what, "usd": plain(usd)} for what, usd in money.beside],
     }
 
@@ -124,6 +132,8 @@ def _instead(found: OwnInstead) -> Document:
 def _tables(designed: DesignedPlan) -> Iterator[Table]:
     groups = designed.groups
     yield findings_table(designed.findings)
+    yield _materials(designed)
+    yield _software(designed)
     yield from (hosts_table(made.group.name, made.hosts) for made in groups)
     yield _storage(designed)
     yield moves_table(made.moved for made in groups if made.moved is not None)
@@ -135,6 +145,30 @@ def _tables(designed: DesignedPlan) -> Iterator[Table]:
             yield from facility_tables(made.facility)
     yield _carbon(designed)
     yield _shifts(designed)
+
+
+def _materials(designed: DesignedPlan) -> Table:
+    columns = {
+        "part": lambda line: line.part,
+        "name": lambda line: line.name,
+        ">count": lambda line: f"{line.n_units:,}",
+        "for": lambda line: line.workload,
+        "supply": lambda line: line.supply,
+        ">$ once": lambda line: "" if line.usd is None else usd_text(line.usd),
+    }
+    return table("Bill of materials", designed.materials, columns)
+
+
+def _software(designed: DesignedPlan) -> Table:
+    columns = {
+        "for": lambda row: row[0],
+        "layer": lambda row: row[1].layer,
+        "name": lambda row: row[1].name,
+        "version": lambda row: row[1].version,
+        "why": lambda row: row[1].why,
+    }
+    rows = [(workload, one) for workload, stack in designed.software for one in stack]
+    return table("Software", rows, columns)
 
 
 def _shifts(designed: DesignedPlan) -> Table:

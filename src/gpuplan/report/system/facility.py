@@ -7,7 +7,7 @@ from gpuplan.domain.system.facility import CapChoice, ChecklistItem, FacilityPla
 from gpuplan.report.document import Document, pick, pick_each, result_document
 from gpuplan.report.system.parts import finding_documents
 from gpuplan.report.table import table
-from gpuplan.units import KW
+from gpuplan.units import KW, MM
 
 
 def facility_document(plan: FacilityPlan) -> Document:
@@ -25,11 +25,21 @@ def facility_document(plan: FacilityPlan) -> Document:
         "ups": plan.ups and pick(plan.ups, *ups),
         "caps": [_cap(choice) for choice in plan.caps],
         "largest_cap": plan.largest_cap and _cap(plan.largest_cap),
-        "physical": {"kg_per_rack": plan.rack_weight_kg, "kg_per_machine": plan.node.weight_kg},
+        "physical": _physical(plan),
         "slots": pick_each(plan.slots, "rack", "bottom_u", "height_u", "name"),
         "findings": finding_documents(plan.findings),
     }
     return result_document(body, assumptions=plan.assumptions)
+
+
+def _physical(plan: FacilityPlan) -> Document:
+    depth_m = plan.node.depth_m
+    return {
+        "kg_per_rack": plan.rack_weight_kg,
+        "kg_per_machine": plan.node.weight_kg,
+        "depth_mm": None if depth_m is None else depth_m / MM,
+        "depth_mm_limit": plan.fit.depth_m / MM,
+    }
 
 
 def _cap(choice: CapChoice) -> Document:

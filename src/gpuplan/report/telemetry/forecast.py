@@ -8,6 +8,7 @@ from gpuplan.report.document import Document, pick, pick_each, result_sheet
 from gpuplan.report.table import table
 from gpuplan.units import HOUR, WEEK
 
+TITLE = "When to order: growth per month, weeks, utilization at arrival, safety stock (GPUs)"
 N_ROWS = 24
 EPOCH_S = 1e9  # times above it are dates, below it spans since the first sample
 
@@ -20,7 +21,7 @@ def forecast_sheet(found: Outlook) -> Sheet:
         gaps.append(f"{series.n_before_gap} readings before a gap of over two weeks are left out")
     return result_sheet(
         _body(found),
-        [_future(found), _record(found), _orders(found)],
+        [_future(found), _record(found), _growth(found), _orders(found)],
         head=_head(found),
         remarks=[("Warnings:", [*found.forecast.warnings, *gaps])],
         assumptions=(*found.forecast.assumptions, *found.assumptions),
@@ -38,12 +39,20 @@ def _order_line(row: OrderAdvice) -> str:
     if row.trigger_in_s is None:
         return "the trigger is not reached at the expected growth"
     weeks = row.trigger_in_s / WEEK
+    spare = f"; safety stock {row.n_safety_stock} GPUs" if row.n_safety_stock else ""
     if row.order_in_s == 0.0:
         return (
             f"order now: the trigger is reached in {weeks:.1f} weeks, before an order arrives; "
-            f"bridge {row.bridge_s / WEEK:.1f} weeks"
+            f"bridge {row.bridge_s / WEEK:.1f} weeks{spare}"
         )
-    return f"order within {_weeks(row.order_in_s)} weeks: trigger in {weeks:.1f}"
+    by = (
+        f"by {_day(row.order_at_s)}" if row.order_at_s else f"within {_weeks(row.order_in_s)} weeks"
+    )
+    return f"order {by}: trigger in {weeks:.1f} weeks{spare}"
+
+
+def _day(at_s: float | None) -> str | None:
+    return None if at_s is None else datetime.fromtimestamp(at_s, tz=UTC).date().isoformat()
 
 
 def _weeks(seconds: float | None) -> str:
@@ -82,29 +91,60 @@ def _record(found: Outlook) -> Table:
 
 def _orders(found: Outlook) -> Table:
     columns = {
-        ">growth/month": lambda row: f"{row.growth_frac_per_month:+.1%}",
-        ">trigger (weeks)": lambda row: _weeks(row.trigger_in_s),
-        ">order (weeks)": lambda row: _weeks(row.order_in_s),
-        ">bridge (weeks)": lambda row: _weeks(row.bridge_s),
-        ">utilization at arrival": lambda row: f"{row.use_at_arrival_frac:.0%}",
-        ">GPUs in a year": lambda row: str(row.n_needed_in_a_year),
+        ">growth": lambda row: f"{row.growth_frac_per_month:+.1%}",
+        ">trigger": lambda row: _weeks(row.trigger_in_s),
+        ">order by": lambda row: _day(row.order_at_s) or f"{_weeks(row.order_in_s)} weeks",
+        ">bridge": lambda row: _weeks(row.bridge_s),
+        ">if late": lambda row: _weeks(row.late.bridge_s) if row.late else "",
+        ">at arrival": lambda row: f"{row.use_at_arrival_frac:.0%}",
+        ">safety": lambda row: str(row.n_safety_stock),
+        ">in a year": lambda row: str(row.n_needed_in_a_year),
     }
-    return table("When to order", found.advice, columns)
+    return table(TITLE, found.advice, columns)
+
+
+def _growth(found: Outlook) -> Table:
+    """The growth models on the weekly peaks of the past, best first."""
+    columns = {
+        "growth model": lambda row: row.model,
+        ">error of peaks": lambda row: f"{row.error_frac:.1%}",
+        ">origins": lambda row: str(row.n_origins),
+    }
+    return table("Growth models, back-tested", found.trend.record if found.trend else (), columns)
+
+
+def _order(row: OrderAdvice) -> Document:
+    keys = ("trigger_in_s", "order_in_s", "bridge_s", "n_needed_in_a_year")
+    renamed = {"growth_per_month": "growth_frac_per_month", "use_at_arrival": "use_at_arrival_frac"}
+    late = row.late
+    return {
+        **pick(row, *keys, **renamed),
+        "order_by": _day(row.order_at_s),
+        "bridge_weeks": row.bridge_s / WEEK,
+        "safety_stock": row.n_safety_stock,
+        "reorder_at_utilization": row.reorder_at_frac,
+        "late_delivery": late
+        and {
+            "lead_weeks": late.lead_s / WEEK,
+            "bridge_weeks": late.bridge_s / WEEK,
+            "utilization_at_arrival": late.use_at_arrival_frac,
+        },
+    }
 
 
 def _body(found: Outlook) -> Document:
     f = found.forecast
     trend = {"per_month": "per_month_frac", "low": "low_frac", "high": "high_frac"}
-    orders = {"growth_per_month": "growth_frac_per_month", "use_at_arrival": "use_at_arrival_frac"}
     return {
         **pick(f, "method", "at_s", "low", "high", "warnings", expected="middle"),
         **pick(f.series, "step_s", metric="name"),
         "backtest": {row.method: row.mase_ratio for row in f.backtest},
         "n_origins": f.backtest[0].n_origins if f.backtest else 0,
         "range_held": f.range_held_frac,
-        "trend": found.trend and pick(found.trend, "n_weeks", **trend),
-        "peak_use": found.peak_use_frac,
-        "orders": pick_each(
-            found.advice, "trigger_in_s", "order_in_s", "bridge_s", "n_needed_in_a_year", **orders
+        "trend": found.trend and pick(found.trend, "n_weeks", "model", **trend),
+        "growth_models": pick_each(
+            found.trend.record if found.trend else (), "model", "n_origins", error="error_frac"
         ),
+        "peak_use": found.peak_use_frac,
+        "orders": [_order(row) for row in found.advice],
     }

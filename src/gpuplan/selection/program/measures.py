@@ -14,7 +14,7 @@ from gpuplan.selection.program.layout import Layout
 from gpuplan.selection.program.tables import Orders, Tables, price_ratio
 from gpuplan.units import HOUR
 
-Total = Literal["worth", "upfront", "spend", "energy", "carbon", "time"]
+Total = Literal["worth", "upfront", "spend", "energy", "carbon", "time", "risk", "weighted"]
 
 
 def expected(tab: Tables, lay: Layout, kind: Total) -> Floats:
@@ -35,6 +35,9 @@ def total(
     periods: Collection[int] = (),
 ) -> Floats:
     """The measure in one scenario, over the periods named (none named: all)."""
+    if kind == "weighted":  # of shares, each of the least that it can be
+        parts = [w * total(tab, lay, one, scenario=scenario) for one, w in tab.problem.weights]
+        return sum(parts, start=np.zeros(lay.n_columns))
     n_periods = tab.shape[1]
     is_counted = np.array([not periods or q in periods for q in range(n_periods)], dtype=float)
     out = np.zeros(lay.n_columns)
@@ -78,7 +81,7 @@ def _add_orders(
     if kind in ("energy", "carbon"):
         per_node = _rate(tab, kind).sum(axis=1)[orders.pool]
         amount = per_node * _service(orders, counted)
-    elif kind == "time":
+    elif kind in ("time", "risk"):
         return
     else:
         amount = _order_usd(tab, kind, scenario=scenario, counted=counted)
@@ -114,7 +117,7 @@ def residual_usd(tab: Tables) -> Floats:
 def _add_flexible(
     out: Floats, tab: Tables, lay: Layout, *, kind: Total, scenario: int, counted: Floats
 ) -> None:
-    if kind in ("time", "upfront"):
+    if kind in ("time", "risk", "upfront"):
         return
     weights = _weights(tab, kind, counted)
     for columns, terms in ((lay.burst, tab.burst), (lay.spot, tab.spot)):
@@ -144,6 +147,8 @@ def _add_once(out: Floats, tab: Tables, lay: Layout, *, kind: Total, counted: Fl
     options = tab.problem.options
     if kind == "time":
         out[lay.choose] += np.array([o.time_s for o in options])
+    elif kind == "risk":
+        out[lay.choose] += np.array([o.risk_frac for o in options])
     elif kind in ("worth", "spend"):
         first = tab.problem.horizon.upfront_discount_frac[0] if kind == "worth" else 1.0
         out[lay.choose] += np.array([o.once_usd for o in options]) * first * counted[0]

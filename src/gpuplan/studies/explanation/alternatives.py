@@ -10,6 +10,7 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import Tokens
 from gpuplan.domain.plan.answer import Alternative
+from gpuplan.domain.plan.packing import nodes_for
 from gpuplan.domain.plan.selection import (
     FleetOption,
     FleetPart,
@@ -17,7 +18,7 @@ from gpuplan.domain.plan.selection import (
     Selection,
     SelectionProblem,
 )
-from gpuplan.domain.plan.sizing import DemandProfile
+from gpuplan.domain.plan.sizing import DemandProfile, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.selection.choose import select
@@ -25,6 +26,7 @@ from gpuplan.selection.program.solver import Effort
 from gpuplan.selection.sensitivity.pareto import pareto
 from gpuplan.studies.explanation.comparison import FleetComparison
 from gpuplan.studies.market.offers import Market
+from gpuplan.studies.market.purchases import SPOT_NOTE
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.options import pool_name, terms_of
@@ -42,15 +44,15 @@ NEAR = Effort(gap_frac=1e-3)  # of a trade-off: it is compared by the per cent
 def shown_offers(market: Market, group: SolvedGroup, option: FleetOption) -> Iterator[Alternative]:
     """The same fleet with prices that no plan rests on: commitments, marketplaces, old lists.
 
-    An advertised discount is no price: it is asked for, not reckoned with.
+    An advertised discount is no price: it is shown, to be asked for, and never planned with.
     """
     choice, periods = group.choice, group.sizings[0].demand.periods
     cheapest: dict[str, NodeRate] = {}
     for rate in sorted(market.shown, key=lambda rate: (rate.price_usd_per_h.mid, rate.id)):
-        is_advertised = rate.purchase == RESERVED and rate.evidence.is_weak
-        is_sold = rate.purchase in (RESERVED, "on_demand") and not is_advertised
-        if pool_name(rate) == option.pool and is_sold:
-            cheapest.setdefault(rate.purchase, rate)
+        if pool_name(rate) == option.pool and rate.purchase in (RESERVED, "on_demand"):
+            is_firmer = rate.purchase in cheapest and cheapest[rate.purchase].evidence.is_weak
+            if rate.purchase not in cheapest or (is_firmer and not rate.evidence.is_weak):
+                cheapest[rate.purchase] = rate
     for rate in cheapest.values() if not choice.is_jobs else ():
         terms = (*choice.table.problem.terms, terms_of(rate, periods))
         found = paid_by(choice, terms)
@@ -64,12 +66,37 @@ def _offered(choice: Choice, found: Choice, option: FleetOption, rate: NodeRate)
     nodes = sum(int(h.n_nodes.max(initial=0)) for h in held)
     years = (rate.terms.term_s or 0.0) / YEAR
     term = f"{years:.0f} year{'s' if years > 1 else ''}, " if years else f"{rate.node.cloud}, "
+    if rate.purchase == RESERVED and rate.evidence.is_weak:
+        term += "advertised, no price list backs it, so it is not planned with: "
     return Alternative(
         kind=RESERVED if rate.purchase == RESERVED else "indicative price",
         fleet=f"{nodes * pool.n_accelerators_per_node} x {pool.accelerator}",
         usd_per_month=usd,
         extra_usd_per_month=usd - choice.usd_per_month,
         remark=f"{option.workload}: {term}{rate.evidence.note}; ask for a quote and enter it",
+    )
+
+
+def spot_prices(market: Market, sizing: Sizing, *, chosen_usd: float) -> Iterator[Alternative]:
+    """The cheapest fleet on spot capacity, and why a service is not planned on it."""
+    found: list[tuple[float, NodeRate, Sized]] = []
+    for rate in (*market.rates, *market.shown):
+        if rate.purchase != "spot":
+            continue
+        for sized in sizing.sized:
+            same = sized.candidate.accelerator == rate.node.accelerator
+            n = nodes_for(sized.candidate, sized.n_replicas, rate.node.n_accelerators)
+            if same and n is not None:
+                found.append((n * rate.price_usd_per_h.mid * HOURS_PER_MONTH, rate, sized))
+    if not found:
+        return
+    usd, rate, sized = min(found, key=lambda each: (each[0], each[1].id))
+    yield Alternative(
+        kind="spot",
+        fleet=f"{sized.n_accelerators} x {rate.node.accelerator} {sized.candidate.spread}",
+        usd_per_month=usd,
+        extra_usd_per_month=usd - chosen_usd,
+        remark=f"{sizing.workload}: {SPOT_NOTE}",
     )
 
 

@@ -19,10 +19,12 @@ from gpuplan.studies.day_replay.replay import latency_curves
 from gpuplan.studies.explanation.alternatives import (
     mixed_fleet,
     shown_offers,
+    spot_prices,
     token_services,
     trade_offs,
 )
 from gpuplan.studies.explanation.burst import burst_alternatives, burst_pool, burst_reasons
+from gpuplan.studies.explanation.calendar import calendar_of
 from gpuplan.studies.explanation.comparison import (
     FleetComparison,
     comparison_of,
@@ -33,10 +35,11 @@ from gpuplan.studies.explanation.growth import growth_reasons, order_reasons
 from gpuplan.studies.explanation.next_spend import next_spend
 from gpuplan.studies.explanation.reasons import limit_reasons, prefix_reasons, window_reasons
 from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
-from gpuplan.studies.explanation.rivals import naive_choices, rival_answers
+from gpuplan.studies.explanation.rivals import naive_choices, purchase_answers, rival_answers
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
 from gpuplan.studies.explanation.run_rows import run_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
+from gpuplan.studies.explanation.trade import quality_lines, trade_rows
 from gpuplan.studies.planning.billed import billed_loads
 from gpuplan.studies.planning.curves import load_crossovers
 from gpuplan.studies.planning.deferrable import is_deferrable
@@ -73,7 +76,12 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
     plan = answer.plan
     if ranges is not None:
         plan = replace(plan, cost_usd_per_month=ranges.cost_usd_per_month)
-    whole = replace(decision, comparison=(*decision.comparison, *runs))
+    whole = replace(
+        decision,
+        comparison=(*decision.comparison, *runs),
+        calendar=calendar_of(groups),
+        quality=quality_lines(plan),
+    )
     answer = replace(answer, plan=plan, uncertainty=ranges, decision=whole)
     if inputs.request.basis.is_brief:
         return answer
@@ -134,6 +142,11 @@ def decision_of(
         comparison=tuple(each.row for each in flat),
         pareto=pareto_rows(flat),
         risk=plan_risk(inputs, risks),
+        trade=tuple(
+            row
+            for _, sizing, mine in rows
+            for row in trade_rows(mine, sizing.demand, inputs.catalog)
+        ),
     )
 
 
@@ -194,7 +207,10 @@ def _fleet_reasons(
 ) -> Explanation:
     return Explanation(
         why=tuple(_why(each)),
-        why_not=tuple(rival_answers(each, inputs.market, inputs.catalog)),
+        why_not=(
+            *rival_answers(each, inputs.market, inputs.catalog),
+            *purchase_answers(each, inputs.market),
+        ),
         binding=tuple(_binding(each)),
         crossovers=load_crossovers(each.curves, each.demand, unit=each.unit),
         next_spend=tuple(next_spend(each.sized, each.curves, each.demand, others=others)),
@@ -294,6 +310,7 @@ def _other_ways(
         yield from trade_offs(group.choice)
     for each in fleets:
         yield from token_services(inputs.scenario, each.demand, chosen_usd=each.chosen_usd)
+        yield from spot_prices(inputs.market, each.sizing, chosen_usd=each.chosen_usd)
 
 
 def _samples(inputs: PlanInputs, fleets: Sequence[FleetComparison]) -> Samples | None:

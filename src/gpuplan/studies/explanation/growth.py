@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import ceil, inf, log
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from gpuplan.domain.plan.selection import FleetOption, SelectionProblem
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.telemetry.forecast import OrderTerms
+from gpuplan.forecast.orders import advice
 from gpuplan.selection.sensitivity.recourse import recost
 from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice
@@ -21,7 +23,7 @@ from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import fleet_table
 from gpuplan.studies.planning.priced import priced
-from gpuplan.units import MONTH, MONTHS_PER_YEAR, WEEK, WEEKS_PER_MONTH
+from gpuplan.units import MONTH, WEEK
 
 
 class OrderTiming(NamedTuple):
@@ -55,20 +57,19 @@ def order_of(
     trigger, target = growth.trigger_utilization_frac, growth.target_utilization_frac
     if trigger is None or growth.lead_time_s is None or peak_frac <= 0:
         return None
-    lead_weeks = growth.lead_time_s.mid / WEEK
-    if peak_frac >= trigger:
-        weeks = 0.0
-    elif per_month_frac <= 0:
-        weeks = inf
-    else:
-        weeks = log(trigger / peak_frac) / log(1 + per_month_frac) * WEEKS_PER_MONTH
-    in_a_year = peak_frac * (1 + per_month_frac) ** MONTHS_PER_YEAR
+    terms = OrderTerms(
+        n_devices=n_accelerators,
+        lead_s=growth.lead_time_s.mid,
+        trigger_frac=trigger,
+        target_frac=target or trigger,
+    )
+    (found,) = advice(peak_frac, (per_month_frac,), terms)
     return OrderTiming(
         per_month_frac=per_month_frac,
-        trigger_weeks=weeks,
-        bridge_weeks=max(0.0, lead_weeks - weeks),
-        at_lead_frac=peak_frac * (1 + per_month_frac) ** (lead_weeks / WEEKS_PER_MONTH),
-        n_in_a_year=ceil(n_accelerators * in_a_year / (target or trigger) - 1e-9),
+        trigger_weeks=inf if found.trigger_in_s is None else found.trigger_in_s / WEEK,
+        bridge_weeks=found.bridge_s / WEEK,
+        at_lead_frac=found.use_at_arrival_frac,
+        n_in_a_year=found.n_needed_in_a_year,
     )
 
 

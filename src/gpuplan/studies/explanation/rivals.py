@@ -15,6 +15,12 @@ from gpuplan.studies.market.offers import Market
 from gpuplan.studies.planning.curves import cost_usd_per_month
 from gpuplan.units import GIB, HOURS_PER_MONTH
 
+UNLISTED = {
+    "reserved": "no price list of these providers has a reserved price of it: ask for "
+    "terms of 1 and 3 years, and enter them under prices.offers with purchase: reserved",
+    "spot": "no spot price of this accelerator is published here",
+}
+
 
 class Rival(NamedTuple):
     """An accelerator that can be paid for and is not forbidden."""
@@ -46,6 +52,20 @@ def rival_answers(fleets: FleetComparison, market: Market, catalog: Catalog) -> 
             answer="it was chosen" if is_chosen else rival.why,
             extra_usd_per_month=None if usd is None else usd - fleets.chosen_usd,
         )
+
+
+def purchase_answers(fleets: FleetComparison, market: Market) -> Iterator[WhyNot]:
+    """Why a purchase option is not planned with: nobody publishes its price, or it may vanish."""
+    kind = fleets.chosen.kind
+    known = {r.purchase for r in (*market.rates, *market.shown) if r.node.accelerator == kind}
+    for purchase, why in UNLISTED.items():
+        if purchase not in known:
+            yield WhyNot(
+                question=f"{purchase} capacity, for {fleets.sizing.workload}",
+                fleet=fleets.fleet_name(fleets.chosen),
+                answer=why,
+                extra_usd_per_month=None,
+            )
 
 
 def _rivals(fleets: FleetComparison, market: Market, catalog: Catalog) -> Iterator[Rival]:

@@ -177,6 +177,7 @@ class _Rows:
             tier=self._tier(sized.candidate),
             price_source=plan.pools[0].source,
             note="; ".join(self._notes(sized)),
+            engine=_engine_name(sized.candidate),
         )
 
     def _usd_per_million_tokens(self, usd_per_month: float, sized: Sized) -> float | None:
@@ -257,8 +258,14 @@ def row_without_fleet(
             price_source="",
             reason=reason,
             relaxation=relaxation,
+            engine=_engine_name(candidate),
         ),
     )
+
+
+def _engine_name(candidate: Candidate) -> str:
+    engine = candidate.engine
+    return f"{engine.name} {engine.version}".strip() if engine else ""
 
 
 def _key(candidate: Candidate) -> Key:

@@ -1,21 +1,34 @@
 """Forecast: telemetry -> demand in equal steps -> its future -> when to order."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.telemetry.forecast import ForecastRequest, OrderAdvice, Outlook, Trend
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.provenance import Assumption, assume
+from gpuplan.domain.telemetry.forecast import (
+    DemandForecast,
+    ForecastRequest,
+    OrderAdvice,
+    OrderTerms,
+    Outlook,
+    Trend,
+)
+from gpuplan.domain.telemetry.monitoring import LiveSource
 from gpuplan.domain.telemetry.observation import Telemetry
-from gpuplan.forecast.orders import advice, trend_of, weekly_peaks
+from gpuplan.forecast.growth import back_tested, trend_of, weekly_error_frac
+from gpuplan.forecast.orders import advice, weekly_peaks
 from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import demand_series
-from gpuplan.observe.read import read_telemetry
+from gpuplan.observe.read import read_source
 
+EPOCH_S = 1e9  # times above it are dates, below it spans since the first sample
 SPREAD = 0.5  # of the growth that the user names, up and down, where nothing else is known
 
 
-def outlook_of_file(path: Path, asked: ForecastRequest) -> Outlook:
-    """What a file of telemetry says of the time to come."""
-    return outlook(read_telemetry(path), asked)
+def outlook_of(source: Path | LiveSource, asked: ForecastRequest) -> Outlook:
+    """What a file of telemetry, or a monitoring server, says of the time to come."""
+    return outlook(read_source(source), asked)
 
 
 def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:
@@ -23,10 +36,10 @@ def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:
     series = demand_series(telemetry, asked.metric, asked.step_s)
     found = forecast(series, asked.horizon_s)
     peaks = weekly_peaks(series.level, series.step_s)
-    trend = trend_of(peaks)
+    trend = _trend(peaks, asked)
     capacity = asked.n_capacity if asked.n_capacity is not None else _capacity(series.name)
     use = float(peaks[-1]) / capacity if capacity and len(peaks) else None
-    rows, assumed = _advice(asked, trend, use)
+    rows, assumed = _advice(asked, trend, use, terms=_terms(asked, trend, peaks, found))
     return Outlook(
         forecast=found, trend=trend, peak_use_frac=use, advice=rows, assumptions=tuple(assumed)
     )
@@ -37,10 +50,40 @@ def _capacity(metric: str) -> float | None:
     return 1.0 if metric.endswith("_frac") else None
 
 
+def _trend(peaks: Floats, asked: ForecastRequest) -> Trend | None:
+    """Growth by the model that was asked for, or that did best on the past."""
+    record = back_tested(peaks)
+    best = record[0].model if record else "compound"
+    found = trend_of(peaks, asked.growth_model or best)
+    return None if found is None else replace(found, record=record)
+
+
+def _terms(
+    asked: ForecastRequest, trend: Trend | None, peaks: Floats, found: DemandForecast
+) -> OrderTerms | None:
+    """What an order depends on; None where fleet or lead time are not given."""
+    if asked.lead_s is None or asked.n_devices is None:
+        return None
+    is_given = asked.growth_frac_per_month is not None or trend is None
+    model = asked.growth_model or ("compound" if is_given or trend is None else trend.model)
+    now_s = float(found.at_s[0])
+    return OrderTerms(
+        n_devices=asked.n_devices,
+        lead_s=asked.lead_s,
+        trigger_frac=asked.trigger_frac,
+        target_frac=asked.target_frac,
+        lead_high_s=asked.lead_high_s,
+        service_frac=asked.service_frac,
+        model=model,
+        weekly_error_frac=weekly_error_frac(peaks, trend),
+        now_s=now_s if now_s > EPOCH_S else None,
+    )
+
+
 def _advice(
-    asked: ForecastRequest, trend: Trend | None, use: float | None
+    asked: ForecastRequest, trend: Trend | None, use: float | None, *, terms: OrderTerms | None
 ) -> tuple[tuple[OrderAdvice, ...], list[Assumption]]:
-    if use is None or asked.lead_s is None or asked.n_devices is None:
+    if use is None or terms is None:
         return (), []
     growth, assumed = asked.growth_frac_per_month, []
     if growth is not None:
@@ -52,12 +95,20 @@ def _advice(
         growths = [trend.low_frac, trend.per_month_frac, trend.high_frac]
     else:
         return (), []
-    rows = advice(
-        use,
-        growths,
-        n_devices=asked.n_devices,
-        lead_s=asked.lead_s,
-        trigger_frac=asked.trigger_frac,
-        target_frac=asked.target_frac,
-    )
-    return rows, assumed
+    assumed += _assumed(asked, trend)
+    return advice(use, growths, terms), assumed
+
+
+def _assumed(asked: ForecastRequest, trend: Trend | None) -> Iterator[Assumption]:
+    """Defaults of safety stock and growth model, with how to change them."""
+    if asked.lead_high_s is None:
+        why = "no late lead time is given: the supplier delivers as quoted"
+        yield assume("supplier risk", "none", why, "--lead-weeks-high")
+    why = "safety stock covers demand and lead time with this probability"
+    yield assume("service level", f"{asked.service_frac:.0%}", why, "--service-level")
+    if asked.growth_model is None and asked.growth_frac_per_month is not None:
+        why = "a growth per month that is given multiplies each month"
+        yield assume("growth model", "compound", why, "--growth-model")
+    elif asked.growth_model is None and trend is not None and not trend.record:
+        why = "fewer than six weeks: too short a past to try other models on"
+        yield assume("growth model", trend.model, why, "--growth-model")

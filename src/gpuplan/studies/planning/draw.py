@@ -15,7 +15,7 @@ from gpuplan.studies.planning.rows import FleetRow
 
 SAME_FRAC = 1e-3  # below, a draw has not changed
 MOST_ROUNDS = 3
-DRAWN = ("energy", "carbon")  # objectives that count watts
+DRAWN = ("energy", "carbon", "weighted")  # objectives that count watts
 
 
 def with_draw(

@@ -32,6 +32,7 @@ from gpuplan.studies.market.owned import Standing, lead_time_s, staff_usd_per_h,
 from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
+from gpuplan.studies.planning.weights import energy_counts, weights_of, with_risk
 from gpuplan.studies.power.carbon import carbon_counts, carbon_kg_per_j
 from gpuplan.studies.power.node_draw import node_watts, racks_per_node, wall_draw
 from gpuplan.units import GBIT, HOURS_PER_WEEK, YEAR
@@ -88,6 +89,7 @@ def fleet_table(
     problem = replace(
         problem,
         limits=limits_of(scenario, periods, is_jobs=is_jobs),
+        weights=weights_of(scenario),
         site_usd_per_h=staff_usd_per_h(scenario) if is_staffed else 0.0,
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
@@ -210,7 +212,8 @@ class _Rows(NamedTuple):
         load, every = sizing.demand.hours.load_frac[place], ints(range(len(self.hours)))
         for sized in sizing.sized:
             for row in self.rows(sized, place, market):
-                yield row._replace(load_frac=load)
+                option = with_risk(row.option, self.scenario, sized, sizing.demand)
+                yield row._replace(option=option, load_frac=load)
             if is_deferrable(self.scenario, sizing):
                 for shaped, is_in in in_quiet_hours(sized, sizing.demand, self.hours, quiet):
                     for row in self.rows(shaped, every, market):
@@ -338,7 +341,7 @@ def _leads(scenario: Scenario, catalog: Catalog) -> dict[str, float]:
 
 def is_known(rate: NodeRate, scenario: Scenario, catalog: Catalog) -> bool:
     """Whether all that the choice counts is known of the node: its draw, and its grid."""
-    is_drawn = scenario.objective == "energy" or carbon_counts(scenario)
+    is_drawn = energy_counts(scenario) or carbon_counts(scenario)
     is_placed = scenario.site is not None and rate.purchase == "owned"
     if is_drawn or is_placed:
         draw = node_watts(catalog, rate.node.accelerator, rate.node.n_accelerators)

@@ -202,7 +202,10 @@ def _electricity_note() -> Assumption:
 
 def carbon_counts(scenario: Scenario) -> bool:
     """Whether the choice depends on carbon, so that what is not known may not be chosen."""
-    return scenario.objective == "carbon" or scenario.policy.carbon_max_kg_per_year is not None
+    weights = scenario.policy.weights
+    is_weighed = weights is not None and weights.carbon_ratio > 0
+    is_limited = scenario.policy.carbon_max_kg_per_year is not None
+    return scenario.objective == "carbon" or is_weighed or is_limited
 
 
 def carbon_kg_per_j(rate: NodeRate | None, scenario: Scenario) -> float | None:

@@ -103,6 +103,8 @@ def _with_server(node: NodeDraw, server: Server) -> NodeDraw:
     return replace(
         node,
         height_u=server.height_u,
+        weight_kg=server.weight_kg,
+        depth_m=server.depth_m,
         cooling="liquid" if is_liquid else "air",
         liquid_frac=RoomRules().liquid_frac if is_liquid else 0.0,
         psu=psu_set(server.power.psu),

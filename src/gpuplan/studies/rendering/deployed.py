@@ -45,7 +45,12 @@ def deployed_of(inputs: PlanInputs, answer: Answer) -> Deployed:
         _deployed(inputs, (answer, plan), pool, name, shapes)
         for pool, name in zip(plan.pools, names, strict=True)
     ]
-    return Deployed(name=_label(answer.name), origin=origin, pools=tuple(pools))
+    return Deployed(
+        name=_label(answer.name),
+        origin=origin,
+        pools=tuple(pools),
+        teams=inputs.scenario.teams,
+    )
 
 
 def with_racks(deployed: Deployed, designed: DesignedPlan) -> Deployed:

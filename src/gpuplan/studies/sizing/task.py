@@ -56,6 +56,7 @@ from gpuplan.studies.sizing.streams import RequestStreams, UserStreams
 DEFAULTS = SizingOptions()
 BATCH_FRAC = 0.95  # utilization of deferrable work, which needs no room for chance
 Found = TypeVar("Found")
+PLANNED_ENGINES = ("vllm", "sglang")  # whose schedulers plans are simulated with
 
 
 def by_count(candidate: Candidate, n_replicas: int) -> float:
@@ -222,7 +223,7 @@ class SizingTask:
         site = self.scenario.site
         software = None if site is None else site.software
         name = None if software is None else software.framework
-        if software is None or name not in ("sglang", "vllm"):
+        if software is None or name not in PLANNED_ENGINES:
             return USUAL_ENGINE
         return EngineChoice(name=name, version=software.framework_version or USUAL_VERSIONS[name])
 

@@ -25,6 +25,7 @@ from gpuplan.domain.system.facility import FacilityPlan
 from gpuplan.domain.system.findings import Finding, error, note, warning
 from gpuplan.domain.system.parts import (
     Bottleneck,
+    CapacityPoint,
     CheckpointRate,
     DataDemand,
     DataTransfer,
@@ -45,6 +46,7 @@ from gpuplan.studies.system_check.placement import (
     assumptions_in,
     findings_in,
 )
+from gpuplan.studies.system_check.retained import retained
 from gpuplan.studies.system_check.surroundings import (
     checkpoints_of,
     host_lines,
@@ -70,6 +72,7 @@ class JudgedWorkload(NamedTuple):
     checkpoints: tuple[CheckpointRate, ...]
     moved: DataTransfer | None
     remarks: tuple[Remark, ...]
+    capacity: tuple[CapacityPoint, ...] = ()
 
     @property
     def bottlenecks(self) -> tuple[Bottleneck, ...]:
@@ -99,7 +102,8 @@ def judge_workload(scenario: Scenario, work: Workload, placement: Placement) -> 
     writes = [*checkpoints_of(work, placement)]
     staging = work.data_path.staging if work.data_path else None
     moved, moved_notes = staged(staging, scenario) if staging else (None, ())
-    remarks = [*found, *traffic.remarks, *writes, *moved_notes]
+    capacity, capacity_notes = retained(scenario, work, placement)
+    remarks = [*found, *traffic.remarks, *writes, *moved_notes, *capacity_notes]
     return JudgedWorkload(
         work=work,
         placement=placement,
@@ -109,6 +113,7 @@ def judge_workload(scenario: Scenario, work: Workload, placement: Placement) -> 
         checkpoints=tuple(rate for rate in writes if isinstance(rate, CheckpointRate)),
         moved=moved,
         remarks=(*findings_in(remarks), *assumptions_in(remarks)),
+        capacity=capacity,
     )
 
 
@@ -235,6 +240,7 @@ def _work_check(judged: JudgedWorkload) -> WorkCheck:
         checkpoints=judged.checkpoints,
         storage=_tiers(judged),
         loader=_loader(judged),
+        capacity=judged.capacity,
     )
 
 

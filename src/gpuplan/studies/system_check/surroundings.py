@@ -155,7 +155,7 @@ def checkpoints_of(work: Workload, placement: Placement) -> Iterator[CheckpointR
         what = "no failure rate is given: what checkpoints and failures cost is unknown"
         yield note("goodput-unknown", work.name, what, "give training.accelerator_mtbf_h")
         return
-    size = run.checkpoint.state_bytes or _state_bytes(work)
+    size = run.checkpoint.state_bytes or state_bytes(work)
     if size is None:
         return
     failures = FailureRate(
@@ -186,7 +186,8 @@ def checkpoints_of(work: Workload, placement: Placement) -> Iterator[CheckpointR
         yield warning("checkpoint-rate", work.name, what, fix)
 
 
-def _state_bytes(work: Workload) -> float | None:
+def state_bytes(work: Workload) -> float | None:
+    """Bytes of one checkpoint of the workload's model; None without a model."""
     if work.model is None:
         return None
     if work.model.n_params is not None:

@@ -203,7 +203,10 @@ def test_a_committed_use_discount_is_shown_where_it_is_cheaper():
     assert shown(mine, reserved(1.1)) == shown(mine) == []
     advertised = reserved(0.6)
     advertised = replace(advertised, evidence=replace(advertised.evidence, is_weak=True))
-    assert shown(mine, advertised) == []
+    [marked] = shown(mine, advertised)
+    assert "advertised, no price list backs it" in marked.remark
+    [firm] = shown(mine, advertised, reserved(0.7))  # a price list is shown before what is cheaper
+    assert firm.usd_per_month == pytest.approx(4 * 0.7 * 730)
 
 
 def test_a_marketplace_price_is_shown_beside_the_plan_and_marked():
