@@ -9,6 +9,7 @@ from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.problems import Finding, nearest
 from gpuplan.inputs.scenario.check_workload import precision_findings, workload_findings
 from gpuplan.inputs.schema.keys import Spread, Strict
+from gpuplan.inputs.schema.kinds import ReinforcementLearningSpec, plain_of
 from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 from gpuplan.inputs.schema.terms import ChoiceSpec, OfferSpec, PolicySpec
@@ -22,7 +23,7 @@ def cross_findings(spec: ScenarioSpec) -> list[Finding]:
 
 def _workloads(spec: ScenarioSpec) -> Iterator[Finding]:
     for i, workload in enumerate(spec.workloads):
-        yield from workload_findings(workload, ("workloads", i))
+        yield from workload_findings(plain_of(workload), ("workloads", i))
 
 
 def _spreads(spec: ScenarioSpec) -> Iterator[Finding]:
@@ -89,6 +90,22 @@ def _choice(spec: ChoiceSpec, path: KeyPath) -> Iterator[Finding]:
     for name in spec.allowed or ():
         if _plain(name) in forbidden:
             yield Finding(path, f"{name} is allowed and forbidden", "keep it in one of the lists")
+
+
+def kind_findings(spec: ScenarioSpec) -> list[Finding]:
+    """What keeps a workload from being read as the plain kinds that it consists of."""
+    found = []
+    for i, work in enumerate(spec.workloads):
+        if not isinstance(work, ReinforcementLearningSpec):
+            continue
+        path = ("workloads", i, "training")
+        if work.training.tokens is None:
+            fix = "give the tokens of all rollouts, prompts included"
+            found.append(Finding((*path, "tokens"), "missing", fix))
+        if work.training.deadline_days is None:
+            fix = "rollouts and training end together: give their deadline"
+            found.append(Finding((*path, "deadline_days"), "missing", fix))
+    return found
 
 
 def _weights(spec: ScenarioSpec) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from gpuplan.inputs.scenario.assumptions import (
 )
 from gpuplan.inputs.schema.keys import Strict
 from gpuplan.inputs.schema.workload import (
-    AnyWorkload,
     BatchInferenceSpec,
     CapacitySpec,
     DemandSpec,
@@ -26,6 +25,7 @@ from gpuplan.inputs.schema.workload import (
     LoadStepSpec,
     ModelSpec,
     OnlineSpec,
+    PlainWorkload,
     PretrainingWorkloadSpec,
     RequestSpec,
     SloSpec,
@@ -38,7 +38,7 @@ LOADS = ("users", "requests_per_s", "requests_per_day", "output_tokens_per_s", *
 AGREEMENT = 0.01
 
 
-def workload_findings(spec: AnyWorkload, path: KeyPath) -> Iterator[Finding]:
+def workload_findings(spec: PlainWorkload, path: KeyPath) -> Iterator[Finding]:
     """What contradicts itself within one workload."""
     if spec.model is not None:
         yield from _model(spec.model, (*path, "model"))

@@ -5,15 +5,16 @@ from typing import Any
 
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.documents.problems import Finding
+from gpuplan.inputs.schema.kinds import plain_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
-from gpuplan.inputs.schema.workload import AnyWorkload, OnlineSpec
+from gpuplan.inputs.schema.workload import OnlineSpec, PlainWorkload
 
 
 def with_files(spec: ScenarioSpec, folder: Path | None) -> tuple[ScenarioSpec, list[Finding]]:
     """The scenario with paths from the folder of its file, and the files that are not there."""
     findings: list[Finding] = []
     works = [
-        _workload(work, ("workloads", i), folder, findings=findings)
+        _workload(plain_of(work), ("workloads", i), folder, findings=findings)
         for i, work in enumerate(spec.workloads)
     ]
     return spec.model_copy(update={"workloads": works}), findings
@@ -25,8 +26,8 @@ def is_path(model_name: str) -> bool:
 
 
 def _workload(
-    work: AnyWorkload, path: KeyPath, folder: Path | None, *, findings: list[Finding]
-) -> AnyWorkload:
+    work: PlainWorkload, path: KeyPath, folder: Path | None, *, findings: list[Finding]
+) -> PlainWorkload:
     changed: dict[str, Any] = {}
     model = work.model
     if model is not None and model.name is not None and is_path(model.name):

@@ -12,10 +12,12 @@ from gpuplan.inputs.documents.problems import refuse, validated
 from gpuplan.inputs.documents.yaml_reader import read_yaml
 from gpuplan.inputs.scenario.assumptions import Assumptions
 from gpuplan.inputs.scenario.changes import with_changes
-from gpuplan.inputs.scenario.check import cross_findings
+from gpuplan.inputs.scenario.check import cross_findings, kind_findings
 from gpuplan.inputs.scenario.files import with_files
+from gpuplan.inputs.scenario.kinds import with_plain_kinds
 from gpuplan.inputs.scenario.terms import policy, prices
 from gpuplan.inputs.scenario.workloads import workload
+from gpuplan.inputs.schema.kinds import plain_of
 from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 
@@ -48,15 +50,19 @@ def scenario_document(path: Path) -> Document:
 
 def scenario_of(document: Document, *, folder: Path | None) -> Scenario:
     """The scenario that a document describes."""
-    spec, missing = with_files(validated(ScenarioSpec, document), folder)
+    written = validated(ScenarioSpec, document)
+    refuse(document, kind_findings(written))
+    spec, missing = with_files(with_plain_kinds(written), folder)
     refuse(document, [*cross_findings(spec), *missing])
-    return _scenario(spec, _fingerprint(document.data))
+    return _scenario(written, spec, _fingerprint(document.data))
 
 
-def _scenario(spec: ScenarioSpec, sha256: str) -> Scenario:
+def _scenario(written: ScenarioSpec, spec: ScenarioSpec, sha256: str) -> Scenario:
     assumptions = Assumptions()
-    assumptions.add_defaults(spec)
-    works = [workload(w, ("workloads", i), assumptions) for i, w in enumerate(spec.workloads)]
+    assumptions.add_defaults(written)
+    works = [
+        workload(plain_of(w), ("workloads", i), assumptions) for i, w in enumerate(spec.workloads)
+    ]
     return noun_of(
         spec,
         Scenario,

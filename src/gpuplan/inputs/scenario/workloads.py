@@ -17,19 +17,19 @@ from gpuplan.inputs.scenario.demand import arrivals, request, slo, steps
 from gpuplan.inputs.scenario.terms import precision_names
 from gpuplan.inputs.schema.nouns import noun_of, range_of
 from gpuplan.inputs.schema.workload import (
-    AnyWorkload,
     BatchInferenceSpec,
     CapacitySpec,
     FinetuningSpec,
     GenericWorkloadSpec,
     OnlineSpec,
+    PlainWorkload,
     TrainingSpec,
 )
 
 RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "samples_per_s")
 
 
-def workload(spec: AnyWorkload, path: KeyPath, assumptions: Assumptions) -> Workload:
+def workload(spec: PlainWorkload, path: KeyPath, assumptions: Assumptions) -> Workload:
     """One workload; what had to be assumed is noted."""
     _note_precisions(spec, path, assumptions)
     kv_format = format_named(spec.kv_precision) if spec.kv_precision else None
@@ -43,7 +43,7 @@ def workload(spec: AnyWorkload, path: KeyPath, assumptions: Assumptions) -> Work
     )
 
 
-def _note_precisions(spec: AnyWorkload, path: KeyPath, assumptions: Assumptions) -> None:
+def _note_precisions(spec: PlainWorkload, path: KeyPath, assumptions: Assumptions) -> None:
     if spec.model is not None and spec.precision is None:
         why = "weights are never quantized unasked: quality is your call"
         what = "Precision of the weights"
@@ -54,7 +54,7 @@ def _note_precisions(spec: AnyWorkload, path: KeyPath, assumptions: Assumptions)
         assumptions.add((*path, "kv_precision"), "as published", why, what=what)
 
 
-def _work(spec: AnyWorkload, path: KeyPath, assumptions: Assumptions) -> Work:
+def _work(spec: PlainWorkload, path: KeyPath, assumptions: Assumptions) -> Work:
     if isinstance(spec, OnlineSpec):
         return Serving(
             arrivals=arrivals(spec, (*path, "demand"), assumptions),

@@ -17,9 +17,9 @@ from gpuplan.inputs.schema.keys import (
     optional,
     section,
 )
+from gpuplan.inputs.schema.kinds import AnyWorkload
 from gpuplan.inputs.schema.site import OwnedSpec, SiteSpec
 from gpuplan.inputs.schema.terms import BudgetSpec, PolicySpec, PricesSpec, TeamSpec
-from gpuplan.inputs.schema.workload import AnyWorkload
 
 FORMAT_VERSION = 1
 

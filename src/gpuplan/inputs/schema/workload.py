@@ -390,11 +390,10 @@ class GenericWorkloadSpec(WorkloadSpec):
     work: GenericSpec = key("Amount of work", to="")
 
 
-AnyWorkload = Annotated[
+PlainWorkload = (
     OnlineSpec
     | BatchInferenceSpec
     | PretrainingWorkloadSpec
     | FinetuningWorkloadSpec
-    | GenericWorkloadSpec,
-    Field(discriminator="kind"),
-]
+    | GenericWorkloadSpec
+)

@@ -61,6 +61,8 @@ def fresh_replay(inputs: PlanInputs, answer: Answer, name: str) -> ReplayedReque
     is_served = workload is not None and isinstance(workload.work, Serving)
     if len(pools) != 1 or not is_served or workload is None or workload.capacities:
         return None
+    if not pools[0].engine:
+        return None  # no language model behind an engine: sized by its batches, not by a scheduler
     task = task_of(workload, inputs.scenario, inputs.around)
     runs = _simulator(task, pools[0])
     n_serving = pools[0].n_replicas - pools[0].n_spare_replicas
