@@ -98,7 +98,8 @@ def test_page_holds_the_answer_charts_and_reasons():
     page = plan_page(answer())
     for wanted in ("6 × H100 SXM", "$12,921", "the priciest", "growth.per_month_frac", "<svg"):
         assert wanted in page
-    assert page.count("<polyline") == 2
+    # Two lines of one chart, which stands on the first screen and in its section.
+    assert page.count("<polyline") == 4
 
 
 def test_empty_charts_draw_nothing():

@@ -102,7 +102,7 @@ def test_the_first_screen_has_cost_range_power_and_slos():
 
 def test_a_deadline_is_not_called_an_slo():
     texts = parsed(plan_page(example_plan("large-training"))).texts
-    assert "deadline, by estimate" in texts
+    assert "Deadline, by estimate" in texts
     assert "SLOs, by estimate" not in texts
 
 
