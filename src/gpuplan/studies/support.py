@@ -41,8 +41,9 @@ def engine_problem(accelerator: Accelerator, engine: str) -> Problem | None:
     row = _support(engine, "run")
     if row is None or _family(accelerator) in {_generation(arch) for arch in row.archs}:
         return None
-    # Builds beside the main one serve other makers' devices; TensorRT-LLM is for NVIDIA's alone.
-    if accelerator.vendor != "NVIDIA" and row.framework != "tensorrt-llm":
+    # Builds beside the main one serve other makers' devices and CPUs; TensorRT-LLM does neither.
+    is_other = accelerator.vendor != "NVIDIA" or accelerator.is_cpu
+    if is_other and row.framework != "tensorrt-llm":
         return None
     what = f"{row.framework} does not run on {accelerator.name} ({accelerator.instruction_set})"
     return Problem("--engine", what, "use vllm" if row.framework != USUAL_ENGINE else "use another")
