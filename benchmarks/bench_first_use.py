@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 from bench_fleet import START, pool
 from bench_simulate import chat, fleet
 
+from gpuplan.domain.columns import ints
 from gpuplan.domain.simulation.engine import Admission, PrefillFirst
 from gpuplan.domain.simulation.fleet import (
     Autoscaler,
@@ -27,6 +29,7 @@ from gpuplan.domain.simulation.fleet import (
     Router,
     Spot,
 )
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 
@@ -44,8 +47,14 @@ def _routed() -> None:
     simulate_serving(requests, replace(fleet(requests), n_engines=4, router="least_outstanding"))
 
 
+def _sharing(requests: Requests) -> Requests:
+    """The same with text in common: without, a prefix cache is left out of the run."""
+    group = ints(np.arange(len(requests)) % 50)
+    return replace(requests, prefix_group=group, prefix_tokens=requests.input_tokens)
+
+
 def _featured() -> None:
-    requests = chat(N_REQUESTS, 16.0)
+    requests = _sharing(chat(N_REQUESTS, 16.0))
     of = fleet(requests)
     simulate_serving(requests, replace(of, limits=replace(of.limits, caches_prefixes=True)))
 
@@ -61,6 +70,7 @@ def _sglang(n_engines: int = 1) -> None:
 def _autoscaled(*, is_featured: bool = False) -> None:
     """All that a fleet can do: it grows, shrinks, breaks, is taken away and left by clients."""
     requests = chat(4 * N_REQUESTS, 16.0 * 4)
+    requests = _sharing(requests) if is_featured else requests
     parts = {
         "scaler": Autoscaler(target_requests=30.0, interval_s=5.0, down_window_s=10.0),
         "failures": Failures(mtbf_s=200.0, mttr_s=20.0),
