@@ -1,11 +1,13 @@
 """`gpuplan serve`: every verb over HTTP."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpuplan.cli.options import opt
+from gpuplan.cli.watch import LONG_LIVED
 
 SERVICE = "Service"
 
@@ -29,4 +31,5 @@ def serve(
     kept = state if state is not None else Path(typer.get_app_dir("gpuplan")) / "jobs.sqlite"
     options = ServeOptions(host, port, kept, tokens, workers, limit_s)
     typer.echo(f"http://{host}:{port}/openapi.json; jobs in {kept}", err=True)
+    gc.set_threshold(*LONG_LIVED)
     verb(options)

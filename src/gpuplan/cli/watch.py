@@ -1,5 +1,6 @@
 """`gpuplan watch`, and how every verb reaches a Prometheus server."""
 
+import gc
 import os
 import time
 from pathlib import Path
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess
 
 SERVICE = "Service"
+# Commands look for garbage rarely; what runs for days looks as often as Python itself does.
+LONG_LIVED = (700, 10, 10)
 Matcher = Annotated[str, opt(SERVER, 'Label matcher that selects series, e.g. namespace="prod".')]
 HttpHeaders = Annotated[
     list[str] | None, opt(SERVER, "HTTP header to send, NAME: VALUE; repeatable.")
@@ -84,6 +87,7 @@ def watch(options: WatchOptions) -> None:
         usd_per_h=options.usd_per_h,
         ttft_limit_s=None if ttft_ms is None else ttft_ms * MS,
     )
+    gc.set_threshold(*LONG_LIVED)
     run(Watch(request, state=options.state), host=host, port=port, n_looks=options.iterations)
 
 

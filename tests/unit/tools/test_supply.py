@@ -3,6 +3,9 @@
 import supply
 from soak import grows
 
+from gpuplan.cli.app import RARELY
+from gpuplan.cli.watch import LONG_LIVED
+
 
 def rows(memory_mb, threads=8):
     return [{"serve_rss_mb": mb, "serve_threads": float(threads)} for mb in memory_mb]
@@ -41,3 +44,7 @@ def test_a_soak_sees_threads_that_stay():
     more = rows([100] * 3, threads=20)
     assert grows(steady + more, "serve")
     assert not grows(steady + rows([100] * 3), "serve")
+
+
+def test_what_runs_for_days_looks_for_garbage_as_often_as_python_does():
+    assert LONG_LIVED[0] * LONG_LIVED[1] * LONG_LIVED[2] < RARELY[0]
