@@ -11,7 +11,7 @@ from gpuplan.server.rest.jobs import Job
 
 
 class Fault(BaseModel):
-    """One thing that is wrong: where, what, and how to mend it."""
+    """One thing that is wrong: where, what, and how to fix it."""
 
     where: str
     what: str

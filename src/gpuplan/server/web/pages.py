@@ -55,7 +55,7 @@ def page(name: str, values: Mapping[str, object], status: int = 200) -> HTMLResp
 
 
 def error_page(body: Mapping[str, Any], status: int) -> HTMLResponse:
-    """An error for people: what, where, and how to mend it."""
+    """An error for people: what, where, and how to fix it."""
     return page("error.html.j2", {"error": body, "here": ""}, status)
 
 
