@@ -14,8 +14,17 @@ from gpuplan.errors import PlannerError
 from gpuplan.server.rest.jobs import Job, JobStore
 from gpuplan.server.rest.verbs import answer
 from gpuplan.stages import listening
+from gpuplan.units import MIB
+
+try:
+    import resource
+except ImportError:  # not on this system: processes are not replaced for their size
+    resource = None  # type: ignore[assignment]
 
 POLL_S = 0.02
+# A process that has grown past this is replaced after its job: caches of names, step times and
+# candidates fill with every new question.
+MOST_BYTES = 800 * MIB
 INTERNAL = "gpuplan failed on this question: it is our fault, please report it"
 WARM_UP = "Llama-3.3-70B chat for 6000 users on H100"
 CODES = {2: "input", 3: "infeasible", 4: "violation"}
@@ -41,11 +50,16 @@ def _serve(pipe: Connection, folder: str, is_warmed: bool) -> None:
         except (EOFError, OSError):
             return
         try:
-            with listening(lambda stage: pipe.send(("stage", stage))):
+            with listening(lambda stage: pipe.send(("stage", stage, 0))):
                 found = answer(verb, body)
-            pipe.send(("done", json.dumps(found, allow_nan=False)))
+            pipe.send(("done", json.dumps(found, allow_nan=False), _peak_bytes()))
         except Exception as error:  # noqa: BLE001  (a question must not end the process)
-            pipe.send(("failed", json.dumps(error_body(error))))
+            pipe.send(("failed", json.dumps(error_body(error)), _peak_bytes()))
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has had resident."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if resource else 0
 
 
 def _warm_up() -> None:
@@ -72,6 +86,7 @@ class Worker(threading.Thread):
             target=_serve, args=(theirs, self._folder.name, bool(self.is_quick)), daemon=True
         )
         self._process.start()
+        self._is_large = False
         theirs.close()
 
     def run(self) -> None:
@@ -97,6 +112,8 @@ class Worker(threading.Thread):
         if state != "stopped":  # it stays running: the next start takes it up
             part = {"result": text} if state == "done" else {"error": text}
             self.store.end(job.id, state, **part)
+        if self._is_large:
+            self._restart()
 
     def _asked(self, job: Job) -> tuple[str, str]:
         end_s = monotonic() + self.limit_s
@@ -104,8 +121,9 @@ class Worker(threading.Thread):
             self._pipe.send((job.verb, json.loads(job.body)))
             while True:
                 if self._pipe.poll(POLL_S):
-                    state, text = self._pipe.recv()
+                    state, text, peak_bytes = self._pipe.recv()
                     if state != "stage":
+                        self._is_large = peak_bytes > MOST_BYTES
                         return state, text
                     self.store.stages[job.id] = text
                 if self._halt.is_set() or self._kill.is_set() or monotonic() > end_s:

@@ -100,3 +100,18 @@ def test_the_stage_of_a_running_job_is_known_and_forgotten_when_it_ends(store):
     assert store.get(job.id).state == "done"
     assert any(stage.startswith("sizing") for stage in seen)
     assert job.id not in store.stages
+
+
+def test_a_process_that_has_grown_is_replaced_after_its_job(store, monkeypatch):
+    monkeypatch.setattr("gpuplan.server.rest.workers.MOST_BYTES", 1)
+    workers = Workers(store, 1, limit_s=120.0)
+    (worker,) = workers._all
+    before = worker._process.pid
+    workers.start()
+    try:
+        for _ in range(2):
+            job = add(store, "fit", {"model": "Llama-3.1-8B", "on": "H100"})
+            assert ended(store, job).state == "done"
+        assert worker._process.pid != before
+    finally:
+        workers.stop()
