@@ -44,7 +44,7 @@ def engines_are_compared(ask: Ask) -> None:
         usd[name] = alone["plan"]["cost_usd_per_month"]["value"]
         rows = [one for one in found["comparison"] if one["engine"].startswith(name)]
         costs = {one["usd_per_month"] for one in rows if one["usd_per_month"]}
-        assert usd[name] in {pytest.approx(one, abs=0.01) for one in costs}
+        assert any(usd[name] == pytest.approx(one, abs=0.01) for one in costs)
     assert found["plan"]["cost_usd_per_month"]["value"] == pytest.approx(min(usd.values()))
     assert found["plan"]["pools"][0]["engine"].split()[0] == min(usd, key=lambda name: usd[name])
     assert "another engine" in {one["kind"] for one in found["alternatives"]}
@@ -206,7 +206,9 @@ def drift_is_noticed_and_planned_again(ask: Ask) -> None:
     assert calm.code == 0
     assert moved.code == 6
     found = ask("replan chat.plan.yaml service.json --json").document
-    assert "8" in json.dumps(found)
+    rate = next(one for one in found["drift"] if "request" in one["what"])
+    assert rate["ratio"] == pytest.approx(9.0 / (10 / 3), rel=0.05)
+    assert rate["beyond"]
 
 
 @check("R94", "replan chat.plan.yaml http://127.0.0.1:1")
@@ -231,7 +233,8 @@ def replan_reads_a_server(ask: Ask) -> None:
     for one, other in zip(live.document["drift"], file["drift"], strict=True):
         assert one["what"] == other["what"]
         assert one["ratio"] == pytest.approx(other["ratio"], rel=0.02)
-    assert max(ahead["expected"]) == pytest.approx(9.0, rel=0.1)
+    # Counters of a scene rise as if its samples were five seconds apart; here they are sixty.
+    assert max(ahead["expected"]) == pytest.approx(9.0 * 5 / 60, rel=0.1)
 
 
 @check("R92", "forecast weeks.csv --devices 48 --lead-weeks 16")
