@@ -16,8 +16,8 @@ from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import CarriedLoad, ReplicaNeed, Sized
 from gpuplan.studies.sizing.task import SizingTask
 
-# Of the replicas that the predicted speed needs. Beyond it odds rise only by emptying the fleet: the
-# SLO lies near the latency of a lone request, and other hardware is the answer.
+# Of the replicas that the predicted speed needs. Beyond it odds rise only by emptying the fleet:
+# the SLO lies near the latency of a lone request, and other hardware is the answer.
 MOST_RATIO = 4
 N_FEWER = 3  # tries to do with fewer than are known to be enough
 N_ROUNDS = 4  # larger fleets share their load better: the need is asked for again
