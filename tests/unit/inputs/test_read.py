@@ -255,3 +255,10 @@ def test_a_workload_is_found_by_its_name() -> None:
     scenario = of({})
     assert scenario.workload("tune") is scenario.workloads[1]
     assert scenario.workload("nobody") is None
+
+
+def test_a_cluster_file_asks_for_its_jobs(tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text("nodes:\n  - {accelerator: H100, nodes: 2, accelerators_per_node: 8}\n")
+    with pytest.raises(InputError, match=r"nodes: is a key of a cluster file; .*--jobs"):
+        read_scenario(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.documents.problems import refuse, validated
 from gpuplan.inputs.documents.yaml_reader import read_yaml
@@ -45,6 +46,9 @@ def scenario_document(path: Path) -> Document:
         held = data.get("provenance")
         if isinstance(held, dict) and "scenario" in held:
             document = document.part(("provenance", "scenario"))
+    if isinstance(data, dict) and "nodes" in data and "workloads" not in data:
+        fix = "give its jobs too: --jobs TRACE.csv; a scenario has workloads"
+        raise one(InputError, str(path), "nodes", "is a key of a cluster file", fix)
     return document
 
 

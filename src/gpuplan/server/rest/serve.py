@@ -63,7 +63,7 @@ def application(options: ServeOptions, access: Access, *, is_shown: bool = False
         raise one(InputError, "serve", str(options.state), str(error), fix) from None
     workers = Workers(store, options.n_workers, options.limit_s, has_quick=is_shown)
     # Where tokens guard the door any name may lead to it; without, only this machine's own.
-    hosts = ["*"] if access.owners else [*LOOPBACK, "testserver"]
+    hosts = ["*"] if access.owners else LOOPBACK
     return make_app(
         store, workers, access, hosts=hosts, version=version("gpuplan"), is_shown=is_shown
     )

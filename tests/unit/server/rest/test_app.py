@@ -21,7 +21,7 @@ def options(path, limit_s=120.0):
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     app = application(options(tmp_path_factory.mktemp("jobs") / "jobs.sqlite"), Access())
-    with TestClient(app) as found:
+    with TestClient(app, base_url="http://localhost") as found:
         yield found
 
 
@@ -179,7 +179,7 @@ def test_tokens_part_their_owners(tmp_path):
     (tmp_path / "tokens").write_text("ann a-secret\nbob b-secret\n", encoding="utf-8")
     from_file = ServeOptions("0.0.0.0", 1, tmp_path / "j.sqlite", tmp_path / "tokens", 1, 60.0)
     access = Access(owners=read_tokens(tmp_path / "tokens"), max_body_bytes=1000)
-    with TestClient(application(from_file, access)) as client:
+    with TestClient(application(from_file, access), base_url="http://localhost") as client:
         ann, bob = ({"Authorization": f"Bearer {name}-secret"} for name in "ab")
         assert client.post("/v1/fit", json=FIT).status_code == 401
         job = client.post("/v1/fit", json=FIT, headers=ann, params={"wait": 60}).json()

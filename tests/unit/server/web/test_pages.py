@@ -27,6 +27,7 @@ workloads:
     slo: {ttft_p95_ms: 2000, tpot_p95_ms: 60}
 policy: {accelerators: {allowed: [L40S, L4]}}
 """
+HERE = "http://localhost"
 HTML = {"Accept": "text/html"}
 TELEMETRY = "timestamp,gpu,hostname,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE\n" + "\n".join(
     f"{1789948800 + 600 * step}.0,{gpu},node-0,{95 if step > 40 else 5},300.0"
@@ -42,7 +43,7 @@ TRACE = "arrival_s,input_tokens,output_tokens\n" + "\n".join(
 def client(tmp_path_factory):
     path = tmp_path_factory.mktemp("jobs") / "jobs.sqlite"
     app = application(ServeOptions("127.0.0.1", 8642, path, None, 1, 120.0), Access())
-    with TestClient(app, headers=HTML) as found:
+    with TestClient(app, base_url=HERE, headers=HTML) as found:
         yield found
 
 
@@ -237,7 +238,7 @@ def test_pages_of_other_sites_change_nothing(client):
         "/telemetry", data={"text": TELEMETRY}, headers={"Origin": "https://evil.example"}
     )
     assert found.status_code == 403
-    own = {"Origin": "http://testserver"}
+    own = {"Origin": HERE}
     assert client.post("/telemetry", data={"text": TELEMETRY}, headers=own).status_code == 200
 
 
@@ -245,7 +246,7 @@ def test_a_token_is_entered_once(tmp_path: Path):
     (tmp_path / "tokens").write_text("ann a-secret\n", encoding="utf-8")
     options = ServeOptions("0.0.0.0", 1, tmp_path / "j.sqlite", tmp_path / "tokens", 1, 60.0)
     access = Access(owners=read_tokens(tmp_path / "tokens"))
-    with TestClient(application(options, access), headers=HTML) as client:
+    with TestClient(application(options, access), base_url=HERE, headers=HTML) as client:
         assert str(client.get("/plans").url).endswith("/login")
         assert client.post("/login", data={"token": "guess"}).status_code == 401
         client.post("/login", data={"token": "a-secret"}, follow_redirects=False)
