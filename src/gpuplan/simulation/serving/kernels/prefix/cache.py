@@ -6,6 +6,8 @@ text before its start [vLLM-V1-scheduler]. A slot holds extents as a chain from 
 its first; where copies of a text meet, as several. Decodes enter theirs when somebody asks.
 """
 
+import numpy as np
+
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
@@ -92,7 +94,8 @@ def _find(e: AnyEngine, i: int, most: int) -> tuple[int, int, bool]:
         is_own = k == n_foreign
         segment = i if is_own else e.path[first + k, st.SEGMENT]
         end = min(UNBOUNDED if is_own else e.path[first + k, st.N_SHARED], most - hit)
-        g, x, place = _settle(e, segment), st.NONE, 0
+        # A literal 0 would be a type of its own, and the search compiled twice.
+        g, x, place = _settle(e, segment), st.NONE, int(np.int64(0))
         while place < end:
             x, until = oldest_at(e, g, x, place) if g >= 0 else (st.NONE, place)
             if x < 0:
