@@ -46,7 +46,8 @@ def problems(changes: dict[str, Any]) -> list[str]:
         ),
         (
             {W0 + "isl": 5},
-            "workloads[0].isl: unknown key; it belongs at workloads[].request.input_tokens",
+            "workloads[0].isl: unknown key; it belongs at workloads[].request.input_tokens "
+            "or workloads[].rollout.input_tokens",
         ),
         (
             {W0 + "batch": {}},
@@ -61,7 +62,8 @@ def problems(changes: dict[str, Any]) -> list[str]:
         (
             {W0 + "kind": DELETE},
             "workloads[0].kind: missing; add one of online_inference, batch_inference, "
-            "pretraining, finetuning, generic",
+            "pretraining, finetuning, generic, reinforcement_learning, text_to_speech, "
+            "recommender, classical_ml",
         ),
         ({"workloads.0": 5}, "workloads[0]: got 5; must be a mapping of keys"),
         (
@@ -124,7 +126,8 @@ def problems(changes: dict[str, Any]) -> list[str]:
         ),
         (
             {"objective": "fame"},
-            "objective: unknown value 'fame'; must be one of cost, time, energy, carbon, regret",
+            "objective: unknown value 'fame'; must be one of cost, time, energy, carbon, regret, "
+            "weighted",
         ),
     ],
 )

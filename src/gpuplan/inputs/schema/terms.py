@@ -1,6 +1,6 @@
 """The file format of the terms: budget, policy, prices, teams."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -57,16 +57,20 @@ class ChoiceSpec(Strict):
     forbidden: Names | None = optional("These may never be used")
 
 
+def _weight(name: str, what: str = "", **options: Any) -> Any:
+    why = "what is given no weight does not count"
+    text, to = f"Weight of {what or name}", f"{name}_ratio"
+    return key(text, "relative", default=0.0, to=to, why=why, **options)
+
+
 class WeightsSpec(Strict):
     """Weights of the objective `weighted`; each quantity counts over the least that it can be."""
 
-    cost: NonNegative = key("Weight of cost", "relative", default=0.0, to="cost_ratio", example=1)
-    time: NonNegative = key("Weight of time", "relative", default=0.0, to="time_ratio")
-    energy: NonNegative = key("Weight of energy", "relative", default=0.0, to="energy_ratio")
-    carbon: NonNegative = key("Weight of carbon", "relative", default=0.0, to="carbon_ratio")
-    risk: NonNegative = key(
-        "Weight of the risk of violating an SLO", "relative", default=0.0, to="risk_ratio"
-    )
+    cost: NonNegative = _weight("cost", example=1)
+    time: NonNegative = _weight("time")
+    energy: NonNegative = _weight("energy")
+    carbon: NonNegative = _weight("carbon")
+    risk: NonNegative = _weight("risk", "the risk of violating an SLO")
 
 
 class PolicySpec(Strict):
