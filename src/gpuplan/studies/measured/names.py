@@ -15,7 +15,6 @@ from gpuplan.units import TB
 
 # Only networks of equal shape; a fine-tuned model runs as fast as its base.
 SAME_SHAPE = {
-    "mistral-7b": "mistralai/Mistral-7B-v0.1",
     "llama3-llava-next-8b-hf": "meta-llama/Llama-3.1-8B-Instruct",
     "phi-3-vision-128k-instruct": "microsoft/Phi-3-mini-128k-instruct",
     "qwen3-omni-30b-a3b-instruct": "Qwen/Qwen3-30B-A3B",
