@@ -183,6 +183,7 @@ def rack_findings(
     needed = ceil(n_nodes / fit.n_nodes)
     if n_racks is not None and needed > n_racks:
         what = f"{n_nodes} servers need {needed} racks at {fit.n_nodes} each, there are {n_racks}"
-        fix = f"add {needed - n_racks} racks, or lift the {binding.name} limit: {binding.text}"
+        more = needed - n_racks
+        fix = f"add {more} rack{'s' * (more > 1)}, or lift the {binding.name} limit: {binding.text}"
         return (error(rule, "racks", what, fix),)
     return ()

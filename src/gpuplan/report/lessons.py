@@ -7,9 +7,21 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.sheet import Sheet
 from gpuplan.domain.telemetry.diagnosis import Diagnosis, UseFigures
 from gpuplan.report.document import Document, result_sheet
+from gpuplan.report.formats import accelerator_name, plural
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.table import table
 from gpuplan.units import KW, KWH
+
+# What goes wrong without the reason, by a word that the reason holds.
+PITFALLS = (
+    ("is not enough", "load over throughput, rounded up, ignores the queue at the peak"),
+    ("may fail", "a fleet sized for the peak alone misses its SLOs on the first failure"),
+    ("output tokens", "a price per token at full load is not what idle paid hours cost"),
+    ("binding SLO", "more of what does not bind changes nothing"),
+    ("cheapest", "the largest accelerator is not the cheapest way to meet an SLO"),
+    ("MFU", "peak FLOP/s is not what a training step reaches"),
+    ("memory", "weights alone are not what must fit"),
+)
 
 
 class Lesson(NamedTuple):
@@ -140,9 +152,10 @@ def _questions(found: Diagnosis) -> Iterator[Question]:
 def _takeaways(document: Document) -> Iterator[Takeaway]:
     plan, pools = document["plan"], document["plan"]["pools"]
     load = "; ".join(line for one in document["load"] for line in one["lines"][:1])
-    yield Takeaway("match", f"{len(pools)} pool(s) for {load}")
+    yield Takeaway("match", f"{plural(len(pools), 'pool')} for {load}")
     fleet = "; ".join(
-        f"{p['n_accelerators']} × {p['accelerator']} for {p['workload']}" for p in pools
+        f"{p['n_accelerators']} × {accelerator_name(p['accelerator'])} for {p['workload']}"
+        for p in pools
     )
     rejected = len(document["rejected"])
     yield Takeaway(
@@ -153,7 +166,7 @@ def _takeaways(document: Document) -> Iterator[Takeaway]:
     yield Takeaway("balance", "; ".join([f"peak utilization {', '.join(peaks)}", *binding[:1]]))
     spend = document["explanation"]["next_spend"]
     spare = sum(p["n_spare_replicas"] for p in pools)
-    yield Takeaway("scale", "; ".join([f"{spare} spare replica(s)", *spend[:1]]))
+    yield Takeaway("scale", "; ".join([plural(spare, "spare replica"), *spend[:1]]))
     kwh = (plan["energy_j_per_month"] or 0.0) / KWH
     cost = plan["cost_usd_per_month"]["value"]
     watts = plan["power_w"]["value"] / KW
@@ -164,7 +177,8 @@ def _takeaways(document: Document) -> Iterator[Takeaway]:
 
 def _plan_lessons(document: Document) -> Iterator[Lesson]:
     for text in document["explanation"]["why"]:
-        yield Lesson("why this plan", text, "a rule of thumb would not have seen it")
+        pitfall = next((p for mark, p in PITFALLS if mark in text), "")
+        yield Lesson("why this plan", text, pitfall)
     for naive in document["explanation"]["naive"]:
         yield Lesson("what a simple rule would buy", naive["fleet"], naive["answer"])
 

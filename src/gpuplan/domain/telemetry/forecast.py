@@ -141,4 +141,5 @@ class Outlook(Result):
     trend: Trend | None  # None: fewer than three weeks
     peak_use_frac: float | None  # of the last week, of the capacity
     advice: tuple[OrderAdvice, ...]  # at low, middle and high growth
+    no_advice: str | None = None  # what is missing for the advice that was asked for
     assumptions: tuple[Assumption, ...] = ()

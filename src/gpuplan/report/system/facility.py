@@ -68,7 +68,7 @@ def checklist_markdown(items: Sequence[ChecklistItem], *, title: str) -> str:
 def facility_tables(plan: FacilityPlan) -> Iterator[Table]:
     """Power at every level, and what capping it costs."""
     levels = {
-        "level": lambda x: x.level,
+        "level": lambda x: "all servers" if x.level == "machines" else x.level,
         ">idle (kW)": lambda x: _kw(x.idle_w),
         ">typical (kW)": lambda x: _kw(x.typical_w),
         ">max (kW)": lambda x: _kw(x.max_w),

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from gpuplan.domain.columns import Floats
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.telemetry.forecast import OrderAdvice, Outlook
 from gpuplan.report.document import Document, pick, pick_each, result_sheet
@@ -10,6 +11,12 @@ from gpuplan.units import HOUR, WEEK
 
 TITLE = "When to order: growth per month, weeks, utilization at arrival, safety stock (GPUs)"
 N_ROWS = 24
+METRIC_NAMES = {
+    "gpu_util_frac": "GPU utilization",
+    "sm_active_frac": "SM activity",
+    "tensor_active_frac": "tensor core activity",
+    "dram_active_frac": "memory bandwidth utilization",
+}
 EPOCH_S = 1e9  # times above it are dates, below it spans since the first sample
 
 
@@ -18,21 +25,41 @@ def forecast_sheet(found: Outlook) -> Sheet:
     series = found.forecast.series
     gaps = [f"{series.n_filled} steps without samples were interpolated"] if series.n_filled else []
     if series.n_before_gap:
-        gaps.append(f"{series.n_before_gap} readings before a gap of over two weeks are left out")
+        gaps.append(f"{series.n_before_gap} readings before a gap of over two weeks are not used")
     return result_sheet(
         _body(found),
         [_future(found), _record(found), _growth(found), _orders(found)],
         head=_head(found),
-        remarks=[("Warnings:", [*found.forecast.warnings, *gaps])],
+        remarks=[("Warnings:", [*found.forecast.warnings, *gaps, *_no_orders(found)])],
         assumptions=(*found.forecast.assumptions, *found.assumptions),
     )
+
+
+def _no_orders(found: Outlook) -> list[str]:
+    return [f"no order advice: {found.no_advice}"] if found.no_advice else []
 
 
 def _head(found: Outlook) -> str:
     if len(found.advice) > 1:
         return _order_line(found.advice[1])
-    forecast = found.forecast
-    return f"{forecast.series.name}: peak {forecast.peak:,.4g} expected ({forecast.method})"
+    f = found.forecast
+    k = int(f.middle.argmax())
+    low, middle, high = (_shown(found, float(level[k])) for level in (f.low, f.middle, f.high))
+    return f"{_name(found)} peaks at {middle} ({low} … {high}) at {_when(float(f.at_s[k]))}"
+
+
+def _name(found: Outlook) -> str:
+    """The series as people call it: a share is a utilization, not a fraction in a column."""
+    name = found.forecast.series.name
+    return METRIC_NAMES.get(name, name)
+
+
+def _shown(found: Outlook, level: float) -> str:
+    return f"{level:.0%}" if found.forecast.series.name.endswith("_frac") else f"{level:,.4g}"
+
+
+def _level(found: Outlook, column: Floats, begin: int, n: int) -> str:
+    return _shown(found, float(column[begin : begin + n].mean()))
 
 
 def _order_line(row: OrderAdvice) -> str:
@@ -64,12 +91,12 @@ def _future(found: Outlook) -> Table:
     each = max(1, -(-len(f.at_s) // N_ROWS))
     columns = {
         "time": lambda k: _when(float(f.at_s[k])),
-        ">expected": lambda k: f"{f.middle[k : k + each].mean():,.4g}",
+        ">expected": lambda k: _level(found, f.middle, k, each),
         ">80 % range": lambda k: (
-            f"{f.low[k : k + each].mean():,.4g} … {f.high[k : k + each].mean():,.4g}"
+            f"{_level(found, f.low, k, each)} … {_level(found, f.high, k, each)}"
         ),
     }
-    return table(f"{f.series.name} ahead, {f.method}", range(0, len(f.at_s), each), columns)
+    return table(f"{_name(found)} ahead, {f.method}", range(0, len(f.at_s), each), columns)
 
 
 def _when(at_s: float) -> str:
@@ -147,4 +174,5 @@ def _body(found: Outlook) -> Document:
         ),
         "peak_use": found.peak_use_frac,
         "orders": [_order(row) for row in found.advice],
+        "no_orders_because": found.no_advice,
     }

@@ -41,8 +41,27 @@ def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:
     use = float(peaks[-1]) / capacity if capacity and len(peaks) else None
     rows, assumed = _advice(asked, trend, use, terms=_terms(asked, trend, peaks, found))
     return Outlook(
-        forecast=found, trend=trend, peak_use_frac=use, advice=rows, assumptions=tuple(assumed)
+        forecast=found,
+        trend=trend,
+        peak_use_frac=use,
+        advice=rows,
+        no_advice=None if rows else _no_advice(asked, use, series.name),
+        assumptions=tuple(assumed),
     )
+
+
+def _no_advice(asked: ForecastRequest, use: float | None, metric: str) -> str | None:
+    """What is missing for order dates that were asked for; None where nobody asked."""
+    if asked.lead_s is None and asked.n_devices is None:
+        return None
+    if asked.lead_s is None or asked.n_devices is None:
+        missing = (
+            "the lead time (--lead-weeks)" if asked.lead_s is None else "the fleet (--devices)"
+        )
+        return f"{missing} is not given"
+    if use is None:
+        return f"{metric} has no capacity to compare with: give --capacity"
+    return "the history is too short for a trend of weekly peaks: give --growth per month"
 
 
 def _capacity(metric: str) -> float | None:

@@ -70,3 +70,14 @@ def test_recorded_cluster():
     errors = {row.method: row.mase_ratio for row in found.forecast.backtest}
     assert errors["combination"] < errors["as a day ago"]
     assert 0.75 <= found.forecast.range_held_frac <= 0.95
+
+
+def test_order_advice_that_cannot_be_given_says_what_is_missing() -> None:
+    """Nobody waits for a table that never comes: the reason and the flag are named."""
+    short = read_text(hours([0.5] * 24 * 4), source="made")
+    asked = ForecastRequest(n_devices=4, lead_s=10 * WEEK_S)
+    found = outlook(short, asked)
+    assert not found.advice
+    assert found.no_advice is not None
+    assert "--growth" in found.no_advice
+    assert outlook(short, ForecastRequest()).no_advice is None
