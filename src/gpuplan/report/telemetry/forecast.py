@@ -12,6 +12,7 @@ from gpuplan.units import HOUR, WEEK
 TITLE = "When to order: growth per month, weeks, utilization at arrival, safety stock (GPUs)"
 N_ROWS = 24
 METRIC_NAMES = {
+    "allocated_frac": "GPU allocation",
     "gpu_util_frac": "GPU utilization",
     "sm_active_frac": "SM activity",
     "tensor_active_frac": "tensor core activity",

@@ -177,7 +177,7 @@ def test_an_order_in_time_says_within_how_many_weeks(growing):
 
 
 def test_the_forecast_stays_in_its_range_and_is_dated(growing):
-    table = titled(forecast_sheet(growing), "GPU utilization ahead")
+    table = titled(forecast_sheet(growing), "GPU allocation ahead")
     assert all(cell.startswith("20") for cell in column(table, "time"))
     for expected, spread in zip(
         column(table, "expected"), column(table, "80 % range"), strict=True
@@ -197,7 +197,7 @@ def test_without_devices_there_is_nothing_to_order():
         hours(0.5 + 0.1 * np.sin(np.arange(24 * 28) / 24 * 2 * np.pi)), ForecastRequest()
     )
     sheet = forecast_sheet(found)
-    assert sheet.head.startswith("GPU utilization peaks at 60% (")
+    assert sheet.head.startswith("GPU allocation peaks at 60% (")
     assert sheet.document["orders"] == []
     assert not any(table.title == "When to order" for table in sheet.tables)
 
