@@ -9,6 +9,7 @@ from dataclasses import replace
 from gpuplan.domain.hardware.devices import Accelerator, MigProfile
 from gpuplan.domain.inference.performance import EngineChoice
 from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
+from gpuplan.domain.model.precision import sixteen_on
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import AcceleratorShare, Candidate
 from gpuplan.domain.scenario.workload import Layout
@@ -61,8 +62,8 @@ def _candidate(
         workload=spec.workload,
         accelerator=card.id,
         layout=layout,
-        precision=precision,
-        cache_precision=spec.cache_precision,
+        precision=sixteen_on(precision, card.peak_flop_per_s),
+        cache_precision=sixteen_on(spec.cache_precision, card.peak_flop_per_s),
         engine=spec.engine,
         settings=settings,
         share=share,

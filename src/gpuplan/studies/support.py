@@ -13,12 +13,11 @@ from gpuplan.catalog.software.tables import read_software
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.software import FrameworkSupport
 from gpuplan.domain.inference.serving import StorageFormats
-from gpuplan.domain.model.precision import FORMATS, NumberFormat
+from gpuplan.domain.model.precision import FORMATS, SIXTEEN, NumberFormat
 from gpuplan.errors import Problem
 
 TABLE_NAMES = {"trtllm": "tensorrt-llm"}
 USUAL_ENGINE = "vllm"  # whose kernels stand for engines that the table does not know
-SIXTEEN = ("bf16", "fp16")
 JUDGED = ("fp8", "fp4", "int8")  # arithmetic that takes kernels made for the architecture
 INSTEAD = ("int4", "fp8", "int8", "bf16", "fp16", "fp32")  # the narrowest first
 N_NAMED = 2

@@ -1,5 +1,7 @@
 """How a number is stored: bytes per element, with the scales that quantized formats carry along."""
 
+from collections.abc import Container
+
 from gpuplan.domain.noun import dataclass
 
 BYTES_16BIT = 2.0
@@ -99,6 +101,15 @@ def _gguf_formats() -> list[NumberFormat]:
 
 
 FORMATS = _formats()
+SIXTEEN = ("bf16", "fp16")
+
+
+def sixteen_on(name: str, peaks: Container[str]) -> str:
+    """The format as a device runs it: FP16 in the place of BF16 on one that has FP16 alone."""
+    has_other = "fp16" in peaks and "bf16" not in peaks
+    return "fp16" if name == "bf16" and has_other else name
+
+
 ALIASES = {
     "float32": "fp32",
     "float": "fp32",

@@ -40,6 +40,7 @@ class RequestShape:
     image_height_px: int | None = None
     n_steps: int | None = None  # of denoising
     n_frames: int | None = None  # of a clip
+    n_texts: int | None = None  # that one request to an encoder holds: passages to rerank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

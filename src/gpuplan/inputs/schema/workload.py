@@ -121,6 +121,9 @@ class RequestSpec(Strict):
     image_height_px: Count | None = optional("Height of an image or clip", example=1024)
     steps: Count | None = optional("Denoising steps of an image or clip", "steps", example=28)
     frames: Count | None = optional("Frames of a clip, for video models", "frames", example=81)
+    texts: Count | None = optional(
+        "Texts of one request to an encoder, such as passages to rerank", "texts", example=50
+    )
 
 
 class LoadStepSpec(Strict):

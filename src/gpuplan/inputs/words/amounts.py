@@ -24,7 +24,7 @@ REQUESTS = r"(?:requests?|reqs?|queries|query|calls?|prompts?|messages?|completi
 DOCS = (
     r"(?:docs?|documents?|texts?|pages?|articles?|e-?mails?|tickets?|records?|reviews?|pdfs?|files?"
     r"|chunks?|passages?|items?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
-    r"|products?|transcripts?|contracts?|pairs)"
+    r"|products?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs)"
 )
 IMAGES = r"(?:images?|pictures?|photos?|pics|imgs?|clips?|videos?)"
 AUDIO = r"(?:of\s+)?(?:audio|speech|recordings?|podcasts?|voice|sound|calls|meetings|video)"
@@ -78,6 +78,14 @@ def _concurrent(phrase: Phrase) -> Facts:
     return {"demand.concurrent_requests": phrase.number(), **agents}
 
 
+def _of_user(phrase: Phrase) -> Facts:
+    """Requests of one user: at the peak, counted by the hour; over whole days otherwise."""
+    period = phrase.period_s()
+    if period < DAY:
+        return {"demand.requests_per_user_per_h": round(phrase.number() * HOUR / period, 9)}
+    return {"requests_per_user_per_day": phrase.number() * DAY / period}
+
+
 def _lengths(phrase: Phrase) -> Facts:
     return {
         "request.input_tokens": phrase.number("n"),
@@ -101,6 +109,9 @@ _OUT = r"(?:out(?:puts?)?|answers?|responses?|completions?|osl|decode|generated|
 _LONG_IN = r"(?:inputs?|prompts?|isl|prefill)"
 _LONG_OUT = r"(?:outputs?|answers?|responses?|completions?|osl|decode)"
 _END = r"(?:[\s-]*tok(?:en)?s?\b|(?!\s*[\w%/]))"
+_ABOUT = r"(?:about\s+|around\s+|roughly\s+|some\s+|~\s*|up\s+to\s+)?"
+_PERSON = r"(?:active\s+)?(?:user|person|seat|head|employee|developer|engineer|customer|of\s+them)"
+_OF_USE = r"chat(?:bot)?|rag|coding|code|support|search|agentic|reasoning"
 _TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 
 
@@ -108,9 +119,10 @@ _TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 _PLURALS = (
     "docs documents pages texts articles emails tickets records chunks passages items samples"
     " examples rows instructions conversations requests prompts queries pairs sequences papers"
-    " reports posts comments reviews messages sentences contracts transcripts"
+    " reports posts comments reviews messages sentences contracts transcripts pdfs PDFs tweets"
+    " each day hour minute second week month night daily nightly hourly /s /day /h users sessions"
 )
-_OF_PIECES = "|".join(rf"(?<=\b{word} )" for word in _PLURALS.split())
+_OF_PIECES = "|".join(rf"(?<={word} )" for word in _PLURALS.split())
 
 
 def _day_and_night(phrase: Phrase) -> Facts:
@@ -184,6 +196,10 @@ LENGTHS = (
         0.01,
     ),
     states(r"{n}\s*(?:turns|rounds)(?:\s+(?:each|per\s+\w+))?\b(?!\s*/)", "request.turns"),
+    Rule(
+        r"\bthink(?:ing)?\s+(?:for\s+|about\s+)?{t}(?:\s+between(?:\s+\w+)?)?",
+        lambda p: {"think": p.seconds()},
+    ),
     Rule(r"{t}\s*(?:of\s+)?think(?:ing)?(?:\s+time)?\b", lambda p: {"think": p.seconds()}),
     Rule(r"\bthink(?:ing)?\s+time(?:\s+of|:|=)?\s*{t}", lambda p: {"think": p.seconds()}),
     Rule(
@@ -201,24 +217,10 @@ LENGTHS = (
 
 LOADS = (
     states(
-        rf"\beach\s+(?:\w+ing|makes?|sends?|asks?|does)\s+{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*h(?:our)?\b",
-        "demand.requests_per_user_per_h",
-    ),
-    states(
         r"{n}\s*%\s*(?:of\s+(?:them|users|people)\s+)?(?:are\s+)?(?:active|online|concurrent(?:ly)?)\b"
         r"(?:\s+at\s+(?:the\s+)?(?:peak|once))?",
         "demand.active_frac",
         0.01,
-    ),
-    states(
-        rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*(?:active\s+)?(?:user|person|seat|head)"
-        r"\s*(?:/|per|an?|and)?\s*h(?:our)?\b",
-        "demand.requests_per_user_per_h",
-    ),
-    states(
-        rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*h(?:our)?\s*(?:/|per|for|by)?\s*(?:each)?\s*"
-        r"(?:active\s+)?(?:user|person|each|of\s+them)\b",
-        "demand.requests_per_user_per_h",
     ),
     Rule(
         rf"{{n}}\s*(?:concurrent|simultaneous|parallel|in[\s-]flight)\s+(?:\w+\s+)??"
@@ -234,9 +236,23 @@ LOADS = (
     Rule(
         r"{n}\s*(?:(?:coding|ai|software|autonomous|llm|code)\s+)*(?P<agents>agents)\b", _concurrent
     ),
+    Rule(
+        rf"\beach\s+(?:\w+ing\s+|makes?\s+|sends?\s+|asks?\s+|does\s+|with\s+)?{_ABOUT}{{n}}\s*"
+        rf"{REQUESTS}\s*{{per}}",
+        _of_user,
+    ),
+    Rule(
+        rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*{_PERSON}\s*{{per}}",
+        _of_user,
+    ),
+    Rule(
+        rf"{{n}}\s*{REQUESTS}\s*{{per}}\s*(?:/|per|for|by|from)?\s*(?:each\s+)?{_PERSON}\b",
+        _of_user,
+    ),
     states(
-        r"{n}\s*(?:(?:daily|monthly|weekly|active|registered|total|internal|our|online|business)\s+)*"
-        rf"{PEOPLE}\b",
+        r"{n}\s*(?:(?:daily|monthly|weekly|active|registered|total|internal|our|online|business|paying"
+        r"|paid|free|premium|enterprise|corporate|mobile|web|app|beta|pilot|office|regular|expected|end"
+        rf"|licensed|human|external)\s+)*(?P<kept>(?:{_OF_USE})\s+)?{PEOPLE}\b",
         "demand.users",
     ),
     states(

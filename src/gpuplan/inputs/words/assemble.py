@@ -17,7 +17,7 @@ from gpuplan.inputs.words.runs import (
     put_run,
 )
 from gpuplan.inputs.words.scan import Named
-from gpuplan.inputs.words.tasks import USES
+from gpuplan.inputs.words.tasks import USES, patience
 from gpuplan.units import DAY, HOUR
 
 LOADS = (
@@ -90,6 +90,13 @@ def _left_over(draft: Draft) -> None:
 
 def _people_at_once(draft: Draft) -> None:
     """Concurrent users have a request each in flight, unless it is said how often they ask."""
+    users, daily = draft.facts.get("demand.users"), draft.facts.get("requests_per_user_per_day")
+    if users is not None and daily is not None:
+        words = f"{users.words}, {daily.words}"
+        total = daily._replace(value=users.value * daily.value, words=words)
+        for field in ("demand.users", "requests_per_user_per_day"):
+            draft.take(field)
+        draft.facts["demand.requests_per_day"] = total
     fact = draft.take("demand.concurrent_users")
     if fact is None:
         return
@@ -109,6 +116,8 @@ def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str
         return "pretraining"
     is_asked = any(field.startswith("demand.") for field in draft.facts)
     counted = (*PIECES, "token", "sample")
+    if "reranking" in (draft.value("use") or ()) and "rate.request" in draft.facts:
+        return "online_inference"  # so many queries, of so many passages each
     amounts = [unit for unit in counted if f"amount.{unit}" in draft.facts]
     is_batch = bool(amounts) or said == "batch" or (said != "online" and _is_stream(draft))
     if is_batch and not is_asked:
@@ -123,7 +132,7 @@ def _is_stream(draft: Draft) -> bool:
     """Pieces counted by the day or longer, for which nobody is said to wait."""
     if any(field.startswith("slo.") for field in draft.facts):
         return False
-    rates = [draft.value(f"rate.{unit}") for unit in ("doc", "image", "audio_s")]
+    rates = [draft.value(f"rate.{unit}") for unit in ("doc", "image", "audio_s", "token")]
     return any(rate is not None and rate.period_s >= DAY for rate in rates)
 
 
@@ -231,6 +240,9 @@ def _request(draft: Draft, at: KeyPath, use: str, why: str) -> None:
         draft.move("context", (*at, "max_context_tokens"))
     draft.move("context", (*shape, "input_tokens"))
     draft.move("think", (*shape, "think_time_s"))
+    if use == "reranking" and draft.tree["workloads"][at[1]]["kind"] == "online_inference":
+        _queries(draft)
+        _passages(draft, at)
     _moved(draft, at, ("request.",))
     draft.assume((*shape, "input_tokens"), usual.input_tokens, "prompt length (tokens)", why)
     for key, value in usual.keys.items():
@@ -283,10 +295,11 @@ def _batch(draft: Draft, at: KeyPath) -> None:
 def _tokens_of_documents(draft: Draft, at: KeyPath) -> None:
     """Documents and tokens both: so many tokens each, or together where that is more."""
     docs, tokens = draft.facts.get("amount.doc"), draft.facts.get("amount.token")
-    if docs is not None and tokens is not None:
+    is_rated = any(f"rate.{unit}" in draft.facts for unit in PIECES)
+    if tokens is not None and (docs is not None or is_rated):
         draft.take("amount.token")
-        is_total = tokens.value >= docs.value
-        each = tokens.value / docs.value if is_total else tokens.value
+        is_total = docs is not None and tokens.value >= docs.value
+        each = tokens.value / docs.value if docs is not None and is_total else tokens.value
         draft.put((*at, "request", "input_tokens"), round(each, 3), tokens.words)
 
 
@@ -350,9 +363,10 @@ def _slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
         return
     for key, limit in USES[use].slo.items():
         metric = key.split("_")[0]
-        others = draft.tree["workloads"][at[1]].get("slo", {})
-        if not any(other.startswith(f"{metric}_") for other in others):
-            draft.assume((*slo, key), limit, f"SLO {key}", why)
+        work = draft.tree["workloads"][at[1]]
+        if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
+            longer, reason = patience(USES[use], key, draft.request(at))
+            draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
 
 
 def _stage(draft: Draft, named: Named, kind: str) -> None:
@@ -364,10 +378,11 @@ def _stage(draft: Draft, named: Named, kind: str) -> None:
     works.append({"name": name, "kind": kind})
     draft.put((*at, "model"), named.model.name, named.words)
     per_query, input_tokens = 1.0, USES[use].input_tokens
-    if use == "reranking":
+    if use == "reranking" and kind == "online_inference":
+        _passages(draft, at)
+    elif use == "reranking":
         stated = draft.take("docs_per_query")
         per_query = stated.value if stated else DOCS_PER_QUERY
-        draft.note("documents reranked per query", f"{per_query:g}", "usual of retrieval", "top N")
     if use == "embeddings":
         input_tokens = QUERY_TOKENS
         why = "a query is embedded once; documents of the index are not counted"
@@ -379,6 +394,20 @@ def _stage(draft: Draft, named: Named, kind: str) -> None:
     if kind == "online_inference":
         for key, limit in USES[use].slo.items():
             draft.assume((*at, "slo", key), limit, f"{use}: SLO {key}", why)
+
+
+def _queries(draft: Draft) -> None:
+    """Passages beside a rate of queries are those of one query; a rate of them counts queries."""
+    of_one = draft.take("amount.doc")
+    if of_one is not None:
+        draft.facts.setdefault("docs_per_query", of_one._replace(value=int(of_one.value)))
+
+
+def _passages(draft: Draft, at: KeyPath) -> None:
+    """The passages of one query to a reranker: it is answered when all of them are scored."""
+    path = (*at, "request", "texts")
+    if not draft.move("docs_per_query", path):
+        draft.assume(path, DOCS_PER_QUERY, "passages per query", "usual of retrieval: top 50")
 
 
 def _derived(draft: Draft, at: KeyPath, per_query: float, kind: str) -> None:

@@ -1,6 +1,7 @@
 """Facts of a description → the keys of its terms: money, owned nodes, growth, site and policy."""
 
 from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.targets import EXCHANGE_DAY
 from gpuplan.units import MONTH
 
 
@@ -25,9 +26,12 @@ def _money(draft: Draft, *, is_job: bool) -> None:
     fact = draft.take("money")
     if fact is None:
         return
-    usd, period_s = fact.value
+    usd, period_s, exchange = fact.value
+    if exchange:
+        why = f"reference rate of the European Central Bank of {EXCHANGE_DAY}: an old one"
+        draft.note("exchange rate", exchange, why, "a budget in $")
     if period_s is None and is_job:
-        draft.put(("budget", "total_usd"), usd, fact.words)
+        draft.put(("budget", "total_usd"), round(usd, 2), fact.words)
         return
     if period_s is None:
         why = "a budget without a period is taken per month, as the work goes on"

@@ -18,7 +18,7 @@ class Draft:
 
     def __init__(self, name: str, facts: Mapping[str, Fact], given: Mapping[str, Any]) -> None:
         self.facts = dict(facts)
-        self.given = {KEYS[flag] for flag, value in given.items() if value is not None}
+        self.given = {KEYS[flag]: value for flag, value in given.items() if value is not None}
         self.tree: dict[str, Any] = {"version": 1, "name": name, "workloads": []}
         self.understood: list[Understood] = []
         self.assumed: list[Assumption] = []
@@ -58,6 +58,11 @@ class Draft:
                 return path in self.given
             inner = inner[step]
         return True
+
+    def request(self, at: KeyPath) -> dict[str, Any]:
+        """The shape of a workload's requests, by words and by flags."""
+        flags = {path[-1]: v for path, v in self.given.items() if path[:-1] == (*at, "request")}
+        return {**self.tree["workloads"][at[1]]["request"], **flags}
 
     def assume(self, path: KeyPath, value: Any, what: str, why: str) -> None:
         """Set a key that neither words nor flags state, and note it."""

@@ -173,7 +173,5 @@ def _ignored(found: Scan) -> list[Assumption]:
 
 def _unused(fact: Fact) -> Problem:
     fix = "leave it out"
-    if fact.field == "currency":
-        fix = "prices are in US dollars: write $"
     where = place_of(shorten(printable(fact.words), 60), fact.start)
     return Problem(where, "has no place in this kind of work", fix)

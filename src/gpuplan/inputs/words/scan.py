@@ -10,7 +10,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from gpuplan.inputs.words.amounts import HOURS, LENGTHS, LOADS
+from gpuplan.inputs.words.amounts import (
+    DOCS,
+    HOURS,
+    IMAGES,
+    KIND_OF,
+    LENGTHS,
+    LOADS,
+    PEOPLE,
+    REQUESTS,
+)
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 from gpuplan.inputs.words.phrases import MARKS, Phrase
 from gpuplan.inputs.words.targets import DEADLINES, GROWTH, LIMITS, MONEY
@@ -33,8 +42,11 @@ _CARD_WORDS = re.compile(
 _APART = re.compile(r"(?:nv|mx)?fp\d+|bf16|int\d|awq|gptq|w\da\d+|chat|it|preview|inst", re.I)
 _PLACE_BEFORE = re.compile(r"\b(?:in|within|from|at|near|inside)\s+(?:the\s+)?$", re.IGNORECASE)
 _PLACE_AFTER = re.compile(r"\s*(?:$|[,;]|only\b|regions?\b|data\s*cent)", re.IGNORECASE)
-_SIZE = re.compile(r"\d+(?:\.\d+)?b", re.IGNORECASE)
-_NO_SIZE_AFTER = re.compile(r"[\s-]*(?:tok(?:en)?s?|docs?|documents?|pages?|requests?)\b", re.I)
+_SIZE = re.compile(r"(?:.*\s)?(?:\d+(?:\.\d+)?b|\d+(?:\.\d+)?\s+billion)", re.IGNORECASE)
+_NO_SIZE_AFTER = re.compile(
+    rf"[\s-]*{KIND_OF}(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?)\b",
+    re.IGNORECASE,
+)
 REFUSED = frozenset(
     ("not", "no", "without", "except", "excluding", "never", "avoid", "none", "nor", "neither")
 )
@@ -83,8 +95,16 @@ def scan(text: str, lexicon: Lexicon) -> Scan:
             stated = rule.make(Phrase(match, marked.names))
             words = _typed(text, left, start, end)
             facts += [Fact(field, value, words, start) for field, value in stated.items()]
-            left = left[:start] + " " * (end - start) + left[end:]
+            left = _without(left, match)
     return Scan(tuple(facts), marked.models, tuple(_rest(text, left)))
+
+
+def _without(text: str, match: re.Match[str]) -> str:
+    """The text without a phrase; words of it that say something else too are left to their rule."""
+    start, end = match.span()
+    kept = match.span("kept") if match.groupdict().get("kept") else (end, end)
+    blank = (text[i] if kept[0] <= i < kept[1] else " " for i in range(start, end))
+    return text[:start] + "".join(blank) + text[end:]
 
 
 def _typed(text: str, left: str, start: int, end: int) -> str:
@@ -148,7 +168,7 @@ def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | No
     parts = name.split()
     if len(parts) > 1 and any(_APART.fullmatch(part) for part in parts):
         return None
-    if _SIZE.fullmatch(parts[-1]) and _NO_SIZE_AFTER.match(text, end):
+    if _SIZE.fullmatch(name) and _NO_SIZE_AFTER.match(text, end):
         return None  # 50B tokens
     return lexicon.model(_PATCHES.sub(r"\1\2", name))
 

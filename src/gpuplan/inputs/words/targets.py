@@ -24,10 +24,18 @@ STATISTICS = {
 
 
 class Money(NamedTuple):
-    """US dollars, in total or per period."""
+    """US dollars, in total or per period, and the rate that made them of another currency."""
 
     usd: float
     period_s: float | None
+    exchange: str = ""
+
+
+# US dollars, from units of a currency for a euro of one day [ECB-2024-06-28].
+EXCHANGE_DAY = "2024-06-28"
+EURO_IN_USD = 1.0705
+PER_EURO = {"eur": 1.0, "gbp": 0.84638, "chf": 0.9634, "jpy": 171.94, "inr": 89.2495}
+SIGNS = {"€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 
 
 _MOST = (
@@ -74,12 +82,29 @@ def _speed(phrase: Phrase) -> Facts:
 
 def _money(phrase: Phrase) -> Facts:
     is_rate = bool(phrase.get("per") or phrase.get("adverb"))
-    usd = phrase.number()
+    usd = phrase.number() * _in_usd(phrase)
+    exchange = _exchange(phrase)
     if phrase.get("capex") or phrase.get("capex2"):
         return {"budget.capex_usd": usd}
     if phrase.get("monthly"):
-        return {"money": Money(usd, MONTH)}
-    return {"money": Money(usd, phrase.period_s() if is_rate else None)}
+        return {"money": Money(usd, MONTH, exchange)}
+    return {"money": Money(usd, phrase.period_s() if is_rate else None, exchange)}
+
+
+def _currency(phrase: Phrase) -> str:
+    """The currency that a phrase names, by its code; empty: US dollars."""
+    said = phrase.get("sign") or phrase.get("code")
+    return SIGNS.get(said, said[:3])
+
+
+def _in_usd(phrase: Phrase) -> float:
+    name = _currency(phrase)
+    return EURO_IN_USD / PER_EURO[name] if name else 1.0
+
+
+def _exchange(phrase: Phrase) -> str:
+    name = _currency(phrase).upper()
+    return f"1 {name} = {_in_usd(phrase):.4g} USD" if name else ""
 
 
 def _growth(phrase: Phrase) -> Facts:
@@ -169,9 +194,14 @@ LIMITS = (
 
 MONEY = (
     Rule(
-        rf"(?:{_LIMIT}\s*)*(?:(?:[€£¥]|\b(?:eur|gbp|chf|inr|jpy)\b)\s*{{n}}"
-        r"|{m}\s*(?:€|£|(?:eur(?:os?)?|gbp|chf|inr|jpy)\b))(?:{per})?",
-        lambda p: {"currency": 0},
+        rf"(?:{_LIMIT}\s*)*(?:(?P<sign>[€£¥₹])|\b(?P<code>eur|gbp|chf|inr|jpy)\b)\s*{{n}}(?:{{per}})?"
+        r"(?:\s+(?:budget|total|max))?",
+        _money,
+    ),
+    Rule(
+        rf"(?:{_LIMIT}\s*)*{{n}}\s*(?:(?P<sign>[€£¥₹])|(?P<code>eur(?:os?)?|gbp|chf|inr|jpy)\b)(?:{{per}})?"
+        r"(?:\s+(?:budget|total|max))?",
+        _money,
     ),
     Rule(
         rf"(?:{_LIMIT}\s*)*{_USD}\s*{{n}}\s*(?P<capex>capex|(?:of\s+)?capital|to\s+spend\s+on\s+hardware)",

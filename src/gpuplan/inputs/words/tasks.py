@@ -1,9 +1,11 @@
 """Phrases of intent: what is to be done, and what is usual for it where nothing is said."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from math import prod
+from typing import Any, NamedTuple
 
 from gpuplan.inputs.words.phrases import Rule, means
+from gpuplan.units import MS
 
 LARGE = "meta-llama/Llama-3.3-70B-Instruct"
 SMALL = "meta-llama/Llama-3.1-8B-Instruct"
@@ -53,6 +55,30 @@ USES = {
     "chat": Use(2000, 300, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
 }
 
+TOKENS_PER_S = 4000.0  # of a prompt longer than usual, that a person waits for
+OF_PIECE = ("audio_s", "image_width_px", "image_height_px", "frames", "steps")
+
+
+def patience(usual: Use, key: str, request: Mapping[str, Any]) -> tuple[float, str]:
+    """How many times the usual target a larger request may take, and what to say of it."""
+    pieces = [float(request[name]) / usual.keys[name] for name in OF_PIECE if name in usual.keys]
+    if pieces:
+        ratio = max(1.0, prod(pieces))
+        return ratio, f", {ratio:.3g} times as much for a larger piece" if ratio > 1.0 else ""
+    hit = float(request.get("prefix_hit_frac", 0.0))
+    extra = float(request["input_tokens"]) * (1.0 - hit) - usual.input_tokens * (
+        1.0 - usual.prefix_hit_frac
+    )
+    if extra <= 0 or key.startswith("tpot"):
+        return 1.0, ""
+    if key.startswith("ttft"):
+        seconds = extra / TOKENS_PER_S
+        why = f", and 1 s for every {TOKENS_PER_S:,.0f} tokens that the prompt is longer"
+        return 1.0 + seconds / (usual.slo[key] * MS), why
+    ratio = float(request["input_tokens"]) / usual.input_tokens
+    return ratio, f", {ratio:.3g} times as much for a longer input"
+
+
 _ALL = (
     r"(?:\s+(?:service|workload|pipeline|system|app(?:lication)?|model|tasks?|jobs?|api|backend))?"
 )
@@ -75,7 +101,7 @@ TASKS: tuple[Rule, ...] = (
         kind="finetuning",
     ),
     means(
-        r"\b(?:continu(?:ed|al|ous)\s+)?pre-?\s?train(?:s|ed|ing)?\b(?:\s+from\s+scratch)?",
+        r"\b(?:continu(?:ed?|al|ous|ing)\s+)?pre-?\s?train(?:s|ed|ing)?\b(?:\s+from\s+scratch)?",
         kind="pretraining",
     ),
     means(

@@ -1,9 +1,11 @@
 """Which formats the weights and the cache lie in: as published, or as asked."""
 
+from dataclasses import replace
+
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import StorageFormats
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.model.precision import FORMATS, NumberFormat
+from gpuplan.domain.model.precision import FORMATS, NumberFormat, sixteen_on
 from gpuplan.domain.provenance import Assumption, assume
 
 # What quantizers leave in the base precision unless told otherwise: tables, head, norms, routers.
@@ -46,6 +48,15 @@ def storage_of(
             assumptions
         )
     return StorageFormats(base=precision, quantized=None, parts=(), cache=cache), tuple(assumptions)
+
+
+def stored_on(storage: StorageFormats, accelerator: Accelerator) -> StorageFormats:
+    """The formats as this device runs them: FP16 where it has no BF16."""
+
+    def on_it(form: NumberFormat) -> NumberFormat:
+        return FORMATS.get(sixteen_on(form.name, accelerator.peak_flop_per_s), form)
+
+    return replace(storage, base=on_it(storage.base), cache=on_it(storage.cache))
 
 
 def _assumed_cache(cache: NumberFormat, *, is_published: bool) -> Assumption:

@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gpuplan.domain.plan.answer import Alternative, Answer, ChosenPlan, PlannedLoad, SloResult
+from gpuplan.domain.plan.answer import (
+    Alternative,
+    Answer,
+    ChosenPlan,
+    PlannedLoad,
+    PurchaseLine,
+    SloResult,
+)
 from gpuplan.domain.plan.bill import PlanCostLine
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
@@ -22,7 +29,7 @@ from gpuplan.report.plan.headline import (
     with_names,
 )
 from gpuplan.report.table import table
-from gpuplan.units import MONTH, MS
+from gpuplan.units import HOURS_PER_MONTH, MONTH, MS
 
 N_REJECTED = 8  # rows where everything is asked for on a terminal
 N_ALTERNATIVES, N_SLOS, N_PURCHASES = 3, 4, 3
@@ -239,7 +246,7 @@ def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
         ">nodes": lambda line: str(line.n_nodes),
         ">GPUs": lambda line: str(line.n_accelerators_per_node),
         ">$/node-h": lambda line: f"{line.price_usd_per_node_h.value:,.2f}",
-        ">hours paid": lambda line: percent(line.paid_frac),
+        ">hours paid": lambda line: _hours_paid(line, plan),
         ">$/month": lambda line: usd(line.usd_per_month),
         ">as of": lambda line: line.price_date or "given",
     }
@@ -255,6 +262,13 @@ def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
         return found
     total = ("total", *[""] * 5, usd(plan.cost_usd_per_month.value), "")
     return replace(found, rows=(*found.rows, *others, total))
+
+
+def _hours_paid(line: PurchaseLine, plan: ChosenPlan) -> str:
+    """The share of all hours; of a plan that ends within a month the hours themselves."""
+    if not _is_short(plan):
+        return percent(line.paid_frac)
+    return f"{line.paid_frac * HOURS_PER_MONTH:,.3g} h"
 
 
 def _is_short(plan: ChosenPlan | None) -> bool:

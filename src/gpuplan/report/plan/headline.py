@@ -32,6 +32,7 @@ PURCHASES = {
 }
 CLIENTS = {"users": "users", "concurrent_requests": "concurrent clients"}
 AMOUNTS = {"docs": "documents", "docs_per_day": "documents/day", "samples": "samples"}
+METHODS = {"lora": "LoRA", "qlora": "QLoRA"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
 LARGE_ENOUGH = "the fleet is large enough"
 MET = {"deadline": "the deadline is met", "SLOs": "all SLOs met"}
@@ -63,6 +64,8 @@ def _task(answer: Answer) -> str:
     precision = next((p.precision.upper() for p in pools if p.precision != "as published"), "")
     what = load.model.rpartition("/")[2] or _sized_name(answer, load)
     what += f" ({precision})" if precision and load.kind != "generic" else ""
+    method = (_stated(answer, load).get("training") or {}).get("method")
+    what += f" with {METHODS[method]}" if method in METHODS else ""
     return f"{TASKS.get(load.kind, 'Run')} {what}{_demand(answer, load)}"
 
 

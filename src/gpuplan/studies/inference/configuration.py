@@ -32,7 +32,7 @@ from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.memory.layouts import layout_problems
-from gpuplan.performance.memory.storage import storage_of
+from gpuplan.performance.memory.storage import storage_of, stored_on
 from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.studies.inference.predict import predict_inference
@@ -107,6 +107,7 @@ def setup_of(
     """All that a prediction needs, with what was assumed; InputError where it cannot run."""
     formats = formats_named("predict", request.precision, request.cache_precision)
     storage, assumed_formats = storage_of(model, *formats)
+    storage = stored_on(storage, choice.accelerator)
     layout = _layout(request, choice.n_accelerators)
     engine, assumed_engine = _engine(request)
     problems = [

@@ -19,6 +19,8 @@ from gpuplan.studies.sizing.task import BATCH_FRAC, SizingTask, margin_of
 SAFE_FRAC = 0.85  # of the fullest rate, where nothing is simulated and SLOs would allow more
 LEAST_FRAC = 0.02  # of the fullest rate: a replica that is nearly idle
 TAILS = {"ttft": "ttft_p99_ms", "tpot": "tpot_p99_ms", "itl": "tpot_p99_ms", "e2e": "tpot_p99_ms"}
+BY_FORMULA = "sized by formula: this layout is not simulated"
+BY_THROUGHPUT = "sized by its throughput at full load: nobody waits for a single response"
 # Where between the mean (0) and the 99th percentile (1) a statistic lies, on a log scale:
 # deviations of a lognormal law, 1.645 of 2.326.
 PLACES = {"mean": 0.0, "p50": 0.0, "p95": 0.707, "p99": 1.0}
@@ -96,7 +98,7 @@ class AnalyticSizer:
             fleet,
             limits=self._margins(candidate, served),
             power=self._power(candidate, task.peak_per_s / n, served),
-            remarks=("sized by formula: this layout is not simulated",),
+            remarks=(BY_FORMULA if self.limits else BY_THROUGHPUT,),
         )
 
     def _margins(self, candidate: Candidate, served: Served) -> tuple[LimitMargin, ...]:

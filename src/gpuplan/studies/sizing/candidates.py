@@ -198,7 +198,7 @@ def _compared_precisions(task: SizingTask, published: NumberFormat) -> list[Numb
     if task.scenario.policy.precisions:
         return []
     narrow = [form for name in COMPARED if (form := format_named(name)) is not None]
-    return [published, *(form for form in narrow if form.stored_bytes < published.stored_bytes)]
+    return [published, *(f for f in narrow if f.element_bytes < published.element_bytes)]
 
 
 def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:

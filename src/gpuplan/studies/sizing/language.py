@@ -62,11 +62,7 @@ def _sizes(
             share = each.share.name if each.share else ""
             key = (str(each.accelerator), each.precision, share)
             rows.setdefault(key, []).append(each)
-    shown = {
-        key
-        for key, group in rows.items()
-        if task.is_named(group[0]) or task.is_mainstream(group[0])
-    }
+    shown = {key for key, group in rows.items() if task.is_mainstream(group[0])}
     rivals: list[Floats] = []
     whole: dict[tuple[str, str], list[Floats]] = {}
     is_alone = len(task.scenario.workloads) == 1

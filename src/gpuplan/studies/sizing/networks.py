@@ -141,7 +141,11 @@ def _streams(task: SizingTask) -> RequestStreams | None:
 
 
 def _forecast(task: SizingTask, card: Accelerator, batch: int) -> NetworkForecast:
-    return predict_network(task.model.name, str(card.id), network_request(task, batch))
+    """A batch of requests; of several texts each, a request is done when all of them are."""
+    work = task.workload.work
+    n_texts = 1 if isinstance(work, Training | Generic) else work.request.n_texts or 1
+    request = network_request(task, batch * n_texts)
+    return replace(predict_network(task.model.name, str(card.id), request), batch=batch)
 
 
 def network_request(task: SizingTask, batch: int) -> NetworkRequest:

@@ -13,6 +13,7 @@ from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.sizing import PriceOf, Sized, SizedJob, Sizing
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.sizing.task import SizingTask
+from gpuplan.units import HOUR
 
 N_FILLED = 8  # accelerators more than needed, up to which a node may be filled
 TIE = 1e-9
@@ -88,7 +89,8 @@ def _remarks(sized: Sized, amount: Amount, capacity: Estimate, n: int) -> tuple[
 
 def _count_lines(amount: Amount, capacity: Estimate, n: int) -> Iterator[str]:
     fewest, safe = _fewest(amount, capacity.value), _fewest(amount, capacity.low)
-    yield f"{amount.n:.4g} / ({n} x {capacity.value:.4g}/s) = {amount.n / n / capacity.value:.4g} s"
+    hours = amount.n / n / capacity.value / HOUR
+    yield f"{amount.n:,.0f} / ({n} x {capacity.value:.4g}/s) = {hours:,.3g} hours"
     if fewest < safe <= n:
         yield (
             f"{safe} replicas meet the deadline even at the slow end of the prediction; {fewest} "

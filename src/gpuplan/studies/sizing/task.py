@@ -25,7 +25,7 @@ from gpuplan.domain.inference.performance import (
 )
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.model.precision import format_named
+from gpuplan.domain.model.precision import format_named, sixteen_on
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import (
     CarriedLoad,
@@ -355,7 +355,12 @@ class SizingTask:
 
     def is_asked(self, candidate: Candidate) -> bool:
         """Whether its precision is the published one, or one that the user names."""
-        return candidate.precision in self.asked_precisions
+        return candidate.precision in self._asked_on(candidate)
+
+    def _asked_on(self, candidate: Candidate) -> tuple[str, ...]:
+        """The formats asked for, as its accelerator runs them."""
+        peaks = self.catalog.accelerators[candidate.accelerator].peak_flop_per_s
+        return tuple(sixteen_on(name, peaks) for name in self.asked_precisions)
 
     @cached_property
     def named_accelerators(self) -> frozenset[str]:
@@ -376,8 +381,10 @@ class SizingTask:
         return self.evaluator.ranged(candidate).estimate("tpot_mean_ms", 1.0).tier != "estimated"
 
     def is_mainstream(self, candidate: Candidate) -> bool:
-        """Whether measurements cover its accelerator at a precision that is asked for."""
-        precisions = (candidate.precision, *self.asked_precisions)
+        """Whether its accelerator is named, or measured at a precision that is asked for."""
+        if self.is_named(candidate):
+            return True
+        precisions = (candidate.precision, *self._asked_on(candidate))
         return any(self.is_measured(replace(candidate, precision=name)) for name in precisions)
 
     def down_frac(self, candidate: Candidate) -> float:

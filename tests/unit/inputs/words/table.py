@@ -13,6 +13,12 @@ LOADS = [
     ("about 2 million people", "demand.users", 2_000_000),
     ("our 450 employees", "demand.users", 450),
     ("10,000 daily active users", "demand.users", 10_000),
+    ("1,500 chat users", "demand.users", 1500),
+    ("300 paying RAG customers", "demand.users", 300),
+    ("40k daily active users, each about 12 messages a day", "demand.requests_per_day", 480_000),
+    ("2,000 users, 30 requests per user per day", "demand.requests_per_day", 60_000),
+    ("900 developers, each sending 6 requests an hour", "demand.requests_per_user_per_h", 6),
+    ("100 concurrent users thinking 20 s between turns", "request.think_time_s", 20),
     ("500 concurrent users", "demand.concurrent_requests", 500),
     ("500 concurrent users, 12 requests per user per hour", "demand.users", 500),
     ("500 concurrent users, 12 requests per user per hour", "demand.active_frac", 1),
@@ -147,6 +153,9 @@ TERMS = [
     ("under 5k USD a month", "budget.usd_per_month", 5000),
     ("$240k per year", "budget.usd_per_month", 20_000),
     ("budget of 8000 a month", "budget.usd_per_month", 8000),
+    ("€500/month", "budget.usd_per_month", 535.25),
+    ("under £20,000 a month", "budget.usd_per_month", 25_295.97),
+    ("budget 3000 euros per month", "budget.usd_per_month", 3211.5),
     ("$1M capex", "budget.capex_usd", 1_000_000),
     ("horizon of 2 years", "budget.horizon_months", 24),
     ("growth 10%/month", "growth.per_month_frac", 0.1),
@@ -263,8 +272,33 @@ SENTENCES = [
             "workloads.1.model": "BAAI/bge-m3",
             "workloads.1.demand.requests_per_s": 1,
             "workloads.2.model": "BAAI/bge-reranker-v2-m3",
-            "workloads.2.demand.requests_per_s": 50,
+            "workloads.2.demand.requests_per_s": 1,
+            "workloads.2.request.texts": 50,
         },
+    ),
+    (
+        "rerank 200 queries/s with 50 passages each of 256 tokens",
+        {
+            W + "demand.requests_per_s": 200,
+            W + "request.texts": 50,
+            W + "request.input_tokens": 256,
+        },
+    ),
+    (
+        "classify 1 billion tweets with Llama-3.2-1B over the weekend on GCP",
+        {W + "model": "meta-llama/Llama-3.2-1B", W + "batch.docs": 1e9, W + "batch.deadline_h": 48},
+    ),
+    (
+        "translate 2B tokens nightly with Gemma-2-9B within 6 hours",
+        {W + "batch.docs_per_day": 2_500_000, W + "batch.deadline_h": 6},
+    ),
+    (
+        "bge-m3 embeddings for 20M documents per day of 512 tokens",
+        {W + "batch.docs_per_day": 20_000_000, W + "request.input_tokens": 512},
+    ),
+    (
+        "continue pretraining Qwen2.5-32B on 20B tokens in a week under $60k",
+        {W + "kind": "pretraining", W + "training.tokens": 20e9},
     ),
     (
         "summarise 100M documents in a week on AWS",
@@ -345,7 +379,8 @@ SENTENCES = [
         {
             W + "demand.requests_per_s": 20,
             "workloads.1.demand.requests_per_s": 20,
-            "workloads.2.demand.requests_per_s": 400,
+            "workloads.2.demand.requests_per_s": 20,
+            "workloads.2.request.texts": 20,
         },
     ),
     (
@@ -452,7 +487,6 @@ SENTENCES += [
 ]
 
 REFUSED = [
-    ("fine-tune Qwen3-8B on 10M tokens, EUR 100", "US dollars"),
     ("spot", "neither a model nor a task"),
     ("", "neither a model nor a task"),
     ("hello world", "'hello world' at character 1"),
@@ -461,7 +495,6 @@ REFUSED = [
     ("Qwen3-32B, 100 users, 24 frobs", "'24 frobs' at character 23"),
     ("Qwen3-32B, 100 users, without fabric", "'without fabric' at character 23"),
     ("Qwen3-32B, 100 users, 200 users", "contradicts '100 users'"),
-    ("Qwen3-32B, 100 users, €500/month", "US dollars"),
     ("Llama-3.3-70B or Qwen3-32B, 100 users", "choice between models"),
     ("Qwen3-32B, 100 users, rank 64", "has no place"),
     ("Qwen3-32B, chat, 10 users, in 3 days", "has no place"),

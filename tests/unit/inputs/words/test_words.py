@@ -174,3 +174,33 @@ def test_a_weekday_is_the_next_of_its_name(day, days):
 def test_words_of_runs_are_named_where_nothing_is_trained():
     notes = described("Qwen3-32B, chat, 10 users, full").assumptions
     assert any("'full'" in note.value for note in notes)
+
+
+def test_another_currency_is_told_with_its_rate_and_day():
+    found = described(CHAT + "5 requests/s, budget EUR 3000")
+    [note] = [each for each in found.assumptions if each.what == "exchange rate"]
+    assert "1 EUR = 1.07" in note.value
+    assert "2024-06-28" in note.why
+
+
+@pytest.mark.parametrize(
+    ("words", "ttft_ms"),
+    [
+        ("128k context", 33_500),
+        ("128k context, 50% prefix cache hits", 17_500),
+        ("1k in 5k out", 2000),
+    ],
+)
+def test_a_longer_prompt_has_more_time(words, ttft_ms):
+    assert at(described(PLAIN + words).tree, W + "slo.ttft_p95_ms") == ttft_ms
+
+
+def test_a_longer_prompt_by_a_flag_has_more_time_too():
+    tree = described(CHAT + "5 requests/s", input_tokens=42_000).tree
+    assert at(tree, W + "slo.ttft_p95_ms") == 12_000
+
+
+def test_larger_pieces_have_more_time():
+    whole = described("SDXL, 5 images/s, 1024x1024, 28 steps").tree
+    larger = described("SDXL, 5 images/s, 2048x1024, 56 steps").tree
+    assert at(larger, W + "slo.e2e_p95_s") == 4 * at(whole, W + "slo.e2e_p95_s")

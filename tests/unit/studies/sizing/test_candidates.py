@@ -179,3 +179,18 @@ def test_without_nvlink_tensor_parallelism_and_stages_are_both_tried():
     assert any(tp == 1 and pp > 1 for tp, pp in layouts)
     switched, _ = candidates_of(task(cards=("H100",), precisions=("fp8",)))
     assert {c.layout.pp for c in switched.kept} == {1}
+
+
+def test_a_device_without_bf16_runs_fp16():
+    pruned, _ = candidates_of(task(cards=("V100",), precisions=("bf16",)))
+    mine = [r.candidate for r in pruned.rejected if str(r.candidate.accelerator).startswith("v100")]
+    mine += pruned.kept
+    assert {"fp16"} <= {each.precision for each in mine}
+    assert all(each.precision != "bf16" and each.cache_precision != "bf16" for each in mine)
+
+
+def test_an_accelerator_that_is_named_is_compared_at_narrower_precisions():
+    pruned, _ = candidates_of(task(cards=("L4",), precisions=("bf16",)))
+    seen = [*pruned.kept, *(r.candidate for r in pruned.rejected)]
+    on_l4 = {each.precision for each in seen if str(each.accelerator) == "l4"}
+    assert {"bf16", "fp8", "int4"} <= on_l4

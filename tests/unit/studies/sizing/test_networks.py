@@ -135,3 +135,12 @@ def test_latency_and_utilization_are_those_of_the_fleet_that_is_planned():
     n = found.need.n_peak
     assert any("more than the predicted speed needs" in remark for remark in found.remarks)
     assert found.utilization.peak_frac == pytest.approx(0.3 * one_s / n, rel=0.05)
+
+
+def test_a_query_to_a_reranker_is_answered_when_all_its_passages_are_scored():
+    one = sized("BAAI/bge-reranker-v2-m3", ["l4"], demand={"requests_per_s": 2})
+    fifty = sized("BAAI/bge-reranker-v2-m3", ["l4"], demand={"requests_per_s": 2}, texts=50)
+    batch = NetworkRequest(batch=50, n_tokens=256)
+    batch_s = predict_network("BAAI/bge-reranker-v2-m3", "l4", batch).batch_s.value
+    assert fifty.limits[0].reached_s.value >= batch_s > 10 * one.limits[0].reached_s.value
+    assert fifty.capacity_per_s.value < one.capacity_per_s.value / 20
