@@ -8,6 +8,7 @@ import typer
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.completion import accelerator_names, model_names
 from gpuplan.cli.output import Form
+from gpuplan.units import GBIT
 
 COMMON = "Common options"
 MODEL = "Model and layout"
@@ -58,6 +59,15 @@ Dp = Annotated[
 ]
 Cp = Annotated[int, opt(MODEL, "Context-parallel size (one sequence across devices).", min=1)]
 Ep = Annotated[int, opt(MODEL, "Expert-parallel size of mixture-of-experts layers.", min=1)]
+NodeGbit = Annotated[
+    float | None,
+    opt(
+        MODEL,
+        "Total NIC bandwidth of a server, Gbit/s: of a replica that spans servers.",
+        "--node-gbit",
+        min=0.1,
+    ),
+]
 Precision = Annotated[
     str | None,
     opt(MODEL, "Weight precision: bf16, fp8, int4 …; the published one by default."),
@@ -110,6 +120,11 @@ Strict = Annotated[bool, opt(OUTPUT, "Exit with code 3 when it does not fit.")]
 Out = Annotated[Path | None, opt(OUTPUT, "File to write; stdout by default.", "--out")]
 Output = Annotated[Form, opt(OUTPUT, "Format of the result on stdout.", "-o", "--output")]
 Json = Annotated[bool, opt(OUTPUT, "JSON document, short for -o json.", "--json")]
+
+
+def bytes_per_s(node_gbit: float | None) -> float | None:
+    """A rate as typed, in bytes."""
+    return None if node_gbit is None else node_gbit * GBIT
 
 
 def user_store(given: Path | None = None) -> Path:

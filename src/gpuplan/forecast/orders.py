@@ -49,7 +49,7 @@ def _advice(use: float, growth: float, terms: OrderTerms) -> OrderAdvice:
         growth_frac_per_month=growth,
         trigger_in_s=trigger_in_s,
         order_in_s=order_in_s,
-        order_at_s=None if order_in_s is None or terms.now_s is None else terms.now_s + order_in_s,
+        now_s=terms.now_s,
         bridge_s=_bridge_s(trigger_in_s, lead_s),
         use_at_arrival_frac=use * at_arrival,
         n_needed_in_a_year=math.ceil(n * use * in_a_year / terms.target_frac - 1e-9),

@@ -23,6 +23,7 @@ from gpuplan.cli.options import (
     LoraRank,
     MaxSeqs,
     Model,
+    NodeGbit,
     On,
     Out,
     Output,
@@ -34,6 +35,7 @@ from gpuplan.cli.options import (
     Tp,
     accelerators_in,
     arg,
+    bytes_per_s,
     opt,
     user_store,
 )
@@ -70,6 +72,7 @@ class PredictOptions(NamedTuple):
     dp: Dp = 1
     ep: Ep = 1
     cp: Cp = 1
+    node_gbit: NodeGbit = None
     concurrency: Concurrency = None
     rate: Rate = None
     input_tokens: InputTokens = None
@@ -162,6 +165,7 @@ def _request(options: PredictOptions) -> "PredictRequest":
         dp=options.dp,
         ep=options.ep,
         cp=options.cp,
+        network_bytes_per_s=bytes_per_s(options.node_gbit),
         n_replicas=options.replicas,
         precision=options.precision,
         cache_precision=options.kv_precision,

@@ -23,6 +23,7 @@ from gpuplan.cli.options import (
     TrainingLoraRank,
     TrainingTp,
     VirtualStages,
+    bytes_per_s,
     opt,
 )
 from gpuplan.cli.output import Form, chosen, emit
@@ -209,9 +210,7 @@ def scale(options: ScaleOptions) -> None:
 
 def _scale_request(options: ScaleOptions) -> "ScaleRequest":
     from gpuplan.domain.training.scaling import NodeLinks, ScaleLayout, ScaleRequest
-    from gpuplan.units import GBIT
 
-    node_gbit = options.node_gbit
     return ScaleRequest(
         model=options.model,
         accelerator=options.on,
@@ -227,7 +226,7 @@ def _scale_request(options: ScaleOptions) -> "ScaleRequest":
         recompute=options.recompute.value,
         links=NodeLinks(
             n_node=options.devices_per_node,
-            adapters_bytes_per_s=None if node_gbit is None else node_gbit * GBIT,
+            adapters_bytes_per_s=bytes_per_s(options.node_gbit),
             fabric=options.fabric,
         ),
         mfu_frac=options.mfu,

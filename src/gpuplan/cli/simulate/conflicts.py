@@ -93,6 +93,7 @@ def check_fleet(options: SimulateOptions) -> None:
         "--pp": options.pp != 1,
         "--dp": options.dp != 1,
         "--ep": options.ep != 1,
+        "--node-gbit": options.node_gbit is not None,
         "--lora-rank": options.lora_rank != 0,
     }
     problems = _conflicts(beside, "--fleet", "remove it; the fleet file defines the pools")

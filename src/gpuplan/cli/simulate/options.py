@@ -22,6 +22,7 @@ from gpuplan.cli.options import (
     KvPrecision,
     LoraRank,
     MaxSeqs,
+    NodeGbit,
     Output,
     Overlay,
     Pp,
@@ -104,6 +105,7 @@ class SimulateOptions(NamedTuple):
     pp: Pp = 1
     dp: Dp = 1
     ep: Ep = 1
+    node_gbit: NodeGbit = None
     scale: Annotated[
         float, opt(TRACE, "Load factor of the trace; its burstiness is preserved.")
     ] = 1.0

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuplan.cli.options import bytes_per_s
 from gpuplan.cli.simulate.options import Batching, SimulateOptions
 from gpuplan.cli.simulate.parse import (
     hours,
@@ -116,6 +117,7 @@ def _replica(options: SimulateOptions) -> "ReplicaRequest":
         pp=options.pp,
         dp=options.dp,
         ep=options.ep,
+        network_bytes_per_s=bytes_per_s(options.node_gbit),
         adapters=LoraUse(rank=rank, n_adapters=n_adapters) if rank else None,
         calibration=None if options.calibration is None else str(options.calibration),
         max_tokens=options.max_tokens,

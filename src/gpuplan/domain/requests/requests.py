@@ -87,6 +87,7 @@ class PredictRequest:
     dp: int = 1
     ep: int = 1
     cp: int = 1
+    network_bytes_per_s: float | None = None  # of a server, where a replica spans several
     n_replicas: int = 1
     precision: str | None = None
     cache_precision: str | None = None

@@ -109,10 +109,17 @@ class OrderAdvice:
     bridge_s: float  # between the trigger and the arrival of an order placed now
     use_at_arrival_frac: float
     n_needed_in_a_year: int
-    order_at_s: float | None = None  # since 1970; None: never, or no dates in the telemetry
+    now_s: float | None = None  # since 1970; None: no dates in the telemetry
     n_safety_stock: int = 0
     reorder_at_frac: float = 0.0  # peak utilization at which an order arrives in time
     late: LateDelivery | None = None
+
+    @property
+    def order_at_s(self) -> float | None:
+        """When to order, since 1970; None: never, or no dates in the telemetry."""
+        if self.order_in_s is None or self.now_s is None:
+            return None
+        return self.now_s + self.order_in_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,8 @@ TERMS = (
     ),
     Rule(
         rf"{{n}}{_X}{{card}}\s*(?:gpus?\s+|cards?\s+)?(?:(?:that\s+)?we\s+(?:already\s+)?(?:own|have)"
-        r"|owned|already|in\s+house)",
+        r"|owned|already|in\s+house|(?:in|at|under)\s+(?:the|our|my)\s+(?:own\s+)?(?:office|lab|basement|rack"
+        r"|server\s*room|house|company|desk|university|institute))",
         _owned_cards,
     ),
     Rule(rf"{_ON}{_OWN}{{cards}}", _chosen("allowed")),

@@ -82,6 +82,7 @@ class FitBody(DeploymentBody):
 class PredictBody(DeploymentBody):
     """How fast it is under a load."""
 
+    node_gbit: Annotated[float, Field(gt=0, le=1e6)] | None = None
     engine: Name = "vllm"
     engine_version: Name | None = None
     replicas: Count = 1

@@ -59,7 +59,7 @@ from gpuplan.server.rest.bodies import (
     WhatIfBody,
 )
 from gpuplan.server.rest.content import refuse_files
-from gpuplan.units import HOUR, MS
+from gpuplan.units import GBIT, HOUR, MS
 
 Document = dict[str, Any]
 
@@ -218,6 +218,7 @@ def _served(body: PredictBody) -> PredictRequest:
     )
     return PredictRequest(
         **_layout(body),
+        network_bytes_per_s=None if body.node_gbit is None else body.node_gbit * GBIT,
         n_replicas=body.replicas,
         engine=body.engine,
         engine_version=body.engine_version,

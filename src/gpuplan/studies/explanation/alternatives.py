@@ -26,7 +26,7 @@ from gpuplan.selection.program.solver import Effort
 from gpuplan.selection.sensitivity.pareto import pareto
 from gpuplan.studies.explanation.comparison import FleetComparison
 from gpuplan.studies.market.offers import Market
-from gpuplan.studies.market.purchases import SPOT_NOTE
+from gpuplan.studies.market.purchases import SPOT_NOTE, all_hours_usd
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.options import pool_name, terms_of
@@ -84,10 +84,11 @@ def spot_prices(market: Market, sizing: Sizing, *, chosen_usd: float) -> Iterato
         if rate.purchase != "spot":
             continue
         for sized in sizing.sized:
-            same = sized.candidate.accelerator == rate.node.accelerator
+            if sized.candidate.accelerator != rate.node.accelerator:
+                continue
             n = nodes_for(sized.candidate, sized.n_replicas, rate.node.n_accelerators)
-            if same and n is not None:
-                found.append((n * rate.price_usd_per_h.mid * HOURS_PER_MONTH, rate, sized))
+            usd = all_hours_usd(rate, n)
+            found += [] if usd is None else [(usd, rate, sized)]
     if not found:
         return
     usd, rate, sized = min(found, key=lambda each: (each[0], each[1].id))

@@ -7,10 +7,12 @@ from typing import get_args
 
 from gpuplan.calibration.inference.eras import engine_family, version_pair
 from gpuplan.calibration.startup import start_constants, start_estimates
+from gpuplan.candidates.propose import n_in_server
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import AcceleratorChoice
+from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import (
     USUAL_VERSIONS,
     EngineChoice,
@@ -130,12 +132,29 @@ def setup_of(
         load=load,
         n_replicas=float(request.n_replicas),
     )
-    return setup, [*assumed_formats, *assumed_engine, *assumed_load]
+    spans = _network(choice.accelerator, layout)
+    return setup, [*assumed_formats, *assumed_engine, *assumed_load, *spans]
 
 
 def _layout(request: PredictRequest, n_named: int) -> ServingLayout:
     tp = request.tp or max(1, n_named // (request.pp * request.dp * request.cp))
-    return ServingLayout(tp=tp, pp=request.pp, dp=request.dp, ep=request.ep, cp=request.cp)
+    return ServingLayout(
+        tp=tp,
+        pp=request.pp,
+        dp=request.dp,
+        ep=request.ep,
+        cp=request.cp,
+        network_bytes_per_s=request.network_bytes_per_s,
+    )
+
+
+def _network(accelerator: Accelerator, layout: ServingLayout) -> list[Assumption]:
+    """A replica that is wider than a server, and nothing said of what joins servers."""
+    n_server = n_in_server(accelerator)
+    if layout.network_bytes_per_s is not None or layout.n_accelerators <= n_server:
+        return []
+    why = f"a server holds {n_server}, and no rate between servers was given"
+    return [assume("links", "the bus of one host", why, "--node-gbit 3200")]
 
 
 def _limited(

@@ -55,8 +55,13 @@ def _purchase(rate: NodeRate) -> str:
 def _usd_per_month(row: ComparisonRow, rate: NodeRate) -> float | None:
     if row.layout is None or rate.node.accelerator != row.accelerator:
         return None
-    size, limit = row.layout.spread.n_accelerators, rate.terms.n_nodes_max
-    nodes = whole_nodes(row.n_replicas, size, rate.node.n_accelerators)
-    if nodes is None or (limit is not None and nodes > limit):
+    size = row.layout.spread.n_accelerators
+    return all_hours_usd(rate, whole_nodes(row.n_replicas, size, rate.node.n_accelerators))
+
+
+def all_hours_usd(rate: NodeRate, n_nodes: int | None) -> float | None:
+    """So many nodes for every hour of a month; None: replicas do not fit, or there are fewer."""
+    limit = rate.terms.n_nodes_max
+    if n_nodes is None or (limit is not None and n_nodes > limit):
         return None
-    return nodes * rate.price_usd_per_h.mid * HOURS_PER_MONTH
+    return n_nodes * rate.price_usd_per_h.mid * HOURS_PER_MONTH

@@ -91,9 +91,8 @@ def prepared(
     assumed += unused_accelerators(choice, setup.layout)
     settings = _settings(setup.settings, _scheduler(asked))
     load = _with_cached(setup.load, replica.cached_input_frac)
-    layout = replace(setup.layout, network_bytes_per_s=replica.network_bytes_per_s)
     drafts = _scheduler(asked).drafts
-    setup = replace(setup, layout=layout, settings=settings, drafts=drafts, load=load)
+    setup = replace(setup, settings=settings, drafts=drafts, load=load)
     fleet, assumed_fleet = fleet_of(setup, requests, asked)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
     return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
@@ -109,6 +108,7 @@ def _predicted(
         dp=replica.dp,
         ep=replica.ep,
         cp=replica.cp,
+        network_bytes_per_s=replica.network_bytes_per_s,
         n_replicas=asked.n_replicas,
         precision=asked.precision,
         cache_precision=asked.cache_precision,

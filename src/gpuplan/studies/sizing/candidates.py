@@ -9,6 +9,7 @@ from gpuplan.candidates import prune as cut
 from gpuplan.candidates.propose import (
     ProposalSpec,
     n_in_domain,
+    n_in_server,
     on_shares,
     over_servers,
     propose,
@@ -32,6 +33,7 @@ from gpuplan.studies.support import support_problems
 from gpuplan.units import GB
 
 COMPARED = ("fp8", "nvfp4", "mxfp4", "int4")  # shown beside the published format
+FULL_FRAC = 0.4  # of what the engine may use, by weights: above, experts over servers are tried
 SMALL_MODEL_FRAC = 0.5  # of an accelerator's memory: below, slices of it are tried
 
 
@@ -151,8 +153,22 @@ def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, .
         [*near, *(each for each in timed if is_near(each))],
     )
     anywhere = _short_everywhere(short, [*pruned.kept, *timed])
-    found = (*with_stages(inside), *with_stages(anywhere), *with_wider_experts(anywhere))
+    wider = with_wider_experts([*anywhere, *_filled(pruned, evaluator)])
+    found = (*with_stages(inside), *with_stages(anywhere), *wider)
     return tuple(dict.fromkeys(found))
+
+
+def _filled(pruned: Pruned, evaluator: CandidateEvaluator) -> list[Candidate]:
+    """Experts over a whole server that take much of its memory: more servers leave more for KV."""
+
+    def is_full(each: Candidate) -> bool:
+        is_whole = each.layout.dp >= n_in_server(evaluator.accelerators[each.accelerator])
+        if not is_whole or each.is_quantized_below:
+            return False
+        memory = evaluator.longest_memory(each)
+        return memory.weights_bytes >= FULL_FRAC * memory.budget_bytes
+
+    return [each for each in pruned.kept if is_full(each)]
 
 
 def _short_everywhere(short: Sequence[Candidate], held: Sequence[Candidate]) -> list[Candidate]:

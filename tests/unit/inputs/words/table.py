@@ -301,6 +301,14 @@ SENTENCES = [
         {W + "kind": "pretraining", W + "training.tokens": 20e9},
     ),
     (
+        "8x RTX 4090 in the office, Qwen2.5-14B for 200 users",
+        {"owned.0.accelerator": "RTX 4090", "owned.0.accelerators_per_node": 8},
+    ),
+    (
+        "our 4 servers with 8 L40S each, Llama-3.1-8B chat 60 req/s, doubling every year",
+        {"owned.0.accelerator": "L40S", "owned.0.nodes": 4, "owned.0.accelerators_per_node": 8},
+    ),
+    (
         "summarise 100M documents in a week on AWS",
         {
             W + "kind": "batch_inference",

@@ -143,3 +143,17 @@ def test_every_verb_takes_the_same_version_where_none_is_named():
     served = predict("Llama-3.1-8B", "H100", request).setup
     assert (served.engine.name, served.engine.version) == (USUAL_ENGINE.name, USUAL_ENGINE.version)
     assert fit("Llama-3.1-8B", "H100", FitRequest()).deployment.engine.name == served.settings.name
+
+
+def test_a_replica_over_servers_is_as_slow_as_its_network():
+    load = LoadRequest(n_concurrent=64, input_tokens=1000, output_tokens=200)
+
+    def tpot_s(gbit):
+        rate = None if gbit is None else gbit * 1e9 / 8
+        asked = PredictRequest(dp=16, ep=16, network_bytes_per_s=rate, load=load)
+        return predict("DeepSeek-R1", "H100", asked)
+
+    slow, fast, unsaid = (tpot_s(gbit) for gbit in (100, 3200, None))
+    assert slow.served.tpot_mean_s.value > 1.2 * fast.served.tpot_mean_s.value
+    assert [a.change for a in unsaid.assumptions if a.what == "links"] == ["--node-gbit 3200"]
+    assert all(a.what != "links" for a in fast.assumptions)
