@@ -2,8 +2,8 @@
 
     python tools/soak.py [--minutes 60] [--out soak.csv]
 
-Clients ask `serve` for cached and new answers, pages and errors; `watch` reads a monitoring server
-made for it. Exit code 4 where memory or threads of a process grow from the first third to the last.
+Clients ask `serve` for cached and new answers, pages and errors, one of them for a new plan each
+time; `watch` reads a monitoring server made for it. Exit code 4 where memory or threads of a process grow from the first third to the last.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from urllib.request import Request, urlopen
 STEP_S = 5.0
 GROWTH_FRAC, GROWTH_MB = 0.10, 20.0  # of memory, over a third of the run; both must be passed
 MODEL, CARD = "Llama-3.1-8B", "H100"
+PLANNED = ("Llama-3.3-70B", "Qwen3-32B", "Llama-3.1-8B", "DeepSeek-V3", "Mistral-7B", "Gemma-3-27B")
 
 
 class Monitoring(BaseHTTPRequestHandler):
@@ -113,17 +114,18 @@ class Clients:
 
     def __init__(self, address: str, n: int) -> None:
         self.address, self.stop = address, threading.Event()
-        self.n_answers, self.n_errors = 0, 0
+        self.n_answers, self.n_errors, self.n_plans = 0, 0, 0
         self._threads = [threading.Thread(target=self._ask, args=(i,)) for i in range(n)]
         for each in self._threads:
             each.start()
 
     def _ask(self, client: int) -> None:
         n = 0
+        ask = self._one if client else self._plan
         while not self.stop.is_set():
             n += 1
             try:
-                self._one(client, n)
+                ask(client, n)
                 self.n_answers += 1
             except HTTPError as error:
                 self.n_answers += 1
@@ -132,22 +134,31 @@ class Clients:
                 self.n_errors += not self.stop.is_set()
             self.stop.wait(0.05)
 
+    def _plan(self, _: int, n: int) -> None:
+        """A plan that nobody has asked for yet, over all accelerators."""
+        asked = {"words": f"{PLANNED[n % len(PLANNED)]} chat for {1000 + 37 * n} users"}
+        self._post("plan?wait=300&sheet=true", asked | {"samples": 50})
+        self.n_plans += 1
+
+    def _post(self, path: str, asked: object) -> None:
+        kind = {"Content-Type": "application/json"}
+        body = json.dumps(asked).encode()
+        urlopen(Request(f"{self.address}/v1/{path}", body, kind), timeout=320).read()
+
     def _one(self, client: int, n: int) -> None:
         asked = {"model": MODEL, "on": CARD, "context_tokens": 1000 + (n * 7 + client) % 4000}
         bodies = {0: asked, 1: {**asked, "context_tokens": 4096}, 2: {"nothing": "known"}}
         if n % 5 < 3:
-            body = json.dumps(bodies[n % 5]).encode()
-            kind = {"Content-Type": "application/json"}
-            urlopen(Request(f"{self.address}/v1/fit", body, kind), timeout=60).read()
+            self._post("fit", bodies[n % 5])
         else:
             path = "/?" + urlencode({}) if n % 5 == 3 else "/catalog?what=accelerators"
-            urlopen(self.address + path, timeout=60).read()
+            urlopen(self.address + path, timeout=300).read()
 
     def end(self) -> None:
         """Stop all of them."""
         self.stop.set()
         for each in self._threads:
-            each.join(timeout=70)
+            each.join(timeout=330)
 
 
 def grows(rows: list[dict[str, float]], name: str) -> bool:
@@ -161,15 +172,20 @@ def grows(rows: list[dict[str, float]], name: str) -> bool:
     return more_threads or (last - middle > GROWTH_MB and last > middle * (1 + GROWTH_FRAC))
 
 
-def observed(pids: dict[str, int], minutes: float) -> list[dict[str, float]]:
-    """A row every few seconds, until the time is over."""
+def observed(pids: dict[str, int], minutes: float, out: Path) -> list[dict[str, float]]:
+    """A row every few seconds, until the time is over; in the file at once."""
     begun, rows = time.monotonic(), []
-    while time.monotonic() - begun < 60 * minutes:
-        row = {"at_s": round(time.monotonic() - begun, 1)}
-        for name, pid in pids.items():
-            row |= {f"{name}_{key}": value for key, value in measured(pid).items()}
-        rows.append(row)
-        time.sleep(STEP_S)
+    with out.open("w", newline="", encoding="utf-8", buffering=1) as file:
+        while time.monotonic() - begun < 60 * minutes:
+            row = {"at_s": round(time.monotonic() - begun, 1)}
+            for name, pid in pids.items():
+                row |= {f"{name}_{key}": value for key, value in measured(pid).items()}
+            writer = csv.DictWriter(file, row)
+            if not rows:
+                writer.writeheader()
+            writer.writerow(row)
+            rows.append(row)
+            time.sleep(STEP_S)
     return rows
 
 
@@ -193,22 +209,20 @@ def main() -> int:
             wait_for(f"{address}/healthz")
             wait_for(f"http://127.0.0.1:{watch_port}/metrics")
             clients = Clients(address, options.clients)
-            rows = observed({"serve": serve.pid, "watch": watch.pid}, options.minutes)
+            pids = {"serve": serve.pid, "watch": watch.pid}
+            rows = observed(pids, options.minutes, options.out)
             clients.end()
         finally:
             for process in (serve, watch):
                 os.killpg(process.pid, signal.SIGTERM)
                 process.wait()
-    return reported(rows, clients, options.out)
+    return reported(rows, clients)
 
 
-def reported(rows: list[dict[str, float]], clients: Clients, out: Path) -> int:
-    """The rows as a file, a line for each process; the exit code."""
-    with out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    print(f"{clients.n_answers:,} answers, {clients.n_errors} errors, {len(rows)} samples")
+def reported(rows: list[dict[str, float]], clients: Clients) -> int:
+    """A line for each process; the exit code."""
+    asked = f"{clients.n_answers:,} answers, {clients.n_plans} of them new plans"
+    print(f"{asked}, {clients.n_errors} errors, {len(rows)} samples")
     bad = clients.n_errors > 0
     for name in ("serve", "watch"):
         third = rows[len(rows) // 3], rows[-1]
