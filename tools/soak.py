@@ -3,7 +3,8 @@
     python tools/soak.py [--minutes 60] [--out soak.csv]
 
 Clients ask `serve` for cached and new answers, pages and errors, one of them for a new plan each
-time; `watch` reads a monitoring server made for it. Exit code 4 where memory or threads of a process grow from the first third to the last.
+time; `watch` reads a monitoring server made for it.
+Exit code 4 where memory or threads of a process grow from the first third to the last.
 """
 
 import argparse

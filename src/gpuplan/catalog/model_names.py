@@ -8,7 +8,7 @@ words with the publisher's stand in `data/aliases.csv`.
 
 import re
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -99,6 +99,7 @@ PRECISIONS = {
     "fp16": "fp16",
 }
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
+N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
 MIN_LETTERS = 3  # of a word that can carry a name alone
 _FILE_TYPE = re.compile(r"(?:^|[\s_\-.:])(i?q[1-8]_(?:k(?:_[a-z]{1,2})?|[01]|xxs|xs|nl|s|m))\b")
 _SPOKEN_SIZE = re.compile(r"(\d)\s*(?:billion|bn)\b|(\d)\s+b\b")
@@ -162,7 +163,7 @@ class Beside(NamedTuple):
         return not any(self)
 
 
-@cache
+@lru_cache(maxsize=N_TEXTS)
 def take_apart(text: str) -> Name:
     """Owner, words and precision of a name as people type it."""
     owner, _, rest = without_part(text).lower().strip().rpartition("/")
@@ -214,6 +215,9 @@ def meant_by(text: str) -> Meant | None:
 
 def beside(typed: Name, entry: Name) -> Beside | None:
     """What the entry has beside the words typed; None where it lacks one of them."""
+    first = typed.words[0] if typed.words else ""
+    if first not in entry.key and "x" not in first:  # 16x17b is 17b and 16e
+        return None
     left = _left(typed.words, entry)
     if left is None or not _is_named(typed, entry):
         return None

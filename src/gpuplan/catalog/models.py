@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
-from gpuplan.catalog.architectures.shape import CONTEXT
+from gpuplan.catalog.contexts import with_context
 from gpuplan.catalog.model_names import (
     Meant,
     Name,
@@ -25,7 +25,6 @@ from gpuplan.catalog.model_names import (
     without_part,
     without_size,
 )
-from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Checkpoint, Model, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat
@@ -41,8 +40,6 @@ N_SHOWN = 3
 TUNED = {"instruct", "chat", "it"}  # what people serve
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
-# Their classes fix the length, whatever a configuration says.
-FIXED_LENGTH = ("encoder", "encoder-decoder", "speech", "vision", "diffusion")
 LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
 
 
@@ -70,8 +67,14 @@ def find_model(text: str) -> Model:
 
 def is_model_name(text: str) -> bool:
     """Whether the text is a model's whole name, or a common name of one."""
-    plain = _plain(text)
-    return meant_by(text) is not None or any(_plain(entry.id) == plain for entry in _entries())
+    return meant_by(text) is not None or _plain(text) in _plain_ids()
+
+
+def may_be_model(text: str) -> bool:
+    """Whether a text means some model or file; cheaper than the refusal that names the nearest."""
+    wanted = text.strip()
+    is_known = wanted.lower() in _by_id() or _config_path(wanted) is not None
+    return is_known or meant_by(wanted) is not None or bool(_nearest_of(wanted, take_apart(wanted)))
 
 
 def models_in_catalog() -> tuple[str, ...]:
@@ -95,7 +98,7 @@ def _by_id() -> dict[str, Entry]:
 
 def _by_name(text: str) -> Model:
     name = take_apart(text)
-    meant = None if _is_published(text) else meant_by(text)
+    meant = None if _published(text) else meant_by(text)
     if meant is not None:
         return _told(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
     found = _nearest_of(text, name)
@@ -110,9 +113,22 @@ def _by_name(text: str) -> Model:
     return _told(text, name, models[0], meant=Meant(found[0].id, _why(name, found[0])))
 
 
-def _is_published(text: str) -> bool:
-    """Whether a publisher writes it so: such a name stands for itself."""
-    return any(_spelled(entry.id) == _spelled(text) for entry in _entries())
+@cache
+def _plain_ids() -> frozenset[str]:
+    return frozenset(_plain(entry.id) for entry in _entries())
+
+
+@cache
+def _by_spelling() -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in _entries():
+        found.setdefault(_spelled(entry.id), []).append(entry)
+    return found
+
+
+def _published(text: str) -> list[Entry]:
+    """Entries that a publisher writes so: such a name stands for itself."""
+    return _by_spelling().get(_spelled(text), [])
 
 
 def _why(name: Name, entry: Entry) -> str:
@@ -130,7 +146,7 @@ def _why(name: Name, entry: Entry) -> str:
 
 def _nearest_of(text: str, name: Name) -> list[Entry]:
     """Entries that a name can mean and that have the least beside it, the best first."""
-    published = [entry for entry in _entries() if _spelled(entry.id) == _spelled(text)]
+    published = _published(text)
     for spelling in (name, *other_spellings(name)):
         found = published or _meanings(spelling, text) or _of_size(spelling, text)
         if found:
@@ -308,7 +324,7 @@ def _nearest(name: Name) -> str:
 @lru_cache(maxsize=64)
 def _read(entry: Entry) -> Model:
     row = json.loads(entry.line)
-    model = _with_context(
+    model = with_context(
         read_model(row["config"], name=entry.id, source=row["source"]), row["config"]
     )
     if row["kind"] != RECALLED:
@@ -316,30 +332,6 @@ def _read(entry: Entry) -> Model:
     why = "entered from general knowledge and checked by its parameter count only"
     note = _assumption("figures", "recalled", why, change="the path of its config.json")
     return replace(model, assumptions=(*model.assumptions, note))
-
-
-def _with_context(model: Model, config: Mapping[str, object]) -> Model:
-    """The published context; one that only the class's default tells is not known.
-
-    Stored figures leave out what a shape does not need, so what is missing there was published.
-    """
-    published = published_contexts().get(model.name)
-    if published is not None:
-        return replace(model, max_context_tokens=published)
-    inner = [part for part in config.values() if isinstance(part, dict)]
-    is_told = any(key in part for key in CONTEXT for part in (config, *inner))
-    if is_told or model.max_context_tokens is None or model.kind in FIXED_LENGTH:
-        return model
-    why = "the catalog has no published figure: the model's own limit is not checked"
-    note = _assumption("longest context", "not known", why, change="the path of its config.json")
-    return replace(model, max_context_tokens=None, assumptions=(*model.assumptions, note))
-
-
-@cache
-def published_contexts() -> dict[str, int]:
-    """Longest contexts that configurations leave out, in tokens by id."""
-    rows = packaged_rows("gpuplan.catalog", "data/model_contexts.csv")
-    return {row["id"]: int(row["context_tokens"]) for row in rows}
 
 
 def _config_path(text: str) -> Path | None:

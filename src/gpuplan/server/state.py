@@ -27,7 +27,7 @@ def read_state(path: Path | None) -> tuple[tuple[WatchPoint, ...], str]:
             raise ValueError(f"version {document['version']}")
     except OSError as error:
         return (), f"{path} cannot be read ({error.strerror or error})"
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, ArithmeticError, KeyError, TypeError, RecursionError) as error:
         spoiled = path.with_suffix(path.suffix + ".spoiled")
         try:
             path.replace(spoiled)

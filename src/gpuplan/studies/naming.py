@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.model_names import without_part
-from gpuplan.catalog.models import find_model, is_model_name
+from gpuplan.catalog.models import find_model, is_model_name, may_be_model
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.overlay import apply_overlay
 from gpuplan.catalog.place_names import find_cloud, places_named
@@ -101,6 +101,8 @@ def _described_model(text: str, store: Path | None) -> NamedModel | None:
     if not is_name or len(text) < MIN_NAME or group_ids(text, read_catalog()):
         return None
     try:
+        if store is None and not may_be_model(text) and vision_model(text) is None:
+            return None
         model = model_named(text, store)
     except InputError:
         return None

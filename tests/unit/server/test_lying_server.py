@@ -146,7 +146,12 @@ def test_a_state_that_cannot_be_written_is_told(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "null", '{"version":1,"points":[[NaN,1,"x"]]}', "[" * 100_000, "\x00"]
+    "text",
+    [
+        *("", "{", "null", "[" * 100_000, "\x00"),
+        '{"version":1,"points":[[NaN,1,"x"]]}',
+        '{"version":1,"points":[[' + "9" * 400 + ',1,"x"]]}',
+    ],
 )
 def test_a_spoiled_state_is_set_aside(tmp_path: Path, text: str):
     state = tmp_path / "state.json"

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from gpuplan.catalog.contexts import published_contexts
 from gpuplan.catalog.model_names import take_apart, without_part
-from gpuplan.catalog.models import find_model, models_in_catalog, published_contexts
+from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Attention
 from gpuplan.domain.model.network import Model
