@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuplan.diagnose.causes.cause import Cause, with_nothing
-from gpuplan.diagnose.causes.compute import COMPUTE
-from gpuplan.diagnose.causes.fleet import FLEET
-from gpuplan.diagnose.causes.serving import SERVING
+from gpuplan.diagnose.causes import CAUSES
 from gpuplan.domain.telemetry.diagnosis import Evidence, Verdict
 
 
@@ -58,8 +55,3 @@ def together(findings: Sequence[Finding], n_all: int) -> list[Finding]:
         share = len(names) / n_all if n_all else 1.0
         merged.append(Finding(cause, best.confidence_frac, best.evidence, names, min(share, 1.0)))
     return merged
-
-
-CAUSES: dict[str, Cause] = {
-    name: with_nothing(cause) for name, cause in (SERVING | COMPUTE | FLEET).items()
-}

@@ -1,1 +1,0 @@
-"""Causes by subject: what each is called, how bad it is, and what helps."""
